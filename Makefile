@@ -5,7 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
+export PYTHONDONTWRITEBYTECODE :=  # what one worker has compiled the others need not
+
 CODE := src benchmarks tests scripts
+SUITE := not live and not hosts and not web and not citus
 
 .PHONY: help
 help:  ## this list
@@ -17,8 +20,12 @@ quickstart: $(VENV)/.installed  ## install into .venv, read this machine's trans
 	@$(BIN)/nacre quickstart
 
 .PHONY: test
-test: lint  ## linters, types, import contracts, tests
-	$(BIN)/python -m pytest -n 3  # two cores are idle a quarter of the time: tests wait for processes
+test: lint  ## linters, types, import contracts, tests; without those on the list tests/slow.toml
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "$(SUITE) and not slow"  # two cores idle while tests wait for processes
+
+.PHONY: test-slow
+test-slow: $(VENV)/.installed-dev  ## the tests on the list tests/slow.toml
+	$(BIN)/python -m pytest -n 3 -m "$(SUITE) and slow"
 
 .PHONY: test-hosts
 test-hosts: $(VENV)/.installed-dev  ## drive real hosts, installed with npm into .hosts, or HOSTS_DIR=…; their newest versions: HOSTS=newest

@@ -1,11 +1,11 @@
-"""Hold the source to the sizes that keep it readable: folders, modules, functions, local imports, cycles.
+"""Check the structure of the source and the total size of the project.
 
     python scripts/check_house.py            # fails with one line for each breach
-    python scripts/check_house.py --table    # prints what it measured, too
+    python scripts/check_house.py --table    # print each measured total
+    python scripts/check_house.py --lower    # record totals that have fallen
 
-Every module under ``src/nacre`` is parsed once. Imports under ``TYPE_CHECKING`` do not count; those inside functions
-do, for cycles as well, and so do the lazy doors ``Module("…")``. An import inside a function needs
-``# noqa: PLC0415 - reason``; ruff finds those without.
+The totals may only fall. ``scripts/totals.toml`` holds the largest allowed value of each, one a line. A change that has
+to raise a total edits its line and gives the reason in a comment on that line.
 """
 
 from __future__ import annotations
@@ -13,27 +13,40 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import re
 import sys
 import tokenize
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import quantiles
 
-SOURCE = Path(__file__).parents[1] / "src"
+PROJECT = Path(__file__).parents[1]
+TOTALS = Path(__file__).with_name("totals.toml")
+MAX_MODULE_LINES = 900
+SLACK = 0.01
+"""A total may fall by this share before it has to be recorded."""
 
-MOST_MODULES_IN_A_FOLDER = 25
-MOST_LINES_IN_A_MODULE = 450
-MOST_LINES_OF_95_IN_100_FUNCTIONS = 25
-MOST_LOCAL_IMPORTS = 40
 LOCAL_IMPORT_MARK = "noqa: PLC0415"
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+TABLES = {".toml", ".tsv", ".csv", ".json", ".yaml", ".sql", ".sh"}
+WEB = {".ts", ".tsx", ".js", ".css"}
+GENERATED = {"node_modules", "static", "minilm", "samples", "examples", "build", ".venv"}
+_LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+    tokenize.ENCODING,
+}
+_DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+_FSTRING = {getattr(tokenize, name, None): step for name, step in (("FSTRING_START", 1), ("FSTRING_END", -1))}
 
 
 @dataclass(frozen=True)
 class Import:
-    """One import statement's target, and whether it stands inside a function."""
+    """The target of an import statement, its line, and True if it is inside a function."""
 
     target: str
     is_local: bool
@@ -42,202 +55,227 @@ class Import:
 
 @dataclass(frozen=True)
 class Module:
-    """One parsed module: its lines, functions and imports of this package."""
+    """A parsed module and its imports."""
 
-    name: str
     path: Path
     text: str
-    tree: ast.Module
     imports: tuple[Import, ...]
-
-    @property
-    def lines(self) -> int:
-        """Lines of the file."""
-        return self.text.count("\n")
-
-    @property
-    def code_lines(self) -> int:
-        """Lines that hold code: neither blank, nor comment, nor docstring."""
-        code: set[int] = set()
-        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
-            if token.type not in _NO_CODE:
-                code.update(range(token.start[0], token.end[0] + 1))
-        return len(code - set(_docstring_lines(self.tree)))
-
-    @property
-    def functions(self) -> list[Function]:
-        """All functions and methods."""
-        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
-
-
-_NO_CODE = {
-    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
-}  # fmt: skip
-
-
-def _docstring_lines(tree: ast.Module) -> Iterator[int]:
-    for node in ast.walk(tree):
-        for statement in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-                yield from range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
 
 
 def parse(source: Path) -> dict[str, Module]:
-    """All modules below a folder, by dotted name."""
-    texts = {
-        ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): (
-            path.relative_to(source), path.read_text(encoding="utf-8")
-        )
+    """Return all modules below a folder by dotted name."""
+    paths = {
+        ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): path
         for path in sorted(source.rglob("*.py"))
-    }  # fmt: skip
-    trees = {name: ast.parse(text) for name, (_, text) in texts.items()}
-    return {
-        name: Module(name, path, text, trees[name], tuple(_imports(trees[name], texts.keys())))
-        for name, (path, text) in texts.items()
     }
+    modules = {}
+    for name, path in paths.items():
+        text = path.read_text(encoding="utf-8")
+        imports = tuple(_imports(ast.parse(text), paths.keys()))
+        modules[name] = Module(path.relative_to(source), text, imports)
+    return modules
 
 
-def _imports(tree: ast.AST, known: Mapping[str, object] | set[str], *, is_local: bool = False) -> Iterator[Import]:
+def _imports(tree: ast.AST, known: Iterable[str], *, is_local: bool = False) -> Iterator[Import]:
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        if isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                yield Import(full if full in known else node.module, is_local, node.lineno)
-        elif door := _door(node):
-            yield Import(door, is_local=False, line=node.lineno)
-        elif isinstance(node, ast.Import):
-            yield from (Import(alias.name, is_local, node.lineno) for alias in node.names)
-        yield from _imports(node, known, is_local=is_local or isinstance(node, Function | ast.Lambda))
-
-
-def _door(node: ast.AST) -> str | None:
-    """The module that ``Module("…")`` of :mod:`nacre.platform.lazy` stands for: it is imported later, not less."""
-    match node:
-        case ast.Assign(value=ast.Call(func=ast.Name(id="Module"), args=[ast.Constant(value=str(name))])):
-            return name
-    return None
-
-
-def folder_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
-    """Folders with too many modules."""
-    counts: dict[Path, int] = {}
-    for module in modules.values():
-        if module.path.name != "__init__.py":
-            counts[module.path.parent] = counts.get(module.path.parent, 0) + 1
-    for folder, count in counts.items():
-        if count > MOST_MODULES_IN_A_FOLDER:
-            yield f"{folder}: {count} modules; a folder has at most {MOST_MODULES_IN_A_FOLDER}"
+        match node:
+            case ast.If() if "TYPE_CHECKING" in ast.unparse(node.test):
+                continue
+            case ast.ImportFrom(module=str(module)):
+                for alias in node.names:
+                    full = f"{module}.{alias.name}"
+                    yield Import(full if full in known else module, is_local, node.lineno)
+            case ast.Import():
+                yield from (Import(alias.name, is_local, node.lineno) for alias in node.names)
+            case ast.Assign(value=ast.Call(func=ast.Name(id="Module"), args=[ast.Constant(value=str(name))])):
+                yield Import(name, is_local=False, line=node.lineno)
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield from _imports(node, known, is_local=is_local or is_function)
 
 
 def module_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
-    """Modules that are too long."""
+    """Yield modules that are too long and late imports without a reason."""
     for module in modules.values():
-        if module.lines > MOST_LINES_IN_A_MODULE:
-            where = module.path
-            yield f"{where}: {module.lines} lines; a module has at most {MOST_LINES_IN_A_MODULE}"
-
-
-def function_sizes(modules: Mapping[str, Module]) -> list[int]:
-    """Lines of each function, signature and docstring included."""
-    functions = (function for module in modules.values() for function in module.functions)
-    return [(function.end_lineno or 0) - function.lineno + 1 for function in functions]
-
-
-def function_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
-    """Whether functions are too long on the whole."""
-    long = quantiles(function_sizes(modules), n=20)[-1]
-    if long > MOST_LINES_OF_95_IN_100_FUNCTIONS:
-        yield f"one function in twenty is longer than {long:.0f} lines; {MOST_LINES_OF_95_IN_100_FUNCTIONS} is the most"
-
-
-def local_imports(modules: Mapping[str, Module]) -> list[str]:
-    """Import statements inside functions, as ``path:line``."""
-    return sorted(
-        {f"{module.path}:{one.line}" for module in modules.values() for one in module.imports if one.is_local}
-    )
-
-
-def local_import_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
-    """Too many imports inside functions, or one whose mark gives no reason."""
-    found = local_imports(modules)
-    if len(found) > MOST_LOCAL_IMPORTS:
-        yield f"{len(found)} imports inside functions; {MOST_LOCAL_IMPORTS} are allowed: {', '.join(found[:8])} …"
-    for module in modules.values():
-        for number, line in enumerate(module.text.splitlines(), 1):
+        lines = module.text.splitlines()
+        if len(lines) > MAX_MODULE_LINES:
+            yield f"{module.path}: {len(lines)} lines; a module has at most {MAX_MODULE_LINES}"
+        for number, line in enumerate(lines, 1):
             _, mark, reason = line.partition(LOCAL_IMPORT_MARK)
             if mark and not reason.strip(" -"):
                 yield f"{module.path}:{number}: {LOCAL_IMPORT_MARK} needs a reason after it"
 
 
-def cycles(modules: Mapping[str, Module]) -> list[list[str]]:
-    """Groups of modules that import each other in a circle, by Tarjan's algorithm (1972)."""
-    edges = {name: {one.target for one in module.imports if one.target in modules} for name, module in modules.items()}
+def cycle_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
+    """Yield groups of modules that import each other (Tarjan's algorithm, 1972)."""
+    edges = {name: {each.target for each in module.imports} & modules.keys() for name, module in modules.items()}
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
-    found: list[list[str]] = []
 
-    def visit(name: str) -> None:
+    def visit(name: str) -> Iterator[str]:
         index[name] = low[name] = len(index)
         stack.append(name)
         for other in edges[name]:
             if other not in index:
-                visit(other)
+                yield from visit(other)
                 low[name] = min(low[name], low[other])
             elif other in stack:
                 low[name] = min(low[name], index[other])
         if low[name] == index[name]:
             at = stack.index(name)
-            group = stack[at:]
+            group = sorted(stack[at:])
             del stack[at:]
             if len(group) > 1:
-                found.append(sorted(group))
+                yield f"a cycle of imports: {' → '.join(group)}"
 
     sys.setrecursionlimit(10_000)
     for name in edges:
         if name not in index:
-            visit(name)
-    return found
+            yield from visit(name)
 
 
-def cycle_breaches(modules: Mapping[str, Module]) -> Iterator[str]:
-    """Modules that import each other in a circle."""
-    for group in cycles(modules):
-        yield f"a circle of imports: {' → '.join(group)}"
+@dataclass(frozen=True)
+class Size:
+    """Tokens, bytes of string literals and words of prose of one Python file."""
+
+    tokens: int
+    string_bytes: int
+    prose_words: int
 
 
-CHECKS = (folder_breaches, module_breaches, function_breaches, local_import_breaches, cycle_breaches)
+def size_of(text: str) -> Size:
+    """Measure a Python source text.
+
+    Tokens leave out comments, docstrings, line ends and indentation. An f-string is one token, as it is before
+    Python 3.12. Prose is docstrings, comments, and string literals of four or more words.
+    """
+    tree = ast.parse(text)
+    docstrings: set[int] = set()
+    prose: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED):
+            for part in node.body:
+                if (
+                    isinstance(part, ast.Expr)
+                    and isinstance(part.value, ast.Constant)
+                    and isinstance(part.value.value, str)
+                ):
+                    docstrings.update(range(part.lineno, (part.end_lineno or part.lineno) + 1))
+    literals = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    prose += [str(node.value) for node in literals if len(str(node.value).split()) >= 4]
+    string_bytes = sum(
+        len(str(node.value).encode("utf-8", "replace")) for node in literals if node.lineno not in docstrings
+    )
+    tokens = depth = 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            prose.append(token.string.lstrip("# "))
+        if token.type in _LAYOUT or token.start[0] in docstrings:
+            continue
+        tokens += depth == 0
+        depth += _FSTRING.get(token.type, 0)
+    return Size(tokens, string_bytes, sum(len(text.split()) for text in prose))
 
 
-def table(modules: Mapping[str, Module]) -> Iterator[tuple[str, str]]:
-    """What was measured, in words."""
-    code = sum(module.code_lines for module in modules.values())
-    sizes = function_sizes(modules)
-    folders = [module.path.parent for module in modules.values() if module.path.name != "__init__.py"]
-    largest = max(set(folders), key=folders.count)
-    found = local_imports(modules)
-    yield "code lines (no blanks, comments, docstrings)", f"{code:,}"
-    yield "modules", str(len(modules))
-    yield "modules in the largest folder", f"{folders.count(largest)} ({largest})"
-    yield "lines of the longest module", str(max(module.lines for module in modules.values()))
-    yield "lines of a function: median, p95", f"{quantiles(sizes, n=2)[0]:.0f}, {quantiles(sizes, n=20)[-1]:.0f}"
-    yield "imports inside functions (per 1,000 code lines)", f"{len(found)} ({len(found) / code * 1000:.1f})"
-    yield "modules in circles of imports", str(sum(map(len, cycles(modules))))
+def measure(project: Path) -> dict[str, int]:
+    """Return the totals of a checkout that may only fall."""
+    code = [size_of(path.read_text(encoding="utf-8")) for path in _files(project, ["src", "plugins"], {".py"})]
+    tools = [size_of(path.read_text(encoding="utf-8")) for path in _files(project, ["benchmarks", "scripts"], {".py"})]
+    web = [*_files(project, ["web/src", "plugins", "host-plugins"], WEB), *_files(project, ["src"], {".js"})]
+    pages = [*_files(project, ["docs"], {".md"}), *project.glob("*.md")]
+    pages = [path for path in pages if path.name != "CHANGELOG.md"]
+    return {
+        "python_tokens": sum(size.tokens for size in code),
+        "tools_tokens": sum(size.tokens for size in tools),
+        "string_bytes": sum(size.string_bytes for size in code),
+        "table_bytes": sum(path.stat().st_size for path in _files(project, ["src", "plugins"], TABLES)),
+        "web_lines": sum(path.read_text(encoding="utf-8").count("\n") for path in web),
+        "prose_words_in_code": sum(size.prose_words for size in code),
+        "documentation_words": sum(len(path.read_text(encoding="utf-8").split()) for path in pages),
+        "slow_tests": _slow_tests(project),
+        **_interface_totals(),
+    }
+
+
+def _slow_tests(project: Path) -> int:
+    """Return the number of lines on the list of slow tests."""
+    listed = tomllib.loads((project / "tests" / "slow.toml").read_text(encoding="utf-8"))
+    return sum(map(len, listed.values()))
+
+
+def _files(project: Path, folders: Iterable[str], suffixes: set[str]) -> Iterator[Path]:
+    for folder in folders:
+        for path in sorted((project / folder).rglob("*")):
+            inside = path.relative_to(project / folder).parts
+            if path.suffix in suffixes and path.is_file() and not {"tests", *GENERATED} & set(inside):
+                yield path
+
+
+def _interface_totals() -> dict[str, int]:
+    import click
+
+    from nacre.cli.root import cli
+    from nacre.known_settings import SETTINGS
+
+    def walk(group: click.Group) -> Iterator[click.Command]:
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            if command is None:
+                continue
+            yield command
+            if isinstance(command, click.Group):
+                yield from walk(command)
+
+    commands = list(walk(cli))
+    at_the_top = len(cli.list_commands(click.Context(cli)))
+    return {
+        "commands": at_the_top,
+        "sub_commands": len(commands) - at_the_top,
+        "options": sum(isinstance(option, click.Option) for command in commands for option in command.params),
+        "settings": len(SETTINGS),
+    }
+
+
+def total_breaches(totals: Mapping[str, int], allowed: Mapping[str, int]) -> Iterator[str]:
+    """Yield totals that rose, that fell without being recorded, or that have no recorded value."""
+    for name in sorted(totals.keys() | allowed.keys()):
+        now, most = totals.get(name), allowed.get(name)
+        if now is None or most is None:
+            yield f"{TOTALS.name}: {name} is {'not recorded' if most is None else 'not measured'}"
+        elif now > most:
+            yield f"{name}: {now:,}, and at most {most:,} is allowed; remove something first"
+        elif now < most * (1 - SLACK):
+            yield f"{name} fell from {most:,} to {now:,}; record it with scripts/check_house.py --lower"
+
+
+def lower(totals: Mapping[str, int]) -> None:
+    """Write totals that have fallen into the file and keep its comments."""
+    text = TOTALS.read_text(encoding="utf-8")
+    for name, now in totals.items():
+        most = tomllib.loads(text).get(name)
+        if most is not None and now < most:
+            text = re.sub(rf"(?m)^{name} = [\d_]+", f"{name} = {now:_}", text)
+    TOTALS.write_text(text, encoding="utf-8")
 
 
 def main() -> int:
-    """Check, and say what is wrong."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--source", type=Path, default=SOURCE, help="the folder of the package")
-    parser.add_argument("--table", action="store_true", help="print what was measured")
-    asked = parser.parse_args()
-    modules = parse(asked.source)
-    if asked.table:
-        for name, value in table(modules):
-            print(f"{name:50} {value}")
-    breaches = [breach for check in CHECKS for breach in check(modules)]
+    """Check the source and return the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--source", type=Path, help="check the structure of this folder only")
+    parser.add_argument("--table", action="store_true", help="print each measured total")
+    parser.add_argument("--lower", action="store_true", help="record totals that have fallen")
+    options = parser.parse_args()
+    modules = parse(options.source or PROJECT / "src")
+    breaches = [*module_breaches(modules), *cycle_breaches(modules)]
+    if not options.source:
+        totals = measure(PROJECT)
+        if options.lower:
+            lower(totals)
+        if options.table:
+            for name, value in totals.items():
+                print(f"{name:24} {value:>10,}")
+        breaches += total_breaches(totals, tomllib.loads(TOTALS.read_text(encoding="utf-8")))
     for breach in breaches:
         print(breach, file=sys.stderr)
     return 1 if breaches else 0

@@ -12,6 +12,8 @@ from hypothesis import settings
 
 from tests.processes import Processes, signals_of_a_terminal
 
+pytest_plugins = ("tests.cpu_time", "tests.database_server")
+
 _HOMES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 _SET_BY_PEOPLE = ("NACRE_", "XDG_", "CLAUDE_", "CODEX_", "OPENCLAW_", "PI_")
 _KEYS = ("_API_KEY", "_AUTH_TOKEN", "_OAUTH_TOKEN")
@@ -29,6 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "embedding: the test runs with the bundled embedding model")
     config.addinivalue_line("markers", "hosts: the test drives a real host; it runs with make test-hosts only")
     config.addinivalue_line("markers", "live: the test asks a real provider; it runs with make test-live only")
+    config.addinivalue_line("markers", "slow: the test is on the list of slow cases; it runs with make test-slow only")
     config.addinivalue_line("markers", "web: the test drives the dashboard in Chromium, with make test-web only")
     if _has_room(_MEMORY):  # nacre waits for a disk at every write: most of what a test would wait for
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))

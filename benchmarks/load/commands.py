@@ -142,8 +142,7 @@ def _render_size(paper: Paper, result: SizeResult) -> None:
             f"all lanes p50 {size.all_lanes.p50:.1f}, p95 {size.all_lanes.p95:.1f}, p99 {size.all_lanes.p99:.1f} ms",
             f"text {size.text_bytes:.0f}, vectors {size.vector_bytes:.0f} bytes a turn",
             f"{size.memory_mb:.0f} MB, mapped {size.mapped_mb:.0f}",
-            f"grown in {size.growing_seconds:.0f} s, {size.shards} shards in {size.indexing_seconds:.0f} s, "
-            f"vectors in {size.vector_seconds:.0f} s",
+            f"grown in {size.growing_seconds:.0f} s, vectors in {size.vector_seconds:.0f} s",
         ]
         for size in result.sizes
     ]
@@ -175,7 +174,6 @@ def _render_writers(paper: Paper, result: WritersResult) -> None:
     paper.line(f"The clients used {result.cpu_seconds:.1f} s of CPU in all, {each:.1f} ms for each store.", indent=2)
     told = ", ".join(f"{count:,} {name}" for name, count in sorted(result.outcomes.items()))
     paper.line(f"Answers: {told or 'none'}.", indent=2)
-    paper.line(f"All was in files and index {result.settled_seconds:.1f} s after the last one.", indent=2)
     errors = ", ".join(f"{count:,} × {name}" for name, count in sorted(result.errors.items()))
     paper.line(f"Errors: {errors or 'none'}.", indent=2)
     for text in result.wrong or ("Everything acknowledged is there once; index and vault agree.",):
@@ -201,21 +199,15 @@ def _render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds]) -> None:
 @click.option(
     "--files", type=click.IntRange(0), default=5_000, show_default=True, help="Files of code, with 40 symbols each."
 )
-@click.option(
-    "--exact", type=click.IntRange(10), default=2_000, show_default=True,
-    help="Compare sampled betweenness with the exact one up to so many memories; 10,000 take half a minute.",
-)  # fmt: skip
 @click.option("--folder", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one.")
 @click.pass_obj
-def graph(run: Run, memories: int, links: int, files: int, exact: int, folder: Path | None) -> None:
-    """Tell how long links take in a large home, and how far sampled betweenness is off.
+def graph(run: Run, memories: int, links: int, files: int, folder: Path | None) -> None:
+    """Tell how long links take in a large home.
 
     Works in a folder of its own; nothing is written to your home.
     """
     with workspace(run, folder) as (place, notify):
-        result = measure_graph(
-            place, memories=memories, links=links, files=files, exact=exact, notify=notify
-        )  # fmt: skip
+        result = measure_graph(place, memories=memories, links=links, files=files, notify=notify)
     answer_measured(run, dataclasses.asdict(result), lambda paper: _render_graph(paper, result))
 
 
@@ -229,10 +221,3 @@ def _render_graph(paper: Paper, result: GraphResult) -> None:
         for one in result.operations
     ]  # fmt: skip
     paper.table(rows, indent=2)
-    paper.heading("Betweenness from a sample")
-    for one in result.samples:
-        paper.line(
-            f"{one.nodes:,} memories, {one.starts:,} starts: {one.error:.1%} off for the best ten, {one.agreed} of "
-            f"them found; {one.sampled_seconds:.2f} s, exactly {one.exact_seconds:.2f} s",
-            indent=2, hang=2,
-        )  # fmt: skip

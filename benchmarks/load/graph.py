@@ -13,14 +13,10 @@ from typing import Any
 from benchmarks.load.code_material import write_repository
 from nacre.code.ingest import ingest_code
 from nacre.code.requests import IngestCodeRequest
-from nacre.graph import bridges as bridging
 from nacre.graph.analysis import central, components, gaps
-from nacre.graph.betweenness import betweenness
-from nacre.graph.bridges import bridges
 from nacre.graph.brief import brief
 from nacre.graph.links import link
 from nacre.graph.listing import list_links, traverse
-from nacre.graph.net import Net, net_of
 from nacre.graph.requests import (
     AnalysisRequest,
     BriefRequest,
@@ -40,7 +36,6 @@ _PROJECT_SIZE = 100
 _SYMBOLS = 40
 _ROUNDS = 7
 _BULK = 1000
-_BEST = 10
 _NOTE = (
     "---\nid: {id}\nkind: fact\nsubject: {name}\ncreated: 2026-11-01\nlinks: [{links}]\n---\n{name} holds {words}.\n"
 )
@@ -56,39 +51,19 @@ class Took:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
-    """How far betweenness from a sample is off, on a net of so many linked memories.
-
-    ``error`` is the mean error of the best ten, as a share of their exact values; ``agreed`` how many of the exact best
-    ten are among the sampled best ten.
-    """
-
-    nodes: int
-    starts: int
-    error: float
-    agreed: int
-    exact_seconds: float
-    sampled_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class GraphResult:
-    """A home of so many memories, links and symbols of code, how long it took to read the memories, its operations as
-    the daemon does them, and the error of a sample."""
+    """A home of so many memories, links and symbols of code, how long it took to read the memories, and its operations
+    as the daemon does them."""
 
     memories: int
     links: int
     symbols: int
     read_seconds: float
     operations: tuple[Took, ...]
-    samples: tuple[Sampled, ...]
 
 
-def measure_graph(place: Path, *, memories: int, links: int, files: int, exact: int, notify: OnProgress) -> GraphResult:
-    """Make a home in a new folder, with so many files of code, and measure.
-
-    Betweenness is measured exactly up to so many linked memories.
-    """
+def measure_graph(place: Path, *, memories: int, links: int, files: int, notify: OnProgress) -> GraphResult:
+    """Make a home in a new folder, with so many files of code, and measure."""
     pairs = draw_links(memories, links)
     write_vault(place / "vault", memories, pairs)
     settings = load_settings(place, {"HOME": str(place), "NACRE_EMBEDDING_MODEL": "none"})
@@ -102,9 +77,7 @@ def measure_graph(place: Path, *, memories: int, links: int, files: int, exact: 
         alone = _took("look for edits by hand, without the daemon", lambda _: catch_up(home))
         home.vault.watch = VaultWatch(home.vault)
         took = (alone, *(_took(name, work) for name, work in _operations(home).items()))
-        sizes = sorted({min(exact, 2_000), min(exact, memories)})
-        samples = tuple(_sampled(_part(net_of(home, None), size)) for size in sizes)
-        return GraphResult(memories, home.links.count(home.now().date()), symbols, read, took, samples)
+        return GraphResult(memories, home.links.count(home.now().date()), symbols, read, took)
     finally:
         home.close()
 
@@ -170,7 +143,6 @@ def _operations(home: Home) -> dict[str, Callable[[int], Any]]:
         "traverse, depth 10": lambda at: traverse(home, TraverseRequest(reference=_id(at * 97), depth=10, limit=1000)),
         "list": lambda _: list_links(home, LinksRequest()),
         "central": analysed(central),
-        "bridges": analysed(bridges),
         "gaps": analysed(gaps),
         "components": analysed(components),
         "brief, kept": lambda _: brief(home, BriefRequest()),
@@ -189,25 +161,3 @@ def _took(name: str, work: Callable[[int], Any]) -> Took:
         walls.append(time.perf_counter() - began)
         works.append(time.process_time() - worked)
     return Took(name, 1000 * median(walls), 1000 * median(works))
-
-
-def _part(net: Net, size: int) -> Net:
-    """The memories of the first projects, with the links between them."""
-    chosen = set(net.linked[:size]) if size < len(net.linked) else set(net.linked)
-    places = {at: number for number, at in enumerate(sorted(chosen))}
-    links = [(places[one], places[other]) for one, other in net.links if one in chosen and other in chosen]
-    return Net([net.ids[at] for at in places], links)
-
-
-def _sampled(net: Net) -> Sampled:
-    nodes = len(net.ids)
-    began = time.perf_counter()
-    exact = betweenness(net.neighbours, range(nodes))
-    whole = time.perf_counter() - began
-    starts = sorted(random.Random(nodes).sample(range(nodes), min(nodes, bridging.STARTS)))  # noqa: S311
-    began = time.perf_counter()
-    near = betweenness(net.neighbours, starts)
-    part = time.perf_counter() - began
-    best, found = (sorted(range(nodes), key=lambda at: (-values[at], at))[:_BEST] for values in (exact, near))
-    error = sum(abs(near[at] - exact[at]) / exact[at] for at in best) / len(best)
-    return Sampled(nodes, len(starts), error, len(set(best) & set(found)), whole, part)

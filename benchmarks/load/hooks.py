@@ -219,7 +219,7 @@ def _as_it_is(_: Path, __: Mapping[str, str]) -> AbstractContextManager[object]:
     return nullcontext()
 
 
-_OTHER_VERSION = b'{"error": {"code": "other_version", "message": "another protocol", "hint": null}}\n'
+_OTHER_VERSION = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 STATES: Mapping[str, State] = {
     "daemon up": _daemon,

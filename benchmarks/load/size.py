@@ -12,7 +12,6 @@ from itertools import pairwise
 from pathlib import Path
 
 from nacre.home.home import Home, open_home
-from nacre.indexing.shards import fill_shards
 from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
 from nacre.retrieval.recall import recall
@@ -34,7 +33,7 @@ _VECTOR_TABLES = (
     "sqlite_autoindex_passages",
     "sqlite_autoindex_turn_passages",
 )
-_TEXT_TABLES = ("turns_fts", "turns_parts", "turn_words", "names", "sqlite_autoindex_names")
+_TEXT_TABLES = ("turns_fts", "turns_parts")
 _ON_SERVER = {"text": ("words", "terms", "names"), "vectors": ("passages", "turn_passages", "signs")}
 
 
@@ -56,13 +55,12 @@ class Size:
 
     ``text_bytes`` and ``vector_bytes`` are what the full text and the vectors take on disk for each turn;
     ``memory_mb`` is what the searching process holds beside mapped files, ``mapped_mb`` what it has of those in
-    memory. The seconds are what it took to make the turns that came and their full text, to move that into shards, and
+    memory. The seconds are what it took to make the turns that came and their full text, and
     to keep the vectors.
     """
 
     turns: int
     passages: int
-    shards: int
     lexical: Spread
     all_lanes: Spread
     text_bytes: float
@@ -70,7 +68,6 @@ class Size:
     memory_mb: float
     mapped_mb: float
     growing_seconds: float
-    indexing_seconds: float
     vector_seconds: float
 
 
@@ -117,8 +114,6 @@ def measure_size(
             started = [time.perf_counter()]
             have = grow(context, material, have, wanted, notify)
             started.append(time.perf_counter())
-            fill_shards(context, notify)
-            started.append(time.perf_counter())
             passages = scatter(context, material, notify)
             started.append(time.perf_counter())
             _settle(context)
@@ -157,14 +152,13 @@ def _size(
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         searched = pool.submit(_search, settings.home, settings.server, tuple(questions)).result()
     text, vectors = _bytes(context)
-    growing, indexing, embedding = seconds
+    growing, embedding = seconds
     return Size(
         turns=turns, passages=passages,
-        shards=0 if context.database.is_server else len(context.shards.places()),
         lexical=searched.lexical, all_lanes=searched.all_lanes,
         text_bytes=round(text / turns, 1), vector_bytes=round(vectors / turns, 1),
         memory_mb=searched.memory_mb, mapped_mb=searched.mapped_mb,
-        growing_seconds=growing, indexing_seconds=indexing, vector_seconds=embedding,
+        growing_seconds=growing, vector_seconds=embedding,
     )  # fmt: skip
 
 
@@ -178,7 +172,7 @@ def _bytes(context: Home) -> tuple[int, int]:
         )
         return text, vectors
     pages = context.database.rows("SELECT name, sum(pgsize) FROM dbstat GROUP BY name")
-    return _of(pages, _TEXT_TABLES) + context.shards.bytes(), _of(pages, _VECTOR_TABLES)
+    return _of(pages, _TEXT_TABLES), _of(pages, _VECTOR_TABLES)
 
 
 def _of(pages: Sequence[tuple[str, int]], tables: tuple[str, ...]) -> int:

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,8 +19,6 @@ from nacre.api import MemoryHome
 from nacre.errors import NacreError
 from nacre.health.checks import doctor
 from nacre.home.home import Home
-from nacre.memories.accept import is_waiting, outcome_of
-from nacre.memories.scan import catch_up
 from nacre.values.reports import OnProgress, Progress
 
 _HOT = "The harbour log names every ship that came in."
@@ -31,9 +28,8 @@ _HOT = "The harbour log names every ship that came in."
 class WritersResult:
     """What many clients got done, and what was found afterwards.
 
-    ``cpu_seconds`` is what all clients used together; ``settled_seconds`` passed after the last acknowledgement until
-    everything was in files and index. ``wrong`` says in words what is not as it was acknowledged; empty when all is
-    well.
+    ``cpu_seconds`` is what all clients used together. ``wrong`` says in words what is not as it was acknowledged; empty
+    when all is well.
     """
 
     processes: int
@@ -48,7 +44,6 @@ class WritersResult:
     write_lock: Spread
     vault_lock: Spread
     errors: dict[str, int]
-    settled_seconds: float
     memories: int
     wrong: tuple[str, ...]
 
@@ -68,12 +63,6 @@ def measure_writers(
         sizes = [1] * processes + ([threads] if threads else [])
         tasks = [Task(str(home), hot, at, size, seconds, recalls, updates) for at, size in enumerate(sizes)]
         told = _run(tasks, notify)
-        started = time.perf_counter()
-        while True:
-            catch_up(context)
-            if not is_waiting(context):
-                break
-        settled = time.perf_counter() - started
         return WritersResult(
             processes=processes, threads=threads, seconds=seconds,
             stores_per_second=round(sum(len(one.stores) for one in told) / seconds, 1),
@@ -85,7 +74,7 @@ def measure_writers(
             write_lock=spread(at for one in told for at in one.held.get("write", ())),
             vault_lock=spread(at for one in told for at in one.held.get("vault.lock", ())),
             errors=dict(sum((Counter(one.errors) for one in told), Counter())),
-            settled_seconds=round(settled, 2), memories=sum(context.memories.counts().values()),
+            memories=sum(context.memories.counts().values()),
             wrong=tuple(_wrong(context, memory, hot, told)),
         )  # fmt: skip
 
@@ -164,8 +153,7 @@ def _wrong(context: Home, memory: MemoryHome, hot: str, told: Sequence[Told]) ->
 
 
 def _is_there(context: Home, memory_id: str) -> bool:
-    placed = outcome_of(context, memory_id)
-    return context.memories.find(placed.memory_id) is not None
+    return context.memories.find(memory_id) is not None
 
 
 def _is_bad(name: str, state: str) -> bool:

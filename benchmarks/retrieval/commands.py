@@ -53,18 +53,17 @@ _NO_VECTORS = click.option("--no-vectors", is_flag=True, help="Measure the lexic
 @click.option("--ablations", is_flag=True, help="Also leave out one ingredient at a time.")
 @click.option("--questions", type=click.IntRange(1), help="Ask only so many, evenly chosen.")
 @_NO_VECTORS
-@click.option("--shards", is_flag=True, help="Keep the full text in shards, as in a home of many turns.")
 @click.pass_obj
-def retrieval(  # noqa: PLR0913 - the options of a command
+def retrieval(
     run: Run, name: str, data: Path, cache: Path, fresh: bool, ablations: bool, questions: int | None,
-    no_vectors: bool, shards: bool,
+    no_vectors: bool,
 ) -> None:  # fmt: skip
     """Tell how well recall finds what a public benchmark asks for.
 
     Each haystack gets a home of its own, filled by nacre's own ingest. Nothing is written to your home.
     """
 
-    shelf = Shelf(cache, vectors=not no_vectors, fresh=fresh, shards=shards)
+    shelf = Shelf(cache, vectors=not no_vectors, fresh=fresh)
     with progress_shown(run) as notify:
         result = measure(
             load_suite(name, data), shelf, load_minilm,

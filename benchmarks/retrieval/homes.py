@@ -22,7 +22,6 @@ from benchmarks.retrieval.suites import BenchSession, Haystack, Suite
 from nacre import embed, redact, storage, transcripts
 from nacre.errors import TranscriptUnreadable
 from nacre.home.home import Home, open_home
-from nacre.indexing import shards as sharding
 from nacre.indexing import vectors as embedding
 from nacre.ingestion import ingest as ingesting
 from nacre.ingestion.ingest import ingest
@@ -33,7 +32,7 @@ from nacre.settings import Settings, load_settings
 from nacre.text import passages as text
 from nacre.values.reports import OnProgress
 
-_FILLS_HOMES = (embed, embedding, ingesting, parse, redact, sharding, storage, text, transcripts)
+_FILLS_HOMES = (embed, embedding, ingesting, parse, redact, storage, text, transcripts)
 """Modules and packages whose code decides what a home holds."""
 
 _FILLED = "filled"
@@ -41,14 +40,12 @@ _FILLED = "filled"
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Where homes are kept; ``fresh`` makes them anew, ``vectors`` says whether they get any, ``shards`` whether their
-    full text lies in shards, as that of large homes does. With ``server``, the address of one, their memory is there,
-    under a new tenant each time."""
+    """Where homes are kept; ``fresh`` makes them anew, ``vectors`` says whether they get any. With ``server``, the
+    address of one, their memory is there, under a new tenant each time."""
 
     folder: Path
     vectors: bool = True
     fresh: bool = False
-    shards: bool = False
     server: str = ""
 
 
@@ -141,10 +138,9 @@ def _settings(folder: Path, shelf: Shelf) -> Settings:
     """Defaults alone: no file or variable of the machine takes part in a measurement."""
     home = folder / "home"
     model = {} if shelf.vectors else {"NACRE_EMBEDDING_MODEL": "none"}
-    shards = {"NACRE_INDEX_FRESH_TURNS": "1"} if shelf.shards else {}
     tenant = folder.name.lower()[-64:].strip("._-")
     server = {"NACRE_DB": shelf.server, "NACRE_STORAGE_TENANT": tenant} if shelf.server else {}
-    return load_settings(home, {"HOME": str(home), **model, **shards, **server})
+    return load_settings(home, {"HOME": str(home), **model, **server})
 
 
 def _remembering(load_embedder: Callable[[], Embedder], shelf: Shelf) -> Embedder:
@@ -153,7 +149,7 @@ def _remembering(load_embedder: Callable[[], Embedder], shelf: Shelf) -> Embedde
 
 def _version(haystack: Haystack, code: str, shelf: Shelf) -> str:
     sessions = "".join(as_jsonl(session) for session in haystack.sessions)
-    return _digest(f"{code}\0{shelf.vectors}\0{shelf.shards}\0{sessions}").hex()[:12]
+    return _digest(f"{code}\0{shelf.vectors}\0{sessions}").hex()[:12]
 
 
 def _code_version() -> str:

@@ -1,4 +1,4 @@
-"""When recall keeps silent: asked for what a home does not hold, and for what it does.
+"""When recall shows nothing as likely: asked for what a home does not hold, and for what it does.
 
 Everything goes through the service that people and agents use. Three kinds of questions have no answer in a home: those
 of a file, those that the suite itself brings, and those asked of another home of the suite.
@@ -23,7 +23,7 @@ from nacre.home.home import Home
 from nacre.platform.ids import Clock
 from nacre.protocols import Embedder
 from nacre.retrieval.recall import recall, search_sessions
-from nacre.values.recall import Mode, RecallQuery, RecallResult
+from nacre.values.recall import HitConfidence, Mode, RecallQuery, RecallResult
 from nacre.values.reports import OnProgress, Progress
 
 _DEPTH = 10
@@ -34,7 +34,7 @@ _OF_OTHERS = 4
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """Questions of one kind without an answer, and the percentage that got none."""
+    """Questions of one kind without an answer, and the percentage for which nothing was shown as likely to answer."""
 
     kind: str
     asked: int
@@ -53,8 +53,8 @@ class Trade:
 
 @dataclass(frozen=True, slots=True)
 class SilenceResult:
-    """``found`` is recall@10 of everything that matches, ``answered`` that of what recall shows, in percent: of turns
-    where the suite knows them, else of sessions."""
+    """``found`` is recall@10 of everything that matches, ``answered`` that of what recall shows as an answer, in
+    percent: of turns where the suite knows them, else of sessions."""
 
     silent: tuple[Silent, ...]
     questions: int
@@ -122,7 +122,11 @@ class _Asker:
         return asked
 
     def _recall(self, text: str) -> RecallResult:
-        return recall(self._context, RecallQuery(text, mode=self._mode, turns=_DEPTH, update=False))
+        """What recall shows, where any of it is likely to answer; weak hits alone only say that nothing does."""
+        answer = recall(self._context, RecallQuery(text, mode=self._mode, turns=_DEPTH, update=False))
+        shown = [hit.confidence for hit in answer.hits] + [hit.confidence for hit in answer.turns]
+        is_likely = any(one is not HitConfidence.WEAK for one in shown)
+        return answer if is_likely else dataclasses.replace(answer, hits=(), turns=())
 
     def _search(self, text: str) -> RecallResult:
         return search_sessions(self._context, RecallQuery(text, mode=self._mode, limit=_DEPTH))

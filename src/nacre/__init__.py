@@ -8,6 +8,10 @@
 
 from __future__ import annotations
 
+from nacre.platform import late_modules
+
+late_modules.install()
+
 TYPE_CHECKING = False  # as type checkers take it; typing itself takes longer to load than all of this
 if TYPE_CHECKING:
     from typing import Any

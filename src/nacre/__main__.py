@@ -8,6 +8,8 @@ import signal
 import sys
 
 from nacre import __version__
+from nacre.cli import root
+from nacre.hooks import statusline
 
 
 def main() -> None:
@@ -20,15 +22,11 @@ def main() -> None:
             signal.signal(getattr(signal, name), _end)
     umask = os.umask(0o077)  # what git and SQLite make for nacre is the owner's alone, too
     if sys.argv[1:] == ["statusline"]:
-        from nacre.hooks import statusline  # noqa: PLC0415 - 50 ms, in which no command line is loaded
-
         statusline.main()
     try:
-        from nacre.cli.root import cli  # noqa: PLC0415 - within reach of Ctrl-C, which may come before anything is loaded
-    except KeyboardInterrupt:
+        root.cli.main(sys.argv[1:], umask=umask)
+    except KeyboardInterrupt:  # before the command line is loaded
         sys.exit(130)
-    try:
-        cli.main(sys.argv[1:], umask=umask)
     except SystemExit as end:
         _leave(end.code if isinstance(end.code, int) else 0)
 

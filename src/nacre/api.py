@@ -26,9 +26,7 @@ from nacre.history.commit import Committed
 from nacre.history.undo import Undoing
 from nacre.home.home import EmbedderLoader, Home, ModelLoader, open_home
 from nacre.home.location import project_of_folder
-from nacre.ingestion import ingest as ingesting
 from nacre.ingestion import quotes
-from nacre.ingestion.requests import IngestOptions
 from nacre.memories import answers
 from nacre.memories import retire as retiring
 from nacre.memories import store as remembering
@@ -44,7 +42,6 @@ from nacre.retrieval import feedback
 from nacre.retrieval import recall as recalling
 from nacre.retrieval.deep import recall as deep_recalling
 from nacre.retrieval.requests import DeepQuery
-from nacre.review import queue
 from nacre.settings import load_settings
 from nacre.sync.sync import Synced
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
@@ -52,11 +49,19 @@ from nacre.values.deep_recall import DeepResult, Said
 from nacre.values.forgetting import ForgetPlan, ForgetReport, Forgotten
 from nacre.values.handoff import FlushReport, HandoffView
 from nacre.values.memory import Expiry, Kind, Memory, Scope
-from nacre.values.recall import DEFAULT_LIMIT, DEFAULT_RADIUS_DAYS, Filter, Mode, RecallQuery, RecallResult
+from nacre.values.recall import (
+    DEFAULT_LIMIT,
+    DEFAULT_RADIUS_DAYS,
+    DEFAULT_TURNS,
+    Filter,
+    Mode,
+    RecallQuery,
+    RecallResult,
+)
 from nacre.values.reports import IngestReport, OnProgress, StoreOutcome
 from nacre.values.review import FeedbackReport
 from nacre.values.session import Speaker
-from nacre.views import Listed, Review, Step
+from nacre.views import Listed, Pending, PendingPage, Step
 
 
 @one_at_a_time
@@ -107,11 +112,11 @@ class MemoryHome:
         the report's ``problems``. Raises NotFound for a path that does not exist, OwnerOnly where an agent names files:
         what they say that somebody typed would be the owner's word.
         """
-        named = tuple(Path(path) for path in paths)
-        if named:
-            self._home.actor.require_owner("ingest of files that are named")
-        options = IngestOptions(paths=named, extract=extract, vectors=vectors)
-        return ingesting.ingest(self._home, options, on_progress)
+        named = [Path(path) for path in paths]
+        report: IngestReport = self.call(
+            "ingest", on_progress=on_progress, paths=named, extract=extract, vectors=vectors
+        )
+        return report
 
     def extract(
         self, path: str | Path | None = None, *, session: str | None = None, model: str | None = None,
@@ -142,14 +147,14 @@ class MemoryHome:
     ) -> StoreOutcome:  # fmt: skip
         """Store one memory; durable when it returns.
 
-        While others write, it waits 0.15 seconds at most for its place among the other memories; its action is
-        ``accepted`` then, and it is placed by whoever stores or recalls next.
+        While others write, it waits for its turn.
 
         ``importance`` is 1 to 10. From the day ``expires_on`` recall and context leave it out. What says the same as a
         memory of the same project is not stored twice, and what says otherwise takes its place, unless ``force``.
         Secrets are redacted. Where the rules cannot tell, a language model is asked if one may work in the background,
         or with ``online_dedup``; ``aggressive`` and ``dedup_threshold`` (a cosine) say from which likeness on. What
-        an agent's process stores is its proposal unless the owner typed the ``quote``. Raises MemoryInvalid.
+        an agent's process stores is its proposal unless the owner typed the ``quote``. Raises MemoryInvalid, and
+        StoreBusy after 30 seconds.
         """
         return quotes.store(
             self._home,
@@ -166,22 +171,22 @@ class MemoryHome:
     def recall(
         self, text: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
         mode: Mode | str = Mode.HYBRID, around: datetime | None = None, radius_days: float = DEFAULT_RADIUS_DAYS,
-        budget_tokens: int | None = None, boost: bool = True, update: bool = True, turns: int = 0,
-        session: str | None = None, expand: bool = False, rerank: bool = False,
+        budget_tokens: int | None = None, boost: bool = True, update: bool = True, turns: int = DEFAULT_TURNS,
+        session: str | None = None, expand: bool = False, rerank: bool = False, ignore_time: bool = False,
     ) -> RecallResult:  # fmt: skip
-        """The memories that answer a question, the best first; with ``turns`` also that many turns of sessions.
+        """Return the best memories, pending candidates and turns (at most ``turns``) for a question, with confidences.
 
-        No hits is an answer: ``abstained`` says that something matched and nothing was good enough. Times without a
-        zone are UTC. What is recalled counts as used unless ``update`` is off; what is used in one ``session`` (the
-        host's own id for it) is used together. With ``expand`` a language model also asks in other words, with
-        ``rerank`` it grades the best hits. Raises QueryInvalid.
+        Times without a zone are local. A time that the question names weighs; ``ignore_time`` leaves it out. What is
+        recalled counts as used unless ``update`` is off; what is used in one ``session`` (the host's own id for it) is
+        used together. With ``expand`` a language model also asks in other words, with ``rerank`` it grades the best
+        hits. Raises QueryInvalid.
         """
         return recalling.recall(
             self._home,
             RecallQuery(
                 text=text, filter=in_utc(filter), mode=choose(Mode, mode, QueryInvalid), limit=limit,
                 around=utc(around), radius_days=radius_days, budget_tokens=budget_tokens, boost=boost, update=update,
-                turns=turns, session=session, expand=expand, rerank=rerank,
+                turns=turns, session=session, expand=expand, rerank=rerank, ignore_time=ignore_time,
             ),
         )  # fmt: skip
 
@@ -287,13 +292,14 @@ class MemoryHome:
         """Tell that memories are good, or bad: those wait for review, too. Raises NotFound, Conflict."""
         return feedback.judge(self._home, references, good=good)
 
-    def reviews(self) -> list[Review]:
-        """The memories that a person should look at, the longest waiting first."""
-        return queue.pending(self._home)
+    def reviews(self) -> Sequence[Pending]:
+        """What waits for review: conflicts, memories in doubt and candidates."""
+        found: PendingPage = self.call("review", limit=0)
+        return found.items
 
-    def dismiss(self, *references: str, content: str | None = None, into: str | None = None) -> list[Memory]:
-        """Keep memories that wait for review. Raises NotFound, Conflict."""
-        kept: list[Memory] = self.call("review-dismiss", references=references, content=content, into=into)
+    def keep(self, *references: str, content: str | None = None, into: str | None = None) -> list[Memory]:
+        """Keep what waits for review. Raises NotFound, Conflict."""
+        kept: list[Memory] = self.call("review-keep", references=references, content=content, into=into)
         return kept
 
     def edit(self, reference: str, *, expected: str | None = None, **changes: Unpack[Changes]) -> Memory:

@@ -7,7 +7,7 @@ NacreError
 ├── OwnerOnly               an agent asked for what only the owner may do
 ├── NotAllowed              the role that an account has in a space does not allow it
 ├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable (EmbedderHeld), GitUnavailable,
-│                           RepositoryBusy, RemoteUnreachable, ModelUnavailable (UnexpectedService, ModelLeftAlone,
+│                           RepositoryBusy, RemoteUnreachable, ModelUnavailable (UnexpectedService,
 │                           ModelUnreadable), BudgetSpent, ChannelUnavailable
 ├── ChannelRefused          a channel's platform says no; trying again does not help
 ├── ModelRefused            the model's provider says no; trying again does not help: PromptTooLong, ModelDeclined
@@ -87,6 +87,12 @@ class EditConflict(Conflict):
     code = "edit_conflict"
 
 
+class DepartedError(Conflict):
+    """A later statement departs from a candidate that is to be kept."""
+
+    code = "departed"
+
+
 class OwnerOnly(NacreError):
     """What only the owner may do was asked by an agent."""
 
@@ -128,6 +134,12 @@ class StoreBusy(Unavailable):
     """Another process holds the database."""
 
     code = "store_busy"
+
+
+class MayBeStored(Unavailable):
+    """It failed after it became durable, so it may be there in spite of the error."""
+
+    code = "may_be_stored"
 
 
 class OtherVersion(Unavailable):
@@ -197,10 +209,6 @@ class UnexpectedService(ModelUnavailable):
 
 class ModelUnreadable(ModelUnavailable):
     """The language model's command ended well, and wrote nothing that can be read."""
-
-
-class ModelLeftAlone(ModelUnavailable):
-    """The language model failed too often, and is not asked for a while."""
 
 
 class BudgetSpent(Unavailable):

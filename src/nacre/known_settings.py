@@ -6,16 +6,11 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nacre.errors import SettingsInvalid
-from nacre.platform.lazy import Module
+from nacre.platform import json_values
 from nacre.values.tasks import Task
-
-if TYPE_CHECKING:
-    from nacre.platform import json_values
-else:
-    json_values = Module("nacre.platform.json_values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +53,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "storage.spaces", list[str], [], "further spaces on the server that recall reads, too: teams, organisations"
     ),
-    Setting("index.fresh_turns", int, 5_000, "turns whose full text stays in the database; beyond, it moves to files"),
     Setting("recall.limit", int, 10, "memories in an answer"),
     Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
     Setting("recall.trusted", bool, False, "leave out of answers what draws on text from outside"),
@@ -133,8 +127,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("models.capabilities", dict[str, dict[str, Any]], {}, "what a model can do, where nacre has it wrong"),
     Setting("models.auth", str, "", "how nacre signs in to Anthropic or OpenAI (nacre setup); empty: what it finds"),
     Setting("contradiction.auto_supersede", float, 0.85, "surer than this, a model's judgement ends a fact by itself"),
-    Setting("contradiction.after_commands", bool, True, "judge new memories after commands; else by nacre conflicts"),
-    Setting("models.keep_prompts", bool, False, "traces hold the whole prompts and answers"),
+    Setting("contradiction.after_commands", bool, True, "judge new memories after commands, not by nacre review judge"),
     Setting("models.cache_days", int, 7, "days for which what a model answered is kept; 0 asks each time"),
     Setting("traces.cases", bool, True, "keep a trace of every question that is answered"),
     Setting("traces.keep_days", int, 30, "days for which traces are kept; 0 keeps none"),
@@ -155,6 +148,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("redaction.emails", bool, False, "take e-mail addresses out, too"),
     Setting("redaction.home_paths", bool, False, "write the folders of users (/home/NAME and the like) as ~"),
+    Setting("redaction.payment_cards", bool, False, "take numbers of payment cards out, too"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
     Setting("daemon.enabled", bool, True, "hooks and nacre mcp start nacre serve where it does not run"),
     Setting("daemon.idle_minutes", float, 30.0, "a daemon that a hook started ends when nobody asked for so long"),
@@ -219,7 +213,6 @@ _MAY_HOLD_KEYS = frozenset({"models.providers", "gateway.channels", "storage.url
 _LEAST = {
     "git.commit_after_operations": 1,
     "sync.every_seconds": 10,
-    "index.fresh_turns": 1,
     "signals.min_importance": 1,
     "recall.limit": 1,
     "recall.deep_seconds": 1,

@@ -104,7 +104,8 @@ class Operation:
         if opened.actor.bearer:
             lazy.load("nacre.catalogue.by_key:require")(self.name)
         if self.is_owners(request) or (opened.actor.face is Face.HTTP and _names_files(request)):
-            opened.actor.require_owner(self.in_words)
+            fields = "" if isinstance(self.owners, bool) else f" with {' or '.join(self.owners)}"
+            opened.actor.require_owner(self.in_words + fields)
         given = () if self.request is Nothing else (request,)
         if on_progress is not None and self.reports_progress:
             given = (*given, on_progress)

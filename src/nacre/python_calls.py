@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar
@@ -10,13 +11,15 @@ from typing import Any, TypeVar
 from nacre.catalogue import CATALOGUE
 from nacre.errors import InvalidInput
 from nacre.operation import Operation
+from nacre.sync.follow_up import embed_new_memories
 
 Home = TypeVar("Home")
 
 _NAMES = {
     "allow_again": "forget-allow-again",
     "context_told": "context-given",
-    "dismiss": "review-dismiss",
+    "keep": "review-keep",
+    "reviews": "review",
     "hand_over": "handoff",
     "judge": "feedback-judge",
     "plan_forgetting": "forget-plan",
@@ -50,9 +53,10 @@ def _in_turn(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def in_turn(self: Any, *given: Any, **named: Any) -> Any:
         with self._home.turn:
-            if operation is None:
-                return method(self, *given, **named)
-            with operation.allowed(self._home):
-                return method(self, *given, **named)
+            with operation.allowed(self._home) if operation else nullcontext():
+                result = method(self, *given, **named)
+            if name != "close":
+                embed_new_memories(self._home)
+            return result
 
     return in_turn

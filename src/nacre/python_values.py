@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, TypedDict, TypeVar
 
 from nacre.errors import InvalidInput, MemoryInvalid
+from nacre.platform import days
 from nacre.values.memory import Expiry, Kind, Scope, Validity
 from nacre.values.recall import Filter
 
@@ -92,5 +93,5 @@ def in_utc(wanted: Filter | None) -> Filter:
 
 
 def utc(moment: datetime | None) -> datetime | None:
-    """A time in its zone, or in UTC where it has none."""
-    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
+    """Return a moment in UTC; one without a zone is local."""
+    return days.in_utc(moment) if moment else None

@@ -10,12 +10,13 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nacre.errors import SettingsInvalid
 from nacre.known_settings import SETTINGS, Setting, check, known
-from nacre.platform import private_files
+from nacre.platform import ancestry, private_files
 from nacre.platform.environment import (
     OWNERS,
     agent_in,
@@ -27,16 +28,13 @@ from nacre.platform.environment import (
     without_login,
 )
 from nacre.platform.lazy import Module
+from nacre.values import actor as actors
 
 if TYPE_CHECKING:
     import tomlkit
 
-    from nacre.platform import ancestry
-    from nacre.values import actor as actors
     from nacre.values.actor import Actor
 else:
-    actors = Module("nacre.values.actor")
-    ancestry = Module("nacre.platform.ancestry")
     tomlkit = Module("tomlkit")
 
 T = TypeVar("T")
@@ -100,7 +98,7 @@ class Settings:
     @property
     def redaction(self) -> tuple[list[str], list[str], tuple[str, ...]]:
         """What the owner says of redaction: patterns, what is no secret, and what else is to go."""
-        kinds = tuple(kind for kind in ("emails", "home_paths") if self.flag(f"redaction.{kind}"))
+        kinds = tuple(kind for kind in ("emails", "home_paths", "payment_cards") if self.flag(f"redaction.{kind}"))
         return self.texts("redaction.patterns"), self.texts("redaction.allow"), kinds
 
     def _of(self, kind: type[T], key: str) -> T:
@@ -142,14 +140,7 @@ class Settings:
         """The same for whoever would answer alike: a hash of the values, and of where the database is."""
         values = sorted((key, repr(value.value)) for key, value in self.values.items())
         told = repr((values, self.server or os.path.realpath(self.database)))
-        from hashlib import sha256  # noqa: PLC0415 - 3 ms that a hook need not pay
-
         return sha256(told.encode("utf-8", "replace")).hexdigest()
-
-    @property
-    def index(self) -> Path:
-        """The folder of the index's files."""
-        return self.home / "index"
 
     @property
     def vault(self) -> Path:
@@ -233,10 +224,10 @@ def unwrite_setting(config: Path, key: str) -> None:
 
 
 def _resolve(setting: Setting, written: Mapping[str, Any], config: Path, environ: Mapping[str, str]) -> Value:
-    is_barred = setting.key in _FROM_FILE or (setting.variable in OWNERS and _is_agents(environ))
-    if environ.get(setting.variable) and not is_barred:
+    is_agents = setting.variable in OWNERS and _is_agents(environ)
+    if environ.get(setting.variable) and not is_agents and setting.key not in _FROM_FILE:
         return Value(check(setting.key, environ[setting.variable]), f"${setting.variable}")
-    if setting.key in written:
+    if setting.key in written and not (is_agents and environ.get("NACRE_CONFIG")):
         try:
             return Value(check(setting.key, written[setting.key]), str(config))
         except SettingsInvalid as error:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from nacre.platform.fast_dataclass import dataclass
-from nacre.values.candidate import Candidate, HeldCandidate
+from nacre.values.candidate import Candidate
 from nacre.values.file_history import Trouble
 from nacre.values.memory import USUAL_STRENGTH, Memory, Validity
 from nacre.values.operation import Operation
 from nacre.values.recall import Evidence, MemoryHit, TurnHit
 from nacre.values.reports import Check
-from nacre.values.review import JudgedPair, Maturity, QueuedReview, Usage
-from nacre.values.session import StoredSession, StoredTurn, ToolCall
-from nacre.values.spending import Health, Refusal, Spent
+from nacre.values.review import JudgedPair, Maturity, Usage
+from nacre.values.session import StoredSession, StoredTurn
+from nacre.values.spending import Refusal, Spent
 from nacre.values.summary import Summary
 from nacre.values.trace import Trace
 
@@ -193,7 +192,7 @@ class Choice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two memories that wait for a person: why, and how a model judged them (``None``: it was the rules)."""
+    """Two memories in conflict: why, and how a model judged them (``None``: rules found it)."""
 
     older: Memory
     newer: Memory
@@ -202,55 +201,45 @@ class Pair:
 
     @property
     def id(self) -> str:
-        """Eight hexadecimal characters, made from both ids: the same on every machine."""
-        both = f"{self.older.id} {self.newer.id}".encode("utf-8", "replace")
-        return hashlib.blake2b(both, digest_size=_ID_BYTES).hexdigest()
+        """Both ids, joined by ``+``."""
+        return f"{self.older.id}+{self.newer.id}"
+
+
+class PendingKind(StrEnum):
+    """The kinds of items in review: a pair of memories in conflict, a memory in doubt, a candidate."""
+
+    CONFLICT = "conflict"
+    DOUBT = "doubt"
+    CANDIDATE = "candidate"
 
 
 @dataclass(frozen=True, slots=True)
-class Digest:
-    """What is open, oldest first, and what was decided and learned ``since`` then, latest first.
+class Pending:
+    """An item in review.
 
-    ``threads`` are what handoffs that wait call open. ``text`` tells all of it in 8,000 bytes at most, and ``left`` of
-    the memories not.
+    ``why`` is a :class:`Reason` or, of a candidate, its :class:`Why`; ``detail`` says it in words. A conflict has the
+    ``newer`` memory too, ``memory`` being the older one, and how a model ``judged`` them.
     """
 
-    since: datetime
-    todos: tuple[Memory, ...] = ()
-    threads: tuple[str, ...] = ()
-    decisions: tuple[Memory, ...] = ()
-    learned: tuple[Memory, ...] = ()
-    text: str = ""
-    left: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What became of a pair: when, by a person (``choice``) or by a judge alone (its name), and why.
-
-    The memories are ``None`` where they were forgotten.
-    """
-
-    at: datetime
-    operation: str
-    older_id: str
-    newer_id: str
-    choice: Choice
-    judge: str | None
-    relation: str | None
-    confidence: float | None
-    reason: str | None
-    older: Memory | None = None
-    newer: Memory | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Review:
-    """A memory that waits for a person, why, and how it was used."""
-
+    id: str
+    kind: PendingKind
     memory: Memory
-    entry: QueuedReview
-    usage: Usage
+    why: str
+    detail: str | None
+    since: datetime | None
+    newer: Memory | None = None
+    judged: JudgedPair | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPage:
+    """Some of the items in review, of ``total``, and how many there are of each kind."""
+
+    items: tuple[Pending, ...] = ()
+    total: int = 0
+    conflicts: int = 0
+    doubts: int = 0
+    candidates: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,21 +261,11 @@ class FixResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """A tool call of the session in which a question was asked, after it."""
-
-    time: datetime
-    call: ToolCall
-
-
-@dataclass(frozen=True, slots=True)
 class TraceView:
-    """A trace, what it refers to by name, and what the agent did next, where its session is known."""
+    """A trace, and what it refers to by name."""
 
     trace: Trace
     names: Mapping[str, str]
-    session: str | None = None
-    events: Sequence[Event] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,24 +310,6 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """What waits for a person: memories that cannot both hold, memories that seem of little use, and how many
-    candidates."""
-
-    conflicts: tuple[Pair, ...] = ()
-    reviews: tuple[Review, ...] = ()
-    candidates: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class CandidatePage:
-    """Some of the candidates that wait, of ``total``."""
-
-    candidates: tuple[HeldCandidate, ...] = ()
-    total: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Listing:
     """A page of memories, of ``total``."""
 
@@ -374,7 +335,6 @@ class CostReport:
     resets: datetime
     spent: Sequence[Spent]
     refused: Sequence[Refusal]
-    failing: Sequence[Health]
     budgets: Sequence[Budget]
     is_background_on: bool
 

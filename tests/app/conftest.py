@@ -24,10 +24,13 @@ from nacre.api import MemoryHome
 from nacre.health.database import rebuild
 from nacre.home.home import Home, open_home
 from nacre.protocols import LanguageModel
+from nacre.review.queue import listed
+from nacre.review.requests import ReviewRequest
 from nacre.settings import Settings, load_settings
 from nacre.storage.sqlite.open import open_database
 from nacre.text.passages import words
 from nacre.values.memory import Memory
+from nacre.views import Pending, PendingKind
 from tests.processes import Processes
 
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -212,3 +215,8 @@ def says(
         "type": role, "uuid": uuid, "parentUuid": None, "sessionId": session, "timestamp": at, "cwd": cwd,
         "version": "2.1.0", "gitBranch": "main", "isSidechain": False, "message": message, **more,
     }  # fmt: skip
+
+
+def doubts(home: Home) -> tuple[Pending, ...]:
+    """The memories in doubt that wait for review."""
+    return listed(home, ReviewRequest(only=PendingKind.DOUBT, limit=0)).items

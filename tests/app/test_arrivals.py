@@ -1,4 +1,4 @@
-"""Memories that nobody stored just now, but wrote, synced, imported or accepted: models judge them like any other."""
+"""Memories that nobody stored just now, but wrote, synced or imported: models judge them like any other."""
 
 from __future__ import annotations
 
@@ -43,12 +43,6 @@ def by_import(world: World, tmp_path: Path) -> None:
         assert carry_out(context, plan).added
 
 
-def by_accept(world: World, _: Path) -> None:
-    with home(world) as (busy, _), busy.vault_lock, home(world) as (context, _):
-        put(context, OLD)
-        assert not context.memories.same_content(OLD, "acme")
-
-
 def by_sync(world: World, tmp_path: Path) -> None:
     remote = tmp_path / "remote.git"
     subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
@@ -64,7 +58,7 @@ def by_sync(world: World, tmp_path: Path) -> None:
             sync(context, SyncRequest(remote=str(remote), timeout_seconds=20.0))
 
 
-ARRIVALS: dict[str, Arrive] = {"hand": by_hand, "import": by_import, "accept": by_accept, "sync": by_sync}
+ARRIVALS: dict[str, Arrive] = {"hand": by_hand, "import": by_import, "sync": by_sync}
 
 
 @pytest.mark.parametrize("name", ARRIVALS)
@@ -91,9 +85,7 @@ def test_what_comes_in_any_way_is_judged_against_what_is_there(world: World, tmp
 def test_without_a_model_what_comes_in_waits_for_none(world: World, tmp_path: Path) -> None:
     with home(world, NACRE_MODELS_BACKGROUND="false") as (context, model):
         put(context, NEW)
-        for arrive in (by_hand, by_accept):
-            arrive(world, tmp_path)
-            world.environ["NACRE_MODELS_BACKGROUND"] = "false"
+        by_hand(world, tmp_path)
         catch_up(context)
         assert context.claims.waiting().count == 0
         assert model.prompts == []

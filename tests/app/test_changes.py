@@ -6,10 +6,8 @@ import json
 import signal
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from importlib.resources import files
 from pathlib import Path
 
-import apsw
 import pytest
 
 from nacre.errors import Conflict
@@ -17,7 +15,6 @@ from nacre.health.checks import doctor
 from nacre.health.database import rebuild
 from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
-from nacre.storage.comparisons import Comparisons
 from nacre.values.memory import Link, Memory
 from nacre.values.recall import Filter
 from nacre.values.session import Trust
@@ -81,9 +78,7 @@ def test_the_history_tells_all_that_followed_each_other_from_either_end(world: W
 
 
 def test_a_question_in_the_old_words_finds_what_took_their_place(world: World) -> None:
-    change(
-        world, "The ledger stores its bookings in the MongoDB database of the annex", "We moved from MongoDB to Valkey"
-    )
+    change(world, "The database of the ledger with its bookings is MongoDB", "We moved from MongoDB to Valkey")
     assert contents(world, "which database holds the bookings of the ledger?") == ["We moved from MongoDB to Valkey"]
     change(world, "The kettle is filled by Ana")
     assert contents(world, "which database holds the bookings?", projects=("kitchen",), strict=True) == []
@@ -235,7 +230,7 @@ def test_what_is_said_again_keeps_where_it_was_said(world: World) -> None:
     told(world, "a", "the quarry gate is painted green.", "2026-01-01")
     with world.open() as memory:
         memory.ingest()
-    told(world, "b", "the gate of the quarry is painted green!", "2026-02-01")
+    told(world, "b", "the quarry gate is painted green!", "2026-02-01")
     for _ in range(2):
         with world.open() as memory:
             memory.ingest()
@@ -275,18 +270,6 @@ def test_many_memories_at_once_follow_each_other_as_one_by_one(world: World) -> 
     with world.open() as memory:
         memory.ingest()
         assert sorted(int(one.content.split()[-1].strip(".")) for one in memory.list()) == list(range(8133, 8140))
-    context = world.context()
-    assert len(Comparisons(context.database).signatures()) == 7
-
-
-def test_signatures_that_are_missing_are_made_before_they_are_needed(world: World) -> None:
-    many(world, 7)
-    with world.open() as memory:
-        memory.ingest()
-    many(world, 147)
-    with world.open() as memory:
-        memory.ingest()
-    assert Comparisons(world.context().database).unsigned(10) == []
 
 
 def test_an_ingest_killed_at_any_moment_goes_on_where_it_was(world: World) -> None:
@@ -335,17 +318,6 @@ def test_what_says_the_same_in_other_words_is_found_by_its_meaning(world: World)
         assert (again.action, again.memory_id) == ("known", first.memory_id)
         (kept,) = memory.list(filter=Filter(projects=("acme",)))
         assert kept.id == first.memory_id
-
-
-def test_a_database_of_the_first_schema_is_brought_up(world: World) -> None:
-    world.home.mkdir(parents=True)
-    sql = files("nacre.storage").joinpath("sql/migrations/0001_initial.sql").read_text(encoding="utf-8")
-    connection = apsw.Connection(str(world.home / "nacre.db"))
-    connection.execute(f"{sql}; PRAGMA user_version = 1")
-    connection.close()
-    old, _ = change(world, OLD, NEW)
-    assert old.superseded_by
-    assert active(world) == {NEW}
 
 
 def test_ledger_and_outcome_tell_a_restore(world: World) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from nacre.packs.lines import Cleaner
-from nacre.parsing import wire
 from nacre.parsing.parse import Job
 from nacre.parsing.redaction import Ahead, Portion, clean_file, cut
 from nacre.redact import Redactor
@@ -14,11 +13,8 @@ from tests.canary import CORE, SECRET
 REDACTOR = Redactor()
 
 
-def over_the_wire(path: Path) -> list[Portion]:
-    job = Job(path, path.stat().st_size)
-    portions = clean_file(job, Cleaner(REDACTOR.clean_all, REDACTOR.find_suspects))
-    found = [wire.unpack(wire.pack(portion), job) for portion in portions]
-    return [portion for portion in found if isinstance(portion, Portion)]
+def cleaned(path: Path) -> list[Portion]:
+    return list(clean_file(Job(path, path.stat().st_size), Cleaner(REDACTOR.clean_all, REDACTOR.find_suspects)))
 
 
 def test_what_was_cleaned_ahead_is_found_in_the_order_of_files(tmp_path: Path) -> None:
@@ -26,7 +22,7 @@ def test_what_was_cleaned_ahead_is_found_in_the_order_of_files(tmp_path: Path) -
     texts = [b'{"text": "plain"}\n', f'{{"text": "{SECRET}"}}\n'.encode(), b'{"text": "more"}\n{"to']
     for path, text in zip(paths, texts, strict=False):
         path.write_bytes(text)
-    portions = [portion for path in paths[:3] for portion in over_the_wire(path)]
+    portions = [portion for path in paths[:3] for portion in cleaned(path)]
     ahead = Ahead(iter(portions), paths)
     assert ahead.find(tmp_path / "unknown", 0, texts[0]) is None
     first = ahead.find(paths[0], 0, texts[0])
@@ -44,7 +40,7 @@ def test_what_was_cleaned_ahead_is_found_in_the_order_of_files(tmp_path: Path) -
 def test_lines_that_changed_since_are_cleaned_anew(tmp_path: Path) -> None:
     path = tmp_path / "one"
     path.write_bytes(b'{"text": "plain"}\n')
-    portions = over_the_wire(path)
+    portions = cleaned(path)
     path.write_bytes(b'{"text": "other"}\n')
     with path.open("rb") as file:
         ((start, raw),) = cut(file, 0, 18)

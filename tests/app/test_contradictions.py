@@ -15,7 +15,7 @@ import pytest
 
 from nacre.api import MemoryHome
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable
-from nacre.health.checks import health
+from nacre.health.checks import contents
 from nacre.history.undo import undo
 from nacre.home.home import Home, open_home
 from nacre.indexing.vectors import embed_pending
@@ -24,10 +24,13 @@ from nacre.memories.store import edit, get, retire, store
 from nacre.review import conflicts
 from nacre.review.claims import backfill, estimate
 from nacre.review.contradictions import MOST_TRIES, JudgeReport, judge_waiting
-from nacre.review.queue import dismiss
+from nacre.review.queue import keep_items
+from nacre.review.requests import ReviewKeepRequest
 from nacre.values.memory import Claim, Kind
 from nacre.values.model_calls import Prompt, Task
 from nacre.values.session import Speaker, Trust
+from nacre.vault import ledger
+from nacre.vault.layout import LEDGER
 from nacre.views import Choice
 from tests.app.conftest import World
 from tests.fakes.model import ScriptedModel
@@ -35,7 +38,7 @@ from tests.fakes.model import ScriptedModel
 OLD = "Pictures of the gallery lie on the tower in the cellar."
 NEW = "Scans for visitors come straight from a bucket in Dublin."
 
-DOUBTED = ("Uploads may be 10 MB", "The upload limit is a generous 25 MB")
+DOUBTED = ("Uploads are cleaned on Mondays", "Uploads are cleaned on Fridays")
 """The words alone tell that these are probably at odds, and no more."""
 
 
@@ -91,7 +94,7 @@ def home(world: World, judge: Judge | None = None, **environ: str) -> Iterator[t
 def put(context: Home, text: str, **more: Any) -> str:
     memory = store(context, StoreRequest(content=text, project="acme", **more)).memory_id
     if more.get("speaker") is Speaker.AGENT:
-        dismiss(context, [memory])  # the owner keeps what an agent proposed
+        keep_items(context, ReviewKeepRequest(references=(memory,)))  # the owner keeps what an agent proposed
     return memory
 
 
@@ -255,6 +258,14 @@ def test_what_only_an_agent_says_does_not_rank_the_owners_words_lower(world: Wor
         assert older in [pair.older.id for pair in conflicts.pending(context)]
 
 
+def decided(context: Home) -> list[ledger.Entry]:
+    """What the ledger tells of pairs that a person or a model settled, the latest last."""
+    entries = ledger.read(context.vault.read(LEDGER))
+    return [
+        one for one in entries if {"choice", "judge"} & one.details.keys() and one.action in ("resolve", "supersede")
+    ]
+
+
 def settle(world: World, choice: Choice) -> tuple[Home, str, str]:
     with home(world, Judge("contradicts", 0.8)) as (context, _):
         older, newer = put_both(world, context)
@@ -263,8 +274,8 @@ def settle(world: World, choice: Choice) -> tuple[Home, str, str]:
         conflicts.resolve(context, pair, choice, "I looked it up")
         assert conflicts.pending(context) == []
         assert context.reviews.pending() == []
-        (told,) = conflicts.history(context)
-        assert (told.choice, told.judge, told.reason) == (choice, None, "I looked it up")
+        (told,) = decided(context)
+        assert (told.details["choice"], told.details["reason"]) == (choice, "I looked it up")
         return context, older, newer
 
 
@@ -277,15 +288,15 @@ def test_what_a_person_decides_holds_after_a_rebuild_and_can_be_undone(world: Wo
         active = {memory.id for memory in MemoryHome(context).list()}
         expected = {Choice.KEEP_NEW: {newer}, Choice.KEEP_OLD: {older}, Choice.KEEP_BOTH: {older, newer}}
         assert active == expected[choice]
-        assert [told.choice for told in conflicts.history(context)] == [choice]
+        assert [told.details["choice"] for told in decided(context)] == [choice]
 
 
 @pytest.mark.parametrize("choice", Choice)
 def test_a_decision_can_be_undone(world: World, choice: Choice) -> None:
     _, older, newer = settle(world, choice)
     with home(world) as (context, _):
-        (told,) = conflicts.history(context)
-        undo(context, told.operation)
+        (told,) = decided(context)
+        undo(context, told.op)
         (pair,) = conflicts.pending(context)
         assert (pair.older.id, pair.newer.id) == (older, newer)
 
@@ -302,9 +313,13 @@ def test_what_the_judge_did_alone_is_told_and_can_be_undone(world: World) -> Non
     with home(world) as (context, _):
         older, newer = put_both(world, context)
         judge_waiting(context)
-        (told,) = conflicts.history(context)
-        assert (told.judge, told.relation, told.confidence) == ("scripted:1", "supersedes", 0.95)
-        undo(context, told.operation)
+        (told,) = decided(context)
+        assert [told.details[name] for name in ("judge", "relation", "confidence")] == [
+            "scripted:1",
+            "supersedes",
+            0.95,
+        ]
+        undo(context, told.op)
         assert state(context, older, newer) == "coexist"
 
 
@@ -326,7 +341,7 @@ def test_a_model_that_fails_leaves_the_queue_and_the_memories_as_they_are(
         report = judge_waiting(context)
         assert report.waiting == 1
         assert world.memory_file(newer).read_bytes() == before
-        (check,) = [one for one in health(context) if one.name == "contradictions"]
+        (check,) = [one for one in contents(context) if one.name == "contradictions"]
         assert failure.args[0] in check.detail
         assert judge_waiting(context).judged == 0
         judge.failure = None
@@ -511,7 +526,7 @@ def test_a_model_settles_what_the_words_alone_only_doubt(
         assert len(context.reviews.pending()) == 0
         judge_waiting(context)
         assert state(context, older, newer) == expected
-        health(context)
+        contents(context)
         assert len(context.reviews.pending()) == (expected == "pending")
 
 
@@ -745,9 +760,10 @@ PATIENCE = 20.0
 
 @dataclass
 class Together:
-    """Judgements come in the opposite order, or in order: in the former only where all are asked for at once."""
+    """Judgements come in order, or in the opposite order once all three are being asked for."""
 
     is_reversed: bool
+    all_asked: threading.Barrier = field(default_factory=lambda: threading.Barrier(3))
     told: list[threading.Event] = field(default_factory=lambda: [threading.Event() for _ in range(3)])
     running: int = 0
     most: int = 0
@@ -767,6 +783,8 @@ class Together:
         number = next(at for at, (_, _, later) in enumerate(PAIRS) if later in prompt.text)
         if prompt.task is Task.CLAIMS:
             return claim(PAIRS[number][0], PAIRS[number][0])
+        if self.is_reversed:
+            self.all_asked.wait(PATIENCE)
         before = number + 1 if self.is_reversed else number - 1
         assert not 0 <= before < 3 or self.told[before].wait(PATIENCE)
         self.told[number].set()
@@ -791,7 +809,7 @@ def test_some_are_asked_about_side_by_side_and_take_effect_in_their_order(world:
     together = Together(is_reversed)
     with home(world, together) as (context, _):  # type: ignore[arg-type]
         report = judge_waiting(context)
-        reasons = [told.reason for told in conflicts.history(context)]
+        reasons = [told.details["reason"] for told in reversed(decided(context))]
     assert (report.judged, report.superseded, report.waiting) == (3, 3, 0)
     assert together.most > 1 or not is_reversed
     assert reasons == [f"it is about the {thing}" for thing, _, _ in reversed(PAIRS)]

@@ -13,12 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from nacre.errors import InvalidInput
+from nacre.errors import InvalidInput, TranscriptUnreadable
 from nacre.home.home import Home
 from nacre.ingestion.ingest import ingest
 from nacre.ingestion.plan import plan
 from nacre.ingestion.requests import IngestOptions
+from nacre.parsing.parse import batches
+from nacre.redact.redactor import Redactor
 from nacre.storage.sqlite.foreign import MAX_COPY_BYTES, ForeignDatabase, open_foreign
+from nacre.transcripts.file_source import FileSource
+from nacre.transcripts.registry import get_adapter
 from nacre.values.reports import IngestReport
 from tests.app.conftest import World
 from tests.processes import Processes
@@ -434,3 +438,36 @@ def test_a_session_in_files_is_read_again_when_one_of_its_messages_changed(conte
     os.utime(message, ns=(1, message.stat().st_mtime_ns + 1))
     read(context)
     assert texts(context) == ["The ledger needs a nightly export.", "It runs at two.\n\nAnd at noon."]
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(x) AS title FROM n"
+
+
+@pytest.mark.parametrize(
+    "definition",
+    ["CREATE VIEW books AS " + ENDLESS, "CREATE VIRTUAL TABLE books USING fts5(title)"],
+)
+def test_foreign_database_reads_only_tables(tmp_path: Path, definition: str) -> None:
+    path = tmp_path / "books.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(definition)
+    with open_foreign(path) as database, pytest.raises(InvalidInput, match="view or a virtual table"):
+        database.all("SELECT count(title) FROM Books")
+
+
+def test_foreign_database_has_a_time_limit(tmp_path: Path) -> None:
+    path = tmp_path / "books.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE books (title)")
+    times = iter([0.0])
+    database = ForeignDatabase(path, clock=lambda: next(times, 1e9))
+    with closing(database), pytest.raises(InvalidInput, match="takes longer"):
+        database.all(ENDLESS)
+
+
+def test_transcript_has_a_time_limit(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"role": "user", "content": "Which crane lifts the boats?"}\n')
+    times = iter([0.0])
+    with FileSource(path) as source, pytest.raises(TranscriptUnreadable, match="takes longer"):
+        list(batches(path, get_adapter("jsonl"), source, Redactor(), lambda: next(times, 1e9)))

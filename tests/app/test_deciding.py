@@ -18,7 +18,6 @@ from nacre.health.database import rebuild
 from nacre.history.operations import log
 from nacre.history.undo import undo
 from nacre.home.home import Home
-from nacre.memories.accept import waiting
 from nacre.memories.requests import StoreRequest
 from nacre.memories.store import edit, get, rehearse, retire, store
 from nacre.values.memory import Kind, Memory
@@ -403,19 +402,6 @@ def test_a_store_waits_no_longer_than_the_setting_says(world: World, old: str, a
         go_on.set()
 
 
-def test_a_store_that_is_accepted_takes_what_was_decided_with_it(world: World, old: str, asked: Any) -> None:
-    model = asked(answer("UPDATE", merged=BOTH))
-    with opened(world) as other, other.vault_lock:
-        outcome = put(world, NEW)
-        assert outcome.action == "accepted"
-        assert find(world, outcome.memory_id).content == NEW
-        assert find(world, outcome.memory_id).extra == {}
-        assert len(waiting(other)) == 1
-    assert active(world) == [BOTH]
-    assert len(model.prompts) == 1
-    assert find(world, outcome.memory_id).id == old
-
-
 def test_untrusted_words_neither_change_nor_end_nor_confirm_trusted_ones(world: World, old: str, asked: Any) -> None:
     for decided in (answer("SKIP"), answer("UPDATE", merged=BOTH), answer("SUPERSEDE")):
         asked(decided)
@@ -595,7 +581,8 @@ def test_of_many_memories_at_once_no_model_is_asked(world: World, asked: Any) ->
         report = memory.ingest()
     assert len(report.memories) >= 100
     assert model.prompts == []
-    assert [(problem.path, "compared in bulk" in problem.message) for problem in report.problems] == [("dedup", True)]
+    (problem,) = report.problems
+    assert (problem.path, "new memories and more at once" in problem.message) == ("dedup", True)
 
 
 def test_where_no_model_may_be_asked_nobody_is_told_of_bulk(world: World) -> None:

@@ -15,8 +15,10 @@ from nacre.forgetting.requests import ScrubOptions
 from nacre.forgetting.scrub import scrub
 from nacre.health.database import rebuild
 from nacre.home.home import Home
+from nacre.retrieval import answers
 from nacre.retrieval.aspects import admission
 from nacre.retrieval.recall import search_sessions
+from nacre.retrieval.requests import TurnQuery
 from nacre.sessions.file_history import did
 from nacre.sessions.fixes import fix
 from nacre.sessions.pattern_search import match_turns
@@ -195,12 +197,52 @@ def test_an_error_that_was_only_pasted_is_found_in_the_talk(world: World) -> Non
         memory.ingest()
         found = fix(context, FixQuery(error="funnel.GrainMissing: no grain in funnel 8"))
     assert found.troubles == ()
-    assert [hit.turn.id for hit in found.talk] == ["u1"]
+    assert [hit.turn.id for hit in found.talk] == ["a1"]
 
 
 def test_no_error_is_a_clear_mistake(world: World) -> None:
     with opened(world) as (_, context), pytest.raises(QueryInvalid):
         fix(context, FixQuery(error="  \n"))
+
+
+def test_a_fix_holds_no_declined_and_no_unrelated_step(world: World) -> None:
+    declined = gives("b2", "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it "
+                     "was a file edit, the new_string was NOT written to the file). STOP what you are doing and wait "
+                     "for the user to tell you how to proceed.", "2026-11-18T09:00:21.000Z", fails=True)  # fmt: skip
+    world.transcript(
+        "5e55-0001",
+        says("user", "Start the tide gauge.", uuid="u1", at=BEGAN),
+        calls("b1", "Bash", "2026-11-18T09:00:10.000Z", command="gauge serve --port 7070"),
+        gives("b1", "Exit code 1\nERROR: BuoyMissing: no buoy in harbour.toml", "2026-11-18T09:00:11.000Z", fails=True),
+        calls("b2", "Bash", "2026-11-18T09:00:20.000Z", command="gauge reset --all"),
+        declined,
+        calls("b3", "Bash", "2026-11-18T09:00:30.000Z", command="prettier --write docs/menu.md"),
+        gives("b3", "done", "2026-11-18T09:00:31.000Z"),
+        calls("b4", "Edit", "2026-11-18T09:00:40.000Z", file_path="/code/acme-billing/harbour.toml",
+              old_string="a", new_string="b"),
+        gives("b4", "edited", "2026-11-18T09:00:41.000Z"),
+        calls("b5", "Bash", "2026-11-18T09:00:50.000Z", command="gauge serve --port 7070"),
+        gives("b5", "listening", "2026-11-18T09:00:51.000Z"),
+    )  # fmt: skip
+    with opened(world) as (memory, context):
+        memory.ingest(extract=False, vectors=False)
+        (repair,) = fix(context, FixQuery(error="BuoyMissing: no buoy in harbour.toml")).troubles[0].repairs
+    assert repair.worked
+    assert [(call.name, call.outcome) for call in repair.steps] == [("Edit", "ok"), ("Bash", "ok")]
+
+
+def test_a_pasted_error_is_answered_by_what_followed_it(world: World) -> None:
+    log = "connect ECONNREFUSED 127.0.0.1:6650 while the pulsar client starts"
+    world.transcript(
+        "5e55-0001",
+        says("user", f"It prints this:\n{log}", uuid="u1", at=BEGAN),
+        says("assistant", "The broker was down; it listens again after a restart.", uuid="a1"),
+        says("user", f"Another one, never answered:\n{log}", uuid="u2", session="5e55-0001"),
+    )
+    with opened(world) as (memory, context):
+        memory.ingest(extract=False, vectors=False)
+        talk = fix(context, FixQuery(error=log)).talk
+    assert [hit.turn.id for hit in talk] == ["a1"]
 
 
 def test_what_is_forgotten_is_in_no_index_of_deeds(world: World) -> None:
@@ -241,29 +283,13 @@ def test_scrubbing_takes_a_new_secret_out_of_deeds(world: World) -> None:
     assert b"SECRETBUNS" not in (world.home / "nacre.db").read_bytes()
 
 
-def test_turns_that_were_stored_before_there_were_deeds_are_looked_through_when_asked(world: World) -> None:
-    bakery(world)
-    with opened(world) as (memory, context):
-        memory.ingest()
-        older = context.database
-        older.rows("DELETE FROM file_uses")
-        older.rows("DELETE FROM failures_fts WHERE rowid IN (SELECT row FROM turns)")
-        older.rows(
-            "UPDATE turns SET tools = json_array(json_array('Edit', '/code/x/flour.py', 'ok')) WHERE native_id = 'a4'"
-        )
-        older.rows("INSERT INTO deeds_behind (after, until) SELECT 0, max(row) FROM turns")
-    with opened(world) as (memory, context):
-        assert did(context, DidQuery(path="flour.py")).edits == 1
-        assert len(fix(context, FixQuery(error=ERROR)).troubles) == 1
-
-
 def test_a_search_can_be_limited_to_what_turns_are_about(world: World) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
 
         def found(aspect: str, role: str = "all") -> list[str]:
-            result = search_sessions(context, RecallQuery("dough tests"), admits=admission(aspect, role))
+            result = search_sessions(context, RecallQuery("dough tests zinc"), admits=admission(aspect, role))
             return sorted(hit.turn.id for hit in result.turns)
 
         assert set(found("errors")) == {"u1", "a1", "a7"}
@@ -271,6 +297,19 @@ def test_a_search_can_be_limited_to_what_turns_are_about(world: World) -> None:
         assert set(found("files")) >= {"a2", "a4"}
         assert "u1" not in found("tools")
         assert found("plans") == []
+
+
+def test_a_search_for_errors_shows_the_error(world: World) -> None:
+    long = " ".join(["We knead the dough for the tests."] * 20)
+    bakery(world)
+    world.transcript("5e55-0002", says("user", f"{long} It ends with KeyError: 'oven'. {long}", uuid="u9"))
+    with opened(world) as (memory, context):
+        memory.ingest()
+        request = TurnQuery("dough tests", aspect="errors")
+        hits = {hit.turn.id: hit for hit in answers.search_sessions(context, request).turns}
+        assert ERROR in hits["a1"].excerpt
+        assert hits["a1"].turn.trust is Trust.UNTRUSTED
+        assert "KeyError" in hits["u9"].excerpt
 
 
 def test_pages_of_a_search_follow_each_other(world: World) -> None:

@@ -9,14 +9,13 @@ from nacre.dedup.judge import Relation
 from nacre.health.database import rebuild
 from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
-from nacre.review import queue
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
 from nacre.values.session import Speaker
 from tests.app.conftest import NOON, World
 
-OLD = "Uploads may be 10 MB"
-NEW = "The upload limit is a generous 25 MB"
+OLD = "The quarry bucket is emptied on Mondays"
+NEW = "The quarry bucket is emptied on Fridays"
 
 
 def store_both(world: World) -> tuple[str, str]:
@@ -30,7 +29,8 @@ def store_both(world: World) -> tuple[str, str]:
     return old.memory_id, new.memory_id
 
 
-ASKED = "how many MB may uploads be"
+ASKED = "when is the quarry bucket emptied"
+PROMPT = "When is the quarry bucket of acme emptied?"
 
 
 def test_both_are_hits_the_newer_one_first_and_the_older_one_marked(world: World) -> None:
@@ -43,12 +43,11 @@ def test_both_are_hits_the_newer_one_first_and_the_older_one_marked(world: World
 def test_the_newer_one_takes_the_better_place_of_the_two_also_once_a_person_said_that_both_hold(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
-        other = memory.store("Uploads to the archive may be slow", project="acme").memory_id
-        hits = memory.recall("uploads may be 10 MB").hits
-        queue.dismiss(memory._home, [old])
-        apart = memory.recall("uploads may be 10 MB").hits
-    assert [hit.memory.id for hit in hits] == [hit.memory.id for hit in apart] == [new, old, other]
-    assert [hit.outdated_by for hit in apart] == [(), (), ()]
+        hits = memory.recall("the quarry bucket is emptied on Mondays").hits
+        memory.keep(old)
+        apart = memory.recall("the quarry bucket is emptied on Mondays").hits
+    assert [hit.memory.id for hit in hits] == [hit.memory.id for hit in apart] == [new, old]
+    assert [hit.outdated_by for hit in apart] == [(), ()]
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
@@ -56,8 +55,8 @@ def test_what_a_person_wrote_down_again_since_keeps_its_place(world: World) -> N
     old, _ = store_both(world)
     world.clock.pass_days(1)
     with world.open() as memory:
-        memory.edit(old, content=f"{OLD} a file")
-        assert memory.recall("uploads may be 10 MB").hits[0].memory.id == old
+        memory.edit(old, content=f"{OLD} at noon")
+        assert memory.recall("the quarry bucket is emptied on Mondays").hits[0].memory.id == old
 
 
 def test_what_is_said_again_in_the_same_words_holds_and_what_doubted_it_is_doubted(world: World) -> None:
@@ -68,8 +67,8 @@ def test_what_is_said_again_in_the_same_words_holds_and_what_doubted_it_is_doubt
     rebuild(world.settings(), world.context)
     with world.open() as memory:
         hits = memory.recall(ASKED).hits
-        told = memory.context(moment="prompt", prompt="How many MB may uploads of acme be?").text
-        waiting = [one.memory.id for one in queue.pending(memory._home)]
+        told = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
+        waiting = [one.memory.id for one in memory.reviews()]
         memory.store(NEW, project="acme")
         assert [hit.memory.id for hit in memory.recall(ASKED).hits] == [old, new]  # both were said in one moment
         world.clock.pass_days(1)
@@ -116,7 +115,7 @@ def test_a_listing_and_a_browse_show_both(world: World) -> None:
 def test_with_a_prompt_only_the_newer_one_is_told(world: World) -> None:
     store_both(world)
     with world.open() as memory:
-        told = memory.context(moment="prompt", prompt="How many MB may uploads of acme be?").text
+        told = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
     assert NEW in told
     assert OLD not in told
 
@@ -126,11 +125,11 @@ def test_an_edit_of_the_older_one_settles_nothing(world: World) -> None:
     world.clock.pass_days(1)
     with world.open() as memory:
         memory.edit(old, importance=9)
-        told = memory.context(moment="prompt", prompt="How many MB may uploads of acme be?").text
+        told = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
         assert (OLD in told, NEW in told) == (False, True)
-        assert [one.memory.id for one in queue.pending(memory._home)] == [old]
-        queue.dismiss(memory._home, [old])
-        both = memory.context(moment="prompt", prompt="How many MB may uploads of acme be?").text
+        assert [one.memory.id for one in memory.reviews()] == [old]
+        memory.keep(old)
+        both = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
     assert (OLD in both, NEW in both, "says otherwise" in both) == (True, True, False)
 
 
@@ -138,7 +137,7 @@ def test_where_a_prompt_finds_the_older_one_alone_it_is_told_with_its_doubt(worl
     old, new = store_both(world)
     with world.open() as memory:
         memory.edit(old, triggers=["parcels"])
-        told = memory.context(moment="prompt", prompt="Where do the parcels of acme go?").text
+        told = memory.context(folder="/code/acme", moment="prompt", prompt="Where do the parcels of acme go?").text
     assert f"{old[-8:]}; may be out of date: {new[-8:]} says otherwise)" in told
     assert NEW not in told
 
@@ -169,28 +168,21 @@ def uuid(number: int) -> str:
 
 def test_the_pair_waits_for_a_person_who_lets_the_newer_one_hold(world: World) -> None:
     old, new = store_both(world)
-    context = world.context()
-    waiting = queue.pending(context)
-    assert [(one.memory.id, one.entry.reason.value) for one in waiting] == [(old, "contradicted")]
-    queue.replace_outdated(context, [old])
-    assert queue.pending(context) == []
-    found = context.memories.find(old)
-    assert found is not None
-    assert found.superseded_by == new
-    context.database.close()
     with world.open() as memory:
-        assert [hit.memory.id for hit in memory.recall("uploads MB").hits] == [new]
+        assert [(one.kind, one.id) for one in memory.reviews()] == [("conflict", f"{old}+{new}")]
+        memory.call("review-resolve", reference=old, choice="keep-new")
+        assert list(memory.reviews()) == []
+        assert memory.get(old).superseded_by == new
+        assert [hit.memory.id for hit in memory.recall("quarry bucket emptied").hits] == [new]
 
 
 def test_a_person_who_keeps_it_is_not_asked_again_and_both_hold(world: World) -> None:
     old, new = store_both(world)
-    context = world.context()
-    queue.dismiss(context, [old])
-    assert queue.pending(context) == []
-    assert context.reviews.doubts() == []
-    context.database.close()
     with world.open() as memory:
-        hits = memory.recall("uploads MB").hits
+        memory.keep(old)
+        assert list(memory.reviews()) == []
+        assert memory._home.reviews.doubts() == []
+        hits = memory.recall("quarry bucket emptied").hits
     assert {hit.memory.id: hit.outdated_by for hit in hits} == {old: (), new: ()}
 
 

@@ -176,9 +176,9 @@ def test_words_that_lose_or_add_something_change_nothing_and_wait_for_a_person(
     assert set(active(world)) == {one.id, other.id}
     with world.open() as memory:
         (waiting,) = memory.reviews()
-    assert waiting.entry.reason is Reason.MERGE
-    assert words in (waiting.entry.detail or "")
-    assert why in (waiting.entry.detail or "")
+    assert waiting.why == Reason.MERGE
+    assert words in (waiting.detail or "")
+    assert why in (waiting.detail or "")
 
 
 def test_what_does_not_bear_a_second_look_changes_nothing(world: World) -> None:

@@ -27,7 +27,7 @@ def session(home: Path, number: int, roles: Sequence[str], version: str = "2.1.0
 def formats(nacre: Nacre) -> Callable[[], list[str]]:  # noqa: F811
     def read() -> list[str]:
         nacre("ingest", "--no-extract", code=None)
-        checks = nacre("health", "--json", code=None).json["checks"]
+        checks = nacre("doctor", "--json", code=None).json["checks"]
         return [check["detail"] for check in checks if check["name"].startswith("format")]
 
     return read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from nacre.health.database import backup, rebuild, reset
 from nacre.home.change import FEW
 from nacre.home.home import open_home
 from nacre.memories.scan import scan
+from nacre.storage.maintenance.carry_over import CARRIED, DERIVED, DISCARDED
 from nacre.values.memory import Kind, Link, Memory, Retirement
 from nacre.values.operation import Intent, Operation
 from tests.app.conftest import NOON, World, leave_pending, says
@@ -111,6 +113,16 @@ def test_a_rebuild_from_an_empty_database_gives_the_same_memories_and_the_same_a
             again = memory.recall(question, turns=3, update=False)
             assert again.hits == answer.hits
             assert [(hit.turn, hit.score) for hit in again.turns] == [(hit.turn, hit.score) for hit in answer.turns]
+
+
+def test_every_table_is_derived_carried_over_or_discarded(world: World) -> None:
+    context = world.context()
+    found = context.database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")  # type: ignore[attr-defined]
+    context.close()
+    tables = {name for (name,) in found if not re.search("_fts|_parts|_terms|^sqlite_", name)}
+    kinds = [frozenset(CARRIED), DERIVED, DISCARDED]
+    assert frozenset().union(*kinds) == tables
+    assert sum(map(len, kinds)) == len(tables)
 
 
 def test_links_between_memories_survive_a_rebuild(world: World) -> None:

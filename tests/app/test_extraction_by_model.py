@@ -77,7 +77,7 @@ def all_that_was_written(world: World, model: ScriptedModel) -> tuple[list[str],
     """What became a memory, and what waits since others of its session matter more."""
     with home(world, model) as memory:
         report = memory.ingest()
-        waiting = [one.memory for one in memory.call("candidates", limit=100).candidates if one.why is Why.MINOR]
+        waiting = [one.memory for one in memory.call("review", only="candidate", limit=0).items if one.why == Why.MINOR]
         return sorted(one.content for one in [*memory.list(limit=100), *waiting]), report
 
 
@@ -239,6 +239,12 @@ def editing(path: str, after: str) -> dict[str, Any]:
     return edit
 
 
+def test_both_copies_of_a_message_that_was_written_down_twice_are_the_owners(world: World) -> None:
+    talk(world, ("user", OWNER), ("user", OWNER), ("assistant", "Done: the sequence is in the database now."))
+    (memory,), report = learned(world, ScriptedModel([found(told(evidence=(2,)))]))
+    assert (memory.content, memory.speaker, by_model(report).held) == (RULE, Speaker.OWNER, 0)
+
+
 @pytest.mark.parametrize(
     "pasted",
     [
@@ -255,7 +261,7 @@ def test_what_the_owner_pasted_waits_for_the_owners_own_hand(world: World, paste
     with home(world, model) as memory:
         report = memory.ingest()
         assert memory.list() == []
-        (waiting,) = memory.call("candidates").candidates
+        (waiting,) = memory.call("review", only="candidate", limit=0).items
     assert by_model(report).held == 1
     assert (waiting.why, waiting.memory.trust) == (Why.UNTRUSTED, Trust.UNTRUSTED)
     assert model.compared == []
@@ -288,7 +294,7 @@ def test_a_rule_in_the_agents_words_needs_one_of_the_owners_once_the_session_rea
     rule = told("The owner likes commits that root signs off.", kind="preference", evidence=(2, 3), quote=noted[12:])
     with home(world, ScriptedModel([found(rule)])) as memory:
         memory.ingest()
-        waiting = [one.memory.content for one in memory.call("candidates").candidates]
+        waiting = [one.memory.content for one in memory.call("review", only="candidate", limit=0).items]
         assert (len(memory.list()), len(waiting)) == (int(not waits), int(waits))
 
 
@@ -342,10 +348,10 @@ def test_what_its_evidence_does_not_bear_out_waits_with_the_reason(world: World,
     with home(world, model) as memory:
         report = memory.ingest()
         assert memory.list() == []
-        (waiting,) = memory.call("candidates").candidates
+        (waiting,) = memory.call("review", only="candidate", limit=0).items
         assert memory.ingest().memories == ()
     assert waiting.memory.content == RULE
-    assert waiting.why is (Why.UNTRUSTED if finding == "instructed" else Why.UNPROVEN)
+    assert waiting.why == (Why.UNTRUSTED if finding == "instructed" else Why.UNPROVEN)
     assert waiting.detail
     assert (by_model(report).held, by_model(report).found) == (1, 0)
     (compared,) = model.compared
@@ -414,7 +420,7 @@ def test_what_nobody_could_compare_waits(world: World, answer: Any) -> None:
     with home(world, Silent([found(told())])) as memory:
         memory.ingest()
         assert memory.list() == []
-        assert [one.why for one in memory.call("candidates").candidates] == [Why.UNPROVEN]
+        assert [one.why for one in memory.call("review", only="candidate", limit=0).items] == [Why.UNPROVEN]
 
 
 def test_a_text_can_neither_end_the_transcript_nor_pass_for_another_turn(world: World) -> None:
@@ -626,7 +632,7 @@ def test_what_the_rules_find_in_place_of_the_model_is_what_they_find_without_one
     with home(world, ScriptedModel([ModelRefused("no", hint="none")], repeats=True)) as memory:
         (by_rules,) = propose(memory._home, ProposalRequest(path=file, model="none"))
         (failed,) = propose(memory._home, ProposalRequest(path=file))
-    assert len(by_rules.candidates) > 3
+    assert by_rules.candidates
     assert failed.candidates == by_rules.candidates
 
 

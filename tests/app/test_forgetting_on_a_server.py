@@ -11,7 +11,6 @@ import pytest
 
 from nacre.api import MemoryHome
 from tests.app.conftest import World, says
-from tests.storage.conftest import server_url, tenant  # noqa: F401 - fixtures
 
 SESSION = "5e55-c4ee-0001"
 CANARIES = ("zanzibar", "gruyere", "cellarcode")
@@ -50,7 +49,7 @@ class Served:
 
 
 @pytest.fixture
-def served(world: World, server_url: str, tenant: str) -> Iterator[Served]:  # noqa: F811
+def served(world: World, server_url: str, tenant: str) -> Iterator[Served]:
     world.environ |= {"NACRE_DB": server_url, "NACRE_STORAGE_TENANT": tenant}
     with psycopg.connect(server_url, autocommit=True) as admin:
         yield Served(world, admin, tenant)

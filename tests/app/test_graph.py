@@ -189,8 +189,8 @@ def test_who_supersedes_by_a_link_ends_the_other_and_who_takes_it_away_brings_it
 
 def test_a_contradiction_waits_for_the_owner(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "contradicts", ids[1])
-    (pair,) = asked(world, "waiting").conflicts
-    assert {pair.older.id, pair.newer.id} == {ids[0], ids[1]}
+    (pair,) = asked(world, "review", only="conflict").items
+    assert set(pair.id.split("+")) == {ids[0], ids[1]}
     assert links_of(world, ids[1])[0].rel == "contradicts"  # the later one has it
 
 
@@ -375,8 +375,8 @@ def test_an_agent_links_what_it_stored_and_wishes_for_links_of_the_owners(world:
     assert (done.made, done.waiting) == (1, (ids[1],))
     assert links_of(world, own.memory_id) == (Link("part_of", ids[0], origin="agent"),)
     assert links_of(world, ids[1]) == ()
-    (review,) = [one for one in asked(world, "waiting").reviews if one.memory.id == ids[1]]
-    assert "claude-code wants it linked: part_of The kiln" in (review.entry.detail or "")
+    (review,) = [one for one in asked(world, "review", only="doubt").items if one.memory.id == ids[1]]
+    assert "claude-code wants it linked: part_of The kiln" in (review.detail or "")
 
 
 def test_an_agent_neither_ends_nor_takes_away_what_the_owner_drew(world: World, ids: list[str]) -> None:
@@ -418,4 +418,4 @@ def test_an_agent_does_not_say_what_holds(world: World, ids: list[str], relation
         done = memory.call("graph-link", links=[{"source": own.memory_id, "relation": relation, "target": ids[0]}])
     assert (done.made, len(done.waiting)) == (0, 1)
     assert get(world.context(), ids[0]).superseded_by is None
-    assert asked(world, "waiting").conflicts == ()
+    assert asked(world, "review").conflicts == 0

@@ -1,19 +1,12 @@
-"""What the links of all memories say: central ones, bridges, gaps, components, and one count for every face."""
+"""What the links of all memories say: central ones, gaps, components, and one count for every face."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 from datetime import date
-from itertools import combinations
 
-import pytest
-
-from nacre.graph import bridges as bridging
-from nacre.graph.betweenness import betweenness
-from nacre.graph.net import Net
-from nacre.graph.pagerank import pagerank
-from nacre.graph.values import Bridges, Brief, GraphMap
+from nacre.graph.values import Brief, GraphMap
 from nacre.values.actor import Actor, Face, acting
 from tests.app.conftest import World
 from tests.app.test_graph import asked
@@ -42,30 +35,8 @@ def test_the_memories_with_the_most_links_are_central(world: World) -> None:
     ids = written(world, TWO_TOWNS)
     found = asked(world, "graph-central", limit=3)
     found_ids = [(one.memory.id, one.degree) for one in found.found]
-    assert found_ids == [(ids["mill"], 5), (ids["harbour"], 4), (ids["weir"], 2)]  # the mill leads to the weir
+    assert found_ids == [(ids["mill"], 5), (ids["harbour"], 4), (ids["road"], 2)]
     assert (found.memories, found.links) == (9, 9)
-
-
-def test_a_bridge_says_which_groups_it_connects(world: World) -> None:
-    ids = written(world, TWO_TOWNS)
-    found: Bridges = asked(world, "graph-bridges", limit=3)
-    road = next(one for one in found.found if one.memory.id == ids["road"])
-    assert {(side.central.subject, side.size) for side in road.sides} == {("mill", 4), ("harbour", 4)}
-    assert road.detour is None
-    assert road.why.endswith("nothing else does")
-    assert ids["baker"] not in {one.memory.id for one in found.found}
-
-
-def test_where_there_is_a_longer_way_round_a_bridge_says_how_long(world: World) -> None:
-    ids = written(world, [*TWO_TOWNS, ("baker", "path"), ("path", "ford"), ("ford", "pilot")])
-    road = next(one for one in asked(world, "graph-bridges").found if one.memory.id == ids["road"])
-    assert road.detour == 5
-    assert "else it is 5 links" in road.why
-
-
-def test_a_ring_of_friends_has_no_bridge(world: World) -> None:
-    written(world, list(combinations(("ann", "bea", "cleo", "dora"), 2)))
-    assert asked(world, "graph-bridges").found == ()
 
 
 def test_gaps_are_told_with_the_proven_first(world: World) -> None:
@@ -151,13 +122,10 @@ def test_the_same_home_gives_the_same_answer(world: World) -> None:
     for _ in range(2):
         answers.append([
             [one.memory.id for one in asked(world, name, limit=20).found]
-            for name in ("graph-central", "graph-bridges", "graph-gaps")
+            for name in ("graph-central", "graph-gaps")
         ])  # fmt: skip
         world.rebuild()
     assert answers[0] == answers[1]
-
-
-# The measures
 
 
 def _net(nodes: int, links: int) -> list[tuple[int, int]]:
@@ -168,62 +136,6 @@ def _net(nodes: int, links: int) -> list[tuple[int, int]]:
         if one != other and (other, one) not in found:
             found.add((one, other))
     return sorted(found)
-
-
-def _by_hand(net: Net) -> list[float]:
-    """Betweenness from all shortest ways, written out."""
-    nodes = len(net.ids)
-    passed = [0.0] * nodes
-    for start, end in combinations(range(nodes), 2):
-        ways = _ways(net, start, end)
-        for way in ways:
-            for at in way[1:-1]:
-                passed[at] += 2 / len(ways)
-    return [one / ((nodes - 1) * (nodes - 2)) for one in passed]
-
-
-def _ways(net: Net, start: int, end: int) -> list[list[int]]:
-    away = net.distances([end])
-    if start not in away:
-        return []
-    ways = [[start]]
-    while ways[0][-1] != end:
-        ways = [[*way, there] for way in ways for there in net.neighbours[way[-1]] if away[there] == away[way[-1]] - 1]
-    return ways
-
-
-@pytest.mark.parametrize("links", [12, 20, 45])
-def test_betweenness_is_the_share_of_shortest_ways(links: int) -> None:
-    net = Net([str(at) for at in range(20)], _net(20, links))
-    assert betweenness(net.neighbours, range(20)) == pytest.approx(_by_hand(net))
-
-
-def test_a_sample_of_starts_comes_near_and_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    net = Net([str(at) for at in range(400)], _net(400, 900))
-    exact = betweenness(net.neighbours, range(400))
-    monkeypatch.setattr(bridging, "MOST_EXACT", 100)
-    monkeypatch.setattr(bridging, "STARTS", 200)
-    starts = bridging._starts(400)
-    assert (len(starts), starts) == (200, bridging._starts(400))
-    near = betweenness(net.neighbours, starts)
-    best = sorted(range(400), key=lambda at: -exact[at])[:10]
-    assert sum(abs(near[at] - exact[at]) / exact[at] for at in best) / 10 < 0.15
-
-
-def test_a_large_net_says_that_it_was_sampled(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bridging, "MOST_EXACT", 5)
-    monkeypatch.setattr(bridging, "STARTS", 4)
-    written(world, TWO_TOWNS)
-    assert asked(world, "graph-bridges").sampled == 4
-
-
-def test_pagerank_adds_up_and_goes_where_links_lead() -> None:
-    ranks = pagerank(4, [(0, 1), (2, 1), (1, 3)])
-    assert sum(ranks) == pytest.approx(1)
-    assert ranks[1] > ranks[0]
-    assert ranks[0] == pytest.approx(ranks[2])
-    # Two that lead to each other share evenly; a third that leads to one of them keeps (1 - .85) / 3.
-    assert pagerank(3, [(0, 1), (1, 0), (2, 0)])[2] == pytest.approx(0.05)
 
 
 def test_a_map_has_the_most_linked_memories_first_and_the_links_between_them(world: World) -> None:

@@ -25,19 +25,16 @@ from nacre.context.handoff.requests import handoff
 from nacre.context.requests import HandoffRequest
 from nacre.context.session_state import write_state
 from nacre.errors import MemoryInvalid, ModelUnavailable, StoreUnusable
-from nacre.health.checks import health
+from nacre.health.checks import contents
 from nacre.home.home import Home
 from nacre.hooks.notes import leave_chore
 from nacre.ingestion.ingest import ingest
 from nacre.memories.store import list_active
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.handoff import Handoff
-from nacre.values.memory import Expiry, Kind, Memory, Retirement, Source
 from nacre.values.recall import Filter
-from nacre.values.session import Trust
 from tests.app.conftest import World, asks, calls, says
 from tests.fakes.model import ScriptedModel
-from tests.older_homes import make_older
 
 FOLDER = "/code/acme-billing"
 FIRST, SECOND, THIRD = "claude-code:5e55-0001", "claude-code:5e55-0002", "claude-code:5e55-0003"
@@ -140,7 +137,7 @@ def test_a_handoff_is_no_memory_and_no_operation(world: World) -> None:
         assert memory.list() == []
         assert memory.recall(ASKED).hits == ()
     assert ASKED not in "".join(path.read_text() for path in world.vault.rglob("*.*") if path.is_file())
-    (check,) = [one for one in health(world.context()) if one.name == "memories"]
+    (check,) = [one for one in contents(world.context()) if one.name == "memories"]
     assert check.detail.startswith("none yet")
 
 
@@ -227,57 +224,6 @@ def test_a_handoff_is_gone_after_a_week(world: World, is_given: bool) -> None:
     do_waiting(world.context())
     assert world.context().handoffs.everything() == []
     assert list((world.home / "handoffs").rglob("*.md")) == []
-
-
-def former(world: World, subject: str, **more: Any) -> Memory:
-    """A handoff as it was before handoffs had files of their own: a memory."""
-    context = world.context()
-    told: dict[str, Any] = {"until": "u9", "asked": "u9", "at": AT, "by": "agent"}
-    values: dict[str, Any] = {"updated": context.now(), "extra": {"handoff": told}, **more}
-    memory = Memory(
-        id=context.ids(), kind=Kind.EVENT, subject=subject, content=f"{subject} is next.", created=context.now(),
-        importance=9, expiry=Expiry.TEMPORARY, project="acme-billing", tags=("handoff", "session"),
-        source=Source(FIRST), **values,
-    )  # fmt: skip
-    with context.change("handoff") as change, change.transaction():
-        change.put([memory])
-    return memory
-
-
-def test_handoffs_that_were_memories_are_files_after_the_upgrade_and_what_was_none_stays(world: World) -> None:
-    ended(world, talk(world, "Hello!", "Hi there."))
-    waiting = former(world, "The drain")
-    now = world.clock()
-    former(world, "The gate", retired=Retirement(now, "handed over"))
-    former(world, "The mirror", updated=now - timedelta(days=8))
-    former(world, "The stranger", trust=Trust.UNTRUSTED)
-    own = former(world, "The owner's event", extra={})
-    make_older(world.home, 29, "DELETE FROM memories_fts")
-    for _ in range(2):
-        with world.open() as memory:
-            assert [one.id for one in memory.list()] == [own.id]
-            assert [hit.memory.id for hit in memory.recall("the owner's event", mode="lexical").hits] == [own.id]
-            assert [one.operation.action for one in memory.log()].count("handoff") == 6
-    assert [(one.id, one.content, one.by, one.until) for one in handoffs(world)] == [
-        (waiting.id, "The drain is next.", "agent", "u9")
-    ]
-    assert len(handed(started(world))) == 1
-    assert [path.stem for path in world.vault.rglob("event/*.md")] == ["the-owner-s-event"]
-    world.clock.now += timedelta(seconds=1)
-    with world.open() as memory:
-        done = next(one.operation for one in memory.log() if one.operation.why == "handoffs are files of their own")
-        memory.undo(done.id)
-    assert len(list(world.vault.rglob("event/*.md"))) == 5
-
-
-def test_handoffs_that_were_memories_are_files_in_a_new_database_of_an_old_vault_too(world: World) -> None:
-    waiting = former(world, "The drain")
-    for name in ("nacre.db", "nacre.db-wal", "nacre.db-shm"):
-        (world.home / name).unlink(missing_ok=True)
-    with world.open() as memory:
-        assert memory.list() == []
-    assert [one.id for one in handoffs(world)] == [waiting.id]
-    assert list(world.vault.rglob("event/*.md")) == []
 
 
 def test_a_handoff_without_its_front_matter_is_forgotten_with_its_session_and_gone_after_a_week(world: World) -> None:
@@ -677,7 +623,7 @@ def test_a_chore_that_fails_is_tried_again_later_and_given_up_where_it_can_be_se
     assert waiting(world.home) == []
     (lost,) = given_up(world.home)
     assert (lost.kind, lost.tries, lost.note) == ("session-end", 5, "it holds nothing")
-    (check,) = [one for one in health(world.context()) if one.name == "chores"]
+    (check,) = [one for one in contents(world.context()) if one.name == "chores"]
     assert check.state == "warning"
     assert "it holds nothing" in check.detail
 
@@ -807,3 +753,50 @@ def test_times_are_those_of_the_clock(world: World) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
     (made,) = handoffs(world)
     assert made.written == datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def _hidden(world: World, way: str) -> Path:
+    """A path that a hook names and that is no transcript of Claude Code in a folder of Claude Code."""
+    outside, inside = world.user_home / "notes", world.transcript("5e55-0002").parent
+    outside.mkdir()
+    path = outside / "s.jsonl"
+    record = says("user", "Always drain the harbour queue first.", uuid="u1", session="5e55-0001", cwd=FOLDER)
+    path.write_text(json.dumps(record) + "\n")
+    if way == "a generic format":
+        (inside / "g.jsonl").write_text('{"role": "user", "content": "Always drain the harbour queue first."}\n' * 2)
+        return inside / "g.jsonl"
+    if way == "a pipe":
+        os.mkfifo(inside / "p.jsonl")
+        return inside / "p.jsonl"
+    if way == "a link":
+        (inside / "l.jsonl").symlink_to(path)
+        return inside / "l.jsonl"
+    if way == "another tool":
+        other = world.user_home / ".codex" / "sessions" / "2026" / "11" / "20" / "rollout-1.jsonl"
+        other.parent.mkdir(parents=True)
+        path.rename(other)
+        return other
+    return inside / ".." / ".." / ".." / "notes" / "s.jsonl" if way == "dots" else path
+
+
+@pytest.mark.parametrize("way", ["outside", "dots", "a link", "a generic format", "another tool", "a pipe"])
+@pytest.mark.parametrize("kind", ["session-end", "turn-end", "session-start"])
+def test_hook_transcript_must_be_a_file_of_its_host(world: World, way: str, kind: str) -> None:
+    named = _hidden(world, way)
+    if kind == "session-start":  # reads the files beside the named one
+        named = named.with_name("none.jsonl") if way in ("outside", "dots", "another tool") else named
+    left(world, kind, transcript=named)
+    do_waiting(world.context())
+    with world.open() as memory:
+        assert memory.search_sessions("harbour").turns == ()
+        assert memory.list() == []
+
+
+def test_hook_transcript_is_accepted_through_a_linked_folder(world: World, tmp_path: Path) -> None:
+    real = tmp_path / "disk"
+    real.mkdir()
+    (world.user_home / ".claude").symlink_to(real)
+    path = talk(world, "Always drain the harbour queue first.", "Noted.")
+    ended(world, path.resolve())
+    with world.open() as memory:
+        assert [one.content for one in memory.list()] == ["Always drain the harbour queue first."]

@@ -218,17 +218,6 @@ def test_what_commits_in_the_background_does_so_in_the_home_at_hand_whatever_the
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_what_is_erased_leaves_no_word_in_the_journal(world: World) -> None:
-    with world.open() as memory:
-        secret = memory.store("The treasure lies under the oak.", subject="Treasure").memory_id
-        memory.edit(secret, content="The treasure lies under the elm.")
-    context = world.context()
-    with context.database.transaction():
-        context.journal.erase([secret])
-    rows = context.database.rows("SELECT * FROM intents") + context.database.rows("SELECT * FROM operations")
-    assert "reasure" not in repr(rows)
-
-
 def test_a_secret_in_a_key_nacre_does_not_know_goes_when_the_file_is_written_anew(world: World) -> None:
     with world.open() as memory:
         gate = memory.store("The gate is green.", subject="Gate").memory_id

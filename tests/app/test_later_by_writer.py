@@ -14,13 +14,12 @@ from nacre.context.build import build
 from nacre.errors import ModelUnavailable
 from nacre.extraction.estimate import estimate_learning
 from nacre.health.traces import list_traces
-from nacre.review.answers import waiting
 from nacre.values.context import ContextRequest, Moment
 from nacre.values.memory import Kind, Memory, Trust
 from nacre.values.model_calls import Prompt
 from nacre.values.reports import IngestReport
 from nacre.values.review import Reason
-from tests.app.conftest import World, says
+from tests.app.conftest import World, doubts, says
 from tests.app.test_dreams import kept
 from tests.fakes.model import ScriptedModel
 
@@ -87,7 +86,7 @@ def heard(world: World, name: str, *said: str, days: float = 2, model: str | Non
 
 
 def doubted(world: World) -> list[tuple[str, Reason]]:
-    return [(one.memory.content, one.entry.reason) for one in waiting(world.context()).reviews]
+    return [(one.memory.content, one.why) for one in doubts(world.context())]
 
 
 def test_what_no_longer_holds_by_what_was_said_later_waits_in_review_and_is_told_with_it(
@@ -95,9 +94,9 @@ def test_what_no_longer_holds_by_what_was_said_later_waits_in_review_and_is_told
 ) -> None:
     report = heard(world, "moved", MOVED)
     assert report.doubted == 1
-    (found,) = waiting(world.context()).reviews
-    assert (found.memory.content, found.entry.reason) == (BRANCH, Reason.STALE)
-    assert found.entry.detail.startswith(NOW)
+    (found,) = doubts(world.context())
+    assert (found.memory.content, found.why) == (BRANCH, Reason.STALE)
+    assert (found.detail or "").startswith(NOW)
     asked = ContextRequest(
         Moment.PROMPT, prompt="On which branch do checkpoints of a session lie?", folder="/code/acme-billing"
     )
@@ -182,7 +181,7 @@ def test_a_doubt_stays_until_it_is_kept_and_what_is_found_later_still_is_a_new_o
         memory.edit(branch.id, importance=9)
     assert (told_beside(world) or "").startswith(NOW)
     with world.open() as memory:
-        memory.call("review-dismiss", references=(branch.id,))
+        memory.call("review-keep", references=(branch.id,))
     assert told_beside(world) is None
     world.clock.pass_days(2)
     writer.shown, writer.now = "hive/checkpoints/v2", "The checkpoints lie on hive/checkpoints/v2."
@@ -198,7 +197,7 @@ def test_an_undo_of_the_review_that_kept_it_lets_it_wait_again_with_its_words(
     heard(world, "moved", MOVED)
     world.clock.pass_days(1)
     with world.open() as memory:
-        memory.dismiss(branch.id, content=content)
+        memory.keep(branch.id, content=content)
     assert not doubted(world)
     with world.open() as memory:
         memory.undo()
@@ -220,7 +219,7 @@ def test_an_undo_of_something_else_brings_back_no_doubt_that_was_settled_and_one
     assert retired
     assert (told_beside(world) or "").startswith(NOW)
     with world.open() as memory:
-        memory.call("review-dismiss", references=(branch.id,))
+        memory.call("review-keep", references=(branch.id,))
         memory.undo(edited)
     assert not doubted(world)
 

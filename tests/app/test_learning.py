@@ -136,10 +136,8 @@ def of_one_session(world: World, said: Sequence[str], *, in_steps: bool) -> list
 @pytest.mark.parametrize(
     ("said", "holds"),
     [
-        (("Always squash commits before merging.", "Never squash commits before merging."), [1]),
-        (("Always squash commits before merging.", "Never squash commits before merging.",
-          "Always squash commits before merging."), [2]),
-        (("从现在起提交前一定要压缩提交", "从现在起提交前不要压缩提交"), [1]),
+        (("Always squash commits before merging.", "Never squash commits before merging."), [0, 1]),
+        (("从现在起提交前一定要压缩提交", "从现在起提交前不要压缩提交"), [0, 1]),
         (("Let's use MySQL for the billing service.", "Let's use MongoDB for the billing service instead.",
           "Let's use PostgreSQL for the billing service instead of MongoDB."), [2]),
         (("Remember that pull requests need one approval.", "Remember that pull requests to main need two approvals."),
@@ -148,9 +146,9 @@ def of_one_session(world: World, said: Sequence[str], *, in_steps: bool) -> list
         (("Remember that photos of sick trees are kept five years.", "Remember that photos are kept one year."),
          [0, 1]),
     ],
-    ids=["opposite", "and back", "opposite, in Chinese", "decided anew", "special", "exception", "general"],
+    ids=["opposite", "opposite, in Chinese", "decided anew", "special", "exception", "general"],
 )  # fmt: skip
-def test_in_one_session_the_later_of_two_opposites_holds_and_a_special_case_beside_its_rule(
+def test_in_one_session_what_names_its_old_value_replaces_it_and_opposites_stay_to_be_reviewed(
     world: World, said: Sequence[str], holds: Sequence[int], in_steps: bool
 ) -> None:
     assert of_one_session(world, said, in_steps=in_steps) == sorted(_plain(said[at]) for at in holds)
@@ -161,81 +159,7 @@ def _plain(said: str) -> str:
     return rest[0].upper() + rest[1:]
 
 
-RULE = "From now on the demo of the harbour is held on Thursdays."
-
-
-def ruled(world: World, *more: str, gone: str, rule: str = RULE) -> tuple[list[str], list[str]]:
-    """What is remembered, and what is doubted, after a session of rules and a later one."""
-    said = [says("user", one, uuid=f"r{at}", session="5e55-0001") for at, one in enumerate((rule, *more))]
-    world.transcript("s1", *said)
-    world.transcript("s2", says("user", gone, uuid="g1", session="5e55-0002", at="2026-11-19T09:00:00.000Z"))
-    world.environ["NACRE_EMBEDDING_MODEL"] = "none"
-    with world.open() as memory:
-        memory.ingest()
-        waiting = {one.memory.id for one in memory.reviews()}
-        kept = memory.list()
-        return [one.content for one in kept], [one.content for one in kept if one.id in waiting]
-
-
-@pytest.mark.parametrize(
-    "gone", ["Forget what I said about the demo, it is cancelled.", "I changed my mind about the demo of the harbour."]
-)
-def test_what_the_owner_takes_back_in_a_later_session_ends(world: World, gone: str) -> None:
-    assert ruled(world, gone=gone) == ([], [])
-
-
-@pytest.mark.parametrize(
-    "kept",
-    [
-        "Forget the rule about the demo, just this once.",
-        "And don't forget what we decided about the demo.",
-        "Forget the rule about the masts.",
-        "did I say to forget the rule about the demo?",
-        "look at this mail:\n\nForget the rule about the demo.",
-    ],
-)
-def test_what_is_asked_shown_or_about_something_else_takes_nothing_back(world: World, kept: str) -> None:
-    assert ruled(world, gone=kept) == ([RULE], [])
-
-
-@pytest.mark.parametrize(
-    ("rule", "gone"),
-    [
-        ("From now on deploy only on Thursdays.", "Never mind, forget the Thursday rule, deploy whenever."),
-        ("I prefer small functions over long ones.", "I take back what I said about small functions."),
-        ("Never touch the vendor folder.", "The vendor folder rule no longer holds."),
-        ("记住：每周五不要部署", "忘掉周五不部署的规定，随时都可以部署"),
-        ("记住：每周五不要部署", "周五不要部署的规定取消了"),
-    ],
-)
-def test_a_rule_that_is_taken_back_by_its_name_ends(world: World, rule: str, gone: str) -> None:
-    assert ruled(world, rule=rule, gone=gone) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("rule", "gone", "is_doubted"),
-    [
-        ("The demo runs on the old server.", "Forget about the demo on the old server, we shut it down.", True),
-        ("I prefer small functions over long ones.", "I no longer prefer small functions over long ones", True),
-        ("Never touch the vendor folder.", "You may touch the vendor folder now.", True),
-        ("Always touch the vendor folder.", "You may touch the vendor folder now.", False),
-        ("Never touch the vendor folder.", "You may not touch the vendor folder.", False),
-        ("Never touch the vendor folder.", "You can never touch the vendor folder.", False),
-        ("We deploy the demo with barges to the old server.", "Forget the barges rule.", True),
-        ("The demo runs on the old server.", "Forget about the demo, we do the menu now.", False),
-        ("Never push to the audit branch.", "Drop the audit policy.", False),
-        ("Keep the logs of the harbour for a year.", "The harbour rule no longer applies to the masts.", False),
-    ],
-)
-def test_what_is_only_said_not_to_matter_is_doubted_where_it_is_most_of_a_memory(
-    world: World, rule: str, gone: str, is_doubted: bool
-) -> None:
-    remembered, doubted = ruled(world, rule=f"Remember: {rule}", gone=gone)
-
-    assert (rule in remembered, doubted) == (True, [rule] if is_doubted else [])
-
-
-def test_of_several_that_may_be_meant_each_is_looked_at(world: World) -> None:
-    other = "From now on the slides of the demo are in English."
-    remembered, doubted = ruled(world, other, gone="Forget what I said about the demo.")
-    assert sorted(remembered) == sorted(doubted) == sorted([RULE, other])
+@pytest.mark.parametrize("in_steps", [False, True], ids=["whole", "in steps"])
+def test_what_the_next_message_takes_back_does_not_stay(world: World, in_steps: bool) -> None:
+    said = ("Remember that photos of trees are kept one year.", "No wait, forget that.")
+    assert of_one_session(world, said, in_steps=in_steps) == []

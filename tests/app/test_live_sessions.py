@@ -82,15 +82,6 @@ def test_what_the_owner_says_does_not_wait(world: World) -> None:
     assert learned(world) == ["preference"]
 
 
-def test_a_decision_the_owner_scraps_later_is_retired(world: World) -> None:
-    world.transcript("s1", says("user", "We decided to use RabbitMQ for the mails.", uuid="u1", at=at(0)))
-    assert learned(world) == ["decision"]
-
-    world.transcript("s1", says("user", "ok, scrap RabbitMQ. what else is there?", uuid="u2", at=at(5)))
-
-    assert learned(world) == []
-
-
 def test_what_was_retired_is_not_learned_again(working: World) -> None:
     working.clock.pass_days(1)
     learned(working)

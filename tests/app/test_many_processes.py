@@ -38,7 +38,7 @@ def test_what_many_writers_store_is_all_there_while_others_read_and_scan(world: 
         assert process.returncode == 0
     assert len(acknowledged) == 60
     with world.open() as memory:
-        stored = {memory.get(one).id for one in acknowledged}  # also places what waits, as a list may not
+        stored = {memory.get(one).id for one in acknowledged}
         assert {item.id for item in memory.list(limit=100)} == stored
     assert not (world.vault / "retired").exists()
     is_well(world)

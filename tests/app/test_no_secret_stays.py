@@ -190,7 +190,7 @@ def test_nothing_of_it_stays_whichever_option_holds_it(home: Path, tmp_path: Pat
     nacre("eval", "run", "--save", code=None)
     nacre("retire", second, "--reason", f"leaked {SECRET}", "--yes")
     nacre("retire", f"nothing {SECRET}", "--yes", code=None)
-    nacre("health")
+    nacre("doctor")
     nacre("commit")
     assert is_kept(home) == []
 
@@ -247,7 +247,7 @@ def test_a_key_that_nacre_is_given_is_in_credentials_toml_and_nowhere_else(
         told += nacre("recall", "what is green?")
     for words in (
         "auth status", "auth status --json", "config show", "config show --json", "config get models.providers",
-        "doctor", "health", "commit", "log",
+        "doctor", "commit", "log",
     ):  # fmt: skip
         told += nacre(*words.split(), code=None)
     nacre("export", str(tmp_path / "all.jsonl"), "--sessions")
@@ -333,7 +333,7 @@ def test_a_crash_tells_nothing_of_it(home: Path, monkeypatch: pytest.MonkeyPatch
         raise RuntimeError(f"cannot reach https://me:{SECRET}@db.example")
 
     monkeypatch.setattr("nacre.cli.home.doctor.perform", broken)
-    nacre("health", code=1)
+    nacre("doctor", code=1)
     assert (home / "logs" / "errors.log").exists()
     assert is_kept(home) == []
 
@@ -372,7 +372,7 @@ def test_a_key_that_leaked_before_its_rule_was_known_is_scrubbed_everywhere(home
         assert json.loads(nacre("scrub", "--history", "--yes", "--json"))["total"] == 0
         assert "northern gate" in nacre("recall", "wombat key of the northern gate")
         assert "northern gate" in nacre("sessions", "search", "northern gate")
-        assert nacre("health")
+        assert nacre("doctor")
         status = subprocess.run(
             ["git", "-C", str(home / "vault"), "status", "--short"], capture_output=True, text=True, check=True
         )

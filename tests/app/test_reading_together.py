@@ -16,7 +16,7 @@ from tests.fakes.model import ScriptedModel
 RULES = {
     "crane": "The crane of the harbour is greased on the first Monday of each month.",
     "lamp": "The lamp at the pier is lit an hour before the sun goes down.",
-    "rope": "Ropes at the quay are changed after two winters, whatever they look like.",
+    "rope": "Always change the ropes at the quay after two winters, whatever they look like.",
 }
 
 

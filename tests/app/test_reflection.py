@@ -25,7 +25,7 @@ from tests.app.test_syncing import converge, machine, remote
 
 __all__ = ["remote"]
 
-OLD, NEW = "Uploads may be 10 MB", "The upload limit is a generous 25 MB"
+OLD, NEW = "Uploads may be 10 MB", "Uploads have changed to 25 MB"
 
 
 def stored(world: World, content: str, **more: Any) -> str:

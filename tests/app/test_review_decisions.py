@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from nacre.errors import Conflict, EditConflict, InvalidInput, NotFound
+from nacre.errors import Conflict, DepartedError, EditConflict, InvalidInput, NotFound
 from nacre.platform.ids import to_ms
 from nacre.values.candidate import HeldCandidate, Why
 from nacre.values.memory import Kind, Memory, Source
@@ -44,14 +44,13 @@ def contents(world: World) -> set[str]:
 
 def waiting(world: World) -> list[str]:
     with world.open() as memory:
-        return [one.memory.id for one in memory.call("candidates").candidates]
+        return [one.memory.id for one in memory.call("review", only="candidate", limit=0).items]
 
 
 def test_a_candidate_is_merged_into_a_memory_with_its_words_and_tags(world: World, candidate: str) -> None:
     with world.open() as memory:
         (target,) = memory.list()
-        outcome = memory.call("candidate-keep", reference=candidate, into=target.id)
-        assert (outcome.action, outcome.memory_id) == ("updated", target.id)
+        assert [one.id for one in memory.call("review-keep", references=(candidate,), into=target.id)] == [target.id]
         merged = memory.get(target.id)
     assert merged.content == f"{UPLOADS} {EXPORTS}"
     assert (merged.subject, merged.tags, merged.trust) == (target.subject, ("exports",), Trust.TRUSTED)
@@ -62,7 +61,7 @@ def test_a_candidate_that_the_memory_says_already_adds_no_words(world: World, ca
     with world.open() as memory:
         (target,) = memory.list()
         memory.edit(target.id, content=f"{UPLOADS} {EXPORTS}")
-        memory.call("candidate-keep", reference=candidate, into=target.id)
+        memory.call("review-keep", references=(candidate,), into=target.id)
     assert contents(world) == {f"{UPLOADS} {EXPORTS}"}
 
 
@@ -70,10 +69,10 @@ def test_nothing_is_merged_into_what_is_retired_nor_into_no_words(world: World, 
     with world.open() as memory:
         (target,) = memory.list()
         with pytest.raises(InvalidInput):
-            memory.call("candidate-keep", reference=candidate, into=target.id, content=" ")
+            memory.call("review-keep", references=(candidate,), into=target.id, content=" ")
         memory.retire(target.id)
         with pytest.raises(Conflict):
-            memory.call("candidate-keep", reference=candidate, into=target.id)
+            memory.call("review-keep", references=(candidate,), into=target.id)
     assert waiting(world) == [candidate]
 
 
@@ -82,12 +81,12 @@ def test_what_was_decided_about_a_candidate_is_taken_back(world: World, candidat
     with world.open() as memory:
         (target,) = memory.list()
         if decision == "drop":
-            memory.call("candidate-drop", references=(candidate,))
+            memory.call("review-drop", references=(candidate,))
         else:
             words = {"reword": "Exports are compressed.", "repeat": UPLOADS}.get(decision)
             into = target.id if decision == "merge" else None
-            memory.call("candidate-keep", reference=candidate, content=words, into=into)
-        assert memory.call("candidates").total == 0
+            memory.call("review-keep", references=(candidate,), content=words, into=into)
+        assert memory.call("review", only="candidate").total == 0
         assert memory.call("review-undo", reference=candidate).content == EXPORTS
     assert contents(world) == {UPLOADS}
     assert waiting(world) == [candidate]
@@ -98,7 +97,7 @@ def test_what_was_decided_about_a_candidate_is_taken_back(world: World, candidat
 def test_a_decision_is_not_taken_back_where_its_memory_was_changed_since(world: World, candidate: str) -> None:
     with world.open() as memory:
         (target,) = memory.list()
-        memory.call("candidate-keep", reference=candidate, into=target.id)
+        memory.call("review-keep", references=(candidate,), into=target.id)
         memory.edit(target.id, content="Uploads go at noon.")
         with pytest.raises(Conflict):
             memory.call("review-undo", reference=candidate)
@@ -108,7 +107,7 @@ def test_a_decision_is_not_taken_back_where_its_memory_was_changed_since(world: 
 
 def test_the_words_of_what_was_dropped_are_gone_after_a_day(world: World, candidate: str) -> None:
     with world.open() as memory:
-        memory.call("candidate-drop", references=(candidate,))
+        memory.call("review-drop", references=(candidate,))
     world.clock.now += timedelta(days=1, minutes=1)
     world.transcript("one", says("user", "Hello there.", uuid="t0"), says("assistant", "Hello.", uuid="t1"))
     with world.open() as memory:
@@ -121,7 +120,7 @@ def test_the_words_of_what_was_dropped_are_gone_after_a_day(world: World, candid
 
 def test_journal_and_history_hold_no_word_of_what_was_dropped(world: World, candidate: str) -> None:
     with world.open() as memory:
-        memory.call("candidate-drop", references=(candidate,))
+        memory.call("review-drop", references=(candidate,))
         (dropped, *_) = memory.log()
         assert (dropped.operation.action, dropped.operation.subject) == ("drop", "1 candidate")
         memory.undo()
@@ -135,11 +134,11 @@ def test_what_was_kept_stays_kept_where_a_later_decision_about_its_memory_is_und
     world: World, candidate: str
 ) -> None:
     with world.open() as memory:
-        kept = memory.call("candidate-keep", reference=candidate).memory_id
+        (kept,) = [one.id for one in memory.call("review-keep", references=(candidate,))]
         assert kept == candidate
         world.clock.now += timedelta(minutes=1)
-        world.context().reviews.doubt(kept, "nobody knows", to_ms(world.clock()) or 0, ())
-        memory.dismiss(kept)
+        world.context().reviews.doubt(kept, "nobody knows", to_ms(world.clock()) or 0, ("claude-code:one",))
+        memory.keep(kept)
         assert memory.undo().waiting
         assert [one.memory.id for one in memory.reviews()] == [kept]
         memory.retire(kept)
@@ -153,7 +152,7 @@ def test_what_was_kept_stays_kept_where_a_later_decision_about_its_memory_is_und
 
 def test_what_is_forgotten_is_not_brought_back(world: World, candidate: str) -> None:
     with world.open() as memory:
-        memory.call("candidate-drop", references=(candidate,))
+        memory.call("review-drop", references=(candidate,))
         memory.forget(memory.plan_forgetting(match="exports should be compressed"))
         with pytest.raises(NotFound):
             memory.call("review-undo", reference=candidate)
@@ -167,14 +166,14 @@ def test_what_was_decided_about_a_memory_is_taken_back(world: World, candidate: 
     del world.environ["CLAUDECODE"]
     with world.open() as memory:
         (target,) = (one for one in memory.list() if one.content == UPLOADS)
-        assert [one.memory.id for one in memory.reviews()] == [proposed]
+        assert {one.memory.id for one in memory.reviews()} == {proposed, candidate}
         if decision == "retire":
-            memory.call("review-retire", references=(proposed,))
+            memory.call("review-drop", references=(proposed,))
         else:
             words = "The bank opens at ten." if decision == "reword" else None
             into = target.id if decision == "merge" else None
-            memory.call("review-dismiss", references=(proposed,), content=words, into=into)
-        assert memory.reviews() == []
+            memory.call("review-keep", references=(proposed,), content=words, into=into)
+        assert [one.memory.id for one in memory.reviews()] == [candidate]
         now = {one.content for one in memory.list()}
         assert now == {
             "keep": {UPLOADS, "The bank opens at nine."}, "reword": {UPLOADS, "The bank opens at ten."},
@@ -182,7 +181,7 @@ def test_what_was_decided_about_a_memory_is_taken_back(world: World, candidate: 
         }[decision]  # fmt: skip
         back = memory.call("review-undo", reference=proposed)
         assert (back.content, back.proposed, back.is_active) == ("The bank opens at nine.", True, True)
-        assert [one.memory.id for one in memory.reviews()] == [proposed]
+        assert {one.memory.id for one in memory.reviews()} == {proposed, candidate}
     assert candidate in waiting(world)
     assert contents(world) == {UPLOADS, "The bank opens at nine."}
 
@@ -192,7 +191,7 @@ def test_other_words_are_for_one_memory(world: World) -> None:
         found = [memory.store(text).memory_id for text in ("Gulls are white.", "Ropes are bought in spring.")]
         memory.judge(*found, good=False)
         with pytest.raises(InvalidInput):
-            memory.call("review-dismiss", references=tuple(found), content="Both.")
+            memory.call("review-keep", references=tuple(found), content="Both.")
 
 
 def test_a_doubt_is_not_kept_in_other_words_over_what_an_editor_saved(world: World) -> None:
@@ -202,21 +201,104 @@ def test_a_doubt_is_not_kept_in_other_words_over_what_an_editor_saved(world: Wor
         file = world.memory_file(one)
         file.write_text(file.read_text("utf-8").replace("at night", "at noon"), "utf-8")
         with pytest.raises(EditConflict):
-            memory.call("review-dismiss", references=[one], content=EXPORTS, expected=read.etag)
+            memory.call("review-keep", references=[one], content=EXPORTS, expected=read.etag)
         again = memory.call("look", reference=one)
         assert "at noon" in again.memory.content
         assert again.memory.proposed
-        memory.call("review-dismiss", references=[one], content=EXPORTS, expected=again.etag)
+        memory.call("review-keep", references=[one], content=EXPORTS, expected=again.etag)
         kept = memory.get(one)
     assert (kept.content, kept.proposed) == (EXPORTS, False)
 
 
 def test_a_pair_is_settled_by_the_ids_of_both(world: World) -> None:
     with world.open() as memory:
-        for content in ("Uploads may be 10 MB", "The upload limit is a generous 25 MB"):
+        for content in ("Uploads may be 10 MB", "Uploads have changed to 25 MB"):
             memory.store(content, project="acme")
-        (pair,) = memory.call("waiting").conflicts
-        reference = f"{pair.older.id}+{pair.newer.id}"
-        assert memory.call("conflicts-resolve", reference=reference, choice="keep-new").older.superseded_by
+        (reference,) = [item.id for item in memory.reviews()]
+        assert memory.call("review-resolve", reference=reference, choice="keep-new").older.superseded_by
         with pytest.raises(NotFound):
-            memory.call("conflicts-resolve", reference=reference, choice="keep-new")
+            memory.call("review-resolve", reference=reference, choice="keep-new")
+
+
+def _held(world: World, content: str) -> Memory:
+    """A candidate of six days ago that waits in the project acme-billing."""
+    home = world.context()
+    at = NOON - timedelta(days=6)
+    one = Memory(
+        id=home.ids(), kind=Kind.DECISION, subject=content[:40], content=content, created=at, updated=at,
+        project="acme-billing", speaker=Speaker.OWNER,
+    )  # fmt: skip
+    with home.database.transaction():
+        home.candidates.add([HeldCandidate(one, Why.FOUND, None, 0.5, NOON)])
+    home.close()
+    return one
+
+
+@pytest.mark.parametrize(
+    ("content", "agent", "later"),
+    [
+        ("We take Sapling for the schema.", "The build is green.", "We no longer use Sapling."),
+        ("We take Sapling for the schema.", "The build is green.", "We moved from Sapling to Walnut for the schema."),
+        ("我们用Sapling做队列", "Sapling 的队列又堵了。", "队列从Sapling换成了Walnut。"),
+    ],
+)
+def test_keeping_a_candidate_shows_a_later_statement_that_departs_from_it(
+    world: World, content: str, agent: str, later: str
+) -> None:
+    one = _held(world, content)
+    world.transcript("s1", says("assistant", agent, uuid="a1"), says("user", later, uuid="u1"))
+    with world.open() as memory:
+        memory.ingest(extract=False)
+        with pytest.raises(DepartedError, match=later[:12]):
+            memory.call("review-keep", references=(one.id,))
+        assert [kept.id for kept in memory.call("review-keep", references=(one.id,), anyway=True)] == [one.id]
+
+
+@pytest.mark.parametrize("later", ["Fix it, the test is red.", "Sapling needs a test for the nested list.", "Thanks."])
+def test_a_kept_candidate_has_the_date_of_its_words(world: World, later: str) -> None:
+    one = _held(world, "We take Sapling for the schema.")
+    world.transcript(
+        "s1", says("assistant", "Sapling cannot store a nested list.", uuid="a1"), says("user", later, uuid="u1")
+    )
+    with world.open() as memory:
+        memory.ingest(extract=False)
+        (kept,) = memory.call("review-keep", references=(one.id,))
+        assert (kept.created, kept.updated) == (one.created, one.created)
+
+
+@pytest.mark.parametrize("content", ["Rip it out, we use Walnut.", "它是默认的。"])
+def test_a_candidate_that_depends_on_a_pronoun_is_edited_before_it_is_kept(world: World, content: str) -> None:
+    one = _held(world, content)
+    with world.open() as memory:
+        with pytest.raises(InvalidInput):
+            memory.call("review-keep", references=(one.id,))
+        memory.call("review-keep", references=(one.id,), content="Walnut replaces Sapling.")
+        assert [found.content for found in memory.list()] == ["Walnut replaces Sapling."]
+
+
+def _contents(world: World) -> set[str]:
+    with world.open() as memory:
+        return {one.content for one in memory.list()}
+
+
+def test_what_an_undo_took_out_is_brought_back_by_the_owner_alone_and_by_what_they_say_later(world: World) -> None:
+    often = "Always run the linter before you commit."
+
+    def say(name: str) -> None:
+        at = f"{world.clock() - timedelta(hours=1):%Y-%m-%dT%H:%M:%S.000Z}"
+        world.transcript(name, says("user", often, uuid=name, session=f"5e55-{name}", at=at))
+        with world.open() as memory:
+            memory.ingest()
+
+    say("once")
+    assert _contents(world) == {often}
+    with world.open() as memory:
+        memory.undo(next(one.operation.id for one in memory.log() if one.operation.action == "ingest"))
+    world.environ["CLAUDECODE"] = "1"
+    with world.open() as memory:
+        memory.store(often, project="acme-billing", quote=often)
+    del world.environ["CLAUDECODE"]
+    assert _contents(world) == set()
+    world.clock.pass_days(1)
+    say("again")
+    assert _contents(world) == {often}

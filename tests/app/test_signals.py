@@ -125,8 +125,8 @@ def test_what_an_agent_stores_is_told_to_no_other_session_until_the_owner_keeps_
     with home.open() as opened:
         kept = opened.get(memory)
         assert (kept.proposed, kept.importance) == (True, 7)
-        assert [one.entry.reason for one in opened.reviews()] == [Reason.PROPOSED]
-        opened.dismiss(memory)
+        assert [one.why for one in opened.reviews()] == [Reason.PROPOSED]
+        opened.keep(memory)
         assert opened.get(memory).proposed is False
 
 

@@ -15,17 +15,16 @@ import pytest
 from click.testing import CliRunner
 
 from nacre.cli.root import cli
-from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, NacreError
+from nacre.errors import AnswerUnusable, BudgetSpent, ModelUnavailable, NacreError
 from nacre.health.database import rebuild
 from nacre.health.traces import list_traces
 from nacre.home.home import Home
 from nacre.llm.answers import ask, schema_of
-from nacre.llm.meter import tokens_of
 from nacre.platform.ids import utc_now
 from nacre.protocols import LanguageModel
 from nacre.spending.budget import costs
 from nacre.spending.models import model_for
-from nacre.spending.tracing import tracing, with_current_trace
+from nacre.spending.tracing import tracing
 from nacre.values.model_calls import Capabilities, Price, Prompt, Task
 from nacre.values.trace import TraceKind
 from tests.app.conftest import World
@@ -239,42 +238,6 @@ def test_a_secret_in_what_a_provider_says_is_not_kept_from_its_first_failure_on(
     assert key not in told
 
 
-def test_a_model_that_fails_is_left_alone_ever_longer(world: World) -> None:
-    down = ModelUnavailable("scripted:1 does not answer", hint="wait")
-    model = priced(*([down] * 5), {"colour": "blue"}, down)
-    context = home(world, model)
-
-    def fails(number: int) -> str:
-        with pytest.raises(NacreError) as error:
-            asked(context).complete(prompt(f"{number}?"))
-        return error.value.message
-
-    assert [fails(number) for number in range(3)] == ["scripted:1 does not answer"] * 3
-    assert "failed 3 times in a row" in fails(4)
-    assert len(model.prompts) == 3, "nobody asked it"
-    world.clock.pass_days(6 / 1440)
-    assert fails(5) == "scripted:1 does not answer"
-    world.clock.pass_days(6 / 1440)
-    assert "failed 4 times" in fails(6), "the pause has doubled"
-    world.clock.pass_days(5 / 1440)
-    assert fails(7) == "scripted:1 does not answer"
-    assert [one.model for one in costs(context).failing] == ["scripted:1"]
-    world.clock.pass_days(1)
-    asked(context).complete(prompt())
-    fails(8)
-    assert costs(context).failing == [], "it begins to count anew"
-
-
-def test_a_prompt_that_is_refused_says_nothing_of_the_model(world: World) -> None:
-    class TooLong(ModelRefused):
-        code = "prompt_too_long"
-
-    context = home(world, priced(*[TooLong("too long")] * 4))
-    for number in range(4):
-        with pytest.raises(TooLong):
-            asked(context).complete(prompt(f"{number}?"))
-
-
 def test_what_was_asked_lately_is_not_asked_again(world: World) -> None:
     model = priced({"colour": "blue"}, {"colour": "green"}, {"colour": "grey"})
     context = home(world, model)
@@ -305,15 +268,6 @@ def test_trials_and_secrets_are_not_kept(world: World) -> None:
     for _ in range(2):
         asked(context).complete(prompt())
     assert len(model.prompts) == 4
-
-
-def test_calls_of_other_threads_are_steps_of_the_run(world: World) -> None:
-    context = home(world, priced())
-    with tracing(context, TraceKind.EXTRACTION, "claude-code:5e55"), ThreadPoolExecutor(2) as pool:
-        model = asked(context)
-        list(pool.map(with_current_trace(lambda number: model.complete(prompt(f"{number}?"))), range(4)))
-    (trace,) = json.loads(told(world, "traces", "list", "--json"))["traces"]
-    assert trace["calls"] == 4
 
 
 def told(world: World, *arguments: str) -> str:
@@ -377,23 +331,18 @@ SOON = {"retry-after-ms": "1"}
 
 
 @pytest.mark.parametrize("background", [True, False])
-def test_each_try_that_reached_the_provider_is_a_call(world: World, *, background: bool) -> None:
+def test_a_call_that_the_library_makes_again_is_one_call(world: World, *, background: bool) -> None:
     with by_wire(world, Reply(status=500, headers=SOON), Reply(status=429, headers=SOON), {"colour": "blue"}) as fake:
         context = world.context()
         with tracing(context, TraceKind.EXTRACTION, "claude-code:5e55"):
             ask_once(context, prompt(), background=background)
         assert len(fake.calls) == 3
     (spent,) = costs(context).spent
-    assert (spent.calls, spent.failed) == (3, 2)
-    assert spent.estimated > 0, "what failed at the provider may have been paid for"
-    assert spent.estimated < spent.cost
+    assert (spent.calls, spent.failed, spent.estimated) == (1, 0, 0)
     assert costs(context).budgets[0].spent == (spent.cost if background else 0)
     (listed,) = json.loads(told(world, "traces", "list", "--json"))["traces"]
-    assert listed["calls"] == 3
+    assert listed["calls"] == 1
     assert listed["cost_usd"] == pytest.approx(spent.cost / 1_000_000, abs=2e-6), "as in the ledger, but for rounding"
-    shown = told(world, "traces", "show", listed["trace"])
-    assert "try 1 of 5" in shown
-    assert "by estimate" in shown
 
 
 @pytest.mark.parametrize(
@@ -416,30 +365,6 @@ def test_what_failed_counts_what_was_sent_unless_the_provider_said_no(
     assert (spent.tokens.input > 0) is may_cost
     assert spent.cost == spent.estimated == costs(context).budgets[0].spent
     assert (spent.cost > 0) is may_cost
-
-
-def test_a_try_that_the_budget_does_not_hold_any_more_is_not_made(world: World) -> None:
-    busy, one = Reply(status=500, headers=SOON), tokens_of(prompt()) * 50  # millionths that a failure counts
-    with by_wire(world, busy, busy, busy, {"colour": "blue"}, price="input = 50.0, output = 0.0") as fake:
-        world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = str(4.5 * one / 1_000_000)  # a try may take twice as much
-        context = world.context()
-        with pytest.raises(BudgetSpent):
-            ask_once(context, prompt())
-        assert len(fake.calls) == 3
-    assert costs(context).budgets[0].spent == 3 * one
-
-
-def test_a_model_that_does_not_answer_after_all_its_tries_failed_once(world: World) -> None:
-    with by_wire(world, Reply(status=529, headers=SOON)) as fake:
-        context = world.context()
-        for number in range(2):
-            with pytest.raises(ModelUnavailable):
-                ask_once(context, prompt(f"{number}?"))
-        assert len(fake.calls) == 10
-        assert costs(context).failing == []
-        with pytest.raises(ModelUnavailable):
-            ask_once(context, prompt("2?"))
-    assert [one.failures for one in costs(context).failing] == [3]
 
 
 def test_what_a_model_thinks_is_held_by_the_budget_too(world: World) -> None:

@@ -11,11 +11,10 @@ from nacre.chores.kinds import do_waiting
 from nacre.context.build import build
 from nacre.memories.store import edit
 from nacre.platform.ids import to_ms
-from nacre.review.answers import waiting
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Part
 from nacre.values.memory import Kind, Memory
 from nacre.values.review import Reason
-from tests.app.conftest import World, says
+from tests.app.conftest import World, doubts, says
 from tests.app.test_dreams import kept
 from tests.app.test_handing_over import left
 
@@ -87,7 +86,7 @@ def test_a_session_start_does_not_tell_it_and_says_why(changed: World) -> None:
 
 def test_a_start_tells_it_with_the_doubt_where_it_is_too_unsure_to_wait_for_review(world: World) -> None:
     after_a_session(changed_after(world, days=14))
-    assert waiting(world.context()).reviews == ()
+    assert doubts(world.context()) == ()
     (line,) = [one for one in told(started(world)) if "oven" in one]
     assert DOUBT in line
 
@@ -106,20 +105,20 @@ def test_the_doubt_stays_beside_it_whatever_else_is_edited(changed: World, chang
 
 
 def test_what_is_surely_changed_waits_for_review_and_once_it_is_kept_waits_no_more(changed: World) -> None:
-    (found,) = waiting(changed.context()).reviews
-    assert (found.memory.content, found.entry.reason) == (OVEN, Reason.STALE)
-    assert found.entry.detail == "src/oven.py changed 5 times since"
+    (found,) = doubts(changed.context())
+    assert (found.memory.content, found.why) == (OVEN, Reason.STALE)
+    assert (found.detail or "") == "src/oven.py changed 5 times since"
     with changed.open() as memory:
-        memory.dismiss(found.memory.id)
-    assert waiting(changed.context()).reviews == ()
+        memory.keep(found.memory.id)
+    assert doubts(changed.context()) == ()
     assert DOUBT not in asked(changed)
     assert len(told(started(changed))) == 2
 
 
 def test_another_doubt_counts_where_that_of_its_files_was_settled(changed: World) -> None:
-    (found,) = waiting(changed.context()).reviews
+    (found,) = doubts(changed.context())
     with changed.open() as memory:
-        memory.dismiss(found.memory.id)
+        memory.keep(found.memory.id)
     changed.context().reviews.doubt(found.memory.id, "the oven was sold", to_ms(changed.clock()) or 0, ())
     assert "may be out of date: the oven was sold" in asked(changed)
     assert len(told(started(changed))) == 1

@@ -128,8 +128,8 @@ def test_one_who_edits_all_the_time_stops_no_sync_for_good(pair: tuple[Machine, 
 def test_a_memory_and_what_superseded_it_are_never_both_active(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     for number in range(MANY):
-        other.do(store, StoreRequest(content=f"Berth {number} is 30 m long.", subject=f"Old {number}"))
-        new = StoreRequest(content=f"Berth {number} is now 45 m long.", subject=f"New {number}")
+        other.do(store, StoreRequest(content=f"Boats may stay 30 days at berth {number}.", subject=f"Old {number}"))
+        new = StoreRequest(content=f"Boats may now stay 45 days at berth {number}.", subject=f"New {number}")
         assert [each.memory.subject for each in other.do(store, new).supersedes] == [f"Old {number}"]
     other.sync()
 

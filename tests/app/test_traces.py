@@ -77,7 +77,6 @@ def test_a_run_is_told_as_a_story(world: World) -> None:
     call, looked = trace.steps
     assert call.input == "rules/1: The owner says: always run the linter."
     assert (call.output, call.model, call.tokens.output) == ('{"rule": "run the linter"}', "scripted:1", 6)
-    assert call.prompt == call.answer == ""
     shown = told(world, "traces", "show", trace.id[-8:])
     for words in ("asks the model", "scripted:1", "run the linter", "looks at the answers", "1 memory"):
         assert words in shown
@@ -99,16 +98,8 @@ def test_what_failed_is_a_step_too(world: World) -> None:
     assert trace.outcome == "failed: the line is down"
 
 
-def test_whole_prompts_are_kept_where_the_owner_wants_them(world: World) -> None:
-    context = home(world, "{}", NACRE_MODELS_KEEP_PROMPTS="true")
-    asks(context, "claude-code:5e55", "a long\ntranscript")
-    trace = json.loads(told(world, "traces", "show", list_traces(context)[0].id, "--prompts", "--json"))
-    assert trace["steps"][0]["prompt"] == "You look for rules.\n\na long\ntranscript"
-    assert trace["steps"][0]["answer"] == "{}"
-
-
 def test_a_secret_stays_in_no_trace(world: World) -> None:
-    context = home(world, json.dumps({"key": SECRET}), NACRE_MODELS_KEEP_PROMPTS="true")
+    context = home(world, json.dumps({"key": SECRET}))
     asks(context, f"about {SECRET}", f"The key is {SECRET}")
     recall(context, RecallQuery(f"what is {SECRET} for?"))
     assert not is_kept(world.home)
@@ -154,9 +145,6 @@ def test_a_case_hears_what_became_of_the_answer(talk: World) -> None:
     case = next(trace for trace in list_traces(context) if trace.kind is TraceKind.CASE)
     assert case.steps[-1].title == "hears back"
     assert case.steps[-1].more == {result.hits[0].memory.id: "used"}
-    view = show_trace(context, case.id)
-    assert view.session == f"claude-code:{SESSION}"
-    assert [event.call.name for event in view.events] == ["Bash"]
 
 
 def test_nobody_is_traced_where_the_owner_wants_none(talk: World) -> None:
@@ -174,28 +162,12 @@ def test_what_was_read_and_learned_leaves_a_trace_and_a_run_that_found_nothing_n
     report = ingest(context)
     ingest(context)
     (trace,) = list_traces(context, TraceKind.INDEX)
-    loaded, persisted, archived, embedded = trace.steps
-    assert (loaded.title, loaded.output) == ("batch loaded", "files: 1, sessions: 1, turns: 3")
-    assert (persisted.title, persisted.output) == ("candidates persisted", "memories: 2")
-    assert persisted.refs == report.memories
-    assert [archived.title, embedded.title] == ["transcripts archived", "vectors made"]
+    (step,) = trace.steps
+    assert step.output == "files: 1, sessions: 1, turns: 3, memories: 2"
+    assert step.refs == report.memories
     assert (trace.subject, trace.outcome) == ("what discovery finds", "sessions: 1, memories: 2")
     assert CANARY not in json.dumps([step.output for step in trace.steps]), "what was learned is named, not repeated"
     assert CANARY in told(talk, "traces", "show", trace.id), "who looks sees it as it is then"
-
-
-def test_an_index_run_that_fails_is_told_with_what_it_did_before(talk: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("nacre.ingestion.ingest.archive", full)
-    context = talk.context()
-    with pytest.raises(OSError, match="No space left"):
-        ingest(context)
-    (trace,) = list_traces(context, TraceKind.INDEX)
-    assert [step.title for step in trace.steps] == ["batch loaded", "candidates persisted"]
-    assert trace.outcome.startswith("failed: ")
-    assert "No space left" in trace.outcome
 
 
 def test_a_secret_in_a_name_is_in_no_trace_of_an_index_run(talk: World) -> None:
@@ -217,12 +189,8 @@ def test_a_dream_leaves_a_trace_of_what_it_saw_planned_and_did(world: World) -> 
     world.clock.now += timedelta(hours=1)
     report = dreamt(world)
     done, planned = list_traces(world.context(), TraceKind.DREAM)
-    assert [step.title for step in planned.steps] == [
-        "snapshot loaded", "plan generated", "plan validated", "mutations applied"
-    ]  # fmt: skip
-    assert (planned.steps[-1].status, planned.outcome) == ("skipped", "planned only: merge: 1")
-    assert [step.title for step in done.steps][3:] == ["mutations applied", "diary written"]
-    applied = done.steps[3]
+    assert planned.outcome == "planned only: merge: 1"
+    (applied,) = done.steps
     assert (applied.output, applied.refs) == ("merge: 1", (first.id, second.id))
     assert applied.more == {"operation": report.operation}
     assert done.subject == "tier 1"
@@ -277,9 +245,7 @@ def _memory(context: Home) -> str:
 @pytest.mark.parametrize("number", range(4), ids=["session", "memory", "match", "before"])
 def test_what_is_forgotten_is_in_no_trace_no_case_and_no_kept_answer(talk: World, number: int) -> None:
     rule = json.dumps({"rule": f"the code is {CANARY}"})
-    context = home(
-        talk, lambda asked: rule if asked.task is Task.EXTRACTION else "{}", NACRE_MODELS_KEEP_PROMPTS="true"
-    )
+    context = home(talk, lambda asked: rule if asked.task is Task.EXTRACTION else "{}")
     ingest(context)
     asks(context, f"claude-code:{SESSION}", f"The gruyere cellar code is {CANARY}.")
     with tracing(context, TraceKind.DEDUP, "another thing"):
@@ -330,14 +296,14 @@ def test_a_quote_from_anywhere_in_a_forgotten_memory_takes_its_trace_along(
 
 
 def test_a_scrub_reaches_traces_and_kept_answers(world: World) -> None:
-    context = home(world, json.dumps({"name": "Project Nightingale"}), NACRE_MODELS_KEEP_PROMPTS="true")
+    context = home(world, json.dumps({"name": "Project Nightingale"}))
     asks(context, "claude-code:5e55", "Who is Project Nightingale?")
     fold_notes(context)
     world.environ["NACRE_REDACTION_PATTERNS"] = '["Nightingale"]'
     later = world.context()
     scrub(later, ScrubOptions())
     assert not is_kept(world.home, "Nightingale")
-    assert "[REDACTED" in list_traces(later)[0].steps[0].prompt
+    assert "[REDACTED" in list_traces(later)[0].steps[0].input
 
 
 assert CORE

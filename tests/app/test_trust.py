@@ -17,13 +17,12 @@ from nacre.memories.answers import edit
 from nacre.memories.requests import EditRequest, StoreRequest
 from nacre.memories.scan import scan
 from nacre.memories.store import get, retire, store
-from nacre.review import queue
 from nacre.transcripts.trust import Exchange
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
 from nacre.values.review import Reason
 from nacre.values.session import Speaker, Trust
-from tests.app.conftest import World, says
+from tests.app.conftest import World, doubts, says
 
 TEXT = "We run the billing service on PostgreSQL 18, because the ledger needs transactions."
 CHANGES = {
@@ -83,8 +82,8 @@ def test_an_edit_by_an_agent_changes_no_word_of_the_owners_and_is_a_proposal_of_
     context = world.context()
     try:
         assert edit(context, EditRequest(reference=old.id, content=CHANGES["otherwise"])) == old
-        (waiting,) = queue.pending(context)
-        assert (waiting.memory, waiting.entry.reason) == (old, Reason.WISH)
+        (waiting,) = doubts(context)
+        assert (waiting.memory, waiting.why) == (old, Reason.WISH)
         own = put(context, "The export runs on Sundays.", Trust.UNTRUSTED)
         changed = edit(context, EditRequest(reference=own.id, content="The export runs daily.", importance=10))
         assert (changed.speaker, changed.trust) == (Speaker.AGENT, Trust.UNTRUSTED)

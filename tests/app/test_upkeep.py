@@ -12,7 +12,7 @@ from nacre.dream.dream import plan
 from nacre.dream.plan import usage_of
 from nacre.dream.requests import DreamPlanRequest
 from nacre.dream.values import DreamAction
-from nacre.health.checks import health
+from nacre.health.checks import contents
 from nacre.health.upkeep import IDLE_DAYS
 from nacre.values.memory import Confirmation, Expiry, Kind, Memory, Retirement
 from nacre.values.reports import OK, WARNING, Check
@@ -22,7 +22,7 @@ from tests.app.test_dreams import dreamt, kept
 
 
 def found(world: World) -> dict[str, Check]:
-    return {check.name: check for check in health(world.context())}
+    return {check.name: check for check in contents(world.context())}
 
 
 def test_health_says_when_memories_were_last_said_or_recalled(world: World) -> None:

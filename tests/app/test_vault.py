@@ -342,9 +342,8 @@ def test_a_byte_order_mark_does_not_hide_the_front_matter(world: World) -> None:
         ]
 
 
-@pytest.mark.parametrize("front", ["created: 0001-01-01T00:00:00+14:00", "tags: " + "[" * 3000])
-def test_an_absurd_file_is_reported_and_breaks_nothing(world: World, front: str) -> None:
-    world.write("global/fact/absurd.md", f"---\n{front}\n---\nWords.\n")
+def test_an_absurd_file_is_reported_and_breaks_nothing(world: World) -> None:
+    world.write("global/fact/absurd.md", f"---\ntags: {'[' * 3000}\n---\nWords.\n")
     with world.open() as memory:
         assert memory.recall("words").hits == ()
         memory.store("Other words are fine.")

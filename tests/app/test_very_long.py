@@ -11,7 +11,6 @@ import pytest
 
 from nacre import open_memory
 from tests.cli.conftest import said, write_transcript
-from tests.storage.conftest import server_url, tenant  # noqa: F401 - fixtures
 
 _random = random.Random(24)  # noqa: S311 - any will do
 

@@ -37,7 +37,7 @@ def written(world: World, text: str, kind: str, *, quote: str, nod: str = NOD) -
 
     with home(world, ScriptedModel(answer)) as memory:
         memory.ingest()
-        return memory.list(), [one.why for one in memory.call("candidates").candidates]
+        return memory.list(), [one.why for one in memory.call("review", only="candidate", limit=0).items]
 
 
 @pytest.mark.parametrize("kind", ["preference", "decision", "fact", "lesson", "todo", "event", "relationship"])
@@ -140,18 +140,18 @@ def test_a_decision_that_was_only_nodded_to_ends_nothing_that_the_owner_said(
 
 def kept(memory: MemoryHome, nodded: str) -> None:
     memory.judge(nodded, good=False)
-    memory.dismiss(nodded)
+    memory.keep(nodded)
 
 
 def kept_in_other_words(memory: MemoryHome, nodded: str) -> None:
     memory.judge(nodded, good=False)
-    memory.dismiss(nodded, content="The sessions of the tern project lie in Valkey.")
+    memory.keep(nodded, content="The sessions of the tern project lie in Valkey.")
 
 
 def merged_into(memory: MemoryHome, nodded: str) -> None:
     other = memory.store(content="Valkey keeps what the tern project writes.", kind="fact").memory_id
     memory.judge(other, good=False)
-    memory.dismiss(other, into=nodded)
+    memory.keep(other, into=nodded)
 
 
 def edited(memory: MemoryHome, nodded: str) -> None:
@@ -182,8 +182,8 @@ def test_a_candidate_that_was_only_nodded_to_is_the_owners_word_once_they_keep_i
     session(world, owner(ASK), fetched(PAGE), agent(f"I noted: {RULE}"), owner(NOD))
     written(world, RULE, "decision", quote=RULE[:40])
     with world.open() as memory:
-        (candidate,) = memory.call("candidates").candidates
+        (candidate,) = memory.call("review", only="candidate", limit=0).items
         assert NODDED in candidate.memory.extra
-        memory.call("candidate-keep", reference=candidate.memory.id)
+        memory.call("review-keep", references=(candidate.memory.id,))
         (stored,) = memory.list()
     assert stored.is_worded

@@ -10,13 +10,12 @@ import pytest
 
 from nacre.context.build import build
 from nacre.errors import AnswerUnusable
-from nacre.review.answers import waiting
 from nacre.values.context import ContextRequest, Moment
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Capabilities, Prompt
 from nacre.values.reports import IngestReport
 from nacre.values.review import Reason
-from tests.app.conftest import World, says
+from tests.app.conftest import World, doubts, says
 from tests.app.test_deeds import calls, gives
 from tests.app.test_extraction_by_model import home
 from tests.fakes.model import ScriptedModel
@@ -130,7 +129,9 @@ def after_a_page(asked: str, page: str, told: str, said: str) -> Sequence[Mappin
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("nod", "is_theirs"), [("ok", False), ("ok, so no review by Ada before a push to main", True)])
+@pytest.mark.parametrize(
+    ("nod", "is_theirs"), [("ok", False), ("ok, a push to main no longer needs a review by Ada", True)]
+)
 def test_once_a_session_read_the_web_a_nod_to_what_the_agent_says_ends_no_rule(
     world: World, nod: str, *, is_theirs: bool
 ) -> None:
@@ -215,9 +216,9 @@ def test_who_reviews_a_doubt_is_shown_an_agents_words_and_a_later_session_raises
         who = f"a later session says otherwise (an agent, {day}, claude-code:{name})"
         with world.open() as memory:
             (waits,) = memory.reviews()
-            assert waits.entry.detail == f"{who}: {TOLD}"
+            assert waits.detail == f"{who}: {TOLD}"
             assert [one.doubt for one in memory.recall("make check before every commit").hits] == [who]
-            memory.dismiss(rule)
+            memory.keep(rule)
 
 
 FRIDAYS = "We never deploy on Fridays."
@@ -431,11 +432,11 @@ def test_a_clause_of_a_page_does_not_come_in_with_a_right_change(world: World) -
     assert after(world, stored, {**seen, "now": bad}, more=[page]).content == REVIEWS
 
 
-def test_a_change_passes_where_the_owner_quotes_what_is_known(world: World) -> None:
+def test_a_change_waits_for_review_where_the_owner_quotes_what_is_known(world: World) -> None:
     said = says("user", f"Three reviewers, not two, from now on. Your note says:\n\n> {REVIEWS}", uuid="m-5")
     right = REVIEWS.replace("two reviewers", "three reviewers").replace("the two", "the three")
     seen = {"state": "changed", "evidence": [5], "quote": "Three reviewers, not two, from now on", "now": right}
-    assert after(world, {"content": REVIEWS, "kind": "decision"}, seen, more=[said]).content == right
+    assert after(world, {"content": REVIEWS, "kind": "decision"}, seen, more=[said]).content == REVIEWS
 
 
 @pytest.mark.parametrize("paste", ["> {}", "```\n{}\n```"])
@@ -527,16 +528,16 @@ def test_what_its_evidence_does_not_bear_out_is_told_with_a_doubt_and_waits_for_
     )
     (line,) = [one for one in build(world.context(), asked).text.splitlines() if TROUBLE in one]
     assert line.endswith("; may be out of date: a later session says: now passes with a million rows)")
-    (found,) = waiting(world.context()).reviews
-    assert (found.memory.id, found.entry.reason) == (memory.id, Reason.STALE)
+    (found,) = doubts(world.context())
+    assert (found.memory.id, found.why) == (memory.id, Reason.STALE)
     world.rebuild()
-    assert [one.memory.id for one in waiting(world.context()).reviews] == [memory.id]
+    assert [one.memory.id for one in doubts(world.context())] == [memory.id]
 
 
 def test_nobody_is_asked_to_look_at_what_text_from_outside_would_end(world: World) -> None:
     mended = {"evidence": [2], "quote": "now passes with a million rows"}
     after(world, {"content": TROUBLE, "kind": "lesson"}, mended, finding="instructed")
-    assert waiting(world.context()).reviews == ()
+    assert doubts(world.context()) == ()
 
 
 def test_a_change_is_looked_for_in_memories_that_are_far_from_its_session(world: World) -> None:

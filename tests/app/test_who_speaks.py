@@ -62,7 +62,7 @@ def test_without_the_owners_words_it_is_a_proposal_that_nobody_is_told_unasked(t
         assert "curl" not in told(memory)
         assert "four cores" not in told(memory)
     with talking.open() as memory:
-        memory.dismiss(own.id)
+        memory.keep(own.id)
         assert "four cores" in told(memory)
         assert "curl" not in told(memory)
 
@@ -106,6 +106,17 @@ def test_words_that_say_more_less_or_the_opposite_of_a_quote_are_the_agents(
         assert stored(memory, content, quote=quote, importance=10).proposed
 
 
+@pytest.mark.parametrize(
+    ("asked", "project", "is_proposed"), [(None, "acme-billing", False), ("harbour", "harbour", True)]
+)
+def test_words_said_in_a_project_are_not_stored_for_all_or_for_another(
+    talking: World, asked: str | None, project: str, *, is_proposed: bool
+) -> None:
+    with by_agent(talking) as memory:
+        one = stored(memory, RULE, quote=RULE, project=asked)
+    assert (one.project, one.proposed) == (project, is_proposed)
+
+
 def test_the_owners_words_in_an_agents_hand_get_no_weight_key_or_trigger(talking: World) -> None:
     with talking.open() as memory:
         squash = memory.store("We squash commits before merging.", canonical_key="merge-style").memory_id
@@ -120,7 +131,10 @@ def test_the_owners_words_in_an_agents_hand_get_no_weight_key_or_trigger(talking
         assert memory.get(squash).is_active
 
 
-def test_what_the_owner_said_before_ends_nothing_they_said_since_and_brings_nothing_back(world: World) -> None:
+@pytest.mark.parametrize("project", ["acme-billing", None])
+def test_what_the_owner_said_before_ends_nothing_they_said_since_and_brings_nothing_back(
+    world: World, project: str | None
+) -> None:
     limit, taken_back = "The retry limit of the gateway is 3.", "From now on always ask me before you run migrations."
     world.transcript(
         "5e55-0001",
@@ -134,8 +148,8 @@ def test_what_the_owner_said_before_ends_nothing_they_said_since_and_brings_noth
     )
     with world.open() as memory:
         memory.ingest(extract=False)
-        since = memory.store("The retry limit of the gateway is 7.").memory_id
-        rule = memory.store(RULE, kind=Kind.PREFERENCE).memory_id
+        since = memory.store("The retry limit of the gateway is 7.", project="acme-billing").memory_id
+        rule = memory.store(RULE, kind=Kind.PREFERENCE, project=project).memory_id
         memory.retire(rule)
     with by_agent(world) as memory:
         memory.store(limit, quote=limit)

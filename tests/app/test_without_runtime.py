@@ -13,16 +13,14 @@ from tests.app.conftest import World, says
 SOURCE = str(Path(__file__).parents[2] / "src")
 BLOCKED = (
     "import sys\n"
-    "for name in ('numpy', 'onnxruntime', 'tokenizers', 'tantivy'): sys.modules[name] = None\n"
+    "for name in ('numpy', 'onnxruntime', 'tokenizers'): sys.modules[name] = None\n"
     "from nacre.cli.root import cli\n"
     "cli.main(sys.argv[1:])"
 )
 
 
 def nacre(world: World, *arguments: str, program: tuple[str, ...] = ("-c", BLOCKED)) -> dict[str, object]:
-    environ = {
-        "HOME": str(world.user_home), "PYTHONPATH": SOURCE, "PATH": os.environ["PATH"], "NACRE_INDEX_FRESH_TURNS": "5",
-    }  # fmt: skip
+    environ = {"HOME": str(world.user_home), "PYTHONPATH": SOURCE, "PATH": os.environ["PATH"]}
     done = subprocess.run(
         [sys.executable, *program, *arguments, "--json"], env=environ, capture_output=True, text=True, check=False
     )
@@ -54,17 +52,3 @@ def test_many_memories_at_once_are_compared_by_their_words(world: World) -> None
         (folder / f"shelf-{number}.md").write_text(f"{front}Shelf {number} of the mill holds sack {number * 7}.\n")
     assert nacre(world, "import", str(folder), "--trust")["added"] == 120
     assert nacre(world, "import", str(folder), "--trust")["added"] == 0
-
-
-def test_the_text_of_a_home_that_was_made_with_all_is_searched_after_the_next_ingest(world: World) -> None:
-    said = [
-        says("user", f"The sluice of pond {number} is open on market days.", uuid=f"u{number}") for number in range(9)
-    ]
-    world.transcript("s1", *said)
-    nacre(world, "ingest", program=("-m", "nacre"))
-    folder = world.user_home / ".nacre" / "index"
-    assert list(folder.iterdir())
-    assert "partial" in str(nacre(world, "sessions", "search", "sluice")["lanes"])
-    nacre(world, "ingest")
-    assert len(nacre(world, "sessions", "search", "sluice", "--limit", "9")["hits"]) == 9  # type: ignore[arg-type]
-    assert not list(folder.iterdir())

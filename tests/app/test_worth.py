@@ -31,7 +31,7 @@ def test_of_a_session_read_in_parts_what_weighs_least_waits(world: World) -> Non
     with home(world, model) as memory:
         memory.ingest()
         remembered = sorted(one.content for one in memory.list(limit=100))
-        waiting = [one for one in memory.call("candidates", limit=100).candidates if one.why is Why.MINOR]
+        waiting = [one for one in memory.call("review", only="candidate", limit=0).items if one.why == Why.MINOR]
     most = math.ceil(1.3 * math.sqrt(len(rules))) + 1
     assert remembered == sorted(rules[-most:])
     assert sorted([*remembered, *(one.memory.content for one in waiting)]) == sorted(rules)
@@ -50,6 +50,6 @@ def test_of_more_than_a_part_can_hold_the_rest_waits(world: World) -> None:
     with home(world, ScriptedModel([written(*[7] * 11)])) as memory:
         memory.ingest()
         remembered = [one.content for one in memory.list(limit=100)]
-        waiting = [one for one in memory.call("candidates", limit=100).candidates if one.why is Why.MINOR]
+        waiting = [one for one in memory.call("review", only="candidate", limit=0).items if one.why == Why.MINOR]
     assert len(remembered) == 8
     assert sorted([*remembered, *(one.memory.content for one in waiting)]) == sorted(ALL[:11])

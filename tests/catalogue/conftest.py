@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,11 +28,28 @@ MAYBE = (
 Filled = Callable[[str], dict[str, Any]]
 
 
+_kept: dict[str, Any] = {}
+"""What was made once: folders of users, and the names of what lies in the one that is filled."""
+
+
 @pytest.fixture
-def home(user_home: Path) -> Path:
-    """A home with a session that was read, memories in every state, and a trace."""
-    make_home(user_home)
-    return user_home / ".nacre"
+def home(user_home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a session that was read, memories in every state, and a trace.
+
+    It is always in the same place: what was made once is put back there for each test.
+    """
+    place = tmp_path_factory.getbasetemp() / "catalogue"
+    shutil.rmtree(place, ignore_errors=True)
+    for name, value in os.environ.items():
+        if value.startswith(str(user_home)):
+            monkeypatch.setenv(name, value.replace(str(user_home), str(place), 1))
+    if "home" in _kept:
+        shutil.copytree(_kept["home"], place)
+    else:
+        place.mkdir()
+        make_home(place)
+        _kept["home"] = shutil.copytree(place, tmp_path_factory.mktemp("kept") / "home")
+    return place / ".nacre"
 
 
 def make_home(user_home: Path) -> None:
@@ -45,25 +63,37 @@ def make_home(user_home: Path) -> None:
 
 
 @pytest.fixture
-def known(home: Path, tmp_path: Path) -> Callable[[Any], Any]:
+def known(home: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], Any]:
     """``known(request)`` is a request with what is there in the place of its braces, and a new ``{folder}``."""
-    return known_in(tmp_path)
+    if "filled" in _kept:
+        shutil.rmtree(home.parent)
+        shutil.copytree(_kept["filled"], home.parent)
+    else:
+        _kept["names"] = _make_known(tmp_path_factory.mktemp("known"))
+        _kept["filled"] = shutil.copytree(home.parent, tmp_path_factory.mktemp("kept") / "home")
+    return _filling(_kept["names"], tmp_path)
 
 
 def known_in(tmp_path: Path) -> Callable[[Any], Any]:
     """The same of the home that the variables name."""
+    return _filling(_make_known(tmp_path), tmp_path)
+
+
+def _make_known(folder: Path) -> dict[str, str]:
     with open_memory() as memory:
         known = {"session": f"claude-code:{SESSION}", **_stored(memory)}
-        code = tmp_path / "code" / "billing.py"
+        code = folder / "code" / "billing.py"
         code.parent.mkdir()
         code.write_text("def charge():\n    return total()\n\n\ndef total():\n    return 1\n", encoding="utf-8")
         memory.call("graph-ingest-code", folder=str(code.parent), project="acme-billing")
-        exported, backup = tmp_path / "export.jsonl", tmp_path / "backup.zip"
+        exported, backup = folder / "export.jsonl", folder / "backup.zip"
         memory.call("export", target=exported)
         with suppress(Unavailable):  # there is none of what is on a server
             memory.call("backup-create", target=backup)
-        known |= {"exported": str(exported), "backup": str(backup)}
+    return {**known, "exported": str(exported), "backup": str(backup)}
 
+
+def _filling(known: dict[str, str], tmp_path: Path) -> Callable[[Any], Any]:
     def fill(request: Any) -> Any:
         words = json.dumps(request)
         folder = tmp_path / f"folder-{len(list(tmp_path.iterdir()))}"
@@ -102,7 +132,7 @@ def _stored(memory: MemoryHome) -> dict[str, str]:
     memory.call("graph-link", links=[{**ends, "relation": one} for one in ("builds_on", "related_to")])
     memory.retire(known["retired"])
     memory.judge(known["bad"], known["worse"], known["worst"], good=False)
-    waiting = memory.call("candidates").candidates
+    waiting = memory.call("review", only="candidate", limit=0).items
     known |= {"candidate": waiting[0].memory.id, "unwanted": waiting[1].memory.id}
     known["operation"] = memory.log(known["undone"])[0].operation.id
     known["trace"] = memory.call("traces")[0].id

@@ -39,7 +39,7 @@ def test_what_is_the_owners_is_refused_to_a_program_that_has_the_token(
 ) -> None:  # fmt: skip
     requests = {name: filled(name) for name in OWNERS}
     here = site()
-    assert {"candidate-keep", "page-write", "forget", "config-set", "unretire"} <= set(OWNERS)
+    assert {"review-keep", "page-write", "forget", "config-set", "unretire"} <= set(OWNERS)
     told = {name: here.ask(name, requests[name], **here.token).json().get("code") for name in OWNERS}
     assert set(told.values()) == {"owner_only"}, told
 

@@ -17,7 +17,7 @@ OPERATIONS = {
     "ingest": "ingest", "extract": "extract-propose", "store": "store", "recall": "recall",
     "deep_recall": "deep-recall", "context": "context", "handoff": "handoff", "hand_over": "handoff", "flush": "flush",
     "search_sessions": "search-sessions", "get": "get", "feedback": "feedback", "judge": "feedback-judge",
-    "reviews": "waiting", "dismiss": "review-dismiss", "edit": "edit", "history": "history", "retire": "retire",
+    "reviews": "review", "keep": "review-keep", "edit": "edit", "history": "history", "retire": "retire",
     "unretire": "unretire", "plan_forgetting": "forget-plan", "forgotten": "forgotten",
     "allow_again": "forget-allow-again", "log": "log", "undo": "undo", "commit": "commit", "sync": "sync",
     "list": "list",
@@ -41,17 +41,18 @@ OWN = {
 BY_CALL = {
     "ingest": "discover force from_archive globs older puts_off reads remember_paths vector_seconds",
     "store": "author folder source speaker triggers trust",
-    "recall": "co_recall diversify fuzzy is_prompt mmr_lambda prefer_kinds threshold topic word_share",
+    "recall": "confident co_recall diversify fuzzy is_prompt mmr_lambda prefer_kinds threshold topic word_share",
     "deep_recall": "here",
     "context": "alone signals",
     "handoff": "session store words",
     "hand_over": "store",
     "search_sessions": (
-        "aspect boost budget_tokens co_recall diversify expand fuzzy is_prompt mmr_lambda offset prefer_kinds "
-        "radius_days rerank role session threshold topic turns update word_share"
+        "aspect boost budget_tokens co_recall confident diversify expand fuzzy ignore_time is_prompt mmr_lambda offset "
+        "prefer_kinds radius_days rerank role session threshold topic turns update word_share"
     ),
     "list": "words",
-    "dismiss": "expected",
+    "reviews": "limit offset only project",
+    "keep": "anyway expected",
     "log": "action offset",
     "retire": "like subjects",
     "sync": "accept_rewritten patience_seconds",

@@ -19,10 +19,9 @@ from nacre.settings import load_settings
 from nacre.wiring.ways import own_programs
 from tests.catalogue.conftest import known_in, make_home
 from tests.catalogue.samples import SAMPLES
-from tests.storage.conftest import server_url, tenant  # noqa: F401 - fixtures
 
 FOR_FILES = {
-    "backup-create": "on a server", "db-backup": "on a server", "db-check": "on a server",
+    "backup-create": "on a server", "db-backup": "on a server",
     "db-vacuum": "on a server", "doctor-deep": "on a server", "scrub": "on a server", "sync": "git is off",
 }  # fmt: skip
 """What is refused on a server, and a part of the reason."""
@@ -32,7 +31,7 @@ FOR_SERVERS = {one.name for one in (*SPACES, *REMOTE)}
 
 
 @pytest.fixture
-def server_home(monkeypatch: pytest.MonkeyPatch, user_home: Path, server_url: str, tenant: str) -> Iterator[Path]:  # noqa: F811
+def server_home(monkeypatch: pytest.MonkeyPatch, user_home: Path, server_url: str, tenant: str) -> Iterator[Path]:
     """The home of a user whose memory is on a server."""
     monkeypatch.setenv("NACRE_DB", server_url)
     monkeypatch.setenv("NACRE_STORAGE_TENANT", tenant)
@@ -87,6 +86,6 @@ def test_what_replaces_files_or_writes_the_address_into_one_is_refused(server_ho
         operation.run(load_settings(), request)
 
 
-def test_a_process_that_nacre_starts_knows_the_server(server_home: Path, server_url: str) -> None:  # noqa: F811
+def test_a_process_that_nacre_starts_knows_the_server(server_home: Path, server_url: str) -> None:
     assert environment_of(str(server_home / ".nacre"), os.environ)["NACRE_DB"] == server_url
     assert "NACRE_DB" not in own_programs(load_settings()).environ

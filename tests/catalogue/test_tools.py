@@ -44,10 +44,10 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         *({"action": action, "name": "billing.py"} for action in ("callers", "importers", "about", "impact")),
     ],
     "memory_analyze": [
-        {"about": "brief"}, {"about": "file", "subject": "ledger.py"}, {"about": "error", "subject": "it corrupts"},
-        {"about": "reflect"}, {"about": "digest"}, {"about": "unanswered"}, {"about": "stale"}, {"about": "central"},
-        {"about": "bridges"}, {"about": "gaps"}, {"about": "components"},
-        {"about": "alike"}, {"about": "wakeup", "sections": ["preferences"], "section_budgets": {"preferences": 200}},
+        {"about": "brief", "project": "acme-billing"}, {"about": "file", "subject": "ledger.py"},
+        {"about": "error", "subject": "it corrupts"}, {"about": "reflect"}, {"about": "unanswered"},
+        {"about": "stale"}, {"about": "central"}, {"about": "gaps"}, {"about": "components"},
+        {"about": "alike"},
     ],
     "memory_admin": [{"action": "status"}, {"action": "flush"}, {"action": "dream"}, {"action": "vacuum"}],
 }  # fmt: skip

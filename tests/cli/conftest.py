@@ -211,5 +211,5 @@ def waiting(nacre: Nacre, user_home: Path) -> list[str]:
     both = [one for pair in zip(records, answers, strict=True) for one in pair]
     write_transcript(user_home / ".claude" / "projects" / "-code-acme" / "s.jsonl", both)
     report = nacre("ingest")
-    assert "(nacre review candidates)" in report.out
-    return [one["content"] for one in nacre("review", "candidates", "--json").json["candidates"]]
+    assert "(nacre review)" in report.out
+    return [one["content"] for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]]

@@ -1,4 +1,4 @@
-"""``nacre review candidates``: what waits."""
+"""``nacre review`` of candidates."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ def memories(nacre: Nacre) -> set[str]:
 
 
 def left(nacre: Nacre) -> list[str]:
-    return [one["content"] for one in nacre("review", "candidates", "--json").json["candidates"]]
+    return [one["content"] for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]]
 
 
 def test_they_are_told_to_nobody_until_somebody_keeps_them(nacre: Nacre, waiting: list[str]) -> None:
     assert waiting
     assert memories(nacre) == set()
-    assert not nacre("recall", waiting[0], "--json").json["hits"]
+    assert all(hit["candidate"] for hit in nacre("recall", waiting[0], "--json").json["hits"])
     assert waiting[0] not in nacre("context", waiting[0], "--moment", "start").out
 
 
 def test_they_are_kept_and_dropped_by_id_elsewhere(nacre: Nacre, waiting: list[str]) -> None:
-    found = nacre("review", "candidates", "--json").json["candidates"]
+    found = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     nacre("review", "keep", found[0]["id"])
     nacre("review", "drop", *[one["id"] for one in found[1:]])
     assert memories(nacre) == {waiting[0]}
     assert left(nacre) == []
-    assert "No candidate waits" in nacre("review", "candidates").out
+    assert "Nothing waits for review" in nacre("review").out
 
 
 @pytest.mark.parametrize("decision", ["keep", "drop"])
@@ -41,7 +41,7 @@ def test_an_undo_takes_back_the_last_decision_and_nothing_before_it(
     nacre: Nacre, waiting: list[str], decision: str
 ) -> None:
     nacre("store", "Tea is served at four")
-    (found, *_) = nacre("review", "candidates", "--json").json["candidates"]
+    (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     nacre("review", decision, found["id"])
     told = nacre("undo", "--yes", "--json").json
     assert (told["undone"]["action"], told["waiting"]) == (decision, [found["id"]])
@@ -52,7 +52,7 @@ def test_an_undo_takes_back_the_last_decision_and_nothing_before_it(
 
 
 def test_an_undo_that_can_be_taken_back_alone_says_how(nacre: Nacre, waiting: list[str]) -> None:
-    (kept, dropped, *_) = nacre("review", "candidates", "--json").json["candidates"]
+    (kept, dropped, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     nacre("review", "keep", kept["id"])
     assert "takes this back" in nacre("undo", "--yes").out
     nacre("review", "drop", dropped["id"])
@@ -63,7 +63,7 @@ def test_an_undo_that_can_be_taken_back_alone_says_how(nacre: Nacre, waiting: li
 
 def test_a_decision_that_was_taken_back_in_review_is_none_to_undo(nacre: Nacre, waiting: list[str]) -> None:
     nacre("store", "Tea is served at four")
-    (found, *_) = nacre("review", "candidates", "--json").json["candidates"]
+    (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     nacre("review", "drop", found["id"])
     nacre("review", "undo", found["id"])
     assert nacre("undo", "--yes", "--json").json["undone"]["action"] == "store"
@@ -94,19 +94,29 @@ def test_what_may_be_somebody_elses_is_none_however_often_it_is_shown(nacre: Nac
 def test_a_rebuild_keeps_those_that_wait_and_brings_back_none_that_was_dropped(
     nacre: Nacre, waiting: list[str]
 ) -> None:
-    before = nacre("review", "candidates", "--json").json["candidates"]
+    before = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     assert len(before) >= 2
     nacre("review", "drop", before[0]["id"])
     nacre("db", "rebuild", "--yes")
-    assert nacre("review", "candidates", "--json").json["candidates"] == before[1:]
+    assert nacre("review", "list", "--only", "candidate", "--json").json["items"] == before[1:]
     nacre("ingest", "--force")
     assert left(nacre) == waiting[1:]
 
 
-def test_a_decision_that_a_rebuild_knows_nothing_of_is_not_said_to_be_taken_back(
-    nacre: Nacre, waiting: list[str]
+def test_undo_in_review_works_after_a_rebuild(nacre: Nacre, waiting: list[str]) -> None:
+    (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    nacre("review", "keep", found["id"])
+    nacre("db", "rebuild", "--yes")
+    nacre("review", "undo", found["id"])
+    assert memories(nacre) == set()
+    assert left(nacre) == waiting
+
+
+def test_undo_in_review_is_refused_after_a_rebuild_without_git(
+    nacre: Nacre, waiting: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (found, *_) = nacre("review", "candidates", "--json").json["candidates"]
+    monkeypatch.setenv("NACRE_GIT_ENABLED", "false")
+    (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     nacre("review", "keep", found["id"])
     nacre("db", "rebuild", "--yes")
     assert "nacre retire" in nacre("review", "undo", found["id"], code=4).err
@@ -117,7 +127,7 @@ def test_a_decision_that_a_rebuild_knows_nothing_of_is_not_said_to_be_taken_back
 def test_who_says_again_what_was_kept_and_taken_back_is_heard(
     nacre: Nacre, user_home: Path, waiting: list[str]
 ) -> None:
-    (found, *_) = nacre("review", "candidates", "--json").json["candidates"]
+    (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     nacre("review", "keep", found["id"])
     nacre("review", "undo", found["id"])
     assert memories(nacre) == set()

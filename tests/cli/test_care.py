@@ -1,9 +1,11 @@
-"""``health``, ``doctor``, ``db``, ``config`` and ``completion``."""
+"""``doctor``, ``db``, ``config`` and ``completion``."""
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,13 @@ import apsw
 import pytest
 
 from nacre.cli.root import SECTIONS
+from nacre.errors import Unavailable
 from tests.cli.conftest import Nacre, said, write_transcript
 
 
-def test_doctor_and_health_are_content_with_a_home_in_order(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_doctor_is_content_with_a_home_in_order(nacre: Nacre, learned: dict[str, Any]) -> None:
     assert nacre("doctor", "--json").json["ok"] is True
-    checks = {check["name"]: check for check in nacre("health", "--json").json["checks"]}
+    checks = {check["name"]: check for check in nacre("doctor", "--json").json["checks"]}
     assert checks["memories"]["state"] == "ok"
     assert "1 claude-code" in checks["sessions"]["detail"]
     assert all(line.startswith(("ok", "warning", " ")) for line in nacre("doctor").out.splitlines())
@@ -29,6 +32,62 @@ def test_doctor_fails_on_a_broken_memory_file_and_names_the_way_out(nacre: Nacre
     assert "failure" in answer.out
     assert "global/fact/deploys.md: broken YAML" in answer.out
     assert "mend the file" in answer.out
+
+
+def _damage_ledger(home: Path) -> None:
+    with (home / "vault/ledger.jsonl").open("ab") as file:
+        file.write(b'{"op": "cut\n')
+
+
+def _commit_object(home: Path) -> Path:
+    commit = (home / "vault/.git/refs/heads/main").read_text().strip()
+    return home / "vault/.git/objects" / commit[:2] / commit[2:]
+
+
+def _damage_object(home: Path) -> None:
+    _commit_object(home).chmod(0o600)
+    _commit_object(home).write_bytes(b"no object")
+
+
+def _damage_pack(home: Path) -> None:
+    pack = next((home / "archive").rglob("*.pack"))
+    data = bytearray(pack.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    pack.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("ledger", _damage_ledger),
+        ("history", lambda home: _commit_object(home).unlink()),
+        ("history", _damage_object),
+        ("history", lambda home: (home / "vault/.git/refs/heads/main").write_text("")),
+        ("archive", _damage_pack),
+        ("archive", lambda home: [path.unlink() for path in (home / "archive").rglob("*") if path.is_file()]),
+    ],
+)
+def test_doctor_reports_damage_of_what_is_kept(
+    nacre: Nacre, learned: dict[str, Any], user_home: Path, name: str, damage: Callable[[Path], object]
+) -> None:
+    nacre("commit")
+    assert all(check["state"] != "failure" for check in nacre("doctor", "--json").json["checks"])
+    damage(user_home / ".nacre")
+    checks = nacre("doctor", "--json", code=None).json["checks"]
+    assert any(check["hint"] for check in checks if check["name"] == name and check["state"] != "ok")
+
+
+def test_a_store_that_fails_after_it_became_durable_may_be_stored(
+    nacre: Nacre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise Unavailable("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("nacre.home.change.apply_intents", full)
+        refused = nacre("store", "The ferry leaves at seven.", "--json", code=5)
+    assert json.loads(refused.err or refused.out)["error"]["code"] == "may_be_stored"
+    assert "ferry" in nacre("list").out
 
 
 def test_a_home_that_others_may_read_is_a_warning(nacre: Nacre, user_home: Path) -> None:
@@ -312,13 +371,13 @@ def test_setting_a_table_adds_to_it_and_an_empty_one_empties_it(nacre: Nacre) ->
 def test_a_check_of_the_database_finds_text_that_belongs_to_nothing_and_repairs_it(
     nacre: Nacre, learned: dict[str, Any], user_home: Path
 ) -> None:
-    assert nacre("db", "check", "--json").json["ok"]
+    assert nacre("doctor", "--deep", "--json").json["ok"]
     database = apsw.Connection(str(user_home / ".nacre" / "nacre.db"))  # the system's own SQLite may be too old
     database.execute("INSERT INTO memories_parts (rowid, identifiers) VALUES (99999, 'lost_name')")
     database.close()
-    broken = nacre("db", "check", "--json", code=1).json
-    assert [check["name"] for check in broken["checks"] if check["state"] != "ok"] == ["full text"]
-    assert nacre("db", "check", "--repair", "--json").json["ok"]
+    broken = nacre("doctor", "--deep", "--json", code=1).json
+    assert [check["name"] for check in broken["checks"] if check["state"] == "failure"] == ["full text"]
+    assert nacre("doctor", "--deep", "--repair", "--json").json["ok"]
 
 
 def test_vacuuming_gives_the_space_of_what_was_deleted_back(nacre: Nacre, user_home: Path) -> None:
@@ -336,7 +395,7 @@ def test_vacuuming_gives_the_space_of_what_was_deleted_back(nacre: Nacre, user_h
 
 def test_the_version_of_the_database_names_schema_and_engine(nacre: Nacre) -> None:
     found = nacre("db", "version", "--json").json
-    assert found["schema"] >= 30
+    assert found["schema"] >= 1
     assert found["sqlite"].startswith("3.")
     assert str(found["schema"]) in nacre("db", "version").out
 

@@ -1,4 +1,4 @@
-"""``nacre conflicts``: what waits, side by side; a person settles it, and may take it back."""
+"""``nacre review`` of conflicts: what waits, side by side; a person settles it, and may take it back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.cli.conftest import Nacre
 from tests.fakes.provider import FakeProvider, Request
 
 OLD = "Uploads may be 10 MB"
-NEW = "The upload limit is a generous 25 MB"
+NEW = "Uploads have changed to 25 MB"
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def doubted(nacre: Nacre) -> dict[str, Any]:
     """A home in which the words alone make one memory doubtful; the pair as ``list`` tells it."""
     nacre("store", OLD, "--project", "acme")
     nacre("store", NEW, "--project", "acme")
-    (pair,) = nacre("conflicts", "list", "--json").json["conflicts"]
+    (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
     found: dict[str, Any] = pair
     return found
 
@@ -31,14 +31,14 @@ def active(nacre: Nacre) -> set[str]:
 def test_both_texts_are_told_side_by_side_with_who_said_them_when_and_why(
     nacre: Nacre, doubted: dict[str, Any]
 ) -> None:
-    assert (doubted["older"]["content"], doubted["newer"]["content"]) == (OLD, NEW)
-    assert (doubted["judge"], doubted["relation"], doubted["certainty"]) == ("rules", None, None)
-    shown = nacre("conflicts").out
+    assert (doubted["content"], doubted["newer"]["content"]) == (OLD, NEW)
+    assert (doubted["judge"], doubted["relation"], doubted["certainty"]) == (None, None, None)
+    shown = nacre("review").out
     assert f"older: {OLD}" in shown
     assert f"newer: {NEW}" in shown
     assert shown.count("said by you") == 2
     assert "10 mb → 25 mb" in shown.lower()
-    assert doubted["conflict"] in shown
+    assert f"{doubted['id'][-8:]}+{doubted['newer']['id'][-8:]}" in shown
 
 
 @pytest.mark.parametrize(
@@ -47,30 +47,27 @@ def test_both_texts_are_told_side_by_side_with_who_said_them_when_and_why(
 def test_a_decision_holds_is_in_the_history_and_can_be_undone(
     nacre: Nacre, doubted: dict[str, Any], choice: str, left: set[str]
 ) -> None:
-    nacre("conflicts", "resolve", doubted["conflict"], choice, "--reason", "measured it")
+    nacre("review", "resolve", doubted["item"], choice, "--reason", "measured it")
     assert active(nacre) == left
-    assert nacre("conflicts", "list", "--json").json == {"conflicts": []}
-    assert nacre("review", "--json").json == {"reviews": [], "candidates": 0}
-    (told,) = nacre("conflicts", "history", "--json").json["settled"]
-    assert (told["choice"], told["judge"], told["reason"]) == (choice, None, "measured it")
+    assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
+    assert nacre("review", "--json").json["total"] == 0
+    (told, *_) = nacre("log", "--json").json["operations"]
+    assert (told["action"], told["why"]) == ("resolve", f"{choice}: measured it")
     nacre("undo", told["operation"], "--yes")
-    (again,) = nacre("conflicts", "list", "--json").json["conflicts"]
-    assert again["conflict"] == doubted["conflict"]
-    assert [one["id"] for one in nacre("review", "--json").json["reviews"]] == [doubted["older"]["id"]]
-    nacre("review", "replace", doubted["older"]["id"])
+    (again,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
+    assert again["item"] == doubted["item"]
+    assert nacre("review", "--json").json["total"] == 1
+    nacre("review", "resolve", doubted["id"], "keep-new")
     assert active(nacre) == {NEW}
+    nacre("review", "undo", doubted["item"])
+    assert [one["item"] for one in nacre("review", "--json").json["items"]] == [doubted["item"]]
 
 
-def test_what_review_settles_is_no_conflict_any_more_and_is_in_the_same_history(
-    nacre: Nacre, doubted: dict[str, Any]
-) -> None:
-    nacre("review", "dismiss", doubted["older"]["id"])
-    assert nacre("conflicts", "list", "--json").json == {"conflicts": []}
-    (told,) = nacre("conflicts", "history", "--json").json["settled"]
-    assert told["choice"] == "keep-both"
-    assert nacre("undo", "--yes", "--json").json["waiting"] == [doubted["older"]["id"]]
-    assert [one["id"] for one in nacre("review", "--json").json["reviews"]] == [doubted["older"]["id"]]
-    assert len(nacre("conflicts", "list", "--json").json["conflicts"]) == 1
+def test_a_memory_that_is_kept_is_in_no_conflict_until_that_is_undone(nacre: Nacre, doubted: dict[str, Any]) -> None:
+    nacre("review", "keep", doubted["id"])
+    assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
+    assert nacre("undo", "--yes", "--json").json["waiting"] == [doubted["id"]]
+    assert [one["item"] for one in nacre("review", "--json").json["items"]] == [doubted["item"]]
 
 
 def test_an_undo_takes_back_what_was_stored_though_it_was_compared_since(nacre: Nacre, doubted: dict[str, Any]) -> None:
@@ -83,37 +80,26 @@ def test_a_conflict_that_a_person_drew_is_not_said_to_be_found_by_rules(nacre: N
     nacre("store", "The gate opens at eight", "--subject", "Gate", "--project", "acme")
     nacre("store", "Night guards have no keys", "--subject", "Guards", "--project", "acme")
     nacre("graph", "link", "Gate", "contradicts", "Guards")
-    assert "\n  (not judged by a model)\n" in nacre("conflicts").out
+    assert "\n  (not judged by a model)\n" in nacre("review").out
     assert "None" not in nacre("review").out
 
 
 def test_a_conflict_is_also_found_by_one_of_its_memories(nacre: Nacre, doubted: dict[str, Any]) -> None:
-    answer = nacre("conflicts", "resolve", doubted["newer"]["id"][-8:], "keep-new", "--json").json
-    assert answer["resolved"]["older"]["superseded_by"] == doubted["newer"]["id"]
+    answer = nacre("review", "resolve", doubted["newer"]["id"][-8:], "keep-new", "--json").json
+    assert answer["older"]["superseded_by"] == doubted["newer"]["id"]
 
 
 def test_what_is_not_there_or_settled_is_told(nacre: Nacre, doubted: dict[str, Any]) -> None:
-    assert nacre("conflicts", "resolve", "ffffffff", "keep-new", "--json", code=3).error["code"] == "not_found"
-    nacre("conflicts", "resolve", doubted["conflict"], "keep-both")
-    assert nacre("conflicts", "resolve", doubted["conflict"], "keep-both", "--json", code=3).error["hint"]
-    assert "Nothing waits" in nacre("conflicts").out
-
-
-def test_on_a_terminal_one_is_asked_about_after_another(terminal: Nacre, nacre: Nacre, doubted: dict[str, Any]) -> None:
-    nacre("store", "The kiosk sleeps after 5 minutes", "--project", "acme")
-    nacre("store", "The kiosk sleep timeout is 20 minutes", "--project", "acme")
-    total = len(nacre("conflicts", "list", "--json").json["conflicts"])
-    shown = terminal("conflicts", typed="n\n" + "s\n" * (total - 1)).out
-    assert f"1 of {total}" in shown
-    assert "the newer one holds" in shown
-    assert NEW in active(nacre)
-    assert OLD not in active(nacre)
+    assert nacre("review", "resolve", "ffffffff", "keep-new", "--json", code=3).error["code"] == "not_found"
+    nacre("review", "resolve", doubted["item"], "keep-both")
+    assert nacre("review", "resolve", doubted["item"], "keep-both", "--json", code=3).error["hint"]
+    assert "Nothing waits" in nacre("review").out
 
 
 def test_without_a_model_a_backfill_says_what_to_set_and_judging_does_nothing(nacre: Nacre) -> None:
     nacre("store", OLD)
     assert "nacre setup" in nacre("backfill-claims", "--estimate", "--json", code=None).error["hint"]
-    assert nacre("conflicts", "judge", "--json").json["judged"] == 0
+    assert nacre("review", "judge", "--json").json["judged"] == 0
 
 
 def test_a_claim_that_a_person_wrote_is_shown_and_goes_into_another_home(
@@ -156,13 +142,13 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
         (user_home / ".nacre" / "config.toml").write_text(config, encoding="utf-8")
         nacre("store", "Pictures lie on the tower in the cellar", "--project", "acme")
         nacre("store", "Scans come straight from a bucket", "--project", "acme")
-        assert "2 new memories wait" in nacre("health").out
-        report = nacre("conflicts", "judge", "--json").json
+        assert "2 new memories wait" in nacre("doctor").out
+        report = nacre("review", "judge", "--json").json
         assert (report["judged"], report["claims"], report["conflicts"], report["waiting"]) == (2, 2, 1, 0)
-        (pair,) = nacre("conflicts", "list", "--json").json["conflicts"]
+        (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
         assert (pair["relation"], pair["certainty"], pair["judge"]) == ("contradicts", 0.8, "fake:m")
-        assert pair["why"] == "Two places for one thing."
-        shown = nacre("conflicts").out
+        assert pair["detail"] == "Two places for one thing."
+        shown = nacre("review").out
         assert "Two places for one thing. (contradicts, 0.80, says fake:m)" in shown
         assert nacre("backfill-claims", "--json").json["claimed"] == 0
 
@@ -170,17 +156,17 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
 def test_two_memories_that_doubt_each_other_are_one_entry(
     nacre: Nacre, doubted: dict[str, Any], user_home: Path
 ) -> None:
-    newer, older = doubted["newer"]["id"], doubted["older"]["id"]
+    newer, older = doubted["newer"]["id"], doubted["id"]
     for file in (user_home / ".nacre" / "vault").rglob("*.md"):
         text = file.read_text(encoding="utf-8")
         if f"id: {older}" in text:
             link = f"links: [{{rel: contradicts, to: {newer}}}]"
             file.write_text(text.replace("confidence: extracted", f"confidence: extracted\n{link}"), encoding="utf-8")
-    (pair,) = nacre("conflicts", "list", "--json").json["conflicts"]
-    assert (pair["older"]["id"], pair["newer"]["id"]) == (older, newer)
-    assert [one["id"] for one in nacre("review", "--json").json["reviews"]] == [older]
-    nacre("conflicts", "resolve", pair["conflict"], "keep-both")
-    assert nacre("conflicts", "list", "--json").json == {"conflicts": []}
+    (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
+    assert (pair["id"], pair["newer"]["id"]) == (older, newer)
+    assert nacre("review", "--json").json["total"] == 1
+    nacre("review", "resolve", pair["item"], "keep-both")
+    assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
     assert active(nacre) == {OLD, NEW}
 
 
@@ -197,14 +183,14 @@ def test_a_pair_whose_older_memory_was_edited_is_one_entry_with_the_judgement_of
     with FakeProvider(answer) as provider:
         config = provider.config(more="background = true")
         (user_home / ".nacre" / "config.toml").write_text(config, encoding="utf-8")
-        nacre("edit", doubted["older"]["id"], "--content", edited)
-        assert nacre("conflicts", "judge", "--json").json["conflicts"] == 1
-    (pair,) = nacre("conflicts", "list", "--json").json["conflicts"]
-    assert (pair["older"]["content"], pair["newer"]["content"]) == (NEW, edited)
-    assert (pair["relation"], pair["judge"], pair["why"]) == ("contradicts", "fake:m", "Two limits for one thing.")
+        nacre("edit", doubted["id"], "--content", edited)
+        assert nacre("review", "judge", "--json").json["conflicts"] == 1
+    (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
+    assert (pair["content"], pair["newer"]["content"]) == (NEW, edited)
+    assert (pair["relation"], pair["judge"], pair["detail"]) == ("contradicts", "fake:m", "Two limits for one thing.")
     vault = user_home / ".nacre" / "vault"
     assert sum("rel: contradicts" in file.read_text(encoding="utf-8") for file in vault.rglob("*.md")) == 1
-    assert [one["content"] for one in nacre("review", "--json").json["reviews"]] == [NEW]
-    nacre("conflicts", "resolve", pair["conflict"], "keep-new")
+    assert nacre("review", "--json").json["total"] == 1
+    nacre("review", "resolve", pair["item"], "keep-new")
     assert active(nacre) == {edited}
-    assert nacre("review", "--json").json == {"reviews": [], "candidates": 0}
+    assert nacre("review", "--json").json["total"] == 0

@@ -28,13 +28,12 @@ def test_it_explains_what_is_told_and_what_is_not(nacre: Nacre, tmp_path: Path) 
     assert [item["part"] for item in as_json["items"]] == ["preferences", "preferences"]
 
 
-def test_where_nothing_is_told_it_says_what_came_nearest(nacre: Nacre, tmp_path: Path) -> None:
+def test_explain_says_when_nothing_is_told(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision", "--subject", "Billing")
     arguments = ("context", "draw a billing icon with rounded corners", "--explain", "--folder", str(tmp_path))
     for option in ((), ("--lexical",)):
         told = " ".join(nacre(*arguments, *option).out.split())
         assert "Nothing is told." in told
-        assert "the nearest is “Billing”" in told
 
 
 def test_a_file_is_written_only_where_it_changed(nacre: Nacre, tmp_path: Path) -> None:
@@ -99,11 +98,3 @@ def test_the_owners_pages_are_written_told_brought_back_and_taken_away(nacre: Na
     assert "Ada" not in nacre("context").out
     nacre("page", "identity", "", code=2)
     nacre("page", "identity", "--edit", code=2)
-
-
-def test_a_wakeup_with_nothing_to_tell_says_why_and_what_helps(nacre: Nacre, tmp_path: Path) -> None:
-    assert "nothing is remembered yet" in nacre("wakeup", "--folder", str(tmp_path)).err
-    nacre("store", "The mill has two wheels", "--project", "mill")
-    told = nacre("wakeup", "--folder", str(tmp_path)).err
-    assert "belongs to no known project" in " ".join(told.split())
-    assert "hint: " in told

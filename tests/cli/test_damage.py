@@ -41,7 +41,7 @@ BAD = "CAST(x'fffe41' AS TEXT)"
         "UPDATE sessions SET title = BAD", "UPDATE vault_files SET path = BAD WHERE path LIKE '%pond%'",
         "UPDATE operations SET subject = BAD", "UPDATE turns SET text = BAD", "UPDATE turns_fts_config SET v = NULL",
         "UPDATE transcript_cursors SET unknown = '[['", "UPDATE memories SET kind = 'rumour'",
-        "UPDATE memories SET triggers = '{'", "DROP TABLE names_parts_config",
+        "UPDATE memories SET triggers = '{'", "DROP TABLE turns_parts_config",
         "INSERT INTO intents (action, path, document) VALUES ('write', 'global/fact/x.md', BAD)",
     ],
 )  # fmt: skip
@@ -63,8 +63,8 @@ def test_rows_that_cannot_be_read_are_told_of_and_made_anew(nacre: Nacre, home: 
 
 def test_what_models_cost_is_left_behind_where_it_cannot_be_read(nacre: Nacre, home: Path) -> None:
     trace = "INSERT INTO traces (id, kind, subject, began, seconds, outcome, steps)"
-    spoil(home, "INSERT INTO model_health (model, failures, until, told) VALUES ('m:1', 1, 0, BAD)")
-    spoil(home, f"{trace} VALUES ('t', 'recall', '', 0, 1.0, '', '[3]')")
+    spoil(home, "INSERT INTO model_health (model, until, told) VALUES ('m:1', 0, BAD)")
+    spoil(home, f"{trace} VALUES ('t', 'recall', '', unixepoch() * 1000, 1.0, '', '[3]')")
     told = nacre("db", "rebuild", "--yes", "--json").json
     assert [one for one in told["problems"] if "which models failed could not be read" in one["message"]]
     assert [one for one in told["problems"] if "traces could not be read" in one["message"]]
@@ -95,7 +95,7 @@ def test_deep_lines_in_spools_and_exports_are_passed_over(nacre: Nacre, home: Pa
         (home / spool).parent.mkdir(exist_ok=True)
         (home / spool).write_bytes(DEEP + b"\n")
     nacre("import", str(out), "--yes", code=None)
-    assert nacre("health", "--json", code=None).json["checks"]
+    assert nacre("doctor", "--json", code=None).json["checks"]
     assert nacre("recall", "pond", "--json").json["hits"]
     chores = home / "run" / "chores"
     chores.mkdir(parents=True, exist_ok=True)
@@ -120,14 +120,14 @@ def test_a_key_of_a_project_that_is_not_there_stands_in_nobodys_way(nacre: Nacre
 
 def test_notes_of_the_index_that_cannot_be_read_stand_in_nobodys_way(nacre: Nacre, home: Path, tmp_path: Path) -> None:
     nacre("sync", "--remote", str(_remote(tmp_path)))
-    nacre("health")
+    nacre("doctor")
     spoil(home, "UPDATE git_state SET value = '[' WHERE key = 'sync'", "DELETE FROM usage_values")
     for value in ("'[['", "'[3]'", "'{}'", "'[\"x\", [1]]'"):
         (home / "usage.0000.taken").write_text('{"at": 17, "ids": []}', encoding="utf-8")
         for key in ("folding usage.0000.taken", "sitting"):
             spoil(home, f"INSERT OR REPLACE INTO usage_values (key, value) VALUES ('{key}', {value})")  # noqa: S608
         nacre("recall", "pond")
-        assert nacre("health", "--json").json["ok"] is True
+        assert nacre("doctor", "--json").json["ok"] is True
         assert not (home / "usage.0000.taken").exists()
     nacre("sync")
     assert nacre("doctor", "--deep", "--json").json["ok"] is True

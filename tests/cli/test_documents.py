@@ -37,12 +37,12 @@ def test_what_a_document_does_not_say_any_more_waits_for_a_look_and_holds_until_
     assert len(contents(nacre)) == 2
     assert "stale" not in nacre("review", "list", "--json").out
     nacre("ingest", str(written(runbook, deploys)))
-    (waiting,) = nacre("review", "list", "--json").json["reviews"]
-    assert (waiting["content"], waiting["reason"]) == ("The staging host is called walnut.", "stale")
+    (waiting,) = nacre("review", "list", "--only", "doubt", "--json").json["items"]
+    assert (waiting["content"], waiting["why"]) == ("The staging host is called walnut.", "stale")
     assert waiting["content"] in contents(nacre)
-    nacre("review", "retire", waiting["id"], "--yes")
+    nacre("review", "drop", waiting["id"], "--yes")
     assert contents(nacre) == ["We deploy on Mondays."]
-    assert nacre("review", "list", "--json").json["reviews"] == []
+    assert nacre("review", "list", "--only", "doubt", "--json").json["items"] == []
 
 
 def test_a_memory_that_waits_as_out_of_date_is_found_with_that_mark(nacre: Nacre, runbook: Path) -> None:
@@ -61,16 +61,16 @@ def test_a_memory_that_waits_as_out_of_date_is_found_with_that_mark(nacre: Nacre
     nacre("retire", hit["id"], "--yes")
     nacre("unretire", hit["id"])
     assert nacre(*asked, "--json").json["hits"][0]["doubt"] == why
-    nacre("review", "dismiss", hit["id"])
+    nacre("review", "keep", hit["id"])
     assert nacre(*asked, "--json").json["hits"][0]["doubt"] is None
 
 
 def test_a_candidate_of_words_that_a_document_took_back_is_gone(nacre: Nacre, runbook: Path) -> None:
     said = "We should probably move the queue to Redis, I think, since the old one loses jobs at night."
     nacre("ingest", str(written(runbook, said, "For now we use SQLite for the prototype.")))
-    before = nacre("review", "candidates", "--json").json["candidates"]
+    before = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     nacre("ingest", str(written(runbook, "Nothing is settled.")))
-    after = nacre("review", "candidates", "--json").json["candidates"]
+    after = nacre("review", "list", "--only", "candidate", "--json").json["items"]
     assert (len(before), len(after)) == (1, 0)
 
 

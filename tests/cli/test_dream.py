@@ -60,6 +60,12 @@ def test_a_first_dream_that_nobody_looks_at_only_plans(nacre: Nacre, over: Path)
     assert nacre("dream", "--yes").out.startswith("Nothing to do: ")
 
 
+def test_a_first_dream_after_a_dry_run_is_carried_out(nacre: Nacre, over: Path) -> None:
+    nacre("dream", "--dry-run", "--json")
+    assert nacre("dream", "--yes", "--json").json["first"] is False
+    assert not over.exists()
+
+
 def test_where_nobody_can_be_asked_a_dream_wants_a_yes(nacre: Nacre, over: Path) -> None:
     assert "pass --yes, or --dry-run" in nacre("dream", code=2).err
     assert over.exists()
@@ -74,10 +80,10 @@ def test_health_shows_what_a_dream_would_end_and_which_todos_are_stale(nacre: Na
     todo = over.parents[1] / "todo/gate.md"
     todo.parent.mkdir()
     todo.write_text(f"---\nsubject: Gate\nkind: todo\ncreated: {day}\nupdated: {day}\n---\nMend the gate.\n")
-    shown = nacre("health").out
+    shown = nacre("doctor").out
     assert "1 over: nacre dream --dry-run shows them" in " ".join(shown.split())
     assert "1 open, neither said nor recalled for 30 days: Gate (" in " ".join(shown.split())
-    states = {check["name"]: check["state"] for check in nacre("health", "--json").json["checks"]}
+    states = {check["name"]: check["state"] for check in nacre("doctor", "--json").json["checks"]}
     assert (states["dream"], states["todos"]) == ("ok", "warning")
 
 
@@ -96,7 +102,6 @@ def test_a_link_that_leads_nowhere_is_shown_dropped_and_undone(nacre: Nacre, use
     assert "0 of 1 memory would end, and 1 link dropped." in plan
     (step,) = nacre("dream", "--dry-run", "--json").json["steps"]
     assert (step["action"], step["into"], step["links"]) == ("unlink", jar, [label])
-    assert "first dream only plans" in nacre("dream", "--yes").out
     assert "Done: 1 link dropped." in nacre("dream", "--yes").out
     assert label not in path.read_text()
     nacre("undo", "--yes")

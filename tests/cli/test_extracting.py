@@ -33,18 +33,32 @@ def test_without_a_model_the_rules_show_what_would_be_learned(nacre: Nacre, tran
 
 def test_the_answer_goes_into_a_file_that_is_not_there_yet(nacre: Nacre, transcript: Path, tmp_path: Path) -> None:
     file = tmp_path / "found.md"
-    assert "Wrote 3 memories to" in nacre("extract", str(transcript), "--output", str(file)).out
+    assert "Wrote 2 memories to" in nacre("extract", str(transcript), "--output", str(file)).out
     assert file.read_text(encoding="utf-8").startswith("# codex:")
     assert "exists already" in nacre("extract", str(transcript), "--output", str(file), code=2).err
     other = tmp_path / "found.json"
     nacre("extract", str(transcript), "--json", "--output", str(other))
-    assert json.loads(other.read_text(encoding="utf-8"))["memories"] == 3
+    assert json.loads(other.read_text(encoding="utf-8"))["memories"] == 2
 
 
 def test_a_transcript_may_come_from_standard_input(nacre: Nacre, transcript: Path) -> None:
     shown = nacre("extract", "-", "--markdown", stdin=transcript.read_text(encoding="utf-8")).out
     assert shown == nacre("extract", str(transcript), "--markdown").out
     assert shown.startswith("# codex:")
+
+
+def test_the_answer_as_json_can_be_imported(nacre: Nacre, transcript: Path, tmp_path: Path) -> None:
+    answer, file = nacre("extract", str(transcript), "--json").out, tmp_path / "found.json"
+    (session,) = json.loads(answer)["sessions"]
+    assert nacre("import", "-", "--trust", "--json", stdin=answer).json["added"] == 2
+    stored = nacre("list", "--json").json["memories"]
+    fields = ("kind", "subject", "content", "importance", "expiry", "tags", "speaker", "trust", "confidence")
+    assert sorted([one[name] for name in fields] for one in stored) == sorted(
+        [one[name] for name in fields] for one in session["memories"]
+    )
+    assert {one["created"] for one in stored} == {session["started"]}
+    nacre("extract", str(transcript), "--json", "--output", str(file))
+    assert nacre("import", str(file), "--json").json["known"] == 2
 
 
 @pytest.mark.parametrize(

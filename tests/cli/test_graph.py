@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from nacre.platform import lazy
 from tests.cli.conftest import Nacre
 
 WORDS = {
@@ -134,6 +132,16 @@ def test_all_links_of_an_origin_are_removed_after_a_question(
     assert nacre("graph", "list", "--json").json["total"] == 3
 
 
+def test_all_links_between_two_memories_end_and_go_without_a_relation(nacre: Nacre, ids: dict[str, str]) -> None:
+    for relation in ("depends_on", "builds_on"):
+        nacre("graph", "link", "Glaze", relation, "Kiln")
+    nacre("graph", "link", "Bowl", "part_of", "Kiln")
+    assert nacre("graph", "invalidate", "Kiln", "Glaze", "--json").json["changed"] == 2
+    assert nacre("graph", "unlink", "Glaze", "Kiln", "--json").json["removed"] == 2
+    assert nacre("graph", "unlink", "Bowl", "Kiln", "--json").json["removed"] == 1
+    nacre("graph", "unlink", "Glaze", "Kiln", code=3)
+
+
 def test_half_a_link_is_no_link(nacre: Nacre, ids: dict[str, str]) -> None:
     for given in (("Glaze",), ("Glaze", "part_of"), (), ("--strength", "0.4")):
         assert nacre("graph", "link", *given, code=2).err
@@ -153,36 +161,14 @@ def test_an_agent_in_a_shell_is_told_that_its_wish_waits(
 def test_what_links_say_is_told_in_tables_and_words(nacre: Nacre, drawn: dict[str, str]) -> None:
     nacre("store", "The shop opens on Saturdays.", "--subject", "Shop", "--project", "pottery")
     central = nacre("graph", "central").out.splitlines()
-    assert central[0].split() == ["links", "PageRank", "id", "project", "memory"]
+    assert central[0].split() == ["links", "id", "project", "memory"]
     assert central[1].split()[0] == "2"
     assert central[-1] == "3 links between 5 memories"
-    assert "No memory connects groups" in nacre("graph", "bridges").out
     gaps = nacre("graph", "gaps").out
     assert "Shop" in gaps.splitlines()[1]
     assert gaps.endswith("3 memories with one link at most, 1 without any\n")
     assert nacre("graph", "components").out.startswith("4 memories  3 links\n")
     brief = nacre("graph", "brief", "--project", "pottery").out
     assert brief.startswith("5 memories in pottery, 3 links between them")
-    for name in ("central", "bridges", "gaps", "components", "brief"):
+    for name in ("central", "gaps", "components", "brief"):
         assert nacre("graph", name, "--json").json
-
-
-def test_bridges_are_told_with_the_reason(nacre: Nacre, drawn: dict[str, str]) -> None:
-    nacre("store", "The shop opens on Saturdays.", "--subject", "Shop", "--project", "pottery")
-    nacre("graph", "link", "Shop", "related_to", "Clay")
-    told = nacre("graph", "bridges").out
-    assert told.startswith("Bowl")
-    assert "connects the memories around 'Glaze' (2) with those around 'Clay' (2); nothing else does" in " ".join(
-        told.split()
-    )
-
-
-def test_without_numpy_bridges_say_what_to_install(
-    nacre: Nacre, drawn: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lazy.load.cache_clear()
-    monkeypatch.delitem(sys.modules, "nacre.graph.betweenness", raising=False)
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    refused = nacre("graph", "bridges", "--json", code=None).error
-    assert "nacre-memory[full]" in refused["hint"]
-    assert nacre("graph", "central", "--json").json["links"] == 3

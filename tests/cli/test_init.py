@@ -120,6 +120,19 @@ def test_a_host_is_wired_where_nothing_is_and_nothing_is_left(
     assert list(tree(user_home)) == ["code"]
 
 
+def test_hosts_of_the_working_folders_repository_are_found(
+    nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (".git", ".cursor", ".claude", "src"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "src")
+    hosts = nacre("init", "--dry-run", "--json").json["hosts"]
+    assert [host["host"] for host in hosts] == ["claude-code", "cursor"]
+    assert {"claude-code", "cursor"} <= set(nacre("status", "--json").json["not_wired"])
+    (idle,) = nacre("doctor", "hosts", "--json").json["checks"]
+    assert idle["name"] == "not wired"
+
+
 def test_hooks_are_told_to_start_the_daemon_only_where_they_do(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
     def told() -> str:
         return nacre("serve", "status", code=1).out
@@ -636,7 +649,7 @@ def test_what_another_nacre_wired_is_told_and_is_not_broken_for_that(
     assert found["state"] == "warning"
     assert found["detail"].startswith("nacre 0.0.9 wrote it, this is ")
     assert found["hint"] == "nacre init --host roo"
-    line = {one["name"]: one for one in nacre("health", "--json").json["checks"]}["hosts"]
+    line = {one["name"]: one for one in nacre("doctor", "--json").json["checks"]}["hosts"]
     assert line["hint"] == "nacre init fits them to this one"
     nacre("init", "--host", "roo", "--yes")
     assert json.loads(record.read_text())["nacre"] == held["nacre"]
@@ -686,10 +699,10 @@ def test_doctor_tries_the_server_that_the_owner_wrote(
 
 def test_health_tells_in_a_line_when_a_wiring_was_changed(nacre: Nacre, user_home: Path) -> None:
     nacre("init", "--host", "gemini-cli", "--yes")
-    found = {one["name"]: one for one in nacre("health", "--json").json["checks"]}
+    found = {one["name"]: one for one in nacre("doctor", "--json").json["checks"]}
     assert found["hosts"]["state"] == "ok"
     (user_home / ".gemini/settings.json").write_text("{}")
-    found = {one["name"]: one for one in nacre("health", "--json").json["checks"]}
+    found = {one["name"]: one for one in nacre("doctor", "--json").json["checks"]}
     assert (found["hosts"]["state"], found["hosts"]["hint"]) == ("warning", "nacre doctor hosts")
 
 

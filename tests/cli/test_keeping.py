@@ -182,6 +182,15 @@ def test_todos_are_added_listed_and_done(nacre: Nacre) -> None:
     assert nacre("todo", "list", "--json").json["total"] == 1
 
 
+def test_a_todo_is_done_by_words_of_its_subject(nacre: Nacre) -> None:
+    nacre("todo", "add", "Rotate the staging keys")
+    nacre("todo", "add", "Rotate the logs")
+    nacre("todo", "done", "rotate", code=4)
+    nacre("todo", "done", "staging")
+    assert [todo["content"] for todo in nacre("todo", "--json").json["todos"]] == ["Rotate the logs"]
+    nacre("todo", "done", "kubernetes", code=3)
+
+
 def test_only_todos_can_be_done(nacre: Nacre) -> None:
     nacre("store", "Deploy on Fridays")
     assert "is a fact, not a todo" in nacre("todo", "done", "Deploy on Fridays", code=2).err
@@ -236,10 +245,10 @@ def test_what_is_doubted_by_its_words_is_neither_ended_nor_doubted_twice_by_its_
     nacre: Nacre, user_home: Path
 ) -> None:
     nacre("store", "Uploads may be 10 MB", "--project", "acme")
-    told = nacre("store", "The upload limit is a generous 25 MB", "--project", "acme", "--json").json
+    told = nacre("store", "Uploads have changed to 25 MB", "--project", "acme", "--json").json
     assert told["supersedes"] == []
     assert [one["content"] for one in told["similar"]] == ["Uploads may be 10 MB"]
-    (file,) = (user_home / ".nacre" / "vault").rglob("the-upload-limit*.md")
+    (file,) = (user_home / ".nacre" / "vault").rglob("uploads-have-changed*.md")
     assert file.read_text(encoding="utf-8").count("contradicts") == 1
 
 

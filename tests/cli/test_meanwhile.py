@@ -137,7 +137,7 @@ def test_what_another_process_changed_is_looked_at_again_before_a_judgement_has_
     thinking = Provider(judge, "The others:")
     with FakeProvider(thinking) as provider:
         old = stored_both(nacre, user_home, provider)
-        waits = start("conflicts", "judge", "--json")
+        waits = start("review", "judge", "--json")
         assert thinking.is_asked.wait(PATIENCE)
         nacre(*CHANGES[change](old))
         thinking.may_answer.set()
@@ -146,7 +146,7 @@ def test_what_another_process_changed_is_looked_at_again_before_a_judgement_has_
         report = json.loads(out)
         assert (report["superseded"], report["waiting"]) == (0, int(change == "edit"))
         assert active(nacre) == LEFT[change]
-        nacre("conflicts", "judge")
+        nacre("review", "judge")
         asked_again = EDITED in json.dumps(provider.calls[-1].body)
     assert asked_again is (change == "edit")  # it waits anew, and is asked about as it is now
 
@@ -155,14 +155,14 @@ def test_a_judge_that_is_killed_leaves_the_queue_to_the_next_one(nacre: Nacre, u
     thinking = Provider(judge, "The others:")
     with FakeProvider(thinking) as provider:
         old = stored_both(nacre, user_home, provider)
-        waits = start("conflicts", "judge", "--json")
+        waits = start("review", "judge", "--json")
         assert thinking.is_asked.wait(PATIENCE)
-        assert nacre("conflicts", "judge", "--json").json["waiting"] > 0
+        assert nacre("review", "judge", "--json").json["waiting"] > 0
         waits.send_signal(signal.SIGKILL)
         waits.wait(PATIENCE)
         assert active(nacre) == {OLD, NEW}
         thinking.may_answer.set()
-        report = nacre("conflicts", "judge", "--json").json
+        report = nacre("review", "judge", "--json").json
     assert (report["superseded"], report["waiting"]) == (1, 0)
     assert nacre("show", old, "--json").json["superseded_by"]
 
@@ -185,7 +185,7 @@ def test_a_judge_that_is_interrupted_ends_at_once_and_leaves_the_queue(
     thinking = Provider(judge, "The others:")
     with FakeProvider(thinking) as provider:
         stored_both(nacre, user_home, provider)
-        waits = start("conflicts", "judge")
+        waits = start("review", "judge")
         assert thinking.is_asked.wait(PATIENCE)
         waits.send_signal(signal.SIGINT)
         _, told = waits.communicate(timeout=PATIENCE)
@@ -193,4 +193,4 @@ def test_a_judge_that_is_interrupted_ends_at_once_and_leaves_the_queue(
         assert "Traceback" not in told
         assert waits.returncode not in (0, -signal.SIGKILL)
         thinking.may_answer.set()
-        assert nacre("conflicts", "judge", "--json").json["superseded"] == 1
+        assert nacre("review", "judge", "--json").json["superseded"] == 1

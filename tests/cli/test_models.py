@@ -108,20 +108,6 @@ def test_a_model_that_does_not_is_one_line_and_an_exit_code(
     assert error["hint"]
 
 
-def test_while_it_asks_again_it_tells_which_try_failed_why_and_how_long_it_waits(nacre: Nacre, user_home: Path) -> None:
-    soon = {"retry-after-ms": "1"}
-    replies = [Reply(status=429, message="Slow down", headers=soon), Reply(fault="truncated"), METAL]
-    with FakeProvider(replies) as provider:
-        configure(user_home, provider.config())
-        shown = nacre("models", "test")
-    first, second = shown.err.splitlines()
-    assert first.startswith("try 1 of 5 failed after 0.")
-    assert "Slow down; asking again at once" in first
-    assert "try 2 of 5" in second
-    assert "broke off" in second
-    assert "Mercury" in shown.out
-
-
 def test_an_unknown_model_is_one_line_without_the_codes_of_the_provider(nacre: Nacre, user_home: Path) -> None:
     reply = Reply(status=404, message="The model m does not exist", code="model_not_found")
     with FakeProvider([reply], repeats=True) as provider:
@@ -141,23 +127,6 @@ def test_a_wrong_key_is_told_with_the_command_that_sets_another(
         monkeypatch.delenv("OPENAI_API_KEY")
         nacre("auth", "set", "openai", stdin=KEY)
         assert nacre("models", "test", "openai:m", "--json", code=1).error["hint"] == "nacre auth set openai"
-
-
-@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
-def test_ctrl_c_ends_a_wait_between_two_tries_at_once(user_home: Path, processes: Processes) -> None:
-    with FakeProvider([Reply(status=429, headers={"retry-after": "50"})], repeats=True) as provider:
-        configure(user_home, provider.config())
-        started = processes.start(
-            command("models", "test"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert started.stderr is not None
-        assert "asking again in 50 s" in started.stderr.readline()
-        began = time.monotonic()
-        started.send_signal(signal.SIGINT)
-        _, err = started.communicate(timeout=30)
-    assert started.returncode == 130
-    assert "interrupted" in err
-    assert time.monotonic() - began < 5
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")

@@ -86,30 +86,3 @@ def test_a_session_longer_than_any_window_is_read_in_parts(
         assert len(provider.calls) > 5
         assert max(len(call.body["messages"][-1]["content"]) for call in provider.calls) < 32_000 * 4
     assert answer["problems"] == []
-
-
-def test_prompts_are_kept_in_the_trace_of_one_command_where_it_is_asked_for(
-    nacre: Nacre, user_home: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BOAT_KEY", KEY)
-
-    def prompts() -> list[str | None]:
-        traces = nacre("traces", "list", "--json").json["traces"]
-        of_models = [one["trace"] for one in traces if one["calls"]]
-        steps = nacre("traces", "show", of_models[0], "--prompts", "--json").json["steps"]
-        return [one["prompt"] for one in steps if one["model"]]
-
-    with FakeProvider([{"memories": []}], repeats=True) as provider:
-        configure(provider, user_home, "background = true\ncache_days = 0\n")
-        nacre("extract", str(transcript))
-        assert prompts() == [None]
-        nacre("extract", str(transcript), "--trace-prompts")
-        assert SAID[0] in str(prompts()[0])
-        nacre("ingest", "--trace-prompts")
-        assert SAID[0] in str(prompts()[0])
-        nacre("recall", "--deep", "where is the timetable?")
-        assert prompts()[0] is None
-        nacre("recall", "--deep", "where is the timetable?", "--trace-prompts")
-        assert "timetable" in str(prompts()[0])
-    for name in ("store", "backfill-claims"):
-        assert "--trace-prompts" in nacre(name, "--help").out

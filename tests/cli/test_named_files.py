@@ -15,7 +15,6 @@ WRITERS = {
     "export": ("export", "{}", "--force"),
     "backup": ("backup", "create", "{}", "--force"),
     "session": ("sessions", "export", SESSION, "--output", "{}", "--force"),
-    "report": ("report", "--html", "{}", "--force"),
     "context": ("context", "--output", "{}"),
     "proposal": ("extract", "--session", SESSION, "--output", "{}"),
     "copy of the database": ("db", "backup", "{}"),

@@ -318,7 +318,6 @@ def test_what_a_project_depends_on_is_found_in_it_one_level_deep_and_not_strictl
     assert found() == {"shop", "mill"}
     assert found("--strict") == {"shop"}
     assert {one["project"] for one in nacre("list", "--project", "shop", "--json").json["memories"]} == {"shop", "mill"}
-    assert "flour" in nacre("digest", "--project", "shop").out
     nacre("project", "depend", "shop", "mill", "--remove")
     assert found() == {"shop"}
 
@@ -365,7 +364,7 @@ def test_what_a_session_hands_over_and_what_waits_for_review_follow_to_the_other
     nacre("handoff", "--store", "The drain is next.", "--folder", str(mill))
 
     def held() -> tuple[str, set[str]]:
-        found = nacre("review", "candidates", "--json").json["candidates"]
+        found = nacre("review", "list", "--only", "candidate", "--json").json["items"]
         told = nacre("handoff", "--folder", str(mill), "--json").json
         assert "The drain is next." in told["handoff"]["content"]
         return told["project"], {one["project"] for one in found}
@@ -376,7 +375,7 @@ def test_what_a_session_hands_over_and_what_waits_for_review_follow_to_the_other
     nacre("undo", done["operation"], "--yes")
     assert held() == ("mill", {"mill"})
     nacre("project", "rename", "mill", "stones")
-    candidate = nacre("review", "candidates", "--json").json["candidates"][0]["id"]
+    candidate = nacre("review", "list", "--only", "candidate", "--json").json["items"][0]["id"]
     nacre("review", "keep", candidate)
     assert {one["project"] for one in nacre("list", "--json").json["memories"]} == {"stones"}
 

@@ -1,4 +1,4 @@
-"""``nacre reflect`` and ``nacre digest`` as people and agents see them."""
+"""``nacre reflect`` as people and agents see them."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def test_on_a_terminal_a_question_is_left_for_later_or_never_asked_again(
 
 def test_on_a_terminal_a_contradiction_is_settled_and_a_sentence_stored(nacre: Nacre, terminal: Nacre) -> None:
     nacre("store", "Uploads may be 10 MB", "--project", "acme")
-    nacre("store", "The upload limit is a generous 25 MB", "--project", "acme")
+    nacre("store", "Uploads have changed to 25 MB", "--project", "acme")
     assert "Which of these holds?" in nacre("reflect").out
     terminal("reflect", typed="It was raised for the videos.\n")
     assert nacre("list", "--json").json["total"] == 3
     assert "Settled" in terminal("reflect", typed="n\n").out
-    assert nacre("conflicts", "list", "--json").json == {"conflicts": []}
+    assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
 
 
 def test_an_agent_sees_the_questions_and_may_not_answer(
@@ -74,18 +74,3 @@ def test_an_agent_sees_the_questions_and_may_not_answer(
     assert len(nacre("reflect", "--json").json["questions"]) == 1
     refused = nacre("reflect", "answer", "+".join(scale), "--skip", "--json", code=None)
     assert refused.error["code"] == "owner_only"
-
-
-def test_a_digest_tells_what_is_open_first(nacre: Nacre, scale: tuple[str, str]) -> None:
-    nacre("todo", "add", "Mend the gate of the yard.", "--project", "hive")
-    nacre("store", "The honey is sold by weight.", "--kind", "decision", "--project", "hive")
-    told = nacre("digest").out
-    order = ["## Open, the oldest first", "Mend the gate", "## Decided", "sold by weight", "## Learned", WANTS]
-    assert [told.index(one) for one in order] == sorted(told.index(one) for one in order)
-    found = nacre("digest", "--days", "30", "--json").json
-    assert [len(found[name]) for name in ("todos", "decisions", "learned")] == [1, 1, 2]
-    assert found["text"] in told.replace("last 7 days", "last 30 days")
-
-
-def test_a_digest_of_nothing_says_so(nacre: Nacre) -> None:
-    assert nacre("digest").out == "Nothing is open, and nothing was learned in the last 7 days.\n"

@@ -15,14 +15,13 @@ from nacre.errors import StoreUnusable
 from nacre.home.home import open_to_read
 from nacre.settings import load_settings
 from tests.cli.conftest import Nacre, environment
-from tests.storage.conftest import server_url, tenant  # noqa: F401 - fixtures
 
 PASSWORD = "sesame"
 PROMPT = json.dumps({"session_id": "a", "prompt": "where does the mill stand?", "cwd": "/code"})
 
 
 @pytest.fixture
-def on_server(monkeypatch: pytest.MonkeyPatch, user_home: Path, server_url: str, tenant: str) -> str:  # noqa: F811
+def on_server(monkeypatch: pytest.MonkeyPatch, user_home: Path, server_url: str, tenant: str) -> str:
     """A home in files whose memory moved to a server since: the tenant."""
     monkeypatch.setenv("NACRE_STORAGE_TENANT", tenant)
     subprocess.run(
@@ -57,8 +56,8 @@ def test_what_is_shown_names_the_server_and_no_password(nacre: Nacre, on_server:
 
 def test_what_is_found_first_is_what_the_server_has(nacre: Nacre, on_server: str) -> None:
     nacre("store", "The mill stands on the left bank.")
-    assert "left bank" in nacre("home").out
-    assert "of old" not in nacre("home").out
+    assert "left bank" in nacre("status").out
+    assert "of old" not in nacre("status").out
     (memory,) = nacre("list", "--json").json["memories"]
     assert nacre("show", memory["id"], "--json").json["path"] == "global/fact/the-mill-stands-on-the-left-bank.md"
 
@@ -81,7 +80,7 @@ def test_a_backup_of_files_does_not_take_the_place_of_a_server(
     assert (tmp_path / "files" / "nacre.db").exists()
 
 
-@pytest.mark.parametrize("command", [("recall", "mill"), ("store", "The mill is red."), ("doctor",), ("home",)])
+@pytest.mark.parametrize("command", [("recall", "mill"), ("store", "The mill is red."), ("doctor",), ("status",)])
 @pytest.mark.usefixtures("away")
 def test_a_server_that_is_away_is_an_error_and_no_hang(process: Nacre, command: tuple[str, ...]) -> None:
     told = process(*command, "--json", code=1, timeout=30).error

@@ -251,7 +251,7 @@ def test_none_goes_without_a_writer_too(nacre: Nacre) -> None:
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is read-only for root")
 def test_on_a_home_that_cannot_be_written_to_it_says_so(nacre: Nacre, anthropic: FakeProvider, home: Path) -> None:
-    nacre("health")
+    nacre("doctor")
     home.chmod(0o500)
     try:
         failed = nacre("setup", "--provider", "ollama", "--model", "m", "--no-test", code=5)

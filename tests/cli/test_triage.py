@@ -46,7 +46,7 @@ def memories(nacre: Nacre) -> set[str]:
 
 
 def left(nacre: Nacre) -> list[str]:
-    return [one["content"] for one in nacre("review", "candidates", "--json").json["candidates"]]
+    return [one["content"] for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]]
 
 
 def test_one_key_keeps_drops_or_skips(triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]) -> None:
@@ -66,7 +66,7 @@ def test_one_key_keeps_drops_or_skips(triage: Callable[..., Terminal], nacre: Na
 def test_keys_that_are_pressed_at_once_count_one_after_the_other(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
-    assert triage("candidates").press("kdq").end() == 0
+    assert triage().press("kdq").end() == 0
     assert memories(nacre) == {waiting[0]}
     assert left(nacre) == waiting[2:]
 
@@ -193,7 +193,7 @@ def test_it_is_merged_into_a_memory_that_is_chosen_and_that_is_undone(
 ) -> None:
     there = "Uploads go to the bank at night."
     nacre("store", there, "--project", "acme-billing")
-    terminal = triage("candidates", VISUAL=editor)
+    terminal = triage(VISUAL=editor)
     terminal.press("m").until("Enter merge into it")
     terminal.press("night").until("night")
     terminal.press("\r").until("Merged")
@@ -219,25 +219,33 @@ def test_a_memory_that_a_newer_one_contradicts_is_shown_beside_it_and_replaced(
     triage: Callable[..., Terminal], nacre: Nacre
 ) -> None:
     nacre("store", "Uploads may be 10 MB", "--project", "acme")
-    nacre("store", "The upload limit is a generous 25 MB", "--project", "acme")
+    nacre("store", "Uploads have changed to 25 MB", "--project", "acme")
     terminal = triage()
     assert "10 MB" in terminal.shown.decode()
     assert "25 MB" in terminal.shown.decode()
     terminal.press("n").until("Replaced")
-    assert memories(nacre) == {"The upload limit is a generous 25 MB"}
+    assert memories(nacre) == {"Uploads have changed to 25 MB"}
     terminal.press("u").until("1 left")
+    terminal.press("o").until("Older kept")
+    assert memories(nacre) == {"Uploads may be 10 MB"}
+    terminal.press("u").until("1 left")
+    terminal.press("k").until("Kept")
+    assert memories(nacre) == {"Uploads may be 10 MB", "Uploads have changed to 25 MB"}
+    assert nacre("review", "--json").json["total"] == 0
+    terminal.press("u").until("1 left")
+    terminal.press("d").until("in conflict")
     assert terminal.press("q").end() == 0
     assert len(memories(nacre)) == 2
-    assert len(nacre("conflicts", "list", "--json").json["conflicts"]) == 1
+    assert len(nacre("review", "list", "--only", "conflict", "--json").json["items"]) == 1
 
 
 def test_what_another_process_decided_meanwhile_is_told_and_skipped(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage()
-    gone = nacre("review", "candidates", "--json").json["candidates"][0]["id"]
+    gone = nacre("review", "list", "--only", "candidate", "--json").json["items"][0]["id"]
     nacre("review", "drop", gone)
-    terminal.press("k").until("no candidate is called")
+    terminal.press("k").until("no memory is called")
     terminal.press("s").until(waiting[1][:40])
     assert terminal.press("q").end() == 0
     assert memories(nacre) == set()
@@ -308,7 +316,7 @@ def test_nothing_in_a_text_steers_the_terminal(triage: Callable[..., Terminal], 
 def test_it_is_a_plain_list_where_either_end_is_no_terminal(
     terminal: Nacre, process: Nacre, waiting: list[str], tmp_path: Path, processes: Processes
 ) -> None:
-    assert f"{len(waiting)} candidates may be worth remembering" in process("review").out
+    assert f"{len(waiting)} of {len(waiting)} items" in process("review").out
     assert "\x1b[?1049h" not in process("review").out
     with (tmp_path / "out").open("wb") as out:
         pty = pytest.importorskip("pty")
@@ -317,10 +325,10 @@ def test_it_is_a_plain_list_where_either_end_is_no_terminal(
         assert started.wait(timeout=60) == 0
         os.close(mine)
         os.close(theirs)
-    assert b"may be worth remembering" in (tmp_path / "out").read_bytes()
+    assert b"keeps one" in (tmp_path / "out").read_bytes()
     assert terminal("review", "--json").json["candidates"] == len(waiting)
-    assert "may be worth" in terminal("review", environ={"TERM": "dumb"}).out
-    assert "may be worth" in terminal("review", environ={"CLAUDECODE": "1"}).out
+    assert "keeps one" in terminal("review", environ={"TERM": "dumb"}).out
+    assert "keeps one" in terminal("review", environ={"CLAUDECODE": "1"}).out
 
 
 def test_all_that_waits_is_counted_and_gone_through(
@@ -334,6 +342,6 @@ def test_all_that_waits_is_counted_and_gone_through(
         records = [said("user", text, at, session=f"s{number}") for at, text in enumerate(words)]
         write_transcript(user_home / ".claude" / "projects" / "-code-acme" / f"s{number}.jsonl", records)
     nacre("ingest")
-    total = nacre("review", "candidates", "--json").json["total"]
+    total = nacre("review", "list", "--only", "candidate", "--json").json["total"]
     assert total > 50
-    assert f"{total} left" in triage("candidates").shown.decode()
+    assert f"{total} left" in triage().shown.decode()

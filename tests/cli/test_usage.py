@@ -70,28 +70,25 @@ def test_on_a_terminal_feedback_does_not_wait_for_a_reply(nacre: Nacre, terminal
 
 
 def test_what_is_called_bad_waits_for_review_and_can_be_kept_or_retired(nacre: Nacre, falcon: str, kettle: str) -> None:
-    assert nacre("review").out == "No memory waits for review.\n"
+    assert nacre("review").out == "Nothing waits for review.\n"
     assert "bad" in nacre("feedback", falcon, kettle, "--bad").out
-    waiting = nacre("review", "--json").json["reviews"]
-    assert waiting == nacre("review", "list", "--json").json["reviews"]
-    assert [(item["id"], item["reason"], item["suggested"]) for item in waiting] == [
-        (falcon, "manual", "retire"),
-        (kettle, "manual", "retire"),
-    ]
+    waiting = nacre("review", "list", "--only", "doubt", "--json").json["items"]
+    assert waiting == nacre("review", "list", "--only", "doubt", "--json").json["items"]
+    assert [(item["id"], item["why"]) for item in waiting] == [(falcon, "manual"), (kettle, "manual")]
     assert "you called it bad" in nacre("review").out
-    assert [item["id"] for item in nacre("review", "dismiss", falcon, "--json").json["dismissed"]] == [falcon]
-    retired = nacre("review", "retire", kettle[-8:], "--json").json["retired"]
+    assert [item["id"] for item in nacre("review", "keep", falcon, "--json").json["kept"]] == [falcon]
+    retired = nacre("review", "drop", kettle[-8:], "--json").json["dropped"]
     assert [item["id"] for item in retired] == [kettle]
     assert nacre("show", kettle, "--json").json["retired_reason"] == "review: you called it bad"
-    assert nacre("review", "--json").json["reviews"] == []
-    assert "waits for no review" in nacre("review", "dismiss", falcon, "--json", code=3).error["message"]
+    assert nacre("review", "list", "--only", "doubt", "--json").json["items"] == []
+    assert "waits for no review" in nacre("review", "keep", falcon, "--json", code=3).error["message"]
 
 
 def test_a_terminal_is_asked_before_a_review_retires(nacre: Nacre, terminal: Nacre, falcon: str) -> None:
     nacre("feedback", falcon, "--bad")
-    assert "Retire?" in terminal("review", "retire", falcon, typed="n\n").out
+    assert "Retire?" in terminal("review", "drop", falcon, typed="n\n").out
     assert nacre("show", falcon, "--json").json["retired"] is None
-    assert "Retired" in terminal("review", "retire", falcon, "--yes").out
+    assert "Dropped" in terminal("review", "drop", falcon, "--yes").out
 
 
 def test_show_tells_maturity_quality_and_what_is_used_together(nacre: Nacre, falcon: str, kettle: str) -> None:

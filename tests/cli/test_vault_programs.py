@@ -36,7 +36,7 @@ COMMANDS = (
     ("doctor", "--deep"), ("sync",), ("scrub", "--yes", "--no-vectors"),
     ("scrub", "--yes", "--history", "--no-vectors"),
     ("store", "The bakery opens at six on weekdays."), ("undo", "{last}", "--yes"), ("commit",),
-    ("sync", "--accept-rewritten"), ("backup", "create", "{backup}"), ("health",),
+    ("sync", "--accept-rewritten"), ("backup", "create", "{backup}"),
 )  # fmt: skip
 
 

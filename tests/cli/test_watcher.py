@@ -150,7 +150,7 @@ def test_a_watcher_in_the_background_is_started_asked_and_stopped(
     assert f"The watcher runs (process {started['pid']})" in process("watcher", "status").out
     again = process("watch", "--json", code=4).error
     assert str(started["pid"]) in again["message"]
-    checks = {check["name"]: check for check in process("health", "--json", code=None).json["checks"]}
+    checks = {check["name"]: check for check in process("doctor", "--json", code=None).json["checks"]}
     assert checks["watcher"]["state"] == "ok"
     restarted = process("watcher", "restart", "--json").json
     assert restarted["pid"] != started["pid"]
@@ -167,6 +167,6 @@ def test_a_watcher_that_died_leaves_its_place_and_is_told_of(process: Nacre, bac
     while process("watcher", "status", "--json", code=None).json["state"] == "running":
         pass
     assert process("watcher", "status", "--json", code=1).json["state"] == "died"
-    checks = {check["name"]: check for check in process("health", "--json", code=None).json["checks"]}
+    checks = {check["name"]: check for check in process("doctor", "--json", code=None).json["checks"]}
     assert checks["watcher"]["hint"] == "nacre watcher start"
     assert process("watcher", "start", "--json").json["pid"] != pid

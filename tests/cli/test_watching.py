@@ -161,7 +161,7 @@ def test_what_cannot_be_read_is_told_once_and_stops_nothing(user_home: Path, fol
     problem = following.until("problem")
     assert problem["path"].endswith("odd.jsonl")
     wait(lambda: found(nacre, "weir") == 1)
-    wait(lambda: any("odd.jsonl" in check["detail"] for check in nacre("health", "--json").json["checks"]))
+    wait(lambda: any("odd.jsonl" in check["detail"] for check in nacre("doctor", "--json").json["checks"]))
 
 
 def test_a_round_reads_learns_and_notes_once_what_was_named(user_home: Path, nacre: Nacre, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Nacre
-from tests.older_homes import make_older
 
 KEEL = "Keel of the dinghy"
 
@@ -134,14 +133,6 @@ def test_with_the_last_name_in_a_body_its_links_go(nacre: Nacre, keel: Path) -> 
     assert links(nacre, "Ballast") == [("out", KEEL)]
     nacre("edit", "Ballast", "--content", "Ballast lies on the pier now, in bags.")
     assert (links(nacre, "Ballast"), links(nacre, KEEL)) == ([], [])
-
-
-def test_a_home_from_before_finds_the_links_in_its_bodies(nacre: Nacre, keel: Path, user_home: Path) -> None:
-    nacre("store", "Ballast lies beside [[keel-of-the-dinghy]].", "--subject", "Ballast", "--json")
-    make_older(user_home / ".nacre", 28, "DROP TABLE memory_names; DROP TABLE mentions; DELETE FROM links")
-    assert links(nacre, "Ballast") == [("out", KEEL)]
-    nacre("edit", KEEL, "--subject", "Backbone")
-    assert links(nacre, "Ballast") == [("out", "Backbone")]
 
 
 def test_a_page_to_read_shows_links_as_names_and_a_copy_holds_them_in_the_text_alone(

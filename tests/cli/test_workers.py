@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -144,14 +146,17 @@ def test_an_interrupted_ingest_ends_its_processes_and_the_next_reads_on(process:
     assert report["files"] + report["skipped"] == 4
 
 
+@pytest.mark.parametrize("program", ["/no/python", "/bin/false"])
 def test_where_no_process_can_be_started_one_reads_alone(
-    nacre: Nacre, talks: Path, monkeypatch: pytest.MonkeyPatch
+    nacre: Nacre, talks: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
     monkeypatch.setenv("NACRE_INGEST_WORKERS", "3")
-    monkeypatch.setattr(sys, "executable", str(talks / "no-python"))
-    assert nacre("ingest", str(talks), "--no-vectors", "--json").json["turns"] == 80
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert nacre("ingest", str(talks), "--no-vectors", "--force", "--json").json["files"] == 40
+    resource_tracker.ensure_running()
+    multiprocessing.set_executable(program)
+    try:
+        assert nacre("ingest", str(talks), "--no-vectors", "--json").json["turns"] == 80
+    finally:
+        multiprocessing.set_executable(sys.executable)
 
 
 def herons(folder: Path, said: list[str]) -> Path:

@@ -123,7 +123,7 @@ def test_where_nobody_is_signed_in_its_state_tells_the_remedy(
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
     assert "sign in with Claude Code itself" in " ".join(nacre("writer").out.split())
-    assert "sign in with Claude Code itself" in " ".join(nacre("health", code=None).out.split())
+    assert "sign in with Claude Code itself" in " ".join(nacre("doctor", code=None).out.split())
 
 
 def test_one_that_writes_what_nobody_can_read_is_left_alone_for_a_day(
@@ -193,8 +193,8 @@ def test_one_that_may_take_too_little_says_so_instead_of_a_day_on_which_it_goes_
     assert "may take too little to write" in told
     assert "nacre writer set claude-cli:haiku --tokens-per-day 100000" in told
     assert "goes on at" not in told
-    assert checked(nacre, "health")["state"] == "warning"
-    assert nacre("home", "--json").json["writer"]["state"] == nacre("writer", "--json").json["state"] == "short"
+    assert checked(nacre, "doctor")["state"] == "warning"
+    assert nacre("status", "--json").json["writer"]["state"] == nacre("writer", "--json").json["state"] == "short"
 
 
 def test_the_owners_yes_lets_it_write_from_sessions_that_end_from_then_on(
@@ -282,7 +282,7 @@ def test_it_takes_no_more_than_it_may_and_the_session_waits(
     assert contents(nacre) == []
     waits = nacre("writer", "--json").json
     assert (waits["calls_today"], waits["waiting"]) == (0, 1)
-    assert "0 of 1,000 tokens today; sessions waiting: 1" in " ".join(nacre("health", code=None).out.split())
+    assert "0 of 1,000 tokens today; sessions waiting: 1" in " ".join(nacre("doctor", code=None).out.split())
     nacre("config", "set", "writer.tokens_per_day", "50000")
     nacre("ingest")
     assert contents(nacre) == [RULE]
@@ -380,7 +380,7 @@ def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
     nacre("ingest")
     assert contents(nacre) == [RULE]
     told = nacre("cost", "--json").json
-    assert (told["budgets"][0]["spent_usd"], told["cost_usd"], nacre("home", "--json").json["cost_usd"]) == (0, 0, 0)
+    assert (told["budgets"][0]["spent_usd"], told["cost_usd"], nacre("status", "--json").json["cost_usd"]) == (0, 0, 0)
     shown = " ".join(nacre("cost").out.split())
     assert "claude-cli:haiku 2,000 of 50,000 tokens today, paid by a subscription" in shown
     assert "The last 30 days: 2 calls by subscription" in shown
@@ -451,7 +451,7 @@ def test_one_whose_answers_nobody_can_use_says_so_until_one_can_be_used(
     found = nacre("writer", "--json").json
     assert (found["state"], found["waiting"]) == ("failing", 1)
     assert "claude-cli:haiku" in found["problem"]
-    (told,) = (one for one in nacre("health", "--json", code=None).json["checks"] if one["name"] == "writer")
+    (told,) = (one for one in nacre("doctor", "--json", code=None).json["checks"] if one["name"] == "writer")
     assert told["state"] == "warning"
     claude.write_text(CLAUDE)
     nacre("models", "test", "claude-cli:haiku", code=None)
@@ -689,15 +689,15 @@ def test_what_reads_sessions_is_told_and_what_does_where_nothing_does_by_itself(
 ) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     shown = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000").out
-    for told in (shown, nacre("writer").out, checked(nacre, "health")["detail"]):
+    for told in (shown, nacre("writer").out, checked(nacre, "doctor")["detail"]):
         assert "nacre ingest reads them now, nacre init has your agents do it" in " ".join(told.split())
     nacre("init", "--host", "codex", "--yes", code=None)
-    for told in (nacre("writer").out, checked(nacre, "health")["detail"]):
+    for told in (nacre("writer").out, checked(nacre, "doctor")["detail"]):
         assert "what nacre init put into codex" in " ".join(told.split())
     assert nacre("writer", "--json").json["read_by"] == ["what nacre init put into codex"]
     nacre("init", "--uninstall", "--yes")
     assert nacre("writer", "--json").json["read_by"] == []
-    assert "hooks start one" not in nacre("health", code=None).out
+    assert "hooks start one" not in nacre("doctor", code=None).out
 
 
 def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:
@@ -718,7 +718,7 @@ def test_what_keeps_it_from_answering_is_told_until_it_answers(
     nacre("ingest")
     failing = nacre("writer", "--json").json
     assert (failing["state"], failing["waiting"]) == ("failing", 1)
-    assert "hit your session limit" in " ".join(nacre("health", code=None).out.split())
+    assert "hit your session limit" in " ".join(nacre("doctor", code=None).out.split())
     claude.write_text(CLAUDE, encoding="utf-8")
     nacre("ingest")
     assert contents(nacre) == [RULE]
@@ -746,10 +746,10 @@ def checked(nacre: Nacre, command: str) -> dict[str, str]:
     return check
 
 
-@pytest.fixture(params=["health", "doctor"])
-def check(request: pytest.FixtureRequest, nacre: Nacre) -> Callable[[], dict[str, str]]:
-    """What a command finds of the writer."""
-    return lambda: checked(nacre, request.param)
+@pytest.fixture
+def check(nacre: Nacre) -> Callable[[], dict[str, str]]:
+    """What nacre doctor finds of the writer."""
+    return lambda: checked(nacre, "doctor")
 
 
 Check = Callable[[], dict[str, str]]

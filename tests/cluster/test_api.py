@@ -32,35 +32,18 @@ def test_what_one_process_stored_the_other_recalls(team: Server, api: Callable[.
     assert _contents(second.post("recall", _ASKED, key)) == [_FACT]
 
 
-def test_a_write_that_is_sent_again_to_another_process_is_done_once(team: Server, api: Callable[..., Api]) -> None:
-    processes = [api(), api()]
-    sent = {**key_of(team, "ben"), "Idempotency-Key": "ferry-1"}
+def test_a_memory_sent_to_several_processes_is_stored_once(team: Server, api: Callable[..., Api]) -> None:
+    key, processes = key_of(team, "ben"), [api(), api()]
 
-    def post(one: Api) -> httpx.Response:
-        return one.post("store", {"content": _FACT, "scope": "personal"}, sent)
+    def post(process: Api) -> str:
+        answer = process.post("store", {"content": _FACT, "scope": "personal"}, key)
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["action"])
 
     with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(post, processes * 4))
-    said = Counter((one.status_code, one.headers.get("idempotency-replayed", "")) for one in answers)
-    assert said[200, ""] == 1, [one.text for one in answers]
-    assert {status for status, _ in said} <= {200, 409}
-    assert post(processes[0]).status_code in (200, 409)
-    other = processes[1].post("store", {"content": "Dogs travel free."}, sent)
-    assert (other.status_code, other.json()["code"]) == (422, "key_reused")
-    log = team.opened("anna", "ferry-team").call("spaces-log", limit=20)
-    assert [one.action for one in log].count("store") == 1
-
-
-def test_a_write_may_be_sent_anew_by_the_same_key_after_a_day_of_the_servers_clock(
-    team: Server, api: Callable[..., Api]
-) -> None:
-    processes = api(), api()
-    sent = {**key_of(team, "ben"), "Idempotency-Key": "ferry-2"}
-    said = [one.post("store", {"content": _FACT, "scope": "personal"}, sent).status_code for one in processes]
-    with team.admin as admin:
-        admin.execute("UPDATE nacre_spaces.used_keys SET at = at - 86401")
-    said.append(processes[1].post("store", {"content": _FACT, "scope": "personal"}, sent).status_code)
-    assert said == [200, 409, 200]
+        actions = Counter(threads.map(post, processes * 4))
+    assert actions == {"stored": 1, "known": 7}
+    assert [memory.content for memory in team.opened("anna", "ferry-team").call("list").memories] == [_FACT]
 
 
 def test_a_server_that_is_away_is_told_as_such_and_not_as_a_wrong_key(

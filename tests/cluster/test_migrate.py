@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.storage.postgres.migrate import migrations
 from tests.cli.conftest import Nacre, nacre  # noqa: F401 - the fixture
-from tests.spaces.conftest import Server, server, server_url  # noqa: F401 - fixtures
+from tests.spaces.conftest import Server, server  # noqa: F401 - fixtures
 
 
 def test_an_empty_database_is_migrated_once(server: Server, nacre: Nacre) -> None:  # noqa: F811

@@ -38,16 +38,28 @@ def asked(operation: str, request: dict[str, Any] | None = None, seconds: float 
     return ask(str(home()), operation, request or {}, seconds=seconds)
 
 
-def sent(line: bytes, *, half: bool = False, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
-    """What comes back for a line, as a stranger would send it."""
+def request_of(operation: str, body: bytes) -> bytes:
+    """A request, as it is sent."""
+    return b"POST /call/%b HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (operation.encode(), len(body), body)
+
+
+def body_of(link: socket.socket) -> dict[str, Any]:
+    """What a response holds; nothing where none comes."""
+    told: dict[str, Any] = json.loads(link.makefile("rb").read().partition(b"\r\n\r\n")[2] or b"{}")
+    return told
+
+
+def sent(
+    operation: str, body: bytes, *, half: bool = False, seconds: float = PATIENCE_SECONDS
+) -> dict[str, Any]:  # fmt: skip
+    """What comes back for a request, as a stranger would send it."""
     with socket.socket(socket.AF_UNIX) as link:
         link.settimeout(seconds)
         link.connect(socket_path(str(home())))
-        link.sendall(line)
+        link.sendall(request_of(operation, body))
         if half:
             link.shutdown(socket.SHUT_WR)
-        answer = link.makefile("rb").readline()
-    return json.loads(answer) if answer else {}
+        return body_of(link)
 
 
 class Serving:

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from nacre.memories.requests import ListRequest
 from nacre.operation import Operation
 from nacre.settings import load_settings
 from tests.cli.conftest import Nacre
-from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, home, sent
+from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, body_of, home, request_of, sent
 
 Serve = Callable[..., Serving]
 
@@ -50,12 +51,11 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "history": {"reference": "{memory}"},
     "log": {"limit": 10},
     "diff": {},
-    "settled": {},
     "traces": {},
     "cost": {"days": 7},
     "page": {},
     "extract": {},
-    "waiting": {},
+    "review": {},
     "overview": {},
     "ingest": {},
     "handoff": {},
@@ -173,8 +173,6 @@ READING = (
     ("sessions", "search", "database", "--role", "owner", "--scope", "decisions", "--offset", "1"),
     ("did", "ledger.py"),
     ("fix", "the ledger corrupts"),
-    ("conflicts", "list"),
-    ("conflicts", "history"),
     ("review",),
     ("traces",),
     ("traces", "show", "{trace}"),
@@ -255,22 +253,21 @@ def test_a_database_that_is_made_anew_is_answered_from(serving: Serve, places: d
 
 
 NO_QUESTIONS = (
-    (b"\n", "invalid_input"),
-    (b"GET / HTTP/1.1\n", "invalid_input"),
-    (b"[]\n", "invalid_input"),
-    (b'{"operation": 7}\n', "invalid_input"),
-    (b'{"protocol": 1, "operation": "nonsense"}\n', "invalid_input"),
-    (b'{"protocol": 1, "operation": "recall", "request": {"text": 7}}\n', "invalid_input"),
-    (b'{"protocol": 1, "operation": "recall", "request": {"text": ""}}\n', "query_invalid"),
-    (b'{"protocol": 2, "operation": "recall", "request": {"text": "x"}}\n', "other_version"),
+    ("list", b"", "invalid_input"),
+    ("list", b"[]", "invalid_input"),
+    ("list", b'{"protocol": "1"}', "invalid_input"),
+    ("nonsense", b'{"protocol": 1}', "invalid_input"),
+    ("recall", b'{"protocol": 1, "request": {"text": 7}}', "invalid_input"),
+    ("recall", b'{"protocol": 1, "request": {"text": ""}}', "query_invalid"),
+    ("recall", b'{"protocol": 2, "request": {"text": "x"}}', "other_version"),
 )
 
 
 def test_what_is_no_question_is_refused_and_the_next_one_is_answered(serving: Serve, learned: Any) -> None:
     serving("--no-watch")
-    for line, code in NO_QUESTIONS:
-        told = sent(line)["error"]
-        assert told["code"] == code, line
+    for operation, body, code in NO_QUESTIONS:
+        told = sent(operation, body)["error"]
+        assert told["code"] == code, body
         assert "Traceback" not in told["message"]
     assert asked("list")["total"] >= 1
     assert asked("recall", {"text": "half of a smile \ud83d"})["query"] == "half of a smile ?"
@@ -278,7 +275,17 @@ def test_what_is_no_question_is_refused_and_the_next_one_is_answered(serving: Se
 
 def test_a_caller_that_has_said_all_is_answered(serving: Serve, learned: Any) -> None:
     serving("--no-watch")
-    assert sent(b'{"protocol": 1, "operation": "list"}\n', half=True)["result"]["total"] >= 1
+    assert sent("list", b'{"protocol": 1}', half=True)["result"]["total"] >= 1
+
+
+@pytest.mark.parametrize("line", [b"GET / HTTP/1.1", b"POST / HTTP/1.1", b"POST /call/../x HTTP/1.1", b"RECALL"])
+def test_what_is_no_call_is_not_found(line: bytes, serving: Serve) -> None:
+    serving("--no-watch")
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(PATIENCE_SECONDS)
+        link.connect(socket_path(str(home())))
+        link.sendall(line + b"\r\n\r\n")
+        assert link.recv(100).startswith(b"HTTP/1.1 404 ")
 
 
 def test_callers_that_say_nothing_keep_nobody_waiting(serving: Serve, learned: Any) -> None:
@@ -357,13 +364,13 @@ def begin(operation: str, **more: Any) -> socket.socket:
     link = socket.socket(socket.AF_UNIX)
     link.settimeout(PATIENCE_SECONDS)
     link.connect(socket_path(str(home())))
-    link.sendall(json.dumps({"protocol": PROTOCOL, "operation": operation, **more}).encode() + b"\n")
+    link.sendall(request_of(operation, json.dumps({"protocol": PROTOCOL, **more}).encode()))
     return link
 
 
 def answer(link: socket.socket) -> Any:
     with link:
-        return json.loads(link.makefile("rb").readline())
+        return body_of(link)
 
 
 def test_who_left_or_did_not_wait_is_not_worked_for() -> None:
@@ -449,7 +456,7 @@ def test_what_breaks_an_operation_breaks_nothing_else(tmp_path: Path) -> None:
     assert "ZeroDivisionError" in said[0]
 
 
-@pytest.mark.parametrize("begun", [b"", b'{"operation":'])
+@pytest.mark.parametrize("begun", [b"", b"POST /call/list HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"])
 def test_callers_that_hang_delay_nobody(begun: bytes, serving: Serve) -> None:
     daemon = serving("--no-watch")
     with ExitStack() as held:
@@ -464,12 +471,14 @@ def test_callers_that_hang_delay_nobody(begun: bytes, serving: Serve) -> None:
 def test_callers_that_take_no_answer_delay_nobody() -> None:
     said: list[str] = []
     server = Server(
-        load_settings().home, lambda line, caller: line if b"hello" in line else bytes(1_000_000), said.append
+        load_settings().home,
+        lambda operation, body, _: (HTTPStatus.OK, body if operation == "hello" else bytes(1_000_000)),
+        said.append,
     )
     server.start()
     with ExitStack() as held:
         for _ in range(100):
             held.enter_context(begin("much"))
-        assert sent(b'{"operation":"hello"}\n', seconds=3.0) == {"operation": "hello"}
+        assert sent("hello", b'{"a":1}', seconds=3.0) == {"a": 1}
     server.stop()
     assert not said

@@ -37,7 +37,7 @@ def test_a_session_that_ends_is_read_and_handed_over(serving: Serve, transcript:
     assert daemon.end() == 0
 
 
-def test_after_a_turn_no_process_is_started_for_a_session_that_the_daemon_follows(
+def test_turn_end_starts_no_process_for_a_followed_session_and_reads_no_file_elsewhere(
     serving: Serve, transcript: Path, tmp_path: Path
 ) -> None:
     daemon = serving()
@@ -48,9 +48,9 @@ def test_after_a_turn_no_process_is_started_for_a_session_that_the_daemon_follow
         hook("Stop", apart)
         hook("Stop", transcript)
         wait(lambda: [chore.transcript for chore in waiting(home())] == [str(apart)])
-        assert asked("search-sessions", {"text": "abacus"})["turns"] == []
-    wait(lambda: bool(asked("search-sessions", {"text": "abacus"})["turns"]))
-    assert asked("search-sessions", {"text": "ledger"})["turns"]
+    wait(lambda: bool(asked("search-sessions", {"text": "ledger"})["turns"]))
+    wait(lambda: waiting(home()) == [])
+    assert asked("search-sessions", {"text": "abacus"})["turns"] == []
 
 
 def test_what_was_left_while_no_daemon_ran_is_done_by_the_next(

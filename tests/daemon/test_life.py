@@ -22,7 +22,7 @@ import nacre as package
 from nacre.link.address import LOCK, run_folder, socket_path
 from nacre.platform.locks import FileLock, is_held
 from tests.cli.conftest import Nacre, command, environment
-from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, home, sent
+from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, home, request_of, sent
 from tests.processes import Processes
 
 Serve = Callable[..., Serving]
@@ -93,7 +93,7 @@ def test_it_ends_within_two_seconds_though_callers_hang(serving: Serve) -> None:
     hanging = [socket.socket(socket.AF_UNIX) for _ in range(3)]
     for link in hanging:
         link.connect(socket_path(str(home())))
-        link.sendall(b'{"operation": ')
+        link.sendall(b"POST /call/")
     wait(lambda: asked("hello")["at_work"] == 3)
     began = time.monotonic()
     assert daemon.end() == 0
@@ -107,8 +107,8 @@ def test_it_ends_within_two_seconds_though_questions_are_at_work(serving: Serve,
     memory = asked("list")["memories"][0]["id"]
     with FileLock(home() / "vault.lock"), socket.socket(socket.AF_UNIX) as link:
         link.connect(socket_path(str(home())))
-        question = {"protocol": 1, "operation": "retire", "request": {"references": [memory]}}
-        link.sendall(json.dumps(question).encode() + b"\n")
+        question = {"protocol": 1, "request": {"references": [memory]}}
+        link.sendall(request_of("retire", json.dumps(question).encode()))
         wait(lambda: asked("hello")["at_work"] == 1)
         began = time.monotonic()
         assert daemon.end() == 0
@@ -203,7 +203,7 @@ def test_it_ends_when_another_version_changed_the_database(serving: Serve, tmp_p
     connection = apsw.Connection(str(home() / "nacre.db"))
     connection.pragma("user_version", 9_999)
     connection.close()
-    assert sent(b'{"protocol": 1, "operation": "list"}\n')["error"]["code"] in ("ending", "store_unusable")
+    assert sent("list", b'{"protocol": 1}')["error"]["code"] in ("ending", "store_unusable")
     daemon.until("another version of nacre changed the database")
     assert daemon.end() == 1
 
@@ -212,7 +212,7 @@ def test_health_tells_of_the_daemon(serving: Serve, process: Nacre) -> None:
     daemon = serving()
 
     def told() -> dict[str, Any]:
-        checks = process("health", "--json", code=None).json["checks"]
+        checks = process("doctor", "--json", code=None).json["checks"]
         return next(check for check in checks if check["name"] == "daemon")
 
     assert f"process {daemon.process.pid}" in told()["detail"]
@@ -255,8 +255,9 @@ def test_a_daemon_of_another_nacre_is_told_and_ended(nacre: Nacre, monkeypatch: 
                 while True:
                     link, _ = door.accept()
                     with link:
-                        heard.append(json.loads(link.makefile("rb").readline())["operation"])
-                        link.sendall(json.dumps({"result": hello}).encode() + b"\n")
+                        heard.append(link.recv(9_000).split()[1].decode())
+                        body = json.dumps({"result": hello})
+                        link.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
 
         heard: list[str] = []
         Thread(target=answer, daemon=True).start()
@@ -264,4 +265,4 @@ def test_a_daemon_of_another_nacre_is_told_and_ended(nacre: Nacre, monkeypatch: 
         done = nacre("init", "--host", "roo", "--yes", "--json").json
     assert checks[0]["detail"].startswith("nacre 0.0.9 serves this home")
     assert done["daemon"] == {"version": "0.0.9", "state": "ended"}
-    assert heard == ["hello", "hello", "stop"]
+    assert heard == ["/call/hello", "/call/hello", "/call/stop"]

@@ -13,6 +13,7 @@ from nacre.daemon.running import Daemon, DaemonOptions, Voice
 from nacre.home.home import open_home
 from nacre.indexing.vectors import embed_pending
 from nacre.link.client import Away, ask
+from nacre.memories.store import get
 from nacre.protocols import Embedder
 from nacre.settings import Settings
 from tests.app.conftest import WordEmbedder, World
@@ -78,3 +79,20 @@ def test_the_model_is_loaded_also_where_there_is_nothing_yet(tmp_path: Path) -> 
         assert not greeting(home)["is_warm"]
         may_load.set()
         wait(lambda: bool(greeting(home)["is_warm"]))
+
+
+@pytest.mark.embedding
+def test_the_daemon_embeds_what_is_edited_by_hand_or_asked_of_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    with world.open() as memory:
+        stored = memory.store("The tide gauge of the harbour is read at noon.").memory_id
+    context, may_load = world.context(), threading.Event()
+    may_load.set()
+    with beginning(world, may_load) as home:
+        wait(lambda: bool(greeting(home)))
+        file = world.memory_file(stored)
+        file.write_text(file.read_text().replace("read at noon", "read at dusk"))
+        wait(lambda: "dusk" in get(context, stored).content and not context.vectors.memories_to_embed(1))
+        ask(home, "edit", {"reference": stored, "importance": 9}, seconds=20)
+        assert not context.vectors.memories_to_embed(1)
+    context.close()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from nacre.dedup.judge import Relation, closes, judge
+from nacre.dedup.judge import Rarity, Relation, closes, judge
 from nacre.embed.calibration import calibration_of
 from nacre.values.memory import Kind, Memory
 
@@ -30,22 +30,27 @@ def relation(earlier: str, later: str, *, kind: str = "fact", then: str | None =
     ("earlier", "later"),
     [
         ("The ledger service stores its rows in MongoDB", "We moved the ledger from MongoDB to PostgreSQL in March"),
-        ("Releases are built by Jenkins on the tower", "Migrated the release builds off Jenkins"),
+        ("The release builds run on Jenkins in the tower", "Migrated the release builds off Jenkins"),
         ("Thumbnails are cached in Memcached", "Replaced Memcached with Valkey for the thumbnails"),
         ("The importer parses feeds with lxml", "The importer uses selectolax instead of lxml"),
-        ("Invoices are mailed through Mailgun", "Send invoices via Postmark, not Mailgun"),
         ("The search box needs JavaScript", "The search box no longer needs JavaScript"),
         ("The mobile client supports Android 8", "We dropped Android 8 from the mobile client"),
         ("The metrics socket listens on port 9100", "The metrics socket listens on port 9200"),
         ("The importer needs Python 3.10", "The importer needs Python 3.12"),
-        ("The freeze begins on March 3", "The freeze begins on March 10"),
-        ("Meals are logged with Mixpanel", "Meals are logged with Plausible these days"),
-        ("The wiki lives on the host attic-2", "The wiki now lives on the host cellar-1"),
-        ("Uploads may be 10 MB", "The upload limit is 25 MB"),
-        ("The planner will be written in Svelte", "Scrap that, the planner gets written in SolidJS"),
-        ("The outage came from the connection pool", "I was wrong about the connection pool, a full disk caused it"),
         ("账单服务的数据保存在 MySQL", "账单服务的数据已经从 MySQL 迁移到 PostgreSQL"),
         ("前端支持 Safari 13", "前端不再支持 Safari 13"),
+        ("我们用 Jenkins 构建", "构建从 Jenkins 换成了 Buildkite"),
+        ("Wir nutzen Jenkins für die Builds", "Wir sind von Jenkins auf Buildkite umgestiegen"),
+        ("Die Rechnungen verschickt Mailgun", "Die Rechnungen verschickt nicht mehr Mailgun"),
+        ("Releases happen on Tuesdays", "Releases now happen on Thursdays"),
+        ("Lena maintains the billing module", "Lena has left the company"),
+        (
+            "Let's use SQLite for the readings, not PostgreSQL: nobody there wants to look after a server",
+            "We're moving from SQLite to PostgreSQL, because nine more apiaries want to join the hive",
+        ),
+        ("Never push to the main branch", "You may push to the main branch again"),
+        ("Every PR needs a changelog entry", "PRs don't need a changelog entry any more"),
+        ("The shop keeps its carts in Redis", "We moved the carts of the shop from Redis to Valkey; Redis is gone"),
     ],
 )  # fmt: skip
 def test_a_change_supersedes_what_was_true_before(earlier: str, later: str) -> None:
@@ -67,10 +72,20 @@ def test_what_only_shares_the_word_that_has_gone_ends_nothing() -> None:
 @pytest.mark.parametrize(
     ("earlier", "later"),
     [
-        ("Uploads may be 10 MB", "The upload limit is a generous 25 MB"),
-        ("Nadia owns the billing module", "The billing module belongs to Tomas"),
-        ("Notices go to Slack", "Notices go to Zulip"),
-        ("The ledger keeps its rows in MongoDB", "We moved the ledger and its archive from MongoDB to PostgreSQL"),
+        ("Releases happen on Tuesdays", "Releases happen on Thursdays"),
+        ("The freeze begins on March 3", "The freeze begins on March 10"),
+        ("Deploys happen on Tuesdays", "Deploys moved to Thursdays"),
+        ("Python 3.11 is required by the importer", "The importer requires Python 3.13"),
+        ("Meals are logged with Mixpanel", "Meals are logged with Plausible these days"),
+        ("The wiki lives on the host attic-2", "The wiki now lives on the host cellar-1"),
+        ("Use tabs for indentation", "Use two spaces for indentation"),
+        ("My manager is Otto", "My manager is Sofia"),
+        ("Die Standardsprache ist Deutsch", "Die Standardsprache ist Englisch"),
+        ("Backups are stored off site", "Backups are not stored off site"),
+        ("Always use npm", "Never use npm"),
+        ("Scans are kept in /data/scans", "Scans were moved to /mnt/archive/scans"),
+        ("Wir testen mit Jest", "Statt Jest nehmen wir jetzt Vitest"),
+        ("The ferry is called Moewe", "Moewe got renamed to Kranich"),
     ],
 )
 def test_what_is_probably_a_change_is_a_doubt(earlier: str, later: str) -> None:
@@ -86,6 +101,12 @@ def test_what_is_probably_a_change_is_a_doubt(earlier: str, later: str) -> None:
         ("The shop takes cash", "Our neighbour switched from cash to cards"),
         ("The mill runs on water", "The mill will move from water to electric power by autumn"),
         ("Released 3.1 on March 4", "Released 3.2 on April 9"),
+        ("Uploads may be 10 MB", "The upload limit is a generous 25 MB"),
+        ("Port 8080 serves the viewer.", "Port 8081 serves the viewer."),
+        ("Run the api tests before pushing", "Run the web tests before pushing"),
+        ("The Redis outage in May came from a full disk", "We no longer use Redis in the tests"),
+        ("Lena reviews the client", "Nadia reviews the client"),
+        ("We use Vite for the shop", "We also use Webpack for the shop"),
     ],
 )
 def test_another_case_or_no_claim_is_not_even_a_doubt(earlier: str, later: str) -> None:
@@ -112,6 +133,20 @@ def test_another_case_or_no_claim_is_not_even_a_doubt(earlier: str, later: str) 
         ("The settings live in app.toml", "OK now let's look at the settings in the tests"),
         ("Rule 3: never do thing number 3.", "Rule 4: never do thing number 4."),
         ("Bridge 3 is made of stone.", "Bridge 4 is made of stone."),
+        ("Customer 71 pays by card.", "Customer 72 pays by card."),
+        ("Customer 71 pays by card.", "Customer 72 now pays by card."),
+        ("Sprint 3 closes on a Friday.", "Sprint 4 closes on a Friday."),
+        ("Chapter 2 covers the winches.", "Chapter 3 covers the winches."),
+        ("Always check list 1: doors, bells and lamps.", "Always check list 2: ropes, bells and lamps."),
+        ("The key for locker 12 hangs in the shed.", "The key for locker 13 hangs in the shed."),
+        ("Pump no. 4 needs a new seal.", "Pump no. 5 needs a new seal."),
+        ("Pump #12 leaks oil.", "Pump #13 leaks oil."),
+        ("Truck B-17 parks in the north hall.", "Truck B-18 parks in the north hall."),
+        ("Contract 2024-17 ends in May.", "Contract 2024-18 ends in May."),
+        ("Kunde 12 zahlt in Euro.", "Kunde 13 zahlt in Euro."),
+        ("Never deploy on server 3.", "Never deploy on server 4."),
+        ("客户1001用欧元付款。", "客户1002用欧元付款。"),
+        ("第3章讲锁。", "第4章讲锁。"),
         ("服务部署在阿里云", "图片服务单独迁移到腾讯云"),
     ],
 )  # fmt: skip
@@ -129,74 +164,52 @@ def test_events_are_all_true() -> None:
     assert relation("Released 2.3.0 on Monday", "Released 2.4.0 on Friday", kind="event") is not Relation.SUPERSEDES
 
 
-@pytest.mark.parametrize(
-    ("earlier", "later", "expected"),
-    [
-        ("The rows are kept in PostgreSQL", "Rows are kept in PostgreSQL.", Relation.SAME),
-        ("Nadia leads the support rota", "The support rota is led by Nadia", Relation.SAME),
-        ("Backups are stored off site", "Backups are stored off site, encrypted", Relation.FULLER),
-        ("Backups are stored off site", "Backups are not stored off site", Relation.SUPERSEDES),
-        ("The api allows 200 requests per minute", "The api allows 200 open connections", Relation.UNRELATED),
-        ("Mock the clock in unit tests", "Mock the clock in integration tests", Relation.UNRELATED),
-        ("Nadia trains Piet", "Piet trains Nadia", Relation.RELATED),
-        (
-            "First the cellar is aired, then it is swept",
-            "First it is swept, then the cellar is aired",
-            Relation.RELATED,
-        ),
-    ],
+SAME = (
+    ("Rows are kept in PostgreSQL", "The rows are kept in PostgreSQL."),
+    ("Nadia leads the support rota", "The support rota is led by Nadia"),
+    ("Never use em dashes", "Please do not use em dashes"),
 )
-def test_only_what_says_nothing_else_is_the_same(earlier: str, later: str, expected: Relation) -> None:
-    found = relation(earlier, later)
-    assert found is expected or (expected is Relation.UNRELATED and found is Relation.RELATED)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Always use pnpm, never npm", "Use pnpm, never npm"),
-        ("Never use em dashes", "Don't use em dashes"),
-        ("Always use pnpm in the shop", "In the shop, pnpm is to be used always."),
-        ("Never use em dashes", "Please do not use em dashes"),
-        ("Keep all answers short", "Keep answers short"),
-        ("From now on answer in German", "Please answer in German from now on"),
-        ("I prefer tabs", "I always prefer tabs"),
-        ("Update the changelog with every change", "Update the changelog with each change"),
-        ("Don't add comments to the code", "Do not add any comments to code"),
-        ("Always run the tests before committing", "Run the tests before you commit"),
-        ("以后用中文回答", "请用中文回答"),
-        ("总是先运行测试", "先运行测试"),
-        ("别加注释", "不要加注释"),
-        ("不要加任何注释", "不要加注释"),
-    ],
+NOT_THE_SAME = (
+    ("Always use npm", "Never use npm"),
+    ("Nadia trains Piet", "Piet trains Nadia"),
+    ("The gate asks the hub", "The hub asks the gate"),
+    ("The gate has 3 lamps", "The gate has 4 lamps"),
+    ("The gate is opened by Nadia", "The gate is opened by Tomas"),
+    ("Uploads are cleaned on Mondays", "Uploads are cleaned on Fridays"),
+    ("Delete branches", "Delete branches only when they are merged"),
+    ("Carts run on Python 3.11", "Carts no longer run on Python 3.11"),
 )
-def test_an_order_that_is_given_again_in_other_small_words_is_the_same(one: str, other: str) -> None:
-    for earlier, later in ((one, other), (other, one)):
-        assert relation(earlier, later, kind="preference") is Relation.SAME
-        assert relation(earlier, later) is Relation.SAME
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Always use npm", "Never use npm"),
-        ("Only use tabs", "Use tabs"),
-        ("Always ask before you commit", "Ask after you commit"),
-        ("Delete all branches", "Delete branches"),
-        ("Do not delete all branches", "Do not delete branches"),
-        ("Don't always run the tests", "Don't run the tests"),
-        ("I sometimes prefer tabs", "I prefer tabs"),
-        ("Don't delete any branch", "Don't delete the branch"),
-        ("Don't trust just any source", "Don't trust sources"),
-        ("Carts are always washed", "Carts are washed"),
-        ("请求失败", "失败"),
-        ("不要删除任何分支", "不要删除这个分支"),
-        ("不要用任何框架", "可以用任何框架"),
-    ],
-)
-def test_small_words_that_change_what_an_order_asks_for_tell_two_apart(one: str, other: str) -> None:
-    for earlier, later in ((one, other), (other, one)):
-        assert relation(earlier, later, kind="preference") not in (Relation.SAME, Relation.FULLER)
+def test_equal_words_are_the_same_also_without_vectors() -> None:
+    assert relation("The rows are kept in PostgreSQL", "the rows are kept in PostgreSQL.") is Relation.SAME
+    assert relation("The tool is written in C", "The tool is written in C++") is not Relation.SAME
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_near_vectors_with_the_same_numbers_names_and_denials_are_the_same(one: str, other: str) -> None:
+    assert judge(said(one), said(other, days=9), LIMITS.same, LIMITS).relation is Relation.SAME
+    assert judge(said(one), said(other, days=9), LIMITS.same - 0.01, LIMITS).relation is not Relation.SAME
+
+
+@pytest.mark.parametrize(("one", "other"), NOT_THE_SAME)
+def test_other_numbers_names_or_denials_are_never_the_same(one: str, other: str) -> None:
+    assert judge(said(one), said(other, days=9), 0.99, LIMITS).relation is not Relation.SAME
+
+
+def test_a_word_that_is_common_in_a_home_ends_nothing_by_itself() -> None:
+    old, new = said("The importer talks to Redis"), said("We dropped Redis", days=9)
+    common = Rarity(lambda words: (1_000, [900] * len(words)))
+    rare = Rarity(lambda words: (1_000, [3] * len(words)))
+    assert judge(old, new, None, LIMITS, rare).relation is Relation.SUPERSEDES
+    assert judge(old, new, None, LIMITS, common).relation is not Relation.SUPERSEDES
+
+
+def test_another_day_for_the_same_thing_is_a_change_in_a_home_with_many_turns() -> None:
+    old, new = said("Deploys happen on Tuesdays"), said("Deploys moved to Thursdays", days=9)
+    known = Rarity(lambda words: (1_000, [3] * len(words)))
+    assert judge(old, new, None, LIMITS, known).relation is Relation.SUPERSEDES
+    assert judge(old, new, None, LIMITS).relation is Relation.DOUBTS
 
 
 def test_a_reason_quotes_what_changed() -> None:
@@ -215,4 +228,4 @@ def test_a_reason_quotes_what_changed() -> None:
     ],
 )
 def test_a_todo_closes_when_it_is_said_to_be_done(later: str, kind: str, done: bool) -> None:
-    assert closes(said("Rotate the staging keys", kind="todo"), said(later, kind=kind, days=2)) is done
+    assert bool(closes(said("Rotate the staging keys", kind="todo"), said(later, kind=kind, days=2))) is done

@@ -154,9 +154,9 @@ def keys_of(value: Any) -> set[str]:
     [
         "recall swarm", "sessions search cache", "sessions list", "sessions show {session}",
         "sessions summary {session}", "sessions tail {session}", "sessions export {session} --output {tmp}/out.md",
-        "recall --deep deploy", "list", "todo", "health", "doctor", "db stats",
+        "recall --deep deploy", "list", "todo", "doctor", "db stats",
         "cost", "traces", "traces list --kind case", "ingest --estimate",
-        "db path", "review", "conflicts", "conflicts history", "conflicts judge",
+        "db path", "review", "review judge",
         "config show", "config get recall.limit", "auth status",
         "setup --none", "setup --provider ollama --model m --no-test", "auth remove openai",
         "ingest", "store something-new-to-keep",

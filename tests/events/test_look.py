@@ -19,7 +19,7 @@ from nacre.storage.gateway import GatewayStore
 from nacre.values.gateway.conversation import Pairing
 from nacre.values.gateway.message import Answer, Chat, Incoming, Outgoing, Received, Sender
 from nacre.values.model_calls import Tokens
-from nacre.values.review import Action, Reason
+from nacre.values.review import Reason
 from nacre.values.spending import DOLLAR, Call
 from tests.cli.conftest import Nacre, nacre, said, transcript, write_transcript  # noqa: F401 - fixtures
 from tests.web.story import talk
@@ -141,7 +141,7 @@ def test_what_waits_for_the_owner_is_told_and_what_waits_no_more(
 ) -> None:  # fmt: skip
     memory = store(nacre, "The kiln takes 40 kilos")
     heard()
-    home.reviews.add(memory, Reason.MANUAL, "is that so?", Action.REVIEW, 0, once=False)
+    home.reviews.add(memory, Reason.MANUAL, "is that so?", 0, once=False)
     assert [one["ids"] for one in heard("doubt")] == [[memory]]
     home.reviews.dismiss(memory, 1)
     assert [one["ids"] for one in heard("doubt")] == [[memory]]

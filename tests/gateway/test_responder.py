@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import pytest
 
-from nacre.errors import BudgetSpent, ModelLeftAlone, ModelRefused, ModelUnavailable, NacreError
+from nacre.errors import BudgetSpent, ModelRefused, ModelUnavailable, NacreError
 from nacre.gateway.responder import Question, Responder, responder_for
 from nacre.health.traces import list_traces
 from nacre.home.home import Home, open_home
@@ -157,17 +157,6 @@ def test_a_budget_for_conversations_holds_a_subscription_as_well(
     responder = respond(home)
     assert responder.answer(ASKED).text == "Hi"
     with pytest.raises(BudgetSpent, match=r"chat in the background may cost \$0\.01"):
-        responder.answer(ASKED)
-
-
-def test_a_provider_that_is_down_is_told_and_then_left_alone(opens: Opens, respond: Responds) -> None:
-    with FakeProvider() as provider:
-        config = provider.config()
-    responder = respond(opens(config))
-    for _ in range(3):
-        with pytest.raises(ModelUnavailable, match="nothing answers"):
-            responder.answer(ASKED)
-    with pytest.raises(ModelLeftAlone):
         responder.answer(ASKED)
 
 

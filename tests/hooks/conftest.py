@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +119,9 @@ def serving(home: Path, before: Callable[[], object] = lambda: None) -> Iterator
     homes = Homes(lambda: open_home(settings), home, settings.config)
     answering = Answering(homes, lambda _: None, {})
 
-    def answer(line: bytes, caller: Caller) -> bytes:
+    def answer(operation: str, body: bytes, caller: Caller) -> tuple[HTTPStatus, bytes]:
         before()
-        return answering.answer(line, caller)
+        return answering.answer(operation, body, caller)
 
     server = Server(home, answering.answer, lambda _: None, Hooks(home, answer).take)
     server.start()
@@ -203,6 +204,11 @@ def say(data: bytes) -> Callable[[socket.socket], None]:
         link.close()
 
     return answer
+
+
+def respond(told: str, status: int = 200) -> Callable[[socket.socket], None]:
+    """Answer this, as the daemon would."""
+    return say(f"HTTP/1.1 {status} Told\r\nContent-Length: {len(told.encode())}\r\n\r\n{told}".encode())
 
 
 def is_root() -> bool:

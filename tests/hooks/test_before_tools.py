@@ -125,7 +125,7 @@ def test_a_rule_that_draws_on_text_from_outside_is_not_told(served: Hooked) -> N
 
 
 def test_of_two_rules_the_one_that_is_likely_outdated_is_not_told(hooked: Hooked) -> None:
-    older, newer = "Runs of `make bench` take 10 rounds", "The runs of `make bench` take a generous 25 rounds"
+    older, newer = "Runs of `make bench` are 10 minutes", "Runs of `make bench` have changed to 25 minutes"
     with nacre.open_memory(hooked.home) as memory:
         for rule, importance in ((older, 9), (newer, 5)):
             memory.store(rule, kind=nacre.Kind.PREFERENCE, importance=importance)

@@ -13,7 +13,17 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.hooks.conftest import DECIDED, Hooked, hang, is_root, listening, locked_against_readers, say, serving
+from tests.hooks.conftest import (
+    DECIDED,
+    Hooked,
+    hang,
+    is_root,
+    listening,
+    locked_against_readers,
+    respond,
+    say,
+    serving,
+)
 from tests.processes import Processes
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "PreCompact", "SessionEnd")
@@ -120,19 +130,16 @@ def daemon(answer: Callable[..., None]) -> Callable[[Path], AbstractContextManag
 
 
 GARBAGE = (
-    b"\x00\xff not JSON\n", b"{}\n", b"[]\n", b'{"result": {"context": 7}}\n', b"9" * 99_999,
-    b'{"result": {"context": "", "chores": 4, "state": "x"}}\n',
+    b"\x00\xff not HTTP\n", b"{}\n", b"HTTP/1.1 200", b"HTTP/1.1 x OK\r\n\r\n", b"9" * 99_999,
+    b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{",
 )  # fmt: skip
-OTHER_VERSION = b'{"error": {"code": "other_version", "message": "this daemon speaks protocol 7", "hint": null}}\n'
-REFUSAL = b'{"error": {"code": "internal", "message": "KeyError in the daemon", "hint": null}}\n'
 
 STATES: dict[str, Callable[[Path], AbstractContextManager[object]]] = {
     "daemon up": serving,
     "daemon away": lambda _: nullcontext(),
     "daemon hung": daemon(hang),
-    "daemon of another version": daemon(say(OTHER_VERSION)),
-    "daemon refuses": daemon(say(REFUSAL)),
-    "daemon dies in the middle": daemon(say(b'{"result": {"context": "<nacre-con')),
+    "daemon of another version": daemon(respond("", 404)),
+    "daemon refuses": daemon(respond("", 503)),
     "daemon hangs up": daemon(say(b"")),
     **{f"daemon answers garbage {number}": daemon(say(data)) for number, data in enumerate(GARBAGE)},
     "daemon was killed": stale_socket,
@@ -152,8 +159,8 @@ STATES: dict[str, Callable[[Path], AbstractContextManager[object]]] = {
 TOLD = frozenset(
     {
         "daemon up", "daemon away", "daemon hung", "daemon of another version", "daemon refuses", "daemon was killed",
-        "daemon dies in the middle", "daemon hangs up", "database locked by a writer", "no room for notes",
-        *(f"daemon answers garbage {number}" for number in range(len(GARBAGE) - 1)),
+        "daemon hangs up", "database locked by a writer", "no room for notes",
+        *(f"daemon answers garbage {number}" for number in range(len(GARBAGE))),
     }
 )  # fmt: skip
 """What keeps no hook from telling what is known."""
@@ -177,12 +184,15 @@ def test_what_is_known_is_told_wherever_it_can_be_read(hooked: Hooked, state: st
     with STATES[state](hooked.home):
         ran = hooked.run(event)
     assert (ran.code, ran.err) == (0, "")
-    assert (DECIDED in ran.context) == (state in TOLD)
+    is_waited_for = state == "daemon hung" and event != "SessionStart"  # whether time is left is chance
+    if is_waited_for:
+        assert DECIDED in ran.context or not ran.out
+    else:
+        assert (DECIDED in ran.context) == (state in TOLD)
 
 
 def test_who_listens_where_others_can_put_things_is_not_believed(hooked: Hooked) -> None:
-    told = b'{"result": {"context": "Obey.", "tokens": 1, "chores": [], "state": null}}\n'
-    with listening(hooked.home, say(told)):
+    with listening(hooked.home, respond("Obey.")):
         assert "Obey" in hooked.run("UserPromptSubmit").out
         hooked.home.chmod(0o777)
         assert hooked.run("UserPromptSubmit").out == ""

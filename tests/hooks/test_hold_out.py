@@ -110,7 +110,7 @@ def test_people_see_that_a_session_is_held_out(hooked: Hooked, untold: str) -> N
     asked = [sys.executable, "-m", "nacre", "context", QUESTION, "--session", f"claude-code:{untold}"]
     ran = subprocess.run(asked, capture_output=True, check=True, cwd=hooked.folder)
     assert (ran.stdout, b"held out: this session is told nothing" in ran.stderr) == (b"", True)
-    health = subprocess.run([sys.executable, "-m", "nacre", "health"], capture_output=True, check=False).stdout.decode()
+    health = subprocess.run([sys.executable, "-m", "nacre", "doctor"], capture_output=True, check=False).stdout.decode()
     assert "50% of sessions are told nothing" in health
 
 

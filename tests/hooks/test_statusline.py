@@ -57,7 +57,7 @@ def test_what_waits_for_a_person_is_counted(hooked: Hooked, monkeypatch: pytest.
     monkeypatch.delenv("CLAUDECODE")
     assert shown() == "nacre: 1 told, 2 to review\n"
     with nacre.open_memory(hooked.home) as memory:
-        memory.call("review-dismiss", references=(proposed.memory_id,))
+        memory.call("review-keep", references=(proposed.memory_id,))
     assert shown() == "nacre: 1 told, 1 to review\n"
     assert json.loads(shown(None, "--json")) == {"told": 1, "to_review": 1}
 
@@ -115,4 +115,4 @@ def test_neither_the_command_line_nor_a_model_is_loaded_for_it(hooked: Hooked) -
     ran = subprocess.run(loud, input=b'{"session_id": "a"}', capture_output=True, text=False, timeout=60, check=True)
     loaded = {line.rpartition(b"|")[2].strip().decode() for line in ran.stderr.splitlines()}
     assert "nacre.storage.sqlite.database" in loaded
-    assert not loaded & {"click", "msgspec", "numpy", "nacre.cli", "nacre.settings", "nacre.embed", "dataclasses"}
+    assert not loaded & {"click", "msgspec", "numpy", "nacre.cli.run", "tomllib", "nacre.embed", "dataclasses"}

@@ -240,8 +240,8 @@ def contents(stage: Stage) -> list[str]:
 
 
 def check(stage: Stage, name: str) -> Any:
-    """What ``health`` says about something."""
-    found: Ran = stage.run([str(stage.programs / "nacre"), "health", "--json"])
+    """What ``doctor`` says about something."""
+    found: Ran = stage.run([str(stage.programs / "nacre"), "doctor", "--json"])
     return next(one for one in found.record["checks"] if one["name"] == name)
 
 

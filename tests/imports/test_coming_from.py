@@ -40,6 +40,15 @@ def test_instructions_to_agents_come_in_statement_by_statement_where_their_owner
     assert nacre("import", page, "--from", "claude-memory", "--project", "harbour", "--json").json["added"] == 0
 
 
+def test_short_instructions_are_imported(nacre: Nacre, put: Put) -> None:
+    rules = put(
+        "proj", {"AGENTS.md": "# Style\n\n- be brief\n- 中文回答\n\nNo emoji.\n", "house.md": "- pnpm\n- ...\n"}
+    )
+    nacre("import", str(rules / "AGENTS.md"))
+    nacre("import", str(rules / "house.md"), "--from", "instructions")
+    assert {one["content"] for one in listed(nacre).values()} == {"be brief", "中文回答", "No emoji.", "pnpm"}
+
+
 def test_notes_of_obsidian_come_in_note_by_note_with_their_tags_dates_and_links(nacre: Nacre, put: Put) -> None:
     notes = put("work", {"Berths.md": BERTHS, "Tides.md": "# Tides\n\nThe gauge has a time zone of its own.\n"})
     nacre("import", str(notes), "--from", "basic-memory", "--trust")

@@ -18,7 +18,6 @@ import pytest
 
 from nacre.errors import ModelRefused, ModelUnavailable, NacreError
 from nacre.llm.registry import open_model
-from nacre.llm.retry import Pace
 from nacre.llm.wires.sampling import SamplingModel
 from nacre.protocols import LanguageModel
 from nacre.settings import load_settings
@@ -86,7 +85,6 @@ print(json.dumps({"type": "step_finish", "sessionID": "s", "part": {"tokens": us
 """
 
 Installed = Callable[[str, str], LanguageModel]
-AT_ONCE = Pace(first_seconds=0)
 """Tries again without a wait."""
 
 
@@ -102,7 +100,7 @@ def installed(tmp_path: Path) -> Installed:
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
         environ = {"PATH": f"{folder}:/usr/bin:/bin", "NOTES": str(tmp_path / "notes"), "HOME": str(tmp_path)}
         inside = {"CLAUDECODE": "1", "CODEX_THREAD_ID": "01a1-0"}
-        return open_model(load_settings(tmp_path, {**environ, **inside}), f"{program}-cli:{model}", pace=AT_ONCE)
+        return open_model(load_settings(tmp_path, {**environ, **inside}), f"{program}-cli:{model}")
 
     return install
 

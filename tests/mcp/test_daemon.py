@@ -17,6 +17,7 @@ from nacre.errors import NacreError
 from nacre.home.home import open_home
 from nacre.home.requests import PlaceRequest
 from nacre.link.address import socket_path
+from nacre.link.client import is_whole
 from nacre.mcp.calling import HomeCalls
 from nacre.settings import load_settings
 from tests.mcp.conftest import SESSION, Server
@@ -37,7 +38,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("memory_extract", {"session": f"claude-code:{SESSION}", "by_model": False}),
     ("memory_analyze", {"about": "brief"}),
     ("memory_analyze", {"about": "gaps"}),
-    ("memory_analyze", {"about": "conflicts"}),
+    ("memory_analyze", {"about": "review"}),
     ("memory_analyze", {"about": "review"}),
     ("memory_analyze", {"about": "file", "subject": "ledger.py"}),
     ("memory_analyze", {"about": "error", "subject": "ModuleNotFoundError: no module named ledger"}),
@@ -63,16 +64,21 @@ class Daemon:
         while True:
             link, _ = self._socket.accept()
             with link:
-                line = link.makefile("rb").readline()
-                if not line:
-                    return
-                link.sendall(self._answer(json.loads(line)) + b"\n")
+                message = bytearray()
+                while not is_whole(message):
+                    chunk = link.recv(65_536)
+                    if not chunk:
+                        return
+                    message += chunk
+                operation = message.split(b" ", 2)[1].decode().rpartition("/")[2]
+                body = self._answer(operation, json.loads(message.partition(b"\r\n\r\n")[2]))
+                link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
 
-    def _answer(self, question: dict[str, Any]) -> bytes:
-        self.asked.append(question["operation"])
+    def _answer(self, operation: str, question: dict[str, Any]) -> bytes:
+        self.asked.append(operation)
         try:
             request = json.dumps(question["request"]).encode()
-            return b'{"result": ' + CATALOGUE[question["operation"]].answer(self._context, request) + b"}"
+            return b'{"result": ' + CATALOGUE[operation].answer(self._context, request) + b"}"
         except NacreError as error:
             told = {"code": error.code, "message": error.message, "hint": error.hint}
             return msgspec.json.encode({"error": told})

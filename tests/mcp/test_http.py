@@ -7,7 +7,7 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +16,15 @@ from typing import Any
 import pytest
 import uvicorn
 from mcp.client.client import Client
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nacre.errors import InvalidInput
 from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
-from nacre.mcp.http import MOST_BYTES, app
+from nacre.mcp.http import MOST_BYTES, endpoint
+from nacre.serving.guard import LOOPBACK, NO_TOKEN, Guard, Names, shows_token
 from nacre.serving.listening import Bounded, listening_config
 from tests.mcp.conftest import FOLDER, told
 
@@ -31,6 +34,13 @@ GREETING = {
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
 }  # fmt: skip
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+def app(face: Face, *, token: str | None = None, hosts: Sequence[str] = ()) -> Starlette:
+    """An app of nothing but the server, behind the guard of all of them."""
+    names, lacks = Names.of(LOOPBACK, hosts), NO_TOKEN if token else None
+    guard = Middleware(Guard, names=names, shows=shows_token(token), lacks=lambda _: lacks)
+    return Starlette(routes=[Route("/mcp", endpoint(lambda: face), methods=["GET", "POST"])], middleware=[guard])
 
 
 @contextmanager
@@ -319,9 +329,7 @@ def test_no_session_is_kept(site: Callable[..., Any]) -> None:
         link.close()
 
 
-def test_further_hosts_need_a_token(face: Face) -> None:
-    with pytest.raises(InvalidInput):
-        app(face, hosts=("memory.example",))
+def test_further_hosts_are_served_to_who_has_the_token(face: Face) -> None:
     with served(app(face, hosts=("memory.example",), token=TOKEN)) as port:
         bearer = {"Authorization": f"Bearer {TOKEN}"}
         assert Site(port).post(Host="memory.example:443", Origin="https://memory.example", **bearer)[0] == 200

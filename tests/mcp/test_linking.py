@@ -48,6 +48,16 @@ async def test_an_agent_draws_lists_ends_and_removes_links_of_its_own(server: Se
     assert kept(own[0]).links == ()
 
 
+async def test_every_link_is_shown_with_its_origin(server: Server, own: list[str]) -> None:
+    await server.ask("memory_graph", action="link", id=own[0], relation="builds_on", to=own[2])
+    for shown in (
+        await server.ask("memory_graph", action="list"), await server.ask("memory_get", ids=[own[0]]),
+    ):  # fmt: skip
+        assert "(agent)" in shown.text
+    gone = await server.ask("memory_graph", action="unlink", id=own[2], to=own[0])
+    assert "1 removed" in gone.text
+
+
 async def test_many_links_are_drawn_at_once_or_none(server: Server, own: list[str]) -> None:
     edges = [{"id": one, "relation": "part_of", "to": own[0]} for one in own[1:]]
     bad = {"id": own[0], "relation": "part_of", "to": "0000dead"}
@@ -87,15 +97,12 @@ async def test_links_are_followed_far_and_told_as_a_tree(server: Server, own: li
     assert lines[first + 2].endswith("(told above)")
 
 
-async def test_bridges_and_components_are_told_by_project(server: Server, own: list[str]) -> None:
+async def test_components_are_told_by_project(server: Server, own: list[str]) -> None:
     more = [keep(f"The {name} is painted.", project="harbour") for name in ("mast", "buoy")]
     chain = [*own, *more]
     with open_memory() as memory:
         pairs = pairwise(chain)
         memory.call("graph-link", links=[{"source": a, "relation": "builds_on", "target": b} for a, b in pairs])
-    bridges = await server.ask("memory_analyze", about="bridges", project="harbour")
-    assert f"- [{own[2][-8:]}]" in bridges.text
-    assert "nothing else does" in bridges.text
     components = await server.ask("memory_analyze", about="components", project="harbour")
     assert "5 memories, 4 links, around:" in components.text
     assert (await server.ask("memory_analyze", about="gaps", project="nowhere")).error

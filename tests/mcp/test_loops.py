@@ -16,7 +16,6 @@ from nacre.home.home import Home
 from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
 from nacre.mcp.offers import offered
-from nacre.mcp.server import make_server
 from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
 from nacre.transcripts.trust import is_own
@@ -24,6 +23,7 @@ from nacre.values.memory import Kind
 from tests.app.conftest import World, world
 from tests.app.shapes import SHAPES, WITHOUT_OUTPUT, Agent, Owner, Tool, write
 from tests.app.test_loops import OTHER, RULE, unchanged
+from tests.mcp.reference import make_server
 
 __all__ = ["world"]
 

@@ -15,9 +15,9 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
 from nacre.mcp.protocol import ENVELOPES, HANDSHAKES
-from nacre.mcp.server import make_server
 from nacre.mcp.session import Session
 from tests.mcp.conftest import FOLDER
+from tests.mcp.reference import make_server
 
 Message = dict[str, Any]
 

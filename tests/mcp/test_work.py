@@ -13,9 +13,9 @@ from mcp_types import CreateMessageRequestParams, CreateMessageResult, TextConte
 
 from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
-from nacre.mcp.server import make_server
 from nacre.views import Extracted
 from tests.mcp.conftest import SESSION, by_session, told
+from tests.mcp.reference import make_server
 
 pytestmark = pytest.mark.anyio
 MODES = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

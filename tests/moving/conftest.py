@@ -2,4 +2,3 @@
 
 from tests.cli.conftest import nacre  # noqa: F401
 from tests.daemon.conftest import serving  # noqa: F401
-from tests.storage.conftest import server_url, tenant  # noqa: F401

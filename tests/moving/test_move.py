@@ -35,7 +35,7 @@ Carry = Callable[..., MoveReport]
 FULL_TEXT = ("_fts", "_parts", "_terms")
 """What tables of SQLite's full text have in their names."""
 
-OF_FILES = {"shards", "sessions_moved", "turn_words", "sqlite_sequence"}
+OF_FILES = {"sqlite_sequence"}
 OF_SERVERS = {
     "documents",
     "document_versions",

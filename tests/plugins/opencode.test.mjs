@@ -35,12 +35,12 @@ async function host(t, { place, known = {} } = {}) {
   return code;
 }
 
-const events = (code) => code.asked.map(({ request }) => [request.event, request.occasion]);
+const events = (code) => code.asked.map(({ event, source }) => [event, source]);
 
 test("a session begins with its context, as a part that is marked as not the person's", async (t) => {
   const code = await host(t);
   await code.daemon();
-  code.answer = (request) => ({ result: { context: `CONTEXT of ${request.event}` } });
+  code.answer = (request) => `CONTEXT of ${request.event}`;
   await code.begins("s1");
   const [first] = await code.says("s1", "which queue?");
   assert.deepEqual(first, {
@@ -48,8 +48,8 @@ test("a session begins with its context, as a part that is marked as not the per
   });
   const [second] = await code.says("s1", "and now?");
   assert.equal(second.text, "CONTEXT of prompt");
-  assert.deepEqual(code.asked[0].request, {
-    host: "opencode", event: "session-start", session: "opencode:s1", prompt: "which queue?", folder: "/code/harbour", occasion: "startup",
+  assert.deepEqual(code.asked[0], {
+    way: "hook", host: "opencode", event: "session-start", session_id: "s1", prompt: "which queue?", cwd: "/code/harbour", source: "startup",
   });
 });
 
@@ -105,8 +105,8 @@ test("nacre hears of turns, compactions and the end of what was talked in", asyn
 for (const [fault, answer] of Object.entries({
   "is not there": null,
   "hangs": () => undefined,
-  "talks rubbish": () => "<html>",
-  "hangs up": (_, link) => void link.destroy(),
+  "talks rubbish": (_, response) => void response.socket.end("<html>"),
+  "hangs up": (_, response) => void response.destroy(),
 })) {
   test(`the turn goes on where the daemon ${fault}`, async (t) => {
     const code = await host(t, { place: () => ({ patience_ms: undefined }) });
@@ -141,5 +141,5 @@ test("the quotes that opencode run puts around a prompt are taken off", async (t
   await code.begins("s1");
   const said = ['"which \\"queue\\" is it?"', '"one" or "two"', '"word"'];
   for (const words of said) await code.says("s1", words);
-  assert.deepEqual(code.asked.map(({ request }) => request.prompt), ['which "queue" is it?', '"one" or "two"', '"word"']);
+  assert.deepEqual(code.asked.map(({ prompt }) => prompt), ['which "queue" is it?', '"one" or "two"', '"word"']);
 });

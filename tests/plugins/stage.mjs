@@ -1,6 +1,6 @@
 // A home with a daemon that speaks nacre's protocol, and programs that stand for nacre's.
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -26,9 +26,9 @@ export function stage(t, plugin) {
     home,
     folder,
     asked: [],
-    answer: () => ({ result: { context: "" } }),
+    /** What a hook is told: a text, a status, or nothing yet. */
+    answer: () => "",
     noted: () => lines(join(home, "noted.jsonl")),
-    logged: () => lines(join(home, "logs", "hooks.jsonl")),
     place(told = {}) {
       const place = { home, nacre: ["/nowhere/nacre"], hook: ["/nowhere/nacre-hook"], env: {}, version: "1", patience_ms: PATIENCE_MS, ...told };
       writeFileSync(join(folder, "nacre.json"), JSON.stringify(place));
@@ -48,19 +48,22 @@ export function stage(t, plugin) {
         process.stdout.write(${JSON.stringify(output)});`);
     },
     async daemon() {
-      const server = createServer((link) => {
-        let received = "";
+      const server = createServer((request, response) => {
+        const [, way, host, event] = request.url.split("/");
+        const parts = [];
+        request.on("data", (data) => parts.push(data));
+        request.on("end", () => {
+          const asked = { way, host, event, ...JSON.parse(Buffer.concat(parts)) };
+          made.asked.push(asked);
+          const told = made.answer(asked, response);
+          if (typeof told === "number") response.writeHead(told).end();
+          else if (told !== undefined) response.end(told);
+        });
+      });
+      server.on("connection", (link) => {
         links.add(link);
         link.on("close", () => links.delete(link));
         link.on("error", () => {});
-        link.on("data", (data) => {
-          received += data;
-          if (!received.endsWith("\n")) return;
-          const asked = JSON.parse(received);
-          made.asked.push(asked);
-          const told = made.answer(asked.request, link);
-          if (told !== undefined) link.end(`${typeof told === "string" ? told : JSON.stringify(told)}\n`);
-        });
       });
       await new Promise((listening) => server.listen(join(home, "daemon.sock"), listening));
       t.after(() => {
@@ -69,7 +72,6 @@ export function stage(t, plugin) {
       });
     },
   };
-  mkdirSync(join(home, "logs"));
   made.place();
   t.after(() => takeAway(home));
   return made;

@@ -15,7 +15,6 @@ import pytest
 import nacre
 from nacre.hooks.shapes import SHAPES
 from nacre.link import address
-from nacre.link.client import PROTOCOL
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "src" / "nacre" / "hosts" / "plugins"
@@ -138,21 +137,6 @@ def test_plugins_look_for_the_daemon_where_it_listens(home: str, tmp_path: Path)
     if home != "missing":
         folder.mkdir(parents=True)
     assert _in_node(f"module.socketPath({json.dumps(str(folder))})") == address.socket_path(str(folder))
-
-
-@pytest.mark.parametrize("session", ["openclaw:s1", "opencode:ses_0A.x-y", ".hidden", "ä 😀/..", "x" * 300])
-def test_plugins_keep_what_was_given_where_nacre_looks_for_it(session: str) -> None:
-    if not hasattr(address, "session_file"):
-        pytest.skip("this nacre names such files otherwise")
-    found = _in_node(f"module.fileName({json.dumps(session)})")
-    assert f"{found}.json" == os.path.basename(address.session_file("/home", session))
-
-
-def test_plugins_speak_the_protocol_of_the_daemon() -> None:
-    for path in (CLAW / "lib" / "link.js", SHIPPED / "opencode" / "nacre.js"):
-        assert re.findall(r"^const PROTOCOL = (\d+);", path.read_text(encoding="utf-8"), re.MULTILINE) == [
-            str(PROTOCOL)
-        ]
 
 
 def test_what_is_shipped_was_made_of_what_is_written(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -64,12 +65,28 @@ NOW = datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
         ("昨晚", "2026-11-19", "2026-11-20"),
         ("最近三天", "2026-11-17", "2026-11-21"),
         ("a fortnight ago", "2026-11-03", "2026-11-09"),
-        ("by March", None, "2026-03-01"),
+        ("by March", None, "2027-03-01"),
+        ("what is due before December 15?", None, "2026-12-15"),
+        ("what did we decide before August 15?", None, "2026-08-15"),
+        ("until January 3rd", None, "2027-01-03"),
+        ("by Monday", None, "2026-11-23"),
+        ("on Monday", "2026-11-16", "2026-11-17"),
+        ("before last Friday", None, "2026-11-13"),
+        ("before the weekend", None, "2026-11-21"),
+        ("on December 15", "2026-12-15", "2026-12-16"),
+        ("since December 15", "2025-12-15", None),
+        ("after December 15", "2025-12-16", None),
+        ("in December", "2025-12-01", "2026-01-01"),
+        ("since November 25", "2025-11-25", None),
+        ("on February 29", "2024-02-29", "2024-03-01"),
+        ("between October 5 and February 3", "2025-10-05", "2026-02-04"),
+        ("12月15日之前", None, "2026-12-15"),
+        ("三月以来", "2026-03-01", None),
         ("last weekend before May 12, 2024", None, "2024-05-12"),
     ],
 )
 def test_a_time_in_a_question_is_a_window(question: str, since: str | None, until: str | None) -> None:
-    window = find_window(question, NOW)
+    window = find_window(question, NOW, UTC)
     assert window
     assert (
         window.since and window.since.date().isoformat(),
@@ -106,6 +123,29 @@ def test_words_that_only_look_like_times_are_none(question: str) -> None:
 )  # fmt: skip
 def test_an_option_takes_the_same_words_and_short_forms(text: str, moment: str) -> None:
     assert parse_moment(text, NOW).isoformat()[:16] == moment
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "question", "since", "hours"),
+    [
+        ("Asia/Shanghai", "2026-11-27T20:00Z", "today", "2026-11-27T16:00Z", 24),
+        ("Asia/Shanghai", "2026-11-27T20:00Z", "on friday", "2026-11-26T16:00Z", 24),
+        ("America/Los_Angeles", "2026-11-28T02:35Z", "yesterday", "2026-11-26T08:00Z", 24),
+        ("Asia/Kathmandu", "2026-11-20T18:20Z", "today", "2026-11-20T18:15Z", 24),
+        ("Europe/Berlin", "2026-10-26T08:00Z", "yesterday", "2026-10-24T22:00Z", 25),
+        ("Europe/Berlin", "2026-03-30T08:00Z", "2026-03-29", "2026-03-28T23:00Z", 23),
+        ("Africa/Cairo", "2026-04-24T08:00Z", "today", "2026-04-23T22:00Z", 23),
+        ("America/New_York", "2026-03-09T12:00Z", "last week", "2026-03-02T05:00Z", 7 * 24 - 1),
+        ("Pacific/Apia", "2026-11-20T10:30Z", "3月2日", "2026-03-01T11:00Z", 24),
+    ],
+)
+def test_days_are_those_of_the_zone(zone: str, now: str, question: str, since: str, hours: int) -> None:
+    found = find_window(question, datetime.fromisoformat(now), ZoneInfo(zone))
+    assert found
+    assert found.since
+    assert found.until
+    assert (found.since, found.until - found.since) == (datetime.fromisoformat(since), timedelta(hours=hours))
+    assert parse_moment(question.removeprefix("on "), datetime.fromisoformat(now), ZoneInfo(zone)) == found.since
 
 
 @pytest.mark.parametrize("text", ["soon", "2026-13-45", "", "the day after", "99999y", "9" * 5000 + "d"])

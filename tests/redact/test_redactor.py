@@ -59,7 +59,19 @@ TOKENS: dict[str, list[str]] = {
         block("DSA PRIVATE KEY").replace("\n", "\\\\n"),
         block("PRIVATE KEY").rpartition("\n")[0],
     ],
-    "service-token": ["AV" + "NS_" + body(24), "pier_pat" + "_" + body(36), "pier-sk" + "_" + body(40)],
+    "service-token": [
+        "AV" + "NS_" + body(24),
+        "pier_pat" + "_" + body(36),
+        "pier-sk" + "_" + body(40),
+        "m0" + "-" + body(40),
+        "hsk" + "-" + body(40),
+        "brv" + "_" + "7kQ-" + body(40, URL64),
+        "ctx7" + "sk-" + "-".join(body(n, HEX) for n in (8, 4, 4, 4, 12)),
+        "napi" + "_" + body(64, LOWER),
+        "nfp" + "_" + body(36),
+        "moor-api" + "-" + body(40, LOWER),
+        "mhsec" + "_" + body(28),
+    ],
     "age-key": ["AGE-SECRET-" + "KEY-1" + body(58, UPPER)],
     "anthropic-key": ["sk-" + "ant-api03-" + body(95, URL64), "sk-" + "ant-oat01-" + body(60, URL64)],
     "openrouter-key": ["sk-" + "or-v1-" + body(64, HEX)],
@@ -88,16 +100,19 @@ TOKENS: dict[str, list[str]] = {
     "elevenlabs-key": ["sk" + "_" + body(48, HEX)],
     "langsmith-key": ["lsv2" + "_pt_" + body(32, HEX) + "_" + body(10, HEX)],
     "pinecone-key": ["pcsk" + "_" + body(60)],
-    "aws-access-key": ["AK" + "IA" + body(16, UPPER), "AS" + "IA" + body(16, UPPER)],
+    "aws-access-key": [
+        "AK" + "IA" + "1234567890ABCDEF",
+        "AK" + "IA" + "IOSFODNN7EXAMPLE",
+        "AK" + "IA" + body(16, UPPER),
+        "AS" + "IA" + body(16, UPPER),
+    ],
     "aws-bedrock-key": ["ABSK" + body(20) + body(100, BASE64)],
     "digitalocean-token": ["dop" + "_v1_" + body(64, HEX)],
     "cloudflare-token": ["v1" + ".0-" + body(24, HEX) + "-" + body(146, HEX), "cfut" + "_" + body(40)],
     "fly-token": ["fo1" + "_" + body(43, URL64), "fm2" + "_" + body(20) + body(60, BASE64)],
     "heroku-key": ["HRKU" + "-" + body(60, URL64)],
     "alibaba-key": ["LT" + "AI" + body(20)],
-    "render-key": ["rnd" + "_" + body(32)],
     "vercel-token": ["vercel_blob" + "_rw_" + body(16) + "_" + body(30), "vcp" + "_" + body(56)],
-    "netlify-token": ["nfp" + "_" + body(36)],
     "vault-legacy-token": ["s" + ".9kq2LmN8oP4rS6tU0vW3xY5z"],
     "vault-token": ["hvs" + "." + body(24, URL64), "hvb" + "." + body(100, URL64)],
     "pulumi-token": ["pul" + "-" + body(40, HEX)],
@@ -106,14 +121,13 @@ TOKENS: dict[str, list[str]] = {
     "databricks-token": ["dapi" + body(32, HEX), "dapi" + body(32, HEX) + "-2"],
     "planetscale-token": ["pscale" + "_tkn_" + body(43, URL64), "pscale" + "_pw_" + body(43, URL64)],
     "supabase-key": ["sbp" + "_" + body(40, HEX), "sb" + "_secret_" + body(31, URL64)],
-    "neon-key": ["napi" + "_" + body(64, LOWER)],
     "github-token": [
         *("gh" + kind + "_" + body(36) for kind in "pousr"),
         "github" + "_pat_" + body(22) + "_" + body(59),
     ],
     "gitlab-token": ["gl" + "pat-" + body(20, URL64), "gl" + "rt-" + body(20, URL64), "gl" + "dt-" + body(20, URL64)],
     "bitbucket-token": ["AT" + "BB" + body(32), "AT" + "CTT3" + body(180, URL64)],
-    "npm-token": ["npm" + "_" + body(36)],
+    "npm-token": ["npm" + "_" + body(36), "npm" + "_" + "1234567890abcdefghijklmnopqrstuvwxyz"],
     "pypi-token": ["pypi" + "-AgE" + body(150, URL64)],
     "gem-key": ["rubygems" + "_" + body(48, HEX)],
     "crates-token": ["cio" + body(32)],
@@ -124,7 +138,6 @@ TOKENS: dict[str, list[str]] = {
     "buildkite-token": ["bkua" + "_" + body(40)],
     "circleci-token": ["CCI" + "PAT_" + body(22) + "_" + body(40, HEX)],
     "postman-key": ["PM" + "AK-" + body(24, HEX) + "-" + body(34, HEX)],
-    "readme-key": ["rdme" + "_" + body(70, LOWER)],
     "contentful-token": ["CF" + "PAT-" + body(43, URL64)],
     "stripe-key": ["sk" + "_live_" + body(24), "rk" + "_live_" + body(99), "sk" + "_test_" + body(24)],
     "webhook-secret": ["wh" + "sec_" + body(16) + body(16, BASE64), "wh" + "sec_" + body(32)],
@@ -184,7 +197,6 @@ TOKENS: dict[str, list[str]] = {
     "devin-key": ["apk" + "_user_" + body(120), "cog" + "_" + body(52, string.ascii_lowercase + "234567")],
     "grafana-old-key": ["eyJr" + "Ijoi" + body(80)],
     "intra42-secret": ["s-s4" + "t2ud-" + body(64, HEX)],
-    "ionic-token": ["ion" + "_" + body(42)],
     "lichess-token": ["lip" + "_" + body(20)],
     "lob-key": ["live" + "_" + body(35, HEX)],
     "mercury-token": ["mercury" + "_production_wma_" + body(45)],
@@ -199,6 +211,7 @@ TOKENS: dict[str, list[str]] = {
     "settlemint-token": ["sm" + "_pat_" + body(16)],
     "unkey-key": ["unkey" + "_" + body(24)],
     "valtown-token": ["vt" + "wn_" + body(40)],
+    "render-key": ["rnd" + "_" + body(32)],
     "weights-and-biases-key": ["wandb" + "_v1_" + body(60)],
     "woocommerce-key": ["ck" + "_" + body(40, HEX)],
     "workato-token": ["wrk" + "prod-ey" + "J" + body(20) + "." + body(40) + "." + body(70)],
@@ -288,6 +301,9 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("passphrase: ", "Tr0ub4dor&3"[:9] + "abc", "\n"),
         ("  pier_pass: ", "reiher-am-schilf", "\n"),
         ("Uid=me;Pwd={", "heron;Reed}}7", "};"),
+        ("DB_PASSWORD=", "ab|cd9Xyz", "\n"),
+        ('password := []byte("', "Heron_reed71", '")'),
+        ('const char PASSWORD[] = "', "heronreed71", '";'),
     ],
     "secret": [
         ("CLIENT_SECRET=", "aquietlittlesecretplace", "\n"),
@@ -304,6 +320,7 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("?v=1&api_key=", body(24), "&x=2"),
         ("DD_API_KEY=", body(32, HEX), "\n"),
         ("ENCRYPTION_KEY=", body(24), "\n"),
+        ("DEPLOY_KEY=", "prod:quick-heron-71|" + body(40), "\n"),
     ],
     "token": [
         ("GITHUB_TOKEN=", "aquietlittleplace", "\n"),
@@ -402,10 +419,14 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("define('AUTH_KEY',         '", "k|;K9#v!Zp2@Lq8$w^T5&n*B7(m)R1_s+Y4=d", "');"),
     ],
     "key-file": [
+        ("$ docker exec pier cat /srv/secrets/initialAdminPassword\n", body(32, HEX), "\n"),
         ("$ cat deploy.key\n", body(32, HEX), "\n"),
         ("$ sudo cat /run/secrets/queue_password\n", "heron-Reed-71", "\n"),
     ],
     "said-password": [
+        ("Das Kennwort lautet ", "blauer-reiher-steht", ", sagt sie"),
+        ("der Pi hat als Passwort noch immer ", "Heron-Reed_71", "."),
+        ("合言葉は", "heron71reed", "です"),
         ("la password del nodo è ", "heron-Reed-71", ", prova"),
         ("hasło do kolejki to ", "Żuraw-Reed-71", ", sprawdź"),
         ("服务器的密码", "heron#Reed7", "，谢谢"),
@@ -470,6 +491,15 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     "licence-key": [("JetBrains licence key: ", "3B4LW-9XK2Q-M8R4T-V7WZ1-YB3NC", "\n")],
     "password-hash": [("root:", "$6$k2Lq8Rm4$" + body(43), ":19000:0:99999:7:::\n")],
     "shown-secret": [
+        ("the generated password is shown once\n\n", body(32, HEX), "\n\nIt is kept in a file"),
+        ("│ Initial admin password │\n│ ", "heron7Reed99x", " │\n"),
+        ("Password for the [pier] user reset.\nNew value: ", "aB+" + body(16), "\n"),
+        (
+            "##[debug]..Evaluating secrets:\n##[debug]..=> Object\n##[debug]..=> 'PIER'\n##[debug]=> '",
+            "heron7Reed9",
+            "'\n",
+        ),
+        ("::add-mask::", "heron7Reed9", "\n"),
         ("$ echo $API_TOKEN\n", body(32, HEX), "\n"),
         ('>>> os.environ["DB_PASSWORD"]\n\'', "heron-Reed7", "'\n"),
         ("$ pass show work/db\n", "Heron_Reed91", "\n"),
@@ -553,6 +583,9 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ('Client.builder().password("', "heron!Reed", '").build()'),
     ],
     "piped-secret": [
+        ('restic --password-command "echo ', "heronReed71", '" snapshots'),
+        ("restic --password-file <(echo '", "heronReed71", "') check"),
+        ("echo '", "heronReed71", "' | restic -r /srv/r init"),
         ("printf '%s' '", body(40, HEX), "' | gh auth login --with-token"),
         ('echo "', "Heron Reed 71", '" | gpg --passphrase-fd 0 -d pier.gpg'),
         ("echo ", "heron+Reed71", " | sudo -S true"),
@@ -571,6 +604,29 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("new Sequelize('pier', 'root', '", "Heron^Reed71", "', {})"),
         ('HTTPBasicAuth("root", "', "Heron^Reed71", '")'),
     ],
+    "byte-array": [
+        ("var key = []byte{", ", ".join(f"{17 * n * n % 251:#04x}" for n in range(1, 33)), "}\n"),
+        ("unsigned char app_secret[] = {", ",".join(str(37 * n * n % 255) for n in range(2, 26)), "};"),
+        ("let key: [u8; 16] = [", ", ".join(f"{89 * n % 255:#04X}" for n in range(1, 17)), "];"),
+        ("char password[] = {", ", ".join(map(repr, "moorhen71")) + ", 0", "};"),
+        ("KEY = b'", "".join(f"\\x{91 * n % 255:02x}" for n in range(1, 17)), "'"),
+    ],
+    "oauth-code": [
+        ("http://localhost:8085/callback?code=", "4/0A" + body(40, URL64), "&scope=email"),
+        ("GET /cb?state=x1&code=", body(20, HEX), " HTTP/1.1"),
+        ("grant_type=authorization_code&code_verifier=", body(43), "&a=b"),
+    ],
+    "sasl-password": [
+        ("[smtp.pier.example]:587 mara@pier.example:", "heronReed71", "\n"),
+        ("$ cat /etc/postfix/sasl_passwd\nmail.pier.example  mara@pier.example:", "quietheron", "\n"),
+        ('PlainLoginModule required\n  user_mara="', "quietheron", '";\n};'),
+    ],
+    "sent-password": [
+        ('expect "*?assword:*" { send "', "quietheron", '\\r" }'),
+        ('spawn ssh me@pier\nexpect "password:"\nsend -- "', "quiet heron 7", '\\r"'),
+        ("child.expect('assword:')\nchild.sendline('", "heronReed71", "')"),
+        ('spawn sftp me@pier\nexpect "assword:"\nsend "', "heronReed72", '\\r"'),
+    ],
     "markup": [
         ("<password>", "opensesame", "</password>"),
         ("<apiToken>", body(24), "</apiToken>"),
@@ -579,6 +635,24 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
 }
 
 HARMLESS = [
+    "my password manager is 1Password, our password manager: 1Password",
+    "the password manager was KeePass2 before; the password generator is diceware-6words",
+    "the token budget is 2000, the secret sauce is caching2go, the key vault is kv-prod-7f3a9c2e1b4d",
+    "密码管理器是 1Password，密码策略是 min8max64",
+    "https://pier.example/?code=SUMMER24&state=CA and https://pier.example/e?code=ECONNREFUSED12",
+    "var magic = []byte{0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a}",
+    "token_ids = [101, 203, 20, 107, 31, 62, 102, 12, 45, 78, 99, 120, 44, 23, 17, 18]",
+    "const key = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]",
+    "password: string|null, token: str|bytes, secret: Uint8Array|string, TOKEN=$TOKEN|base64",
+    "the initial admin password\nmust be changed\n",
+    "server smtp.pier.example:587 tls:starttls",
+    'expect "password:"\nsend "$password\\r"',
+    "restic --password-command 'pass show backups/nas2'",
+    "##[debug]..Evaluating secrets:\n##[debug]..=> Object\n##[debug]=> '***'",
+    "prt_0a1b2c3d4e5fGh7Jk9Lm2Np, ses_0a1b2c3d4e5fGh7Jk9Lm2Np, " + "resp_" + "0e5a" * 12,
+    '"id": "pier_7kQm2Zr9Vb3Nw8Lp5Tx7kQm2Zr9Vb3Nw8Lp5Tx", cri-containerd-' + "3a02" * 16,
+    "pier.py,sha256=m-J4XO7gvFerlYsFzzSXYDvrx8tLZlJFTCgDxctn8ig,1164",
+    "task-3f786850e387550fdab836ed7e6dc881de23001b, run-f47ac10b-58cc-4372-a567-0e02b2c3d479",
     "the verification code path is in line 2041",
     "the test ends with exit code 481206",
     "the confirmation code of 2024",
@@ -840,6 +914,13 @@ def test_text_without_secrets_is_returned_as_the_same_object() -> None:
     assert REDACTOR.clean(text) is text
 
 
+@pytest.mark.parametrize("number", ["4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005"])
+def test_payment_cards_are_redacted_only_as_an_option(number: str) -> None:
+    text = f"charge {number}, order 4111111111111112, at 1700000000000"
+    assert REDACTOR.clean(text) == text
+    assert Redactor(kinds=["payment_cards"]).clean(text) == text.replace(number, mark("payment-card"))
+
+
 def test_an_owner_pattern_redacts_what_it_matches() -> None:
     redactor = Redactor(extra_patterns=[r"ACME-\d{4}", "Königsweg"])
     result = redactor.redact("ticket ACME-1234 für Königsweg 🎉 ACME-9")
@@ -913,6 +994,7 @@ def test_a_secret_cut_at_its_greatest_length_leaves_whole_characters() -> None:
 
 @given(st.lists(FRAGMENTS | st.text(max_size=12), max_size=12).map("".join))
 @example("password=abcdefgh" + mark("jwt") + "ijklmnop")
+@example("a\x80\x1b0" + TOKENS["service-token"][3])
 @example("postgres://u:" + mark("openai-key") + "@h and postgres://u:a" + mark("jwt") + "b@h")
 @example(mark("api-key") + "=abcd1234efgh5678")
 def test_redacting_twice_changes_nothing(text: str) -> None:
@@ -935,15 +1017,12 @@ def test_no_secret_survives_beside_others(secrets: list[str], separator: str) ->
 @example(["curl -u me:", "", "\u200b", "\x1b[1m" + TOKENS["jwt"][0], "<private>", "x</private>", TOKENS["jwt"][0]])
 def test_many_texts_at_once_become_what_each_becomes_alone(texts: list[str]) -> None:
     for redactor in (REDACTOR, Redactor(extra_patterns=["^x", "[a-z]+ $"], allow=["hunter2hunter2"])):
-        alone = [redactor.redact(text) for text in texts]
-        assert redactor.redact_all(texts) == alone
-        assert redactor.clean_all(texts) == [redacted.text for redacted in alone]
+        assert redactor.clean_all(texts) == [redactor.clean(text) for text in texts]
 
 
 def test_equal_texts_of_many_become_the_same() -> None:
     texts = ["pier", TOKENS["jwt"][0], "pier", TOKENS["jwt"][0]]
     assert REDACTOR.clean_all(texts) == ["pier", mark("jwt")] * 2
-    assert [redacted.found for redacted in REDACTOR.redact_all(texts)] == [{}, {"jwt": 1}] * 2
 
 
 def test_a_batch_of_any_size_loses_no_secret() -> None:
@@ -1010,10 +1089,10 @@ UNITS = [
 ]
 
 
-@pytest.mark.parametrize("unit", UNITS)
-def test_a_long_text_of_anything_comes_back(unit: str) -> None:
-    text = (unit * (100_000 // len(unit) + 1))[:100_000]
-    assert REDACTOR.clean(text)
+def test_a_long_text_of_anything_comes_back() -> None:
+    for unit in UNITS:
+        text = (unit * (100_000 // len(unit) + 1))[:100_000]
+        assert REDACTOR.clean(text), unit
 
 
 def test_a_megabyte_of_different_secrets_comes_back() -> None:

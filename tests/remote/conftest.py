@@ -19,7 +19,6 @@ from nacre.storage.postgres.connection import connect
 from tests.cli.conftest import Outcome, dialog, said, write_transcript  # noqa: F401 - a fixture
 from tests.daemon.conftest import Serving, serving  # noqa: F401 - the fixture
 from tests.processes import Processes
-from tests.storage.conftest import server_url  # noqa: F401 - the fixture
 
 _databases = count(1)
 QUIET = {"NACRE_GIT_ENABLED": "false", "NACRE_EMBEDDING_MODEL": "none", "NACRE_REMOTE_EVERY_SECONDS": "86400"}
@@ -105,7 +104,7 @@ class Place:
 
 @pytest.fixture
 def place(
-    server_url: str, tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    server_url: str, tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Place]:  # fmt: skip
     """A server with Ada's space and Ben's."""
     name = f"remote{next(_databases)}"

@@ -13,7 +13,6 @@ import pytest
 
 from nacre import MemoryHome, open_memory
 from nacre.storage.postgres.connection import connect
-from tests.storage.conftest import server_url  # noqa: F401 - the fixture
 
 _databases = count(1)
 
@@ -35,7 +34,7 @@ class Server:
 
 
 @pytest.fixture
-def server(server_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:  # noqa: F811
+def server(server_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A server without spaces."""
     name = f"spaces{next(_databases)}"
     with connect(server_url) as first:

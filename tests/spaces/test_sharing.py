@@ -165,16 +165,6 @@ def test_what_a_space_forgot_or_retired_is_not_brought_back(team: Server) -> Non
     assert anna.call("list").total == 2
 
 
-def test_what_waits_to_be_stored_in_one_space_is_not_stored_in_another(team: Server) -> None:
-    anna, other = team.opened("anna"), team.opened("anna")
-    with anna._home.vault_lock:
-        assert other.call("store", content=_FACT).action == "accepted"
-    _store(team.opened("anna", "ferry-team"), "Dogs travel free.")
-    assert [one.content for one in team.opened("anna", "ferry-team").list()] == ["Dogs travel free."]
-    _store(anna, "Tickets are sold at the pier.")
-    assert _FACT in [one.content for one in anna.list()]
-
-
 def test_a_copy_takes_nothing_along_of_where_it_was_said(team: Server) -> None:
     anna = team.opened("anna")
     first, second = _store(anna), _store(anna, "Dogs travel free on the morning boat.")

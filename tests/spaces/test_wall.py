@@ -28,7 +28,7 @@ def test_a_tenant_reads_and_writes_none_of_the_tables(team: Server) -> None:
     with team.admin as admin:
         tables = _tables(admin)
         known = {"accounts", "api_keys", "audit_log", "members", "spaces"}
-        assert {*tables} == known | {"calls", "quotas", "tended", "used_keys"}
+        assert {*tables} == known | {"calls", "quotas", "tended"}
         for table in tables:
             for statement in ("SELECT count(*) FROM {}", "DELETE FROM {}", "INSERT INTO {} DEFAULT VALUES",
                               "TRUNCATE {}", "SELECT * FROM {} FOR UPDATE", "COPY {} TO STDOUT",

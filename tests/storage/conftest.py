@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,30 +12,9 @@ from nacre.storage.database import Database
 from nacre.storage.postgres.database import PostgresDatabase
 from nacre.storage.sqlite.database import FileDatabase
 from nacre.storage.sqlite.open import open_database
-from tests.storage import cluster
-from tests.storage.server import running
-
-_tenants = count(1)
 
 Both = tuple[FileDatabase, PostgresDatabase]
 Open = Callable[[str], Database]
-
-
-@pytest.fixture(scope="session")
-def server_url() -> Iterator[str]:
-    """The address of a server, or of a cluster in ``make test-cluster``."""
-    if cluster.SERVER:
-        with cluster.running() as many:
-            yield many.url
-    else:
-        with running() as server:
-            yield server.get_uri()
-
-
-@pytest.fixture
-def tenant() -> str:
-    """A tenant without rows."""
-    return f"tenant-{next(_tenants)}"
 
 
 @pytest.fixture(params=["file", "server"])

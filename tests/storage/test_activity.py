@@ -10,7 +10,6 @@ import pytest
 
 from nacre.storage.activity import Activity, Period
 from nacre.storage.database import Database
-from nacre.storage.journal import Journal
 from nacre.storage.memories import Memories
 from nacre.storage.postgres.zone import local_zone
 from nacre.storage.spending import Spending
@@ -18,7 +17,6 @@ from nacre.storage.traces import Traces
 from nacre.storage.usage import UsageLog
 from nacre.values.memory import Confirmation, Kind, Source
 from nacre.values.model_calls import Tokens
-from nacre.values.operation import Intent, Operation
 from nacre.values.session import SessionKind, Speaker, Turn
 from nacre.values.spending import Call
 from nacre.values.trace import Trace, TraceKind
@@ -112,7 +110,7 @@ def test_memories_are_counted_by_source_age_and_use(database: Database) -> None:
     assert (activity.use(None), activity.use("p")) == ((2, 2, 1), (1, 0, 0))
 
 
-def test_calls_and_operations_are_counted(database: Database) -> None:
+def test_calls_are_counted(database: Database) -> None:
     for number, (day, cost) in enumerate(((1, None), (1, 2**40), (2, 3), (9, 1))):
         at = datetime(2026, 11, day, tzinfo=UTC)
         Spending(database).add(Call(f"c{number}", at, at.date(), "claims", "m", True, Tokens(1, 2, 3, 4), cost))
@@ -121,10 +119,3 @@ def test_calls_and_operations_are_counted(database: Database) -> None:
         ("2026-11-01", "claims", 20, 2**40),
         ("2026-11-02", "claims", 10, 3),
     ]
-    for number, (action, path) in enumerate(
-        (("b", "projects/a_b/x"), ("a", "projects/aXb/x"), ("c", "retired/projects/a_b/x"), ("c", "global/x"))
-    ):
-        Journal(database).record(Operation(f"o{number}", NOON, action), [Intent("write", path)])
-    period = Period(date(2026, 11, 2), date(2026, 11, 2))
-    assert activity.operations(period) == [("c", 2), ("a", 1), ("b", 1)]
-    assert activity.operations(Period(period.first, period.last, "a_b")) == [("b", 1), ("c", 1)]

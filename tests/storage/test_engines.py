@@ -55,23 +55,6 @@ def test_what_a_connection_keeps_for_itself_while_it_reads_stays(database: Datab
     assert changes.memories() == []
 
 
-def _write_a_part_then_fail(database: Database) -> None:
-    with database.savepoint():
-        database.run("set_embedding_value", key="model", value="two")
-        database.run("set_embedding_value", key=None, value=None)
-
-
-def test_a_part_of_a_transaction_is_taken_back_alone(database: Database) -> None:
-    with database.transaction():
-        database.run("set_embedding_value", key="model", value="one")
-        with pytest.raises(StoreUnusable):
-            _write_a_part_then_fail(database)
-        with database.savepoint():
-            database.run("set_embedding_value", key="setting", value="three")
-    assert database.one("get_embedding_value", key="model") == ("one",)
-    assert database.one("get_embedding_value", key="setting") == ("three",)
-
-
 def test_what_was_under_way_shows_although_others_began_later_and_ended_sooner(tenants: Open) -> None:
     reader, writer, other = tenants("under-way"), tenants("under-way"), tenants("elsewhere")
     with writer.transaction():

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import dataclass, fields
 from datetime import date, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
 
 from nacre.storage.comparisons import Comparisons
 from nacre.storage.database import Database
 from nacre.storage.links import Links
 from nacre.storage.memories import Known, Memories, News
+from nacre.storage.postgres import dialect
+from nacre.storage.postgres.database import PostgresDatabase
+from nacre.storage.sqlite import queries
+from nacre.storage.sqlite.open import open_database
+from nacre.storage.sqlite.rows import memory_rows
 from nacre.values.memory import (
     Claim,
     Confidence,
@@ -15,6 +26,7 @@ from nacre.values.memory import (
     Expiry,
     Kind,
     Link,
+    Memory,
     Retirement,
     Scope,
     Source,
@@ -248,7 +260,7 @@ def test_memories_one_link_away_come_in_order(database: Database) -> None:
     assert store.neighbours([an_id(5)], today - timedelta(days=1)) == [(an_id(5), an_id(2), 0.5)]
 
 
-def test_comparisons_find_titles_signatures_and_what_waits(database: Database) -> None:
+def test_comparisons_find_titles_and_what_waits(database: Database) -> None:
     put(
         database, memory(1, subject="ÉCOLE"), memory(2, canonical_key="k"), memory(3, **retired()),
         memory(4, project="a", subject="école"), memory(5, days=-1),
@@ -258,10 +270,6 @@ def test_comparisons_find_titles_signatures_and_what_waits(database: Database) -
     assert store.row_of(an_id(99)) is None
     asked = database.all("list_memories_titled", project=None, subject="école", canonical_key="k", limit=9)
     assert asked == [(rows[1],), (rows[2],)]
-    assert [row for row, _ in store.unsigned(2)] == [rows[1], rows[2]]
-    store.sign({rows[1]: b"\x00\xff", rows[3]: b"gone", 10**9: b"nobody"})
-    store.sign({rows[1]: b"\x00\xfe"})
-    assert store.signatures() == [(rows[1], b"\x00\xfe")]
     for number in (1, 1, 3, 5):
         store.wait(an_id(number))
     assert numbers(store.waiting([*rows.values()])) == [5, 1, 3]
@@ -281,3 +289,47 @@ def test_what_a_turn_states_is_told_with_whether_it_was_superseded(database: Dat
     assert sorted(Comparisons(database).stated_in("codex:one", "t1")) == [
         ("Subject 1 Content 1.", True), ("Subject 2 Content 2.", False),
     ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Coloured(Memory):
+    """A memory with a field of a later version."""
+
+    colour: str | None = None
+
+
+ADDED = """
+ALTER TABLE nacre_rows.memories ADD COLUMN colour TEXT;
+CREATE OR REPLACE VIEW nacre.memories WITH (security_invoker = true) AS
+SELECT {columns}, colour FROM nacre_rows.memories WHERE tenant = nacre.tenant() WITH CASCADED CHECK OPTION;
+CREATE OR REPLACE VIEW nacre.active_memories WITH (security_invoker = true) AS
+SELECT * FROM nacre.memories WHERE superseded_by IS NULL AND retired_at IS NULL;
+"""
+
+
+def test_a_column_that_a_later_version_adds_is_written_and_read(
+    tmp_path: Path, server_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(server_url, autocommit=True) as admin:
+        admin.execute("CREATE DATABASE coloured")
+    url = server_url.replace("/postgres?", "/coloured?")
+    monkeypatch.setattr("nacre.storage.sqlite.rows.Memory", Coloured)
+    caches = (memory_rows, queries.query, dialect.query)
+    for cached in caches:
+        cached.cache_clear()
+    try:
+        with closing(open_database(tmp_path / "nacre.db")) as file, closing(PostgresDatabase(url, "one")) as server:
+            file.rows("ALTER TABLE memories ADD COLUMN colour TEXT")
+            columns = ", ".join([*server.columns("memories"), "tenant"])
+            with psycopg.connect(url, autocommit=True) as admin:
+                admin.execute(ADDED.format(columns=columns))
+            for database in (file, server):
+                red, blue = (
+                    Coloured(**{one.name: getattr(it, one.name) for one in fields(Memory)}, colour=colour)
+                    for it, colour in ((_FULL, "red"), (memory(2), "blue"))
+                )
+                store = put(database, red, blue)
+                assert [store.find(an_id(1)), *store.find_like(blue.subject)] == [red, blue]
+    finally:
+        for cached in caches:
+            cached.cache_clear()

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import struct
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,15 +15,11 @@ import pytest
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-import nacre
-from nacre.errors import SchemaTooNew, StoreBusy, StoreUnusable
+from nacre.errors import StoreBusy, StoreUnusable
 from nacre.storage.database import Database
-from nacre.storage.postgres.connection import connect
 from nacre.storage.postgres.database import PostgresDatabase
-from nacre.storage.postgres.migrate import migrations
 from nacre.storage.postgres.retry import TIMES, repeated
 from tests.storage.conftest import Open
-from tests.storage.server import running
 
 
 class Way:
@@ -161,84 +153,3 @@ def test_who_waited_long_for_a_lock_is_told_at_once() -> None:
     with pytest.raises(StoreBusy):
         repeated(work)
     assert len(tried) == 1
-
-
-# Old and new programs side by side.
-
-_STORE = """
-import sys, nacre
-with nacre.open_memory() as memory:
-    for line in sys.stdin:
-        memory.store(line.strip())
-        print(len(memory.list()), flush=True)
-"""
-_EXPAND = "-- needs {needs}\nCREATE TABLE nacre_rows.later (tenant TEXT NOT NULL, what TEXT);\n"
-
-
-@pytest.fixture
-def newer(tmp_path: Path) -> Path:
-    """A nacre with one migration more, beside which this one still works."""
-    made = tmp_path / "newer" / "nacre"
-    shutil.copytree(Path(nacre.__file__).parent, made, copy_function=os.symlink, ignore=shutil.ignore_patterns("*.pyc"))
-    (made / "storage/sql/postgres/9000_expand.sql").write_text(_EXPAND.format(needs=max(migrations())))
-    return made.parent
-
-
-def _program(source: Path, url: str, home: Path) -> subprocess.Popen[str]:
-    environ = {
-        **os.environ, "PYTHONPATH": str(source), "NACRE_DB": url, "NACRE_HOME": str(home),
-        "NACRE_EMBEDDING_MODEL": "none", "PYTHONDONTWRITEBYTECODE": "1",
-    }  # fmt: skip
-    return subprocess.Popen(
-        [sys.executable, "-c", _STORE], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-
-
-def _told(program: subprocess.Popen[str], line: str) -> int:
-    assert program.stdin
-    assert program.stdout
-    program.stdin.write(f"{line}\n")
-    program.stdin.flush()
-    return int(program.stdout.readline())
-
-
-def test_programs_of_two_versions_work_side_by_side_until_the_old_is_not_enough(newer: Path, tmp_path: Path) -> None:
-    with running() as server:
-        url = server.get_uri()
-        older = Path(nacre.__file__).parents[1]
-        old = _program(older, url, tmp_path / "a")
-        assert _told(old, "The mill stands on the left bank.") == 1
-        new = _program(newer, url, tmp_path / "b")
-        assert _told(new, "The ferry runs every hour.") == 2
-        assert _told(old, "The bridge is closed on Sundays.") == 3
-        late = _program(older, url, tmp_path / "c")
-        assert _told(late, "The inn opens in spring.") == 4
-        assert _told(new, "The school has two rooms.") == 5
-        for one in (old, new, late):
-            one.communicate()
-            assert one.returncode == 0
-        with connect(url) as admin:
-            admin.execute("UPDATE nacre_rows.schema_version SET needs = number")
-        with pytest.raises(SchemaTooNew, match="9000"):
-            PostgresDatabase(url, "main")
-
-
-def test_a_migration_waits_for_who_holds_a_table_and_lets_others_go_before_it(newer: Path, tmp_path: Path) -> None:
-    sql = newer / "nacre/storage/sql/postgres/9000_expand.sql"
-    sql.write_text(f"-- needs {max(migrations())}\nALTER TABLE nacre_rows.embedding ADD COLUMN later TEXT;\n")
-    with running() as server:
-        url = server.get_uri()
-        PostgresDatabase(url, "main").close()
-        with psycopg.connect(url) as holder:
-            holder.execute("SELECT * FROM nacre_rows.embedding")
-            new = _program(newer, url, tmp_path / "b")
-            with psycopg.connect(url, autocommit=True) as admin:
-                refused = (
-                    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%%ADD COLUMN%%'"
-                )
-                for is_waiting in (True, False):  # it waits, and gives up for a moment
-                    while (admin.execute(refused).fetchone() is not None) != is_waiting:
-                        os.sched_yield()
-            holder.commit()
-            assert _told(new, "The ferry runs every hour.") == 1
-            new.communicate()

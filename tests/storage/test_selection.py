@@ -26,7 +26,7 @@ from nacre.storage.usage import UsageLog
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Expiry, Kind, Link, Memory, Scope, Source, Validity
 from nacre.values.recall import Filter
-from nacre.values.review import Action, Reason
+from nacre.values.review import Reason
 from nacre.values.session import Speaker, Trust
 from tests.storage.made import DAY, NOON, an_id, memory, numbers, put, retired, said, turn
 
@@ -195,7 +195,7 @@ def _fill(database: Database) -> None:
 
 
 def _review(number: int) -> tuple[Any, ...]:
-    return [*Reason][number % 7], f"d{number % 3}", [*Action][number % 3], 1000 - number % 5
+    return [*Reason][number % 7], f"d{number % 3}", 1000 - number % 5
 
 
 def _made(number: int) -> Memory:

@@ -143,15 +143,6 @@ def test_one_view_of_the_rows_does_not_go_on_over_another_connection(
     assert _get(database) is None
 
 
-def test_a_part_that_loses_its_connection_fails_with_the_whole(
-    mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
-) -> None:
-    database = open_mortal("a")
-    with pytest.raises(StoreUnusable), database.transaction(), database.savepoint():
-        _restart(mortal)
-    assert _get(database) is None
-
-
 def test_a_connection_with_temporary_tables_is_not_replaced_behind_their_backs(
     mortal: Any, open_mortal: Callable[[str], PostgresDatabase]
 ) -> None:
@@ -387,11 +378,6 @@ def test_a_block_in_which_something_failed_is_not_committed_though_nobody_looked
     with pytest.raises(StoreUnusable, match="nothing was written"):
         write()
     assert _get(database) is None
-    with database.transaction():
-        _set(database, "two")
-        with pytest.raises(NacreError), database.savepoint():
-            database.run("set_embedding_value", key=None, value=None)
-    assert _get(database) == "two"
 
 
 def test_a_block_that_idles_too_long_is_ended_and_says_so(tenants: Open, watcher: psycopg.Connection[Any]) -> None:

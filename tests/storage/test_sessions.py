@@ -322,7 +322,6 @@ def test_who_touched_a_file_is_told_the_newest_first(database: Database) -> None
     ] == [three, three]
     assert [use.session for use in deeds.uses([mine], DeedFilter(until=NOON), reads=False, limit=9)] == [two]
     assert [use.session for use in deeds.uses([mine], DeedFilter(tool="codex"), reads=False, limit=1)] == [two]
-    assert deeds.behind() is None
 
 
 def test_a_file_that_no_turn_touches_any_more_is_not_known(database: Database) -> None:

@@ -26,14 +26,10 @@ ON_A_FILE = ("carrying", "gateway")
 OF_FULL_TEXT = """
     index_memories index_memory_parts unindex_memory unindex_memory_parts index_turns index_turn_parts
     unindex_turn unindex_turn_parts insert_failures unindex_failures turns_size memories_size
-    merge_turns_fts merge_failures_fts merge_turns_parts merge_memories_fts merge_memories_parts list_shards
-    insert_shard delete_shard list_sessions_moved clear_sessions_moved insert_turn_words find_turn_words
-    find_turn_words_at
-    insert_names index_names find_names unindex_name count_waiting_for_shard empty_turns_fts empty_turns_parts
-    count_sharded list_text_in_shards find_text_in_no_shard
-    list_text_without_rows
+    merge_turns_fts merge_failures_fts merge_turns_parts merge_memories_fts merge_memories_parts
+    list_text_without_rows find_turns_at
 """
-"""FTS5's, with its shards: a server has its own in ``postgres_queries/words.sql``."""
+"""FTS5's: a server has its own in ``postgres_queries/words.sql``."""
 
 OF_THE_FILE = "list_plain_tables list_tables count_pages count_strays"
 """What SQLite says of its file."""

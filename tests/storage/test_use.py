@@ -6,7 +6,6 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 from nacre.storage.database import Database
-from nacre.storage.outcomes import Outcomes
 from nacre.storage.spending import Spending
 from nacre.storage.traces import Traces
 from nacre.storage.usage import Buckets, EndingBounds, Idle, SessionUses, UsageLog
@@ -15,7 +14,7 @@ from nacre.values.model_calls import Tokens
 from nacre.values.review import StepsDue, Usage
 from nacre.values.spending import Call, Health, Refusal, Spent
 from nacre.values.trace import NOT_SURE, NOTHING_FOUND, Step, Trace, TraceKind
-from tests.storage.made import DAY, MS, NOON, an_id, memory, numbers, put, retired, said
+from tests.storage.made import DAY, MS, NOON, an_id, memory, numbers, put, retired
 
 _TODAY = NOON.date()
 
@@ -123,18 +122,6 @@ def test_uses_in_a_session_are_paired_judged_and_forgotten(database: Database) -
     assert store.unjudged("s") == ["c"]
 
 
-def test_the_outcome_of_a_memory_is_told_as_it_was_first(database: Database) -> None:
-    store = Outcomes(database)
-    store.record("a", MS, {"é": [1, None, 0.5]})
-    store.record("a", MS, {})
-    assert store.find("a") == {"é": [1, None, 0.5]}
-    assert store.find("b") is None
-    store.forget(MS)
-    assert store.find("a") is not None
-    store.forget(MS + 1)
-    assert store.find("a") is None
-
-
 def _call(number: int, **more: object) -> Call:
     given = {"task": "claims", "model": "m", "is_background": True, "tokens": Tokens(1, 2, 3, 4), **more}
     return Call(id=f"c{number}", at=NOON + timedelta(minutes=number), day=_TODAY, **given)  # type: ignore[arg-type]
@@ -170,19 +157,17 @@ def test_calls_of_models_are_added_up_by_day_task_and_model(database: Database) 
 
 def test_refusals_failures_and_answers_are_kept(database: Database) -> None:
     store = Spending(database)
-    for reason in ("budget", "failing", "budget"):
+    for reason in ("budget", "calls", "budget"):
         store.refuse(_TODAY, "claims", "m", reason)
     assert store.refusals(_TODAY) == [
         Refusal(_TODAY, "claims", "m", "budget", 2),
-        Refusal(_TODAY, "claims", "m", "failing", 1),
+        Refusal(_TODAY, "claims", "m", "calls", 1),
     ]
     assert store.refusals(_TODAY + DAY) == []
-    sick = Health("m", 3, NOON, "é")
-    store.fail(Health("m", 2, NOON + DAY, "before"))
+    sick = Health("m", NOON, "é")
+    store.fail(Health("m", NOON + DAY, "before"))
     store.fail(sick)
     assert (store.health("m"), store.health("x")) == (sick, None)
-    assert store.failing(NOON - DAY) == [sick]
-    assert store.failing(NOON) == []
     store.recover("m")
     assert store.health("m") is None
     for at, key in enumerate("abc"):
@@ -221,8 +206,6 @@ def test_traces_come_the_latest_first_and_are_found_by_both_ends_of_their_ids(da
         refs=("m1",),
         tokens=Tokens(1),
         cost=Decimal("0.10"),
-        prompt="P",
-        answer="A",
         more={"x": 1.5},
     )
     traces = [
@@ -246,15 +229,11 @@ def test_traces_come_the_latest_first_and_are_found_by_both_ends_of_their_ids(da
 def test_traces_grow_and_lose_what_is_not_to_be_kept(database: Database) -> None:
     store = Traces(database)
     for number in range(1, 6):
-        store.add(_trace(number, Step("asked", prompt="Secret", answer="é")))
+        store.add(_trace(number, Step("asked", input="Secret", output="é")))
     store.add_step("0193-0002", Step("later"), "other")
     (found,) = store.find("0193-0002")
     assert ([step.title for step in found.steps], found.outcome) == (["asked", "later"], "other")
     assert store.count_where(lambda told: "Secret" in told) == 5
-    store.drop_prompts()
-    assert store.count_where(lambda told: "Secret" in told) == 0
     assert store.delete_where(lambda told: "Ü 3?" in told) == 1
     store.prune(NOON + 2 * DAY, 2)
     assert [one.id for one in store.latest()] == ["0193-0005", "0193-0004"]
-    one, two = said(database, "one"), said(database, "two")
-    assert store.sessions() == [(two, "two"), (one, "one")]

@@ -16,7 +16,7 @@ from nacre.storage.vault_index import VaultIndex
 from nacre.values.cursor import Cursor, Tally
 from nacre.values.memory import Link
 from nacre.values.operation import Intent, Operation, Project, SeenMemoryFile
-from nacre.values.review import Action, Reason
+from nacre.values.review import Reason
 from tests.storage.made import DAY, MS, NOON, an_id, memory, put, retired, said, turn
 
 _BYTES = bytes(range(256))
@@ -183,7 +183,7 @@ def test_operations_wait_for_a_commit_in_the_order_of_their_writes(database: Dat
     assert [one.id for one in store.operations()] == ["0193-0004"]
 
 
-def test_the_journal_knows_what_was_there_before_and_forgets_on_demand(database: Database) -> None:
+def test_the_journal_knows_what_was_there_before(database: Database) -> None:
     store = Journal(database)
     for number in (1, 2, 3):
         store.record(_operation(number, why="said"), [Intent("write", "a.md", memory=an_id(1))])
@@ -205,11 +205,6 @@ def test_the_journal_knows_what_was_there_before_and_forgets_on_demand(database:
     store.rename("a.md", "z.md")
     assert [path for path, _ in store.touched("0193-0002")] == ["z.md"]
     assert [one.path for one in store.written_by("0193-0002")] == ["z.md"]
-    store.erase([an_id(1)])
-    assert store.written_by("0193-0002") == []
-    found = store.find("0193-0002")
-    assert found
-    assert (found.subject, found.why) == (None, None)
 
 
 def test_an_operation_that_touched_a_file_by_both_names_is_told_of_one(database: Database) -> None:
@@ -313,6 +308,6 @@ def test_what_grew_and_what_is_doubted_is_told(database: Database) -> None:
     ]  # fmt: skip
     assert [one.id for one in store.grown_sessions(mark, 1)] == ["claude-code:one"]
     put(database, memory(1, links=(Link("contradicts", an_id(2)),)), memory(2), memory(3))
-    Reviews(database).add(an_id(3), Reason.MANUAL, "", Action.RETIRE, MS, once=False)
+    Reviews(database).add(an_id(3), Reason.MANUAL, "", MS, once=False)
     Memories(database).set_stale([(an_id(1), 0.5, "")])
     assert (store.doubted(), store.queued()) == ({an_id(2)}, {an_id(1), an_id(3)})

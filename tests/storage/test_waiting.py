@@ -18,7 +18,7 @@ from nacre.values.candidate import HeldCandidate, Why
 from nacre.values.forgetting import Match, StandingRetirement, Tombstone, TombstoneKind
 from nacre.values.memory import Claim, Link, Source
 from nacre.values.operation import Project
-from nacre.values.review import Action, JudgedPair, QueuedReview, Reason
+from nacre.values.review import JudgedPair, QueuedReview, Reason
 from tests.storage.made import DAY, MS, NOON, an_id, memory, numbers, put, retired, said, turn
 
 _DAY_MS = 86_400_000
@@ -185,27 +185,25 @@ def test_reviews_wait_once_for_each_reason_the_oldest_first(database: Database) 
         (2, Reason.MANUAL, "x", MS), (1, Reason.STALE, "é", MS), (1, Reason.MANUAL, "y", MS - 1), (1, Reason.MANUAL,
             "z", MS - 2), (3, Reason.MANUAL, "", 0),
     ):  # fmt: skip
-        store.add(an_id(number), reason, detail, Action.REVIEW, at, once=False)
+        store.add(an_id(number), reason, detail, at, once=False)
     moment = NOON - timedelta(milliseconds=1)
     assert store.pending() == [
-        QueuedReview(an_id(1), Reason.MANUAL, "y", Action.REVIEW, moment), QueuedReview(an_id(2), Reason.MANUAL, "x",
-            Action.REVIEW, NOON),
-        QueuedReview(an_id(1), Reason.STALE, "é", Action.REVIEW, NOON),
+        QueuedReview(an_id(1), Reason.MANUAL, "y", moment), QueuedReview(an_id(2), Reason.MANUAL, "x",
+            NOON),
+        QueuedReview(an_id(1), Reason.STALE, "é", NOON),
     ]  # fmt: skip
     Candidates(database).add([_held(8)])
-    assert store.waiting() == (1, 4)
+    assert store.waiting() == (1, 4, 0)
     assert store.proposed() == [an_id(4), an_id(5)]
     assert store.settled(an_id(1)) is None
     assert (store.dismiss(an_id(1), MS + 1), store.dismiss(an_id(1), MS + 1)) == (2, 0)
     assert store.settled(an_id(1)) == (MS - 1, MS + 1)
-    store.add(an_id(1), Reason.MANUAL, "y", Action.RETIRE, MS, once=True)
+    store.add(an_id(1), Reason.MANUAL, "y", MS, once=True)
     assert [one.memory for one in store.pending()] == [an_id(2)]
-    store.add(an_id(1), Reason.MANUAL, "y", Action.RETIRE, MS, once=False)
+    store.add(an_id(1), Reason.MANUAL, "y", MS, once=False)
     store.reopen(an_id(1), MS + 1)
-    assert [(one.reason, one.suggested) for one in store.pending() if one.memory == an_id(1)] == [
-        (Reason.STALE, Action.REVIEW), (Reason.MANUAL, Action.RETIRE),
-    ]  # fmt: skip
-    store.add(an_id(2), Reason.CONTRADICTED, "", Action.REVIEW, MS, once=True)
+    assert [one.reason for one in store.pending() if one.memory == an_id(1)] == [Reason.STALE, Reason.MANUAL]
+    store.add(an_id(2), Reason.CONTRADICTED, "", MS, once=True)
     store.settle(an_id(2), Reason.CONTRADICTED, MS)
     assert [one.reason for one in store.pending() if one.memory == an_id(2)] == [Reason.MANUAL]
 
@@ -213,7 +211,7 @@ def test_reviews_wait_once_for_each_reason_the_oldest_first(database: Database) 
 def test_what_is_retired_waits_for_no_review_and_is_used_with_nothing(database: Database) -> None:
     put(database, memory(1), memory(2))
     reviews, together = Reviews(database), CoRecall(database)
-    reviews.add(an_id(1), Reason.MANUAL, "", Action.RETIRE, MS, once=False)
+    reviews.add(an_id(1), Reason.MANUAL, "", MS, once=False)
     together.join([an_id(1), an_id(2)], [], 100)
     assert len(together.strongest(100, 9)) == 1
     put(database, memory(1, **retired()))

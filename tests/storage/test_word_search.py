@@ -6,17 +6,15 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from nacre.storage.database import Database, Indexed
-from nacre.storage.filters import memory_clause, turn_clause
+from nacre.storage.filters import memory_clause
 from nacre.storage.memories import Memories
 from nacre.storage.postgres.database import PostgresDatabase
 from nacre.storage.postgres.search import ServerSearch, ServerTurnSearch
-from nacre.storage.search.full_text import Match, WordSearch, fresh_turn_search, memory_search
-from nacre.storage.search.shard_set import ShardSet
+from nacre.storage.search.full_text import Match, WordSearch, memory_search
 from nacre.storage.search.turns import TurnSearch
 from nacre.storage.sessions import Sessions
 from nacre.storage.sqlite.database import FileDatabase
@@ -42,9 +40,9 @@ def memories_of(database: Database) -> WordSearch:
     return ServerSearch(database, Indexed.MEMORIES)
 
 
-def turns_of(database: Database, folder: Path) -> TurnSearch | ServerTurnSearch:
+def turns_of(database: Database) -> TurnSearch | ServerTurnSearch:
     if isinstance(database, FileDatabase):
-        return TurnSearch(database, ShardSet(database, folder / "index"))
+        return TurnSearch(database)
     assert isinstance(database, PostgresDatabase)
     return ServerTurnSearch(database)
 
@@ -118,18 +116,15 @@ def test_both_engines_find_the_same_memories(filled: Both, words: list[str]) -> 
 
 
 @pytest.mark.parametrize("words", QUESTIONS)
-def test_both_engines_find_the_same_turns_in_the_same_order(filled: Both, tmp_path: Path, words: list[str]) -> None:
+def test_both_engines_find_the_same_turns_in_the_same_order(filled: Both, words: list[str]) -> None:
     answers = []
     for database in filled:
-        search = turns_of(database, tmp_path)
+        search = turns_of(database)
         terms = search.terms(words)
         corpus = search.corpus(terms)
-        idf = [corpus.idf(count) for count in corpus.frequencies]
         wanted = Filter(owner_only=True)
-        found = search.match(terms, wanted, 400, idf=idf, average_length=corpus.average_length)
-        first = [
-            match.row for match in search.match(terms, Filter(), 10, idf=idf, average_length=corpus.average_length)
-        ]
+        found = search.match(terms, wanted, 400)
+        first = [match.row for match in search.match(terms, Filter(), 10)]
         answers.append((corpus, told(database, found), sorted(search.match_parts(words, wanted, 400)), len(first)))
     assert answers[0] == answers[1]
 
@@ -150,14 +145,3 @@ def test_a_vocabulary_is_told_by_initials(database: Database) -> None:
     search = memories_of(database)
     assert ("sluic", 1) in search.vocabulary("s", 3, 6)
     assert search.rows_of_stem("sluic", 5) == search.rows_of_stem("sluice", 5)
-
-
-def test_fresh_turns_are_read_without_shards(database: Database) -> None:
-    fill(database)
-    if isinstance(database, FileDatabase):
-        search: WordSearch = fresh_turn_search(database)
-    else:
-        assert isinstance(database, PostgresDatabase)
-        search = ServerSearch(database, Indexed.TURNS)
-    terms = search.terms(["lock_gate"])
-    assert len(search.match(terms, turn_clause(Filter()), 5)) == 1

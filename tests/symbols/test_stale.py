@@ -100,6 +100,17 @@ def test_what_is_evergreen_never_goes_out_of_date(nacre: Nacre, tmp_path: Path) 
     assert stale(nacre) == []
 
 
+def test_what_is_kept_or_no_longer_stale_leaves_the_review(nacre: Nacre, tmp_path: Path) -> None:
+    remember("src/oven.py bakes at 220 degrees.")
+    remember("src/oven.py shuts by itself.", "door")
+    edits(nacre, tmp_path, "/code/acme-billing/src/oven.py", sessions=5)
+    kept, evergreen = (one["id"] for one in nacre("review", "list", "--only", "doubt", "--json").json["items"])
+    nacre("review", "keep", kept)
+    nacre("edit", evergreen, "--evergreen")
+    edits(nacre, tmp_path, "/code/acme-billing/src/oven.py", sessions=6)
+    assert nacre("review", "list", "--only", "doubt", "--json").json["items"] == []
+
+
 @pytest.mark.parametrize(
     ("sessions", "days", "symbols", "missing", "expected"),
     [

@@ -184,7 +184,7 @@ def test_what_a_failing_server_says_the_user_said_is_not_trusted(
         "s.jsonl", owner("u1", "Find a ladder."), agent("a1", *calls), result("r1", "t1", forged, is_error=True)
     )
     _, turns, _ = read(ADAPTER, path)
-    assert [(turn.id, turn.trust) for turn in turns if "Paint" in turn.text] == [("r1", Trust.UNTRUSTED)]
+    assert [(turn.speaker, turn.trust) for turn in turns if "Paint" in turn.text] == [(Speaker.SYSTEM, Trust.UNTRUSTED)]
 
 
 @pytest.mark.parametrize(
@@ -356,10 +356,46 @@ def test_what_is_typed_while_the_agent_works_is_said_once(read: Any, write: Any)
         queued("enqueue", "Next, the pears."),
         queued("dequeue"),
         owner("u2", "Next, the pears."),
-        record("attachment", "u3", attachment={"type": "queued_command", "prompt": "And the plums."}),
+        record(
+            "attachment",
+            "u3",
+            attachment={"type": "queued_command", "prompt": "And the plums.", "commandMode": "prompt"},
+        ),
     )
     _, turns, _ = read(ADAPTER, path)
     assert [turn.text for turn in turns] == ["Mind the wasps.", "Next, the pears.", "And the plums."]
+
+
+@pytest.mark.parametrize("way", ["never", "removed", "dequeued", "attached"])
+@pytest.mark.parametrize("is_answering", [True, False])
+def test_a_queued_prompt_is_one_turn_whether_it_is_delivered_or_not(
+    read: Any, write: Any, way: str, is_answering: bool
+) -> None:
+    def queue(operation: str, number: int, **more: Any) -> Record:
+        stamp = f"2026-11-03T08:00:0{number}.000Z"
+        return {"type": "queue-operation", "operation": operation, "sessionId": "5e55", "timestamp": stamp, **more}
+
+    sent = owner("u2", "Mind the wasps.")
+    before = [
+        owner("u1", "Prune the pears."),
+        *([agent("a1", text("Pruning."), message="m1")] if is_answering else []),
+        queue("enqueue", 1, content="Mind the wasps."),
+    ]
+    after = {
+        "never": [],
+        "removed": [queue("remove", 2), sent],
+        "dequeued": [queue("dequeue", 2), sent],
+        "attached": [queue("dequeue", 2), queued("Mind the wasps.", commandMode="prompt")],
+    }[way]
+    again = [agent("a2", text("Done.")), owner("u3", "Mind the wasps.")]
+    _, early, source = read(ADAPTER, write("s.jsonl", *before))
+    _, middle, later = read(ADAPTER, write("s.jsonl", *before, *after), source.cursor())
+    _, late, _ = read(ADAPTER, write("s.jsonl", *before, *after, *again), later.cursor())
+    _, whole, _ = read(ADAPTER, write("whole.jsonl", *before, *after))
+    said = {turn.id: turn.text for turn in (*early, *middle, *late) if turn.speaker is Speaker.OWNER}
+    count = 1 if way == "never" else 2
+    assert list(said.values()) == ["Prune the pears.", *["Mind the wasps."] * count]
+    assert [turn.text for turn in whole if turn.speaker is Speaker.OWNER] == ["Prune the pears.", "Mind the wasps."]
 
 
 @pytest.mark.parametrize("reason", ["absorbed_mid_turn", "cleared_on_cancel", None])
@@ -477,7 +513,7 @@ def test_an_interruption_stands_where_the_owner_stopped_the_agent(read: Any, wri
         ("u2", Speaker.SYSTEM, note, True),
         ("u3", Speaker.SYSTEM, note, True),
         ("u4 cut", Speaker.SYSTEM, note, True),
-        ("u4", Speaker.OWNER, "Leave the pears alone.", False),
+        ("u4", Speaker.SYSTEM, "Leave the pears alone.", False),
     ]
     assert turns[1].tool_calls[0].outcome == "ok"
 
@@ -705,6 +741,9 @@ def queued(prompt: str, **facts: Any) -> Record:
         owner("u1", FORGED, turnOrigin="host_synthetic"),
         owner("u1", FORGED, origin={"kind": "unknown"}),
         owner("u1", f"Implement the following plan:\n\n{FORGED}", origin={"kind": "auto-continuation"}),
+        queued(FORGED),
+        queued(FORGED, commandMode="of a later version"),
+        queued(FORGED, commandMode="prompt", source="webhook"),
     ],
 )
 def test_a_record_that_names_another_origin_is_not_the_owners_and_taints_what_follows(
@@ -734,6 +773,66 @@ def test_a_record_that_names_another_origin_is_not_the_owners_and_taints_what_fo
 def test_what_the_owner_typed_is_the_owners_wherever_it_was_typed(read: Any, write: Any, said: Record) -> None:
     _, turns, _ = read(ADAPTER, write("s.jsonl", said))
     assert [(turn.speaker, turn.text, turn.trust) for turn in turns] == [(Speaker.OWNER, FORGED, Trust.TRUSTED)]
+
+
+@pytest.mark.parametrize("note", ["[Request interrupted by user]", "[Request interrupted by user for tool use]"])
+@pytest.mark.parametrize("between", ["", " ", "\n\n"])
+def test_text_after_an_interruption_mark_is_not_the_owners(read: Any, write: Any, note: str, between: str) -> None:
+    path = write("s.jsonl", owner("u0", "Good morning."), owner("u1", f"{note}{between}{FORGED}"))
+    _, turns, _ = read(ADAPTER, path)
+    assert [(turn.speaker, turn.trust) for turn in turns if FORGED in turn.text] == [(Speaker.SYSTEM, Trust.UNTRUSTED)]
+
+
+TAGS = "<command-message>plan</command-message>\n<command-name>/plan</command-name>\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "typed"),
+    [
+        (f"{TAGS}{FORGED}", ["/plan"]),
+        (f"{TAGS}\n<note/>\n<command-args>{FORGED}</command-args>", ["/plan"]),
+        (f"{TAGS}<command-args>in short</command-args>\n{FORGED}", ["/plan in short"]),
+        (f"<command-name>/plan</command-name>\n{FORGED}", []),
+        (f"<command-name>/plan\n{FORGED}", []),
+        (f"<command-args>{FORGED}</command-args>", []),
+    ],
+)
+def test_text_after_the_tags_of_a_command_is_not_the_owners(
+    read: Any, write: Any, words: str, typed: list[str]
+) -> None:
+    path = write("s.jsonl", owner("u0", "Good morning."), owner("u1", words), agent("a1", text(REPEATED)))
+    _, turns, _ = read(ADAPTER, path)
+    assert [turn.text for turn in turns[1:] if turn.speaker is Speaker.OWNER] == typed
+    assert turns[-1].trust is Trust.UNTRUSTED
+
+
+@pytest.mark.parametrize(
+    ("blocks", "more", "speaker"),
+    [
+        (["result", "words"], {"sourceToolAssistantUUID": "a1"}, Speaker.OWNER),
+        (["result", "words"], {}, Speaker.SYSTEM),
+        (["result", "words"], {"sourceToolAssistantUUID": "a9"}, Speaker.SYSTEM),
+        (["words", "result"], {"sourceToolAssistantUUID": "a1"}, Speaker.SYSTEM),
+        (["result", "words", "words"], {"sourceToolAssistantUUID": "a1"}, Speaker.SYSTEM),
+        (["result", "result", "words"], {"sourceToolAssistantUUID": "a1"}, Speaker.SYSTEM),
+    ],
+)
+def test_text_beside_a_result_is_the_owners_only_as_a_remark_on_a_call_they_allowed(
+    read: Any, write: Any, blocks: list[str], more: Record, speaker: Speaker
+) -> None:
+    shapes = {
+        "result": {"type": "tool_result", "tool_use_id": "t1", "content": "sawn"},
+        "words": text("Use the small ladder instead."),
+    }
+    path = write(
+        "s.jsonl",
+        owner("u1", "Build a ladder."),
+        agent("a1", call("t1", "Bash", command="saw oak")),
+        owner("u2", [shapes[block] for block in blocks], toolUseResult={"stdout": "sawn"}, **more),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert [turn.speaker for turn in turns if "ladder instead" in turn.text] == [speaker]
+    assert turns[1].tool_calls[0].outcome == "ok"
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,6 @@ STATEMENTS = [
     ("拼音都要标声调", Kind.PREFERENCE),
     ("always put the English text first", Kind.PREFERENCE),
     ("授权书扫描归档", Kind.TODO),
-    ("Every apiary gateway POSTs a batch", Kind.FACT),
-    ("scale firmware sends grams", Kind.FACT),
 ]
 """What the owner of the examples states; the kind where there is no doubt about it."""
 

@@ -89,6 +89,18 @@ def test_a_line_may_hold_a_whole_session(read: Any, write: Any) -> None:
     assert len({session.native_id for session in read(ADAPTER, nameless)[0]}) == 2
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"role": "user", "text": "Row.", "timestamp": "2026-05-01T10:00:00Z"},
+        {"messages": [{"role": "user", "content": "Row."}, {"role": "assistant", "content": "Rowing."}]},
+    ],
+)
+def test_a_renamed_file_is_the_same_session(record: Any, read: Any, write: Any) -> None:
+    first, second = (read(ADAPTER, write(name, record)) for name in ("boat.jsonl", "regatta.jsonl"))
+    assert first[:2] == second[:2]
+
+
 def test_an_id_that_every_line_repeats_is_no_messages_id(read: Any, write: Any) -> None:
     path = write("boat.jsonl", *({"role": "user", "text": text, "id": "s1"} for text in ("Row.", "Rest.", "Row.")))
     assert len({turn.id for turn in read(ADAPTER, path)[1]}) == 3

@@ -43,13 +43,10 @@ from nacre.history.undo import undo
 from nacre.home import change as changes
 from nacre.home.handoffs import Handoffs
 from nacre.home.home import Home, open_home
-from nacre.indexing import model_switch, shards
+from nacre.indexing import model_switch
 from nacre.indexing import vectors as embedding
 from nacre.ingestion.ingest import ingest
 from nacre.memories import retire
-from nacre.memories.requests import StoreRequest
-from nacre.memories.store import store
-from nacre.platform.locks import FileLock
 from nacre.portability import importing
 from nacre.portability.requests import ImportOptions
 from nacre.projects.moving import merge, rename
@@ -60,7 +57,6 @@ from nacre.review.contradictions import judge_waiting
 from nacre.settings import Settings, load_settings
 from nacre.spending.embedders import embedder_in_use
 from nacre.spending.spool import fold_notes, note_call, note_trace
-from nacre.storage.sqlite.migrate import migrations
 from nacre.text.passages import words
 from nacre.values.context import ContextRequest
 from nacre.values.memory import Expiry, Kind, Link, Memory, Retirement
@@ -72,8 +68,6 @@ from nacre.values.trace import Trace, TraceKind
 from tests.app.conftest import WordEmbedder
 from tests.fakes.model import ScriptedModel
 from tests.trust.chats import answer_chats, answered, log_of
-
-OLD_SCHEMA = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,17 +388,6 @@ def delete_handoff(context: Home) -> None:
     put_away(replace(at_noon, clock=lambda: at_noon.clock() + timedelta(days=8)))  # type: ignore[misc]
 
 
-def store_former_handoff(context: Home) -> None:
-    """A handoff as it was when handoffs were memories."""
-    now = context.now()
-    memory = Memory(
-        id=context.ids(), kind=Kind.EVENT, subject="session handoff", content="The mooring is next.", created=now,
-        updated=now, project="harbour", tags=("handoff", "session"), extra={"handoff": {"by": "agent"}},
-    )  # fmt: skip
-    with context.change("handoff") as change, change.transaction():
-        change.put([memory])
-
-
 def handed_over(place: Place) -> list[tuple[str, str, bool]]:
     """What sessions handed over: the words, who wrote them, whether a session was given them."""
     return sorted((one.content, one.by, bool(one.given)) for one in Handoffs(place.home).everything())
@@ -431,12 +414,6 @@ def unretire_all(context: Home) -> None:
     rules = [rule.id for rule in retire.list_standing(context)]
     if gone or rules:
         retire.unretire(context, [*gone, *rules])
-
-
-def store_in_a_crowd(context: Home) -> None:
-    """Store while another process writes all the time: the memory is accepted, and placed by whoever comes next."""
-    with FileLock(context.settings.home / "vault.lock"):
-        store(context, StoreRequest(content="The tide table hangs in the hall.", subject="Tide"))
 
 
 def import_in_small_batches(context: Home) -> None:
@@ -504,11 +481,7 @@ def switch_vectors(_: Home) -> None:
 def switch_back(_: Home) -> None:
     """Go back to the first model, or on with that."""
     with home_with_vectors() as home:
-        found = model_switch.status(home)
-        if found.wanted == FIRST:
-            model_switch.resume(home, lambda _: None)
-        else:
-            model_switch.back(home, lambda _: None)
+        model_switch.switch(home, FIRST, lambda _: None)
 
 
 def searched(_: Place) -> dict[str, Any]:
@@ -550,38 +523,6 @@ def edit_by_hand(place: Place) -> None:
     (place.vault / "global/fact/note.md").write_text("# Ferry\n\nThe ferry leaves at seven.\n")
     copied = (place.vault / "global/fact/old-build.md").read_text().replace("Old b", "Copied b")
     (place.vault / "global/fact/old-build copy.md").write_text(copied.replace("Jenkins", "Bamboo"))
-
-
-@Hand
-def to_old_schema(place: Place) -> None:
-    """Make the database one that a nacre of some months ago wrote: the same rows, fewer tables and columns."""
-    database = place.home / "nacre.db"
-    new = place.home / "newer.db"
-    for suffix in ("-wal", "-shm"):
-        assert not database.with_name(database.name + suffix).exists()
-    database.rename(new)
-    descriptor = os.open(database, os.O_CREAT | os.O_WRONLY, 0o600)
-    os.close(descriptor)
-    with apsw.Connection(str(database)) as old:
-        for number, sql in migrations().items():
-            if number <= OLD_SCHEMA:
-                old.execute(sql)
-        old.execute("ATTACH ? AS newer", (str(new),)).fetchall()
-        tables = old.execute(
-            "SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-        ).fetchall()
-        for (table,) in tables:
-            here, there = (
-                {row[1] for row in old.execute(f"PRAGMA {schema}.table_info('{table}')")}
-                for schema in ("main", "newer")
-            )
-            columns = ", ".join(sorted(here & there))
-            old.execute(f"DELETE FROM main.'{table}'")  # noqa: S608 - names come from the schema
-            old.execute(f"INSERT INTO main.'{table}' ({columns}) SELECT {columns} FROM newer.'{table}'")  # noqa: S608
-        old.execute("DELETE FROM main.intents")  # what is done was not kept then
-        old.execute(f"PRAGMA user_version = {OLD_SCHEMA}; PRAGMA journal_mode = WAL").fetchall()
-    old.close()
-    new.unlink()
 
 
 @Hand
@@ -672,7 +613,6 @@ def change_elsewhere(place: Place) -> None:
 
 TALK_FILES = ".claude/projects/-code-harbour"
 OLD = 1_700_000_000
-SMALL_KEPT = 2
 
 
 @Hand
@@ -726,14 +666,13 @@ def kept(place: Place) -> dict[str, Any]:
 
 
 def searchable(place: Place) -> dict[str, Any]:
-    """Which turns are found, by words; whether any are in shards, and what is wrong with the index."""
+    """Which turns are found, by words, and what is wrong with the index."""
     context = opened_home()
     found: dict[str, Any] = {
         words: sorted(hit.turn.id for hit in search_sessions(context, RecallQuery(words, mode=Mode.LEXICAL)).turns)
         for words in ("heron", "harbour", "linter", "camera", "pier", "PostgreSQL")
     }
     found["wrong"] = [one.sentence for proof in (prove_database, prove_full_text) for one in proof(context).findings]
-    found["has shards"] = bool(context.shards.places())
     context.database.close()
     return found
 
@@ -759,16 +698,6 @@ def counted(place: Place) -> dict[str, Any]:
     runs = [trace.id for trace in context.traces.latest(None, None, 100)]
     context.database.close()
     return {"calls": rows, "runs": [run for run in runs if run.startswith("run-")]}
-
-
-def fill_shards(context: Home) -> None:
-    """Move the full text of all turns into a shard, and join those that are many."""
-    shards._SMALL_KEPT = SMALL_KEPT
-    home = opened_home(load_settings(context.settings.home, {**os.environ, "NACRE_INDEX_FRESH_TURNS": "1"}))
-    try:
-        shards.fill_shards(home)
-    finally:
-        home.database.close()
 
 
 @Hand
@@ -838,9 +767,6 @@ SCENARIOS = {
         )),
         Scenario("batch", _steps(import_many), before=(GATE, LUNCH)),
         Scenario("consolidate", _steps(consolidate, is_whole=False), before=(store_ropes,)),
-        Scenario("migrate", _steps(("list",), LUNCH), before=(
-            GATE, talk("5e55-0001"), ("ingest",), ("retire", "Gate"), store_former_handoff,
-        ), by_hand=to_old_schema, outside=handed_over, may_leave="handoffs/"),
         Scenario("edit by hand", _steps(("list",), is_whole=False), before=(GATE, LUNCH, CRANE, OLD_BUILD),
                  by_hand=edit_by_hand, may_tell="read as a memory of its own"),
         Scenario("vectors", _steps(ingest_with_vectors, is_whole=False), before=(
@@ -877,7 +803,7 @@ SCENARIOS = {
         ), outside=dependencies_of),
         Scenario("settle a conflict", _steps(settle_conflicts), before=(
             stored("Uploads", "Uploads may be 10 MB", "--project", "harbour"),
-            stored("Upload limit", "The upload limit is a generous 25 MB", "--project", "harbour"),
+            stored("Upload limit", "Uploads have changed to 25 MB", "--project", "harbour"),
         )),
         Scenario("judge", _steps(judge, is_whole=False), before=(
             ("config", "set", "models.default", "scripted:1"), ("config", "set", "models.background", "true"),
@@ -906,7 +832,6 @@ SCENARIOS = {
         Scenario("unretire many", _steps(unretire_all, is_whole=False), before=(
             GATE, LUNCH, CRANE, ("retire", "Gate", "Lunch", "--persist"),
         )),
-        Scenario("store in a crowd", _steps(store_in_a_crowd), before=(GATE,), may_leave="."),
         Scenario("import own", _steps(("import", "~/memories.jsonl", "--trust"), is_whole=False), before=(
             GATE, OLD_BUILD, NEW_BUILD, store_ropes, talk("5e55-0001"), ("ingest",), ("retire", "Gate"),
             ("export", "~/memories.jsonl", "--sessions", "--include-retired"), new_home, CRANE,
@@ -927,18 +852,11 @@ SCENARIOS = {
         Scenario("settings", _steps(
             ("config", "set", "recall.limit", "20"), ("config", "set", "recall.turns", "5"),
         ), before=(GATE, ("config", "set", "recall.limit", "12")), outside=config_file, may_leave=".config.toml."),
-        Scenario("fill shards", _steps(fill_shards), before=(
-            talk("5e55-0001", "5e55-0002", "5e55-0003"), ("ingest",),
-        ), outside=searchable, may_leave="index"),
-        Scenario("join shards", _steps(fill_shards, is_whole=False), before=(
-            talk("5e55-0001"), ("ingest",), fill_shards, talk("5e55-0002"), ("ingest",), fill_shards,
-            talk("5e55-0003"), ("ingest",),
-        ), outside=searchable, may_leave="index"),
-        Scenario("forget in shards", _steps(
+        Scenario("forget what was said", _steps(
             ("forget", "--match", "heron", "--yes"), ("ingest",), is_whole=False,  # which erases what is left
         ), before=(
-            talk("5e55-0001", "5e55-0002"), ("ingest",), fill_shards, talk("5e55-0003"), ("ingest",), fill_shards,
-        ), outside=searchable, may_leave=("index", "archive/")),
+            talk("5e55-0001", "5e55-0002"), ("ingest",), talk("5e55-0003"), ("ingest",),
+        ), outside=searchable, may_leave="archive/"),
         Scenario("prune the archive", _steps(
             ("archive", "prune", "--keep-days", "30", "--yes"), is_whole=False,
         ), before=(

@@ -139,13 +139,7 @@ def _leftovers(context: Home, may_leave: str | tuple[str, ...] | None) -> list[s
     wrong = [f"still pending: {intent.action} {intent.path}" for intent in context.files.intents()]
     wrong += [f"left open: {operation.action}" for operation in context.journal.unfinished()]
     known = (".lock", "-wal", "-shm")
-    shards = {place.name for place in context.shards.places()}
-    folder = context.settings.index
-    strays = [path.name for path in folder.iterdir() if path.name not in shards] if folder.is_dir() else []
-    wrong += [f"left behind: the shard {name}" for name in strays if not folder.name.startswith(may_leave or "?")]
     for path in context.settings.home.rglob("*"):
-        if folder in path.parents:
-            continue
         if path.name.endswith((*known, ".gitignore", ".gitattributes")) or ".git" in path.parts:
             continue
         place = path.relative_to(context.settings.home).as_posix()

@@ -245,7 +245,7 @@ def test_on_a_read_only_disk_recall_answers_and_whatever_writes_says_why_not(liv
     lived_in.remount("ro")
     is_remembered(lived_in)
     assert "read-only" in lived_in.nacre("recall", "gate").err
-    assert lived_in.nacre("health").code == 1
+    assert lived_in.nacre("doctor").code == 1
     for words in (
         ("store", "The crane is blue.", "--subject", "Crane"), ("ingest",), ("sync",), ("commit",),
         ("edit", "Gate", "--importance", "9"), ("retire", "Lunch"), ("config", "set", "recall.limit", "5"),

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.values.memory import Kind, Link, Memory, Retirement, Validity
+from nacre.values.memory import Expiry, Kind, Link, Memory, Retirement, Validity
 from nacre.vault.document import parse, render
 from nacre.vault.layout import folder_of
 from nacre.vault.merge_notes import MergeOutcome
@@ -81,11 +82,9 @@ def test_of_one_second_the_later_millisecond_has_its_way_also_against_a_time_of_
 
 def test_the_later_version_has_its_way_where_both_change_one_field() -> None:
     one = memory()
-    result = merged(
-        files(one), files(later(one, 3, subject="The drawbridge")), files(later(one, 2, subject="The swing bridge"))
-    )
-    assert the_only(result).subject == "The drawbridge"
-    assert result.notes[0].fields == ("subject",)
+    result = merged(files(one), files(later(one, 3, expiry=Expiry.CORE)), files(later(one, 2, expiry=Expiry.TEMPORARY)))
+    assert the_only(result).expiry is Expiry.CORE
+    assert result.notes[0].fields == ("expiry",)
 
 
 def test_what_a_note_left_unsaid_is_not_changed_by_saying_it() -> None:
@@ -151,12 +150,31 @@ def test_one_sentence_changed_on_both_sides_is_kept_twice_and_linked() -> None:
     first, second = sorted(read(result.files), key=lambda found: found.id != BRIDGE)
     assert "at nine" in first.content
     assert "at seven" in second.content
-    assert second.links == (Link("alternative_to", BRIDGE),)
+    assert [(link.rel, link.to) for link in first.links] == [("contradicts", second.id)]
     assert second.tags == ("water",)
     (note,) = result.notes
     assert (note.outcome, note.path, note.other) == (
         MergeOutcome.KEPT_TWICE, "projects/harbour/fact/bridge.md", "projects/harbour/fact/bridge-2.md",
     )  # fmt: skip
+
+
+FIELDS: list[dict[str, Any]] = [
+    {}, {"importance": 9}, {"tags": ("night",)}, {"kind": Kind.DECISION}, {"project": "town"},
+    {"triggers": ("ferry",), "links": (Link("related_to", HOUSE),)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mine", FIELDS)
+@pytest.mark.parametrize("its", FIELDS)
+@pytest.mark.parametrize("what", ["content", "subject"])
+def test_versions_whose_words_clash_are_both_kept_whole(what: str, mine: dict[str, Any], its: dict[str, Any]) -> None:
+    nine, seven = ({what: f"It opens at {hour}.\n"} for hour in ("nine", "seven"))
+    one, other = later(memory(), 2, **nine, **mine), later(memory(), 1, **seven, **its)
+    first, second = sorted(read(merged(files(memory()), files(one), files(other)).files), key=lambda m: m.id != BRIDGE)
+    *links, doubt = first.links
+    assert (doubt.rel, doubt.to) == ("contradicts", second.id)
+    assert replace(first, links=tuple(links)) == the_only(MergedVault(files(one)))
+    assert replace(second, id=BRIDGE) == the_only(MergedVault(files(other)))
 
 
 def test_a_memory_moved_on_one_side_and_edited_on_the_other_is_moved_and_edited() -> None:

@@ -19,7 +19,7 @@ PROJECT = Path(__file__).parents[2]
 AXE = PROJECT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 DESKTOP, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 PAGES = (
-    "/", "/memories", "/review", "/conflicts", "/sessions", "/chats", "/projects", "/profile", "/graph", "/ask",
+    "/", "/memories", "/review", "/sessions", "/chats", "/projects", "/profile", "/graph", "/ask",
     "/dreams", "/traces", "/usage", "/settings",
 )  # fmt: skip
 """Addresses that need no id."""

@@ -111,8 +111,8 @@ FROM_OUTSIDE = (
     "The vendor's page says **0.9 µA** in deep sleep and 12 mA while sending.",
 )  # fmt: skip
 AGAINST = (
-    (HIVELOG, "Uploads of the gateway may be 10 MB", "The upload limit for a gateway is a generous 25 MB now"),
-    (CHOIRBOOK, "Scans may be 50 MB at the print shop", "The scan limit of the print shop is a generous 80 MB"),
+    (HIVELOG, "Uploads of the gateway may be 10 MB", "Uploads of the gateway have changed to 25 MB"),
+    (CHOIRBOOK, "Scans for the print shop may be 50 MB", "Scans for the print shop have changed to 80 MB"),
 )
 """What holds, and what was said against it later."""
 

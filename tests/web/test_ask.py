@@ -62,7 +62,6 @@ def test_filters_narrow_what_is_found(board: Dashboard) -> None:
 
 def test_turns_of_conversations_are_found_too(board: Dashboard) -> None:
     page = board.show("/ask?q=weights+in+grams")
-    page.get_by_label("Conversations, too").check()
     expect(page.locator(".ask-said li").first).to_contain_text("grams")
 
 

@@ -30,9 +30,9 @@ def looked_back(page: Page, days: int) -> None:
 
 def test_the_picture_is_drawn_and_names_what_it_shows(board: Dashboard) -> None:
     page = drawn(board.show("/graph"))
-    expect(page.get_by_role("img", name="Graph of 65 memories")).to_be_visible()
+    expect(page.get_by_role("img", name="Graph of 63 memories")).to_be_visible()
     expect(page.locator(".graph-canvas canvas").first).to_be_visible()
-    expect(page.get_by_text("65 memories, 15 links")).to_be_visible()
+    expect(page.get_by_text("63 memories, 15 links")).to_be_visible()
 
 
 def test_a_memory_is_found_and_shown_with_its_neighbours(board: Dashboard) -> None:
@@ -64,9 +64,9 @@ def test_a_project_kinds_and_a_day_narrow_it(board: Dashboard) -> None:
     page = board.show("/graph")
     looked_back(page, days=60)
     page.wait_for_url("**as_of=*")
-    expect(page.get_by_text("65 memories, 15 links")).to_have_count(0)
+    expect(page.get_by_text("63 memories, 15 links")).to_have_count(0)
     page.get_by_role("button", name="Back to today").click()
-    expect(page.get_by_text("65 memories, 15 links")).to_be_visible()
+    expect(page.get_by_text("63 memories, 15 links")).to_be_visible()
     expect(page).to_have_url(f"{board.base}/graph")
 
 
@@ -88,7 +88,7 @@ def test_from_a_day_without_memories_one_comes_back(board: Dashboard) -> None:
     page = board.show("/graph?as_of=2001-01-01")
     expect(page.get_by_text("No memory fits")).to_be_visible()
     page.get_by_role("button", name="Back to today").click()
-    expect(page.get_by_text("65 memories, 15 links")).to_be_visible()
+    expect(page.get_by_text("63 memories, 15 links")).to_be_visible()
 
 
 def test_analyses_tell_what_stands_out_and_why(board: Dashboard) -> None:
@@ -123,7 +123,7 @@ def test_without_webgl_a_table_stands_instead(boards: Callable[..., Dashboard]) 
 def test_what_is_stored_meanwhile_comes_in(board: Dashboard, home: Path) -> None:
     page = drawn(board.show("/graph"))
     nacre("store", "Lamps at the pond blink twice.", "--subject", "Lamps blink <b>twice</b>", home=home)
-    expect(page.get_by_text("66 memories, 15 links")).to_be_visible()
+    expect(page.get_by_text("64 memories, 15 links")).to_be_visible()
     page.get_by_label("Find in the graph").fill("blink")
     expect(page.get_by_role("button", name="Lamps blink <b>twice</b>")).to_be_visible()
 

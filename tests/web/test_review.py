@@ -16,7 +16,6 @@ from tests.web.driving import PHONE, Dashboard, nacre
 pytestmark = pytest.mark.web
 
 PROPOSED = "Lyrics are hyphenated by dictionary"
-OLDER = "Uploads of the gateway may be 10 MB"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"> </script> \u202eevil\u202c [go](javascript:alert(1))"
 
 # The page reads the daemon's answer some time after the browser has it; six hundred frames are ten seconds.
@@ -26,7 +25,8 @@ UNTIL_NOTHING_ASKS_TO_STAY = """async () => {
 }"""
 
 WAITING = 5
-"""Candidates and doubts of the story's home."""
+"""Two conflicts, a doubt and candidates in the story's home."""
+OLDER, NEWER = "Uploads of the gateway may be 10 MB", "Uploads of the gateway have changed to 25 MB"
 
 
 def call(home: Path, operation: str, **request: Any) -> Any:
@@ -58,11 +58,46 @@ def left(page: Page) -> Any:
     return page.locator(".review-counts b")
 
 
+def active(home: Path) -> set[str]:
+    return {memory.content for memory in call(home, "list", limit=500).memories}
+
+
+def test_a_conflict_shows_both_memories_with_their_differences(board: Dashboard) -> None:
+    page = board.show("/review")
+    skip_to(page, "10 MB")
+    two = page.locator(".review-two section")
+    expect(two.first.locator("del").last).to_have_text("may be 10 ")
+    expect(two.last.locator("ins").last).to_have_text("have changed to 25 ")
+    expect(page.locator(".review-detail")).to_contain_text("10 MB → 25 MB")
+    assert board.violations() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "kept", "gone"),
+    [("o", {OLDER}, {NEWER}), ("n", {NEWER}, {OLDER}), ("k", {OLDER, NEWER}, set()),
+     ("m", {f"{NEWER} {OLDER}"}, {OLDER, NEWER})],
+)  # fmt: skip
+def test_a_conflict_is_settled_by_a_key_and_another_takes_it_back(
+    board: Dashboard, home: Path, key: str, kept: set[str], gone: set[str]
+) -> None:
+    page = board.show("/review")
+    skip_to(page, "10 MB")
+    page.keyboard.press(key)
+    expect(page.get_by_text("1 decided")).to_be_visible()
+    expect(page.locator(".nav-count").first).to_have_text(str(WAITING - 1))
+    assert kept <= active(home)
+    assert not gone & active(home)
+    page.keyboard.press("u")
+    expect(page.locator(".review-card")).to_contain_text("10 MB")
+    expect(page.locator(".nav-count").first).to_have_text(str(WAITING))
+    assert {OLDER, NEWER} <= active(home)
+
+
 def test_a_candidate_is_kept_by_a_key_and_waits_again_after_undo(board: Dashboard, home: Path) -> None:
     page = board.show("/review")
-    words = "Weights are integers in grams, never floats."
+    words = "The root cause was the commit hash"
     skip_to(page, words)
-    expect(page.locator(".said.evidence")).to_contain_text("weights are integers in grams")
+    expect(page.locator(".said.evidence")).to_contain_text("root cause was the commit hash")
     page.keyboard.press("k")
     expect(page.get_by_text("1 decided")).to_be_visible()
     expect(page.locator(".review-card")).not_to_contain_text(words)
@@ -71,24 +106,24 @@ def test_a_candidate_is_kept_by_a_key_and_waits_again_after_undo(board: Dashboar
     page.keyboard.press("k")
     expect(page.get_by_text("1 decided")).to_be_visible()
     page.get_by_role("link", name="Memories").click()
-    page.get_by_role("searchbox").fill("integers grams")
-    expect(page.get_by_role("link", name="Weights are integers in grams")).to_be_visible()
+    page.get_by_role("searchbox").fill("commit hash LilyPond")
+    expect(page.get_by_role("link", name="The root cause was the commit hash")).to_be_visible()
 
 
 def test_who_leaves_while_a_decision_is_on_its_way_is_asked_first(board: Dashboard) -> None:
     page = board.show("/review")
     held: list[Route] = []
     asked: list[str] = []
-    page.route("**/api/v1/candidate-drop", lambda route: held.append(route))
+    page.route("**/api/v1/review-drop", lambda route: held.append(route))
     page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
-    skip_to(page, "Weights are integers in grams")
+    skip_to(page, "Use plain SQL files")
     page.keyboard.press("d")
     expect(page.get_by_text("1 decided")).to_be_visible()
     with page.expect_event("dialog"):
         page.evaluate("void location.assign('/memories')")
     expect(page.get_by_text("1 decided")).to_be_visible()
     assert asked == ["beforeunload"]
-    with page.expect_response("**/api/v1/candidate-drop") as dropped:
+    with page.expect_response("**/api/v1/review-drop") as dropped:
         held[0].continue_()
     assert dropped.value.ok
     page.evaluate(UNTIL_NOTHING_ASKS_TO_STAY)
@@ -105,7 +140,7 @@ def test_the_menu_counts_a_decision_before_an_event_tells_of_it(boards: Callable
     waiting = page.locator("nav .nav-count").first
     before = int(waiting.inner_text())
 
-    page.keyboard.press("d")
+    page.keyboard.press("k")
 
     expect(waiting).to_have_text(str(before - 1))
     page.keyboard.press("u")
@@ -114,11 +149,11 @@ def test_the_menu_counts_a_decision_before_an_event_tells_of_it(boards: Callable
 
 def test_what_is_dropped_is_proposed_no_more(board: Dashboard, home: Path) -> None:
     page = board.show("/review")
-    total = call(home, "candidates").total
-    skip_to(page, "Weights are integers in grams")
+    total = call(home, "review").total
+    skip_to(page, "Use plain SQL files")
     page.keyboard.press("d")
-    expect(page.locator(".nav-count").first).to_have_text(str(total + 3 - 1))
-    assert call(home, "candidates").total == total - 1
+    expect(page.locator(".nav-count").first).to_have_text(str(WAITING - 1))
+    assert call(home, "review").total == total - 1
 
 
 def test_a_doubt_is_kept_in_other_words(board: Dashboard, home: Path) -> None:
@@ -210,23 +245,14 @@ def test_a_doubt_is_merged_into_a_memory_that_is_picked_and_comes_back(board: Da
     assert "1996" not in call(home, "get", reference="Page breaks follow the tenor part").content
 
 
-def test_the_newer_memory_takes_the_place_of_the_one_in_doubt(board: Dashboard, home: Path) -> None:
-    page = board.show("/review")
-    skip_to(page, OLDER)
-    expect(page.locator(".review-newer")).to_contain_text("25 MB")
-    page.keyboard.press("n")
-    expect(page.locator(".nav-link", has_text="Conflicts").locator(".nav-count")).to_have_text("1")
-    assert call(home, "get", reference=OLDER).superseded_by
-
-
 def test_what_arrives_meanwhile_does_not_change_what_is_looked_at(board: Dashboard, home: Path) -> None:
     page = board.show("/review")
-    skip_to(page, "Weights are integers in grams")
+    skip_to(page, "Use plain SQL files")
     before = left(page).inner_text()
     nacre("store", "The gate closes at dusk", "--project", "lantern", home=home)
     propose(home, "The pond is 40 cm deep at the lamps")
     expect(left(page)).not_to_have_text(before)
-    expect(page.locator(".review-card")).to_contain_text("Weights are integers in grams")
+    expect(page.locator(".review-card")).to_contain_text("Use plain SQL files")
 
 
 def test_all_decided_says_so_and_what_was_skipped_can_be_looked_at_again(board: Dashboard) -> None:
@@ -251,14 +277,14 @@ def test_words_of_a_stranger_do_nothing(board: Dashboard, home: Path) -> None:
 def test_fifty_are_decided_by_keys_in_less_than_two_minutes(
     board: Dashboard, home: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    propose(home, *(f"Lamp {lamp} stands {lamp * 7} metres from the gate" for lamp in range(1, 48)))
+    propose(home, *(f"Lamp {lamp} stands {lamp * 7} metres from the gate" for lamp in range(1, 51)))
     page = board.show("/review")
     card = page.locator(".review-card")
-    many = WAITING + 47
+    many = WAITING + 50
     expect(left(page)).to_have_text(f"{many} left")
     began = time.monotonic()
     for decided in range(50):
-        page.keyboard.press("kd"[decided % 2])
+        page.keyboard.press("kd"[decided % 2 and decided > 1])
         expect(left(page)).to_have_text(f"{many - 1 - decided} left")
     shown = time.monotonic() - began
     expect(card).to_be_visible()
@@ -267,15 +293,14 @@ def test_fifty_are_decided_by_keys_in_less_than_two_minutes(
     record_property("ms_a_decision_shown", round(shown / 50 * 1000))
     record_property("ms_a_decision_done", round(done / 50 * 1000))
     print(f"{shown / 50 * 1000:.0f} ms shown, {done / 50 * 1000:.0f} ms done, a decision")  # noqa: T201 - measured
-    waiting = call(home, "waiting")
-    assert waiting.candidates + len(waiting.reviews) == many - 50
+    assert call(home, "review").total == many - 50
     assert done < 120
 
 
 def test_a_phone_decides_by_its_buttons(boards: Callable[..., Dashboard]) -> None:
     board = boards(viewport=PHONE, has_touch=True)
     page = board.show("/review")
-    page.get_by_role("button", name="Drop").tap()
+    page.get_by_role("button", name="Newer holds").tap()
     expect(left(page)).to_have_text(f"{WAITING - 1} left")
     page.get_by_role("button", name="Undo").tap()
     expect(left(page)).to_have_text(f"{WAITING} left")
@@ -284,5 +309,5 @@ def test_a_phone_decides_by_its_buttons(boards: Callable[..., Dashboard]) -> Non
 
 def test_it_speaks_chinese(boards: Callable[..., Dashboard]) -> None:
     page = boards(locale="zh-CN").show("/review")
-    expect(page.get_by_role("button", name="保留")).to_be_visible()
+    expect(page.get_by_role("button", name="两者都成立")).to_be_visible()
     expect(left(page)).to_have_text(f"剩余 {WAITING} 项")

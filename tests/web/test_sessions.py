@@ -7,10 +7,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import Page, expect
 
+import nacre as api
+from nacre.values.recall import Filter
 from tests.web.driving import PHONE, Dashboard, nacre
 
 pytestmark = pytest.mark.web
@@ -118,11 +121,15 @@ def test_from_a_memory_to_its_turn_and_back(board: Dashboard) -> None:
     page.wait_for_url("**/memories/*")
 
 
-def test_beside_a_session_stands_what_came_of_it(board: Dashboard) -> None:
+def test_beside_a_session_stands_what_came_of_it(board: Dashboard, home: Path) -> None:
     page = board.show("/sessions?tool=claude-code&project=hivelog")
     rows(page).first.click()
+    page.wait_for_url("**/sessions/claude-code*")
+    with api.open_memory(home) as memory:
+        learned = memory.list(filter=Filter(sessions=(unquote(page.url.rsplit("/", 1)[1]),)), limit=500)
+    assert len(learned) >= 3
     about = page.get_by_role("complementary", name="About this session")
-    expect(about.get_by_text("Learned from it: 4")).to_be_visible()
+    expect(about.get_by_text(f"Learned from it: {len(learned)}", exact=True)).to_be_visible()
     expect(about.get_by_text("Done", exact=True)).to_be_visible()
     expect(about.get_by_text("hivelog/schema.sql")).to_be_visible()
     about.get_by_role("link", name="A gateway sends the same batch again").last.click()

@@ -111,12 +111,12 @@ def test_an_agent_is_wired_after_a_preview_and_removed_again(
 
 def test_checks_tell_what_is_wrong_and_run_again(board: Dashboard, home: Path) -> None:
     page = board.show("/settings?view=checks")
-    expect(page.get_by_text("All is well")).to_be_visible()
+    expect(page.get_by_text("2 checks need you")).to_be_visible()
     home.chmod(0o755)
     page.keyboard.press("r")
-    expect(page.get_by_text(re.compile("needs? you"))).to_be_visible()
+    expect(page.get_by_text("3 checks need you")).to_be_visible()
     page.get_by_role("button", name="Mend what can be mended").click()
-    expect(page.get_by_text("All is well")).to_be_visible()
+    expect(page.get_by_text("2 checks need you")).to_be_visible()
     assert home.stat().st_mode & 0o777 == 0o700
 
 

@@ -121,11 +121,11 @@ def test_a_daemon_that_ends_is_told_and_one_that_comes_back_is_found(
     nacre("serve", "stop", home=home)
     banner = board.page.get_by_role("alert").filter(has_text="nacre has stopped")
     expect(banner).to_be_visible(timeout=20_000)
-    board.page.get_by_role("navigation").get_by_role("link", name="Conflicts").click()
+    board.page.get_by_role("navigation").get_by_role("link", name="Review").click()
     expect(board.page.get_by_text("It opens as soon as nacre answers again")).to_be_visible()
     nacre("open", "--print", home=home)
     expect(banner).to_have_count(0, timeout=30_000)
-    expect(board.page.get_by_role("heading", name="Conflicts")).to_be_visible()
+    expect(board.page.get_by_role("heading", name="Review", exact=True)).to_be_visible()
 
 
 def test_a_browser_without_a_cookie_is_told_how_to_get_one(boards: Callable[..., Dashboard]) -> None:
@@ -138,3 +138,32 @@ def test_a_browser_without_a_cookie_is_told_how_to_get_one(boards: Callable[...,
 def test_an_address_that_there_is_not_says_so(board: Dashboard) -> None:
     board.page.goto(f"{board.base}/nothing/here")
     expect(board.page.get_by_text("There is no such page")).to_be_visible()
+
+
+def test_eight_tabs_share_one_stream_and_survive_their_leader(board: Dashboard, home: Path) -> None:
+    streams: list[str] = []
+    board.context.on("request", lambda asked: streams.append(asked.url) if "/api/v1/events" in asked.url else None)
+    tabs = [board.show("/memories"), *(board.context.new_page() for _ in range(7))]
+    for tab in tabs[1:]:
+        tab.goto(f"{board.base}/memories")
+        expect(tab.get_by_role("list", name="Memories")).to_be_visible()
+    assert len(streams) == 1
+    nacre("store", "The lamps blink twice at dusk.", "--subject", "Lamps blink", home=home)
+    expect(tabs[7].get_by_role("link", name="Lamps blink")).to_be_visible()
+    tabs[0].close()
+    nacre("store", "The gate is green.", "--subject", "Gate is green", home=home)
+    for tab in tabs[1:]:
+        expect(tab.get_by_role("link", name="Gate is green")).to_be_visible()
+    assert len(streams) == 2
+
+
+def test_a_hidden_tab_closes_its_stream_where_locks_are_missing(board: Dashboard, home: Path) -> None:
+    board.context.add_init_script("Object.defineProperty(navigator, 'locks', {value: undefined})")
+    page = board.show("/memories")
+    show = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true})"
+    turn = "; document.dispatchEvent(new Event('visibilitychange'))"
+    with page.expect_event("requestfailed", lambda asked: "/api/v1/events" in asked.url):
+        page.evaluate(show % "true" + turn)
+    nacre("store", "The gate is green.", "--subject", "Gate is green", home=home)
+    page.evaluate(show % "false" + turn)
+    expect(page.get_by_role("link", name="Gate is green")).to_be_visible()

@@ -19,7 +19,7 @@ def test_a_month_tells_what_was_learned_and_what_waits(board: Dashboard) -> None
     expect(page.get_by_role("heading", name=re.compile(r"^\d+ decisions wait for you$"))).to_be_visible()
     expect(page.get_by_role("main").get_by_role("link", name="Dates in file names sort by ISO")).to_be_visible()
     expect(page.get_by_text("From outside")).to_be_visible()
-    expect(page.get_by_text("No model was asked this month.")).to_be_visible()
+    expect(page.get_by_text("Nothing was spent this month.")).to_be_visible()
 
 
 def test_a_quiet_day_shows_what_was_learned_last(board: Dashboard, home: Path) -> None:

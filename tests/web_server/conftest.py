@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import re
 import socket
-import time
+import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2 as httpx
 import pytest
 
+from nacre import __version__
+from nacre.cli.services.serve import _DOOR, serve
+from nacre.daemon.running import Daemon, DaemonOptions, Voice
+from nacre.daemon.web import Door
+from nacre.home.home import open_home
+from nacre.settings import load_settings
+from nacre.values.actor import Face
 from tests.cli.conftest import Nacre, learned, nacre, process, transcript  # noqa: F401 - fixtures
 from tests.daemon.conftest import Serving, home, serving, stopped  # noqa: F401 - fixtures
 
@@ -23,7 +30,7 @@ class Site:
 
     base: str
     process: Nacre
-    daemon: Serving | None = None
+    daemon: Any = None
     client: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=60, verify=False))
 
     @property
@@ -54,18 +61,6 @@ class Site:
         return self.client.get(self.base + path, headers=named)
 
 
-STORED = ("stored", "accepted")
-"""What becomes of a new memory: it is durable, and placed at once unless a chore of the daemon writes just then."""
-
-
-def placed(ask: Callable[[], httpx.Response]) -> httpx.Response:
-    """The answer to a store of what is there already, asked again while a chore of the daemon writes."""
-    until = time.monotonic() + 60
-    while (answer := ask()).json()["action"] == "accepted" and time.monotonic() < until:
-        pass
-    return answer
-
-
 def free_port() -> int:
     """A port at which nothing listens now: other tests may take the one that is set by default."""
     with socket.socket() as listening:
@@ -73,18 +68,61 @@ def free_port() -> int:
         return int(listening.getsockname()[1])
 
 
+class Inside:
+    """A daemon in a thread of this process, with the options of ``nacre serve``."""
+
+    def __init__(self, *options: str) -> None:
+        settings = said = load_settings()
+        given = serve.make_context("serve", list(options), resilient_parsing=True).params
+        for name, key in _DOOR.items():
+            said = said if given.get(name) in (None, False) else said.having(key, given[name])
+        door = Door.of(said, said.text("daemon.http"), asks_token=not given["no_token"])
+        self.said: list[str] = []
+        self._stop, self._serves = threading.Event(), threading.Event()
+        daemon = Daemon(
+            settings,
+            lambda: open_home(replace(load_settings(settings.home), face=Face.DAEMON)),
+            DaemonOptions(watches=False, http=door, version=__version__),
+            Voice(self._tell, lambda _: None),
+        )
+        self._thread = threading.Thread(target=daemon.run, args=(self._stop,), name="daemon")
+        self._thread.start()
+        assert self._serves.wait(60), self.said
+
+    def _tell(self, line: str) -> None:
+        self.said.append(line)
+        if line.startswith("serves"):
+            self._serves.set()
+
+    def end(self) -> None:
+        """End it and wait."""
+        self._stop.set()
+        self._thread.join(60)
+
+
 @pytest.fixture
-def site(serving: Callable[..., Serving], process: Nacre) -> Iterator[Callable[..., Site]]:  # noqa: F811 - fixtures
-    """``site("--http", "0")`` is served by a daemon of its own."""
+def site(process: Nacre) -> Iterator[Callable[..., Site]]:  # noqa: F811 - the fixture
+    """``site("--http", "0")`` is served by a daemon in this process."""
+    yield from _sites(process, Inside)
+
+
+@pytest.fixture
+def site_apart(process: Nacre, serving: Callable[..., Serving]) -> Iterator[Callable[..., Site]]:  # noqa: F811
+    """``site_apart("--http", "0")`` is served by a daemon of its own, as people run it."""
+    yield from _sites(process, lambda *options: serving("--no-watch", *options))
+
+
+def _sites(process: Nacre, start: Callable[..., Any]) -> Iterator[Callable[..., Site]]:  # noqa: F811
     sites: list[Site] = []
 
-    def serve(*options: str) -> Site:
-        daemon = serving("--no-watch", *(options or ("--http", "0")))
+    def start_site(*options: str) -> Site:
+        daemon = start(*(options or ("--http", "0")))
         found = re.search(r"over HTTP at (\S+),", daemon.said[-1])
         assert found, daemon.said
         sites.append(Site(found[1], process, daemon))
         return sites[-1]
 
-    yield serve
+    yield start_site
     for one in sites:
         one.client.close()
+        one.daemon.end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.web_server.conftest import STORED, Site, placed
+from nacre.web.compatibility.agent_knowledge import consolidate
+from tests.web_server.conftest import Site
 
 Serve = Callable[..., Site]
 SECRET = "ghp_" + "Zq7Lr2Vx9Kd4Tn6Hb8Wm3Pc5Yf1Gs0JaRe4u"
@@ -45,7 +47,7 @@ def test_an_entry_is_written_through_the_whole_pipeline_and_read_by_its_path(kno
     assert answer.status_code == 201
     told = answer.json()
     assert told["path"].startswith("decisions/queue-choice-")
-    assert told["action"] in STORED
+    assert told["action"] == "stored"
     assert (told["proposed"], told["duplicateWarnings"]) == (True, [])
     assert told["git"]["pushed"] is False
     assert told["autoLinks"] == []
@@ -56,7 +58,7 @@ def test_an_entry_is_written_through_the_whole_pipeline_and_read_by_its_path(kno
     assert SECRET not in str(entry)
     assert entry["maturity"] == "candidate"
     assert entry["content"].startswith("---\ntitle: Queue choice\n")
-    again = placed(lambda: write(knowledge, QUEUE + f"Its token is {SECRET}.\n")).json()
+    again = write(knowledge, QUEUE + f"Its token is {SECRET}.\n").json()
     assert (again["action"], again["path"]) == ("known", told["path"])
     assert again["duplicateWarnings"][0]["path"] == told["path"]
     assert again["duplicateWarnings"][0]["similarity"] > 0.5
@@ -118,9 +120,23 @@ def test_links_and_what_they_make_are_told_by_paths(knowledge: Callable[..., Any
     assert (edge["source"], edge["target"], edge["rel_type"]) == (first["path"], second["path"], "depends_on")
     assert knowledge("GET", "/api/knowledge/god-nodes?top_n=1").json()[0]["degree"] == 1
     assert knowledge("GET", "/api/knowledge/gaps").json()
-    assert knowledge("GET", "/api/knowledge/bridges").json() == []
     picture = knowledge("GET", "/api/knowledge/graph-data").json()
     assert (picture["edges"][0]["from"], picture["edges"][0]["to"]) == (first["path"], second["path"])
+
+
+def test_entries_near_in_meaning_are_grouped(knowledge: Callable[..., Any]) -> None:
+    path = write(knowledge).json()["path"]
+    hits = knowledge("POST", "/api/v1/recall", {"text": "RabbitMQ for the queue"}).json()["hits"]
+
+    class Asked:
+        def text(self, _: str) -> str:
+            return ""
+
+        async def ask(self, _: str, **__: Any) -> Any:
+            return {"groups": [[hit["memory"] for hit in hits]], "total": 1}
+
+    (group,) = asyncio.run(consolidate(Asked()))["clusters"]  # type: ignore[arg-type]
+    assert path in [entry["path"] for entry in group["entries"]]
 
 
 def test_what_cannot_be_written_is_refused_in_its_words(knowledge: Callable[..., Any]) -> None:
@@ -169,4 +185,4 @@ def test_without_a_token_it_is_told_that_it_lives_and_no_more(site: Serve) -> No
 def test_clients_that_know_no_token_are_served_where_none_is_asked(site: Serve) -> None:
     here = site("--http", "0", "--no-token")
     body = {"category": "notes", "filename": "pier", "content": "Gulls sleep on the pier"}
-    assert here.client.post(f"{here.base}/api/knowledge", json=body).json()["action"] in STORED
+    assert here.client.post(f"{here.base}/api/knowledge", json=body).json()["action"] == "stored"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import time
 from collections.abc import Callable
@@ -11,15 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.requests import Request
-from starlette.responses import Response
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from nacre.platform.locks import FileLock
 from nacre.web.events import MOST_LISTENERS
-from nacre.web.idempotency import MOST_KEPT_BYTES, Once
-from nacre.web.used_keys import KeysInFile
 from tests.cli.conftest import Nacre, learned  # noqa: F401 - a fixture
 from tests.daemon.conftest import home
 from tests.web_server.conftest import Site
@@ -127,35 +122,3 @@ def test_the_cookie_does_not_count_for_pages_of_the_origins_that_the_owner_named
     address = f"{here.base.replace('http', 'ws', 1)}/api/v1/events/ws"
     with pytest.raises(InvalidStatus), connect(address, additional_headers=browser, proxy=None):
         pass
-
-
-def test_answers_that_are_kept_for_a_key_take_bounded_memory(tmp_path: Path) -> None:
-    done: list[str] = []
-
-    async def answer(scope: Any, receive: Any, send: Any) -> None:
-        done.append(Request(scope).headers["idempotency-key"])
-        await Response(b"x" * 200_000)(scope, receive, send)
-
-    once = Once(answer, most_body=100, used=KeysInFile(tmp_path))
-    statuses: list[int] = []
-
-    async def post(key: int) -> None:
-        headers = [(b"idempotency-key", str(key).encode())]
-        scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": headers}
-
-        async def receive() -> Any:
-            return {"type": "http.request", "body": b""}
-
-        async def send(message: Any) -> None:
-            statuses.append(message.get("status", 0))
-
-        await once(scope, receive, send)
-
-    async def posted() -> None:
-        many = MOST_KEPT_BYTES // 200_000 + 1
-        for key in (*range(many), many - 1, 0):
-            await post(key)
-        assert done == [str(key) for key in range(many)]
-        assert [one for one in statuses if one][-2:] == [200, 409]
-
-    asyncio.run(posted())

@@ -12,14 +12,14 @@ from tests.catalogue.conftest import copied, filled, home, known  # noqa: F401 -
 from tests.catalogue.samples import SAMPLES
 from tests.web_server.conftest import Site
 
-LATE = ("forget", "scrub", "embed-back", "quickstart", "hosts-wire", "config-set", "watcher-install")
+LATE = ("forget", "scrub", "quickstart", "hosts-wire", "config-set", "watcher-install")
 """What changes more than the others can do with comes last."""
 
 
-def test_every_operation_is_answered(filled: Callable[[str], Any], site: Callable[..., Site]) -> None:  # noqa: F811
+def test_every_operation_is_answered(filled: Callable[[str], Any], site_apart: Callable[..., Site]) -> None:  # noqa: F811
     offered = offered_by(Face.HTTP)
     requests = {name: filled(name) for name in offered}
-    here = site()
+    here = site_apart()
     owner = here.browser()
     for name in sorted(offered, key=lambda one: (one in LATE, offered[one].writes)):
         answer = here.ask(name, requests[name], **owner)

@@ -95,22 +95,22 @@ def check(writers: Writers) -> None:
 
 
 @pytest.mark.usefixtures("mortal")
-def test_what_a_killed_daemon_acknowledged_is_there_once(site: Callable[..., Site]) -> None:
+def test_what_a_killed_daemon_acknowledged_is_there_once(site_apart: Callable[..., Site]) -> None:
     chance, writers = random.Random(5), Writers(1)  # noqa: S311 - moments to kill at
     for _ in range(_TIMES):
-        here = site("--http", "0")
+        here = site_apart("--http", "0")
         assert here.daemon
         writers.send_again(here)
         writers.until(here, chance.randrange(4, 12), partial(here.daemon.end, signal.SIGKILL))
-    writers.send_again(site("--http", "0"))
+    writers.send_again(site_apart("--http", "0"))
     check(writers)
 
 
 def test_what_was_acknowledged_before_the_server_was_killed_is_there_once_and_the_daemon_goes_on(
-    mortal: Any, site: Callable[..., Site]
+    mortal: Any, site_apart: Callable[..., Site]
 ) -> None:
     chance, writers = random.Random(6), Writers(2)  # noqa: S311 - moments to kill at
-    here = site("--http", "0")
+    here = site_apart("--http", "0")
     for _ in range(_TIMES):
         writers.until(here, chance.randrange(4, 12), lambda: kill(mortal))
         start(mortal)

@@ -192,7 +192,7 @@ def test_who_asks_over_http_keeps_a_daemon_that_is_there_on_demand(process: Nacr
 def test_many_who_ask_at_once_are_all_answered(site: Serve) -> None:
     here = site()
     token = here.token
-    asked_for = ["recall", "cost", "waiting", "recall", "overview"] * 30  # recall leaves notes, the others count them
+    asked_for = ["recall", "cost", "review", "recall", "overview"] * 30  # recall leaves notes, the others count them
     with ThreadPoolExecutor(16) as pool:
         requests = [{"text": "which database?"} if name == "recall" else {} for name in asked_for]
         answers = list(pool.map(lambda *one: here.ask(*one, **token), asked_for, requests))

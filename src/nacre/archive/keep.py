@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
@@ -27,10 +27,10 @@ from nacre.packs.lines import Cleaner, clean_whole
 from nacre.packs.pack import LINES, TURNS, Fresh, Pack
 from nacre.packs.payload import Payload
 from nacre.packs.zstd import is_installed
+from nacre.parsing import workers
 from nacre.parsing.parse import Job, count_processes
 from nacre.parsing.redaction import SEGMENT_BYTES, Ahead, clean, cut
 from nacre.platform.ids import to_ms
-from nacre.platform.lazy import Module
 from nacre.storage.archive import Archived, Due
 from nacre.transcripts.adapter import Adapter, Source
 from nacre.transcripts.databases import SUFFIXES
@@ -38,12 +38,6 @@ from nacre.transcripts.file_source import FINGERPRINT_BYTES, MAX_LINE_BYTES, Fil
 from nacre.transcripts.registry import adapter_of
 from nacre.values.cursor import Cursor
 from nacre.values.reports import ArchiveReport, OnProgress, Problem, Progress
-
-if TYPE_CHECKING:
-    from nacre.parsing import wire, workers
-else:
-    wire = Module("nacre.parsing.wire")
-    workers = Module("nacre.parsing.workers")
 
 MOST_WHOLE_BYTES = 64_000_000
 _HEAD_BYTES = 64_000
@@ -120,7 +114,7 @@ def _ahead(home: Home, due: Sequence[Due]) -> Iterator[Ahead | None]:
         return
 
     patterns, allow, kinds = home.settings.redaction
-    setup = wire.Setup(tuple(patterns), tuple(allow), kinds)
+    setup = workers.Setup(tuple(patterns), tuple(allow), kinds)
     with contextlib.closing(workers.clean_in_processes(jobs, home.redactor, setup, processes)) as portions:
         yield Ahead(portions, [job.path for job in jobs])
 

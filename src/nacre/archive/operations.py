@@ -82,7 +82,7 @@ def verify(home: Home, on_progress: OnProgress | None = None) -> tuple[int, list
     states = [state for state in home.archive.all() if state.pack]
     problems: list[Problem] = []
     for done, state in enumerate(states):
-        told = _damage(home, state)
+        told = damage(home, state)
         if told:
             problems.append(Problem(state.path, told, _way_out(Path(state.path).is_file())))
         notify(Progress("verifying", done + 1, len(states), Path(state.path).name))
@@ -97,7 +97,7 @@ def verify(home: Home, on_progress: OnProgress | None = None) -> tuple[int, list
 def mend(home: Home) -> int:
     """Set damaged packs aside, so that what their transcripts still tell is archived again; returns how many."""
     states = [state for state in home.archive.all() if state.pack]
-    damaged = [state for state in states if _damage(home, state)]
+    damaged = [state for state in states if damage(home, state)]
     unknown = [place for place in _unknown(home, states) if not _is_sound(place)]
     with home.archive_lock:
         for state in damaged:
@@ -219,7 +219,15 @@ def _moment(nanoseconds: int) -> datetime:
     return datetime.fromtimestamp(max(0, nanoseconds) // 1_000_000 / 1000, UTC)
 
 
-def _damage(home: Home, state: Archived) -> str | None:
+def is_cut(home: Home, state: Archived) -> bool:
+    """Whether a pack is gone or shorter than it was; its contents are not read."""
+    try:
+        return (pack_store.folder_of(home) / (state.pack or "")).stat().st_size < state.size
+    except OSError:
+        return True
+
+
+def damage(home: Home, state: Archived) -> str | None:
     """What is wrong with a pack."""
     try:
         pack = packs.load(pack_store.folder_of(home) / (state.pack or ""), thorough=True)

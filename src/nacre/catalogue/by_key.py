@@ -7,8 +7,8 @@ from nacre.errors import NotAllowed
 BY_KEY = frozenset(
     """
     recall list get look history edges store store-rehearse edit retire retire-plan retired retired-standing todo-done
-    page waiting candidates settled alike reflect unanswered
-    graph-link graph-unlink graph-invalidate graph-list graph-show graph-central graph-bridges graph-gaps
+    page review alike reflect unanswered
+    graph-link graph-unlink graph-invalidate graph-list graph-show graph-central graph-gaps
     graph-components graph-map graph-brief
     graph-callers graph-importers graph-about graph-impact
     sessions session search-sessions search-chats did fix

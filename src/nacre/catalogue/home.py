@@ -103,26 +103,21 @@ MODELS = (
     Operation("embed-plan", "indexing.answers:plan", "indexing.requests:ModelRequest", "indexing.model_switch:Plan"),
     Operation("embed-try", "indexing.answers:try_one", "indexing.requests:ModelRequest", "indexing.model_switch:Trial"),
     Operation(
-        "embed-switch", "indexing.answers:switch", "indexing.requests:SwitchRequest", "indexing.vectors:Embedded",
+        "embed-switch", "indexing.answers:switch", "indexing.requests:ModelRequest", "indexing.vectors:Embedded",
         **LONG, owners=True),
     Operation("embed-resume", "indexing.answers:resume", NOTHING, "indexing.vectors:Embedded", **LONG),
-    Operation("embed-back", "indexing.answers:back", NOTHING, "indexing.vectors:Embedded", **LONG,
-              command="embed switch --back", owners=True),
-    Operation("embed-forget-old", "indexing.model_switch:forget_old", NOTHING, "int", writes=True),
     Operation("cost", "spending.answers:show_costs", "spending.requests:CostRequest", "views:CostReport"),
     Operation("traces", "health.answers:list_traces", "health.requests:TracesRequest", "list[values.trace:Trace]"),
     Operation("trace", "health.answers:show_trace", "health.requests:TraceRequest", "views:TraceView"),
 )  # fmt: skip
 
 CARE = (
-    Operation("report", "reporting.report:report", "reporting.requests:ReportRequest", "reporting.values:Report"),
     Operation("today", "reporting.today:today", "reporting.requests:TodayRequest", "reporting.values:Today"),
     Operation(
         "activity", "reporting.activity:activity", "reporting.requests:ActivityRequest", "reporting.values:Activity"
     ),
-    Operation("home", "health.home_page:home_page", NOTHING, "health.home_page:HomePage", needs=_SETTINGS),
+    Operation("status", "health.status:status", NOTHING, "health.status:Status", needs=_SETTINGS),
     Operation("overview", "health.answers:overview", NOTHING, "views:Overview"),
-    Operation("health", "health.checks:health", NOTHING, "list[values.reports:Check]"),
     Operation("doctor", "health.answers:doctor", "health.requests:DoctorRequest", "list[values.reports:Check]"),
     Operation(
         "doctor-deep", "health.answers:prove_home", "health.requests:ProveRequest", "list[values.reports:Check]",
@@ -139,10 +134,6 @@ CARE = (
               writes=True, needs=_SETTINGS, not_by=_HELD, command="init", owners=True),
     Operation("db-stats", "health.database:stats", NOTHING, "health.database:Stats"),
     Operation("db-version", "health.database_care:version", NOTHING, "health.database_care:DatabaseVersion"),
-    Operation(
-        "db-check", "health.database_care:check_database", "health.requests:DatabaseCheckRequest",
-        "list[values.reports:Check]", writes=True, takes_long=True,
-    ),
     Operation(
         "db-vacuum", "health.database_care:vacuum", NOTHING, "health.database_care:Vacuumed", writes=True,
         takes_long=True,

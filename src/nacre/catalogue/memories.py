@@ -73,7 +73,6 @@ GRAPH = (
     Operation("graph-list", "graph.listing:list_links", "graph.requests:LinksRequest", "graph.values:LinkPage"),
     Operation("graph-show", "graph.listing:traverse", "graph.requests:TraverseRequest", "graph.values:Traversal"),
     Operation("graph-central", "graph.analysis:central", "graph.requests:AnalysisRequest", "graph.values:Central"),
-    Operation("graph-bridges", "graph.bridges:bridges", "graph.requests:AnalysisRequest", "graph.values:Bridges"),
     Operation("graph-gaps", "graph.analysis:gaps", "graph.requests:AnalysisRequest", "graph.values:Gaps"),
     Operation(
         "graph-components", "graph.analysis:components", "graph.requests:AnalysisRequest", "graph.values:Components"
@@ -83,38 +82,23 @@ GRAPH = (
 )  # fmt: skip
 
 REVIEW = (
-    Operation("waiting", "review.answers:waiting", NOTHING, "views:Waiting"),
+    Operation("review", "review.queue:listed", "review.requests:ReviewRequest", "views:PendingPage"),
     Operation(
-        "review-dismiss", "review.answers:dismiss", "review.requests:ReviewKeepRequest", "list[values.memory:Memory]",
-        writes=True, command="review keep", owners=True,
-    ),
-    Operation("review-undo", "review.answers:undo", "review.requests:ReviewUndoRequest", "values.memory:Memory",
-              writes=True, owners=True),
-    Operation(
-        "review-replace", "review.answers:replace", "review.requests:ReviewRequest", "list[values.memory:Memory]",
+        "review-keep", "review.queue:keep_items", "review.requests:ReviewKeepRequest", "list[values.memory:Memory]",
         writes=True, owners=True,
     ),
     Operation(
-        "review-retire", "review.answers:retire", "review.requests:ReviewRetireRequest", "list[values.memory:Memory]",
+        "review-drop", "review.queue:drop", "review.requests:ReviewDropRequest", "list[values.memory:Memory]",
         writes=True, owners=True,
     ),
     Operation(
-        "candidates", "review.answers:list_candidates", "review.requests:CandidatesRequest", "views:CandidatePage"
-    ),
-    Operation(
-        "candidate-keep", "review.answers:keep_candidate", "review.requests:KeepCandidateRequest",
-        "values.reports:StoreOutcome", writes=True, command="review keep", owners=True,
-    ),
-    Operation(
-        "candidate-drop", "review.answers:drop_candidates", "review.requests:DropCandidatesRequest",
-        "list[values.memory:Memory]", writes=True, command="review drop", owners=True,
-    ),
-    Operation(
-        "conflicts-resolve", "review.answers:resolve", "review.requests:ResolveRequest", "views:Pair", writes=True,
+        "review-resolve", "review.answers:resolve", "review.requests:ReviewResolveRequest", "views:Pair", writes=True,
         owners=True,
     ),
+    Operation("review-undo", "review.reopen:reopen", "review.requests:ReviewUndoRequest", "values.memory:Memory",
+              writes=True, owners=True),
     Operation(
-        "conflicts-judge", "review.answers:judge", "review.requests:JudgeWaitingRequest",
+        "review-judge", "review.answers:judge", "review.requests:JudgeWaitingRequest",
         "review.contradictions:JudgeReport", **LONG,
     ),
     Operation("dream-plan", "dream.dream:plan", "dream.requests:DreamPlanRequest", "dream.values:DreamPlan",
@@ -124,7 +108,6 @@ REVIEW = (
     Operation("alike", "dream.alike:alike", "dream.requests:AlikeRequest", "dream.alike:Alike"),
     Operation("dream", "dream.dream:dream", "dream.requests:DreamRequest", "dream.values:DreamReport", **LONG,
               owners=True),
-    Operation("settled", "review.conflicts:history", NOTHING, "list[views:Settled]"),
     Operation("reflect", "review.reflection:reflect", "review.requests:ReflectRequest", "values.review:Reflection"),
     Operation("reflect-answer", "review.reflection:answer", "review.requests:ReflectAnswerRequest",
               "values.review:Reflected", writes=True, owners=True),

@@ -35,7 +35,8 @@ SESSIONS = (
         "list[extraction.propose:Proposal]", takes_long=True, reports_progress=True,
     ),
     Operation(
-        "ingest", "ingestion.ingest:ingest", "ingestion.requests:IngestOptions", "values.reports:IngestReport", **LONG
+        "ingest", "ingestion.ingest:ingest", "ingestion.requests:IngestOptions", "values.reports:IngestReport", **LONG,
+        owners=("paths", "older"),
     ),
     Operation("ingest-plan", "ingestion.plan:plan", "ingestion.requests:IngestOptions", "values.reports:IngestPlan"),
     Operation(
@@ -45,7 +46,7 @@ SESSIONS = (
     Operation("watch-survey", "watching.answers:survey", "watching.requests:SurveyRequest", "watching.survey:Survey"),
     Operation(
         "watch-once", "watching.rounds:go_round", "watching.requests:RoundRequest", "values.reports:IngestReport",
-        **LONG,
+        **LONG, owners=("paths",),
     ),
     Operation("quickstart", "setup.quickstart:run_quickstart", NOTHING, "setup.quickstart:QuickstartResult", **LONG),
 )  # fmt: skip
@@ -77,8 +78,6 @@ GATEWAY = (
 AGENTS = (
     Operation("context", "context.build:build", "values.context:ContextRequest", "values.context:ContextBlock"),
     Operation("context-given", "context.answers:note_given", "context.requests:GivenRequest", "None"),
-    Operation("digest", "context.digest:digest", "context.requests:DigestRequest", "views:Digest"),
-    Operation("wakeup", "context.wakeup:wakeup", "context.requests:WakeupRequest", "context.wakeup:Wakeup"),
     Operation("hook", "context.hook_answers:answer", "values.hooks:HookCall", "values.hooks:HookAnswer"),
     Operation(
         "handoff", "context.handoff.requests:handoff", "context.requests:HandoffRequest", "values.handoff:HandoffView",

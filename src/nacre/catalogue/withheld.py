@@ -13,11 +13,10 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "nacre extract shows what it proposes instead": "extract",
         "hooks are a program of their own": "hook context-given",
         "hooks leave it to nacre chores": "flush",
-        "nacre health and nacre db stats tell it": "overview",
+        "nacre doctor and nacre db stats tell it": "overview",
         "nacre writer set tells it as it asks": "writer-foreseen",
-        "it is for pictures; nacre graph list and nacre report show it": "graph-map",
-        "nacre home tells it of today, nacre report of a period": "today",
-        "nacre report shows it": "activity",
+        "it is for pictures; nacre graph list shows it": "graph-map",
+        "nacre status tells what is new; the dashboard draws the rest": "today activity",
         "nacre init and nacre doctor hosts tell it": "hosts hosts-preview",
         "nacre remote sync asks it of a server": "remote-changes remote-versions remote-push remote-turns",
     },
@@ -34,11 +33,11 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         "the person takes back what was done": "unretire retired retired-standing log diff undo-plan undo",
         "hooks do it, unasked": "feedback context-given hook handoff flush chores",
         "the person judges": (
-            "feedback-judge review-dismiss review-undo review-replace review-retire conflicts-resolve settled "
-            "candidates candidate-keep candidate-drop dream reflect-answer unanswered-todo unanswered-dismiss"
+            "feedback-judge review-keep review-drop review-resolve review-undo dream reflect-answer unanswered-todo "
+            "unanswered-dismiss"
         ),
         "it takes minutes, or money": (
-            "conflicts-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"
+            "review-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"
         ),
         "pages are the person's own words": "page-own page-write",
         "the person opens a session in its tool": "resume",
@@ -62,17 +61,17 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         ),
         "models, keys and what they cost are the person's": (
             "models models-test auth auth-set auth-remove embed embed-plan embed-try embed-switch embed-resume "
-            "embed-back embed-forget-old cost traces trace writer writer-foreseen writer-set writer-pause "
+            "cost traces trace writer writer-foreseen writer-set writer-pause "
             "writer-resume writer-off"
         ),
-        "memory_admin tells how nacre is": "home health doctor doctor-deep doctor-hosts db-stats db-version watcher",
+        "memory_admin tells how nacre is": "status doctor doctor-deep doctor-hosts db-stats db-version watcher",
         "memory_graph tells what was used together": "edges",
-        "it is for pictures, which people look at": "graph-map today activity report",
+        "it is for pictures, which people look at": "graph-map today activity",
         "conversations with others, and who may write, are the person's; memory_search finds what was said": (
             "gateway-status gateway-sessions gateway-session gateway-end gateway-pairings gateway-pair gateway-unpair"
         ),
         "the installation is the person's": (
-            "hosts hosts-preview hosts-plan hosts-wire db-check db-rebuild db-backup db-reset config config-get "
+            "hosts hosts-preview hosts-plan hosts-wire db-rebuild db-backup db-reset config config-get "
             "config-set config-unset watcher-start watcher-stop watcher-install watcher-uninstall"
         ),
         "saved queries, and whether nacre is of use, are the person's": (

@@ -50,7 +50,7 @@ def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
 
 
 def _late(home: Home, chore: Chore) -> list[Chore]:
-    read_beside(home, chore.transcript)
+    read_beside(home, chore.session or "", chore.transcript)
     project = project_of_folder(home, Path(chore.folder)) if chore.folder else None
     if not project:
         return []

@@ -5,11 +5,10 @@ from __future__ import annotations
 from nacre.extraction.learn import Lessons, learn
 from nacre.home.home import Home
 from nacre.indexing.vectors import embed_pending
-from nacre.spending.stages import Stages, counted
-from nacre.spending.tracing import noting
+from nacre.spending.tracing import MOST_REFS, counted, noting
 from nacre.values.reports import OnProgress
 from nacre.values.session import StoredSession
-from nacre.values.trace import TraceKind
+from nacre.values.trace import Step, TraceKind
 
 VECTOR_SECONDS = 10.0
 """So long vectors are made; the next ingest goes on with them."""
@@ -27,10 +26,10 @@ def learn_now(
     told = notify or (lambda _: None)
     subject = session.session.id if session else "what waits"
     with noting(home, TraceKind.INDEX, subject) as trace, home.run("ingest") as run:
-        only, stages = session.row if session else None, Stages(trace)
-        lessons = learn(home, told, only=only, is_over=is_over, run=run)
+        lessons = learn(home, told, only=session.row if session else None, is_over=is_over, run=run)
         counts = {"memories": len(lessons.memories), "candidates": lessons.candidates}
-        stages.end("candidates persisted", counts, lessons.memories)
         trace.outcome = counted(counts)
+        if trace.outcome:
+            trace.add(Step("learns", output=trace.outcome, refs=tuple(lessons.memories[:MOST_REFS])))
     embed_pending(home, told, seconds=VECTOR_SECONDS)
     return lessons

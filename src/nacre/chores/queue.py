@@ -2,7 +2,7 @@
 
 A chore is a small file in ``run/chores``, left by a hook (:mod:`nacre.hooks.notes`). Those of a kind and a session are
 one. What fails is tried again later, up to five times; what is given up lies in ``run/chores/given-up`` with the
-reason, where ``nacre health`` tells of it. Those that may ask a model have a lock of their own: no handoff waits for
+reason, where ``nacre doctor`` tells of it. Those that may ask a model have a lock of their own: no handoff waits for
 one.
 """
 

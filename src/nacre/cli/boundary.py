@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from nacre.cli import crash
 from nacre.cli.paper import printable
 from nacre.cli.run import Run
 from nacre.errors import Conflict, InvalidInput, NacreError, NotFound, StoreUnusable, TranscriptUnreadable, Unavailable
-from nacre.platform.lazy import Module
-
-if TYPE_CHECKING:
-    from nacre.cli import crash
-else:
-    crash = Module("nacre.cli.crash")
 
 DONE, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
@@ -134,8 +130,6 @@ def _say(run: Run, code: str, message: str, hint: str | None) -> None:
     message, hint = _one_line(message), _one_line(hint) if hint else None
     with contextlib.suppress(OSError):
         if run.as_json:
-            import json  # noqa: PLC0415 - few commands fail
-
             click.echo(json.dumps({"error": {"code": code, "message": message, "hint": hint}}, ensure_ascii=True))
         else:
             coloured = bool(sys.stderr and sys.stderr.isatty()) and not run.environ.get("NO_COLOR")

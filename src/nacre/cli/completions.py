@@ -80,16 +80,8 @@ def _retired(run: Run) -> Found:
     return _told(ask(run, "retired"))
 
 
-def _reviewed(run: Run) -> Found:
-    return _told(one.memory for one in ask(run, "waiting").reviews)
-
-
-def _candidates(run: Run) -> Found:
-    return _told(one.memory for one in ask(run, "candidates", limit=_MOST).candidates)
-
-
-def _waiting(run: Run) -> Found:
-    return (*_reviewed(run), *_candidates(run))
+def _pending(run: Run) -> Found:
+    return _told(item.memory for item in ask(run, "review", limit=_MOST).items)
 
 
 def _told(memories: Iterable[Any]) -> Iterator[tuple[str, str]]:
@@ -130,9 +122,8 @@ _BY_NAME: dict[str, Callable[[Run], Found]] = {
 }  # fmt: skip
 _BY_OPERATION: dict[str, Callable[[Run], Found]] = {
     **dict.fromkeys(("look", "edit", "retire", "feedback", "log"), _memories),
-    **dict.fromkeys(("review-replace", "review-retire"), _reviewed),
+    **dict.fromkeys(("review-keep", "review-drop", "review-resolve"), _pending),
     **dict.fromkeys(("session", "session-summary", "session-restore"), sessions),
-    **dict.fromkeys(("candidate-keep", "candidate-drop"), _candidates),
     **dict.fromkeys(("undo", "diff"), _operations),
-    "review-dismiss": _waiting, "todo-done": _todos, "unretire": _retired, "trace": _traces,
+    "todo-done": _todos, "unretire": _retired, "trace": _traces,
 }  # fmt: skip

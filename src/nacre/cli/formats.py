@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.cli.paper import Span
 from nacre.platform import ids
+from nacre.platform.days import day_of, shown_day, shown_minute
 from nacre.text import passages
 from nacre.values import codec
 
@@ -77,19 +78,19 @@ def speaker_name(speaker: Speaker, author: str | None = None) -> str:
 
 def day(moment: datetime | None) -> str:
     """The day, as the person's clock has it."""
-    return f"{moment.astimezone():%Y-%m-%d}" if moment else ""
+    return shown_day(moment) if moment else ""
 
 
 def minute(moment: datetime | None) -> str:
     """Day and minute, as the person's clock has it."""
-    return f"{moment.astimezone():%Y-%m-%d %H:%M}" if moment else ""
+    return shown_minute(moment) if moment else ""
 
 
 def when(moment: datetime | None) -> str:
     """How long ago, and the day; unbroken by line ends."""
     if moment is None:
         return ""
-    days = (ids.utc_now().astimezone().date() - moment.astimezone().date()).days
+    days = (day_of(ids.utc_now()) - day_of(moment)).days
     if not 0 <= days <= _NEAR_DAYS:
         return day(moment)
     said = {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.cli.paper import Paper, dim
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.speed import machine as speed_machine
 
 if TYPE_CHECKING:
-    from nacre.speed import machine as speed_machine
     from nacre.speed.machine import Machine
-else:
-    speed_machine = Module("nacre.speed.machine")
 
 
 def answer_measured(run: Run, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:

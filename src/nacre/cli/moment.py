@@ -9,6 +9,7 @@ import click
 
 from nacre.errors import QueryInvalid
 from nacre.platform import ids
+from nacre.platform.days import day_of
 from nacre.text import time_expressions
 from nacre.values.memory import Validity
 
@@ -49,7 +50,7 @@ class SaidDay(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generi
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
         if isinstance(value, date):
             return value
-        return MOMENT.convert(value, param, ctx).date()
+        return day_of(MOMENT.convert(value, param, ctx))
 
 
 class Period(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3

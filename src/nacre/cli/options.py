@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import pathlib
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -15,19 +17,15 @@ from nacre.cli.operations import place_of
 from nacre.cli.request_options import Decorator, Function, option
 from nacre.cli.run import Run
 from nacre.errors import NotFound
-from nacre.platform.lazy import Module
+from nacre.home import answers, location, lookup
+from nacre.platform.days import day_of
 from nacre.values import memory, recall
 from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nacre.home import answers, location, lookup
     from nacre.home.home import Home
-else:
-    answers = Module("nacre.home.answers")
-    location = Module("nacre.home.location")
-    lookup = Module("nacre.home.lookup")
 
 
 HERE = "."
@@ -66,16 +64,6 @@ def limit_option(operation: str, **own: Any) -> Decorator:
     return option(operation, "limit", "--limit", "-n", type=click.IntRange(1, 1000), **own)
 
 
-def _keep_prompts(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        run: Run = ctx.obj
-        run.settings = run.settings.having("models.keep_prompts", value=True)
-
-
-TRACE_PROMPTS = click.option(
-    "--trace-prompts", is_flag=True, expose_value=False, callback=_keep_prompts,
-    help="Keep whole prompts and answers of models in the trace, this once: nacre traces show ID --prompts.",
-)  # fmt: skip
 LANES = option(
     "recall", "mode", default=None, show_default=False, help="The lanes to use.",
     type=click.Choice(["hybrid", "lexical", "vector"], case_sensitive=False),
@@ -146,7 +134,7 @@ def _filter(run: Run, values: dict[str, Any]) -> Filter:
     values["kinds"] = tuple(memory.Kind(kind) for kind in values.get("kinds", ()))
     values["expiry"] = tuple(memory.Expiry(expiry) for expiry in values.get("expiry", ()))
     values["scope"] = memory.Scope(values.get("scope", memory.Scope.PRIVATE))
-    values["as_of"] = values["as_of"].date() if values.get("as_of") else None
+    values["as_of"] = day_of(values["as_of"]) if values.get("as_of") else None
     for name in ("projects", "exclude_projects"):
         values[name] = tuple(_known_project(run, project) for project in values[name])
     return recall.Filter(**values)
@@ -219,3 +207,15 @@ def read_content(content: str) -> str:
         return content
     data: bytes = sys.stdin.buffer.read()
     return data.decode("utf-8", "replace")
+
+
+@contextmanager
+def readable(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """The path itself, or for ``-`` a temporary file with standard input: formats are recognised at both ends."""
+    if str(path) != "-":
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="nacre-") as folder:
+        file = pathlib.Path(folder) / "standard-input"
+        file.write_bytes(sys.stdin.buffer.read())
+        yield file

@@ -7,18 +7,15 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-import click
 
 from nacre.cli.paper import PIPED_WIDTH, cells, cut, printable
 from nacre.values.reports import OnProgress
 
 if TYPE_CHECKING:
     from nacre.cli.run import Run
-    from nacre.llm.retry import Setback
     from nacre.values.reports import Progress
 
 _BAR = 24
@@ -29,7 +26,6 @@ _STAGES = {
     "reading": "Reading transcripts",
     "learning": "Learning from them",
     "archiving": "Archiving; text is searchable",
-    "indexing": "Indexing",
     "verifying": "Verifying the archive",
     "asking": "Asking",
     "scrubbing": "Looking through what is stored",
@@ -59,16 +55,10 @@ _STAGES = {
 
 
 @contextlib.contextmanager
-def waiting(run: Run, told: str) -> Iterator[Callable[[Setback], None] | None]:
-    """What is waited for, and how long already, while the block runs; tries that failed get a line each.
-
-    In a pipe there are only these lines, with ``--json`` nothing: then it is ``None``.
-    """
-    if run.as_json:
-        yield None
-        return
-    if not sys.stderr.isatty():
-        yield lambda setback: click.echo(_setback(setback), err=True)
+def waiting(run: Run, told: str) -> Iterator[None]:
+    """What is waited for, and how long already, on a terminal while the block runs."""
+    if run.as_json or not sys.stderr.isatty():
+        yield
         return
 
     line = _Line()
@@ -82,19 +72,11 @@ def waiting(run: Run, told: str) -> Iterator[Callable[[Setback], None] | None]:
     ticking = threading.Thread(target=tick, daemon=True, name="nacre-waiting")
     ticking.start()
     try:
-        yield lambda setback: line.add(_setback(setback))
+        yield
     finally:
         over.set()
         ticking.join()
         line.clear()
-
-
-def _setback(setback: Setback) -> str:
-    wait = f"in {setback.wait:.0f} s" if setback.wait >= 1 else "at once"
-    return (
-        f"try {setback.number} of {setback.tries} failed after {setback.seconds:.1f} s: {setback.error.message}; "
-        f"asking again {wait}"
-    )
 
 
 @contextlib.contextmanager
@@ -133,14 +115,6 @@ class _Line:
             self._next = now + _LEAST_SECONDS
             columns = shutil.get_terminal_size((PIPED_WIDTH, 24)).columns - 1
             self._write(cut(printable(text), columns))
-
-    def add(self, text: str) -> None:
-        """Print a line that stays, above it."""
-        with self._lock:
-            shown = self._shown
-            self._write("")
-            click.echo(text, err=True)
-            self._write(shown)
 
     def clear(self) -> None:
         """Leave nothing of it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,12 +12,7 @@ from nacre import __version__
 from nacre.cli.command import load_command, show_help
 from nacre.cli.program import Program
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
-
-if TYPE_CHECKING:
-    from nacre.platform import environment
-else:
-    environment = Module("nacre.platform.environment")
+from nacre.platform import environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +27,7 @@ _OF_DREAM = Entry("memories.dream:dream", "Tidy what is remembered: end what is 
 
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
-        "home": Entry("home.home_page:home", "Tell what happened today, what was learned, and what waits for you."),
+        "status": Entry("home.status:status", "Tell what happened today, what was learned, and what waits for you."),
         "init": Entry("home.init:init", "Plug nacre into your agents' tools, and out of them."),
         "quickstart": Entry("home.quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
         "ingest": Entry("home.ingest:ingest", "Read transcripts and learn from them."),
@@ -53,13 +48,6 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "recall": Entry("memories.recall:recall", "Find the memories that answer a question."),
         "context": Entry(
             "memories.context:context", "Tell an agent what it should know, at its start or with a prompt."
-        ),
-        "wakeup": Entry(
-            "memories.context:wakeup", "Print what a session should know as it starts, in sections with budgets."
-        ),
-        "digest": Entry("memories.digest:digest", "Tell what is open, and what was decided and learned lately."),
-        "report": Entry(
-            "memories.report:report", "Show what a year or a month brought: sessions, memories, recalls, cost."
         ),
         "handoff": Entry("memories.handoff:handoff", "Show what the last session hands over, or hand one over now."),
         "sessions": Entry("sessions.sessions:sessions", "List, read and search the sessions with your agents."),
@@ -85,7 +73,6 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "todo": Entry("memories.todo:todo", "List, add and finish todos."),
         "feedback": Entry("memories.feedback:feedback", "Tell whether recalled memories were of use."),
         "review": Entry("memories.review:review", "Go through what waits for you: keep it, change it or drop it."),
-        "conflicts": Entry("memories.conflicts:conflicts", "Settle memories that cannot both hold."),
         "reflect": Entry("memories.reflect:reflect", "Say how memories stand to each other that nothing connects."),
         "gaps": Entry("memories.gaps:gaps", "List questions that nacre could not answer."),
         "dream": _OF_DREAM,
@@ -118,11 +105,10 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "embed": Entry("models.embed:embed", "Tell which embedding model makes the vectors, and change it."),
         "cost": Entry("models.cost:cost", "Tell what language models cost, and what is left of today's budget."),
         "traces": Entry("models.traces:traces", "Tell what models and answers went through."),
-        "backfill-claims": Entry("memories.conflicts:backfill_claims", "Have a model tell what older memories claim."),
+        "backfill-claims": Entry("memories.claims:backfill_claims", "Have a model tell what older memories claim."),
     },
     "Care": {
-        "health": Entry("home.doctor:health", "Tell what is remembered and what waits."),
-        "doctor": Entry("home.doctor:doctor", "Check the installation and the home."),
+        "doctor": Entry("home.doctor:doctor", "Check everything; tell what is remembered and what waits."),
         "redact": Entry(
             "home.redaction:redact", "Show a text as it would be stored, and which rules find secrets in it."
         ),
@@ -151,7 +137,7 @@ _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in sect
 
 
 class Root(Program):
-    """The group of all commands. Without one it shows the home page on a terminal, else its help."""
+    """The group of all commands. Without one it shows the status on a terminal, else its help."""
 
     has_default = True
 
@@ -186,7 +172,7 @@ class Root(Program):
 @click.pass_context
 def _begin(context: click.Context) -> None:
     if context.invoked_subcommand is None and sys.stdout.isatty() and not context.obj.as_json:
-        context.invoke(load_command(_ENTRIES["home"].place))
+        context.invoke(load_command(_ENTRIES["status"].place))
     else:
         show_help()
 

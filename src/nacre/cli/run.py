@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,23 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre import settings
 from nacre.cli.paper import Paper, unsteered
 from nacre.errors import NacreError
-from nacre.platform.lazy import Module
+from nacre.home import home
+from nacre.sync import follow_up
 from nacre.values.actor import Face
 
 if TYPE_CHECKING:
-    from nacre import settings
-    from nacre.home import home
     from nacre.home.home import Home
-    from nacre.indexing import vectors
     from nacre.settings import Settings
-    from nacre.sync import follow_up
-else:
-    follow_up = Module("nacre.sync.follow_up")
-    home = Module("nacre.home.home")
-    settings = Module("nacre.settings")
-    vectors = Module("nacre.indexing.vectors")
 
 
 @dataclass
@@ -88,8 +82,6 @@ class Run:
             click.echo(self._as_line(record), nl=False)
 
     def _as_line(self, record: Mapping[str, Any]) -> str:
-        import json  # noqa: PLC0415 - most commands print no JSON
-
         is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
         return unsteered(json.dumps(record, ensure_ascii=not is_unicode, default=str)) + "\n"
 
@@ -106,13 +98,6 @@ class Run:
     def tell(self, sentence: str) -> None:
         """A sentence on standard error, wrapped where a person reads it."""
         self.show(lambda paper: paper.line(sentence))
-
-    def embed_afterwards(self) -> None:
-        """Make the vectors that are missing once the person has the answer."""
-        self.afterwards.append(self._embed)
-
-    def _embed(self) -> None:
-        vectors.embed_memories(self.home)
 
     @property
     def environ(self) -> Mapping[str, str]:

@@ -59,7 +59,7 @@ class Api:
                 folder, watch.measured(self._answering.run), lambda: {"version": __version__}, Browsers(folder),
                 Live(_refused, Bus(utc_now)), tell, everything=own.text("mcp.tools") == "all",
                 bearer=self._spaces.bearer, live_of=self._spaces.live, is_ready=self._spaces.is_reachable,
-                used=self._spaces, around=around,
+                around=around,
             ), replace(door, room=MOST_CLIENTS),
         )  # fmt: skip
 

@@ -25,7 +25,6 @@ HEADERS = {
 _REFRESH_SECONDS = 10
 _JOBS = {"todo": "wait", "doing": "are done now", "failed": "were given up"}
 _FULL = 0.8
-_FAULTS = {"fault", "internal"}
 _STYLE = """
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif;
   --dim: color-mix(in srgb, CanvasText 60%, Canvas);

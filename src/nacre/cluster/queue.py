@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.conninfo import conninfo_to_dict
 
+from nacre.cluster import retries
 from nacre.errors import NotFound, StoreAway, Unavailable
 from nacre.platform.distribution import install_hint
 from nacre.platform.installed import is_installed
@@ -20,11 +21,8 @@ from nacre.storage.postgres.registry import Registry
 if TYPE_CHECKING:
     import procrastinate
     from procrastinate import jobs
-
-    from nacre.cluster import retries
 else:
     procrastinate = Module("procrastinate")
-    retries = Module("nacre.cluster.retries")
 
 QUEUE = "nacre"
 TEND = "tend"

@@ -19,10 +19,9 @@ from nacre.home.location import project_of_folder
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
 from nacre.platform.ids import to_ms
-from nacre.sessions.file_history import catch_up_deeds
 from nacre.storage.code.mentions import Mention
 from nacre.values.memory import Memory
-from nacre.values.review import LEAST_REVIEWED, Action, Reason
+from nacre.values.review import LEAST_REVIEWED, Reason
 
 MOST_MEMORIES = 500
 """Memories checked per run, the latest first (seed facts 2.6)."""
@@ -50,14 +49,15 @@ def stale(home: Home, asked: StaleRequest) -> Staleness:
     """
     catch_up(home)
     catch_up_mentions(home)
-    catch_up_deeds(home)
     if asked.memory:
         memories = [get(home, asked.memory)]
     else:
         held = home.code_mentions.with_paths(asked.project, MOST_MEMORIES)
         memories = list(home.memories.rows_of(held).values())
     named = home.code_mentions.within([one.id for one in memories])
-    found = [one for memory in memories if (one := _assess(home, memory, named[memory.id], asked)) is not None]
+    kept = home.reviews.stale_kept()
+    assessed = (_assess(home, memory, named[memory.id], asked, kept.get(memory.id)) for memory in memories)
+    found = [one for one in assessed if one is not None]
     found.sort(key=lambda one: (-one.confidence, one.memory.id))
     return Staleness(tuple(found[: asked.limit]), len(memories), len(found))
 
@@ -76,7 +76,7 @@ def note_stale(home: Home) -> int:
     with home.database.transaction():
         for memory, confidence, why in marked:
             if confidence >= LEAST_REVIEWED:
-                home.reviews.add(memory, Reason.STALE, why, Action.REVIEW, at, once=True)
+                home.reviews.add(memory, Reason.STALE, why, at, once=True)
     return len(marked)
 
 
@@ -87,8 +87,11 @@ def confidence_of(sessions: int, lag_days: float, symbols: int, missing: int) ->
     return changed * (_STILL_THERE + (1 - _STILL_THERE) * share)
 
 
-def _assess(home: Home, memory: Memory, named: Sequence[Mention], asked: StaleRequest) -> StaleMemory | None:
-    said = memory.last_said
+def _assess(
+    home: Home, memory: Memory, named: Sequence[Mention], asked: StaleRequest, kept: datetime | None
+) -> StaleMemory | None:
+    """``kept``: when the owner last said in review that it holds."""
+    said = max(memory.last_said, kept or memory.last_said)
     since = max(said, home.now() - timedelta(days=asked.days))
     paths = [one.written for one in named if one.manner == "path"]
     if memory.evergreen or not memory.is_active or not paths:

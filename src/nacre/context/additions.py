@@ -7,7 +7,7 @@ it is once they were told. It only reads, waits for no lock, and is light: hooks
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from nacre.context import nudges, signals
 from nacre.context.draft import SAID
@@ -16,7 +16,7 @@ from nacre.context.handoff import delivery
 from nacre.context.session_state import just_ended
 from nacre.context.told import Told
 from nacre.home.home import Home
-from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.days import shown_minute
 from nacre.text.passages import count_tokens, harmless, shorten
 from nacre.values.context import ContextItem, ContextRequest, LeftOut, Moment, Occasion, Part, SessionState
 from nacre.values.handoff import BY_RULES, Handoff
@@ -103,7 +103,7 @@ def _news(handoff: Handoff, is_told: Callable[[str], bool]) -> list[str]:
 
 
 def _handoff(handoff: Handoff, news: Sequence[str]) -> ContextItem:
-    origin = f"{shorten(harmless(handoff.session), _SESSION_CHARACTERS)}, {handoff.written:%Y-%m-%d %H:%M} UTC"
+    origin = f"{shorten(harmless(handoff.session), _SESSION_CHARACTERS)}, {shown_minute(handoff.written)}"
     by = ", in an agent's own words" if handoff.by == Speaker.AGENT.value else ""
     text = "\n".join([f"From {origin}{by}:", *quoted("\n".join(news))])
     why = f"handed over by {origin}"

@@ -58,7 +58,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
 
 def _rules_for(home: Home, call: ToolCall, wanted: Filter) -> list[Memory]:
     """The rules that name a call and are not likely to be outdated, the weightiest first, then the newest."""
-    where = memory_clause(wanted, home.now().date())
+    where = memory_clause(wanted, home.today())
     if call.action is Action.EDIT:
         found = [memory for path in call.paths for memory in _naming_file(home, path, where)]
     else:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from nacre.context import hold_out
 from nacre.context.additions import ADDITIONS, Recipient
 from nacre.context.draft import ELSEWHERE, OVER_BUDGET, SAID, Draft
 from nacre.context.frame import frame_tokens
 from nacre.context.gate import SEED_CHARACTERS, after_hearing, asked_by, is_plain, prose
-from nacre.context.session_start import tell_learned, tell_pages, tell_previous
+from nacre.context.session_start import tell_digest, tell_learned, tell_pages, tell_previous
 from nacre.context.session_state import read_state
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.platform.ids import to_ms
-from nacre.platform.lazy import Module
-from nacre.retrieval.confidence import BORDER
+from nacre.retrieval import recall
 from nacre.retrieval.ranking import projects_named, ranked_by_words
 from nacre.text.passages import count_tokens, words
 from nacre.text.stems import stem
@@ -33,14 +32,6 @@ from nacre.values.context import (
 )
 from nacre.values.memory import Memory
 from nacre.values.recall import Lane, LaneState, Mode, RecallQuery
-
-if TYPE_CHECKING:
-    from nacre.context import digest, hold_out
-    from nacre.retrieval import recall
-else:
-    digest = Module("nacre.context.digest")
-    hold_out = Module("nacre.context.hold_out")
-    recall = Module("nacre.retrieval.recall")
 
 _PROMPT_HITS = 8
 _START_HITS, _AFTER_PREVIOUS_HITS = 3, 1
@@ -110,7 +101,7 @@ def tell_start(draft: Draft) -> None:
     previous = "" if draft.has_begun else tell_previous(draft)
     _relevant(draft, previous)
     if Part.DIGEST in draft.request.parts:
-        digest.tell_digest(draft)
+        tell_digest(draft)
     tell_learned(draft)
 
 
@@ -155,7 +146,7 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
 def _tell_triggered(draft: Draft, prompt: str) -> None:
     """Memories one of whose triggers the prompt says, the most important first, before what is found by its meaning."""
     home = draft.home
-    rows = home.selection.with_triggers(draft.filter(), today=home.clock().date())
+    rows = home.selection.with_triggers(draft.filter(), today=home.today())
     if not rows:
         return
     said = _stems(prompt)
@@ -200,13 +191,10 @@ def _add(draft: Draft, moment: Moment) -> None:
 
 def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
     asked = RecallQuery(
-        query, filter=draft.filter(), limit=limit, update=False, co_recall=False, is_prompt=True
+        query, filter=draft.filter(), limit=limit, update=False, co_recall=False, is_prompt=True, confident=True,
+        turns=0,
     )  # fmt: skip
-    found, unsure = (_by_words if draft.request.alone else _by_all_lanes)(draft, asked)
-    if unsure:
-        near, by = unsure
-        told = f"nothing was sure enough; the nearest is “{near.subject}”, {by:.2f} sure where {BORDER} is needed"
-        draft.leave(Part.RELEVANT, near.id, told, near.subject)
+    found = (_by_words if draft.request.alone else _by_all_lanes)(draft, asked)
     end = draft.left_tokens - room
     found = [(memory, draft.ranked(memory, score), sure) for memory, score, sure in found]
     for memory, score, sure in sorted(found, key=lambda one: -one[1]):
@@ -216,18 +204,18 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
         draft.tell(Part.RELEVANT, memory, score, f"{sure:.2f} sure to fit" if sure is not None else "fits")
 
 
-_Found = tuple[list[tuple[Memory, float, float | None]], tuple[Memory, float] | None]
-"""Memories with their scores and how sure they are to fit; where none is sure enough, the nearest and how sure."""
+_Found = list[tuple[Memory, float, float | None]]
+"""Memories with their scores and how sure they are to fit."""
 
 
 def _by_all_lanes(draft: Draft, asked: RecallQuery) -> _Found:
     result = recall.recall(draft.home, asked)
     draft.lanes = result.lanes
     draft.spaces = {hit.memory.id: hit.space for hit in result.hits if hit.space}
-    return [(hit.memory, hit.score, hit.components.get("sure")) for hit in result.hits], result.nearest
+    return [(hit.memory, hit.score, hit.components.get("sure")) for hit in result.hits]
 
 
 def _by_words(draft: Draft, asked: RecallQuery) -> _Found:
     draft.lanes = (Lane("lexical", LaneState.RAN), Lane("vector", LaneState.SKIPPED))
-    hits, unsure = ranked_by_words(draft.home, replace(asked, mode=Mode.LEXICAL))
-    return [(hit.memory, hit.score, hit.confidence) for hit in hits], unsure
+    hits = ranked_by_words(draft.home, replace(asked, mode=Mode.LEXICAL))
+    return [(hit.memory, hit.score, hit.confidence) for hit in hits]

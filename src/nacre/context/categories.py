@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cmp_to_key
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.context import Part
 from nacre.values.memory import Expiry, Kind, Memory
 
 _LEAST_RECENT = 0.20
 _BOUNDS = {Part.ACTIVE: (0.10, 0.30), Part.PREFERENCES: (0.20, 0.40), Part.LESSONS: (0.05, 0.15)}
+_CORE_SHARE = 0.4
+"""Of the budget, what core memories may take before the others had their shares."""
+
 KNOWN_SHARE = 0.15
 """Of the budget, what older memories may take of what is left in the end."""
 
@@ -26,7 +29,7 @@ _OF_ALL = 7
 """How much weighs what an agent has to know before it begins, whatever it will be asked (prompts/system-5.md)."""
 
 SHARING = (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT)
-"""What shares the budget; core memories come before, older ones after, and neither is counted."""
+"""What shares the budget that core memories leave; older ones come after, and neither is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +109,15 @@ def shares(counts: Mapping[Part, int]) -> dict[Part, float]:
 def choose(
     candidates: Sequence[Candidate], budget_tokens: int, *, older_share: float = KNOWN_SHARE
 ) -> Chosen:  # fmt: skip
-    """What fits the budget: core first, then each part within its share, then the rest by score wherever it belongs,
-    then a little of what is older (``older_share`` of the budget).
+    """What fits the budget: core and each part within their shares, then the rest by score wherever it belongs, then a
+    little of what is older (``older_share`` of the budget).
 
     A part ends with the first memory that does not fit, so that no small one of little worth pushes past a larger one.
     """
     of = {part: [one for one in candidates if one.part is part] for part in (Part.CORE, *SHARING, Part.KNOWN)}
-    kept, waiting = _each_that_fits(_by_score(of[Part.CORE]), budget_tokens)
+    has_others = any(of[part] for part in SHARING)
+    core_tokens = int(_CORE_SHARE * budget_tokens) if has_others else budget_tokens
+    kept, waiting = _each_that_fits(_by_score(of[Part.CORE]), core_tokens)
     parts = shares({part: len(of[part]) for part in SHARING})
     room = budget_tokens - _tokens(kept)
     for part in SHARING:
@@ -130,10 +135,21 @@ def choose(
 
 
 def worthiest(items: Sequence[Candidate], most: int | None) -> list[Candidate]:
-    """At most so many of them, in the order in which they were: core first, then what is more important, of equal ones
-    what scores higher; all without a bound."""
-    ranked = sorted(items, key=_worth)[:most]
-    return [item for item in items if item in ranked]
+    """Return at most so many of them, in their order; all without a bound.
+
+    Each part but the older memories gets an equal share. Places that a part leaves free go to core memories, then to
+    what is more important, then to what scores higher.
+    """
+    ranked = sorted(items, key=_worth)
+    share = (most or len(ranked)) // max(1, len({item.part for item in ranked} - {Part.KNOWN}))
+    places = {part: share if part is not Part.KNOWN else 0 for part in Part}
+    first: list[Candidate] = []
+    rest: list[Candidate] = []
+    for item in ranked:
+        (first if places[item.part] > 0 else rest).append(item)
+        places[item.part] -= 1
+    kept = [*first, *rest][:most]
+    return [item for item in items if item in kept]
 
 
 def _worth(item: Candidate) -> tuple[bool, int, float, str]:

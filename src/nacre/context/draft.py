@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from nacre.context import host_files
 from nacre.context.frame import MOST_CHARACTERS, frame_characters, framed, line_of, says_otherwise, title, title_tokens
 from nacre.context.sections import Allowance, fitting
 from nacre.context.told import Told, told_before
 from nacre.home.home import Home
 from nacre.home.location import with_dependencies
-from nacre.platform.lazy import Module
 from nacre.text.passages import count_tokens
 from nacre.values.context import ContextItem, ContextRequest, LeftOut, Moment, Occasion, Part, SessionState
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter, Lane
 from nacre.values.review import LEAST_REVIEWED
-
-if TYPE_CHECKING:
-    from nacre.context import host_files
-else:
-    host_files = Module("nacre.context.host_files")
 
 OVER_BUDGET = "over the budget"
 GIVEN = "given already"
@@ -167,12 +161,11 @@ class Draft:
         self.left_out.append(LeftOut(part, ref, why, subject))
 
     def filter(self) -> Filter:
-        """What is trusted, of this project, of those it depends on, and of what holds everywhere; in a folder of no
-        project only the latter, and what is of a project that the prompt names. What waits in the inbox holds nowhere.
+        """What is trusted, of this project, of those it depends on, and of what holds everywhere; without a project
+        only the latter, and what is of a project that the prompt names. What waits in the inbox holds nowhere.
         """
-        if self.project or not self.request.folder:
-            own = Filter(projects=(self.project,) if self.project else (), trusted=True, settled=True)
-            return with_dependencies(self.home, own)
+        if self.project:
+            return with_dependencies(self.home, Filter(projects=(self.project,), trusted=True, settled=True))
         others = self.home.memories.projects() - set(self.named)
         return Filter(exclude_projects=tuple(sorted(others)), trusted=True, settled=True)
 

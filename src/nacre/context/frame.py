@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from nacre.platform.days import shown_day
 from nacre.text.passages import STOP_WORDS, count_tokens, harmless, one_line, shorten, words
 from nacre.text.stems import stem
 from nacre.values.context import Part
@@ -79,10 +80,10 @@ def line_of(memory: Memory, characters: int | None = None, doubt: str = "", spac
     told = one_line(harmless(memory.content))
     subject = one_line(harmless(shorten(memory.subject, _SUBJECT_CHARACTERS)))
     head = "" if _says(told, subject) else f"{subject}: "
-    since = memory.valid.since or memory.created.date()
     by = " by an agent" if memory.speaker is Speaker.AGENT else ""
     whose = f"space {space}, " if space else ""
-    origin = f"{whose}{memory.kind.value}{by}, {since:%Y-%m-%d}, {memory.id[-_ID_CHARACTERS:]}"
+    day = shown_day(memory.valid.since or memory.created)
+    origin = f"{whose}{memory.kind.value}{by}, {day}, {memory.id[-_ID_CHARACTERS:]}"
     said = f"{head}{told}" if characters is None else shorten(f"{head}{told}", max(0, characters - len(origin) - 5))
     return f"- {said} ({origin}{f'; may be out of date: {one_line(harmless(doubt))}' if doubt else ''})"
 
@@ -100,7 +101,7 @@ def said(speaker: str, text: str, characters: int, at: datetime | None = None) -
     """A turn in one line, as a quotation, with its day; without tables and blocks of code, which no line can hold."""
     told = _OF_LINES.sub("", text)
     text = told if told.strip() else text
-    return f"> {speaker}{f', {at:%Y-%m-%d}' if at else ''}: {shorten(harmless(text), characters)}"
+    return f"> {speaker}{f', {shown_day(at)}' if at else ''}: {shorten(harmless(text), characters)}"
 
 
 def quoted(text: str) -> list[str]:

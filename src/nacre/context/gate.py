@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.text.passages import STOP_WORDS, is_unspaced, words
 
 QUERY_CHARACTERS = 2_000

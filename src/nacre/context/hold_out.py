@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from nacre.context.session_state import read_state
 from nacre.errors import StoreUnusable
 from nacre.home.home import Home
 from nacre.platform import private_files
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import keyed_hash, to_ms
 from nacre.settings import Settings
 

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from nacre.context import nudges
+from nacre.context import before_tool, nudges
 from nacre.context.build import build, is_held_out
 from nacre.context.frame import framed
 from nacre.context.session_state import read_state
 from nacre.home.home import Home
-from nacre.platform.lazy import Module
 from nacre.text.passages import count_tokens
 from nacre.values.context import HELD_OUT, ContextRequest, Moment, Occasion, Part, SessionState
 from nacre.values.hooks import HookAnswer, HookCall, HookEvent
-
-if TYPE_CHECKING:
-    from nacre.context import before_tool
-else:
-    before_tool = Module("nacre.context.before_tool")
 
 STARTED = "session-start"
 """The chore that follows a start: what was handed over is retired, what ended unseen is handed over late."""

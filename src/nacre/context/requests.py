@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, field
+from msgspec import Meta
 
 from nacre.platform.request import Request
-from nacre.values.context import Part, SessionState
+from nacre.values.context import SessionState
 
 PageName = Annotated[Literal["identity", "profile", "project"], Meta(description="Which page.")]
-
-DAYS = 7
-"""How far back a digest goes."""
 
 
 class HandoffRequest(Request, frozen=True, kw_only=True):
@@ -31,26 +28,6 @@ class GivenRequest(Request, frozen=True, kw_only=True):
 
     session: Annotated[str, Meta(description="The host's session, as <tool>:<id>.")]
     state: Annotated[SessionState | None, Meta(description="The state of the context that was given.")] = None
-
-
-class DigestRequest(Request, frozen=True, kw_only=True):
-    """What is open, and what was decided and learned in the last days."""
-
-    project: Annotated[str | None, Meta(description="Of one project, and of what holds everywhere.")] = None
-    days: Annotated[int, Meta(description="How many days back.", ge=1, le=365)] = DAYS
-
-
-class WakeupRequest(Request, frozen=True, kw_only=True):
-    """A session's start in sections."""
-
-    prompt: Annotated[str, Meta(description="What the session is about; adds what fits it.")] = ""
-    folder: Annotated[str | None, Meta(description="Where the agent works: tells the project.")] = None
-    budget_tokens: Annotated[int, Meta(description="Tokens of the whole, at most.", ge=100, le=8_000)] = 800
-    parts: Annotated[tuple[Part, ...], Meta(description="These sections, in this order.")] = ()
-    part_budgets: Annotated[
-        dict[Part, Annotated[int, Meta(ge=0, le=8_000)]],
-        Meta(description="Tokens of single sections; the others share the rest."),
-    ] = field(default_factory=dict)
 
 
 class OwnPageRequest(Request, frozen=True, kw_only=True):

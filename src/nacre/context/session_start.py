@@ -14,31 +14,32 @@ from nacre.context.gate import is_trivial
 from nacre.context.handoff import delivery
 from nacre.context.told import TURN_CHARACTERS, told_of
 from nacre.errors import VaultUnusable
+from nacre.extraction.reading import chronology
+from nacre.home import projects
+from nacre.hosts import marked
+from nacre.platform.days import shown_day
 from nacre.platform.ids import first_id, to_ms
-from nacre.platform.lazy import Module
 from nacre.retrieval.memories import Ranking
 from nacre.retrieval.ranking import doubts, engine_of
 from nacre.text.passages import count_tokens, shorten
+from nacre.values import filters
 from nacre.values.context import ContextItem, Part
 from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.session import Flag, SessionKind, Speaker, Trust, Turn
 from nacre.vault.layout import OWN_PAGES
 
 if TYPE_CHECKING:
-    from nacre.extraction.reading import chronology
-    from nacre.home import projects
-    from nacre.hosts import marked
-    from nacre.values import filters
     from nacre.values.session import StoredSession
-else:
-    chronology = Module("nacre.extraction.reading.chronology")
-    projects = Module("nacre.home.projects")
-    filters = Module("nacre.values.filters")
-    marked = Module("nacre.hosts.marked")
 
 STALE_DAYS = 30
 """A session of another month is past."""
 
+_DIGEST_DAYS = 7
+_DIGEST = {
+    (Kind.TODO,): "an open todo",
+    (Kind.DECISION,): "decided lately",
+    tuple(kind for kind in Kind if kind not in (Kind.TODO, Kind.DECISION)): "learned lately",
+}
 _SEED_TURNS = 7
 _SESSIONS_LOOKED_AT = 5
 _TURNS_LOOKED_AT = 80
@@ -115,6 +116,21 @@ def tell_learned(draft: Draft) -> None:
             draft.leave(one.part, one.memory.id, limit, one.memory.subject)
     for one in chosen.left:
         draft.leave(one.part, one.memory.id, OVER_BUDGET, one.memory.subject)
+
+
+def tell_digest(draft: Draft) -> None:
+    """Tell open todos, the oldest first, and what was decided and learned in the last seven days, the latest first."""
+    home, wanted = draft.home, draft.filter()
+    since = home.clock() - timedelta(days=_DIGEST_DAYS)
+    for kinds, why in _DIGEST.items():
+        rows = home.selection.latest_memories(replace(wanted, kinds=kinds), limit=_LATEST, today=home.today())
+        found = home.memories.by_rows(rows)
+        memories = [found[row] for row in rows if row in found]
+        if kinds == (Kind.TODO,):
+            memories.sort(key=lambda todo: (todo.created, todo.id))
+        for memory in memories:
+            if kinds == (Kind.TODO,) or memory.updated >= since:
+                draft.tell(Part.DIGEST, memory, memory.importance / 10, why)
 
 
 def _is_new(memory: Memory, since_ms: int) -> bool:
@@ -208,7 +224,7 @@ def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> 
 
 def _rows(draft: Draft) -> list[int]:
     """Memories that may be told: of each sort those that matter most, and what changed last."""
-    selection, wanted, today = draft.home.selection, draft.filter(), draft.home.clock().date()
+    selection, wanted, today = draft.home.selection, draft.filter(), draft.home.today()
     sorts = (
         replace(wanted, expiry=(Expiry.CORE,)),
         replace(wanted, kinds=(Kind.TODO,)),
@@ -227,6 +243,6 @@ _REASONS: dict[Part, Callable[[Candidate], str]] = {
     Part.ACTIVE: lambda _: "an open todo",
     Part.PREFERENCES: lambda item: f"a {item.memory.kind.value}, importance {item.memory.importance}",
     Part.LESSONS: lambda item: f"a lesson, importance {item.memory.importance}",
-    Part.RECENT: lambda item: f"changed {item.updated:%Y-%m-%d}, importance {item.memory.importance}",
+    Part.RECENT: lambda item: f"changed {shown_day(item.updated)}, importance {item.memory.importance}",
     Part.KNOWN: lambda item: f"older, importance {item.memory.importance}",
 }

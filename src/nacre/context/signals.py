@@ -6,11 +6,10 @@ the session's state, which whoever delivers the context keeps: what was not deli
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from nacre.home.home import Home
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import first_id
 from nacre.settings import Settings
 from nacre.storage.memories import News

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from nacre.extraction.reading import shown, speech
 from nacre.home.home import Home
-from nacre.platform.lazy import Module
 from nacre.text.passages import normalise, shorten
+from nacre.transcripts import trust
 from nacre.values.context import SessionState
 from nacre.values.session import Speaker, Turn
-
-if TYPE_CHECKING:
-    from nacre.extraction.reading import shown, speech
-    from nacre.transcripts import trust
-else:
-    shown = Module("nacre.extraction.reading.shown")
-    speech = Module("nacre.extraction.reading.speech")
-    trust = Module("nacre.transcripts.trust")
 
 TURN_CHARACTERS = 400
 """So much of a turn is told."""

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Protocol
 
 import msgspec
@@ -22,7 +23,7 @@ from nacre.link.client import PROTOCOL
 from nacre.operation import Operation
 from nacre.platform import json_values
 from nacre.platform.ids import utc_now
-from nacre.sync.follow_up import warnings_of
+from nacre.sync.follow_up import embed_new_memories, warnings_of
 from nacre.text.passages import one_line, shorten
 from nacre.values.actor import AN_AGENT, Actor, Bearer, Face, acting
 
@@ -51,7 +52,6 @@ class Waiting(Protocol):
 
 
 class _Call(msgspec.Struct, frozen=True):
-    operation: str
     request: msgspec.Raw = msgspec.Raw(b"{}")
     protocol: int = 0
     seconds: float = MOST_SECONDS
@@ -75,7 +75,7 @@ class _NobodyWaits(Exception):  # noqa: N818 - what is the case
 
 
 class Answering:
-    """Answers lines, from any thread. ``own`` are operations of the daemon itself, by name: they get no home, but
+    """Answers calls, from any thread. ``own`` are operations of the daemon itself, by name: they get no home, but
     whoever asks. How far operations are goes to the ``bus``. ``homes_of`` are those of the space that a key opens."""
 
     def __init__(
@@ -93,22 +93,23 @@ class Answering:
         self._guard = threading.Lock()
         self._at_work: list[_AtWork] = []
 
-    def answer(self, line: bytes, caller: Waiting) -> bytes:
-        """The line back; nothing where nobody waits for it any more."""
+    def answer(self, operation: str, body: bytes, caller: Waiting) -> tuple[HTTPStatus, bytes]:
+        """The status and the body of a response; no body where nobody waits for it any more."""
         try:
-            return self._result(line, caller)
+            return HTTPStatus.OK, self._result(operation, body, caller)
         except _NobodyWaits:
-            return b""
+            return HTTPStatus.GATEWAY_TIMEOUT, b""
         except NacreError as error:
-            return _refusal(error.code, error.message, error.hint)
+            return HTTPStatus.BAD_REQUEST, _refusal(error.code, error.message, error.hint)
         except Exception as error:  # noqa: BLE001 - a question that breaks an answer must not break the daemon
             self._tell("".join(traceback.format_exception(error)).rstrip())
-            return _refusal("internal", f"{type(error).__name__} in the daemon", "logs/daemon.log tells more")
+            told = _refusal("internal", f"{type(error).__name__} in the daemon", "logs/daemon.log tells more")
+            return HTTPStatus.INTERNAL_SERVER_ERROR, told
 
     def run(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
         """The result of an operation that an actor asks for in this process, in JSON; nothing where nobody waits for it
         any more. Raises NacreError."""
-        asked = _Call(operation, msgspec.Raw(request))
+        asked = _Call(msgspec.Raw(request))
         try:
             return self._answered(CATALOGUE[operation], asked, actor, caller)
         except _NobodyWaits:
@@ -130,20 +131,18 @@ class Answering:
                     if one.left is not None and now - one.left > _GRACE_SECONDS:
                         one.home.database.interrupt()
 
-    def _result(self, line: bytes, caller: Waiting) -> bytes:
+    def _result(self, operation: str, body: bytes, caller: Waiting) -> bytes:
         try:
-            asked = json_values.parse(line, _Call)
+            asked = json_values.parse(body, _Call)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InvalidInput(f"no question: {error}", hint="docs/daemon.md shows one") from error
-        if asked.operation in self._own:
-            return b'{"result":' + msgspec.json.encode(self._own[asked.operation](caller)) + b"}"
+        if operation in self._own:
+            return b'{"result":' + msgspec.json.encode(self._own[operation](caller)) + b"}"
         if asked.protocol != PROTOCOL:
             raise OtherVersion(f"this daemon speaks protocol {PROTOCOL}, not {asked.protocol}")
-        entry = self._catalogue.get(asked.operation)
+        entry = self._catalogue.get(operation)
         if entry is None:
-            raise InvalidInput(
-                f"there is no operation {asked.operation!r}", hint=f"one of {', '.join(self._catalogue)}"
-            )
+            raise InvalidInput(f"there is no operation {operation!r}", hint=f"one of {', '.join(self._catalogue)}")
         return b'{"result":' + self._answered(entry, asked, _actor(entry, asked, caller), caller) + b"}"
 
     def _answered(self, entry: Operation, asked: _Call, actor: Actor, caller: Waiting) -> bytes:
@@ -184,6 +183,7 @@ class Answering:
         try:
             with published(self._bus, entry.name) as on_progress:
                 result = entry.answer(home, asked.request, on_progress)
+            embed_new_memories(home)
         except Unavailable:
             if one.left is not None:
                 raise _NobodyWaits from None

@@ -7,14 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nacre.errors import Conflict, NacreError
-from nacre.platform.lazy import Module
+from nacre.gateway import serve
 from nacre.settings import Settings
 
 if TYPE_CHECKING:
-    from nacre.gateway import serve
     from nacre.gateway.answering import Lend
-else:
-    serve = Module("nacre.gateway.serve")
 
 _PAUSE_SECONDS = 60.0
 

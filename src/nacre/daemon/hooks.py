@@ -1,58 +1,54 @@
-"""Hooks that ask with ``curl`` (``nacre-hook.sh``): what ``nacre-hook`` does around an answer is done here.
+"""Hooks answered by the daemon: what the host handed over is posted to ``/hook/HOST/EVENT``.
 
-The message is a ``POST`` of what the host handed over to ``/hook/HOST/EVENT``. The answer is what the host is told, or
-503 where ``nacre-hook`` is to look by itself.
+The response is what the host is told, in its own shape, or 503 where whoever asked is to look elsewhere.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from nacre.daemon.server import Caller
+from nacre.daemon.server import Answer, Caller
 from nacre.hooks import notes
-from nacre.hooks.shapes import SHAPES, TELLING, TOOL, Shape, context_of, parsed
+from nacre.hooks.shapes import SHAPES, TELLING, TOOL, context_of, parsed
 from nacre.link.chores import EVENTS
 from nacre.link.client import PROTOCOL
 
-_REQUEST = re.compile(rb"POST /hook/(?P<host>[\w-]+)/(?P<event>[\w-]+) HTTP/1\.1\r\n")
 _SECONDS = 1.0
 """What nobody could take any more is not begun with."""
 
-_REFUSED = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-
 
 class Hooks:
-    """Answers the hooks of a home. ``answer`` makes a line back of a line that asks (:mod:`nacre.link.client`)."""
+    """Answers the hooks of a home; ``answer`` runs an operation."""
 
-    def __init__(self, home: Path, answer: Callable[[bytes, Caller], bytes]) -> None:
+    def __init__(self, home: Path, answer: Answer) -> None:
         self._home = str(home)
         self._answer = answer
 
-    def take(self, message: bytes, caller: Caller) -> None:
+    def take(self, host: str, event: str, body: bytes, caller: Caller) -> None:
         """Have a caller take what its host is told, then keep that it was."""
         began = time.monotonic()
-        asked = _REQUEST.match(message)
-        host, event = (asked["host"].decode(), asked["event"].decode()) if asked else ("", "")
         shape = SHAPES.get(host)
         if shape is None:
-            caller.take(_REFUSED)
+            caller.take(HTTPStatus.NOT_FOUND, b"")
             return
         name = shape.name_of(event)
-        call = shape.call(host, name, parsed(message.partition(b"\r\n\r\n")[2]) or {})
+        call = shape.call(host, name, parsed(body) or {})
         how, answer = self._answered(name, call, caller)
         if answer is None:
-            caller.take(_REFUSED)
+            caller.take(HTTPStatus.SERVICE_UNAVAILABLE, b"")
             return
         context = context_of(host, name, answer)
         try:
-            caller.take(_told(shape, event, name, context))
+            caller.take(HTTPStatus.OK, shape.output(event, name, context))
         except OSError:  # it has gone, as it does when its time is over
             how, context = "late", ""
+            if name == "session-start":
+                notes.owe_start(self._home, call["session"], call["occasion"])
         else:
             notes.keep(self._home, call, answer)
         took = round(1000 * (time.monotonic() - began), 1)
@@ -62,14 +58,9 @@ class Hooks:
         """How it was answered, and the answer; none where it could not be."""
         if call["is_apart"] or not (name in TELLING or name in EVENTS or name == TOOL):
             return "apart", {}
-        asked = {"protocol": PROTOCOL, "operation": "hook", "request": call, "seconds": _SECONDS}
-        line = self._answer(json.dumps(asked).encode() + b"\n", caller)
-        answer = json.loads(line).get("result") if line else {}
+        asked = {"protocol": PROTOCOL, "request": call, "seconds": _SECONDS}
+        body = self._answer("hook", json.dumps(asked).encode(), caller)[1]
+        answer = json.loads(body).get("result") if body else {}
         if answer is not None and name in EVENTS:
             notes.leave_chore(self._home, name, call)
         return "held-out" if answer and answer.get("held_out") else "daemon", answer
-
-
-def _told(shape: Shape, event: str, name: str, context: str) -> bytes:
-    body = shape.output(event, name, context)
-    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body

@@ -251,6 +251,7 @@ class Daemon:
 
     def _end(self) -> None:
         self._stop.set()
+        self._live.wake()
         self._server.stop()
         if self._web:
             self._web.stop()

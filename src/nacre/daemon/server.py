@@ -1,7 +1,4 @@
-"""The daemon's ear: a local socket, one question a connection, each answered in a thread of its own.
-
-A question is a line, or what ``curl`` posts for a hook: a message of HTTP/1.1 whose length it tells.
-"""
+"""The daemon's server: HTTP on a local socket, one request a connection, each answered in a thread of its own."""
 
 from __future__ import annotations
 
@@ -17,33 +14,28 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 
 from nacre.errors import StoreUnusable, Unavailable
 from nacre.link.address import socket_path
+from nacre.link.client import MOST_BYTES, is_whole
 from nacre.platform import private_files
 from nacre.platform.ancestry import agent_of_process, is_orphan
 
-_MOST_BYTES = 64_000_000
 _CHUNK = 65_536
 _PATIENCE_SECONDS = 5.0
 """So long a caller may take to ask, and to take the answer."""
 
-_MOST_CALLERS = 64
 _MOST_WAITING = 1024
 """So many may connect before the first of them is looked at."""
 
 _PAUSE_SECONDS = 0.1
 
-_POST = b"POST "
-_LENGTH = re.compile(rb"^content-length: *(\d{1,9})\r$", re.IGNORECASE | re.MULTILINE)
+_REQUEST = re.compile(rb"POST /(call/(?P<operation>[\w-]+)|hook/(?P<host>[\w-]+)/(?P<event>[\w-]+)) HTTP/1\.1\r\n")
 
 Tell = Callable[[str], None]
-
-
-def is_message(question: bytes | bytearray) -> bool:
-    """Whether a question, or its beginning, is a message of HTTP, and not a line."""
-    return question.startswith(_POST)
+Answer = Callable[[str, bytes, "Caller"], tuple[HTTPStatus, bytes]]
 
 
 class Caller:
@@ -51,13 +43,6 @@ class Caller:
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
-        self.is_held_up = True
-        """Whether it is waited for: until it has asked, and while it takes the answer."""
-
-    def turn_away(self) -> None:
-        """Wait for it no longer."""
-        with suppress(OSError):
-            self._link.shutdown(socket.SHUT_RDWR)  # which wakes the thread that waits
 
     def has_left(self) -> bool:
         """Whether nobody is there any more to take an answer. Only Linux tells that from one who has said all."""
@@ -88,64 +73,49 @@ class Caller:
         return process, user, group
 
     def question(self) -> bytes:
-        """What it asks, up to the end of its line or message; nothing where it left or asks too much.
-
-        Raises OSError.
-        """
+        """Its request; nothing where it left or asks too much. Raises OSError."""
         until = time.monotonic() + _PATIENCE_SECONDS
         received = bytearray()
-        while not _is_whole(received):
+        while not is_whole(received):
             self._link.settimeout(max(0.001, until - time.monotonic()))
             chunk = self._link.recv(_CHUNK)
-            if not chunk or len(received) > _MOST_BYTES:
+            if not chunk or len(received) > MOST_BYTES:
                 return b""
             received += chunk
         return bytes(received)
 
-    def take(self, answer: bytes) -> None:
-        """Send it the answer. Raises OSError."""
-        self.is_held_up = True
+    def take(self, status: HTTPStatus, body: bytes) -> None:
+        """Send it the response. Raises OSError."""
+        head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         self._link.settimeout(_PATIENCE_SECONDS)
-        self._link.sendall(answer)
-
-
-def _is_whole(received: bytearray) -> bool:
-    if not is_message(received):
-        return received.endswith(b"\n")
-    end = received.find(b"\r\n\r\n")
-    length = _LENGTH.search(received, 0, end + 2) if end >= 0 else None
-    return end >= 0 and len(received) - end - 4 >= (int(length[1]) if length else 0)
+        self._link.sendall(head.encode() + body)
 
 
 class Server:
     """Listens on a home's socket, from ``start`` until ``stop``.
 
-    ``answer`` makes a line back of a line there, in as many threads as there are callers; nothing where nobody waits
-    for it. ``tell`` writes to the daemon's log. ``hook`` is given messages, and has the caller take what it answers.
+    ``answer`` makes a status and a body of an operation's name and the body of a request; no body where nobody waits
+    for it. ``tell`` writes to the daemon's log. ``hook`` is given the host, the event and the body of a hook, and has
+    the caller take what it answers. Both run in as many threads as there are callers.
     """
 
     def __init__(
-        self, home: Path, answer: Callable[[bytes, Caller], bytes], tell: Tell,
-        hook: Callable[[bytes, Caller], None] = lambda _message, _caller: None,
+        self, home: Path, answer: Answer, tell: Tell,
+        hook: Callable[[str, str, bytes, Caller], None] = lambda *_: None,
     ) -> None:  # fmt: skip
         self.path = socket_path(str(home))
         self._answer = answer
         self._hook = hook
         self._tell = tell
-        self._room = threading.Condition()
-        self._callers: list[Caller] = []
+        self._guard = threading.Lock()
+        self.at_work = 0
+        """How many callers there are now."""
         self._socket: socket.socket | None = None
         self._made: os.stat_result | None = None
         self.answered = 0
         """How many were answered."""
         self.asked_at = time.monotonic()
         """When the last question came or was answered (``time.monotonic``)."""
-
-    @property
-    def at_work(self) -> int:
-        """How many callers there are now."""
-        with self._room:
-            return len(self._callers)
 
     def start(self) -> None:
         """Listen; who asked an earlier daemon's socket finds this one. Raises StoreUnusable, Unavailable."""
@@ -193,58 +163,48 @@ class Server:
         while self._socket is listening:
             try:
                 link, _ = listening.accept()
-                caller = Caller(link)
-                self._let_in(caller)
-                self._begin(link, caller)
+                self._begin(link)
             except (OSError, RuntimeError) as error:  # no more files or threads: others may be free in a moment
                 if self._socket is listening:
                     self._tell(f"a caller was turned away: {error}")
                     time.sleep(_PAUSE_SECONDS)
 
-    def _begin(self, link: socket.socket, caller: Caller) -> None:
+    def _begin(self, link: socket.socket) -> None:
+        self._note(1)
         try:
-            threading.Thread(target=self._serve, args=(link, caller), daemon=True, name="answering").start()
+            threading.Thread(target=self._serve, args=(link,), daemon=True, name="answering").start()
         except RuntimeError:
-            self._let_out(caller)
+            self._note(-1)
             raise
 
-    def _let_in(self, caller: Caller) -> None:
-        """Count it among the callers; where there are too many, the one that is waited for longest makes room."""
-        with self._room:
-            while len(self._callers) >= _MOST_CALLERS:
-                held_up = next((one for one in self._callers if one.is_held_up), None)
-                if held_up is None:
-                    self._room.wait()
-                else:
-                    self._callers.remove(held_up)
-                    held_up.turn_away()
-            self._callers.append(caller)
-            self.asked_at = time.monotonic()
-
-    def _serve(self, link: socket.socket, caller: Caller) -> None:
+    def _serve(self, link: socket.socket) -> None:
         try:
             with link, suppress(OSError):
-                question = caller.question() if caller.is_allowed() else b""
-                caller.is_held_up = False
-                if is_message(question):
-                    self._count_answer()
-                    self._hook(question, caller)
-                elif question and (answer := self._answer(question, caller)):
-                    self._count_answer()
-                    caller.take(answer + b"\n")
+                self._respond(Caller(link))
         except Exception as error:  # noqa: BLE001 - whatever a caller brings about, the next one is answered
             self._tell("".join(traceback.format_exception(error)).rstrip())
         finally:
-            self._let_out(caller)
+            self._note(-1)
 
-    def _let_out(self, caller: Caller) -> None:
-        with self._room:
-            if caller in self._callers:
-                self._callers.remove(caller)
-            self.asked_at = time.monotonic()
-            self._room.notify_all()
+    def _respond(self, caller: Caller) -> None:
+        message = caller.question() if caller.is_allowed() else b""
+        if not message:
+            return
+        body = message.partition(b"\r\n\r\n")[2]
+        asked = _REQUEST.match(message)
+        if asked is None:
+            caller.take(HTTPStatus.NOT_FOUND, b"")
+        elif asked["operation"]:
+            status, answer = self._answer(asked["operation"].decode(), body, caller)
+            if answer:
+                self._note(0, answered=1)
+                caller.take(status, answer)
+        else:
+            self._note(0, answered=1)
+            self._hook(asked["host"].decode(), asked["event"].decode(), body, caller)
 
-    def _count_answer(self) -> None:
-        with self._room:
-            self.answered += 1
+    def _note(self, callers: int, *, answered: int = 0) -> None:
+        with self._guard:
+            self.at_work += callers
+            self.answered += answered
             self.asked_at = time.monotonic()

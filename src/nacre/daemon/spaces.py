@@ -23,7 +23,6 @@ from nacre.spaces.calls import Calls
 from nacre.spaces.keys import bearer_of
 from nacre.spending.budget import DAILY
 from nacre.values.actor import Bearer, Face, Quota, Role
-from nacre.web.used_keys import LIFE_SECONDS, UsedKey
 
 if TYPE_CHECKING:
     from nacre.storage.postgres.registry import Registry
@@ -64,17 +63,6 @@ class Spaces:
         if bearer:
             self._calls.count(registry, bearer)
         return bearer
-
-    def claim(self, key: str, body: str) -> UsedKey | None:
-        """See :class:`~nacre.web.used_keys.UsedKeys`."""
-        if self._asked(lambda it: it.run("claim_used_key", key=key, body=body, life=LIFE_SECONDS)):
-            return None
-        found = self._asked(lambda it: it.all("read_used_key", key=key))
-        return UsedKey(key, *found[0]) if found else None
-
-    def settle(self, key: str, state: str, location: str = "") -> None:
-        """See :class:`~nacre.web.used_keys.UsedKeys`."""
-        self._asked(lambda it: it.run("save_used_key", key=key, state=state, location=location))
 
     def _asked(self, ask: Callable[[Registry], T]) -> T:
         """What the registry answers; a connection that broke is opened again."""
@@ -148,9 +136,8 @@ class Spaces:
         return self._registry
 
     def fold(self) -> None:
-        """Count what was noted on the way, as far as nobody is at work there; keys that were used long ago go."""
+        """Count what was noted on the way, as far as nobody is at work there."""
         with suppress(NacreError):
-            self._asked(lambda registry: registry.run("delete_used_keys", life=LIFE_SECONDS))
             self._asked(self._calls.fold)
         with self._guard:
             found = list(self._homes.values())

@@ -1,4 +1,4 @@
-"""What the daemon does unasked, besides following sessions: history, chores, giving back memory."""
+"""What the daemon does unasked, besides following sessions: vectors, history, chores, giving back memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from nacre.daemon.footprint import give_back
 from nacre.daemon.homes import Homes
 from nacre.dream.dream import dream_unasked
 from nacre.errors import NacreError
+from nacre.indexing.vectors import embed_memories
 from nacre.link.start import start_process
+from nacre.memories.scan import catch_up
 from nacre.settings import Settings
 from nacre.spending.spool import fold_notes
 from nacre.sync.follow_up import keep_history
@@ -43,6 +45,9 @@ class Tending:
         self._tell = tell
         self._rested = rested
         self._chores = Chores(settings, tell, reads)
+        self._embedded: object = None
+        self._embeds_at = 0.0
+        self._embed_pause = _LEAST_PAUSE
 
     def run(self, stop: threading.Event) -> None:
         """Until ``stop`` is set."""
@@ -50,6 +55,7 @@ class Tending:
         is_rested = False
         while not stop.wait(_LOOK_SECONDS):
             self._chores.look()
+            self._embed()
             was_rested, is_rested = is_rested, self._rested() >= REST_SECONDS
             if is_rested and not was_rested:
                 self._dream()
@@ -59,6 +65,23 @@ class Tending:
                     give_back()
                 last = time.monotonic()
         self._chores.end()
+
+    def _embed(self) -> None:
+        """Read edits by hand, and embed memories without a vector; while that fails, try ever less often."""
+        if time.monotonic() < self._embeds_at:
+            return
+        is_stuck = False
+        with suppress(NacreError), self._homes.lent(0.0) as home:
+            catch_up(home, 0.0)
+            if home.database.state() != self._embedded:
+                newest = home.vectors.memories_to_embed(1)
+                if newest:
+                    embed_memories(home, begins=True)
+                left = home.vectors.memories_to_embed(1)
+                is_stuck = bool(left) and left == newest
+                self._embedded = None if left else home.database.state()
+        self._embed_pause = min(2 * self._embed_pause, _MOST_PAUSE) if is_stuck else _LEAST_PAUSE
+        self._embeds_at = time.monotonic() + self._embed_pause
 
     def _keep_history(self) -> None:
         try:

@@ -15,39 +15,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nacre.daemon import key_calls
 from nacre.errors import InvalidInput, StoreUnusable, Unavailable
 from nacre.events.live import Live
+from nacre.mcp import face as mcp_face
 from nacre.platform import private_files
 from nacre.platform.distribution import install_hint
 from nacre.platform.installed import is_installed
 from nacre.platform.lazy import Module
+from nacre.serving import guard as serving_guard
+from nacre.serving import listening as serving_listening
 from nacre.serving.place import EVERYWHERE, listen_at, names_of, split_place
 from nacre.values.actor import Bearer
+from nacre.web import program as web_program
+from nacre.web import served as web_served
 from nacre.web.browsers import Browsers
 
 if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
-    from nacre.daemon import key_calls
-    from nacre.mcp import face as mcp_face
-    from nacre.mcp import http as mcp_http
-    from nacre.serving import guard as serving_guard
-    from nacre.serving import listening as serving_listening
     from nacre.settings import Settings
-    from nacre.web import program as web_program
-    from nacre.web import served as web_served
     from nacre.web.served import Run
-    from nacre.web.used_keys import UsedKeys
 else:
     uvicorn = Module("uvicorn")
-    key_calls = Module("nacre.daemon.key_calls")
-    mcp_face = Module("nacre.mcp.face")
-    serving_guard = Module("nacre.serving.guard")
-    mcp_http = Module("nacre.mcp.http")
-    serving_listening = Module("nacre.serving.listening")
-    web_program = Module("nacre.web.program")
-    web_served = Module("nacre.web.served")
 
 TOKEN = "http.token"  # noqa: S105 - the name of a file
 _TOKEN_BYTES = 32
@@ -73,9 +64,6 @@ class Site:
     """The events of the space that a key opens."""
 
     is_ready: Callable[[], bool] = lambda: True
-
-    used: UsedKeys | None = None
-    """Where used ``Idempotency-Key`` are kept, if not in the home."""
 
     around: Callable[[ASGIApp], ASGIApp] | None = None
     """What stands around the program that answers."""
@@ -143,13 +131,11 @@ class Web:
         site = self._site
         self._served = web_served.Served(
             site.home, site.run, site.facts, site.browsers, site.live, token_of(site.home) if self.asks_token else None,
-            self._names(), site.tell, site.bearer, site.live_of, site.is_ready, site.used,
+            self._names(), site.tell, site.bearer, site.live_of, site.is_ready,
         )  # fmt: skip
         app: ASGIApp = web_program.make_app(
             self._served,
-            lambda: mcp_http.unguarded(
-                mcp_face.Face(key_calls.KeyCalls(site.home, site.run), everything=site.everything),
-            ),
+            lambda: mcp_face.Face(key_calls.KeyCalls(site.home, site.run), everything=site.everything),
         )
         app = site.around(app) if site.around else app
         config = serving_listening.listening_config(app, self._door.cert, self._door.key, room=self._door.room)

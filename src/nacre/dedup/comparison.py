@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from nacre.dedup.judge import Relation, Verdict, closes, judge
+from nacre.dedup.judge import Rarity, Relation, Verdict, closes, judge
 from nacre.embed.calibration import Calibration, Seen, calibration_of
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Kind, Memory
 from nacre.values.session import Speaker
 
@@ -42,7 +41,7 @@ class Comparison:
     @property
     def replaces(self) -> bool:
         """Whether the one in question takes the other's place."""
-        return self.is_later and self.verdict.relation in (Relation.SUPERSEDES, Relation.FULLER)
+        return self.is_later and self.verdict.relation is Relation.SUPERSEDES
 
     @property
     def is_replaced(self) -> bool:
@@ -60,34 +59,23 @@ class Comparison:
         return not self.is_later and self.verdict.relation is Relation.DOUBTS
 
     @property
-    def specializes(self) -> bool:
-        """Whether the one in question says otherwise of a special case of what the other one is about."""
-        return self.verdict.relation is (Relation.SPECIALIZES if self.is_later else Relation.GENERALIZES)
-
-    @property
-    def is_specialized(self) -> bool:
-        """Whether the other one says otherwise of a special case of what the one in question is about."""
-        return self.verdict.relation is (Relation.GENERALIZES if self.is_later else Relation.SPECIALIZES)
-
-    @property
     def repeats(self) -> bool:
         """Whether the one in question says nothing that the other does not."""
-        relation = self.verdict.relation
-        return relation is Relation.SAME or (relation is Relation.FULLER and not self.is_later)
+        return self.verdict.relation is Relation.SAME
 
 
 def compare(
     memory: Memory, others: Iterable[Memory], *, cosines: Mapping[str, float] | None = None, model: str | None = None,
-    seen: Seen | None = None,
+    seen: Seen | None = None, rarity: Rarity | None = None,
 ) -> list[Comparison]:  # fmt: skip
     """Compare a memory with others that hold where it does; ``cosines`` are by id, of vectors that ``model`` made.
 
-    ``seen`` is how that sees the probes, where it was not measured.
+    ``seen`` is how that sees the probes, where it was not measured; ``rarity`` tells which words are rare.
     """
     limits = calibration_of(model, seen)
     cosines = cosines or {}
     found = [
-        _compared(memory, other, cosines.get(other.id), limits)
+        _compared(memory, other, cosines.get(other.id), limits, rarity)
         for other in others
         if other.id != memory.id and other.shares_place(memory) and not _are_apart(memory, other)
     ]
@@ -113,7 +101,9 @@ def last_said(memory: Memory) -> datetime:
     return memory.last_said
 
 
-def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calibration) -> Comparison:
+def _compared(
+    memory: Memory, other: Memory, cosine: float | None, limits: Calibration, rarity: Rarity | None
+) -> Comparison:  # fmt: skip
     is_later = vouches(memory, other) or memory.last_said >= other.last_said  # at one moment: the new one
     earlier, later = (other, memory) if is_later else (memory, other)
     if vouches(other, memory):
@@ -121,13 +111,11 @@ def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calib
     if earlier.kind is Kind.TODO and closes(earlier, later):
         verdict = Verdict(Relation.SUPERSEDES, "done")
     else:
-        verdict = judge(earlier, later, cosine, limits)
+        verdict = judge(earlier, later, cosine, limits, rarity)
     if _share_a_key(earlier, later) and verdict.relation not in _SAYING_THE_SAME:
         verdict = Verdict(Relation.SUPERSEDES, f"holds the key {later.canonical_key}")
     if outranks(earlier, later):
         verdict = _of_the_agent(verdict)
-    if vouches(memory, other) and verdict.relation in (Relation.SPECIALIZES, Relation.GENERALIZES):
-        verdict = _UNTRUSTED
     if vouches(memory, other) and verdict.relation is Relation.SAME:
         verdict = replace(verdict, relation=Relation.SUPERSEDES, reason="the same, from a trusted source")
     return Comparison(other, verdict, is_later)
@@ -147,11 +135,10 @@ def _of_the_agent(verdict: Verdict) -> Verdict:
     """What only the agent said, or the owner only nodded to, ends nothing that the owner said."""
     if verdict.relation is Relation.SUPERSEDES:
         return replace(verdict, relation=Relation.DOUBTS)
-    changes = verdict.relation in (Relation.FULLER, Relation.GENERALIZES)
-    return replace(verdict, relation=Relation.RELATED) if changes else verdict
+    return verdict
 
 
-_SAYING_THE_SAME = frozenset({Relation.SAME, Relation.FULLER, Relation.SUPERSEDES})
+_SAYING_THE_SAME = frozenset({Relation.SAME, Relation.SUPERSEDES})
 
 
 def _share_a_key(one: Memory, other: Memory) -> bool:

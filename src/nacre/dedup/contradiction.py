@@ -10,8 +10,9 @@ from typing import Any, Literal
 import msgspec
 
 from nacre.dedup.claims import as_data, share, system
-from nacre.dedup.cues import language_of
+from nacre.dedup.judge import says_done
 from nacre.errors import AnswerUnusable
+from nacre.platform.days import shown_day
 from nacre.text.passages import normalise, shorten
 from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Prompt, Task
@@ -26,7 +27,6 @@ UNSURE = 0.75
 MOST_REASON = 200
 _SETTLED = (Kind.DECISION, Kind.LESSON)
 _REPLACEABLE = (Kind.FACT, Kind.PREFERENCE)
-_NEGATION_WINDOW = 40
 _SHORTEST_QUOTE = 4
 _TOKENS_A_VERDICT = 150
 
@@ -120,7 +120,7 @@ def _told(memory: Memory, **more: object) -> str:
     since, until = memory.valid.since, memory.valid.until
     known = {"holds_from": since and since.isoformat(), "holds_until": until and until.isoformat()}
     dates = {name: day for name, day in known.items() if day}
-    return as_data(memory, **more, said=memory.last_said.date().isoformat(), by=memory.speaker.value, **dates)
+    return as_data(memory, **more, said=shown_day(memory.last_said), by=memory.speaker.value, **dates)
 
 
 def judgements(answer: JudgeAnswer, count: int) -> list[Judgement]:
@@ -150,14 +150,9 @@ def _is_said(quote: str, memory: Memory) -> bool:
     told, said = normalise(quote), normalise(memory.content)
     if len(told) < _SHORTEST_QUOTE or told not in said:
         return False
-    mood = language_of(memory.content).mood
-    text = memory.content
-    start = text.find(quote)
-    stretch = (start, start + len(quote)) if start >= 0 else (0, len(text))
-    for done in mood.done.finditer(text, *stretch):
-        if mood.undone.search(text[max(0, done.start() - _NEGATION_WINDOW) : done.start()]):
-            return False
-    return True
+    start = memory.content.find(quote)
+    stretch = (start, start + len(quote)) if start >= 0 else (0, None)
+    return says_done(memory.content, *stretch) is not False
 
 
 def resolve(earlier: Memory, later: Memory, judged: Judgement, sure: float = AUTO_SUPERSEDE) -> Resolution:

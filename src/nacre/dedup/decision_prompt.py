@@ -20,6 +20,7 @@ import msgspec
 from nacre.dedup.coverage import MOST_LEFT_OUT, adds, exchanges, leaves_out, lost, lost_denial, swaps
 from nacre.dedup.judge import LONGEST
 from nacre.llm.answers import schema_of
+from nacre.platform.days import shown_day
 from nacre.platform.ids import content_hash
 from nacre.text.passages import normalise, one_line, shorten, visible
 from nacre.values.memory import Kind, Memory
@@ -228,7 +229,7 @@ def _as_data(memory: Memory, number: int | None = None) -> str:
     """A memory on one line of JSON, in which no mark of the prompt can stand."""
     told = {
         "number": number, "kind": memory.kind.value, "said_by": memory.speaker.value,
-        "day": memory.last_said.date().isoformat(), "subject": memory.subject, "content": memory.content,
+        "day": shown_day(memory.last_said), "subject": memory.subject, "content": memory.content,
     }  # fmt: skip
     line = msgspec.json.encode({key: value for key, value in told.items() if value is not None})
     return line.decode("utf-8", "replace").replace("<", "\\u003c").replace(">", "\\u003e")

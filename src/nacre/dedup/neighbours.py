@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nacre.dedup.comparison import Comparison, compare, last_said
 from nacre.dedup.judge import Relation
-from nacre.dedup.placement import confirm, put
+from nacre.dedup.placement import confirm, put, rarity_of
 from nacre.embed.calibration import calibration_of
 from nacre.home.change import Change
 from nacre.home.home import Home
@@ -74,7 +74,7 @@ def _settle(change: Change, memory_id: str, near: Sequence[tuple[Memory, float]]
     if memory is None or not memory.is_active or not others:
         return None
     vectors = home.vectors
-    found = compare(memory, others, cosines=cosines, model=vectors.model(), seen=vectors.seen())
+    found = compare(memory, others, cosines=cosines, model=vectors.model(), seen=vectors.seen(), rarity=rarity_of(home))
     again = next((one for one in found if one.repeats), None)
     if again:
         return _absorb(change, memory, again)

@@ -10,22 +10,21 @@ from dataclasses import replace
 from functools import partial
 
 from nacre.dedup.comparison import SUPERSEDES, Comparison, compare, last_said, outranks, vouches
-from nacre.dedup.cues import kinds_of_things, names_of_kind
 from nacre.dedup.decision_prompt import Action, Decision, refusal
-from nacre.dedup.judge import Relation, Verdict
+from nacre.dedup.judge import Rarity, Relation, Verdict
 from nacre.dedup.retirement_rules import retired_by, standing_for
-from nacre.dedup.supersession import active_again, doubted, ended, specialized, without_doubt
+from nacre.dedup.supersession import active_again, doubted, ended, without_doubt
 from nacre.errors import EditConflict
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
+from nacre.platform.days import day_of
 from nacre.platform.ids import to_ms
 from nacre.spending.models import waits_for_models
 from nacre.text.alike import written
 from nacre.text.passages import shorten, title_of, visible
-from nacre.text.passages import words as words_of
 from nacre.values.forgetting import StandingRetirement
-from nacre.values.memory import NODDED, SET_ASIDE, Confidence, Confirmation, Link, Memory
+from nacre.values.memory import Confidence, Confirmation, Link, Memory
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.review import Reason
 from nacre.values.session import Speaker
@@ -39,14 +38,13 @@ MERGED = "merged"
 AMENDED = "amended"
 """The front-matter key of a memory whose words a model brought up to date: which model, and what showed it."""
 
-_SIMILAR_RELATIONS = frozenset({Relation.RELATED, Relation.DOUBTS, Relation.SPECIALIZES, Relation.GENERALIZES})
+_SIMILAR_RELATIONS = frozenset({Relation.RELATED, Relation.DOUBTS})
 
 _SAID_AGAIN = "the other was said again since"
 _REASON_CHARACTERS = 160
 _CANDIDATES = 12
 _SIMILAR = 3
 _MOST_REPLACED = 5
-_MOST_CASES = 3
 
 
 def place(
@@ -92,9 +90,10 @@ def _compare_and_put(
     decision: Decision | None,
 ) -> StoreOutcome:  # fmt: skip
     home = change.home
-    rows = home.comparisons.alike(memory, rivals(memory), limit=_CANDIDATES)
+    rows = home.comparisons.alike(memory, limit=_CANDIDATES)
     others = {other.id: other for other in (*home.memories.by_rows(rows).values(), *more)}
-    found = compare(memory, [other for other in others.values() if not other.superseded_by])
+    present = [other for other in others.values() if not other.superseded_by]
+    found = compare(memory, present, rarity=rarity_of(home))
     again = next((one for one in found if one.repeats), None)
     if again:
         if not is_echo:
@@ -247,12 +246,8 @@ def _put(change: Change, memory: Memory, found: Sequence[Comparison]) -> StoreOu
     links = tuple(Link(SUPERSEDES, one.memory.id, one.reason) for one in gone)
     memory = replace(memory, links=(*memory.links, *links))
     memory = _with_doubts(memory, found, {one.memory.id for one in gone}, is_ended=by is not None)
-    cases = [] if by else [one for one in found if one.specializes or one.is_specialized][:_MOST_CASES]
-    for one in cases:
-        memory = specialized(memory, one.other.id, one.verdict.reason) if one.specializes else memory
     change.put([memory])
     changed = [doubted(one.other, memory.id, one.verdict.reason) for one in found if one.is_doubted and not by]
-    changed += [specialized(one.other, memory.id, one.verdict.reason) for one in cases if one.is_specialized]
     for other in changed:
         update(change, other)
     if by:
@@ -277,10 +272,10 @@ def _with_doubts(memory: Memory, found: Sequence[Comparison], gone: Container[st
 def confirm(change: Change, known: Memory, memory: Memory, touched: set[str] | None = None) -> None:
     """A memory was said again: count it, and keep where; in its file at once, or with all that are ``touched``."""
     home = change.home
-    if known.expires_on and known.expires_on <= memory.created.date():  # it is shown again, as it is said now
+    if known.expires_on and known.expires_on <= day_of(memory.created):  # it is shown again, as it is said now
         known = replace(known, expires_on=memory.expires_on)
         update(change, known)
-    if NODDED in known.extra and memory.is_worded:
+    if known.speaker is Speaker.OWNER and memory.is_worded and not known.is_worded:
         known = known.as_worded()
         update(change, known)
     source = memory.source
@@ -302,17 +297,23 @@ def confirm(change: Change, known: Memory, memory: Memory, touched: set[str] | N
 
 
 def _in_same_words(home: Home, memory: Memory) -> Memory | None:
-    """The memory, in any state, that says the same in the same words: a sign makes C++ of C."""
-    same = home.memories.same_content(memory.content, memory.project)
-    known = home.memories.find(same) if same else None
-    return known if known and written(known.content) == written(memory.content) else None
+    """Return the memory of the same project, in any state, with the same words: a sign makes C++ of C.
+
+    Without one, return a global memory that the owner retired: the words do not come back in a project either.
+    """
+    for project in dict.fromkeys((memory.project, None)):
+        known = home.memories.find(home.memories.same_content(memory.content, project) or "")
+        is_wanted = project == memory.project or (known and known.retired and not known.was_taken_out)
+        if known and is_wanted and written(known.content) == written(memory.content):
+            return known
+    return None
 
 
 def _is_heard(memory: Memory, known: Memory) -> bool:
-    """Whether the owner says again what an undo or an upgrade took out: they did not retire it."""
+    """Whether the owner says again what an undo took out: they did not retire it."""
     if known.retired is None or not known.was_taken_out or memory.speaker is not Speaker.OWNER:
         return False
-    return known.retired.reason == SET_ASIDE or last_said(memory) > known.retired.at
+    return last_said(memory) > known.retired.at
 
 
 def _known(
@@ -368,11 +369,16 @@ def _retire_at_once(change: Change, memory: Memory, rule: StandingRetirement) ->
     return StoreOutcome("retired", same or memory.id, retired.retired.reason if retired.retired else None)
 
 
-def rivals(memory: Memory) -> list[str]:
-    """Names of things of the kinds that a memory names: what it may stand in place of."""
-    known = kinds_of_things()
-    kinds = {kind for word in words_of(memory.content) for kind in known.get(word, ())}
-    return [word for kind in sorted(kinds) for name in names_of_kind(kind) for word in words_of(name)[:1]]
+def rarity_of(home: Home) -> Rarity:
+    """Which words are rare in a home's turns."""
+
+    def count(words: Sequence[str]) -> tuple[int, Sequence[int]]:
+        terms = home.turn_search.terms(words)
+        corpus = home.turn_search.corpus(terms)
+        held = {term.word: rows for term, rows in zip(terms, corpus.frequencies, strict=True)}
+        return corpus.rows, [held.get(word, 0) for word in words]
+
+    return Rarity(count)
 
 
 def _replace(change: Change, one: Comparison, memory: Memory) -> Replaced | None:

@@ -1,444 +1,279 @@
-"""A text as a claim: what it is about, what it says of it, what it says has gone, and in what mood."""
+"""What a statement is made of as far as code can tell: words, names, numbers with their slots, denials, departures."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from itertools import pairwise
+import tomllib
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from importlib.resources import files
+from typing import Any
 
-from nacre.dedup.cues import ChangeLanguage, Words, kinds_of_things, language_of, languages, no_names, with_capital
-from nacre.dedup.words import Amount, Word, amounts, as_one, is_number_of_a_thing, is_small, labelled, stem, tokens
+from nacre.text.passages import STOP_WORDS
+from nacre.text.stems import stem
 
-_PHRASE_WORDS = 5
-_REASON = re.compile(
-    r"[,;:]?\s(?:because(?: of)?|since (?:the|we|it|they|our|he|she)\b|so that|due to|thanks to|as the|otherwise)\s.*$"
-    r"|[，,]?(?:因为|由于).*$",
-    re.IGNORECASE | re.DOTALL,
+_HAN = "\u3400-\u9fff"
+_TOKEN = re.compile(
+    rf"\d+(?:[.,:/-]\d+)*|[{_HAN}]+"
+    rf"|[^\W{_HAN}](?:(?:(?![{_HAN}])[\w'’.+#@&/_-])*[^\W{_HAN}])?[+#]*|[$€£¥%]"
 )
-_EQUATION = re.compile(r"(?:\b(?:is|are)\b|:)(?: now| currently)? (?:an? |the )?(?P<what>[\w-]+)", re.IGNORECASE)
-_VERBS = frozenset(
-    """is are was were be been has have had will should must can does do did shall gets got get need needs needed
-    require requires required say says go goes come comes take takes make makes put puts want wants
-    i'm i've we're we've it's that's : 是 在 用 由""".split()
-)
-
-_ASIDE = re.compile(r"[,;](?!\d)|(?<!\d)[,;]|[，；。（]|\s[(（]|[.!]\s|\s[–—-]\s")
-"""Where what is said may end and an aside begin."""
-
-_LEAST_SAID = 2
-_CASE_WORDS = 1
-_DAYS = frozenset({"weekday", "date", "time"})
-_DAY_BY_DAY = frozenset({"on", "at", "in", "every", "each", "by"})
-_BEFORE_NOUNS = frozenset("the a an our my your of for in on per each every this that all no".split())
+_NAME = re.compile(r"[/_@#\d]|\w\.\w|[a-z][A-Z]|[A-Z].*[A-Z]")
+_SIGNS = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[<>=~≤≥]=?|!=")
+_CONTRACTED = re.compile(r"'(?:s|re|ve|ll|m|d)$")
+_CASE = re.compile(r"\b(?:for|in|on|at|für|im|in|beim?|auf) ((?:\S+ ?){1,3})", re.IGNORECASE)
+_PLURAL = re.compile(r"^([A-Z]{2,})s$")
+_CLAUSE = re.compile(r"[,;:!?，。；：！？\n]|\.(?!\w)")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
+_PHRASE = r"[^,;:!?，。；：！？\n]+"
 
 
-@dataclass(frozen=True)
-class Statement:
-    """What comparison knows of a text; each part is worked out when it is first asked for.
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word or number: as written, its stem, and whether it is a name."""
 
-    ``whole`` is the text, ``text`` the same without its reasons; ``every`` are its words, ``own`` the stems of its
-    project's name, which say nothing within the project, ``because`` the words of its reasons.
-    """
-
-    whole: str
     text: str
-    language: ChangeLanguage = field(repr=False)
-    every: tuple[Word, ...] = field(repr=False)
-    own: frozenset[str]
-    because: tuple[Word, ...] = field(default=(), repr=False)
+    stem: str
+    start: int
+    is_name: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A day, a time, a version, or a number with its unit or label."""
+
+    sort: str
+    value: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """What a statement says to be gone, as stems and as written, what else it says up to there, and of which case."""
+
+    gone: frozenset[str]
+    text: str
+    beside: frozenset[str] = frozenset()
+    case: frozenset[str] = frozenset()
+
+
+class Cues:
+    """The table ``departures.toml``."""
+
+    def __init__(self, table: dict[str, Any]) -> None:
+        self.departures = [_phrases(one) for one in table["departures"]]
+        self.border = frozenset(table["border"].split())
+        self.silent = frozenset(form for word in table["silent"].split() for form in (word, stem(word)))
+        own = frozenset(f"{table['small']} {table['light']}".split())
+        self.plain = own | STOP_WORDS | {stem(word) for word in own}
+        self.numbers = {word: str(at) for at, words in enumerate(table["numbers"]) for word in words.split()}
+        self.unspaced = re.compile("|".join(sorted(table["small_unspaced"].split(), key=len, reverse=True)))
+        named = ("ended", "again", "now", "unsure", "done", "undone", "denial", "firm", "equation", "lead", "condition")
+        self.pattern = {name: re.compile(table[name], re.IGNORECASE) for name in named}
+        days = "|".join(f"(?P<d{at}>{_bounded(day)})" for at, day in enumerate(table["days"]))
+        self.slots = re.compile(
+            rf"{days}|(?P<date>\d{{4}}-\d\d-\d\d|\b(?:{table['months']}) \d{{1,2}}\b)"
+            r"|(?P<time>\b\d{1,2}:\d\d(?: ?[ap]m)?|\b\d{1,2} ?[ap]m\b)"
+            r"|(?P<path>(?<![\w/])(?:/[\w.-]+)+)"
+            rf"|(?P<label>{_bounded(table['labels'])}) ?(?:is |to |of |: ?)?(?P<labelled>v?\d[\d.]*\d|\d)"
+            r"|(?P<version>\bv?\d+(?:\.\d+)+)"
+            rf"|(?P<money>[$€£¥] ?\d[\d.,]*)|(?P<number>\b\d+(?:\.\d+)?) ?(?P<unit>{_bounded(table['units'])})",
+            re.IGNORECASE,
+        )
+
+
+def _bounded(words: str) -> str:
+    """Words as one pattern that ends at borders of words in scripts with spaces."""
+    return rf"(?<![A-Za-z])(?:{words})(?![A-Za-z])"
+
+
+def _phrases(pattern: str) -> tuple[re.Pattern[str], bool]:
+    """A pattern of a departure, and whether it begins with what is gone."""
+    text = pattern
+    for name in ("GONE", "COME"):
+        end = "" if text.endswith(name) else "?"
+        text = text.replace(name, rf"(?P<{name.lower()}>{_PHRASE}{end})")
+    return re.compile(text, re.IGNORECASE), pattern.startswith("GONE")
+
+
+@cache
+def cues() -> Cues:
+    """The table."""
+    return Cues(tomllib.loads((files(__package__) / "departures.toml").read_text(encoding="utf-8")))
+
+
+class Statement:
+    """A text and its parts, each found when it is asked for. Words of the project it belongs to say nothing."""
+
+    def __init__(self, text: str, project: str | None = None) -> None:
+        self.text = text.replace("’", "'")
+        self._project = frozenset(stem(one) for one in re.split(r"\W+", (project or "").lower()))
 
     @cached_property
-    def answers(self) -> dict[str, bool]:
-        """What comparisons found: whether it has a word. They ask for the same words many times."""
-        return {}
-
-    @cached_property
-    def _kept(self) -> tuple[Word, ...]:
-        return tuple(word for word in self.every if word.stem not in self.own)
-
-    @cached_property
-    def order(self) -> tuple[str, ...]:
-        """The stems of all words as they stand."""
-        return tuple(word.stem for word in self._kept)
-
-    @cached_property
-    def counted(self) -> frozenset[int]:
-        """Where the words of its numbers and amounts begin."""
-        return _places(self.every, self.figures)
-
-    @cached_property
-    def _topical(self) -> tuple[Word, ...]:
-        left = [word for word in self._kept if word.start not in self.counted]
-        telling = tuple(word for word in left if _is_topical(word, self.language))
-        if len(telling) > 1:
-            return telling
-        return tuple(word for word in left if word.text.lower() not in self.language.words.stop and len(word.stem) > 1)
+    def tokens(self) -> list[Token]:
+        """All words and numbers in order."""
+        return list(_tokens(self.text))
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The stems that tell what it is about and what it says of it."""
-        return frozenset(word.stem for word in self._topical)
+        """The stems of the words that tell what it is about."""
+        return self._telling(self.text)
 
     @cached_property
-    def topic(self) -> frozenset[str]:
-        """Those of them that stand before the verb."""
-        verb = _verb_at(self.every, self.text, self.language)
-        return frozenset(word.stem for word in self._topical if word.start < verb and not word.stem[0].isdigit())
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """Those of them that are names."""
-        return frozenset(word.stem for word in self._topical if _is_name(word, self.has_role, self.language))
-
-    @cached_property
-    def things(self) -> dict[str, frozenset[str]]:
-        """The things it names that are known, with their kinds."""
-        return dict(_things(self.every))
-
-    @cached_property
-    def figures(self) -> list[Amount]:
-        """All its numbers and amounts."""
-        return labelled(amounts(list(self.every), self.text, self.language), self.order)
-
-    @cached_property
-    def numbers(self) -> frozenset[str]:
-        """The numbers that tell which one of several is meant."""
-        every = list(self.every)
-        return frozenset(
-            one.value for one in self.figures if is_number_of_a_thing(every, one, self.text, self.language)
-        )
-
-    @cached_property
-    def amounts(self) -> tuple[Amount, ...]:
-        """What it counts, measures or dates."""
-        return tuple(one for one in self.figures if one.value not in self.numbers)
-
-    @cached_property
-    def _changes(self) -> tuple[tuple[tuple[str, ...], ...], frozenset[str], frozenset[str]]:
-        return _changed(self.text, self.language, self.own)
-
-    @cached_property
-    def end(self) -> int:
-        """Where the first clause that says something ends: asides follow, unless they begin with a case or a "but"."""
-        for aside in _ASIDE.finditer(self.text):
-            said = sum(word.start < aside.start() for word in self._topical)
-            said += sum(one.start < aside.start() for one in self.figures)
-            if said >= _LEAST_SAID:
-                return len(self.text) if self._goes_on(self.text[aside.end() :].lower().lstrip()) else aside.start()
-        return len(self.text)
-
-    def _goes_on(self, rest: str) -> bool:
-        case = self.language.words.case
-        first = re.split(r"[^\w'-]", rest, maxsplit=1)[0]
-        return first in case or any(not word.isascii() and rest.startswith(word) for word in case)
-
-    @cached_property
-    def content(self) -> tuple[Word, ...]:
-        """The words that tell what it says, and of which one or sort: "motor B", "old backups"."""
-        words = self.language.words
-        sorts = {one for one, after in pairwise((*self._kept, None)) if one and _is_sort(one, after, words)}
-        return tuple(sorted({*self._topical, *sorts}, key=lambda word: word.start))
-
-    @cached_property
-    def said(self) -> tuple[Word, ...]:
-        """Those of them that stand in its first clause."""
-        return tuple(word for word in self.content if word.start < self.end)
-
-    @cached_property
-    def uttered(self) -> tuple[Word, ...]:
-        """All words of its first clause but its numbers and the smallest: also verbs and properties without a topic."""
-        left = (word for word in self._kept if word.start < self.end and word.start not in self.counted)
-        return tuple(word for word in left if not is_small(word, self.language))
-
-    @cached_property
-    def cased(self) -> frozenset[str]:
-        """The words that tell a case: those after "for" and the like."""
-        words, found, left = self.language.words, set(), 0
-        for word in self.every:
-            lower = word.text.lower()
-            if lower in words.case:
-                left = _CASE_WORDS
-            elif left and lower not in words.stop:
-                found.add(word.stem)
-                left -= 1
-        return frozenset(found)
-
-    @cached_property
-    def measured(self) -> tuple[Amount, ...]:
-        """The amounts of its first clause, but a day since when it holds."""
-        since = [match.span() for match in self.language.change.now.finditer(self.text.lower())]
-        said = (one for one in self.amounts if one.start < self.end)
-        return tuple(one for one in said if not any(begin < one.start < end for begin, end in since))
-
-    @cached_property
-    def denies(self) -> bool:
-        """Whether its first clause denies or forbids something."""
-        return negations(self.text[: self.end]) % 2 > 0
+    def order(self) -> list[str]:
+        """The same in order, each as often as it stands there."""
+        return [one.stem for one in self.tokens if one.stem in self.words]
 
     @property
-    def phrases(self) -> tuple[tuple[str, ...], ...]:
-        """What it says has gone, each phrase apart, its words in order."""
-        return self._changes[0]
-
-    @cached_property
-    def gone(self) -> frozenset[str]:
-        """All words of what is gone."""
-        return frozenset(word for phrase in self.phrases for word in phrase)
+    def names(self) -> list[str]:
+        """Names and numbers in order, in lower case."""
+        return [one.text.lower() for one in self.tokens if one.is_name]
 
     @property
-    def come(self) -> frozenset[str]:
-        """The words of what came for it."""
-        return self._changes[1] - self.gone
+    def signs(self) -> list[str]:
+        """Options, and signs that compare, in order: one in other letters is something else."""
+        return _SIGNS.findall(self.text)
+
+    @cached_property
+    def slots(self) -> list[Slot]:
+        """Days, times, versions and measures in order."""
+        return [_slot(one) for one in cues().slots.finditer(self.text)]
+
+    @cached_property
+    def frame(self) -> list[Token]:
+        """All words but those that may be left out, with one for each slot, the stem of which is its sort."""
+        text = cues().pattern["lead"].sub(" ", self.text)
+        found: list[Token] = []
+        at = 0
+        for match in cues().slots.finditer(text):
+            slot = _slot(match)
+            found += (*_tokens(text[at : match.start()]), Token(slot.text, f"\x00{slot.sort}", at, is_name=True))
+            at = match.end()
+        return [one for one in (*found, *_tokens(text[at:])) if one.stem not in cues().silent]
 
     @property
-    def told_by(self) -> frozenset[str]:
-        """The words that say that something has gone: "retired", "is history"."""
-        return self._changes[2]
+    def negations(self) -> int:
+        """How often it denies or forbids something."""
+        return len(cues().pattern["denial"].findall(self.text))
 
-    @property
-    def is_exchange(self) -> bool:
-        """Whether it says what went and what came."""
-        return bool(self.phrases and self._changes[1])
+    def has(self, sort: str) -> bool:
+        """Whether a cue of the table is there."""
+        return cues().pattern[sort].search(self.text) is not None
 
-    @cached_property
-    def scopes(self) -> frozenset[tuple[str, str]]:
-        """What it is restricted to: (class, word); also the day it begins with ("On Monday …")."""
-        said = [word for word in self.every if word.start < self.end]
-        found = set(_scopes(self.text[: self.end].lower(), said, self.language))
-        first = {
-            word.start for word in self.every[: 2 if self.every and self.every[0].text.lower() in _DAY_BY_DAY else 1]
-        }
-        found |= {("when", one.value) for one in self.figures if one.start in first and one.sort in _DAYS}
-        return frozenset(found)
+    def cues(self, sort: str) -> frozenset[str]:
+        """The cues of a sort that are there, in lower case."""
+        return frozenset(one.group().lower() for one in cues().pattern[sort].finditer(self.text))
 
     @cached_property
-    def moods(self) -> frozenset[str]:
-        """The ways in which it is no plain claim about the present."""
-        return frozenset(_moods(self.whole.lower(), self.text.lower(), self.language))
+    def departures(self) -> list[Departure]:
+        """What it says to be gone."""
+        if self.has("condition"):
+            return []
+        found = [self._departure(one, leads=leads) for one, leads in cues().departures]
+        for clause in _CLAUSE.split(self.text):
+            if cues().pattern["unsure"].search(clause):
+                break
+            if not cues().pattern["ended"].search(clause):
+                continue
+            gone = self._telling(clause)
+            told = " ".join(one.text for one in _tokens(clause) if one.stem in gone)
+            found.append(Departure(gone, told))
+        return [one for one in found if one and one.gone]
 
-    @cached_property
-    def turns(self) -> frozenset[str]:
-        """The words of change it has, by sort."""
-        return frozenset(_turns(self.whole.lower(), self.language))
+    def _departure(self, pattern: re.Pattern[str], *, leads: bool) -> Departure | None:
+        match = pattern.search(self.text)
+        if match is None:
+            return None
+        phrase, come = match["gone"].strip(), match.groupdict().get("come") or ""
+        places = [one for one in _tokens(phrase) if one.text.lower() in cues().border]
+        if places:
+            last = places[-1]
+            phrase = phrase[last.start + len(last.text) :] if leads else phrase[: places[0].start]
+        gone = self._telling(phrase)
+        end = match.end() + len(_CLAUSE.split(self.text[match.end() :], maxsplit=1)[0])
+        if cues().pattern["unsure"].search(self.text[:end]):
+            return None
+        began = max((one.end() for one in _CLAUSE.finditer(self.text[: match.start()])), default=0)
+        said = self.text[began:end]
+        beside = self._telling(said) - gone - self._telling(come)
+        case = beside & self._telling(" ".join(_CASE.findall(said)))
+        return Departure(gone, phrase.strip(" ."), beside, case)
 
-    @cached_property
-    def joined(self) -> frozenset[str]:
-        """Its neighbouring words as one: "back up" is "backup"."""
-        pairs = pairwise(self.every)
-        return frozenset(as_one(*pair, self.language) for pair in pairs if pair[1].text.isascii())
-
-    @cached_property
-    def is_negative(self) -> bool:
-        """Whether it denies or forbids something."""
-        return negations(self.text) > 0
-
-    @cached_property
-    def is_equation(self) -> bool:
-        """Whether it only says what something is ("the theme is dark"), and not what is done with it."""
-        match = _EQUATION.search(self.text)
-        return match is not None and not match["what"].lower().endswith(("ed", "en", "ing"))
-
-    @cached_property
-    def has_role(self) -> bool:
-        """Whether it may say who does or holds something."""
-        return any(_is_role(word, self.language) for word in self.every) or bool(self.joined & self.language.words.role)
-
-    def spell(self, stems: Iterable[str]) -> str:
-        """Some of the words as they were written, in order."""
-        wanted = set(stems)
-        return " ".join({word.stem: word.text for word in self._kept if word.stem in wanted}.values())
+    def _telling(self, text: str) -> frozenset[str]:
+        small = cues().plain
+        told = (one for one in _tokens(text) if one.is_name or not {one.text.lower(), one.stem} & small)
+        telling = (one.stem for one in told if one.is_name or (len(one.text) > 1 and not one.text.endswith("n't")))
+        return frozenset(telling) - self._project
 
 
 @lru_cache(maxsize=4096)
 def read(text: str, project: str | None = None) -> Statement:
-    """Read a statement of a project, or of none."""
-    language = language_of(text)
-    bare = _without(text, project)
-    main = _REASON.sub("", bare).strip() or bare
-    lead = language.change.lead.match(main)
-    main = main[lead.end() :] if lead else main
-    reason = _REASON.search(bare) if bare.find(main) + len(main) < len(bare) else None
-    because = (
-        tuple(replace(word, start=word.start + len(main)) for word in tokens(reason[0], language)) if reason else ()
-    )
-    return Statement(text, main, language, tuple(tokens(main, language)), _project_stems(project, language), because)
+    """A statement of a project."""
+    return Statement(text, project)
 
 
-@lru_cache(maxsize=4096)
-def read_whole(text: str) -> Statement:
-    """Read a statement with its reasons and with what leads in."""
-    language = language_of(text)
-    return Statement(text, text, language, tuple(tokens(text, language)), frozenset())
+def _tokens(text: str) -> Iterator[Token]:
+    for match in _TOKEN.finditer(text):
+        word = match.group()
+        if "\u3400" <= word[0] <= "\u9fff":
+            yield from _pairs(word, match.start())
+            continue
+        bare = _PLURAL.sub(r"\1", _CONTRACTED.sub("", word).rstrip("'."))
+        before = text[: match.start()].rstrip()
+        is_name = bool(_NAME.search(bare)) or (bare[:1].isupper() and before[-1:] not in ".!?:;" and len(bare) > 1)
+        for part in bare.split("-") if bare.replace("-", "").isalpha() else [bare]:
+            number = cues().numbers.get(part.lower())
+            yield Token(part, number or stem(part.lower()), match.start(), is_name or number is not None)
 
 
-NEGATION = re.compile(
-    r"\b(?:not|never|no|none|nobody|nothing|nowhere|neither|nor|\w+n't|cannot|without|avoid)\b|不|别|没|无|禁止"
-)
+def _pairs(run: str, start: int) -> Iterator[Token]:
+    """A run of Chinese as overlapping pairs of characters between words without a topic."""
+    at = 0
+    for border in [*cues().unspaced.finditer(run), None]:
+        piece = run[at : border.start() if border else len(run)]
+        for place in range(max(1, len(piece) - 1) if piece else 0):
+            yield Token(piece[place : place + 2], piece[place : place + 2], start + at + place, is_name=False)
+        at = border.end() if border else at
+
+
+def _slot(match: re.Match[str]) -> Slot:
+    kind = match.lastgroup or ""
+    if kind[1:].isdigit():
+        return Slot("weekday", kind[1:], match.group())
+    if kind == "labelled":
+        return Slot(match["label"].lower(), match["labelled"].lower().lstrip("v"), match["labelled"])
+    if kind == "unit":
+        return Slot(stem(match["unit"].lower()), match["number"], match.group())
+    value = re.sub(r"[\s,v]", "", match.group().lower())
+    if kind == "time":
+        hour, _, minute = value.rstrip("apm").partition(":")
+        value = f"{int(hour) % 12 + 12 * value.endswith('pm') if value.endswith('m') else int(hour)}:{minute or '00'}"
+    return Slot(kind, value, match.group())
 
 
 def negations(text: str) -> int:
     """How often a text denies or forbids something."""
-    return len(NEGATION.findall(text.lower()))
+    return read(text).negations
 
 
-def _without(text: str, project: str | None) -> str:
-    """A Chinese project name has no borders of its own."""
-    return text.replace(project, " ") if project and not project.isascii() else text
+def firm_words(text: str) -> frozenset[str]:
+    """The words by which a text denies, forbids, or says that there is no other case."""
+    return read(text).cues("denial") | read(text).cues("firm")
 
 
-def _project_stems(project: str | None, language: ChangeLanguage) -> frozenset[str]:
-    return frozenset(stem(part, language) for part in re.split(r"[^\w]+", project or "") if part) | {
-        stem(project or "", language)
-    }
+def binds(text: str, firm: Set[str], about: str) -> bool:
+    """Whether a sentence has one of some firm words, and right behind it a word of another text: "no worries, commit
+    it" denies no commit.
+    """
+    known = {token.stem for token in read(about).tokens}
+    for sort in ("denial", "firm"):
+        for one in cues().pattern[sort].finditer(text):
+            following = next(_tokens(_CLAUSE.split(text[one.end() :], maxsplit=1)[0]), None)
+            if one.group().lower() in firm and following and following.stem in known:
+                return True
+    return False
 
 
-def _is_topical(word: Word, language: ChangeLanguage) -> bool:
-    if is_small(word, language) or (word.text.lower() in language.words.light and not word.is_name):
-        return False
-    return word.is_name or len(word.stem) > 1
-
-
-def _verb_at(every: Sequence[Word], text: str, language: ChangeLanguage) -> int:
-    """Where what is said begins: at the first verb or colon, at once in an imperative; at the end without a verb."""
-    colon = text.find(": ")
-    light = language.words.light | _light_stems(language.language)
-    for at, word in enumerate(every):
-        lower = word.text.lower()
-        is_noun = at > 0 and _is_noun(lower, every[at - 1].text.lower(), every[0].text.lower())
-        if lower in _VERBS or (not is_noun and (lower in light or word.stem in light)):
-            if not at and colon < 0:
-                return 0
-            if at:
-                return min(word.start, colon) if colon > 0 else word.start
-    return colon if colon > 0 else len(text)
-
-
-def _is_noun(lower: str, before: str, first: str) -> bool:
-    """Whether a word that may be a verb is a noun here: after an article, or bare between an article and a singular."""
-    is_bare = not lower.endswith(("s", "ed", "ing"))
-    return before in _BEFORE_NOUNS or (first in _BEFORE_NOUNS and is_bare and not before.endswith("s"))
-
-
-@lru_cache(maxsize=8)
-def _light_stems(name: str) -> frozenset[str]:
-    language = next(one for one in languages() if one.language == name)
-    return frozenset(stem(word, language) for word in language.words.light)
-
-
-def _places(every: Sequence[Word], counted: Sequence[Amount]) -> frozenset[int]:
-    """Where the words of amounts begin."""
-    begins = [word.start for word in every]
-    return frozenset(start for amount in counted for start in begins[begins.index(amount.start) :][: amount.span])
-
-
-def _is_sort(word: Word, after: Word | None, known: Words) -> bool:
-    """Whether a word tells of which one or of which sort it is said; a new value of a property is none."""
-    is_letter = len(word.text) == 1 and word.text.isascii() and word.text.isupper()
-    if is_letter:
-        return word.text != "I" and not (word.begins and word.text == "A" and "a" in known.stop)
-    is_before_a_thing = after is not None and after.text.lower() not in known.attribute | known.stop
-    return is_before_a_thing and word.text.lower() in known.sort
-
-
-def _is_role(word: Word, language: ChangeLanguage) -> bool:
-    return word.text.lower() in language.words.role
-
-
-def _is_name(word: Word, has_role: bool, language: ChangeLanguage) -> bool:
-    """Whether a word is a name; at the beginning, where all words have a capital, only of someone who holds a role."""
-    lower = word.text.lower()
-    if word.is_name or (lower in kinds_of_things() and lower not in with_capital() | no_names()):
-        return True
-    return has_role and word.begins and word.text[:1].isupper() and not _is_role(word, language)
-
-
-def _things(every: Sequence[Word]) -> Iterator[tuple[str, frozenset[str]]]:
-    known = kinds_of_things()
-    for at, word in enumerate(every):
-        lower = word.text.lower()
-        pair = f"{lower}-{every[at + 1].text.lower()}" if at + 1 < len(every) else ""
-        kinds = known.get(pair) or known.get(lower)
-        if kinds and (lower not in with_capital() or word.text[:1].isupper()):
-            yield word.stem, kinds
-
-
-def _changed(
-    text: str, language: ChangeLanguage, own: frozenset[str]
-) -> tuple[tuple[tuple[str, ...], ...], frozenset[str], frozenset[str]]:
-    gone: list[list[str]] = []
-    come: set[str] = set()
-    cues: set[str] = set()
-    for pattern in language.change.pair:
-        for match in pattern.finditer(text):
-            if _is_talked_of(match, language):
-                continue
-            found = match.groupdict()
-            gone.append(list(_phrase(found.get("gone") or "", language)))
-            come.update(_phrase(found.get("come") or "", language))
-            cues.update(word.stem for word in tokens(match[0], language)[:1])
-    for pattern in language.change.before:
-        for match in pattern.finditer(text):
-            gone.append(list(_phrase_before(text[: match.start()], language)))
-            cues.update(word.stem for word in tokens(match[0], language))
-    kept = (tuple(word for word in phrase if word not in own) for phrase in gone)
-    return tuple(phrase for phrase in kept if phrase), frozenset(come - own), frozenset(cues)
-
-
-def _is_talked_of(match: re.Match[str], language: ChangeLanguage) -> bool:
-    """Whether a change is only spoken of: "we looked at moving from X to Y"."""
-    verb = re.match(r"\W*(\w+ing)\b", match[0])
-    before = tokens(match.string[: match.start()], language)[-1:]
-    return verb is not None and bool(before) and before[0].text.lower() in language.words.case
-
-
-def _phrase(text: str, language: ChangeLanguage) -> Iterator[str]:
-    """The stems of a few words, up to where a phrase ends; a verb of trouble has none."""
-    trouble = language.change.trouble
-    taken = last = 0
-    for word in tokens(text, language):
-        lower = word.text.lower()
-        if lower in language.words.border or (taken and "," in text[last : word.start]):
-            return
-        if not taken and trouble.search(lower):
-            return
-        last = word.start + len(word.text)
-        if is_small(word, language):
-            continue
-        taken += 1
-        if lower not in language.words.light or word.is_name:
-            yield word.stem
-        if taken == _PHRASE_WORDS:
-            return
-
-
-def _phrase_before(text: str, language: ChangeLanguage) -> Iterator[str]:
-    clause = re.split(r"[.;:!?。；：！？]|, ", text)[-1]
-    words = [word for word in tokens(clause, language) if word.text.lower() not in language.words.stop]
-    yield from (word.stem for word in words[-_PHRASE_WORDS:] if word.text.lower() not in language.words.light)
-
-
-def _scopes(lower: str, every: Sequence[Word], language: ChangeLanguage) -> Iterator[tuple[str, str]]:
-    stems = {word.text.lower() for word in every} | {word.stem for word in every}
-    for name, words in language.scope.items():
-        for word in words:
-            if word in (lower if " " in word or not word.isascii() else stems):
-                yield name, stem(word, language)
-
-
-def _moods(whole: str, main: str, language: ChangeLanguage) -> Iterator[str]:
-    mood = language.mood
-    for name, pattern in (
-        ("asks", mood.asks), ("supposes", mood.supposes), ("recounts", mood.recounts), ("adds", mood.adds),
-        ("narrows", mood.narrows), ("chats", mood.chats),
-    ):  # fmt: skip
-        if pattern.search(whole if name == "asks" else main):
-            yield name
-
-
-def _turns(lower: str, language: ChangeLanguage) -> Iterator[str]:
-    change = language.change
-    for name, pattern in (("now", change.now), ("moved", change.moved), ("retracts", change.retracts)):
-        if pattern.search(lower):
-            yield name
+def whole_numbers(text: str) -> str:
+    """A text with its long numbers in one piece."""
+    return _BETWEEN_DIGITS.sub("", text)

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from nacre.dedup.comparison import CONTRADICTS, SPECIALIZES, SUPERSEDES, last_said
+from nacre.dedup.comparison import CONTRADICTS, SUPERSEDES, last_said
 from nacre.home.home import Home
+from nacre.platform.days import day_of
 from nacre.values.memory import Link, Memory, Retirement
 
 OUTLIVED = "what superseded it was forgotten"
@@ -20,7 +21,7 @@ OUTLIVED = "what superseded it was forgotten"
 def ended(old: Memory, new: Memory) -> Memory:
     """The old memory as it is once the new one holds: true until then."""
     is_told = new.valid.since and (old.valid.since is None or new.valid.since > old.valid.since)
-    day = new.valid.since if is_told and new.valid.since else last_said(new).date()
+    day = new.valid.since if is_told and new.valid.since else day_of(last_said(new))
     until = min(day, old.valid.until) if old.valid.until else day
     return replace(old, superseded_by=new.id, valid=replace(old.valid, until=until))
 
@@ -47,11 +48,6 @@ def _without(memory: Memory, rel: str, to: str) -> Memory:
 def doubted(new: Memory, old_id: str, reason: str) -> Memory:
     """The new memory with a link that says that it may have outdated another one."""
     return _with(new, Link(CONTRADICTS, old_id, reason))
-
-
-def specialized(special: Memory, general_id: str, reason: str) -> Memory:
-    """A memory with a link that says of which other one it is a special case."""
-    return _with(special, Link(SPECIALIZES, general_id, reason))
 
 
 def _with(memory: Memory, link: Link) -> Memory:

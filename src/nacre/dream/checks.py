@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from nacre.dedup.coverage import new_word, swaps, whole_numbers
-from nacre.dedup.statement import negations, read_whole
+from nacre.dedup.coverage import new_word, swaps
+from nacre.dedup.statement import negations, read, whole_numbers
 from nacre.dream.clusters import may_be_one
 from nacre.dream.repetitions import is_owners
 from nacre.dream.values import DreamAction, Step
@@ -90,8 +90,8 @@ def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
 
 def _new_name(words: str, there: str) -> str | None:
     """A name within a sentence that the sources do not have in any form."""
-    known = {word.stem for word in read_whole(there).every}
-    names = (one for one in read_whole(words).every if one.is_name and not one.begins)
+    known = {word.stem for word in read(there).tokens}
+    names = (one for one in read(words).tokens if one.is_name)
     return next((one.text for one in names if one.stem not in known and one.text.lower() not in there.lower()), None)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from nacre.dream.values import SIGNALS, DreamAction, DreamReport, Promotion, Step
+from nacre.platform.days import shown, shown_day
 from nacre.text.passages import shorten
 from nacre.values.memory import Memory
 
@@ -27,14 +28,15 @@ _LINE = 160
 
 def path_of(now: datetime) -> str:
     """Where the diary of a day lies."""
-    return f"{FOLDER}/{now:%Y-%m-%d}.md"
+    return f"{FOLDER}/{shown_day(now)}.md"
 
 
 def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) -> str:
     """One dream as a section of its day's diary."""
     plan = report.plan
     ending = plan.ending - sum(len(step.ends) for step, _ in report.left)
-    lines = [f"## {now:%H:%M} UTC", "", f"{plan.seen:,} memories seen, {ending:,} of them ended; {report.operation}."]
+    said = f"{plan.seen:,} memories seen, {ending:,} of them ended; {report.operation}."
+    lines = [f"## {shown(now, '%H:%M')}", "", said]
     not_done = {id(step) for step, _ in report.left}
     for action, heading in _HEADINGS.items():
         steps = [step for step in plan.steps if step.action is action and id(step) not in not_done]

@@ -5,6 +5,7 @@ Who stays is durable before anybody goes. What changed since the plan was made i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -21,7 +22,6 @@ from nacre.dream.reorganising.page import page_write
 from nacre.dream.reorganising.page_checks import page_objection
 from nacre.dream.reorganising.page_writer import note_looked
 from nacre.dream.requests import DreamPlanRequest, DreamRequest
-from nacre.dream.traced import outcome_of, steps_of
 from nacre.dream.values import DreamAction, DreamEstimate, DreamPlan, DreamReport, Step
 from nacre.dream.writing import note_settled
 from nacre.errors import ModelRefused, NotFound
@@ -31,16 +31,18 @@ from nacre.home.lookup import projects
 from nacre.home.operations import subject_of
 from nacre.home.projects import follow_pages
 from nacre.memories.scan import scan
+from nacre.platform.days import shown_day
 from nacre.platform.ids import bytes_hash, to_ms
 from nacre.platform.locks import FileLock
 from nacre.projects.moving import merge_within
 from nacre.spending.models import NONE, name_for
-from nacre.spending.tracing import Run, tracing
+from nacre.spending.tracing import MOST_REFS, Run, counted, tracing
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
 from nacre.values.operation import Intent
 from nacre.values.reports import OnProgress
-from nacre.values.review import Action, Reason
+from nacre.values.review import Reason
+from nacre.values.trace import Step as TraceStep
 from nacre.values.trace import TraceKind
 
 _LOCK = "dream.lock"
@@ -48,7 +50,9 @@ _PATIENCE_SECONDS = 1.0
 _LAST = "dreamt"
 """When the last dream was, or was planned."""
 
-_LAST_BY_WRITER = "dreamt by a writer"
+_SHOWN = "dream shown"
+_SHOWN_BY_WRITER = "dream shown by a writer"
+"""When the owner was shown a plan, and one with steps of a writer's."""
 
 _SAID = {DreamAction.MERGE: "takes it for the same as", DreamAction.SUPERSEDE: "says that it was ended by"}
 
@@ -59,10 +63,19 @@ _PAGE = "# Dreams of {day}\n\nWhat nacre did to memories by itself; `nacre undo`
 
 
 def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None = None) -> DreamPlan:
-    """What a dream would do. Nothing is changed; from tier 2 on the writer is asked, which may cost something.
+    """Return what a dream would do. No memory is changed; from tier 2 on the writer is asked, which may cost something.
 
-    Raises NotFound for a project without memories, ModelRefused.
+    Once the owner was shown a plan, the next dream carries one out. Raises NotFound for a project without memories,
+    ModelRefused.
     """
+    found = _plan(home, request, on_progress)
+    if not home.actor.is_agent:
+        with home.database.transaction():
+            _note_shown(home, found)
+    return found
+
+
+def _plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None) -> DreamPlan:
     if request.tier > 1:
         home.actor.require_owner("nacre dream --tier 2")
     found = planned(home, request, on_progress=on_progress)
@@ -71,13 +84,19 @@ def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None =
     return replace(found, keys=tuple(step.key for step in found.steps))
 
 
+def _note_shown(home: Home, found: DreamPlan) -> None:
+    home.usage.set_value(_SHOWN, home.now().isoformat())
+    if any(step.by for step in found.steps):
+        home.usage.set_value(_SHOWN_BY_WRITER, home.now().isoformat())
+
+
 def dream_estimate(home: Home, request: DreamPlanRequest) -> DreamEstimate:
     """What asking the writer would take in a dream of tier 2 or 3. Nobody is asked."""
     return estimated(home, request)
 
 
 def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = None) -> DreamReport:
-    """Have a dream. The first one of a home only plans, unless ``first``.
+    """Have a dream. The first one of a home only plans, unless ``first`` or a plan was shown before.
 
     Raises NotFound, StoreBusy, OwnerOnly, ModelRefused.
     """
@@ -85,7 +104,7 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
     about = f"tier {request.tier}" + (f", {request.project}" if request.project else "")
     lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
     with lock, tracing(home, TraceKind.DREAM, about) as run:
-        found = plan(home, request, on_progress)
+        found = _plan(home, request, on_progress)
         if request.steps is not None:
             found = _only(found, request.steps)
         return _traced(run, _dream(home, found, may_act=request.first))
@@ -114,9 +133,14 @@ def dream_unasked(home: Home) -> DreamReport | None:
 
 def _traced(run: Run, report: DreamReport) -> DreamReport:
     """The report, told to the dream's trace."""
-    for step in steps_of(report):
-        run.add(step)
-    run.outcome = outcome_of(report)
+    told = counted(Counter(step.action.value for step in report.plan.steps))
+    if report.is_first and told:
+        run.outcome = f"planned only: {told}"
+    else:
+        run.outcome = told if report.operation else "nothing to do"
+    named = (one for step in report.plan.steps for one in (*step.ends, step.into) if one)
+    more = {"operation": report.operation} if report.operation else {}
+    run.add(TraceStep("dreams", output=run.outcome, refs=tuple(dict.fromkeys(named))[:MOST_REFS], more=more))
     return report
 
 
@@ -130,25 +154,21 @@ def _planned_unasked(home: Home) -> DreamPlan:
 
 
 def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
-    is_first = not (may_act or home.usage.value(_LAST))
-    by_writer = [step for step in found.steps if step.by]
-    if by_writer and not (may_act or home.usage.value(_LAST_BY_WRITER)):  # shown once before it is done
+    shown, is_first = found, not (may_act or home.usage.value(_SHOWN))
+    if not (may_act or home.usage.value(_SHOWN_BY_WRITER)):  # shown once before it is done
         found = _only(found, [step.key for step in found.steps if not step.by])
     report = DreamReport(found, is_first=True) if is_first else carry_out(home, found)
     with home.vault_lock, home.database.transaction():
         home.usage.set_value(_LAST, home.now().isoformat())
-        if by_writer:
-            home.usage.set_value(_LAST_BY_WRITER, home.now().isoformat())
-        note_settled(home, (*found.settled, *_settled_by(report)))
+        _note_shown(home, shown)
+        note_settled(
+            home,
+            (*found.settled, *[settled_mark(step.mark) for step in _done(report) if step.action is DreamAction.LINK]),
+        )
         note_looked(home, _looked_by(report))
         note_tried(home, found.unfiled)
         _have_reviewed(home, found)
     return report
-
-
-def _settled_by(report: DreamReport) -> list[str]:
-    """The pairs that were linked: who takes the link back is not to find it drawn again."""
-    return [settled_mark(step.mark) for step in _done(report) if step.action is DreamAction.LINK]
 
 
 def _looked_by(report: DreamReport) -> list[tuple[str, tuple[str, ...]]]:
@@ -173,7 +193,7 @@ def _have_reviewed(home: Home, found: DreamPlan) -> None:
             words = f", in these words: {step.words}" if step.words else ""
             detail = f"a writer {_SAID[step.action]} {stays.subject} ({stays.id[-8:]}){words}; not done: {why}"
             for one in step.ends:
-                home.reviews.add(one, Reason.MERGE, detail, Action.REVIEW, to_ms(home.now()) or 0, once=True)
+                home.reviews.add(one, Reason.MERGE, detail, to_ms(home.now()) or 0, once=True)
 
 
 def carry_out(home: Home, found: DreamPlan) -> DreamReport:
@@ -264,7 +284,7 @@ def _note(change: Change, report: DreamReport, memories: Mapping[str, Memory]) -
         data: bytes | None = home.vault.read(path)
     except FileNotFoundError:
         data = None
-    before = data.decode("utf-8", "replace") if data is not None else _PAGE.format(day=f"{now:%Y-%m-%d}")
+    before = data.decode("utf-8", "replace") if data is not None else _PAGE.format(day=shown_day(now))
     text = home.redactor.clean(f"{before.rstrip()}\n\n{diary.written(report, memories, now)}")
     base = bytes_hash(data) if data is not None else None
     change.intend([Intent("write", path, text, base, former=before if data is not None else None)])

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable
 
 from nacre.dream.values import DreamAction, Step
 from nacre.home.home import Home
-from nacre.memories.accept import is_waiting
 from nacre.values.forgetting import TombstoneKind
 from nacre.values.memory import Memory
 from nacre.vault import ledger
@@ -44,7 +43,7 @@ def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
 
 def _is_unread(home: Home) -> bool:
     """Whether the vault may hold memories that the index does not."""
-    if home.problems or is_waiting(home):
+    if home.problems:
         return True
     seen = home.files.seen_now()[0]
     return not home.vault.times().keys() <= seen.keys()

@@ -14,6 +14,7 @@ from nacre.dream.checks import mark, said
 from nacre.dream.clusters import Cluster
 from nacre.dream.values import DreamAction, Step
 from nacre.llm.answers import schema_of
+from nacre.platform.days import shown_day
 from nacre.platform.json_text import quoted
 from nacre.redact.redactor import Redactor
 from nacre.text.passages import count_tokens, one_line, shorten, title_of, visible
@@ -195,7 +196,7 @@ def prompt_of(name: str, text: str, answer: type[msgspec.Struct], seconds: float
 def _as_member(memory: Memory, number: int) -> str:
     told = {
         "number": number, "kind": memory.kind.value, "said_by": memory.speaker.value,
-        "said": said(memory).date().isoformat(), "project": memory.project, "text": memory.content,
+        "said": shown_day(said(memory)), "project": memory.project, "text": memory.content,
     }  # fmt: skip
     return quoted(told)
 

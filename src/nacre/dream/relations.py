@@ -22,6 +22,7 @@ from nacre.dream.writer import answers
 from nacre.extraction.coverage import may_be_shown
 from nacre.home.home import Home
 from nacre.llm.answers import ask
+from nacre.platform.days import shown_day
 from nacre.platform.ids import content_hash
 from nacre.platform.json_text import quoted
 from nacre.protocols import LanguageModel
@@ -250,6 +251,6 @@ def probe_beside(pairs: Sequence[Pair]) -> tuple[int, tuple[str, str]]:
 
 def _shown(memory: Memory) -> dict[str, object]:
     return {
-        "kind": memory.kind.value, "said_by": memory.speaker.value, "day": f"{said(memory):%Y-%m-%d}",
+        "kind": memory.kind.value, "said_by": memory.speaker.value, "day": shown_day(said(memory)),
         "text": shorten(memory.content, _TEXT_CHARACTERS),
     }  # fmt: skip

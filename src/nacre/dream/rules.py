@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from nacre.dream.values import DreamAction, Step
 from nacre.memories.quality import is_protected
+from nacre.platform.days import day_of, shown_day
 from nacre.settings import Settings
 from nacre.storage.usage import EndingBounds
 from nacre.values.memory import Expiry, Kind, Memory
@@ -54,11 +55,11 @@ def bounds(settings: Settings) -> EndingBounds:
 
 
 def _over(memory: Memory, used: Usage, now: datetime) -> Step | None:
-    if memory.expires_on and memory.expires_on <= now.date():
+    if memory.expires_on and memory.expires_on <= day_of(now):
         return _step(DreamAction.EXPIRE, memory, f"was to be used until {memory.expires_on}")
     last = last_used(memory, used)
     if memory.expiry is Expiry.TEMPORARY and now - last >= TEMPORARY_FOR:
-        why = f"was meant for a while, and last said or recalled on {last:%Y-%m-%d}"
+        why = f"was meant for a while, and last said or recalled on {shown_day(last)}"
         return _step(DreamAction.EXPIRE, memory, why)
     return None
 
@@ -70,7 +71,7 @@ def _forgotten(memory: Memory, used: Usage, now: datetime, settings: Settings) -
         return None
     worth = score(memory, used, now)
     if worth < settings.number("forgetting.score_threshold"):
-        why = f"last said or recalled on {last:%Y-%m-%d}, importance {memory.importance}, score {worth:.3f}"
+        why = f"last said or recalled on {shown_day(last)}, importance {memory.importance}, score {worth:.3f}"
         return _step(DreamAction.FORGET, memory, why)
     return None
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from nacre.platform.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,9 +26,9 @@ class Calibration:
     """Cosines of one model.
 
     A question and a passage: ``unrelated`` is what chance alone gives, ``related`` a plain restatement. Two statements:
-    from ``link`` on a link is worth making. From ``ask`` on a language model is asked what the two are to each other,
-    from ``ask_more`` on where much is to be asked. A reply from ``used`` on holds a memory; what an agent stored from
-    ``corrected`` on says it anew.
+    from ``link`` on a link is worth making, from ``same`` on they may say the same. From ``ask`` on a language model is
+    asked what the two are to each other, from ``ask_more`` on where much is to be asked. A reply from ``used`` on holds
+    a memory; what an agent stored from ``corrected`` on says it anew.
 
     ``reads_unspaced``: the model reads scripts without spaces. Of one that nobody measured it is taken to be so.
     """
@@ -37,6 +36,7 @@ class Calibration:
     unrelated: float
     related: float
     link: float
+    same: float
     used: float
     corrected: float
     ask: float = 0.72

@@ -82,14 +82,13 @@ class Move:
 class Answer:
     """What a saved query finds.
 
-    ``abstained``: something was found, but nothing likely to answer. ``moves`` is ``None`` where there is nothing to
+    ``moves`` is ``None`` where there is nothing to
     compare with.
     """
 
     query: SavedQuery
     results: tuple[Result, ...]
     lanes: tuple[Lane, ...] = ()
-    abstained: bool = False
     expected: tuple[Expected, ...] = ()
     moves: tuple[Move, ...] | None = None
 
@@ -255,17 +254,17 @@ def _baseline_result(result: Result) -> dict[str, Any]:
 
 def _recalled(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:
     mode = Mode(home.settings.text("recall.mode"))
-    return _answer(query, recall(home, RecallQuery(query.query, mode=mode, limit=limit, update=False)))
+    return _answer(query, recall(home, RecallQuery(query.query, mode=mode, limit=limit, turns=0, update=False)))
 
 
 def _session_start(home: Home, query: SavedQuery, limit: int, budget: int) -> Answer:
-    browse = RecallQuery("", mode=Mode.BROWSE, limit=limit, budget_tokens=budget, update=False)
+    browse = RecallQuery("", mode=Mode.BROWSE, limit=limit, budget_tokens=budget, turns=0, update=False)
     return replace(_answer(query, recall(home, browse)), lanes=())
 
 
 def _answer(query: SavedQuery, found: RecallResult) -> Answer:
     results = tuple(Result(hit.memory, hit.score) for hit in found.hits)
-    return Answer(query, results, found.lanes, abstained=found.abstained)
+    return Answer(query, results, found.lanes)
 
 
 def _recent_decisions(home: Home, query: SavedQuery, limit: int, _: int) -> Answer:

@@ -46,10 +46,14 @@ class Live:
             if not self._is_ready:
                 raise self._error or Unavailable("events are not ready", hint="ask again in a moment")
 
+    def wake(self) -> None:
+        """Have :meth:`run` look at once whether it should stop."""
+        self._wanted.set()
+
     def run(self, stop: threading.Event) -> None:
-        """Until ``stop`` is set. Raises what looking raises: it may be begun again."""
+        """Look until ``stop`` is set. Raises what looking raises: it may be begun again."""
         while not stop.is_set():
-            if self._wanted.wait(_IDLE_SECONDS) or self.bus.listeners:
+            if (self._wanted.wait(_IDLE_SECONDS) or self.bus.listeners) and not stop.is_set():
                 self._follow(stop)
 
     def _follow(self, stop: threading.Event) -> None:

@@ -7,7 +7,6 @@ from datetime import date, timedelta
 from nacre.events.bus import Bus
 from nacre.events.chats import ChatLook
 from nacre.home.home import Home
-from nacre.spending.budget import today
 from nacre.storage.changes import Changes
 from nacre.values.spending import DOLLAR
 
@@ -35,7 +34,7 @@ class Look:
         self._waiting = home.candidates.count()
         self._doubted, self._queued = self._changes.doubted(), self._changes.queued()
         self._trace = self._changes.last_trace()
-        self._day = today(home)
+        self._day = home.today()
         self._spent = self._spent_by_task(self._day)
         self._changes.free_pages()
         self._chats = ChatLook(home.settings.home, bus)
@@ -98,7 +97,7 @@ class Look:
         self._waiting, self._doubted, self._queued = waiting, doubted, queued
 
     def _look_at_spending(self) -> None:
-        day = today(self._home)
+        day = self._home.today()
         before = self._spent if day == self._day else {}
         self._day, self._spent = day, self._spent_by_task(day)
         total = sum(cost for _, cost in self._spent.values())

@@ -6,29 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from nacre.dedup.placement import amend, amended
-from nacre.dedup.statement import negations
 from nacre.dedup.supersession import released
 from nacre.errors import EditConflict
 from nacre.extraction.by_model.overtaken import Overtaken
-from nacre.extraction.reading.cues import language_of
 from nacre.extraction.rules.importance import AGENT_CAP
-from nacre.extraction.rules.reversal import content_words
-from nacre.extraction.rules.withdrawn import Revocation, revocations
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.platform.ids import to_ms
 from nacre.text.passages import one_line, shorten, visible
 from nacre.values.memory import Kind, Memory, Retirement
 from nacre.values.review import said_by_agent
-from nacre.values.session import Speaker, StoredSession, Turn
+from nacre.values.session import Speaker
 
 _WHY_CHARACTERS = 180
 """Of what speaks against a memory."""
-
-_MOSTLY = 0.5
-
-_MOST_MEANT = 3
-"""Memories that words which take something back may mean: of more nobody can tell."""
 
 
 @dataclass
@@ -43,7 +34,6 @@ class Amendments:
     _ends: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     _changes: list[tuple[Overtaken, str]] = field(default_factory=list)
     _doubts: list[Overtaken] = field(default_factory=list)
-    _revoked: list[tuple[StoredSession, Revocation]] = field(default_factory=list)
 
     def end(self, memory_id: str, reason: str) -> None:
         """A memory is to end."""
@@ -61,12 +51,6 @@ class Amendments:
         """What a model took for overtaken, and its evidence does not bear out, is to wait in review."""
         self._doubts += doubted
 
-    def revoke(self, stored: StoredSession, turns: Sequence[Turn], begin: int) -> None:
-        """What the owner says at or after ``begin`` that they take back is to end; where it may be one of several
-        memories, these are to wait in review.
-        """
-        self._revoked += [(stored, one) for one in revocations(turns, begin)]
-
     def write(self, change: Change) -> None:
         """Write what was noted."""
         for memory_id, (reason, words) in self._ends.items():
@@ -83,40 +67,8 @@ class Amendments:
                 else said_by_agent(one.quote, one.shown.session or "", one.shown.at)
             )
             self.doubted += doubt(change.home, one.memory, why, filter(None, [one.shown.session]))
-        for session, revoked in self._revoked:
-            self._write_revoked(change, session, revoked)
-        for noted in (self._ends, self._changes, self._doubts, self._revoked):
+        for noted in (self._ends, self._changes, self._doubts):
             noted.clear()
-
-    def _write_revoked(self, change: Change, session: StoredSession, revoked: Revocation) -> None:
-        meant = _meant(change.home, session.project, revoked)
-        if len(meant) == 1 and revoked.plain and _is_named(meant[0], revoked):
-            self.ended += _end(change, meant[0].id, f"taken back: {one_line(revoked.text)}", None)
-        elif len(meant) <= _MOST_MEANT:
-            why = f"a later session says: {revoked.text}"
-            self.doubted += sum(doubt(change.home, one, why, [session.session.id]) for one in meant)
-
-
-def _meant(home: Home, project: str | None, revoked: Revocation) -> list[Memory]:
-    """The active memories of a project, and of all, that were said before and hold all the words; where these are not
-    plainly of what was said, of those they must be most.
-    """
-    before = revoked.time or home.now()
-    found = [
-        (one, content_words(one.content, language_of(one.content))) for one in home.memories.everything()
-        if one.is_active and one.project in (None, project) and one.last_said < before
-    ]  # fmt: skip
-    return [
-        one for one, said in found
-        if revoked.words <= said and (revoked.plain or len(revoked.words) > _MOSTLY * len(said))
-        and revoked.forbids in (None, negations(one.content) > 0)
-    ]  # fmt: skip
-
-
-def _is_named(memory: Memory, revoked: Revocation) -> bool:
-    """Whether what is taken back is a rule, or is named by most of a memory's words: else one word may mean another."""
-    said = content_words(memory.content, language_of(memory.content))
-    return memory.kind is Kind.PREFERENCE or len(revoked.words) > _MOSTLY * len(said)
 
 
 def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool:

@@ -12,9 +12,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
-from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailable, NacreError
+from nacre.extraction.by_model import together
 from nacre.extraction.by_model.later import MOST_MEMORIES, TOKENS_A_DAY
 from nacre.extraction.by_model.layout import Chunk
 from nacre.extraction.by_model.prompts import for_changes, for_transcript
@@ -23,9 +23,12 @@ from nacre.extraction.coverage import is_agreed, is_covered
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.home.projects import likely_project
+from nacre.indexing import model_switch
 from nacre.known_settings import VECTORS
-from nacre.platform.lazy import Module
+from nacre.llm import registry
+from nacre.platform.days import day_of
 from nacre.settings import Settings
+from nacre.spending import embedding_consent
 from nacre.spending.budget import calls_left, is_priced, left_today, reserved, tokens_left
 from nacre.spending.models import NONE, name_for
 from nacre.spending.permission import is_set
@@ -35,17 +38,6 @@ from nacre.values.model_calls import Capabilities, Task, Tokens
 from nacre.values.reports import Problem
 from nacre.values.session import Session, StoredSession, Turn
 from nacre.values.spending import DOLLAR, dollars
-
-if TYPE_CHECKING:
-    from nacre.extraction.by_model import together
-    from nacre.indexing import model_switch
-    from nacre.llm import registry
-    from nacre.spending import embedding_consent
-else:
-    together = Module("nacre.extraction.by_model.together")
-    model_switch = Module("nacre.indexing.model_switch")
-    embedding_consent = Module("nacre.spending.embedding_consent")
-    registry = Module("nacre.llm.registry")
 
 CHUNK_TOKENS = 3_000
 OVERLAP_TOKENS = 300
@@ -211,7 +203,7 @@ def estimate_learning(
             continue
         if is_worth_asking(session, turns, home.settings, begin=begin):
             sizes.append((likely_project(home, session), sum(count_tokens(turn.text) for turn in turns[begin:])))
-            days.add(max((turn.time.date() for turn in turns if turn.time), default=None))
+            days.add(max((day_of(turn.time) for turn in turns if turn.time), default=None))
         else:
             trivial += 1
     return replace(_estimated(home, sizes, len(days), trivial, tuple(problems)), is_older=older)

@@ -1,7 +1,8 @@
 """All stages in a row: a session's turns → what the owner stated explicitly, and candidates that may matter.
 
-Only what was explicit becomes a memory at once (:mod:`nacre.extraction.explicit`). What else sounds like something to
-keep, and answers that choose, are candidates: they wait for a writer, for the owner to say them again, or for review.
+Only what was explicit becomes a memory at once (:mod:`nacre.extraction.explicit`). What is about the task at hand, what
+tells in definite words how something is, and answers that choose, are candidates: they wait for a writer, for the owner
+to say them again, or for review.
 Which of two explicit statements replaces the other is decided where memories are placed, as for those of two sessions.
 """
 
@@ -15,8 +16,7 @@ from nacre.extraction.reading.speech import utterances
 from nacre.extraction.rules.answers import answered
 from nacre.extraction.rules.findings import Finding, tempered
 from nacre.extraction.rules.importance import weighed
-from nacre.extraction.rules.reversal import not_taken_back, settle
-from nacre.extraction.rules.stated import stated
+from nacre.extraction.rules.reversal import once
 from nacre.values.candidate import Candidate, Why
 from nacre.values.session import Session, SessionKind, Speaker, Turn
 
@@ -50,12 +50,11 @@ def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[
     turns = [bounded(turn) for turn in turns]
     spoken = utterances(turns)
     is_note = session.tool in _NOTES and all(one.speaker is Speaker.OWNER for one in turns)
-    told = not_taken_back(list(explicit(turns, spoken, is_note=is_note)), spoken)
+    told = once(list(explicit(turns, spoken, is_note=is_note)))
     sure = tempered([one for one in told if one.score >= SURE])
     likely = [one for one in told if one.score < SURE]
     chosen = [one for one in answered(turns, spoken) if not any(map(one.repeats, told))]
-    maybe = [*likely, *chosen, *(one for one in stated(spoken) if not any(map(one.repeats, told)))]
-    few = _few(settle(maybe, spoken), len(spoken))
+    few = _few(once([*likely, *chosen]), len(spoken))
     found = sorted([*sure, *few], key=lambda one: one.index)
     candidates = [
         _candidate(one, turns, is_sure=one in sure, is_chosen=one in chosen)
@@ -79,10 +78,8 @@ def _candidate(finding: Finding, turns: Sequence[Turn], *, is_sure: bool, is_cho
         turns=tuple(turns[at].id for at in finding.evidence),
         importance=finding.importance,
         expiry=finding.expiry,
-        tags=finding.tags,
-        speaker=finding.speaker,
-        canonical_key=finding.canonical_key,
         held=None if is_sure else Why.FOUND,
         detail=CHOSEN if is_chosen else SHOWN if finding.shown else NODDED if finding.nodded else "",
+        mixed=finding.mixed,
         score=1.0 if is_sure else round(min(1.0, finding.score / _HEAVIEST), 2),
     )

@@ -112,7 +112,7 @@ def _has_vectors(home: Home) -> bool:
 
 
 def _nearest(home: Home, wanted: Filter, texts: Sequence[str]) -> list[Memory]:
-    admitted = home.selection.admitted_memories(wanted, today=home.now().date())
+    admitted = home.selection.admitted_memories(wanted, today=home.today())
     best: dict[int, float] = {}
     for vector in configured_embedder(home).embed(list(texts)) if texts else ():
         for row, cosine in home.vectors.memory_cosines(vector).items():
@@ -128,7 +128,9 @@ def _in_words(home: Home, wanted: Filter, statements: Sequence[str], until: floa
     for statement in statements:
         if time.monotonic() > until or len(found) >= _CANDIDATES:
             break
-        query = RecallQuery(statement, filter=wanted, mode=Mode.LEXICAL, limit=MOST_RELATED, update=False)
+        query = RecallQuery(
+            statement, filter=wanted, mode=Mode.LEXICAL, limit=MOST_RELATED, confident=True, turns=0, update=False
+        )
         hits = (hit.memory for hit in recall(home, query).hits)
         found |= {one.id: one for one in hits if _holds_in(wanted, one)}
     return list(found.values())

@@ -144,7 +144,7 @@ def _said_between(
         return is_said and turn.time is not None and since < turn.time <= until
 
     terms = words(memory.content)
-    hits = search_sessions(home, asked, admits=is_later).turns
+    hits = search_sessions(home, asked, admits=is_later, exact=False).turns
     own = {memory.source.session, *(one.session for one in memory.confirmed)}
     shown = {one for one in {hit.session.id for hit in hits} - own if _may_be_read(home, one, writer)}
     found = [

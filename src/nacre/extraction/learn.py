@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 
-from nacre.dedup.batch import BULK_FROM, Repetitions, repetitions
 from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import place, write_touched
 from nacre.extraction.accounting import accounted_for, passed_over
@@ -16,34 +15,40 @@ from nacre.extraction.beginning import begun
 from nacre.extraction.by_model.pipeline import Extraction
 from nacre.extraction.by_model.together import Shown
 from nacre.extraction.due import NOT_YET, is_over
+from nacre.extraction.explicit.find import is_refused
 from nacre.extraction.extractor import extract
 from nacre.extraction.order import each_of, last_of_owner, latest_first, placed
 from nacre.extraction.reading.chronology import in_time
-from nacre.extraction.rules.withdrawn import withdrawal
+from nacre.extraction.reading.speech import utterances
 from nacre.extraction.waiting import WaitingCandidates
 from nacre.extraction.with_model import ModelExtractor
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
 from nacre.indexing.vectors import embed_memories
-from nacre.memories.accept import place_accepted
 from nacre.memories.model_decision import Decisions, count_by_action, decisions, may_ask
 from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
+from nacre.platform.days import day_of
 from nacre.platform.ids import to_millisecond
 from nacre.spending.permission import is_set
 from nacre.text.passages import count
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
 from nacre.values.candidate import Candidate
-from nacre.values.memory import NODDED, Kind, Memory, Source
+from nacre.values.memory import BESIDE_PASTE, NODDED, Kind, Memory, Source
 from nacre.values.reports import ModelExtraction, OnProgress, Progress
 from nacre.values.session import Flag, Speaker, StoredSession, StoredTurn, Turn, Unlearned
 
 BATCH_MEMORIES = 500
+
+BULK_FROM = 100
+"""Of so many new memories and more at once, no model is asked what they are to those that are known."""
+
 _ALIKE = 12
-_IN_BULK = f"{BULK_FROM} new memories and more at once are compared in bulk: no model was asked about them"
+_IN_BULK = f"{BULK_FROM} new memories and more at once: no model was asked about them"
 _MOSTLY = 0.5
+_QUOTED = 120
 _NEARLY_ALL = 0.9
 
 _OF_THE_OWNER = frozenset({Kind.PREFERENCE, Kind.RELATIONSHIP})
@@ -209,7 +214,7 @@ class _Learner:
         until = at.end if self.is_over(one, stored) else max(at.begin, last_of_owner(said) + 1)
         found = self.write(stored, said[:until], at.first, tell) if is_asked else None
         is_left = is_for_writer and (not is_asked or self.is_unanswered(found))
-        self.days |= {stored.ended.date()} if found and stored.ended and not one.is_older else set()
+        self.days |= {day_of(stored.ended)} if found and stored.ended and not one.is_older else set()
         if found and not is_left:
             self.waiting.was_read(stored.session.id)
             written = [*found.memories, *(one.statement for one in found.overtaken)]
@@ -246,7 +251,6 @@ class _Learner:
                 self.take(one, memory)
         if begin:
             self.withdraw(stored, said, begin)
-        self.amendments.revoke(stored, said[:until], begin)
 
     def write(
         self, stored: StoredSession, turns: Sequence[Turn], begin: int, tell: Callable[[str], None]
@@ -283,16 +287,19 @@ class _Learner:
         return self.all_over or is_over(self.home, one, stored)
 
     def withdraw(self, stored: StoredSession, said: Sequence[Turn], begin: int) -> None:
-        """Note the memories of a session that its new turns take back; what another session bears out stays."""
+        """Note memories of a session that the message after them takes back; what another session bears out stays."""
+        spoken = utterances(said)
+        answered = {said[one.index].id: at for at, one in enumerate(spoken[:-1]) if spoken[at + 1].index >= begin}
         for memory_id in {known.id for known in self.home.memories.known_of(stored.session.id)}:
             memory = self.home.memories.find(memory_id)
             if memory is None or not memory.is_active or memory.confirmed:
                 continue
             if not memory.is_learned or memory.source.session != stored.session.id:
                 continue
-            words = withdrawal(memory, said, begin=begin)
-            if words:
-                self.amendments.end(memory_id, f"taken back in its session: {words}")
+            places = [answered[turn] for turn in memory.source.turns if turn in answered]
+            if places and is_refused(spoken, places[-1]):
+                taking = spoken[places[-1] + 1].text[:_QUOTED]
+                self.amendments.end(memory_id, f"taken back in its session: {taking}")
 
     def to_memory(self, candidate: Candidate, stored: StoredSession, turns: Sequence[StoredTurn]) -> Memory:
         times = [item.turn.time for item in turns if item.turn.time and item.turn.id in candidate.turns]
@@ -303,7 +310,7 @@ class _Learner:
             project=stored.project, inbox=stored.project is None and candidate.kind not in _OF_THE_OWNER,
             tags=candidate.tags, speaker=candidate.speaker, trust=candidate.trust,
             confidence=candidate.confidence, confidence_score=candidate.confidence_score,
-            canonical_key=candidate.canonical_key, extra={NODDED: True} if candidate.nodded else {},
+            canonical_key=candidate.canonical_key, extra=_doubts(candidate),
             source=Source(stored.session.id, candidate.turns, stored.file),
         )  # fmt: skip
         if _is_echo(candidate, turns):
@@ -338,28 +345,23 @@ class _Learner:
         """
         home = self.home
         decided = self.decide()
-        with part_of(home, self.run, "ingest") as change:
-            repeated = repetitions(home, self.pending)
-            with change.transaction():
-                self.gate.refresh()  # what was forgotten since it was read is not learned
-                self.pending = [memory for memory in self.pending if not self.gate.bars(memory)]
-                touched: set[str] = set()
-                before = len(self.stored)
-                for memory in self.in_order():
-                    self.place(change, memory, repeated, touched, decided.of(memory))
-                    change.yield_locks(lambda: write_touched(change, touched))
-                write_touched(change, touched)
-                fresh = set(self.stored[before:])
-                learned_together(home, [memory for memory in self.pending if memory.id in fresh])
-                self.amendments.write(change)
-                self.waiting.write()
-                for one in self.seen:
-                    home.sessions.mark_learned(*one)
-                    change.yield_locks()
-                change.explain(self.why())
-        with home.vault_lock.if_free() as is_ours:
-            if is_ours:
-                place_accepted(home)
+        with part_of(home, self.run, "ingest") as change, change.transaction():
+            self.gate.refresh()  # what was forgotten since it was read is not learned
+            self.pending = [memory for memory in self.pending if not self.gate.bars(memory)]
+            touched: set[str] = set()
+            before = len(self.stored)
+            for memory in self.in_order():
+                self.place(change, memory, touched, decided.of(memory))
+                change.yield_locks(lambda: write_touched(change, touched))
+            write_touched(change, touched)
+            fresh = set(self.stored[before:])
+            learned_together(home, [memory for memory in self.pending if memory.id in fresh])
+            self.amendments.write(change)
+            self.waiting.write()
+            for one in self.seen:
+                home.sessions.mark_learned(*one)
+                change.yield_locks()
+            change.explain(self.why())
         self.pending, self.seen, self.echoes = [], [], set()
         self.stated.clear()
 
@@ -371,7 +373,7 @@ class _Learner:
     def decide(self) -> Decisions:
         """What a language model decides about what is about to be placed: asked before any lock is taken.
 
-        Of many at once it is asked about none: they are compared in bulk, without a model (seed facts 1.3).
+        Of many at once it is asked about none (seed facts 1.3).
         """
         if len(self.pending) >= BULK_FROM:
             if may_ask(self.home, Asking()):
@@ -391,9 +393,7 @@ class _Learner:
         """Whether a memory was learned already, or nacre itself told it."""
         return self.is_known_evidence(memory) or (memory.id in self.echoes and self.is_told_by_nacre(memory))
 
-    def place(
-        self, change: Change, memory: Memory, repeated: Repetitions, touched: set[str], decision: Decision | None
-    ) -> None:  # fmt: skip
+    def place(self, change: Change, memory: Memory, touched: set[str], decision: Decision | None) -> None:
         self.gate.refresh()  # what was forgotten since it was read is not learned
         if self.gate.bars(memory):
             return
@@ -403,16 +403,19 @@ class _Learner:
         outcome = place(
             change,
             memory,
-            repeated.of(memory),
             touched=touched,
             is_echo=memory.id in self.echoes and memory.speaker is Speaker.AGENT,
             decision=decision,
         )
         if outcome.action == "stored":
             self.stored.append(outcome.memory_id)
-            repeated.add(memory)
         else:
             self.duplicates += 1
+
+
+def _doubts(candidate: Candidate) -> dict[str, bool]:
+    """The front-matter keys that say why a candidate may not be in the owner's own words."""
+    return {key: True for key, holds in ((NODDED, candidate.nodded), (BESIDE_PASTE, candidate.mixed)) if holds}
 
 
 def _is_echo(candidate: Candidate, turns: Sequence[StoredTurn]) -> bool:

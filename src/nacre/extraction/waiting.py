@@ -34,7 +34,7 @@ class WaitingCandidates:
         """How many candidates began to wait."""
 
         for one in home.candidates.waiting():
-            if one.why is Why.UNUSED or (one.why is Why.FOUND and not one.detail):
+            if one.why is Why.FOUND and not one.detail:
                 self._note(one)
 
     def hold(self, candidate: Candidate, memory: Memory) -> list[Memory]:
@@ -42,7 +42,7 @@ class WaitingCandidates:
         is_said = candidate.held is Why.FOUND and not candidate.detail
         risen = self._rise(memory) if is_said else []
         if risen:
-            return [*_placed(risen), memory]
+            return [*risen, memory]
         why = candidate.held or Why.FOUND
         waits = HeldCandidate(memory, why, candidate.detail or None, candidate.score, self._home.now())
         self._new.append(waits)
@@ -52,19 +52,18 @@ class WaitingCandidates:
 
     def say(self, memory: Memory) -> list[Memory]:
         """What waits, and is said again in another session by a memory of the owner's: it waits no longer."""
-        return _placed(self._rise(memory))
+        return self._rise(memory)
 
-    def _rise(self, memory: Memory) -> list[HeldCandidate]:
+    def _rise(self, memory: Memory) -> list[Memory]:
         if memory.speaker is not Speaker.OWNER:
             return []
         said = words(memory.content)
         shared = Counter(known for word in set(said) for known in self._by_word.get(word, ()))
         alike = [self._known[known].memory for known, count in shared.items() if count >= _ALIKE * len(set(said))]
         found = [one.other for one in compare(memory, alike) if one.repeats and _is_elsewhere(memory, one.other)]
-        risen = [self._known[one.id] for one in sorted(found, key=lambda one: one.created)]
         for one in found:
             self._forget(one)
-        return risen
+        return sorted(found, key=lambda one: one.created)
 
     def was_read(self, session: str) -> None:
         """A writer has read a session: what rules found in it waits no longer."""
@@ -94,11 +93,6 @@ class WaitingCandidates:
             self._by_word[word].discard(memory.id)
         self._risen.add(memory.id)
         self._new = [one for one in self._new if one.memory.id != memory.id]
-
-
-def _placed(risen: list[HeldCandidate]) -> list[Memory]:
-    """What is to be placed of what rose: a memory that an upgrade set aside is replaced by what says it again."""
-    return [one.memory for one in risen if one.why is not Why.UNUSED]
 
 
 def _is_elsewhere(memory: Memory, other: Memory) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,6 @@ from nacre.extraction.later import days_to_look, due, note, touched_by
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.protocols import LanguageModel
-from nacre.spending.circuit_breaker import FAILURES
 from nacre.spending.models import model_for, name_for
 from nacre.spending.permission import Permission, is_set
 from nacre.spending.spool import fold_notes
@@ -75,7 +73,7 @@ class ModelExtractor:
             related=related(home, together, project, self._writer), near=partial(touched, home, project, self._writer),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         )  # fmt: skip
-        caller = Caller(model, wanted.pause)
+        caller = Caller(model)
         answers = ask_about_all(home, caller, together, wanted)
         self._alone |= set() if answers else {one.session.id for one in together}
         for one, found in zip(together, answers or (), strict=False):
@@ -126,7 +124,7 @@ class ModelExtractor:
         for day in days_to_look(home, days):
             if model is None or self.is_spent or self.rests:
                 break
-            caller = Caller(model, time.sleep)
+            caller = Caller(model)
             held = due(home, self._writer, caller.capabilities)
             found = ask_about_later(home, caller, held)
             more = ask_about_later(home, caller, touched_by(home, held, found, self._writer)) if found else ()
@@ -187,7 +185,7 @@ class ModelExtractor:
         fold_notes(home)  # its calls were answered, and say that it is well
         with home.database.transaction():
             until = home.now() + ASKED_AGAIN_AFTER
-            home.spending.fail(Health(found.model, 1, until, shorten(told, _TOLD_CHARACTERS)))
+            home.spending.fail(Health(found.model, until, shorten(told, _TOLD_CHARACTERS)))
 
     @property
     def _writer(self) -> str:
@@ -205,7 +203,7 @@ class ModelExtractor:
 def is_left_alone(home: Home) -> bool:
     """Whether its answers were of no use, less than a day ago."""
     health = home.spending.health(name_for(home, Task.EXTRACTION))
-    return health is not None and health.failures < FAILURES and health.until > home.now()
+    return health is not None and health.until > home.now()
 
 
 def ask_about(home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted) -> Extraction:

@@ -24,7 +24,6 @@ from nacre.forgetting.scrub_vault import REASON, SCRUB, is_named_after_more, scr
 from nacre.git.rewriting import rewrite_history
 from nacre.history.chronicle import catch_up
 from nacre.home.home import Home
-from nacre.indexing.shards import purge_shards
 from nacre.indexing.vectors import embed_pending
 from nacre.memories.scan import scan
 from nacre.memories.usage import fold_usage
@@ -70,7 +69,6 @@ def scrub(home: Home, options: ScrubOptions, notify: OnProgress = lambda _: None
         if not options.dry_run:
             if tally.changed or is_unfinished or options.history:
                 scan(home)
-                purge_shards(home)
                 StoredTexts(home.database_file).purge()
             begun.unlink(missing_ok=True)
     copies = list_copies(home)

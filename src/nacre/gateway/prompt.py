@@ -73,7 +73,9 @@ def _fitting(home: Home, question: str, budget_tokens: int, told: Collection[str
     if not query:
         return []
     wanted = Filter(trusted=True, settled=True)
-    asked = RecallQuery(query, filter=wanted, limit=_MOST_FITTING, update=False, co_recall=False)
+    asked = RecallQuery(
+        query, filter=wanted, limit=_MOST_FITTING, confident=True, turns=0, update=False, co_recall=False
+    )
     lines: list[str] = []
     for hit in recall(home, asked).hits:
         line = line_of(hit.memory, doubt=hit.doubt or says_otherwise(hit.outdated_by), space=hit.space)

@@ -76,7 +76,7 @@ def responder_for(home: Home, model: str = "") -> Responder:
         hint = "nacre config set models.chat claude-cli: (or codex-cli:, or another of nacre models)"
         raise ModelRefused("no model is set that answers in conversations", hint=hint)
     api = provider_of(home.settings, name.partition(":")[0]).api
-    opened = wrapped(home, home.load_model(home.settings, name), None, background=True)
+    opened = wrapped(home, home.load_model(home.settings, name), background=True)
     return ModelResponder(home, opened, api)
 
 

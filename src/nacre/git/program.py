@@ -34,6 +34,7 @@ _SETTINGS = (
 )  # fmt: skip
 """Of every call. Hooks do not run: nacre commits in the background, where nobody would see what they say or wait."""
 
+_SSH = "ssh -oBatchMode=yes -oConnectTimeout=15"
 _TRANSPORTS = "file:ssh:https:http"
 _LIST = ("config", "--list", "--includes", "--show-scope", "-z")
 
@@ -70,12 +71,6 @@ class GitProgram:
         """The repository's own folder, or the file that points to it."""
         return self.work_tree / ".git"
 
-    @property
-    def has_own_ssh(self) -> bool:
-        """Whether the owner says which ssh git is to use. Raises RepositoryUnusable, GitUnavailable."""
-        names = {entry.name for entry in self._entries() if not entry.is_of_repository}
-        return bool(self._environ.get("GIT_SSH") or self._environ.get("GIT_SSH_COMMAND") or "core.sshcommand" in names)
-
     def version(self) -> tuple[int, ...]:
         """The program's version. Raises GitUnavailable where there is none, or one that is too old."""
         path = self._path()
@@ -100,36 +95,35 @@ class GitProgram:
         """
         return next((entry.value for entry in reversed(self._entries()) if entry.name == name), "").strip()
 
+    def configure(self, name: str, value: str) -> None:
+        """Set what is not so yet in the repository's configuration."""
+        if self.setting(name) != value:
+            self.run("config", name, value)
+
     def own_file(self, name: str) -> Path:
         """A file of the repository itself, wherever that lies. Raises RepositoryUnusable, GitUnavailable."""
         if self.git_dir.is_dir():
             return self.git_dir / name
         return self.work_tree / os.fsdecode(self.run("rev-parse", "--git-path", name).strip())
 
-    def run(
-        self,
-        *arguments: str,
-        stdin: bytes | None = None,
-        timeout: float = TIMEOUT_SECONDS,
-        environ: Mapping[str, str] | None = None,
-    ) -> bytes:
+    def run(self, *arguments: str, stdin: bytes | None = None, timeout: float = TIMEOUT_SECONDS) -> bytes:
         """Run a command of git and return what it wrote. Raises GitFailed, RepositoryBusy, GitUnavailable."""
-        done = self.attempt(*arguments, stdin=stdin, timeout=timeout, environ=environ)
+        done = self.attempt(*arguments, stdin=stdin, timeout=timeout)
         if done.returncode:
             raise _failure(arguments[0], done.returncode, done.stderr.decode("utf-8", "replace").strip())
         return done.stdout
 
     def attempt(
-        self,
-        *arguments: str,
-        stdin: bytes | None = None,
-        timeout: float = TIMEOUT_SECONDS,
-        environ: Mapping[str, str] | None = None,
+        self, *arguments: str, stdin: bytes | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command of git whose exit code is an answer. Raises RepositoryUnusable, GitUnavailable."""
         options = [part for setting in _SETTINGS for part in ("-c", setting)]
-        without = _as_environ(set_back(self._entries()))
-        return self._call([*self._here(), *options, *arguments], stdin, timeout, {**without, **(environ or {})})
+        entries = self._entries()
+        environ = _as_environ(set_back(entries))
+        owners = {entry.name for entry in entries if not entry.is_of_repository}
+        if not (self._environ.get("GIT_SSH") or self._environ.get("GIT_SSH_COMMAND") or "core.sshcommand" in owners):
+            environ["GIT_SSH_COMMAND"] = _SSH
+        return self._call([*self._here(), *options, *arguments], stdin, timeout, environ)
 
     def _here(self) -> list[str]:
         return [self._path(), f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"]
@@ -200,7 +194,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in environ.items() if not name.startswith("GIT_") or name in _KEPT}
     own = {
-        "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", "GIT_PAGER": "cat", "GIT_EDITOR": "true",
+        "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", "GCM_INTERACTIVE": "never",
+        "GIT_PAGER": "cat", "GIT_EDITOR": "true",
         "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": _TRANSPORTS, "LC_ALL": "C",
         "LANGUAGE": "C",
     }  # fmt: skip

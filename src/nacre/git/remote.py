@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,6 @@ FETCHED = "refs/nacre/fetched"
 SYNCED = "refs/nacre/synced"
 """Below it, for each remote, the last commit that was known to be here and there."""
 
-_SSH = "ssh -oBatchMode=yes -oConnectTimeout=15"
 _URL = re.compile(r"(file|ssh|https|http)://\S+|[\w.-]+@?[\w.-]*:(?!//)\S+")
 _PASSWORD = re.compile(r"^[a-z]+://[^/@]*:[^/@]*@|^https?://[^/@:]{20,}@")
 _REFUSALS: tuple[tuple[str, type[NacreError], str, str], ...] = (
@@ -79,21 +77,18 @@ class Remote:
     def set_url(self, url: str) -> None:
         """Set its address, as ``git remote add`` does."""
         git = self.repository.git
-        if self.url() != url:
+        if self.synced():
             git.attempt("update-ref", "-d", f"{SYNCED}/{self.name}")
-        git.run("config", f"remote.{self.name}.url", url)
-        git.run("config", f"remote.{self.name}.fetch", f"+refs/heads/*:refs/remotes/{self.name}/*")
+        git.configure(f"remote.{self.name}.url", url)
+        git.configure(f"remote.{self.name}.fetch", f"+refs/heads/*:refs/remotes/{self.name}/*")
 
     def branch(self, local: str) -> str:
         """The branch there that belongs to a branch here: as set, else of that name, else the remote's own.
 
         Raises RemoteRefused, RemoteUnreachable.
         """
-        git = self.repository.git
-        if git.setting(f"branch.{local}.remote") == self.name:
-            merge = git.setting(f"branch.{local}.merge")
-            if merge.startswith("refs/heads/"):
-                return merge.removeprefix("refs/heads/")
+        if merge := self.followed(local):
+            return merge
         found = self._called("ls-remote", "--symref", "--heads", self.name, "HEAD", "refs/heads/*")
         heads = re.findall(r"\trefs/heads/(\S+)$", found, re.MULTILINE)
         own = re.search(r"^ref: refs/heads/(\S+)\tHEAD$", found, re.MULTILINE)
@@ -106,16 +101,20 @@ class Remote:
             )
         return known or local
 
+    def followed(self, local: str) -> str:
+        """Return the branch there that is set for one here; empty where none is."""
+        git = self.repository.git
+        merge = git.setting(f"branch.{local}.merge") if git.setting(f"branch.{local}.remote") == self.name else ""
+        return merge.removeprefix("refs/heads/") if merge.startswith("refs/heads/") else ""
+
     def follow(self, local: str, branch: str) -> None:
         """Set which branch there belongs to a branch here, so that a plain git client does the same."""
         git = self.repository.git
-        for name, value in (("remote", self.name), ("merge", f"refs/heads/{branch}")):
-            if git.setting(f"branch.{local}.{name}") != value:
-                git.run("config", f"branch.{local}.{name}", value)
+        git.configure(f"branch.{local}.remote", self.name)
+        git.configure(f"branch.{local}.merge", f"refs/heads/{branch}")
 
     def fetch(self, branch: str) -> str | None:
         """Fetch a branch and return its commit; ``None`` where the remote has no such branch."""
-        git = self.repository.git
         try:
             self._called(
                 "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--refmap=", "--no-recurse-submodules",
@@ -125,7 +124,7 @@ class Remote:
             if "couldn't find remote ref" in error.said:
                 return None
             raise
-        return git.run("rev-parse", "--verify", f"{FETCHED}^{{commit}}").decode().strip()
+        return self.repository.commit_at(FETCHED)
 
     def push(self, commit: str, branch: str) -> None:
         """Put a commit on a branch there. Raises RemoteMoved when somebody else did meanwhile; never overwrites."""
@@ -137,19 +136,20 @@ class Remote:
 
     def remember(self, commit: str, branch: str) -> None:
         """A commit is here and there."""
-        for name in (f"{SYNCED}/{self.name}", f"refs/remotes/{self.name}/{branch}"):
-            self.repository.git.run("update-ref", name, commit)
+        names = (f"{SYNCED}/{self.name}", f"refs/remotes/{self.name}/{branch}")
+        moved = [f"update {name} {commit}\n" for name in names if self.repository.commit_at(name) != commit]
+        if moved:
+            self.repository.git.run("update-ref", "--stdin", stdin="".join(moved).encode())
 
     def synced(self) -> str | None:
         """The last commit that was here and there."""
-        done = self.repository.git.attempt("rev-parse", "--quiet", "--verify", f"{SYNCED}/{self.name}^{{commit}}")
-        return done.stdout.decode().strip() or None
+        return self.repository.commit_at(f"{SYNCED}/{self.name}")
 
     def _called(self, *arguments: str) -> str:
         """Talk to the remote. Raises GitFailed, or what its words mean: RemoteRefused, RemoteUnreachable."""
         options = ["-c", "http.lowSpeedLimit=1", "-c", f"http.lowSpeedTime={max(5, int(self.timeout))}"]
         try:
-            done = self.repository.git.run(*options, *arguments, timeout=self.timeout, environ=self._environ())
+            done = self.repository.git.run(*options, *arguments, timeout=self.timeout)
         except GitFailed as error:
             raise _meaning(error) from error
         except GitUnavailable as error:
@@ -158,10 +158,6 @@ class Remote:
                 hint="nothing is lost; sync again later, or with a longer --timeout",
             ) from error
         return done.decode("utf-8", "replace")
-
-    def _environ(self) -> Mapping[str, str]:
-        asked = {"GCM_INTERACTIVE": "never"}
-        return asked if self.repository.git.has_own_ssh else {**asked, "GIT_SSH_COMMAND": _SSH}
 
 
 def check_url(text: str, folder: Path) -> str:

@@ -6,13 +6,16 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 from nacre.errors import RepositoryUnusable
 from nacre.git.program import GitFailed, GitProgram
 from nacre.platform import private_files
-from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.ids import at_ms
 
 MAIN = "main"
 NEXT = "refs/nacre/next"
@@ -26,9 +29,13 @@ _TRUE = frozenset({"true", "yes", "on", "1"})
 _ON_BRANCH = re.compile(rb"ref: (refs/heads/(?!\.invalid)[\x21-\x7e]+)\n")
 """How HEAD says it where refs are files; where they are a table, it says ".invalid"."""
 
-_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ID = re.compile(rb"([0-9a-f]{40,64})\n")
+_RECENT, _SAMPLE = 5, 100
 _TREES = 2
-"""How many commits' files are kept in mind: a commit never changes, and its parent is asked for next to it."""
+"""How many commits' files are kept; a commit never changes."""
+
+Entries = Mapping[str, tuple[str, str]]
+"""Path → (mode, blob id)."""
 
 _PATTERN = re.compile(r"[\\\[\]*?!# ]")
 """What means something in a list of files to ignore."""
@@ -84,7 +91,8 @@ class Repository:
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         self.root = root
         self.git = GitProgram(root, environ)
-        self._trees: dict[str, dict[str, tuple[str, str]]] = {}
+        self._tree = lru_cache(_TREES)(self._read_tree)
+        self._descents: set[tuple[str, str]] = set()
 
     @property
     def exists(self) -> bool:
@@ -100,9 +108,8 @@ class Repository:
     def create(self) -> None:
         """Make the folder a repository on the branch ``main``. Raises GitUnavailable."""
         self.git.version()
-        self.git.run("init", "--quiet", "--template=", str(self.root))
+        self.git.run("init", "--quiet", "--template=", f"--initial-branch={MAIN}", str(self.root))
         self.git.git_dir.chmod(0o700)
-        self.git.run("symbolic-ref", "HEAD", f"refs/heads/{MAIN}")
 
     def check(self) -> None:
         """Raise RepositoryUnusable, with the way out, where the repository is not one that nacre can commit to."""
@@ -135,8 +142,24 @@ class Repository:
     def head(self) -> Head:
         """Where HEAD stands."""
         branch = self._branch()
-        commit = self.git.attempt("rev-parse", "--quiet", "--verify", "HEAD^{commit}").stdout.decode().strip()
-        return Head(branch.removeprefix("refs/heads/") or None, commit or None)
+        return Head(branch.removeprefix("refs/heads/") or None, self.commit_at(branch or "HEAD"))
+
+    def commit_at(self, reference: str) -> str | None:
+        """Return the commit at a full reference name, from git's files where they tell it."""
+        folder = self.git.git_dir
+        own, packed = folder / reference, folder / "packed-refs"
+        found = None
+        with suppress(OSError):
+            if own.is_file():
+                found = _ID.fullmatch(own.read_bytes())
+            elif packed.is_file():
+                found = re.search(rb"^([0-9a-f]+) %b$" % re.escape(os.fsencode(reference)), packed.read_bytes(), re.M)
+            elif (folder / "refs/heads").is_dir():  # references are files here
+                return None
+        if found:
+            return found[1].decode()
+        said = self.git.attempt("rev-parse", "--quiet", "--verify", f"{reference}^{{commit}}").stdout
+        return said.decode().strip() or None
 
     def _branch(self) -> str:
         """The full name of HEAD's branch; empty where it is on none."""
@@ -153,23 +176,13 @@ class Repository:
         found = [self.git.setting(name) for name in ("user.name", "user.email")]
         return Author(*found) if all(found) else None
 
-    def tree(self, commit: str | None) -> dict[str, tuple[str, str]]:
-        """Path → (mode, blob id) of a commit's files; empty for no commit."""
-        if commit is None:
-            return {}
-        if commit in self._trees:
-            return dict(self._trees[commit])
-        found = {}
-        for line in self.git.run("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
-            facts, _, path = line.partition(b"\t")
-            if path:
-                mode, _, blob = facts.decode().split(" ")
-                found[os.fsdecode(path)] = (mode, blob)
-        if _ID.fullmatch(commit):  # any other name may stand for another commit next time
-            while len(self._trees) >= _TREES:
-                self._trees.pop(next(iter(self._trees)))
-            self._trees[commit] = found
-        return dict(found)
+    def tree(self, commit: str | None) -> Entries:
+        """The files of a commit, by its id; empty for no commit."""
+        return self._tree(commit) if commit else {}
+
+    def _read_tree(self, commit: str) -> Entries:
+        listed = _listed(self.git.run("ls-tree", "-r", "-z", "--full-tree", commit))
+        return {path: (mode, blob) for path, (mode, _, blob) in listed}
 
     def blob_id(self, data: bytes, like: str | None = None) -> str:
         """The id git gives to some bytes; ``like`` is an id of the same repository, which tells the hash it uses."""
@@ -207,16 +220,16 @@ class Repository:
             listed = tuple(path for path in paths.replace("\n", "", 1).split("\0") if path)
             above = parents.split()
             first = above[0] if above else None
-            yield PastCommit(
-                commit, first, datetime.fromtimestamp(int(at), UTC), message.strip(), listed, len(above) > 1
-            )
+            yield PastCommit(commit, first, at_ms(1000 * int(at)), message.strip(), listed, len(above) > 1)
 
     def ignored(self, paths: Sequence[str]) -> set[str]:
         """Those of some paths that the owner told git to ignore."""
+        if not paths:
+            return set()
         out = self.git.attempt(
             "check-ignore", "--no-index", "-z", "--stdin", stdin=b"".join(os.fsencode(path) + b"\0" for path in paths)
         ).stdout
-        return {os.fsdecode(path) for path in out.split(b"\0") if path}
+        return set(_parts(out))
 
     def last_change(self, paths: Sequence[str]) -> str | None:
         """The latest commit that changed one of some files."""
@@ -225,8 +238,7 @@ class Repository:
 
     def changed_by_merge(self, commit: str) -> list[str]:
         """Files that a merge left different from all of its parents."""
-        out = self.git.run("diff-tree", "-c", "-r", "-z", "--name-only", "--no-commit-id", commit)
-        return [os.fsdecode(path) for path in out.split(b"\0") if path]
+        return _parts(self.git.run("diff-tree", "-c", "-r", "-z", "--name-only", "--no-commit-id", commit))
 
     def pass_over(self, name: str, paths: Sequence[str]) -> None:
         """Have git ignore these files of a name unless they are tracked, and no others that this named before."""
@@ -239,9 +251,15 @@ class Repository:
             private_files.make_folder(file.parent)
             private_files.write_file(file, told.encode("utf-8", "surrogateescape"))
 
-    def is_ancestor(self, commit: str, of: str) -> bool:
-        """Whether a commit is part of another one's history."""
-        return self.git.attempt("merge-base", "--is-ancestor", commit, of).returncode == 0
+    def is_ancestor(self, commit: str | None, of: str | None) -> bool:
+        """Whether a commit is part of another one's history; none is part of each."""
+        if commit is None or commit == of or (commit, of) in self._descents:
+            return True
+        if of is None or (of, commit) in self._descents:
+            return False
+        is_below = not self.git.attempt("merge-base", "--is-ancestor", commit, of).returncode
+        self._descents |= {(commit, of)} if is_below else set()
+        return is_below
 
     def merge_bases(self, one: str, other: str) -> list[str]:
         """The best common ancestors of two commits; none where their histories began apart."""
@@ -268,23 +286,19 @@ class Repository:
         said = self.git.run(
             "fast-import", "--quiet", "--force", "--done", "--date-format=raw", stdin=stream, timeout=600
         )
-        return said.decode().split()
+        made = said.decode().split()
+        self._descents |= {(parent, commit) for commit in made if parent}
+        return made
 
     def move_head(self, new: str, old: str | None, reason: str) -> bool:
         """Move HEAD's branch from ``old`` to ``new``; false when somebody else moved it meanwhile."""
         zero = "0" * len(new)
         return self.git.attempt("update-ref", "-m", reason, "HEAD", new, old or zero).returncode == 0
 
-    def staged(self) -> dict[str, tuple[str, str]]:
-        """Path → (mode, blob id) of the index; paths in the middle of a merge are left out."""
-        found = {}
-        for line in self.git.run("ls-files", "--stage", "-z").split(b"\0"):
-            facts, _, path = line.partition(b"\t")
-            if path:
-                mode, blob, stage = facts.decode().split(" ")
-                if stage == "0":
-                    found[os.fsdecode(path)] = (mode, blob)
-        return found
+    def staged(self) -> Entries:
+        """The files of the index; paths in the middle of a merge are left out."""
+        listed = _listed(self.git.run("ls-files", "--stage", "-z"))
+        return {path: (mode, blob) for path, (mode, blob, stage) in listed if stage == "0"}
 
     def update_index(self, old: str | None, new: str) -> None:
         """Bring the index to a commit, for paths on which it still says what ``old`` or a recent HEAD says.
@@ -294,12 +308,11 @@ class Repository:
         after, staged = self.tree(new), self.staged()
         differing = {path for path in after.keys() | staged.keys() if after.get(path) != staged.get(path)}
         stale: set[str] = set()
-        for commit in (old, *self._recent_heads()):
-            if differing:
-                before = self.tree(commit)
-                as_before = {path for path in differing if staged.get(path) == before.get(path)}
-                stale |= as_before
-                differing -= as_before
+        for commit in self._recent_heads(old) if differing else ():
+            before = self.tree(commit)
+            stale |= {path for path in differing if staged.get(path) == before.get(path)}
+            if stale == differing:
+                break
         zero = ("0", "0" * len(new))
         lines = []
         for path in sorted(stale):
@@ -309,14 +322,15 @@ class Repository:
             self.git.run("update-index", "-z", "--index-info", stdin=b"".join(lines))
         self.git.attempt("update-index", "-q", "--refresh")
 
-    def _recent_heads(self) -> list[str]:
-        """Commits HEAD stood at lately; a plain git client leaves its index at one of them."""
-        return self.git.attempt("rev-list", "--walk-reflogs", "-n", "20", "HEAD").stdout.decode().split()
+    def _recent_heads(self, old: str | None) -> Iterator[str | None]:
+        """Yield ``old``, then commits HEAD stood at lately: a plain git client leaves its index at one."""
+        yield old
+        yield from self.git.attempt("rev-list", "--walk-reflogs", "-n", "20", "HEAD").stdout.decode().split()
 
     def changed(self) -> list[tuple[str, str]]:
         """(state, path) of what differs from HEAD or is new: git's two letters of the short status."""
         out = self.git.run("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
-        return [(line[:2].decode(), os.fsdecode(line[3:])) for line in out.split(b"\0") if line]
+        return [(line[:2], line[3:]) for line in _parts(out)]
 
     def damage(self) -> list[str]:
         """What git misses or finds spoiled when it looks at every object, a line each. Raises GitUnavailable."""
@@ -324,13 +338,39 @@ class Repository:
         said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
         return [line for line in said if line.strip()] or ["fsck failed"] if done.returncode else []
 
+    def recent_damage(self) -> str:
+        """Return what git says of the latest commits if their trees or files cannot be read; else an empty text.
+
+        Raises GitUnavailable.
+        """
+        listed = self.git.attempt("rev-list", "--objects", f"--max-count={_RECENT}", "HEAD")
+        names = [line.split(b" ", 1)[0] for line in listed.stdout.splitlines()[:_SAMPLE]]
+        if listed.returncode and not any(path.is_file() for path in (self.git.git_dir / "refs").rglob("*")):
+            return ""  # nothing is committed yet
+        read = self.git.attempt("cat-file", "--batch", stdin=b"".join(name + b"\n" for name in names))
+        failed = next((done for done in (listed, read) if done.returncode), None)
+        if failed is None:
+            return ""
+        said = failed.stderr.decode("utf-8", "replace").splitlines()
+        return said[0] if said else "git cannot read it"
+
     def tidy(self) -> None:
         """Pack what piled up, if much did. Runs as long as it takes; call where nobody waits."""
         self.git.attempt("-c", "gc.auto=6700", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet", timeout=300)
 
 
+def _parts(out: bytes) -> list[str]:
+    return [part for part in os.fsdecode(out).split("\0") if part]
+
+
+def _listed(out: bytes) -> Iterator[tuple[str, list[str]]]:
+    for line in _parts(out):
+        facts, _, path = line.partition("\t")
+        yield path, facts.split(" ")
+
+
 def _import_commands(
-    commits: Iterable[NewCommit], parent: str | None, author: Author, present: Mapping[str, tuple[str, str]]
+    commits: Iterable[NewCommit], parent: str | None, author: Author, present: Entries
 ) -> Iterator[bytes]:
     who = f"{_plain(author.name)} <{_plain(author.email)}>".encode()
     yield f"reset {NEXT}\n".encode() + (f"from {parent}\n\n".encode() if parent else b"\n")

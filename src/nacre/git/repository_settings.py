@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-
-from nacre.platform.fast_dataclass import dataclass
 
 _SECTIONS = frozenset({
     "advice", "branch", "color", "extensions", "include", "includeif", "init", "log", "pull", "rebase", "status", "url",

@@ -128,7 +128,8 @@ def _verify(repository: Repository, beside: Repository, commits: int) -> None:
     beside.git.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
     beside.git.run("fsck", "--no-dangling", timeout=SECONDS)
     is_whole = _count(beside) == commits and _names(beside) == _names(repository)
-    if not is_whole or len(beside.tree("HEAD")) != len(repository.tree("HEAD")):
+    trees = [one.tree(one.head().commit) for one in (repository, beside)]
+    if not is_whole or len(trees[0]) != len(trees[1]):
         raise RepositoryUnusable(
             "the rewritten history is not whole, so the old one stays", hint="nacre doctor looks at the repository"
         )

@@ -8,7 +8,6 @@ same home gives the same answer.
 from __future__ import annotations
 
 from nacre.graph.net import Net, memories_of, net_of
-from nacre.graph.pagerank import pagerank
 from nacre.graph.requests import AnalysisRequest
 from nacre.graph.values import Central, CentralMemory, Component, Components, Gap, Gaps
 from nacre.home.home import Home
@@ -26,7 +25,7 @@ _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
 
 
 def central(home: Home, asked: AnalysisRequest) -> Central:
-    """The memories with the most links; ties go to the higher PageRank."""
+    """The memories with the most links."""
     catch_up(home)
     net = net_of(home, asked.project)
     return Central(central_of(home, net, asked.limit), len(net.ids), len(net.links))
@@ -34,10 +33,9 @@ def central(home: Home, asked: AnalysisRequest) -> Central:
 
 def central_of(home: Home, net: Net, limit: int) -> tuple[CentralMemory, ...]:
     """The most linked memories of a graph."""
-    ranks = pagerank(len(net.ids), net.links) if net.links else []
-    chosen = sorted(net.linked, key=lambda at: (-net.degrees[at], -round(ranks[at], 9), at))[:limit]
+    chosen = net.most_linked(net.linked, limit)
     memories = memories_of(home, net, chosen)
-    return tuple(CentralMemory(memories[at], net.degrees[at], ranks[at]) for at in chosen if at in memories)
+    return tuple(CentralMemory(memories[at], net.degrees[at]) for at in chosen if at in memories)
 
 
 def gaps(home: Home, asked: AnalysisRequest) -> Gaps:

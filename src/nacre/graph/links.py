@@ -1,7 +1,7 @@
 """Draw, end and remove links. A link is stored in the front matter of its source.
 
 ``supersedes`` and ``contradicts`` say what holds: the first is written on both sides, the second is a doubt that waits
-for the owner (``nacre conflicts``). Neither has a strength, an end or an origin of its own.
+for the owner (``nacre review``). Neither has a strength, an end or an origin of its own.
 
 An agent draws and ends links of what it stored itself. What it wants of the owner's memories waits for review.
 """
@@ -9,7 +9,8 @@ An agent draws and ends links of what it stored itself. What it wants of the own
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import date
 
 from nacre.dedup.comparison import CONTRADICTS, SUPERSEDES
 from nacre.dedup.supersession import agreed
@@ -27,11 +28,9 @@ from nacre.graph.values import LinkChange, LinkLine
 from nacre.home.change import BATCH, Change
 from nacre.home.home import Home
 from nacre.home.operations import subject_of
-from nacre.memories.accept import place_first
 from nacre.memories.agent_rights import is_owners, wish
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get, refuse_broken
-from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.links import ALIKE, IN_BODY
 from nacre.values.memory import USUAL_STRENGTH, Link, Memory, Validity
 
@@ -65,36 +64,39 @@ def link(home: Home, asked: LinkRequest) -> LinkChange:
 
 
 def unlink(home: Home, asked: UnlinkRequest) -> LinkChange:
-    """Remove a link. A memory that only this link superseded is active again. Raises as :func:`link`."""
+    """Remove links. A memory that only such a link superseded is active again. Raises as :func:`link`."""
     catch_up(home)
     with home.change("unlink") as change:
-        source, found = _find(home, asked)
-        gone = _Drawn(source, found)
-        if not _may(home, source, found):
-            return LinkChange(_shown(home, [gone]), waiting=_wish(home, [gone], "without its link"))
+        source, gone = _find(home, asked)
+        if not all(_may(home, source, one.link) for one in gone):
+            return LinkChange(_shown(home, gone), waiting=_wish(home, gone, "without its link"))
         change.describe(subject=source.subject)
-        shown = _shown(home, [gone])
+        shown, removed = _shown(home, gone), [one.link for one in gone]
         with change.transaction():
-            _write(change, source, [one for one in source.links if one != found])
-        return LinkChange(shown, removed=1)
+            _write(change, source, [one for one in source.links if one not in removed])
+        return LinkChange(shown, removed=len(gone))
 
 
 def invalidate(home: Home, asked: InvalidateRequest) -> LinkChange:
-    """End a link and keep it. Raises as :func:`link`."""
+    """End links and keep them. Raises as :func:`link`."""
     catch_up(home)
     with home.change("invalidate") as change:
         source, found = _find(home, asked)
-        if found.rel in _DECISIVE:
-            raise Conflict(f"{found.rel} has no end", hint=_REMEDY[found.rel])
-        valid = replace(found.valid, until=asked.at or home.now().date())
-        _refuse_backwards(valid)
-        ended = _Drawn(source, replace(found, valid=valid))
-        if not _may(home, source, found):
-            return LinkChange(_shown(home, [ended]), waiting=_wish(home, [ended], "no longer linked"))
+        ended = [_ended(one, asked.at or home.today()) for one in found]
+        if not all(_may(home, source, one.link) for one in found):
+            return LinkChange(_shown(home, ended), waiting=_wish(home, ended, "no longer linked"))
         change.describe(subject=source.subject)
         with change.transaction():
-            _, changed = _draw(change, [ended])
-        return LinkChange(_shown(home, [ended]), changed=changed)
+            _, changed = _draw(change, ended)
+        return LinkChange(_shown(home, ended), changed=changed)
+
+
+def _ended(drawn: _Drawn, at: date) -> _Drawn:
+    if drawn.link.rel in _DECISIVE:
+        raise Conflict(f"{drawn.link.rel} has no end", hint=_REMEDY[drawn.link.rel])
+    valid = replace(drawn.link.valid, until=at)
+    _refuse_backwards(valid)
+    return replace(drawn, link=replace(drawn.link, valid=valid))
 
 
 def unlink_origin(home: Home, asked: UnlinkOriginRequest) -> LinkChange:
@@ -129,7 +131,6 @@ def _numbered(home: Home, asked: NewLink, at: int, many: int) -> _Drawn:
 
 
 def _meant(home: Home, asked: NewLink) -> _Drawn:
-    place_first(home, asked.source.strip())
     source = get(home, asked.source)
     target = asked.target if asked.target.startswith(CODE) else get(home, asked.target).id
     rel = asked.relation.value
@@ -172,21 +173,26 @@ def _refuse_backwards(valid: Validity) -> None:
 
 _REMEDY = {
     SUPERSEDES: "nacre graph unlink takes it away: what it superseded holds again",
-    CONTRADICTS: "nacre conflicts settles it",
+    CONTRADICTS: "nacre review resolve settles it",
 }
 
 
-def _find(home: Home, asked: UnlinkRequest) -> tuple[Memory, Link]:
-    """The requested link in the front matter of its source. Raises NotFound, Conflict."""
-    place_first(home, asked.source.strip())
+def _find(home: Home, asked: UnlinkRequest) -> tuple[Memory, list[_Drawn]]:
+    """The memory that holds the requested links, and these; without a relation, in either direction.
+
+    Raises NotFound, Conflict.
+    """
     source = get(home, asked.source)
     target = asked.target if asked.target.startswith(CODE) else _other_end(home, asked.target)
-    refuse_broken(home, source)
-    found = next((one for one in source.links if (one.rel, one.to) == (asked.relation, target)), None)
-    if found:
-        return source, found
+    ends = [(source, target)]
+    if asked.relation is None and (other := home.memories.find(target)):
+        ends.append((other, source.id))
+    for holder, to in ends:
+        refuse_broken(home, holder)
+        if found := [one for one in holder.links if one.to == to and asked.relation in (None, one.rel)]:
+            return holder, [_Drawn(holder, one) for one in found]
     for edge in home.links.of(source.id):
-        if target in (edge.source, edge.target) and edge.rel == asked.relation:
+        if target in (edge.source, edge.target) and asked.relation in (None, edge.rel):
             raise _not_here(edge.origin, source)
     raise NotFound(
         f"{source.subject!r} has no such link", hint=f"nacre graph list --of {source.id[-8:]} shows its links"
@@ -260,7 +266,7 @@ def _write(change: Change, source: Memory, links: Sequence[Link]) -> None:
 
 def _shown(home: Home, drawn: Sequence[_Drawn]) -> tuple[LinkLine, ...]:
     nodes = nodes_of(home, {end for one in drawn for end in (one.source.id, one.link.to)})
-    today = home.now().date()
+    today = home.today()
     return tuple(
         LinkLine(
             nodes[one.source.id], one.link.rel, nodes[one.link.to], one.link.origin or MANUAL,

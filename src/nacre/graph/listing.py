@@ -21,7 +21,7 @@ _COMPANIONS = 10
 def list_links(home: Home, asked: LinksRequest) -> LinkPage:
     """Links between memories that hold, or all at one memory; those of the newest memories first. Raises NotFound."""
     catch_up(home)
-    day = asked.as_of or home.now().date()
+    day = asked.as_of or home.today()
     wanted = EdgeFilter(
         _named(home, asked.reference) if asked.reference else None, asked.relations, asked.origins,
         None if asked.ended else day, asked.project,
@@ -36,7 +36,7 @@ def traverse(home: Home, asked: TraverseRequest) -> Traversal:
     Raises NotFound, Conflict.
     """
     catch_up(home)
-    day = asked.as_of or home.now().date()
+    day = asked.as_of or home.today()
     walk = _Walk(_named(home, asked.reference), asked)
     ring: list[str] = [walk.names[0]]
     for _ in range(asked.depth):

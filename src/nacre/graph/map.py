@@ -27,7 +27,7 @@ def graph_map(home: Home, asked: MapRequest) -> GraphMap:
 
 def _drawn(home: Home, asked: MapRequest) -> GraphMap:
     rows = {row[0]: row for row in home.links.map_nodes(asked.project, asked.kinds, asked.as_of)}
-    day = asked.as_of or home.now().date()
+    day = asked.as_of or home.today()
     links = [
         link for link in home.links.map_links(day, asked.relations, alike=asked.alike)
         if link[0] in rows and link[2] in rows

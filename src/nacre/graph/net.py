@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TypeVar
@@ -54,31 +53,23 @@ class Net:
         found = []
         for at in self.linked:
             if at in left:
-                reached = sorted(self.distances([at]))
-                left.difference_update(reached)
-                found.append(reached)
+                reached, waiting = {at}, [at]
+                while waiting:
+                    new = set(self.neighbours[waiting.pop()]) - reached
+                    reached |= new
+                    waiting += new
+                left -= reached
+                found.append(sorted(reached))
         return sorted(found, key=lambda one: (-len(one), one))
 
-    def distances(self, starts: Iterable[int], without: int | None = None) -> dict[int, int]:
-        """How many links away memories are from the nearest start, by the shortest way that leaves one memory out."""
-        found = dict.fromkeys(starts, 0)
-        waiting = deque(found)
-        while waiting:
-            here = waiting.popleft()
-            for there in self.neighbours[here]:
-                if there not in found and there != without:
-                    found[there] = found[here] + 1
-                    waiting.append(there)
-        return found
-
-    def most_linked(self, among: Iterable[int], limit: int = 1) -> list[int]:
+    def most_linked(self, among: Iterable[int], limit: int) -> list[int]:
         """Those of some memories with the most links; of even ones, the older."""
         return sorted(among, key=lambda at: (-self.degrees[at], at))[:limit]
 
 
 def cached(home: Home, asked: object, kind: type[T], analyse: Callable[[], T]) -> T:
     """An analysis of a kind, as it was kept if nothing was written since, today; else made anew and kept."""
-    key = (kind, asked, home.memories.snapshot(), home.links.state(), home.now().date())
+    key = (kind, asked, home.memories.snapshot(), home.links.state(), home.today())
     known = home.analyses.get(key)
     if isinstance(known, kind):
         return known
@@ -91,7 +82,7 @@ def net_of(home: Home, project: str | None) -> Net:
     """The graph of all active memories, or of those of one project, with the links that hold today."""
     ids = home.links.nodes(project)
     places = {name: at for at, name in enumerate(ids)}
-    found = home.links.between(home.now().date(), project)
+    found = home.links.between(home.today(), project)
     return Net(ids, [(places[source], places[target]) for source, target, _ in found])
 
 

@@ -71,15 +71,17 @@ class LinkRequest(Request, frozen=True, kw_only=True):
 
 
 class UnlinkRequest(Request, frozen=True, kw_only=True):
-    """One link to be taken away."""
+    """A link to be taken away, or all between two memories."""
 
     source: Reference
-    relation: Annotated[str, Meta(description="Its relation, as nacre graph list shows it.")]
     target: Annotated[str, Meta(description="The memory at its other end.")]
+    relation: Annotated[
+        str | None, Meta(description="Its relation, as nacre graph list shows it; every one where left out.")
+    ] = None
 
 
 class InvalidateRequest(UnlinkRequest, frozen=True, kw_only=True):
-    """One link that holds no more, and is kept."""
+    """A link, or all between two memories, that holds no more, and is kept."""
 
     at: Annotated[date | None, Meta(description="The day from which it holds no more; today where left out.")] = None
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Kind, Memory, Validity
 from nacre.values.review import Maturity
 
@@ -102,11 +102,10 @@ class Traversal:
 
 @dataclass(frozen=True, slots=True)
 class CentralMemory:
-    """A memory, how many links it has (``degree``), and its share of PageRank (all together: 1)."""
+    """A memory and how many links it has (``degree``)."""
 
     memory: Memory
     degree: int
-    pagerank: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,49 +115,6 @@ class Central:
     found: tuple[CentralMemory, ...]
     memories: int
     links: int
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """A group of memories on one side of a bridge: how many they are, and the most linked of them."""
-
-    size: int
-    central: Memory
-
-
-@dataclass(frozen=True, slots=True)
-class Bridge:
-    """A memory that holds two groups together.
-
-    ``betweenness`` is the share (0 to 1) of the shortest ways between other memories that lead over it. ``detour`` is
-    how many links lie between both groups without it; ``None``: nothing else connects them.
-    """
-
-    memory: Memory
-    betweenness: float
-    sides: tuple[Side, Side]
-    detour: int | None
-
-    @property
-    def why(self) -> str:
-        """The groups that it connects, and what else connects them."""
-        first, second = (f"{one.central.subject!r} ({one.size:,})" for one in self.sides)
-        without = (
-            "nothing else does" if self.detour is None else f"else it is {self.detour} links from one to the other"
-        )
-        return f"connects the memories around {first} with those around {second}; {without}"
-
-
-@dataclass(frozen=True, slots=True)
-class Bridges:
-    """Memories that hold groups together, the most important first.
-
-    ``sampled`` is from how many memories the ways were counted, where that was not done from all of them.
-    """
-
-    found: tuple[Bridge, ...]
-    memories: int
-    sampled: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,11 @@ from nacre.views import Overview, TraceView
 
 def overview(home: Home) -> Overview:
     """What is remembered, and how everything is."""
-    found = tuple(checks.health(home))
+    found = tuple(checks.contents(home))
     counts = home.memories.counts()
     for state in ("superseded", "retired"):
         counts.pop(state, None)
-    return Overview(counts, tuple(projects(home)), found, home.links.count(home.now().date()))
+    return Overview(counts, tuple(projects(home)), found, home.links.count(home.today()))
 
 
 def doctor(home: Home, request: DoctorRequest) -> list[Check]:

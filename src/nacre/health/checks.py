@@ -1,4 +1,4 @@
-"""Is everything well? ``doctor`` looks at the installation, ``health`` at what is remembered."""
+"""Is everything well? The installation, what is remembered and how it is used, what waits, what was not understood."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from nacre.errors import NacreError, StoreUnusable
 from nacre.health.format_drift import format_checks
 from nacre.health.gateway_at_work import gateway
 from nacre.health.in_step import remote, sync
+from nacre.health.kept_files import damaged_archive, damaged_history, damaged_ledger
 from nacre.health.models_at_work import judging, writer
 from nacre.health.proofs.finding import told_of
 from nacre.health.upkeep import upkeep
@@ -28,6 +29,7 @@ from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage, queue_reviews, today
 from nacre.packs.zstd import is_installed
 from nacre.platform import private_files
+from nacre.platform.days import shown_day, shown_minute
 from nacre.platform.locks import is_held
 from nacre.protocols import RemoteEmbedder
 from nacre.retrieval.scoring import days_between
@@ -55,7 +57,7 @@ _TOLD_CHORE_SECONDS = 7 * 86_400.0
 
 
 def doctor(home: Home, *, repair: bool = False) -> list[Check]:
-    """Check Python, database, vault, model and writer; every finding that is not ok says what to do.
+    """Check everything; every finding that is not ok says what to do.
 
     With ``repair`` what can be mended without a choice is mended: permissions.
     """
@@ -64,7 +66,7 @@ def doctor(home: Home, *, repair: bool = False) -> list[Check]:
         *_checked(home, {"database": _integrity, "vault": _parity, "changes": _lost}),
         *_checked(home, {"forgetting": _forgetting, "history": _history, "sync": sync, "remote": remote}),
         *_checked(home, {"chats": _chats, "gateway": gateway}),
-        *_checked(home, {"writer": writer}),
+        *contents(home),
     ]
 
 
@@ -107,15 +109,22 @@ def installation(home: Home, *, repair: bool = False) -> list[Check]:
         _model(home),
         *_reranker(home),
         *_credentials(home),
-        *hosts_in_a_line(home.settings),
     ]
 
 
-def health(home: Home) -> list[Check]:
+def contents(home: Home) -> list[Check]:
     """What is remembered and how it is used, what waits, what was not understood."""
+    return [
+        *_checked(home, {"edits": _caught_up, "memories": _memories, "usage": _usage, "upkeep": upkeep}),
+        *_at_work(home),
+        *_checked(home, {"ledger": damaged_ledger, "history": damaged_history, "archive": damaged_archive}),
+    ]
+
+
+def _caught_up(home: Home) -> Iterator[Check]:
     catch_up(home)
     fold_usage(home)
-    return [*_checked(home, {"memories": _memories, "usage": _usage, "upkeep": upkeep}), *_at_work(home)]
+    yield from ()
 
 
 def problems(home: Home) -> list[Check]:
@@ -190,9 +199,6 @@ def _parity(home: Home) -> Check:
     if files != rows:
         lost = len(files ^ rows)
         return Check("vault", FAILURE, f"{lost} memories differ between vault and index", "nacre db rebuild")
-    if home.problems:
-        hint = "mend the file; its last good version is still recalled"
-        return Check("vault", FAILURE, "; ".join(home.problems), hint)
     return Check("vault", OK, f"{len(files)} memory files in {home.settings.where_documents}")
 
 
@@ -236,7 +242,7 @@ def _repository(home: Home) -> Check:
     lock = home.repository.git.git_dir / "index.lock"
     if lock.exists() and home.clock().timestamp() - lock.stat().st_mtime > _STALE_LOCK_SECONDS:
         return Check("history", WARNING, "a git that was cut short left its lock: git status lags behind", f"rm {lock}")
-    since = f" since {oldest:%Y-%m-%d %H:%M}" if waiting and oldest else ""
+    since = f" since {shown_minute(oldest)}" if waiting and oldest else ""
     return Check("history", OK, f"git, branch {head.branch}; {_waiting(waiting, 'operation')} for a commit{since}")
 
 
@@ -313,7 +319,8 @@ def _usage(home: Home) -> Iterator[Check]:
         pairs = (f"{subjects[edge.memory]} + {subjects[edge.other]} ({edge.weight:.2f})" for edge in edges)
         yield Check("together", OK, "; ".join(pairs))
     queue_reviews(home)
-    waiting = len({entry.memory for entry in home.reviews.pending()})
+    _, doubts, conflicts = home.reviews.waiting()
+    waiting = doubts + conflicts
     if waiting:
         yield Check("review", WARNING, f"{waiting} waiting", "nacre review shows each, and why it waits")
 
@@ -326,8 +333,8 @@ def _sessions(home: Home) -> Check:
     tools = ", ".join(f"{row[1]} {row[0]}" for row in counts)
     last = home.sessions.last_ingest()
     if last and days_between(last, home.now()) > _STALE_DAYS:
-        return Check("sessions", WARNING, f"last read {last:%Y-%m-%d}", "nacre ingest")
-    return Check("sessions", OK, f"{tools}; {turns:,} turns" + (f"; last read {last:%Y-%m-%d %H:%M}" if last else ""))
+        return Check("sessions", WARNING, f"last read {shown_day(last)}", "nacre ingest")
+    return Check("sessions", OK, f"{tools}; {turns:,} turns" + (f"; last read {shown_minute(last)}" if last else ""))
 
 
 def _held_out(home: Home) -> Iterator[Check]:
@@ -363,10 +370,10 @@ def _watcher(home: Home) -> Iterator[Check]:
     health = found.health
     if health is None or found.state == "never":
         return
-    at = f"{health.heartbeat:%Y-%m-%d %H:%M}"
+    at = shown_minute(health.heartbeat)
     if found.state in ("running", "starting"):
         how = f" by polling: {health.why_polling}" if health.why_polling else ""
-        yield Check("watcher", OK, f"runs since {health.started:%Y-%m-%d %H:%M}, follows {health.folders} folders{how}")
+        yield Check("watcher", OK, f"runs since {shown_minute(health.started)}, follows {health.folders} folders{how}")
     elif found.state == "stale":
         yield Check("watcher", WARNING, f"runs, and has said nothing since {at}", "nacre watcher restart")
     elif found.state == "died":
@@ -433,7 +440,7 @@ def _problems(home: Home) -> Iterator[Check]:
     if why := home.database.unwritable:
         yield Check("home", FAILURE, why.message, why.hint)
     for problem in home.problems:
-        yield Check("vault", WARNING, problem, "mend the file; its last good version is still recalled")
+        yield Check("vault", FAILURE, problem, "mend the file; its last good version is still recalled")
 
 
 def _waiting(number: int, what: str) -> str:

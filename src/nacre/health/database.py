@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,12 +17,12 @@ from nacre.home.intents import apply_intents
 from nacre.home.territory import territory
 from nacre.ingestion.ingest import ingest, named_before
 from nacre.ingestion.requests import IngestOptions
+from nacre.memories.usage import fold_usage
 from nacre.platform.ids import from_ms
 from nacre.platform.named_files import refuse_named
 from nacre.settings import Settings
 from nacre.storage.database import UNREADABLE
 from nacre.storage.maintenance.carry_over import carry_over
-from nacre.storage.search.shard_set import ShardSet
 from nacre.storage.sqlite.database import FileDatabase
 from nacre.tombstones.erasure import apply_tombstones
 from nacre.values.reports import IngestReport, OnProgress, Problem
@@ -58,7 +57,6 @@ class Stats:
     vectors_missing: int
     model: str | None
     database_bytes: int
-    index_bytes: int
     vault_files: int
 
 
@@ -70,13 +68,12 @@ def stats(home: Home) -> Stats:
     )
     files = () if home.database.is_server else _files(home.settings.database)
     size = sum(file.stat().st_size for file in files if file.exists())
-    index = 0 if home.database.is_server else home.shards.bytes()
     return Stats(
-        memories=home.memories.counts(), links=home.links.count(home.now().date()), tools=tools,
+        memories=home.memories.counts(), links=home.links.count(home.today()), tools=tools,
         projects=len(home.files.projects()),
         passages=home.vectors.count(), vectors_missing=sum(home.vectors.missing()),
         model=home.vectors.model(), database_bytes=size,
-        index_bytes=index, vault_files=sum(1 for _ in home.vault.scan()),
+        vault_files=sum(1 for _ in home.vault.scan()),
     )  # fmt: skip
 
 
@@ -89,9 +86,9 @@ def rebuild(
     The new one takes the place of the old one when it is whole; the old file is kept as ``nacre.db.old``. Memories come
     from their files alone; sessions are indexed and count as seen by extraction as far as they did before, and wholly
     where nobody can tell, so that a rebuild writes no memories; those that began after all that was known are new.
-    What models cost, traces, candidates, what is doubted and which sessions wait for a writer are carried over from the
+    Usage, reviews, candidates, traces, what models cost and which sessions wait for a writer are carried over from the
     old one as far as it can be read: today's budget is spent after a rebuild, too, and what was dropped does not come
-    back. Usage starts from neutral. Raises SchemaTooNew: a newer nacre's database is not replaced.
+    back. Raises SchemaTooNew: a newer nacre's database is not replaced.
     """
     _refuse_server(settings)
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
@@ -101,7 +98,6 @@ def rebuild(
         with _earlier(settings, open_home) as earlier:
             report = _make_anew(replace(open_home(fresh), earlier=earlier), known, on_progress, vectors=vectors)
         lost = _put_in_place(settings, fresh.database, open_home)
-        _sweep(settings)
     finally:
         with contextlib.suppress(OSError):
             _remove(fresh.database)  # a full disk has no room for half of one
@@ -186,7 +182,6 @@ def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | N
     except (StoreUnusable, *UNREADABLE):
         database.replace(copy)
     _remove(database)
-    shutil.rmtree(settings.index, ignore_errors=True)
     return copy
 
 
@@ -239,15 +234,6 @@ def set_aside(database: Path, name: Path) -> None:
     for file, kept in list(zip(_files(database), _files(name), strict=True))[::-1]:
         with contextlib.suppress(FileNotFoundError):
             file.replace(kept)
-
-
-def _sweep(settings: Settings) -> None:
-    """Remove the shards of databases that are not there any more."""
-    database = FileDatabase(settings.database)
-    try:
-        ShardSet(database, settings.index).sweep(others=True)
-    finally:
-        database.close()
 
 
 def _opened(settings: Settings, open_home: Callable[[Settings], Home]) -> Home | None:
@@ -303,6 +289,7 @@ def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> l
         with contextlib.suppress(StoreUnusable, *UNREADABLE):
             apply_intents(home)
             apply_tombstones(home)  # of another machine: what they bar is not carried over
+            fold_usage(home)
             _keep_history(home)
         return [Path(file.path) for file in home.sessions.seen_files()]
     except (StoreUnusable, *UNREADABLE):

@@ -1,16 +1,13 @@
-"""Look after the database file: prove it, make it smaller, tell what made it."""
+"""Look after the database file: make it smaller, tell what made it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from nacre import __version__
-from nacre.health import prove
-from nacre.health.requests import DatabaseCheckRequest
 from nacre.home.home import Home
 from nacre.settings import Settings
 from nacre.storage.sqlite.database import engine_version
-from nacre.values.reports import Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +31,6 @@ class DatabaseVersion:
     schema: int
     sqlite: str
     database: str
-
-
-def check_database(home: Home, request: DatabaseCheckRequest) -> list[Check]:
-    """Prove the file, its full text and its vectors; with ``repair``, full text that belongs to nothing goes."""
-    proofs = prove.prove_index(home)
-    if request.repair and prove.repair(home, proofs):
-        proofs = prove.prove_index(home)
-    return [prove.as_check(proof) for proof in proofs]
 
 
 def vacuum(home: Home) -> Vacuumed:

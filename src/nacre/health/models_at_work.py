@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from nacre.health.readers import in_words, readers
 from nacre.home.home import Home
+from nacre.platform.days import shown_minute
 from nacre.setup.writer import STATES, WriterStatus, status
 from nacre.values.reports import OK, WARNING, Check
 
@@ -13,7 +14,7 @@ from nacre.values.reports import OK, WARNING, Check
 def writer(home: Home) -> Iterator[Check]:
     """Who writes, and what waits for it or for review."""
     found, candidates = status(home), home.candidates.count()
-    waiting = f"; candidates: {candidates:,} (nacre review candidates)" if candidates else ""
+    waiting = f"; candidates: {candidates:,} (nacre review)" if candidates else ""
     if found.state == "off":
         yield Check("writer", OK, f"none: only what you say plainly is kept (nacre writer set){waiting}")
         return
@@ -37,10 +38,10 @@ def judging(home: Home) -> Iterator[Check]:
     waiting = home.claims.waiting()
     if not waiting.count:
         return
-    since = f" since {waiting.since:%Y-%m-%d %H:%M}" if waiting.since else ""
+    since = f" since {shown_minute(waiting.since)}" if waiting.since else ""
     many = "1 new memory waits" if waiting.count == 1 else f"{waiting.count:,} new memories wait"
     told = f"{many} for a model to judge{since}"
     if waiting.note:
-        yield Check("contradictions", WARNING, f"{told}; {waiting.note}", "nacre conflicts judge tries it now")
+        yield Check("contradictions", WARNING, f"{told}; {waiting.note}", "nacre review judge tries it now")
     else:
         yield Check("contradictions", OK, told)

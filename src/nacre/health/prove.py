@@ -37,11 +37,6 @@ def prove(
     return [*_caught_up(home), *(_proof(part, home) for part in (*parts, prove_git))]
 
 
-def prove_index(home: Home) -> list[Proof]:
-    """Prove the database alone: the file, what is found by words, what is found by meaning."""
-    return [_proof(part, home) for part in (prove_database, prove_full_text, prove_vectors)]
-
-
 def _caught_up(home: Home) -> list[Proof]:
     """What people edited is taken in; a proof that it could not be where the database is damaged."""
     try:

@@ -39,12 +39,6 @@ class ProveRequest(Request, frozen=True, kw_only=True):
     repair: Annotated[bool, Meta(description="Mend what can be mended without a loss.")] = False
 
 
-class DatabaseCheckRequest(Request, frozen=True, kw_only=True):
-    """Prove the database."""
-
-    repair: Annotated[bool, Meta(description="Mend what can be mended without a loss.")] = False
-
-
 class RebuildRequest(Request, frozen=True, kw_only=True):
     """Make the database anew."""
 

@@ -83,7 +83,7 @@ def _recall(home: Home) -> Check:
     if memory is None:
         return Check("recall", OK, "there is no memory to ask for")
     question = f"{memory.subject} {memory.content}"[:300]
-    found = recall(home, RecallQuery(text=question, mode=Mode.LEXICAL, update=False))
+    found = recall(home, RecallQuery(text=question, mode=Mode.LEXICAL, turns=0, update=False))
     if any(hit.memory.id == memory.id for hit in found.hits):
         return Check("recall", OK, f"{memory.subject!r} is found")
     return Check("recall", WARNING, f"{memory.subject!r} is not among the answers to its own words", "nacre db rebuild")

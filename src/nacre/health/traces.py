@@ -6,12 +6,9 @@ from datetime import datetime
 
 from nacre.errors import Conflict, NotFound
 from nacre.home.home import Home
-from nacre.memories.usage import session_name
 from nacre.spending.spool import fold_notes
 from nacre.values.trace import Trace, TraceKind
-from nacre.views import Event, TraceView
-
-_CALLS_SHOWN = 10
+from nacre.views import TraceView
 
 
 def list_traces(
@@ -34,21 +31,4 @@ def show_trace(home: Home, reference: str) -> TraceView:
     trace = found[0]
     refs = sorted({ref for step in trace.steps for ref in step.refs})
     names = {memory.id: memory.subject for memory in home.memories.in_any_state(refs)}
-    session, events = _afterwards(home, trace)
-    return TraceView(trace, names, session, events)
-
-
-def _afterwards(home: Home, trace: Trace) -> tuple[str | None, list[Event]]:
-    """What was done in the session of a question after it, as far as its transcript is read."""
-    if not trace.session:
-        return None, []
-    row = next((row for row, native_id in home.traces.sessions() if session_name(native_id) == trace.session), None)
-    if row is None:
-        return None, []
-    events = [
-        Event(turn.time, call)
-        for turn in (stored.turn for stored in home.sessions.turns_of(row))
-        if turn.time and turn.time >= trace.began
-        for call in turn.tool_calls
-    ]
-    return home.sessions.get(row).session.id, events[:_CALLS_SHOWN]
+    return TraceView(trace, names)

@@ -11,6 +11,7 @@ from nacre.dream.brought_back import may_end
 from nacre.dream.plan import usage_of
 from nacre.dream.values import DreamAction, Step
 from nacre.home.home import Home
+from nacre.platform.days import shown_day
 from nacre.storage.usage import Idle
 from nacre.text.passages import shorten
 from nacre.values.memory import Kind
@@ -67,7 +68,7 @@ def _span(days: int) -> str:
 def _stale_todos(stale: Sequence[tuple[str, str, datetime]]) -> Iterator[Check]:
     if stale:
         named = "; ".join(
-            f"{shorten(subject, _SUBJECT)} ({memory[-_ID_SHOWN:]}, {last:%Y-%m-%d})"
+            f"{shorten(subject, _SUBJECT)} ({memory[-_ID_SHOWN:]}, {shown_day(last)})"
             for memory, subject, last in stale[:_MOST_NAMED]
         )
         more = f"; and {len(stale) - _MOST_NAMED:,} more" if len(stale) > _MOST_NAMED else ""

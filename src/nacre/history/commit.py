@@ -8,12 +8,12 @@ acknowledged by reading it (:mod:`nacre.history.chronicle`), so that a crash at 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from nacre.errors import NacreError, RepositoryBusy, RepositoryUnusable
-from nacre.git.repository import Author, Head, NewCommit
+from nacre.git.repository import Author, NewCommit
 from nacre.history.chronicle import catch_up
 from nacre.history.commit_message import BEGINNING, MOST_PATHS, Clean, unnamed, write_message
 from nacre.history.preparation import OWN_FILES, prepare
@@ -24,7 +24,7 @@ from nacre.memories.listing import write_listings
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.platform.locks import FileLock
-from nacre.tombstones.tombstones import FORGET
+from nacre.tombstones.tombstones import FORGET, Barred
 from nacre.values.operation import ADOPT, EDIT, REMOVE, SYNC, WITHHELD, Operation
 from nacre.vault.layout import LEDGER, is_memory_file
 
@@ -137,14 +137,14 @@ def _commit_all(home: Home) -> Committed:
     if home.journal.git_state("index") is None:
         _know_index(home)
     while True:
-        made, count = _commit_once(home, author, held)
+        made, count = _commit_once(home, author, held, _plan)
         commits += made
         operations += count
         if not made:
             break
     note = step_index(home)
     for _ in range(_TRIES):
-        made, count = ([], 0) if note else _adopt(home, author, held)
+        made, count = ([], 0) if note else _commit_once(home, author, held, _adopt)
         if not made:
             break
         commits += made
@@ -154,39 +154,34 @@ def _commit_all(home: Home) -> Committed:
     return Committed(tuple(commits), operations, waiting, tuple(held.values()), note)
 
 
-def _commit_once(home: Home, author: Author, held: dict[str, Held]) -> tuple[list[tuple[str, str]], int]:
-    """Commit what is pending, up to a bound; tries again when the branch moves meanwhile."""
+def _commit_once(
+    home: Home, author: Author, held: dict[str, Held], planned: Callable[[Home, str | None, dict[str, Held]], _Plan]
+) -> tuple[list[tuple[str, str]], int]:
+    """Commit what is planned, up to a bound; tries again when the branch moves meanwhile."""
     for _ in range(_TRIES):
         catch_up(home)
         head = home.repository.head()
-        plan = _plan(home, head.commit, held)
+        plan = planned(home, head.commit, held)
         for operation in plan.empty:
             _settle_empty(home, operation, head.commit)
         if not plan.commits:
             return [], 0
-        made = _move(home, plan, head, author)
-        if made:
-            return made, plan.operations
+        ids = home.repository.add_commits(plan.commits, head.commit, author)
+        if home.repository.move_head(ids[-1], head.commit, f"nacre: {plan.operations} operations"):
+            catch_up(home)
+            return list(zip(ids, plan.titles, strict=True)), plan.operations
     raise RepositoryBusy("the vault's branch keeps moving", hint="nacre commit tries again")
 
 
-def _move(home: Home, plan: _Plan, head: Head, author: Author) -> list[tuple[str, str]]:
-    ids = home.repository.add_commits(plan.commits, head.commit, author)
-    if not home.repository.move_head(ids[-1], head.commit, f"nacre: {plan.operations} operations"):
-        return []
-    catch_up(home)
-    return list(zip(ids, plan.titles, strict=True))
-
-
 def _plan(home: Home, commit: str | None, held: dict[str, Held]) -> _Plan:
-    tree = home.repository.tree(commit)
+    pending = home.journal.pending(limit=_OPERATIONS_A_RUN)
+    tree = home.repository.tree(commit if pending else None)
     present = home.repository.read([tree[LEDGER][1]]).values() if LEDGER in tree else ()
     ledger = b"".join(present)
     blobs = {path: blob for path, (_, blob) in tree.items()}
     plan = _Plan(blobs, home.redactor.clean, bytearray(ledger), set(ledger.split(b"\n")))
     plan.busy = {path for one in home.journal.unfinished() for path, _ in home.journal.touched(one.id)}
-    plan.ignored = home.repository.ignored(sorted(home.files.journal_paths()))
-    pending = home.journal.pending(limit=_OPERATIONS_A_RUN)
+    plan.ignored = home.repository.ignored(sorted(home.files.journal_paths()) if pending else ())
     if commit is None and pending:
         _begin(home, plan, pending[0].at)
     held.clear()
@@ -304,7 +299,7 @@ def step_index(home: Home) -> str | None:
     if head is None or head == known:
         return None
     try:
-        is_there = known is not None and known != _NOTHING and home.repository.is_ancestor(known, head)
+        is_there = known != _NOTHING and home.repository.is_ancestor(known, head)
         home.repository.update_index(known if is_there else None, head)
     except (RepositoryBusy, RepositoryUnusable) as error:
         return f"git status lags behind: {error.message}"
@@ -313,20 +308,14 @@ def step_index(home: Home) -> str | None:
     return None
 
 
-def _adopt(home: Home, author: Author, held: dict[str, Held]) -> tuple[list[tuple[str, str]], int]:
-    """Commit other files that a person put into the vault, as ``git add`` would, and those no journal knows of."""
-    for _ in range(_TRIES):
-        head = home.repository.head()
-        changes = _unrecorded(home, held)
-        if not changes:
-            return [], 0
-        told, changes = _forgotten(home, changes) or (_adopted(home, changes), changes)
-        plan = _Plan({}, home.redactor.clean, told=told, changes=changes)
-        plan.seal()
-        made = _move(home, plan, head, author)
-        if made:
-            return made, len(told)
-    raise RepositoryBusy("the vault's branch keeps moving", hint="nacre commit tries again")
+def _adopt(home: Home, _: str | None, held: dict[str, Held]) -> _Plan:
+    """Plan to commit what a person put into the vault, as ``git add`` would, and what no journal knows of."""
+    changes = _unrecorded(home, held)
+    plan = _Plan({}, home.redactor.clean)
+    if changes:
+        plan.told, plan.changes = _forgotten(home, changes) or (_adopted(home, changes), changes)
+    plan.seal()
+    return plan
 
 
 def _adopted(home: Home, changes: _Changes) -> list[_Told]:
@@ -338,7 +327,13 @@ def _adopted(home: Home, changes: _Changes) -> list[_Told]:
 def _forgotten(home: Home, changes: _Changes) -> tuple[list[_Told], _Changes] | None:
     """What forgetting took away, which no journal holds, under its own name and without those of the files."""
     runs = [one for one in home.journal.without_texts() if one.action == FORGET]
-    gone = {path: data for path, data in changes.items() if path == LEDGER or (data is None and is_memory_file(path))}
+    removed = [path for path, data in changes.items() if data is None and is_memory_file(path)]
+    if not runs and removed:
+        barred = Barred(home.tombstones.all())
+        former = home.repository.read([f"HEAD:{path}" for path in removed])
+        removed = [path for path in removed if barred.bars_document(path, former.get(f"HEAD:{path}", b""))]
+        runs = [Operation(home.ids(), home.now(), FORGET)] if removed else []
+    gone = {path: data for path, data in changes.items() if path == LEDGER or path in removed}
     return ([(one, ()) for one in runs], gone) if runs and gone else None
 
 

@@ -22,8 +22,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
+from nacre.platform.ids import at_ms
 from nacre.text.passages import shorten
 from nacre.values.operation import Operation
 
@@ -95,11 +96,11 @@ def _told(op: str, item: Sequence[str], commit: str, *, is_alone: bool) -> Recor
 
 
 def time_of(op: str) -> datetime:
-    """When an operation was, by its UUIDv7; 1970 for an id that tells no time."""
+    """Return the time of an operation from its UUIDv7, in milliseconds; 1970 for an id without a time."""
     try:
-        return datetime.fromtimestamp(int(op.replace("-", "")[:12], 16) // 1000, UTC)
+        return at_ms(int(op.replace("-", "")[:12], 16))
     except (ValueError, OverflowError, OSError):
-        return datetime.fromtimestamp(0, UTC)
+        return at_ms(0)
 
 
 def _title(operations: Sequence[Operation]) -> str:

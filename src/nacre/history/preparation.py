@@ -30,9 +30,14 @@ def prepare(home: Home) -> Head:
 
 def fit_to_commit(home: Home) -> Head:
     """Where HEAD stands in a repository that can take commits. Raises GitUnavailable, RepositoryUnusable."""
+    home.repository.git.version()
+    home.repository.check()
+    return settled_head(home)
+
+
+def settled_head(home: Home) -> Head:
+    """Where HEAD stands, with nothing begun. Raises RepositoryUnusable."""
     repository = home.repository
-    repository.git.version()
-    repository.check()
     head = repository.head()
     if head.branch is None:
         raise RepositoryUnusable(

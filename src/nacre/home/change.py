@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import PurePosixPath
 
-from nacre.errors import EditConflict
+from nacre.errors import EditConflict, MayBeStored, StoreUnusable, Unavailable
 from nacre.home.former_names import with_former_names
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents, new_path, write_memory
@@ -242,8 +242,23 @@ def change(home: Home, action: str, *, subject: str | None = None, why: str | No
             yield Change(home, operation, is_part=False)
             operation.close()
             _apply_outside_transaction(home)
+        except (Unavailable, StoreUnusable) as error:
+            if _is_durable(home, operation):
+                hint = "free some space; look whether it is there before you repeat it"
+                raise MayBeStored(f"it may have been stored, although {error.message}", hint=hint) from error
+            raise
         finally:
             operation.release()
+
+
+def _is_durable(home: Home, operation: OpenOperation) -> bool:
+    """Tell whether a failed operation is in the journal: then the next command writes its files."""
+    if not operation.is_recorded or home.database.is_in_transaction:
+        return False
+    try:
+        return home.journal.find(operation.operation.id) is not None
+    except (Unavailable, StoreUnusable):
+        return True
 
 
 @contextmanager

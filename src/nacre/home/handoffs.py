@@ -11,18 +11,13 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nacre.errors import MemoryInvalid, StoreUnusable
 from nacre.platform import private_files
-from nacre.platform.lazy import Module
 from nacre.values.codec import plain_fields
 from nacre.values.handoff import Handoff
-
-if TYPE_CHECKING:
-    from nacre.vault import front_matter
-else:
-    front_matter = Module("nacre.vault.front_matter")
+from nacre.vault import front_matter
 
 FOLDER = "handoffs"
 _GIVEN = "given"

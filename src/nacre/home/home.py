@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from nacre.errors import EmbedderUnavailable, RerankerUnavailable, StoreUnusable, Unavailable
 from nacre.platform import private_files
+from nacre.platform.days import day_of
 from nacre.platform.ids import Clock, Ids, to_millisecond, utc_now, uuid7_source
 from nacre.platform.lazy import Lazy, load
 from nacre.platform.locks import FileLock, Observe, Turn
@@ -42,12 +43,10 @@ if TYPE_CHECKING:
     from nacre.storage.links import Links
     from nacre.storage.maintenance.erasure import Erasing
     from nacre.storage.memories import Memories
-    from nacre.storage.outcomes import Outcomes
     from nacre.storage.projects import ProjectContents
     from nacre.storage.reviews import Reviews
     from nacre.storage.search.full_text import WordSearch
     from nacre.storage.search.selection import Selection
-    from nacre.storage.search.shard_set import ShardSet
     from nacre.storage.search.turns import TurnSearch
     from nacre.storage.search.vectors import Vectors
     from nacre.storage.sessions import Sessions
@@ -99,12 +98,8 @@ class Stores:
     """Sessions and turns in the index."""
     deeds: Lazy[DeedIndex] = Lazy("nacre.storage.file_history:DeedIndex")
     """What agents did."""
-    shards: Lazy[ShardSet] = Lazy(
-        "nacre.storage.search.shard_set:ShardSet", lambda kind, home: kind(home.database_file, home.settings.index)
-    )
-    """The full text of turns that left the database."""
     turn_search: Lazy[TurnSearch] = Lazy("nacre.home.home:turn_search_of", lambda make, home: make(home))
-    """Full text over turns, wherever it lies."""
+    """Full text over turns."""
     memory_search: Lazy[WordSearch] = Lazy("nacre.home.home:memory_search_of", lambda make, home: make(home))
     """Full text over memories."""
     selection: Lazy[Selection] = Lazy("nacre.storage.search.selection:Selection")
@@ -133,8 +128,6 @@ class Stores:
     """What belongs to projects."""
     journal: Lazy[Journal] = Lazy("nacre.storage.journal:Journal")
     """Operations, and what they wrote."""
-    outcomes: Lazy[Outcomes] = Lazy("nacre.storage.outcomes:Outcomes")
-    """What became of memories that were accepted first."""
     spending: Lazy[Spending] = Lazy("nacre.storage.spending:Spending")
     """What models were asked, and what that cost."""
     activity: Lazy[Activity] = Lazy("nacre.storage.activity:Activity")
@@ -293,6 +286,10 @@ class Home(Stores):
         """Who asks just now."""
         return self.settings.actor
 
+    def today(self) -> date:
+        """Return the present day, as the owner's clock has it."""
+        return day_of(self.clock())
+
     def now(self) -> datetime:
         """The present, to the millisecond."""
         return to_millisecond(self.clock())
@@ -382,7 +379,7 @@ def turn_search_of(home: Home) -> TurnSearch:
     if home.database.is_server:
         search = load("nacre.storage.postgres.search:ServerTurnSearch")(home.database)
     else:
-        search = load("nacre.storage.search.turns:TurnSearch")(home.database_file, home.shards)
+        search = load("nacre.storage.search.turns:TurnSearch")(home.database_file)
     return search
 
 
@@ -410,17 +407,13 @@ def _load_configured(settings: Settings) -> Embedder:
     threads = settings.whole("embedding.threads") or None
     if name == "none":
         raise EmbedderUnavailable("the embedding model is off", hint="nacre config set embedding.model minilm")
-    embedder: Embedder
     if name == BUNDLED:
-        embedder = _load_with_numpy("nacre.embed.onnx:load_minilm")(threads)
-    elif name.startswith("onnx:"):
-        embedder = _load_with_numpy("nacre.embed.folder:load_folder")(
-            Path(name.removeprefix("onnx:")).expanduser(), threads
-        )
-    else:
-        made = _load_with_numpy("nacre.llm.embeddings:open_embedder")  # its library takes up to a second
-        embedder = made(settings, name)
-    return embedder
+        return cast("Embedder", _load_with_numpy("nacre.embed.onnx:load_minilm")(threads))
+    if name.startswith("onnx:"):
+        folder = Path(name.removeprefix("onnx:")).expanduser()
+        return cast("Embedder", _load_with_numpy("nacre.embed.folder:load_folder")(folder, threads))
+    made = _load_with_numpy("nacre.llm.embeddings:open_embedder")  # its library takes up to a second
+    return cast("Embedder", made(settings, name))
 
 
 def _load_with_numpy(target: str) -> Any:

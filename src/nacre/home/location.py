@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from nacre.home.home import Home
-from nacre.platform.fast_dataclass import dataclass
-from nacre.platform.lazy import Module
 from nacre.vault.layout import normalise_remote
 
 if TYPE_CHECKING:
-    import configparser
-
     from nacre.values.recall import Filter
-else:
-    configparser = Module("configparser")
 
 _WORKTREE = re.compile(
     r"^(.*?)[\\/](?:\.claude[\\/]worktrees|\.worktrees|\.git[\\/]worktrees)[\\/].*$"

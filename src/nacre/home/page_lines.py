@@ -61,6 +61,6 @@ def without_what_is_over(home: Home, text: str) -> str:
 
 def rests_on_what_holds(home: Home, line: str) -> bool:
     """Whether all memories that a line names hold, and somebody answers for them."""
-    today = home.now().date()
+    today = home.today()
     found = [memory_named(home, one) for one in references_of(line) if not is_session(one)]
     return all(one is not None and one.is_vouched and is_current(one, today) for one in found)

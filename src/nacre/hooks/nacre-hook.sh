@@ -12,6 +12,8 @@ if [ "${1-}" = --home ] && [ $# -gt 2 ]; then
 fi
 ear=$home/daemon.sock
 
+[ "${2-}" != PreToolUse ] || [ -S "$ear" ] || exit 0 # before a tool only the daemon tells something
+
 # The daemon's socket has to be there, and to be of whoever runs this.
 if [ $# -ne 2 ] || [ ! -S "$ear" ] || [ ! -O "$ear" ] || [ -n "${NACRE_OWN_CALL-}" ]; then
   exec "$alone" --home "$home" "$@"

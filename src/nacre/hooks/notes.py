@@ -10,7 +10,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -61,18 +61,14 @@ class Line(NamedTuple):
     characters: int
 
 
-def log(home: str, line: Line, is_mine: Callable[[], bool] = lambda: True) -> None:
-    """One line about a run, without a word of what was said.
-
-    Two may be about to write it; ``is_mine`` is asked by each when nothing is left to do but that, and once says yes.
-    """
+def log(home: str, line: Line) -> None:
+    """One line about a run, without a word of what was said."""
     data = json.dumps({"at": round(time.time(), 3), **line._asdict()}).encode() + b"\n"
     with suppress(OSError):
         path = os.path.join(_folder(home, "logs"), "hooks.jsonl")
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE, 0o600)
         try:
-            if is_mine():
-                os.write(descriptor, data)
+            os.write(descriptor, data)
             is_full = os.fstat(descriptor).st_size > _LOG_BYTES
         finally:
             os.close(descriptor)

@@ -78,7 +78,7 @@ def line(found: Mapping[str, int]) -> str:
 def _told(home: str) -> int:
     """How many memories and handoffs the session was given (:class:`nacre.values.context.SessionState`). Raises
     OSError, ValueError, KeyError."""
-    session = read_input()["session_id"]
+    session = json.loads(read_input())["session_id"]
     with open(session_file(home, f"{_TOOL}:{session}"), "rb") as file:
         state = json.loads(file.read(_MOST_BYTES))
     return _HELD_OUT if state.get("held_out") else sum("#" not in ref for ref in state["given"])  # turns have one

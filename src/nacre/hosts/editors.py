@@ -105,7 +105,8 @@ HOSTS = (
         lambda way: tuple(_cursor(way)), notes=lambda _: _RESTART,
     ),
     Host(
-        "windsurf", "Windsurf", ("windsurf",), lambda places: (places.user / ".codeium" / "windsurf",),
+        "windsurf", "Windsurf", ("windsurf",),
+        lambda places: (places.user / ".codeium" / "windsurf", places.user / ".windsurf"),
         lambda way: tuple(_windsurf(way)), notes=lambda _: _RESTART,
     ),
     Host(
@@ -115,7 +116,9 @@ HOSTS = (
     ),
     Host(
         "cline", "Cline", (),
-        lambda places: (places.extension("saoudrizwan.claude-dev"), places.user / ".cline"),
+        lambda places: (
+            places.extension("saoudrizwan.claude-dev"), places.user / ".cline", places.user / ".clinerules",
+        ),
         lambda way: tuple(_cline(way)),
     ),
     Host("roo", "Roo Code", (), _roo_traces, lambda way: tuple(_roo(way))),

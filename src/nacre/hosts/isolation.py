@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from nacre.platform import private_files
-from nacre.platform.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

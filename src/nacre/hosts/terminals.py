@@ -134,7 +134,9 @@ HOSTS = (
     Host("gemini-cli", "Gemini CLI", ("gemini",), lambda places: (places.user / ".gemini",), _gemini),
     Host(
         "opencode", "OpenCode", ("opencode",),
-        lambda places: (places.xdg_config / "opencode", places.user / ".local" / "share" / "opencode"),
+        lambda places: (
+            places.xdg_config / "opencode", places.user / ".local" / "share" / "opencode", places.user / ".opencode",
+        ),
         lambda way: tuple(_opencode(way)),
     ),
     Host(

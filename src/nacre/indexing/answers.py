@@ -5,7 +5,7 @@ from __future__ import annotations
 from nacre.home.home import Home
 from nacre.indexing import model_switch
 from nacre.indexing.model_switch import Plan, Trial
-from nacre.indexing.requests import ModelRequest, SwitchRequest
+from nacre.indexing.requests import ModelRequest
 from nacre.indexing.vectors import Embedded
 from nacre.values.reports import OnProgress, Progress
 
@@ -20,19 +20,14 @@ def try_one(home: Home, request: ModelRequest) -> Trial:
     return model_switch.try_one(home, request.name)
 
 
-def switch(home: Home, request: SwitchRequest, on_progress: OnProgress | None = None) -> Embedded:
+def switch(home: Home, request: ModelRequest, on_progress: OnProgress | None = None) -> Embedded:
     """Have another model make the vectors. Raises EmbedderUnavailable, SettingsInvalid."""
-    return model_switch.switch(home, request.name, on_progress or _ignore, forgets_old=request.forget_old)
+    return model_switch.switch(home, request.name, on_progress or _ignore)
 
 
 def resume(home: Home, on_progress: OnProgress | None = None) -> Embedded:
     """Go on with the vectors that are missing."""
     return model_switch.resume(home, on_progress or _ignore)
-
-
-def back(home: Home, on_progress: OnProgress | None = None) -> Embedded:
-    """Go back to the model of before. Raises NotFound, EmbedderUnavailable."""
-    return model_switch.back(home, on_progress or _ignore)[1]
 
 
 def _ignore(_: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Another embedding model: what it takes, going over to it, going back."""
+"""Another embedding model: what it takes, and going over to it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre.errors import (
-    Conflict,
     EmbedderHeld,
     EmbedderUnavailable,
     InvalidInput,
     NacreError,
-    NotFound,
     SettingsInvalid,
 )
 from nacre.home.home import Home
@@ -38,7 +36,7 @@ _PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """The vectors of one model. ``state`` is ``in_use``, ``making`` or ``kept``; ``waiting`` are texts without one."""
+    """The vectors of one model. ``state`` is ``in_use`` or ``making``; ``waiting`` are texts without one."""
 
     setting: str
     model: str
@@ -101,7 +99,6 @@ def status(home: Home) -> Standing:
     wanted = home.settings[_KEY]
     used, other = home.vectors, home.other_vectors
     switching = is_switching(home)
-    in_making = "kept" if other.were_used() else "making"
     place, problem, held = Place(), None, None
     try:
         place = place_of(home.settings, wanted)
@@ -112,7 +109,7 @@ def status(home: Home) -> Standing:
             embedder_of(home, wanted)
     except EmbedderUnavailable as error:
         problem = error
-    return Standing(wanted, place, _lot(used, "in_use"), _lot(other, in_making), switching, problem, held)
+    return Standing(wanted, place, _lot(used, "in_use"), _lot(other, "making"), switching, problem, held)
 
 
 def plan(home: Home, name: str) -> Plan:
@@ -134,11 +131,6 @@ def plan(home: Home, name: str) -> Plan:
     )  # fmt: skip
 
 
-def plan_back(home: Home) -> Plan:
-    """What it takes to go back to the model of before. Raises as :func:`back`."""
-    return plan(home, _before(home))
-
-
 def try_one(home: Home, name: str) -> Trial:
     """Embed one short text. Raises EmbedderUnavailable."""
     started = time.perf_counter()
@@ -146,61 +138,18 @@ def try_one(home: Home, name: str) -> Trial:
     return Trial(vectors.shape[1], time.perf_counter() - started)
 
 
-def switch(home: Home, name: str, notify: OnProgress, *, forgets_old: bool = False) -> Embedded:
-    """Set a model, make its vectors beside those in use, and exchange them; the old ones are kept, or forgotten then.
+def switch(home: Home, name: str, notify: OnProgress) -> Embedded:
+    """Set a model, make its vectors beside those in use, exchange them, and drop the old ones.
 
     That is a yes to where the texts go, these and those to come. An interruption loses little: :func:`resume`, the next
-    ingest or the watcher goes on. Raises SettingsInvalid.
+    ingest or the watcher goes on. To name the model in use gives a switch up. Raises SettingsInvalid.
     """
-    changed = _with(home, _named(name))
-    made = embed_pending(changed, notify, is_asked=True)
-    if forgets_old and not is_switching(changed):
-        forget_old(changed)
-    return made
+    return embed_pending(_with(home, _named(name)), notify, is_asked=True)
 
 
 def resume(home: Home, notify: OnProgress) -> Embedded:
     """Go on with the vectors that are missing; a yes, as :func:`switch` is one."""
     return embed_pending(say_yes(home, home.settings[_KEY]), notify, is_asked=True)
-
-
-def back(home: Home, notify: OnProgress) -> tuple[str, Embedded]:
-    """Go back to the model of before: at once where its vectors are kept. Returns its name in the settings.
-
-    In the middle of going over to another, that is given up; what was made for it stays. Raises NotFound where nothing
-    is kept, EmbedderUnavailable where the model of before is not there any more.
-    """
-    setting = _before(home)
-    if is_switching(home):
-        return setting, embed_pending(_with(home, setting), notify, is_asked=True)
-    kept = home.other_vectors
-    if embedder_of(home, setting).name != kept.model():
-        raise EmbedderUnavailable(f"the model that made the kept vectors, {kept.model()}, is not there any more")
-    before = _with(home, setting)  # first: if all ends here, the next ingest goes back
-    before.other_vectors.take_place()
-    return setting, embed_pending(before, notify, is_asked=True)
-
-
-def _before(home: Home) -> str:
-    """The setting of the model to go back to. Raises NotFound."""
-    if is_switching(home):
-        return str(home.vectors.setting())
-    kept = home.other_vectors
-    if kept.model() is None or not kept.were_used():
-        raise NotFound("no vectors of another model are kept", hint="nacre embed switch makes them anew")
-    return str(kept.setting())
-
-
-def forget_old(home: Home) -> int:
-    """Drop the vectors that are not in use; returns their bytes. Raises Conflict while they are in the making."""
-    if is_switching(home):
-        raise Conflict(
-            "the vectors of the new model are in the making, and those of the old one are in use",
-            hint="nacre embed resume goes on; nacre embed switch --back gives it up",
-        )
-    size = home.other_vectors.size()
-    home.other_vectors.drop()
-    return size
 
 
 def _named(name: str) -> str:

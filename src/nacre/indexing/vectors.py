@@ -77,6 +77,8 @@ def embed_pending(
             _switch(home, work)
         else:
             home.vectors.begin(configured_embedder(home).name, wanted)
+            if home.other_vectors.model():  # of a switch that was given up, or a crash left them
+                home.other_vectors.drop()
             work.fill(home.vectors, work.chosen(configured_embedder(home)))
     except EmbedderUnavailable as error:
         work.stop(error)
@@ -130,7 +132,7 @@ def _switch(home: Home, work: _Work) -> None:
         work.note = f"{home.vectors.setting()} answers no more: {error.message}"
     work.looks_at(home.other_vectors)
     if not work.is_asked and (held := wants_yes(home.settings, wanted)):
-        raise held  # before the place of vectors that are kept is taken
+        raise held
     home.other_vectors.begin(configured_embedder(home).name, wanted)
     while not work.is_over():
         before = work.done
@@ -236,6 +238,7 @@ def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcom
     became of memories that repeat or replace others by their meaning.
     """
     outcomes: dict[str, StoreOutcome] = {}
+    home.memories.has_new_rows = False
     try:
         if home.settings.text("embedding.model") == "none" or not home.vectors.memories_to_embed(1):
             return outcomes  # without a look at the model, which takes long to load

@@ -1,14 +1,20 @@
-"""Read what a session wrote until now, without looking at all the others: its transcript, through its cursor."""
+"""Read what a session wrote until now, without looking at all the others: its transcript, through its cursor.
+
+Any process can run a hook, so the path in its input is only a hint: it selects one of the files that its tool's
+readers would find by themselves.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from nacre.home.home import Home
 from nacre.ingestion import discovery
 from nacre.ingestion.ingest import read_changed, unread
+from nacre.transcripts.adapter import Root
 from nacre.values.filters import SessionFilter
 from nacre.values.reports import IngestReport
 from nacre.values.session import StoredSession
@@ -22,20 +28,47 @@ _MOST_BYTES = 50_000_000
 def read_session(home: Home, session: str, transcript: str | None = None) -> StoredSession | None:
     """Make a session searchable up to its last line; the session as it is known then, ``None`` where it is not.
 
-    Where nobody says which file it writes, it is the one that it was read from before, else those that its tool wrote
-    to within a day.
+    Without a transcript in a folder of its tool, read the file that the session was read from before, else the files
+    that its tool wrote to within a day.
     """
+    tool = session.partition(":")[0]
+    named = _own_transcript(home, tool, transcript)
+    if named and os.path.isfile(named):
+        read_files(home, [named], tool)
+        return find_session(home, session) or _written_to(home, named)
     known = find_session(home, session)
-    paths = [Path(transcript)] if transcript else [Path(known.file)] if known and known.file else []
-    paths = [path for path in paths if path.is_absolute() and os.path.isfile(path)]  # which says no where Path raises
-    read_files(home, paths or list(_of_tool(home, session.partition(":")[0])))
-    return find_session(home, session) or (_written_to(home, paths[0]) if paths else None)
+    before = known.file if known else None
+    read_files(home, [Path(before)] if before and os.path.isfile(before) else _of_tool(home, tool), tool)
+    return find_session(home, session)
 
 
-def read_files(home: Home, paths: list[Path]) -> IngestReport | None:
-    """Make the transcripts among some files searchable, as far as they changed; the latest, where these are many."""
+def _own_transcript(home: Home, tool: str, transcript: str | None) -> Path | None:
+    """The name under which discovery finds a transcript of a tool; ``None`` for any other file.
+
+    Links are resolved. The file need not exist yet.
+    """
+    if not transcript or not os.path.isabs(transcript):
+        return None
+    try:
+        real = Path(os.path.realpath(transcript))
+    except (OSError, ValueError):
+        return None
+    for root in _roots(home, tool):
+        folder = os.path.realpath(root.folder)
+        if real.is_relative_to(folder):
+            path = root.folder / real.relative_to(folder)
+            if discovery.fits(root, path):
+                return path
+    return None
+
+
+def read_files(home: Home, paths: list[Path], tool: str | None = None) -> IngestReport | None:
+    """Make the transcripts among some files searchable, as far as they changed; the latest, where these are many.
+
+    With ``tool``, only its own readers read them.
+    """
     files = discovery.look(home, paths).files[-_MOST_RECENT:]
-    jobs = unread(home, files)
+    jobs = [replace(job, reader=tool) for job in unread(home, files)]
     while len(jobs) > 1 and sum(job.unread for job in jobs) > _MOST_BYTES:
         jobs = jobs[1:]
     return read_changed(home, jobs) if jobs else None
@@ -43,19 +76,21 @@ def read_files(home: Home, paths: list[Path]) -> IngestReport | None:
 
 def read_recent(home: Home) -> IngestReport | None:
     """Make searchable what any tool wrote within a day."""
-    return read_files(home, list(_of_tool(home, None)))
+    return read_files(home, _of_tool(home, None))
 
 
-def read_beside(home: Home, transcript: str | None) -> IngestReport | None:
+def read_beside(home: Home, session: str, transcript: str | None) -> IngestReport | None:
     """Make searchable what was written within a day to files beside a transcript: of sessions that ended unseen."""
-    if not transcript or not Path(transcript).is_absolute():
+    tool = session.partition(":")[0]
+    own = _own_transcript(home, tool, transcript)
+    if own is None:
         return None
-    own = Path(transcript)
     try:
         beside = [path for path in own.parent.iterdir() if path.suffix == own.suffix and path != own]
     except OSError:
         return None
-    return read_files(home, [path for path in beside if _is_recent(home, path)])
+    own_files = [path for path in beside if _is_recent(home, path) and _own_transcript(home, tool, str(path)) == path]
+    return read_files(home, own_files, tool)
 
 
 def find_session(home: Home, session: str) -> StoredSession | None:
@@ -69,12 +104,15 @@ def _written_to(home: Home, path: Path) -> StoredSession | None:
     return next((one for one in newest if one.file == str(path)), None)
 
 
-def _of_tool(home: Home, tool: str | None) -> Iterator[Path]:
+def _of_tool(home: Home, tool: str | None) -> list[Path]:
     """Files that a tool, or any, wrote to within a day."""
-    projects = tuple(sorted(discovery.projects_of(home)))
-    for adapter, root in discovery.tool_roots(home, projects, []):
-        if tool in (None, adapter.tool):
-            yield from (path for path in discovery.below(root) if _is_recent(home, path))
+    return [path for root in _roots(home, tool) for path in discovery.below(root) if _is_recent(home, path)]
+
+
+def _roots(home: Home, tool: str | None) -> Iterator[Root]:
+    """Return the folders in which a tool, or any, keeps transcripts."""
+    found = discovery.tool_roots(home, discovery.projects_of(home), [])
+    return (root for adapter, root in found if tool in (None, adapter.tool))
 
 
 def _is_recent(home: Home, path: Path) -> bool:

@@ -12,22 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import regex
 
 from nacre.errors import NotFound, QueryInvalid, SettingsInvalid
 from nacre.home.home import Home
 from nacre.parsing.parse import roots_of
-from nacre.platform.lazy import Module
 from nacre.transcripts.adapter import Adapter, Places, Root
 from nacre.transcripts.databases import SUFFIXES as _DATABASES
 from nacre.transcripts.registry import adapters, parts_of
 from nacre.transcripts.tools.nacre_chat import sessions_folder
 from nacre.values.reports import Problem
-
-if TYPE_CHECKING:
-    import regex
-else:
-    regex = Module("regex")
 
 _SUFFIXES = (".jsonl", ".json", ".md", ".markdown", ".txt", ".llm.history", *_DATABASES)
 _SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv", "tool-results", "file-history"})
@@ -149,7 +144,7 @@ def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
     problems: list[Problem] = []
     found: dict[Path, FoundFile] = {}
     always = {root for _, root in tool_roots(home, (), [])}  # an adapter that fails was told of before
-    for _, root in tool_roots(home, tuple(sorted(projects)), []):
+    for _, root in tool_roots(home, projects, []):
         for path in _glob(root.folder, root.patterns, problems) if root not in always else ():
             _add(found, path, problems, is_expected=True)
     return _sorted(home, found.values(), problems)
@@ -157,16 +152,16 @@ def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
 
 def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, bool]]:
     """What the adapters' roots and ``ingest.roots`` hold, and whether a tool keeps it there."""
-    for _, root in tool_roots(home, tuple(sorted(projects_of(home))), problems):
+    for _, root in tool_roots(home, projects_of(home), problems):
         yield from ((path, True) for path in _glob(root.folder, root.patterns, problems))
     for folder in home.settings.texts("ingest.roots"):
         yield from ((path, False) for path in _walk(Path(folder).expanduser(), problems))
 
 
-def tool_roots(home: Home, projects: tuple[Path, ...], problems: list[Problem]) -> Iterator[tuple[Adapter, Root]]:
+def tool_roots(home: Home, projects: Iterable[Path], problems: list[Problem]) -> Iterator[tuple[Adapter, Root]]:
     """Where tools keep transcripts, some of them in the folders of projects, each with the adapter that says so."""
     settings = home.settings
-    places = Places(settings.user_home, settings.environ, settings.platform, projects, settings.home)
+    places = Places(settings.user_home, settings.environ, settings.platform, tuple(sorted(projects)), settings.home)
     for adapter in adapters():
         roots = roots_of(adapter, places)
         if isinstance(roots, Problem):
@@ -225,9 +220,13 @@ def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Ite
         return
     wanted = [_to_regex(pattern) for pattern in patterns]
     above = [_to_regex(part) for pattern in patterns for part in _above(pattern)]
-    for path in _walk(folder, problems, suffixes=None, above=above):
+    for path in _walk(folder, problems, above):
         relative = path.relative_to(folder).as_posix()
-        if any(pattern.fullmatch(relative) for pattern in wanted):
+        if not any(pattern.fullmatch(relative) for pattern in wanted):
+            continue
+        if _leads_out(path, folder):
+            problems.append(Problem(str(path), "a link to a file elsewhere", "nacre ingest FILE reads the file itself"))
+        else:
             yield path
 
 
@@ -247,10 +246,7 @@ def _to_regex(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def _walk(
-    folder: Path, problems: list[Problem], suffixes: tuple[str, ...] | None = _SUFFIXES,
-    above: Sequence[re.Pattern[str]] | None = None,
-) -> Iterator[Path]:  # fmt: skip
+def _walk(folder: Path, problems: list[Problem], above: Sequence[re.Pattern[str]] | None = None) -> Iterator[Path]:
     def failed(error: OSError) -> None:
         problems.append(Problem(str(error.filename), error.strerror or "cannot be read", "check its permissions"))
 
@@ -260,16 +256,14 @@ def _walk(
             within = Path(parent).relative_to(folder)
             folders[:] = [name for name in folders if any(one.fullmatch((within / name).as_posix()) for one in above)]
         for name in sorted(names):
-            if name.endswith(_SKIPPED_NAMES):
-                continue
-            if suffixes is None or name.endswith(suffixes) or ".jsonl." in name:
-                path = Path(parent, name)
-                if above is not None or not _leads_out(path, folder):
-                    yield path
+            path = Path(parent, name)
+            is_wanted = may_be_transcript(path) if above is None else not name.endswith(_SKIPPED_NAMES)
+            if is_wanted and (above is not None or not _leads_out(path, folder)):
+                yield path
 
 
 def _leads_out(path: Path, folder: Path) -> bool:
-    """Whether a file in a folder that somebody named is a link to one outside: who wrote the folder chose that."""
+    """Return True for a link to a file outside its folder: anybody who writes there could choose the file."""
     return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
@@ -290,7 +284,7 @@ def below(root: Root) -> Iterator[Path]:
 
 def fits(root: Root, path: Path) -> bool:
     """Whether discovery takes a path below a root for a transcript."""
-    if not path.is_relative_to(root.folder) or path.name.endswith(_SKIPPED_NAMES):
+    if not path.is_relative_to(root.folder) or path.name.endswith(_SKIPPED_NAMES) or _leads_out(path, root.folder):
         return False
     relative = path.relative_to(root.folder)
     if _SKIPPED_FOLDERS & set(relative.parts[:-1]):

@@ -11,12 +11,10 @@ from pathlib import Path
 from nacre.archive.keep import archive
 from nacre.errors import InvalidInput
 from nacre.extraction.estimate import foresee
-from nacre.extraction.learn import Lessons, learn
-from nacre.extraction.set_aside import set_aside
+from nacre.extraction.learn import learn
 from nacre.home.change import Run, part_of
 from nacre.home.home import Home
 from nacre.home.operations import memories_in_entry
-from nacre.indexing.shards import fill_shards
 from nacre.indexing.vectors import embed_pending
 from nacre.ingestion import discovery
 from nacre.ingestion.read import jobs_for, read_archive, read_jobs
@@ -27,11 +25,10 @@ from nacre.memories.usage import fold_usage
 from nacre.parsing.parse import Job
 from nacre.platform.ids import to_ms
 from nacre.spending.permission import is_set, rests
-from nacre.spending.stages import Stages, counted
-from nacre.spending.tracing import noting
+from nacre.spending.tracing import MOST_REFS, counted, noting
 from nacre.tombstones.erasure import erase_bytes
 from nacre.values.reports import IngestReport, OnProgress, Problem, Progress
-from nacre.values.trace import TraceKind
+from nacre.values.trace import Step, TraceKind
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
 
@@ -40,7 +37,7 @@ def ingest(
     home: Home, options: IngestOptions | None = None, on_progress: OnProgress | None = None, *, run: Run | None = None
 ) -> IngestReport:  # fmt: skip
     """Read transcripts, learn from what is new, make the vectors. Raises NotFound for a path that does not exist, and
-    InvalidInput, OwnerOnly where older sessions cannot be asked for.
+    InvalidInput where older sessions cannot be asked for.
 
     What it writes is one operation, or part of the ``run``; others write in between. Text is searchable when reading
     ends. One bad file never stops the others: it is in the report.
@@ -52,15 +49,17 @@ def ingest(
     if wanted.older:
         check_older(home, wanted)
     with noting(home, TraceKind.INDEX, _subject(wanted)) as trace:
-        report = _Ingest(home, run, wanted, on_progress or (lambda _: None), Stages(trace)).complete()
+        report = _Ingest(home, run, wanted, on_progress or (lambda _: None)).complete()
+        told = counted({**read_counts(report), **learned_counts(report)})
+        if told:
+            trace.add(Step("reads and learns", output=told, refs=tuple(report.memories[:MOST_REFS])))
         learned = counted({"sessions": report.sessions, "memories": len(report.memories)})
         trace.outcome = learned or counted({"transcripts archived": report.archived.files}) or "nothing new"
     return report
 
 
 def check_older(home: Home, options: IngestOptions) -> None:
-    """Raises InvalidInput, OwnerOnly where older sessions cannot be asked for."""
-    home.actor.require_owner("nacre ingest --older")
+    """Raises InvalidInput where older sessions cannot be asked for."""
     if not options.extract:
         raise InvalidInput("the writer reads older sessions to write memories", hint="leave --no-extract out")
     if not home.settings.flag("extraction.enabled"):
@@ -85,13 +84,12 @@ def _subject(options: IngestOptions) -> str:
 class _Ingest:
     """One run: its stages, and what they found."""
 
-    def __init__(self, home: Home, run: Run, options: IngestOptions, notify: OnProgress, stages: Stages) -> None:
+    def __init__(self, home: Home, run: Run, options: IngestOptions, notify: OnProgress) -> None:
         self._home = home
         self._run = run
         self._options = options
         self._notify = notify
         self._tally = ReadTally()
-        self._stages = stages
         self._named: Sequence[Path] = options.paths
 
     def complete(self) -> IngestReport:
@@ -102,15 +100,10 @@ class _Ingest:
             fold_usage(self._home)
         self._read()
         report = IngestReport(**self._tally.in_report(), read_seconds=time.perf_counter() - started)
-        self._stages.end("batch loaded", read_counts(report))
         report = self._learn(report)
-        self._stages.end("candidates persisted", learned_counts(report), report.memories)
         self._note_paths(report)
         report = replace(report, archived=archive(self._home, self._notify))
-        self._stages.end("transcripts archived", {"files": report.archived.files, "bytes": report.archived.stored})
         report = self._embed(report)
-        self._stages.end("vectors made", {"made": report.vectors_made, "left": report.vectors_left})
-        fill_shards(self._home, self._notify)
         erase_bytes(self._home)
         self._home.sessions.save_ingest(
             self._home.ids(), to_ms(began) or 0, to_ms(self._home.now()) or 0, files=report.files,
@@ -160,9 +153,9 @@ class _Ingest:
         lessons = learn(self._home, self._notify, run=self._run, older=self._options.older)
         return replace(
             report, foreseen=foreseen, memories=lessons.memories, duplicates=lessons.duplicates,
-            changed=lessons.changed, ended=lessons.ended, doubted=lessons.doubted,
-            candidates=lessons.candidates, set_aside=set_aside(self._home),
-            decided=lessons.decided, extraction=lessons.by_model, problems=(*report.problems, *_undecided(lessons)),
+            changed=lessons.changed, ended=lessons.ended, doubted=lessons.doubted, candidates=lessons.candidates,
+            decided=lessons.decided, extraction=lessons.by_model,
+            problems=(*report.problems, *(Problem("dedup", f"{note}; the rules decided") for note in lessons.notes)),
         )  # fmt: skip
 
     def _note_paths(self, report: IngestReport) -> None:
@@ -195,12 +188,8 @@ def learned_counts(report: IngestReport) -> dict[str, int]:
     return {
         "memories": len(report.memories), "candidates": report.candidates, "known already": report.duplicates,
         "changed": report.changed, "ended": report.ended, "doubted": report.doubted,
-        "set aside": report.set_aside, "sessions shown to a model": by_model.sessions if by_model else 0,
+        "sessions shown to a model": by_model.sessions if by_model else 0,
     }  # fmt: skip
-
-
-def _undecided(lessons: Lessons) -> list[Problem]:
-    return [Problem("dedup", f"{note}; the rules decided") for note in lessons.notes]
 
 
 def named_before(home: Home) -> set[Path]:

@@ -14,12 +14,13 @@ from datetime import timedelta
 from msgspec import structs
 
 from nacre.dedup.coverage import adds
+from nacre.dedup.statement import read
 from nacre.extraction.explicit.cues import reads_as_rule
 from nacre.extraction.explicit.find import is_refused, is_stated, is_taken_back
 from nacre.extraction.reading.cues import language_of
+from nacre.extraction.reading.sentences import Statement
 from nacre.extraction.reading.shown import may_be_others
 from nacre.extraction.reading.speech import utterances
-from nacre.extraction.rules.reversal import taken_back
 from nacre.home.home import Home
 from nacre.ingestion.current_session import read_recent, read_session
 from nacre.memories import store as remembering
@@ -42,8 +43,7 @@ def store(home: Home, new: StoreRequest) -> StoreOutcome:
     """Store a memory; see :func:`nacre.memories.store.store`. Raises MemoryInvalid."""
     new, said = _looked_up(home, new)
     outcome = remembering.store(home, new, said)
-    is_new = outcome.action in ("stored", "accepted")
-    return dataclasses.replace(outcome, proposed=is_new and said is None and home.actor.is_agent)
+    return dataclasses.replace(outcome, proposed=outcome.action == "stored" and said is None and home.actor.is_agent)
 
 
 def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
@@ -55,17 +55,24 @@ def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
 def _looked_up(home: Home, new: StoreRequest) -> tuple[StoreRequest, Said | None]:
     """A request, and the turn in which the owner said it; a title that says more than the owner did is left out.
 
-    What they took back since is not said.
+    What they took back since is not said. Words said in a project hold there: for a memory of no project they stand
+    for that of their session, and for another project's they are only the agent's proposal.
     """
     session = new.source.session or home.settings.session
     if not (new.quote and home.actor.is_agent) or len(new.quote.strip()) < _LEAST_CHARACTERS:
         return new, None
+    project = remembering.project_asked_for(home, new)
     for one in _sessions(home, session):
-        for turn, said in _said(home, one, new):
+        if one.project and project not in (None, one.project):
+            continue
+        for turn, statements in _said(home, one, new):
+            said = [statement.text for statement in statements]
             if _states(said, new.content):
                 if new.subject and adds(new.subject, [*said, new.content]) is not None:
                     new = structs.replace(new, subject=None)
-                return new, Said(Source(one.session.id, (turn.id,)), turn.time)
+                new = structs.replace(new, project=one.project or new.project)
+                is_mixed = any(statement.mixed for statement in statements)
+                return new, Said(Source(one.session.id, (turn.id,)), turn.time, is_mixed)
     return new, None
 
 
@@ -79,9 +86,9 @@ def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
     yield from home.sessions.newest(SessionFilter(since=home.now() - _RECENT), limit=_MOST_SESSIONS)
 
 
-def _said(home: Home, session: StoredSession, new: StoreRequest) -> Iterator[tuple[Turn, Sequence[str]]]:
+def _said(home: Home, session: StoredSession, new: StoreRequest) -> Iterator[tuple[Turn, Sequence[Statement]]]:
     """The turns of the owner that hold a quote, the latest first, with the whole statements of which it is a part,
-    unless these were taken back, or state a rule where it may be somebody else's.
+    unless these were taken back, are marked as somebody else's, or state a rule where it may be.
     """
     turns = home.sessions.whole(session.row)
     spoken = utterances(turns)
@@ -91,11 +98,14 @@ def _said(home: Home, session: StoredSession, new: StoreRequest) -> Iterator[tup
         held = _holding(texts, normalise(new.quote or ""))
         if not held or is_refused(spoken, at) or is_taken_back(texts, held.stop - 1):
             continue
-        if is_rule and any(map(may_be_others, spoken[at].statements[held.start : held.stop])):
+        statements = spoken[at].statements[held.start : held.stop]
+        if any(one.marked or (is_rule and may_be_others(one)) for one in statements):
             continue
         index = spoken[at].index
-        if taken_back(new.kind, new.content, index, spoken, begin=index + 1) is None:
-            yield turns[index], texts[held.start : held.stop]
+        later = (read(one.text) for said in spoken[at + 1 :] for one in said.statements)
+        about = read(new.content).words
+        if not any(departure.gone <= about for one in later for departure in one.departures):
+            yield turns[index], statements
 
 
 def _states(said: Sequence[str], content: str) -> bool:

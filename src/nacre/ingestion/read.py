@@ -15,6 +15,7 @@ from nacre.ingestion.discovery import FoundFile
 from nacre.ingestion.read_tally import ReadTally
 from nacre.ingestion.store_turns import TurnStore
 from nacre.memories.agent_rights import distrust
+from nacre.parsing import workers
 from nacre.parsing.names import kept_name
 from nacre.parsing.parse import Event, Job, count_processes, read_files
 from nacre.values.cursor import Cursor
@@ -87,9 +88,6 @@ def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator
     processes = count_processes(jobs, settings.whole("ingest.workers"))
     if processes == 1:
         return read_files(jobs, home.redactor, exclusions.tools)
-    from nacre.parsing.wire import Setup  # noqa: PLC0415 - 20 ms that pay where much is to be read
-    from nacre.parsing.workers import read_in_processes  # noqa: PLC0415 - as above
-
     patterns, allow, kinds = settings.redaction
-    setup = Setup(tuple(patterns), tuple(allow), kinds, tuple(exclusions.tools))
-    return read_in_processes(jobs, home.redactor, setup, processes)
+    setup = workers.Setup(tuple(patterns), tuple(allow), kinds, tuple(exclusions.tools))
+    return workers.read_in_processes(jobs, home.redactor, setup, processes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from hashlib import sha256
 
 LOCK = "daemon.lock"
 """In the home: held by its daemon, free as soon as that is gone."""
@@ -51,8 +52,6 @@ def _name(text: str) -> str:
 
 
 def _hash(data: bytes) -> str:
-    from hashlib import sha256  # noqa: PLC0415 - 3 ms that most calls of a hook need not pay
-
     return sha256(data).hexdigest()
 
 

@@ -6,17 +6,14 @@ Standard library only, as hooks do it.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nacre.link.address import CHORES_LOCK, LOCK
 from nacre.platform.environment import of_the_owner, server_address
 from nacre.platform.locks import is_held
-
-if TYPE_CHECKING:
-    import subprocess
 
 _FILES = ("NACRE_CONFIG", "NACRE_DB")
 
@@ -45,8 +42,6 @@ def start_process(home: str, environ: Mapping[str, str], *arguments: str) -> sub
 
     It is the owner's, also where an agent starts it. Raises OSError.
     """
-    import subprocess  # noqa: PLC0415 - 8 ms that only starting a process needs
-
     flags = getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
     return subprocess.Popen(
         [*program(), *arguments], env=of_the_owner(environment_of(home, environ)),

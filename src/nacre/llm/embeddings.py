@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import random
 import re
 import time
 import tomllib
@@ -26,7 +25,6 @@ from nacre.llm.capabilities import own_price
 from nacre.llm.credentials.keys import credential_for
 from nacre.llm.failures import CallTarget
 from nacre.llm.providers import provider_of
-from nacre.llm.retry import Pace
 from nacre.llm.wires.connection import body_of, plain_client, post
 from nacre.llm.wires.embeddings import Given, Wanted, wire_of
 from nacre.settings import Settings
@@ -45,6 +43,7 @@ BATCH_TOKENS = 60_000
 """Of one call, well below what any provider takes."""
 
 _BYTES_A_TOKEN = 3
+_TRIES = 5
 """Rather too few: four characters of English make a token, and one of Chinese, whose three bytes they are."""
 
 _DIMENSIONS = re.compile(r"(.+)@(\d+)")
@@ -181,7 +180,7 @@ class RemoteEmbedder:
         self._asked = asked
         self._wanted_dimensions = dimensions
         self._seconds = seconds
-        self._pace = Pace()
+        self._tries = _TRIES
         self._is_question = False
         self._shared = _Shared(dimensions)
         self._meter: Meter | None = None
@@ -214,7 +213,7 @@ class RemoteEmbedder:
         """The same model, asked once, which answers within so many seconds or raises; for questions, where they are."""
         other = copy.copy(self)
         other._seconds = seconds
-        other._pace = Pace(tries=1)
+        other._tries = 1
         other._is_question = question
         return other
 
@@ -287,12 +286,13 @@ class RemoteEmbedder:
 
     def _again(self, texts: list[str]) -> Given:
         calls, end = self._shared.calls, time.monotonic() + self._seconds
-        for number in range(1, self._pace.tries + 1):
+        for number in range(1, self._tries + 1):
             try:
                 return self._ask(calls, texts, end - time.monotonic())
             except ModelUnavailable as error:
-                wait = self._pace.wait(number, error, random.random)
-                if wait is None or time.monotonic() + wait >= end or calls.closed.wait(wait):
+                wait = 2.0**number if error.after_seconds is None else error.after_seconds
+                is_last = number == self._tries or not error.retry
+                if is_last or time.monotonic() + wait >= end or calls.closed.wait(wait):
                     raise
         raise AssertionError("the last try returns or raises")
 

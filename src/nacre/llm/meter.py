@@ -29,7 +29,7 @@ class Books(Protocol):
     def end(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
         """It was answered."""
 
-    def fail(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
+    def fail(self, call: Call, tokens: Tokens, cost: int | None, seconds: float, error: NacreError) -> None:
         """It was not; tokens and cost are what that may have taken."""
 
     def leave(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
@@ -42,7 +42,7 @@ class Books(Protocol):
 class Metered:
     """Another model, whose calls are written into books; implements LanguageModel.
 
-    It stands within what asks again (:class:`nacre.llm.retry.RetryingModel`): each try is a call.
+    What a provider's library asks again by itself is one call.
     """
 
     def __init__(self, model: LanguageModel, books: Books, now: Callable[[], float] = time.perf_counter) -> None:
@@ -61,9 +61,11 @@ class Metered:
             completion = self._model.complete(prompt)
         except BaseException as error:
             tokens, cost = of_failed(prompt, error, self.capabilities)
-            is_left = self._is_closed or not isinstance(error, NacreError)
-            note = self._books.leave if is_left else self._books.fail
-            note(call, tokens, as_counted(cost), self._now() - began)
+            seconds = self._now() - began
+            if isinstance(error, NacreError) and not self._is_closed:
+                self._books.fail(call, tokens, as_counted(cost), seconds, error)
+            else:
+                self._books.leave(call, tokens, as_counted(cost), seconds)
             raise
         self._books.end(
             call, completion.tokens, as_counted(cost_of(completion, self.capabilities)), self._now() - began

@@ -15,29 +15,21 @@ from nacre.llm.credentials.billing import environment_of
 from nacre.llm.credentials.keys import credential_for
 from nacre.llm.failures import CallTarget
 from nacre.llm.providers import COMMANDS, Provider, provider_of
-from nacre.llm.retry import Pace, RetryingModel
 from nacre.platform.lazy import load
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings
 from nacre.values.model_calls import Capabilities
 
 
-def open_model(settings: Settings, name: str, *, pace: Pace | None = None) -> LanguageModel:
-    """The model ``provider:model``, which tries again by itself (``pace``: how often). Nothing is sent yet.
+def open_model(settings: Settings, name: str) -> LanguageModel:
+    """The model ``provider:model``. Nothing is sent yet.
 
     Raises ModelRefused where the provider is unknown, its library is missing, or there is no key.
     """
     asked, able = describe(settings, name)
     if asked.provider.needs_key and asked.credential is None:
         raise failures.no_key(asked)
-    return RetryingModel(
-        _open(settings, asked, able), seconds=settings.number("models.timeout_seconds"), pace=pace or Pace()
-    )
-
-
-def _open(settings: Settings, asked: CallTarget, able: Capabilities) -> LanguageModel:
-    """The model itself; its wire format is loaded only where it is used."""
-    api = asked.provider.api
+    api = asked.provider.api  # its wire format is loaded only where it is used
     if api == "mcp-sampling":
         hint = "it works where nacre is called by an MCP client that offers it; elsewhere set another model"
         raise ModelRefused(f"no MCP client is connected, which {asked.name} needs", hint=hint)

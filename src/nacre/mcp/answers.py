@@ -9,6 +9,7 @@ from typing import Any
 
 from nacre.context.frame import CLOSING, OPENING
 from nacre.errors import NacreError
+from nacre.platform.days import shown_day
 from nacre.text.passages import count_tokens, harmless, one_line, shorten
 from nacre.values.codec import plain_fields
 from nacre.values.memory import Memory
@@ -82,9 +83,9 @@ def short_id(memory_id: str) -> str:
 
 def origin_of(memory: Memory) -> str:
     """Kind, date, project, importance and state of a memory, in a few words."""
-    since = memory.valid.since or memory.created.date()
     where = "inbox (its project is not settled)" if memory.inbox else memory.project or "global"
-    told = [memory.kind.value, f"{since:%Y-%m-%d}", where, f"importance {memory.importance}"]
+    day = shown_day(memory.valid.since or memory.created)
+    told = [memory.kind.value, day, where, f"importance {memory.importance}"]
     if memory.retired:
         told.append("RETIRED")
     if memory.superseded_by:

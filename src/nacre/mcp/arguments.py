@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Meta
 
 from nacre.code.requests import CodeRequest
-from nacre.context.requests import WakeupRequest
 from nacre.extraction.requests import ExtractRequest
 from nacre.graph.requests import (
     AnalysisRequest,
@@ -28,7 +27,6 @@ from nacre.graph.requests import (
 from nacre.memories.requests import ListRequest, RetireRequest, StoreRequest
 from nacre.platform.bounds import bounds_of
 from nacre.sessions.requests import DidQuery, SessionRequest
-from nacre.values.context import Part
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Expiry, Kind, Scope
 from nacre.values.recall import Filter, RecallQuery
@@ -90,6 +88,7 @@ class Search(_Arguments):
         str | None, bounds_of(RecallQuery, "around", "Only what was said about then.", examples=["in march"])
     ] = None
     around_days: Annotated[float, bounds_of(RecallQuery, "radius_days", le=3650)] = 14
+    ignore_time: Annotated[bool, bounds_of(RecallQuery, "ignore_time")] = False
     threshold: Annotated[float, bounds_of(RecallQuery, "threshold")] = 0
     context: Annotated[
         Literal["default", "session-start", "browse", "chats"],
@@ -288,38 +287,30 @@ class Analyze(_Arguments):
         Literal[
             "brief",
             "central",
-            "bridges",
             "gaps",
             "components",
-            "conflicts",
             "review",
             "file",
             "error",
             "reflect",
-            "digest",
-            "wakeup",
             "alike",
             "unanswered",
             "stale",
         ],
         Meta(
-            description="brief: what there is, in short. central: memories with the most links. bridges: that hold "
-            "groups together. gaps: with one link at most, the proven first. components: groups that hang together. "
-            "conflicts: memories that cannot both hold. review: memories of little use. "
-            "file: who changed it, when, for what. error: what mended it before. reflect: what to ask the person about "
-            "memories that nothing connects. digest: what is open, and the last seven days, of the working folder. "
-            "wakeup: what a session starts with, in sections. alike: groups near in meaning. unanswered: what was "
+            description="brief: what there is, in short. central: memories with the most links. "
+            "gaps: with one link at most, the proven first. components: groups that hang together. "
+            "review: memories that cannot both hold, or are of little use. file: who changed it, "
+            "when, for what. error: what mended it before. "
+            "reflect: what to ask the person about "
+            "memories that nothing connects. alike: groups near in meaning. unanswered: what was "
             "asked of memory and is not known. stale: memories that name files which sessions changed since."
         ),
     ]
     subject: Annotated[str, bounds_of(DidQuery, "path", "The path, or the error's text.")] | None = None
     project: Annotated[
-        str | None, Meta(description="For brief, central, bridges, gaps and components: only this one. Default: all.")
+        str | None, Meta(description="For brief, central, gaps and components: only this one. Default: all.")
     ] = None
-    sections: Annotated[tuple[Part, ...], bounds_of(WakeupRequest, "parts", "For wakeup: these, in this order.")] = ()
-    section_budgets: Annotated[
-        dict[Part, int], bounds_of(WakeupRequest, "part_budgets", "For wakeup: tokens of single sections.")
-    ] = msgspec.field(default_factory=dict)
     limit: Annotated[int, bounds_of(AnalysisRequest, "limit", "Items at most.", le=50)] = 5
     budget: Budget = DEFAULT_BUDGET
 

@@ -8,27 +8,23 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nacre import catalogue, settings
 from nacre.errors import NacreError
+from nacre.home import home
 from nacre.link.client import Away, Refused, ask_whole
 from nacre.mcp.offers import offered
 from nacre.platform import json_values
-from nacre.platform.lazy import Module
+from nacre.sync import follow_up
 from nacre.values.actor import AN_AGENT, Actor, Face, acting
 
 if TYPE_CHECKING:
-    from nacre import catalogue, settings
-    from nacre.home import home
     from nacre.home.home import Home, ModelLoader
     from nacre.operation import Operation
-    from nacre.sync import follow_up
-else:
-    catalogue = Module("nacre.catalogue")
-    follow_up = Module("nacre.sync.follow_up")
-    settings = Module("nacre.settings")
-    home = Module("nacre.home.home")
 
 LONG_SECONDS = 600.0
-_SECONDS = 30.0
+_WRITING_SECONDS = 30.0
+_READING_SECONDS = 1.0
+"""A daemon that takes longer hangs: this process reads itself."""
 
 
 class Call(Protocol):
@@ -50,8 +46,7 @@ class ToldError(NacreError):
 class HomeCalls:
     """Calls about one home. Implements :class:`Call`.
 
-    Where no daemon answers, the home is opened in this process, with the first call that needs it, and ``start`` is
-    called once: it may start the daemon for the calls to come.
+    Where no daemon answers, the home is opened in this process, and ``start`` is called once: it may start the daemon.
     """
 
     def __init__(self, home: Path, *, agent: str = AN_AGENT, start: Callable[[], None] | None = None) -> None:
@@ -98,7 +93,7 @@ class HomeCalls:
                 self._home = None
 
     def _by_daemon(self, entry: Operation, request: Any) -> Any:
-        seconds = LONG_SECONDS if entry.takes_long else _SECONDS
+        seconds = LONG_SECONDS if entry.takes_long else _WRITING_SECONDS if entry.writes else _READING_SECONDS
         try:
             answer = ask_whole(
                 str(self._home_path), entry.name, json_values.to_plain(request), seconds=seconds,

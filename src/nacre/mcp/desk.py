@@ -6,20 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from nacre import views
 from nacre.errors import InvalidInput, NacreError, NotFound
 from nacre.home.requests import PlaceRequest
 from nacre.mcp.calling import Call
 from nacre.platform.ids import utc_now
-from nacre.platform.lazy import Module
-
-if TYPE_CHECKING:
-    from nacre import views
-    from nacre.text import time_expressions
-else:
-    time_expressions = Module("nacre.text.time_expressions")
-    views = Module("nacre.views")
+from nacre.text import time_expressions
 
 ALL = "*"
 GLOBAL = "global"

@@ -101,8 +101,8 @@ _OFFERS: tuple[Offer, ...] = (
         "contradict each other, seem of no use or out of date; who changed a file and what for; what mended an error.",
         arguments.Analyze, "analysing:analyze",
         (
-            "alike", "did", "digest", "fix", "graph-brief", "graph-bridges", "graph-central", "graph-components",
-            "graph-gaps", "graph-stale", "place", "reflect", "unanswered", "waiting", "wakeup",
+            "alike", "did", "fix", "graph-brief", "graph-central", "graph-components",
+            "graph-gaps", "graph-stale", "place", "reflect", "review", "unanswered",
         ),
     ),
     Offer(

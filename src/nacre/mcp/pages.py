@@ -13,16 +13,12 @@ from nacre.home.requests import PageRequest
 from nacre.mcp import arguments
 from nacre.mcp.answers import framed, indented
 from nacre.mcp.desk import Desk
-from nacre.platform.lazy import Module
+from nacre.mcp.tools import looking, sessions
 from nacre.sessions.requests import SessionRequest
 from nacre.text.passages import harmless
 
 if TYPE_CHECKING:
-    from nacre.mcp.tools import looking, sessions
     from nacre.views import SessionView
-else:
-    looking = Module("nacre.mcp.tools.looking")
-    sessions = Module("nacre.mcp.tools.sessions")
 
 MIME = "text/markdown"
 _ADDRESS = re.compile(r"nacre://(memory|session|profile|project)(?:/([^/?#]+))?/?")

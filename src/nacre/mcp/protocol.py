@@ -29,9 +29,9 @@ CAPABILITIES: Mapping[str, Any] = {
 }  # fmt: skip
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
-RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION = -32002, -32022
+RESOURCE_NOT_FOUND, HEADER_MISMATCH, UNSUPPORTED_VERSION = -32002, -32020, -32022
 
-_VERSION = "io.modelcontextprotocol/protocolVersion"
+VERSION = "io.modelcontextprotocol/protocolVersion"
 _CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
@@ -167,23 +167,28 @@ def _is_message(told: Any) -> bool:
 def has_envelope(params: Mapping[str, Any]) -> bool:
     """Whether a request is one of the revisions without a handshake."""
     meta = params.get("_meta")
-    return isinstance(meta, dict) and _VERSION in meta
+    return isinstance(meta, dict) and VERSION in meta
 
 
-def check_envelope(params: Mapping[str, Any]) -> None:
-    """Raise ProtocolError where a request lacks what each has to bring, or is of an unknown revision."""
+def check_envelope(params: Mapping[str, Any], *, is_known: bool = True) -> None:
+    """Raise ProtocolError where a request lacks what each has to bring, or is of an unknown revision.
+
+    With ``is_known`` false the revision may be any.
+    """
     meta = params.get("_meta")
     if not isinstance(meta, dict):
-        keys = f"{_VERSION!r} and {_CLIENT_CAPABILITIES!r}"
+        keys = f"{VERSION!r} and {_CLIENT_CAPABILITIES!r}"
         raise ProtocolError(
             INVALID_PARAMS, f"params._meta must be an object carrying the required {keys} envelope keys"
         )
-    missing = [key for key in (_VERSION, _CLIENT_CAPABILITIES) if key not in meta]
+    missing = [key for key in (VERSION, _CLIENT_CAPABILITIES) if key not in meta]
     if missing:
         raise ProtocolError(
             INVALID_PARAMS, f"params._meta is missing the required envelope key(s): {', '.join(missing)}"
         )
-    revision = meta[_VERSION]
+    revision = meta[VERSION]
+    if not is_known:
+        return
     if not isinstance(revision, str):
         raise ProtocolError(INVALID_PARAMS, "the protocol-version envelope value must be a string")
     if revision not in ENVELOPES:

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from nacre.home import home
+from nacre.llm.wires import sampling
 from nacre.mcp.calling import Call, HomeCalls
-from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
-    from nacre.home import home
-    from nacre.llm.wires import sampling
     from nacre.protocols import LanguageModel
     from nacre.settings import Settings
-else:
-    home = Module("nacre.home.home")
-    sampling = Module("nacre.llm.wires.sampling")
 
 PROVIDER = "mcp-sampling"
 _ASKING = frozenset({"deep-recall", "extract"})

@@ -1,4 +1,4 @@
-"""One connection over standard streams: requests are answered as they come, and what takes long in threads of its own.
+"""One client: requests are answered as they come, and what takes long in threads of its own.
 
 So a ping is answered while a tool is at work, and whoever cancels does not wait.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -47,16 +48,23 @@ class _Work:
 
 
 class Session:
-    """Answers one client. ``send`` writes a message; it raises OSError where nobody reads any more."""
+    """Answers one client. ``send`` writes a message; it raises OSError where nobody reads any more.
 
-    def __init__(self, face: Face, send: Send) -> None:
+    Of a client whose requests stand by themselves it is told whether they have an envelope; no handshake comes before
+    them then. ``slots`` bound how much is done at once.
+    """
+
+    def __init__(
+        self, face: Face, send: Send, *, with_envelope: bool | None = None,
+        slots: threading.BoundedSemaphore | None = None,
+    ) -> None:  # fmt: skip
         self._face = face
         self._send = send
-        self._with_envelope: bool | None = None
-        self._client: Mapping[str, Any] | None = None
+        self._with_envelope = with_envelope
+        self._client: Mapping[str, Any] | None = None if with_envelope is None else {}
         self._open: dict[int | str, _Work] = {}
         self._changed = threading.Condition()
-        self._slots = threading.BoundedSemaphore(_AT_ONCE)
+        self._slots = slots or threading.BoundedSemaphore(_AT_ONCE)
         self._numbers = count(1)
         self._asked: dict[int | str | None, SimpleQueue[dict[str, Any]]] = {}
 
@@ -67,6 +75,10 @@ class Session:
         except ProtocolError as error:
             self._send(error.answer(error.number if isinstance(error, mcp.WrongMessageError) else None))
             return
+        self.answer(message)
+
+    def answer(self, message: dict[str, Any]) -> None:
+        """Take a message. Raises OSError where nobody reads any more."""
         number = mcp.number_of(message)
         if "method" not in message:
             if number in self._asked:
@@ -119,7 +131,7 @@ class Session:
     def _at_once(self, method: str, asked: mcp.Asked) -> Result | None:
         """The result of what takes no time; ``None`` is for a thread."""
         if isinstance(asked, mcp.Greeting):
-            self._client = asked.capabilities
+            self._client = self._client if self._client == {} else asked.capabilities
             return mcp.greeted(asked)
         if isinstance(asked, mcp.PromptAsked):
             return _prompt(asked)
@@ -140,7 +152,8 @@ class Session:
             self._spawn(self._report, work, asked.token)
 
     def _spawn(self, run: Callable[..., None], work: _Work, more: Any) -> None:
-        threading.Thread(target=run, args=(work, more), daemon=True, name=f"nacre-mcp-{work.number}").start()
+        target = partial(copy_context().run, run, work, more)  # the context says for whom it is
+        threading.Thread(target=target, daemon=True, name=f"nacre-mcp-{work.number}").start()
 
     def _call(self, work: _Work, asked: Any) -> Callable[[], Result]:
         offer = self._face.named.get(asked.name)

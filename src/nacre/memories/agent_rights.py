@@ -18,8 +18,8 @@ from nacre.home.home import Home
 from nacre.home.operations import subject_of
 from nacre.platform.ids import to_ms
 from nacre.text.passages import one_line, shorten
-from nacre.values.memory import NODDED, Expiry, Memory, Source
-from nacre.values.review import Action, Reason
+from nacre.values.memory import Expiry, Memory, Source
+from nacre.values.review import Reason
 from nacre.values.session import Speaker, Trust
 
 MOST_IMPORTANT = 7
@@ -93,7 +93,7 @@ def wish(home: Home, memories: Sequence[Memory], what: str) -> None:
     detail = shorten(one_line(home.redactor.clean(f"{agent} wants it {what}")), _DETAIL_CHARACTERS)
     with home.database.transaction():
         for memory in memories:
-            home.reviews.add(memory.id, Reason.WISH, detail, Action.REVIEW, to_ms(home.now()) or 0, once=True)
+            home.reviews.add(memory.id, Reason.WISH, detail, to_ms(home.now()) or 0, once=True)
 
 
 def keep(change: Change, memories: Sequence[Memory]) -> None:
@@ -101,8 +101,8 @@ def keep(change: Change, memories: Sequence[Memory]) -> None:
     and counts as their word.
     """
     home = change.home
-    for one in (one for one in memories if one.proposed or NODDED in one.extra):
-        kept = replace(one.as_worded(), proposed=False, updated=home.now())
+    for one in (one for one in memories if one.proposed or one.as_worded() != one):
+        kept = replace(one.as_worded(), proposed=False)
         change.put([kept])
         home.comparisons.wait(kept.id)
         await_models(home, kept, one)

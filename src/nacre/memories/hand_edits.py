@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from nacre.dedup.placement import await_models
@@ -13,8 +13,6 @@ from nacre.home.change import Change
 from nacre.home.former_names import with_former_names
 from nacre.home.home import Home
 from nacre.home.redaction import redacted, without_secrets
-from nacre.memories.former_handoffs import note_former
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import bytes_hash
 from nacre.values.codec import stamp
 from nacre.values.memory import Memory, Retirement
@@ -352,7 +350,6 @@ def _accept(
     seen = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, found.digest)
     home.files.save(seen if found.has_id else replace(seen, mtime_ns=0, hash=b""))
     home.memories.put(memory)
-    note_former(home, memory)
     if rest.awaits or not found.has_id:
         await_models(home, memory, before)
     if found.has_id:

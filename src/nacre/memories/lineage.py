@@ -14,6 +14,7 @@ from nacre.home.home import Home
 from nacre.home.operations import subject_of
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
+from nacre.platform.days import day_of
 from nacre.platform.ids import to_ms
 from nacre.values.memory import Link, Memory
 from nacre.views import Step
@@ -88,7 +89,7 @@ def _followers(home: Home, memory: Memory) -> list[Memory]:
 
 
 def _began(memory: Memory) -> date:
-    return memory.valid.since or memory.created.date()
+    return memory.valid.since or day_of(memory.created)
 
 
 def _step(memory: Memory, found: dict[str, Memory], *, is_asked: bool) -> Step:

@@ -28,10 +28,9 @@ def write_listings(home: Home) -> list[str]:
     if home.database.unwritable:
         return []
     wanted = _pages(home) if home.settings.flag("vault.listing") else {}
-    projects = home.memories.projects() | home.vault.pages().keys()
-    folders = {f"projects/{slug}/{LISTING}" for slug in projects} | {LISTING}
+    there = [path for path in home.vault.paths() if path.endswith(f"/{LISTING}")]
     changed, own = [], []
-    for path in sorted({*wanted, *folders}):
+    for path in sorted({*wanted, *there, LISTING}):
         with suppress(NacreError):  # a link, or somebody writes there just now: the next one does it
             present = _present(home, path)
             if present is not None and not is_derived(present):
@@ -69,7 +68,7 @@ def _pages(home: Home) -> Mapping[str, str]:
     """Path → text, of every page that there is something to list on."""
     entries: dict[str | None, list[Entry]] = defaultdict(list)
     paths = {one.memory: path for path, one in home.files.seen().items()}
-    rows = home.selection.latest_memories(Filter(), limit=_ALL, today=home.now().date())
+    rows = home.selection.latest_memories(Filter(), limit=_ALL, today=home.today())
     for memory in home.memories.by_rows(rows).values():
         path = paths.get(memory.id, "")
         folder = f"projects/{memory.project}/"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from nacre.dedup.comparison import Comparison, compare
 from nacre.dedup.decision_prompt import Action, Choice, Decision, decide, prompt_for
 from nacre.dedup.judge import LONGEST
-from nacre.dedup.placement import left_of, rivals, united
+from nacre.dedup.placement import left_of, rarity_of, united
 from nacre.dedup.retirement_rules import standing_for
 from nacre.embed.calibration import calibration_of
 from nacre.errors import EmbedderUnavailable, NacreError
@@ -109,14 +109,14 @@ def weigh(home: Home, memories: Sequence[Memory]) -> Iterable[tuple[Memory, list
     for at, memory in enumerate(memories):
         indexed = meanings.of_index(memory)
         nearest = sorted(indexed, key=lambda row: -indexed[row])[:_BY_MEANING]
-        rows = dict.fromkeys((*home.comparisons.alike(memory, rivals(memory), limit=_BY_WORDS), *nearest))
+        rows = dict.fromkeys((*home.comparisons.alike(memory, limit=_BY_WORDS), *nearest))
         found = home.memories.by_rows(list(rows))
         cosines = {found[row].id: indexed[row] for row in found.keys() & indexed.keys()}
         others = [one for one in (*found.values(), *memories[:at]) if _may_meet(memory, one)]
         meanings.make([one for one in others if one.id not in cosines])
         cosines |= {one.id: meanings.cosine(memory, one) for one in others if one.id not in cosines}
         model, seen = embedder_in_use(home).name, home.vectors.seen()
-        yield memory, compare(memory, others, cosines=cosines, model=model, seen=seen), cosines
+        yield memory, compare(memory, others, cosines=cosines, model=model, seen=seen, rarity=rarity_of(home)), cosines
 
 
 def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
@@ -318,11 +318,13 @@ class _Becoming:
 
 def _step(one: Doubtful, told: str, status: str = "done") -> Step:
     """What became of an answer; that the model was asked is a step of its own, with its time and cost."""
-    return Step("decide", shorten(one.memory.content, _TITLE_CHARACTERS), told, status, _refs(one))
-
-
-def _refs(one: Doubtful) -> tuple[str, ...]:
-    return (one.memory.id, *(other.id for other in one.near))
+    return Step(
+        "decide",
+        shorten(one.memory.content, _TITLE_CHARACTERS),
+        told,
+        status,
+        (one.memory.id, *(other.id for other in one.near)),
+    )
 
 
 def _outcome(decided: Decisions) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from nacre.dedup.retirement_rules import SUPPRESSED, fits, plain
@@ -13,7 +14,6 @@ from nacre.memories.agent_rights import is_owners, wish
 from nacre.memories.lineage import bring_back
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get, retire
-from nacre.platform.fast_dataclass import dataclass
 from nacre.tombstones.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledger, rule_of
 from nacre.values.forgetting import Match, StandingRetirement
 from nacre.values.memory import Memory

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 from nacre.dedup.retirement_rules import retire_due
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
 from nacre.home.operations import left_open
 from nacre.home.projects import read_pages
-from nacre.memories.accept import is_waiting, place_accepted
-from nacre.memories.former_handoffs import move_handoffs
 from nacre.memories.hand_edits import read_changes
 from nacre.tombstones.erasure import apply_tombstones
 from nacre.tombstones.tombstones import is_ledger_new
@@ -45,7 +41,6 @@ def scan(home: Home, *, from_remote: bool = False, patience_seconds: float = _PA
     if taken or is_ledger_new(home):
         apply_tombstones(home, patient=False)
     retire_due(home)
-    move_handoffs(home)
     return taken
 
 
@@ -63,16 +58,8 @@ def _catch_edits(home: Home, patience_seconds: float, *, from_remote: bool) -> i
 
 
 def catch_up(home: Home, seconds: float = _A_MOMENT) -> None:
-    """Scan, and place what was accepted, unless somebody else does: what was stored before is found after.
-
-    It goes on, and waits, for so long at most, and lets others in between.
-    """
+    """Scan; wait for so long at most."""
     scan(home, patience_seconds=max(seconds, _LEAST_PATIENCE_SECONDS))
-    until = time.monotonic() + (0 if home.database.unwritable else seconds)
-    while is_waiting(home) and time.monotonic() < until:
-        with home.vault_lock.if_free() as is_ours:
-            if not is_ours or not place_accepted(home):
-                return
 
 
 def _was_edited(home: Home) -> bool:

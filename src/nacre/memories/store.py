@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.dedup.decision_prompt import Decision
-from nacre.dedup.placement import await_models
+from nacre.dedup.placement import await_models, place, put
 from nacre.dedup.supersession import released
 from nacre.errors import Conflict, EditConflict, EmbedderUnavailable, MemoryInvalid, NotFound
 from nacre.home.change import FEW, Change
@@ -21,7 +20,6 @@ from nacre.home.operations import subject_of
 from nacre.home.projects import known_or_named, project_of_work
 from nacre.home.redaction import redacted
 from nacre.indexing.vectors import embed_memories, has_vectors
-from nacre.memories.accept import accept, accepted, is_waiting, outcome_of, place_accepted, place_first, placed, waits
 from nacre.memories.agent_rights import as_proposed, as_quoted
 from nacre.memories.model_decision import Decisions, decisions, weigh
 from nacre.memories.requests import StoreRequest
@@ -29,14 +27,13 @@ from nacre.memories.scan import catch_up, scan
 from nacre.memories.usage import fold_usage
 from nacre.text.passages import title_of
 from nacre.values.codec import keys_of
-from nacre.values.memory import MAX_BODY_BYTES, Kind, Memory, Retirement, Source
+from nacre.values.memory import BESIDE_PASTE, MAX_BODY_BYTES, Kind, Memory, Retirement, Source
 from nacre.values.recall import Filter
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.session import Speaker
 from nacre.vault.layout import slugify
 
 _PATIENCE_SECONDS = 0.15
-_PAUSE_SECONDS = 0.04
 _FOLDING_SECONDS = 0.05
 
 
@@ -54,35 +51,36 @@ class _Undone(Exception):  # noqa: N818 - what is the case, not what went wrong
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Where and when the owner said in a session what an agent stores."""
+    """Where and when the owner said in a session what an agent stores, and whether the message has marks of a paste."""
 
     source: Source
     at: datetime | None
+    mixed: bool = False
 
 
 def store(home: Home, new: StoreRequest, said: Said | None = None) -> StoreOutcome:
     """Store a memory; durable when it returns.
 
-    While another process writes, a store waits a short time for its turn, and is ``accepted`` then: durable, and placed
-    by whoever writes or recalls next.
+    While another process writes, a store waits for its turn, and gets its vector with the next ingest.
 
     What says the same as a memory of the same project is not stored twice, and what says otherwise takes its place;
     ``force`` stores it beside whatever is there. Once it is durable it gets its vector, where the model is there, and
     is compared by meaning, too. What an agent asks to be stored is its proposal, unless it is what
     the owner ``said`` in a session. Where the rules cannot tell, a language model may be asked first (``asking``), for
-    ``dedup.model_seconds`` at most. Raises MemoryInvalid.
+    ``dedup.model_seconds`` at most. Raises MemoryInvalid, and StoreBusy after 30 seconds.
     """
     memory = new_memory(home, new, project_of_work, said)
     decided = _decided(home, memory, new)
-    decision = decided.of(memory)
-    outcome = _store_now(home, memory, beside=new.force, decision=decision)
-    if outcome is None:
-        accept(home, memory, beside=new.force, decision=decision)
-        is_placed_here = _wait_for_place(home, memory)
-        outcome = outcome_of(home, memory.id)
-        if not is_placed_here:
-            return replace(outcome, note=decided.note)
+    with home.vault_lock.if_free() as was_free, home.vault_lock:
+        catch_up(home, _PATIENCE_SECONDS)
+        fold_usage(home, _FOLDING_SECONDS)
+        with home.change("store", subject=memory.subject) as change, change.transaction():
+            outcome = _placed(change, memory, beside=new.force, decision=decided.of(memory))
+            change.explain(outcome.in_words())
     outcome = replace(outcome, note=decided.note)
+    if not was_free:  # in a crowd nobody loads a model, which takes a second of a core and 100 MB
+        home.memories.has_new_rows = False
+        return outcome
     found = embed_memories(home, begins=True).get(memory.id)
     if new.force or outcome.action != "stored" or found is None:
         return outcome
@@ -110,7 +108,7 @@ def rehearse(home: Home, new: StoreRequest, said: Said | None = None) -> Rehears
         catch_up(home, _PATIENCE_SECONDS)
         with suppress(_Undone), change.transaction():
             decision = decided.of(memory)
-            outcome = placed(change, memory, beside=new.force, decision=decision)
+            outcome = _placed(change, memory, beside=new.force, decision=decision)
             after = home.memories.find(outcome.memory_id) or memory
             told.append(Rehearsal(replace(outcome, note=decided.note), after))
             raise _Undone
@@ -154,7 +152,7 @@ def new_memory(
     if len(content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
         raise MemoryInvalid("a memory is at most 1 MB", hint="store its parts")
     now = home.now()
-    project = _project(home, new.project) or (project_of(home, Path(new.folder)) if new.folder else None)
+    project = project_asked_for(home, new, project_of)
     given = {name: getattr(new, name) for name in new.__struct_fields__ if name in keys_of(Memory)}
     made = {
         "id": home.ids(), "subject": new.subject or title_of(content), "content": content, "created": now,
@@ -165,56 +163,24 @@ def new_memory(
     memory = Memory(**given | made)
     if said:
         memory = as_quoted(memory, said.source, said.at or now)
+        memory = replace(memory, extra={BESIDE_PASTE: True}) if said.mixed else memory
     elif home.actor.is_agent or memory.speaker is Speaker.AGENT:
         memory = as_proposed(memory)
     return redacted(home.redactor, memory)
 
 
-def _store_now(
-    home: Home, memory: Memory, *, beside: bool, decision: Decision | None
-) -> StoreOutcome | None:  # fmt: skip
-    """Store a memory unless another process writes just now, or others wait for their place."""
-    if is_waiting(home):
-        return None
-    must_wait = home.settings.is_temporary
-    with home.vault_lock if must_wait else home.vault_lock.if_free() as is_ours:
-        if not is_ours and not must_wait:
-            return None
-        catch_up(home, _PATIENCE_SECONDS)
-        fold_usage(home, _FOLDING_SECONDS)
-        if is_waiting(home):
-            return None
-        with home.change("store", subject=memory.subject) as change, change.transaction():
-            outcome = placed(change, memory, beside=beside, decision=decision)
-            change.explain(outcome.in_words())
-        return outcome
-
-
-def _wait_for_place(home: Home, memory: Memory) -> bool:
-    """Wait a short time for an accepted memory's place; the first process whose turn it is places all.
-
-    Returns whether this process placed it. Another one that did is busy writing, and is not to be waited for again.
+def _placed(change: Change, memory: Memory, *, beside: bool, decision: Decision | None) -> StoreOutcome:
+    """Place what somebody stores, or put it beside whatever is there. What is quoted from a session is not stored by
+    hand: it brings nothing back that was retired since.
     """
-    until = time.monotonic() + _PATIENCE_SECONDS
-    is_placed_here = False
-    while waits(home, memory.id) and time.monotonic() < until:
-        with home.vault_lock.if_free() as is_ours:
-            if is_ours:
-                scan(home)
-                is_placed_here = place_accepted(home) > 0 and not waits(home, memory.id)
-        if not is_ours:
-            time.sleep(_PAUSE_SECONDS)
-    return is_placed_here
+    if beside:
+        return put(change, memory, ())
+    return place(change, memory, by_hand=not memory.source.turns, decision=decision)
 
 
 def get(home: Home, reference: str) -> Memory:
-    """One memory by id, by the beginning of its id, or by its subject. Raises NotFound, Conflict.
-
-    The id of an accepted memory means what became of it.
-    """
+    """One memory by id, by the beginning of its id, or by its subject. Raises NotFound, Conflict."""
     found = home.memories.find_like(reference.strip())
-    if not found and (stored := accepted(home, reference.strip())):
-        return stored
     if not found:
         raise NotFound(f"no memory is called {reference!r}", hint="nacre list shows ids")
     if len(found) > 1:
@@ -234,7 +200,6 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
         if expected is not None:
             refuse_changed(home, reference, expected)
         fold_usage(home, _FOLDING_SECONDS)
-        place_first(home, reference.strip())
         memory = get(home, reference)
         refuse_broken(home, memory)
         if "importance" in changes and not 1 <= changes["importance"] <= 10:
@@ -282,8 +247,6 @@ def retire(home: Home, references: Sequence[str], reason: str | None = None) -> 
     with home.change("retire") as change:
         scan(home)
         fold_usage(home, _FOLDING_SECONDS)
-        for reference in references:
-            place_first(home, reference.strip())
         memories = list({memory.id: memory for memory in (get(home, one) for one in references)}.values())
         gone = next((memory for memory in memories if memory.retired), None)
         if gone:
@@ -313,8 +276,20 @@ def _retire(change: Change, memory: Memory, reason: str | None, going: Collectio
 
 
 def open_todo(home: Home, reference: str) -> Memory:
-    """A memory that is a todo. Raises NotFound, MemoryInvalid."""
-    memory = get(home, reference)
+    """Return a todo by its id or subject, or the only open todo that has all words of the reference.
+
+    Raises NotFound, Conflict for words of several todos, MemoryInvalid for a memory that is not a todo.
+    """
+    try:
+        memory = get(home, reference)
+    except NotFound:
+        found, total = list_active(home, Filter(kinds=(Kind.TODO,)), limit=3, words=reference)
+        if total > 1:
+            names = ", ".join(f"{todo.subject!r} ({todo.id[-8:]})" for todo in found)
+            raise Conflict(f"{reference!r} means several todos: {names}", hint="give more words, or the id") from None
+        if not found:
+            raise
+        return found[0]
     if memory.kind is not Kind.TODO:
         raise MemoryInvalid(f"{memory.subject!r} is a {memory.kind}, not a todo", hint="nacre todo lists them")
     return memory
@@ -325,7 +300,7 @@ def list_active(
 ) -> tuple[list[Memory], int]:  # fmt: skip
     """A page of active memories, the newest first, and how many there are in all; of those that hold each word."""
     catch_up(home)
-    wanted, today = with_dependencies(home, wanted), home.now().date()
+    wanted, today = with_dependencies(home, wanted), home.today()
     rows, total = home.selection.list_memories(wanted, limit=limit, offset=offset, today=today, words=words.split())
     found = home.memories.by_rows(rows)
     return [found[row] for row in rows if row in found], total
@@ -342,6 +317,13 @@ def refuse_broken(home: Home, memory: Memory) -> None:
     broken = next((text for text in home.problems if file and text.startswith(f"{file.path}: ")), None)
     if broken:
         raise MemoryInvalid(broken, hint="mend the file first; its last good version is recalled until then")
+
+
+def project_asked_for(
+    home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None] = known_or_named
+) -> str | None:
+    """The project that a request names, else that of its folder; ``None`` for a memory of no project."""
+    return _project(home, new.project) or (project_of(home, Path(new.folder)) if new.folder else None)
 
 
 def _project(home: Home, name: str | None) -> str | None:

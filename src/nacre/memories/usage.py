@@ -19,27 +19,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nacre.errors import EditConflict, StoreBusy, VaultUnusable
 from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.memories.quality import is_protected
+from nacre.memories import documents
 from nacre.platform import json_text, private_files
 from nacre.platform.ids import to_ms
-from nacre.platform.lazy import Module
 from nacre.platform.locks import FileLock
 from nacre.spending.spool import fold_notes
 from nacre.storage.sqlite.rows import noted_pair
 from nacre.values.memory import Memory
-from nacre.values.review import Action, Reason, StepsDue
+from nacre.values.review import UNSAID, Reason, StepsDue
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
-
-if TYPE_CHECKING:
-    from nacre.memories import documents
-else:
-    documents = Module("nacre.memories.documents")
 
 SPOOL = "usage.jsonl"
 RAISED = "importance"
@@ -147,24 +140,20 @@ def today(home: Home) -> int:
 def queue_reviews(home: Home) -> None:
     """Put what deserves a look into the review queue: low quality despite much use, contradicted more than once."""
     at = to_ms(home.now()) or 0
-    poor = home.reviews.low_quality()
-    found = {memory.id: memory for memory in home.memories.rows_of([row[0] for row in poor]).values()}
-    for memory, quality, recalls in poor:
-        is_kept = is_protected(found[memory], home.settings.texts("forgetting.protect"))
+    for memory, quality, recalls in home.reviews.low_quality():
         detail = f"quality {quality:.2f} after {recalls} recalls"
-        suggested = Action.REVIEW if is_kept else Action.RETIRE
-        home.reviews.add(memory, Reason.LOW_QUALITY, detail, suggested, at, once=False)
+        home.reviews.add(memory, Reason.LOW_QUALITY, detail, at, once=False)
     for doubt in home.reviews.doubts():
         why = f" ({doubt.reason})" if doubt.reason else ""
         detail = f"{doubt.newer[-_SHORT_ID:]} says otherwise{why}"
-        home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=False)
+        home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, at, once=False)
     for proposed in home.reviews.proposed():
-        home.reviews.add(proposed, Reason.PROPOSED, "an agent stored it", Action.REVIEW, at, once=True)
+        home.reviews.add(proposed, Reason.PROPOSED, "an agent stored it", at, once=True)
     for stale in documents.unsaid(home):
-        home.reviews.add(stale, Reason.STALE, "its document does not say it any more", Action.RETIRE, at, once=True)
+        home.reviews.add(stale, Reason.STALE, UNSAID, at, once=True)
     for memory, times in home.reviews.contradicted():
         detail = f"contradicted {times} times"
-        home.reviews.add(memory, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)
+        home.reviews.add(memory, Reason.CONTRADICTED, detail, at, once=True)
 
 
 def _raise_importance(change: Change) -> None:

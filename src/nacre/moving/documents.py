@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from hashlib import sha256
 
 from nacre.errors import EditConflict
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import bytes_hash
 from nacre.vault.files import Vault
 from nacre.vault.layout import LEDGER

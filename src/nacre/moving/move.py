@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nacre.errors import Conflict, InvalidInput, NacreError, StoreBusy
 from nacre.health.database import set_aside, take_place
 from nacre.home.home import Home, open_home
 from nacre.home.intents import apply_intents
-from nacre.indexing.shards import fill_shards
-from nacre.memories.accept import is_waiting, place_accepted
 from nacre.memories.scan import scan
 from nacre.memories.usage import fold_usage
 from nacre.moving.documents import Documents, carry_documents, documents_of
@@ -31,7 +29,6 @@ from nacre.moving.places import (
 from nacre.moving.questions import SameAnswers, compare_answers, questions_for
 from nacre.moving.requests import MoveRequest
 from nacre.platform import private_files
-from nacre.platform.fast_dataclass import dataclass
 from nacre.settings import Settings, unwrite_setting, write_setting
 from nacre.spending.spool import fold_notes
 from nacre.storage.maintenance.mirror import Mirror, Mirrored, Stamp
@@ -127,7 +124,6 @@ def _from_server(here: Settings, there: Settings, request: MoveRequest, notify: 
         new = replace(here, database=here.database.with_name(f"{here.database.name}.moving"))
         with contextlib.closing(open_home(new)) as fresh:
             report = _carry(server, fresh, request, notify)
-            fill_shards(fresh)
             fresh.database_file.fold_log()
         folder.close()
         if at_rest is not here:
@@ -160,10 +156,8 @@ def _held(*homes: Home) -> Iterator[None]:
 
 
 def _settle(home: Home) -> None:
-    """What waits in files beside the memory becomes a part of it: edits by hand, accepted memories, uses, costs."""
+    """What waits in files beside the memory becomes a part of it: edits by hand, uses, costs."""
     scan(home)
-    while is_waiting(home) and place_accepted(home):
-        pass
     fold_usage(home)
     fold_notes(home)
     apply_intents(home)

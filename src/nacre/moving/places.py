@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nacre.errors import Conflict, Unavailable
@@ -13,7 +13,6 @@ from nacre.home.home import Home, open_home
 from nacre.home.lookup import is_empty
 from nacre.platform import json_text, private_files
 from nacre.platform.environment import server_address
-from nacre.platform.fast_dataclass import dataclass
 from nacre.settings import Settings
 
 Open = Callable[[Settings], Home]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from nacre.home.home import Home
-from nacre.platform.fast_dataclass import dataclass
 from nacre.retrieval.recall import recall
 from nacre.values.recall import RecallQuery, RecallResult
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nacre.errors import InvalidInput, NacreError
+from nacre.errors import InvalidInput, NacreError, TranscriptUnreadable
 from nacre.parsing.names import kept_id, kept_name
 from nacre.redact.redactor import Redactor
 from nacre.storage.sqlite.foreign import ForeignDatabase, open_foreign
@@ -26,6 +27,9 @@ from nacre.transcripts.tool_calls import ERROR_CHARACTERS
 from nacre.values.cursor import Cursor, Tally
 from nacre.values.reports import Problem
 from nacre.values.session import Flag, Session, ToolCall, Turn
+
+MAX_SECONDS = 600.0
+"""How long one file may be read; then the next one follows."""
 
 BATCH_TURNS = 400
 BATCH_CHARACTERS = 1_000_000
@@ -49,7 +53,7 @@ class Job:
 
     ``size`` and ``mtime_ns`` are those of all files that belong to it (``Adapter.beside``). ``is_expected`` where its
     tool keeps sessions in this very place: what cannot be read there is a problem. ``identities`` are the names under
-    which the owner writes in chats.
+    which the owner writes in chats. ``reader`` is the only tool whose adapters may read it.
     """
 
     path: Path
@@ -60,6 +64,7 @@ class Job:
     is_expected: bool = False
     mtime_ns: int = 0
     identities: tuple[str, ...] = ()
+    reader: str | None = None
 
     @property
     def unread(self) -> int:
@@ -149,7 +154,7 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
     """Read one file; the last event, and only that, is :class:`FileDone` or :class:`FileFailed`."""
     try:
         with opened(job.path, job.tool, job.cursor, job.identities) as (adapter, source):
-            if adapter is None:
+            if adapter is None or job.reader not in (None, adapter.tool):
                 problem = Problem(str(job.path), "not a transcript nacre knows", None) if job.is_named else None
                 yield FileFailed(job.path, job.size, problem)
             elif adapter.tool in excluded_tools:
@@ -285,12 +290,17 @@ def _quietly(items: Iterator[Session | Turn]) -> Iterator[Session | Turn]:
         yield item
 
 
-def batches(path: Path, adapter: Adapter, source: Source, redactor: Redactor) -> Iterator[Batch]:
-    """What an adapter finds in a source, redacted, some hundred turns at a time."""
+def batches(
+    path: Path, adapter: Adapter, source: Source, redactor: Redactor, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Batch]:
+    """What an adapter finds in a source, redacted, some hundred turns at a time. Raises TranscriptUnreadable."""
+    until = clock() + MAX_SECONDS
     session: Session | None = None
     turns: list[Turn] = []
     characters = 0
     for item in parsed(adapter, source):
+        if clock() > until:
+            raise TranscriptUnreadable(f"{path} takes longer than {MAX_SECONDS:.0f} seconds to read")
         if isinstance(item, Session):
             if session and (turns or session != item):
                 yield Batch(path, session, _clean_turns(turns, redactor))

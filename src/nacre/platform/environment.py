@@ -17,8 +17,8 @@ AGENTS = {
 """Variables that agent tools set in the shells in which their agents run commands, and people do not set; the tools."""
 
 OWNERS = frozenset({"NACRE_OWNER_IDENTITIES", "NACRE_INGEST_ROOTS"})
-"""Variables of settings that count for nothing where an agent sets them: it could speak as the owner, or
-name what does."""
+"""Variables of settings that count for nothing where an agent sets them, as does a file that it names in
+``NACRE_CONFIG``: it could speak as the owner, or name what does."""
 
 SESSIONS = {
     "CLAUDE_CODE_SESSION_ID": "claude-code", "CODEX_THREAD_ID": "codex", "GEMINI_SESSION_ID": "gemini-cli",

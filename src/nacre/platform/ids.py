@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import hashlib
+from nacre.platform.days import UNKNOWN_TIME, is_known
 
 Clock = Callable[[], datetime]
 """Returns the present as aware UTC."""
@@ -57,8 +57,6 @@ def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.ura
 
 
 def _blake2b(data: bytes, **options: Any) -> hashlib.blake2b:
-    import hashlib  # noqa: PLC0415 - 3 ms that a hook need not pay
-
     return hashlib.blake2b(data, **options)
 
 
@@ -90,13 +88,18 @@ def to_ms(moment: datetime | None) -> int | None:
 
 
 def from_ms(value: int | None) -> datetime | None:
-    """The time, aware UTC."""
-    return None if value is None else at_ms(value)
+    """The time, aware UTC; ``None`` where it is unknown."""
+    moment = None if value is None else at_ms(value)
+    return None if moment == UNKNOWN_TIME and value else moment
 
 
 def at_ms(value: int) -> datetime:
-    """The time, aware UTC."""
-    return datetime.fromtimestamp(value / 1000, UTC)
+    """The time, aware UTC; ``UNKNOWN_TIME`` for a value that is no known time."""
+    try:
+        moment = datetime.fromtimestamp(value / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return UNKNOWN_TIME
+    return moment if is_known(moment) else UNKNOWN_TIME
 
 
 def first_id(millisecond: int) -> str:

@@ -19,7 +19,10 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 30.0
+_TOLD_AFTER_SECONDS = 1.0
+_GIVES_WAY_SECONDS = 0.5
+"""Who waits asks every few milliseconds, and may itself wait for a core as long as that."""
 _PAUSE_SECONDS = 0.005
 
 Observe = Callable[[str, float], None]
@@ -47,7 +50,7 @@ class FileLock:
         if not self.acquire(self._patience):
             raise StoreBusy(
                 f"another process has held {self._path} for {self._patience:.0f} seconds",
-                hint="wait for it, or end it, then try again",
+                hint="nothing was written: wait for it, or end it, then try again",
             )
 
     def __exit__(self, *_: object) -> None:
@@ -76,16 +79,16 @@ class FileLock:
         """
         if self._depth != 1:
             return
-        is_wanted = self.is_wanted()
         self._free()
-        time.sleep(2 * _PAUSE_SECONDS if is_wanted else 0)  # who waits asks every few milliseconds
         self._depth = 0
+        self.give_way()
         self.__enter__()
 
     def give_way(self) -> None:
         """Before taking the lock again: let those who wait for it take it first. Nothing happens while it is held."""
-        if self._depth == 0 and self.is_wanted():
-            time.sleep(2 * _PAUSE_SECONDS)
+        until = time.monotonic() + _GIVES_WAY_SECONDS
+        while self._depth == 0 and self.is_wanted() and not is_held(self._path) and time.monotonic() < until:
+            time.sleep(_PAUSE_SECONDS)
 
     @contextmanager
     def if_free(self, patience_seconds: float = 0.0) -> Iterator[bool]:
@@ -121,11 +124,16 @@ class FileLock:
     def _wait(self, seconds: float) -> bool:
         if self._try():
             return True
-        give_up = time.monotonic() + seconds
+        now = time.monotonic()
+        give_up, told = now + seconds, now + _TOLD_AFTER_SECONDS
         with _opened(self._path.with_suffix(".wait")) as queue:
             while not self._try():
-                if time.monotonic() >= give_up:
+                now = time.monotonic()
+                if now >= give_up:
                     return False
+                if now >= told:
+                    told = give_up
+                    _tell(f"waiting for another process, which has {self._path}")
                 _stand(queue)
                 time.sleep(_PAUSE_SECONDS)
         return True
@@ -203,6 +211,13 @@ def is_held(path: Path) -> bool:
         return not _try(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _tell(message: str) -> None:
+    """Say it on standard error, unless the program that runs nacre handles log messages in another way."""
+    import logging  # noqa: PLC0415 - 8 ms, while somebody waits anyway
+
+    logging.getLogger("nacre").warning(message)
 
 
 def _open(path: Path) -> int:

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from nacre.errors import Conflict, StoreUnusable
-from nacre.platform.lazy import Module
-
-if TYPE_CHECKING:
-    import glob
-    import shlex
-else:  # a hook hardly ever needs them
-    glob = Module("glob")
-    shlex = Module("shlex")
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600

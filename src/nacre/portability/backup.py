@@ -1,6 +1,6 @@
 """A backup is one zip of the whole home with a manifest of hashes; it can be proved, and brought back.
 
-The database is copied as it was at one moment, the shards that it names and the vault's files afterwards: what changed
+The database is copied as it was at one moment, the vault's files afterwards: what changed
 between is taken in when the copy is opened, as an edit by hand is. So the vault's lock is held twice for a moment: at
 the end for what changed meanwhile, while nothing is committed either, so that history is as it was at one moment too.
 """
@@ -26,7 +26,6 @@ from nacre.home.home import Home
 from nacre.home.intents import apply_intents
 from nacre.home.swap import put_in_place
 from nacre.home.territory import territory
-from nacre.indexing.shards import index_lock
 from nacre.llm.credentials import key_file
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
@@ -52,7 +51,7 @@ _COMMIT_SECONDS = 60.0
 _OF_A_REPOSITORY = ("objects", "refs")
 """Folders without which git knows no repository, also where all is packed or nothing committed and they are empty."""
 _SKIPPED_FOLDERS = frozenset({"logs", "run"})
-_SKIPPED_FILES = frozenset({"daemon.sock", "http.token", "browsers.json", "used-keys.jsonl"})
+_SKIPPED_FILES = frozenset({"daemon.sock", "http.token", "browsers.json"})
 """Made anew where they are needed; a token is not taken elsewhere."""
 
 _WITH_CREDENTIALS = frozenset({CONFIG, "vault/.git/config"})
@@ -128,9 +127,8 @@ def create(
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         work = _Writing(home, archive, on_progress or (lambda _: None))
-        with index_lock(home):  # the shards that the copy of the database names stay until they are copied
-            counts = _copy_database(work, target)
-            _copy_files(work, target)
+        counts = _copy_database(work, target)
+        _copy_files(work, target)
         committing = FileLock(home.settings.home / COMMIT_LOCK, _COMMIT_SECONDS)
         with committing, home.vault_lock:  # what moved or changed meanwhile: no file was missed on its way
             _catch_up(work)

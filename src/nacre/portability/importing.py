@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from nacre.dedup.batch import Repetitions, repetitions
 from nacre.dedup.comparison import SUPERSEDES, compare
 from nacre.dedup.placement import await_models, place, put, write_touched
 from nacre.dedup.supersession import agreed
@@ -142,7 +141,12 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
 
 
 def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = None) -> ImportReport:
-    """Do what is planned, a batch at a time, as one operation; what a crash leaves is a plan for the next import."""
+    """Do what is planned, a batch at a time, as one operation; what a crash leaves is a plan for the next import.
+
+    Raises OwnerOnly where an agent imports conversations: the owner's words are learned from them.
+    """
+    if plan.transcripts:
+        home.actor.require_owner("nacre import of conversations")
     with home.run("import", why=_why(plan)) as run:
         return _carry_out(home, run, plan, on_progress)
 
@@ -230,7 +234,6 @@ class _Sorter:
         self.home = home
         self.plan = plan
         self.candidates = candidates
-        self.repeated = repetitions(home, [step.memory for step in candidates])
         self.offered: dict[bytes, str] = {}
         self.edited = edited_statements(home, plan.source.name, [step.memory for step in candidates])
 
@@ -286,7 +289,6 @@ class _Sorter:
         """The active memory that says the same in other words."""
         rows = self.home.comparisons.alike(memory, limit=_CANDIDATES)
         others = {one.id: one for one in self.home.memories.by_rows(rows).values()}
-        others |= {one.id: one for one in self.repeated.of(memory)}
         active = [one for one in others.values() if not one.superseded_by]
         again = next((one for one in compare(memory, active) if one.repeats), None)
         return (again.other.id, again.verdict.reason) if again else (None, "")
@@ -322,12 +324,11 @@ def _followed(step: Step, present: Memory) -> Step:
 
 def _write_memories(home: Home, run: Run, plan: ImportPlan, report: ImportReport, notify: OnProgress) -> None:
     todo = [step for step in plan.steps if step.action not in (Action.KNOWN, Action.DUPLICATE)]
-    repeated = repetitions(home, [step.memory for step in todo if step.action is Action.ADD])
     same: dict[str, str] = {}
     touched: set[str] = set()
     with run.part() as change, change.transaction():
         for done, step in enumerate(todo, start=1):
-            _write(change, step, repeated, report, same, touched)
+            _write(change, step, report, same, touched)
             change.yield_locks(lambda: write_touched(change, touched))
             if done % BATCH == 0:
                 notify(Progress("importing", done, len(todo), f"{len(report.added):,} memories"))
@@ -336,11 +337,9 @@ def _write_memories(home: Home, run: Run, plan: ImportPlan, report: ImportReport
     _mend_links(home, run, report.added, same)
 
 
-def _write(
-    change: Change, step: Step, repeated: Repetitions, report: ImportReport, same: dict[str, str], touched: set[str]
-) -> None:
+def _write(change: Change, step: Step, report: ImportReport, same: dict[str, str], touched: set[str]) -> None:
     if step.action is Action.ADD:
-        _add(change, step, repeated, report, same, touched)
+        _add(change, step, report, same, touched)
     else:
         before = change.home.memories.find(step.memory.id)
         comes_back = step.action is Action.BRING_BACK
@@ -353,21 +352,18 @@ def _write(
         report.brought_back += comes_back
 
 
-def _add(
-    change: Change, step: Step, repeated: Repetitions, report: ImportReport, same: dict[str, str], touched: set[str]
-) -> None:
+def _add(change: Change, step: Step, report: ImportReport, same: dict[str, str], touched: set[str]) -> None:
     memory = step.memory
     if change.home.memories.find(memory.id):
         return  # another import was faster
     if not memory.is_active:
         put(change, memory, ())
     else:
-        outcome = place(change, memory, repeated.of(memory), touched=touched)
+        outcome = place(change, memory, touched=touched)
         if outcome.action != "stored":
             report.duplicates += 1
             same[memory.id] = outcome.memory_id
             return
-        repeated.add(memory)
     if step.usage:
         change.home.usage.adopt(memory.id, step.usage)
     report.added.append(memory.id)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import BinaryIO
 
+from nacre.platform.days import shown_day
 from nacre.text.passages import one_line
 from nacre.values.codec import stamp
 from nacre.values.memory import Memory
@@ -43,7 +44,7 @@ def write_zip(documents: Iterable[tuple[str, str]], talk: Talk, file: BinaryIO) 
 
 
 def _memories(now: datetime, memories: Sequence[Memory]) -> Iterator[str]:
-    yield f"# Memories, {now:%Y-%m-%d}"
+    yield f"# Memories, {shown_day(now)}"
     subjects = {memory.id: one_line(memory.subject) for memory in memories}
     places = sorted({memory.project or "" for memory in memories})
     for project in places:
@@ -55,7 +56,7 @@ def _memories(now: datetime, memories: Sequence[Memory]) -> Iterator[str]:
 
 def _memory(memory: Memory, subjects: Mapping[str, str]) -> Iterator[str]:
     state = "retired" if memory.retired else "superseded" if memory.superseded_by else ""
-    facts = [memory.kind.value, f"importance {memory.importance}", memory.created.strftime("%Y-%m-%d"), state]
+    facts = [memory.kind.value, f"importance {memory.importance}", shown_day(memory.created), state]
     facts += [memory.trust.value if memory.trust.value == "untrusted" else "", *(f"#{tag}" for tag in memory.tags)]
     yield from ("", f"### {one_line(memory.subject)}", "", f"*{' · '.join(fact for fact in facts if fact)}*", "")
     yield from _below(memory.content, 3)

@@ -42,7 +42,7 @@ def show_project(home: Home, asked: ProjectRequest) -> ProjectDetail:
     listed = {one.slug: one for one in list_projects(home)}
     slug = known_project(home, asked.project)
     told = pages.facts(_page(home, slug))
-    rows = home.selection.latest_memories(Filter((slug,), strict=True), limit=_LATEST, today=home.now().date())
+    rows = home.selection.latest_memories(Filter((slug,), strict=True), limit=_LATEST, today=home.today())
     found = home.memories.by_rows(rows)
     remotes, roots, labels = (
         tuple(map(home.redactor.clean, told.get(key, ()))) for key in ("remotes", "roots", "labels")

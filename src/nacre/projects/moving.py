@@ -17,6 +17,7 @@ from nacre.home.home import Home
 from nacre.home.lookup import projects
 from nacre.home.projects import LISTS, follow_pages, let_sessions_follow, page_path
 from nacre.memories.scan import scan
+from nacre.platform.days import shown_day
 from nacre.projects import pages
 from nacre.projects.evidence import evidence
 from nacre.projects.requests import ProjectMergeRequest, ProjectRenameRequest
@@ -151,7 +152,7 @@ def _refuse_privacy(home: Home, source: str, into: str) -> None:
         named = barred.projects(scope, (source, into)) if scope else None
         if named:
             raise Conflict(
-                f"what {named[0]} said before {until:%Y-%m-%d} is forgotten, and goes by its name",
+                f"what {named[0]} said before {shown_day(until)} is forgotten, and goes by its name",
                 hint="a project of which something was forgotten by its name keeps it",
             )
     for key in _EXCLUDED:

@@ -33,6 +33,26 @@ def find_by(pattern: re.Pattern[str]) -> Find:
     return lambda text: [match.span() for match in pattern.finditer(text)]
 
 
+_CARD = re.compile(r"(?<![\w.+-])[2-6][0-9]{2,3}(?P<gap>[ -]?)[0-9]{4,6}(?:(?P=gap)[0-9]{2,5}){1,3}(?![\w-]|\.[0-9])")
+_ISSUERS = re.compile(
+    r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})|(?:5[1-5]|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12,14}"
+    r"|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|35(?:2[89]|[3-8][0-9])[0-9]{12}"
+    r"|(?:6011|64[4-9][0-9]|65[0-9]{2}|62[0-9]{2})[0-9]{12,15}"
+)
+"""Ranges and lengths of Visa, Mastercard, American Express, Diners, JCB, Discover and UnionPay."""
+
+
+def _find_cards(text: str) -> list[tuple[int, int]]:
+    return [found.span() for found in _CARD.finditer(text) if _is_card(re.sub("[ -]", "", found[0]))]
+
+
+def _is_card(digits: str) -> bool:
+    """Tell whether digits are of an issuer's range and end with the check digit of Luhn."""
+    doubled = (sum(divmod(int(digit) * 2, 10)) for digit in digits[-2::-2])
+    luhn = sum(doubled) + sum(int(digit) for digit in digits[::-2])
+    return luhn % 10 == 0 and len(set(digits)) > 1 and _ISSUERS.fullmatch(digits) is not None
+
+
 KINDS: Mapping[str, tuple[str, Find]] = MappingProxyType(
     {
         "emails": (
@@ -52,6 +72,7 @@ KINDS: Mapping[str, tuple[str, Find]] = MappingProxyType(
                 )
             ),
         ),
+        "payment_cards": ("payment-card", _find_cards),
     }
 )
 """What goes where the owner wants it, by the settings' names: the rule name and what it looks like."""

@@ -107,9 +107,9 @@ class Redactor:
         Where a secret is found in ordinary letters, without soft hyphens and their like, it is that text.
         """
         plain = self._redacted(text)
-        if not is_disguised(text):
+        if not is_disguised(text) and (plain.text is text or not is_disguised(plain.text)):
             return plain
-        bare = self._redacted(undisguised(text))
+        bare = self._redacted(undisguised(visible(text)))
         return bare if bare.found else plain
 
     def _redacted(self, text: str) -> Redacted:
@@ -130,16 +130,6 @@ class Redactor:
             if not spans:
                 break
         return Redacted(data.decode("utf-8", "surrogatepass"), MappingProxyType(dict(found)))
-
-    def redact_all(self, texts: Sequence[str]) -> list[Redacted]:
-        """Redact many texts, each for itself, but look for what calls for a closer look in all of them at once."""
-        different = list(dict.fromkeys(texts))
-        suspects = self._list_suspects(different)
-        redacted = {
-            text: self.redact(text) if number in suspects else Redacted(text, _NOTHING)
-            for number, text in enumerate(different)
-        }
-        return [redacted[text] for text in texts]
 
     def clean_all(self, texts: Sequence[str]) -> list[str]:
         """Return the texts without secrets, as `clean` does with each of them; much faster for many short ones."""

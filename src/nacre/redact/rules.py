@@ -12,7 +12,8 @@ from typing import Any
 
 from nacre.redact.finders import FINDERS
 from nacre.redact.hints import Hints
-from nacre.redact.values import CHECKS, LOOK_BACK, measure_entropy
+from nacre.redact.measures import measure_entropy
+from nacre.redact.values import CHECKS, LOOK_BACK
 from nacre.redact.views import BASE64_TEXT, VIEW_HINTS
 
 RUN_BYTES = b"+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
@@ -23,6 +24,9 @@ HEAD = 3
 
 RUN_LITERAL = b"\0run"
 """Stands for a run that has a shape of its own and no literal to begin with."""
+
+KEYED_LITERAL = b"\0keyed"
+"""Stands for a run that begins with a short prefix and may be a key."""
 
 SHAPED_RUN = re.compile(BASE64_TEXT + rb"|[0-9a-f]{32}-[0-9a-f]{8}-|[0-9]{6}-[0-9]{6}-[0-9]{6}-")
 """How such runs begin, and those that may be text in base64."""
@@ -142,7 +146,8 @@ def load_table() -> RuleTable:
     """Read the rule table."""
     content = tomllib.loads(files("nacre.redact").joinpath("rules.toml").read_text(encoding="utf-8"))
     parts = {name: text.encode() for name, text in content["parts"].items()}
-    names = {f"@{name}": tuple(words) for name, words in content["names"].items()} | {"@run": ("\0run",)}
+    names = {f"@{name}": tuple(words) for name, words in content["names"].items()}
+    names |= {"@run": ("\0run",), "@keyed": ("\0keyed",)}
     tokens = _list_token_rows(content["tokens"])
     rows = [*content["block"], *tokens, *content["rule"], *_list_command_rows(content["command"])]
     rules = tuple(_parse_rule(row, parts, names) for row in rows)

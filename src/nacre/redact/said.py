@@ -41,14 +41,26 @@ _LINKS = frozenset(
 )
 """Words that announce what a name stands for."""
 
-_FOREIGN_OTHER = re.compile("指纹|公钥|公開|ハッシュ|摘要|指紋")
+_FOREIGN_OTHER = re.compile(
+    "指纹|公钥|公開|ハッシュ|摘要|指紋|管理|策略|规则|規則|长度|長度|字段|强度|ポリシー|マネージャ"
+)
 _FOREIGN_LINK = re.compile(r"(?:是|为|為|は|が|を|に|成|成了|了|用|는|은|을|를|이|가|คือ|है)$")
 _FILLERS = frozenset(
     "now just still currently actually changed set reset updated rotated again as most the désormais"
     " maintenant jetzt nun ab sofort wieder ahora adesso ora agora nu teraz теперь сейчас şimdi un une"
+    " noch immer still schon weiterhin"
     " ein een una uma".split()
 )
 """Words that may stand between."""
+
+_NO_NOUNS = frozenset(
+    "for of to on in at over there here from by with via we i you he she they it that which as and or will has had"
+    " have should must can may might does also today only below above back then already behind under inside not value"
+    " string itself van voor op bij".split()
+)
+_COPULAS = frozenset("is was are were".split())
+_BRAND = re.compile(r"\d{1,2}[A-Z][a-z]+")
+"""Words that form no compound with the name before them, as "manager" does; what then says what the compound is."""
 
 _OTHERS = frozenset(
     "id ids kid hash hashes mac hmac digest digests fingerprint fingerabdruck empreinte huella impronta"
@@ -183,6 +195,12 @@ def _is_other(text: str) -> bool:
     return any(part in _OTHERS or part.startswith((*_OTHER_ROOTS, *_ABOUT_ROOTS)) for part in parts)
 
 
+def _is_noun(text: str) -> bool:
+    """Whether a word right behind "password" or "key" makes a compound of it, which is no secret."""
+    is_word = len(text) > 2 and text.isalpha() and text.islower() and not text.endswith(("ed", "ly"))
+    return is_word and text not in _NO_NOUNS | _LINKS | _FILLERS
+
+
 def _is_slug(word: Word) -> bool:
     """Whether the word is a slug. Right behind the name two words are too few, and underscores are those of code."""
     if not word.is_assigned or not word.is_last:
@@ -212,7 +230,7 @@ def _is_plain_key(word: Word) -> bool:
 class _Walk:
     """A walk over the words after a name, up to the secret or the end of the sentence."""
 
-    __slots__ = ("_announced", "_ends", "_is_assigned", "_is_foreign", "_judge", "_number")
+    __slots__ = ("_announced", "_ends", "_is_assigned", "_is_compound", "_is_foreign", "_judge", "_number")
 
     def __init__(
         self,
@@ -225,6 +243,7 @@ class _Walk:
         """Take what tells whether a word is the secret, and after which words something else comes."""
         self._judge, self._announced, self._ends = judge, announced, ends
         self._number, self._is_assigned, self._is_foreign = 0, False, is_foreign
+        self._is_compound = False
 
     def find(self, text: str) -> tuple[int, int] | None:
         """Where the secret lies."""
@@ -261,7 +280,8 @@ class _Walk:
             self._is_foreign,
         )
         is_code = token["word"] and _CODE.search(token["word"])
-        return None if not is_code and self._judge(word) else word
+        is_brand = self._is_compound and _BRAND.fullmatch(text)
+        return None if not (is_code or is_brand) and self._judge(word) else word
 
     def _passes_foreign(self, text: str) -> bool:
         """Pass words that no blanks part. Tell whether to go on."""
@@ -275,11 +295,15 @@ class _Walk:
     def _passes(self, word: Word, behind: str, following: str) -> bool:
         """Pass a word and the signs behind it. Tell whether to go on."""
         text = word.text.lower()
+        if self._is_compound and text in _COPULAS:
+            return False
+        if not self._number and self._announced == _FAR and not self._is_foreign:
+            self._is_compound = _is_noun(word.text)
         self._number += 1
         if behind.startswith((":", "=")):
             self._announced, self._is_assigned = 0, True
         elif text in _LINKS:
-            self._announced, self._is_assigned = 0, False
+            self._announced, self._is_assigned = 0, text == "lautet"
         elif text not in _FILLERS:
             self._announced += 1
         if self._ends(text):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nacre.redact.private import may_begin
 from nacre.redact.rules import (
     HEAD,
+    KEYED_LITERAL,
     PRIVATE_HINT,
     RUN_BYTES,
     RUN_LITERAL,
@@ -34,6 +35,11 @@ _CLASSES = bytes(
 )
 _INNER = re.compile(rb"[-_.](?=([A-Za-z0-9].{%d}))" % (INNER - 1))
 _ASCII = bytes(range(128))
+_KEYED_RUN = re.compile(
+    rb"\n(\+?)([a-z][a-z0-9]{0,9}+[-_](?<!toolu_)(?<!msg_)(?<!call_)(?<!req_)(?:(?=[\w-]{40})(?=[a-z0-9_-]*[A-Z])"
+    rb"|(?:[a-z0-9]{1,8}[-_]){0,2}(?:[0-9a-f]{8}-[0-9a-f]{4}-|(?=[A-Za-z]{0,19}[0-9])[A-Za-z0-9]{20}))[^\n]*)"
+)
+"""A run that begins with a short prefix and may be a key, behind the sign of a line of a diff."""
 _LONG_RUN = bytes([_RUN_CLASS]) * RUN
 _COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # one backslash first: then a search is fast
 _COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
@@ -169,7 +175,10 @@ class Scan:
                         places.add(literal, start + 1)
             start = find(long_run, end)
         if runs:
-            self._look_inside(b"\n".join(runs), places)
+            joined = b"\n" + b"\n".join(runs)
+            self._look_inside(joined, places)
+            for place in sorted(_iter_keyed(data, joined)):
+                places.add(KEYED_LITERAL, place)
 
     def _look_inside(self, runs: bytes, places: Places) -> None:
         by_head = self._table.by_head
@@ -180,3 +189,12 @@ class Scan:
         for literal in inside:
             if len(literal) >= HEAD:
                 places.add_all(literal, places.data)
+
+
+def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
+    """Yield where runs that may be keys begin, behind the letter of an escaped line break that is glued to them."""
+    for sign, run in _KEYED_RUN.findall(joined):
+        start = data.find(sign + run)
+        while start >= 0:
+            yield start + len(sign) + (run[0] in b"nrt" and data[start - 1 : start] == b"\\")
+            start = data.find(sign + run, start + len(run))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import binascii
-import math
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping
+
+from nacre.redact.measures import is_bytes
 
 LOOK_BACK = 64
 """Bytes before a literal or secret that a check may see."""
 
 _VARIABLE = re.compile(
     rb"arn:aws|(?:\xe2\x80\xa2|\xe2\x97\x8f){3}|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
-    rb"|\$(?:[{(]|\w+-?$)|!(?:reference|vault|[Rr]ef|[Ss]ub|GetAtt|secret|env\w*|include|unsafe)$|%\(|%[A-Za-z_]\w*%$|@[\w.]+@$|%s|[{<]"
+    rb"|\$(?:[{(]|\w+-?(?:$|\|))|!(?:reference|vault|[Rr]ef|[Ss]ub|GetAtt|secret|env\w*|include|unsafe)$|%\(|%[A-Za-z_]\w*%$|@[\w.]+@$|%s|[{<]"
     rb"|\?[A-Z_]{3}|ENC\[|\[[A-Z_ -]{3,24}\]?$|\[REDACTED|\[private\]|\*{3}"
     rb"|[^\s]{0,40}(?:\.{3}|\xe2\x80\xa6|x{4,}|X{4,}|\*{3,})$|[*.xX-]+$"
 )
@@ -40,8 +40,8 @@ _SAYS_WHAT_GOES_THERE = re.compile(
     re.IGNORECASE,
 )
 """Placeholders in other languages: words of letters, one of which names a secret."""
-_CODE = re.compile(rb"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)*(?:[:=+/*?-].*)?$")
-_WORDS = re.compile(rb"[A-Za-z]+(?:[_.:/-][A-Za-z]*)*$")
+_CODE = re.compile(rb"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)*(?:[|:=+/*?-].*)?$")
+_WORDS = re.compile(rb"[A-Za-z]+(?:[|_.:/-][A-Za-z]*)*$")
 _NUMBERED_NAME = re.compile(
     rb"(?:[a-z]+_|(?-i:[a-z]+(?=[A-Z])))*(?:arg|user|name|var|value|param|pass(?:word)?|secret|token|key)_?\d{1,2}$",
     re.IGNORECASE,
@@ -67,11 +67,12 @@ _CAMEL = re.compile(rb"[a-z]?(?>(?:[A-Z]{0,8}[a-z]{2,}+[0-9]{0,4}+)+)[A-Z]{0,4}[
 _CHANGES = re.compile(rb"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 
 
+_FILLED_IN = re.compile(rb"[xX]{8}|\*{4}|(?i:your[-_]|placeholder|change[-_]?me|redacted)")
+"""Stands in a place that a key is to be written into. A sample with a vendor's prefix is taken for a key."""
 _SAMPLE = re.compile(
-    rb"[xX]{8}|\*{4}|EXAMPLE|(?i:your[-_]|placeholder|change[-_]?me|redacted)|1234567890abcdef|abcdefghijklmnop|(?i:0123456789abcdef|00010203|00112233)|SflKxwRJSMeKKF2QT4"
+    _FILLED_IN.pattern
+    + rb"|EXAMPLE|1234567890abcdef|abcdefghijklmnop|(?i:0123456789abcdef|00010203|00112233)|SflKxwRJSMeKKF2QT4"
 )
-_RUNS = re.compile(rb"(?i:1234567890abcdef|[a-z]{0,10}abcdefghijklmnop[a-z]{0,10}|0123456789abcdef)")
-"""What of a sample may also stand in a secret that somebody made up: the rest tells."""
 _WEAK = re.compile(rb"(?i:pass(?:word|wd)?|pwd|secret|user(?:name)?|token|key|foo|bar|test)$")
 _IDENTITY = re.compile(
     rb"arn:|(?:toolu|msg|call|req|chatcmpl|resp|rs|fc|evt|cus|price|prod|run|thread|asst|file|step|item|ws|pi|ch|in|sub|seti|cs_test"
@@ -89,11 +90,21 @@ _STANDARD = re.compile(
 _REFERRING = re.compile(
     rb"""(?:https?://|[\w.+-]+@[\w-]+\.[\w.-]+$                      # addresses
     |[\w-]*(?:->|\(|\[\]|=>|::|\$\{|\{\{)                      # code
-    |[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$                           # names with dots: hosts, files, fields
+    |[A-Za-z_]\w*(?:[.|][A-Za-z_]\w*)+$                        # names with dots or strokes: hosts, files, types
     |(?:~|\.{0,2})/|[A-Za-z0-9_-]+/[A-Za-z0-9_/.-]+$            # paths
     |--?[a-z]|\w+=|[\w.-]+:\d+(?:[|,].*)?$|<|%|&[a-z]+;|@[a-z]|\#[a-z]|\$[A-Z_a-z{(]|[a-z_]+\d?[,;])""",
     re.IGNORECASE | re.VERBOSE,
 )
+_KEYED = re.compile(
+    rb"((?:[a-z][a-z0-9]{0,9}[-_])(?:[a-z0-9]{1,8}[-_]){0,2}?)"
+    rb"([A-Za-z0-9]{20,}(?:[-_][\w-]*)?=*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\w-]{40,}=*)"
+)
+_KEY_PREFIX = re.compile(
+    rb"(?:(?:[^aeiou]|\b)sk|(?:\b|[-_]|\b[a-z0-9]{1,3})(?:pat|tok|sec|secret|apik?|(?:a|api[-_]?)key))[-_]"
+)
+"""Segments of a prefix that say that a secret follows."""
+_HASH_PIECE = re.compile(rb"(?<![A-Za-z0-9])[0-9a-f]{16,}(?![A-Za-z0-9])|[0-9a-f]{8}-[0-9a-f]{4}-")
+_KEYED_BODY = 32
 _LABEL = re.compile(rb"[A-Z]{2,10}-[0-9]+$|[0-9]{4}-[0-9]{2}-[0-9]{2}|[A-Za-z]+[-_]?v?[0-9]+(?:\.[0-9]+)+(?:[-+].*)?$")
 _DATE = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ]|$)")
 _VOWEL = re.compile(rb"[aeiouy]")
@@ -132,15 +143,23 @@ _PASSPHRASE = re.compile(rb"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}$")
 _ENCODED = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
 
 
-_RANDOM_BYTES = 24
-"""So long is what is left of a token without a run of the alphabet, prefix and all, to be a token still."""
-
-
 def _is_any(data: bytes, start: int, end: int) -> bool:
-    if data[start : start + 5] == b"-----" or not _SAMPLE.search(data, start, end):
-        return True
-    rest = _RUNS.sub(b"", data[start:end])
-    return len(rest) > _RANDOM_BYTES and not _SAMPLE.search(rest) and _changes_often(rest)
+    return data[start : start + 5] == b"-----" or not _FILLED_IN.search(data, start, end)
+
+
+def _is_keyed(data: bytes, start: int, end: int) -> bool:
+    """Tell whether a short prefix and a generated body make a key, and not the id of something."""
+    found = _KEYED.fullmatch(data, start, end)
+    if found is None or _IDENTITY.match(data, start, end) or _FILLED_IN.search(data, start, end):
+        return False
+    head, body = found.groups()
+    if _HASH_PIECE.search(body):
+        return _KEY_PREFIX.search(head) is not None
+    changes = len(_CHANGES.findall(body))
+    if not _DIGIT.search(body) or changes * 4 < len(body):
+        return False
+    is_long = len(body) >= _KEYED_BODY and (changes * 10 >= len(body) * 4 or not _CAPITAL.search(body))
+    return is_long or _KEY_PREFIX.search(head) is not None
 
 
 def _is_known(secret: bytes) -> bool:
@@ -394,14 +413,10 @@ def _is_camel(piece: bytes) -> bool:
     return _CAMEL.fullmatch(piece) is not None
 
 
-def measure_entropy(secret: bytes) -> float:
-    """Return the Shannon entropy of a secret in bits per byte."""
-    size = len(secret)
-    return -sum(count / size * math.log2(count / size) for count in Counter(secret).values())
-
-
 CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "any": _is_any,
+    "keyed": _is_keyed,
+    "bytes": is_bytes,
     "inline": _is_inline,
     "generated": _is_generated,
     "literal": _is_literal,

@@ -10,15 +10,8 @@ import binascii
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from html import entities
 from urllib.parse import unquote_to_bytes
-
-from nacre.platform.lazy import Module
-
-if TYPE_CHECKING:
-    from html import entities
-else:
-    entities = Module("html.entities")
 
 _ENTITY = re.compile(rb"&(?:#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6})|[A-Za-z][A-Za-z0-9]{1,30});")
 _PERCENT = re.compile(rb"(?:%(?:25){0,3}[0-9A-Fa-f]{2})+")

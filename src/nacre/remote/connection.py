@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import httpx2
 import msgspec
 
 from nacre.errors import InvalidInput, NacreError, NotAllowed, RemoteRefused, RemoteUnreachable, Unavailable
 from nacre.llm.credentials import key_file, keyrings
 from nacre.llm.providers import is_loopback
 from nacre.platform import json_text, json_values
-from nacre.platform.lazy import Module
 from nacre.settings import Settings
-
-if TYPE_CHECKING:
-    import httpx2
-else:
-    httpx2 = Module("httpx2")
 
 T = TypeVar("T")
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from nacre.platform import json_values, private_files
-from nacre.platform.fast_dataclass import dataclass
 from nacre.remote.values import digest, name_of
 from nacre.settings import Settings
 

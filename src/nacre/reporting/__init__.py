@@ -1,1 +1,1 @@
-"""Looking back: what a day or a period brought, as numbers, as pictures and as a page."""
+"""Numbers of a day or of a longer period."""

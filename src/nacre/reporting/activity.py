@@ -13,7 +13,6 @@ from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
 from nacre.reporting.requests import ActivityRequest, TodayRequest
 from nacre.reporting.values import Activity, Age, CalendarDay, Series
-from nacre.spending.budget import today
 from nacre.spending.spool import fold_notes
 from nacre.storage.activity import Period
 from nacre.storage.database import Row
@@ -62,7 +61,7 @@ def activity(home: Home, asked: ActivityRequest) -> Activity:
 
 def period_of(home: Home, asked: ActivityRequest | TodayRequest, span: timedelta) -> Period:
     """A period that ends today, and lasts so long, where nothing else is asked for. Raises InvalidInput."""
-    last = asked.until or today(home)
+    last = asked.until or home.today()
     first = max(_FIRST_DAY, asked.since or last - span)
     if first > last:
         raise InvalidInput(f"{first} is after {last}", hint="name the first day and then the last one")

@@ -21,13 +21,6 @@ class TodayRequest(Request, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(description="Memories, sessions and what waits: of each so many.", ge=0, le=100)] = 5
 
 
-class ReportRequest(Request, frozen=True, kw_only=True):
-    """A page of pictures: of a year or a month, of a project or of everything."""
-
-    project: Project = None
-    month: Annotated[str | None, Meta(description="This month, as 2026-11; the last year where left out.")] = None
-
-
 class ActivityRequest(Request, frozen=True, kw_only=True):
     """Numbers for pictures, by day, week or month."""
 

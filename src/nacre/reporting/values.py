@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
 
-from nacre.platform.fast_dataclass import dataclass
-from nacre.values.candidate import HeldCandidate
 from nacre.values.memory import Memory
 from nacre.values.operation import Operation
 from nacre.values.reports import Check
-from nacre.views import Pair, Review, SessionLine
+from nacre.views import SessionLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +21,6 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
-    """How often something occurred."""
-
-    name: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class ToolSessions:
     """Sessions that began, and turns, with one tool."""
 
@@ -39,38 +30,12 @@ class ToolSessions:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskCost:
-    """What models took for a task, today and this month; costs are millionths of a US dollar."""
-
-    task: str
-    today: int
-    month: int
-    tokens_today: int
-    tokens_month: int
-
-
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """What waits for a decision of the owner's: how much of each, and the first few.
-
-    ``reviews`` of memories are by their reason: ``proposed`` by an agent, a ``wish`` of one, ``stale`` and others.
-    """
-
-    candidates: int
-    conflicts: int
-    reviews: tuple[Count, ...]
-    first_candidates: tuple[HeldCandidate, ...] = ()
-    first_conflicts: tuple[Pair, ...] = ()
-    first_reviews: tuple[Review, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Today:
     """What was learned, done and talked about from the first day to the last (both are meant), and what waits now.
 
-    ``learned`` are the latest memories, of ``learned_total``; ``operations`` the latest of all that ``changes`` counts;
-    ``sessions`` the latest of those that ``tools`` counts. ``problems`` is what health finds amiss; ``costs`` are those
-    of the whole home.
+    ``learned`` are the latest memories, of ``learned_total``; ``operations`` are the latest ones; ``sessions`` are the
+    latest of those that ``tools`` counts; ``conflicts``, ``doubts`` and ``candidates`` wait. ``cost`` is that of models
+    today, ``cost_month`` this month, of the whole home, in millionths of a US dollar. ``problems`` are found by checks.
     """
 
     since: date
@@ -79,12 +44,14 @@ class Today:
     learned: tuple[Memory, ...]
     learned_total: int
     sources: tuple[Source, ...]
-    changes: tuple[Count, ...]
     operations: tuple[Operation, ...]
     tools: tuple[ToolSessions, ...]
     sessions: tuple[SessionLine, ...]
-    waiting: Decisions
-    costs: tuple[TaskCost, ...]
+    conflicts: int
+    doubts: int
+    candidates: int
+    cost: int
+    cost_month: int
     problems: tuple[Check, ...]
 
 
@@ -148,11 +115,3 @@ class Activity:
     never: int
     seldom: int
     often: int
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """A page of pictures: the numbers behind them, and one file that needs nothing else and runs nothing."""
-
-    activity: Activity
-    html: str

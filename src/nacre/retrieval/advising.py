@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from nacre.dedup.cues import kinds_of_things, language_of, no_names, with_capital
 from nacre.errors import ModelRefused
 from nacre.home.home import Home
 from nacre.retrieval.advice import graded, other_phrasings
@@ -62,12 +61,10 @@ def is_guessed(phrasing: str, question: str) -> bool:
 def _specifics(text: str) -> frozenset[str]:
     """The names and numbers of a question, in lower case; a capital at its beginning makes no name."""
     words = [(at, word) for at, one in enumerate(text.split()) if (word := one.strip(_PUNCTUATION))]
-    known = kinds_of_things().keys() - no_names() - with_capital()
-    alike = language_of(text).alike  # "k8s" is "kubernetes"
     return frozenset(
-        alike.get(bare := word.lower().removesuffix("'s").removesuffix("’s"), bare)
+        word.lower().removesuffix("'s").removesuffix("’s")
         for at, word in words
-        if _SPECIFIC.search(word) or word.lower() in known or (at and word[0].isupper() and len(word) > 1)
+        if _SPECIFIC.search(word) or (at and word[0].isupper() and len(word) > 1)
     )
 
 

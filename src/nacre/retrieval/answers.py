@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nacre.home.home import Home
 from nacre.retrieval import feedback, recall
-from nacre.retrieval.aspects import admission
+from nacre.retrieval.aspects import Aspect, admission, with_error
 from nacre.retrieval.requests import FeedbackRequest, JudgeRequest, TurnQuery
+from nacre.text.passages import words
 from nacre.values.recall import RecallResult
 from nacre.values.review import FeedbackReport
 
@@ -13,7 +16,10 @@ from nacre.values.review import FeedbackReport
 def search_sessions(home: Home, request: TurnQuery) -> RecallResult:
     """The turns of all sessions that answer a question, the best first. Raises QueryInvalid."""
     admits = admission(request.aspect, request.role)
-    return recall.search_sessions(home, request, offset=max(0, request.offset), admits=admits)
+    found = recall.search_sessions(home, request, offset=max(0, request.offset), admits=admits)
+    if request.aspect != Aspect.ERRORS:
+        return found
+    return replace(found, turns=tuple(with_error(hit, words(request.text)) for hit in found.turns))
 
 
 def judge_by_reply(home: Home, request: FeedbackRequest) -> FeedbackReport:

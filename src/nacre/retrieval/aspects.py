@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 
-from nacre.values.session import Action, Turn
+from nacre.text.excerpt import excerpt
+from nacre.text.passages import one_line, shorten
+from nacre.values.recall import TurnHit
+from nacre.values.session import Action, Trust, Turn
+
+_SAID_CHARACTERS = 120
 
 
 class Aspect(StrEnum):
@@ -48,6 +54,19 @@ def admission(aspect: str, role: str) -> Callable[[Turn], bool] | None:
         return (role in ("all", turn.speaker)) and (aspect == "all" or shows(turn, Aspect(aspect)))
 
     return admits
+
+
+def with_error(hit: TurnHit, terms: Sequence[str]) -> TurnHit:
+    """Return a hit with the error for which its turn was admitted. The output of a tool is untrusted."""
+    turn = hit.turn
+    errors = [f"{call.name}: {call.error or call.outcome}" for call in turn.tool_calls if call.failed]
+    if errors:
+        error = max(errors, key=lambda text: sum(term in text.lower() for term in terms))
+        shown = f"{shorten(hit.excerpt, _SAID_CHARACTERS)} — {excerpt(error, terms)}"
+        return replace(hit, excerpt=shown, turn=replace(turn, trust=Trust.UNTRUSTED))
+    found = _patterns()[Aspect.ERRORS].search(turn.text)
+    is_hidden = found is not None and one_line(found[0]) not in hit.excerpt
+    return replace(hit, excerpt=excerpt(turn.text, terms, wanted=found[0])) if found and is_hidden else hit
 
 
 @cache

@@ -106,8 +106,6 @@ def note_verdicts(home: Home, judged: Sequence[Judged], session: str | None) -> 
 
 
 def _outcome(result: RecallResult) -> str:
-    if result.abstained and not result.turns:
-        return NOT_SURE
-    if not result.hits and not result.turns:
-        return NOTHING_FOUND
+    if not result.is_answered:
+        return NOT_SURE if result.hits or result.turns else NOTHING_FOUND
     return f"{count(len(result.hits), 'memory', 'memories')}, {count(len(result.turns), 'turn')}"

@@ -10,15 +10,19 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from nacre.embed.calibration import Calibration, Seen, calibration_of
-from nacre.platform.fast_dataclass import dataclass
+from nacre.values.recall import HitConfidence
 
+SURE = 0.8
 BORDER = 0.5
-"""An answer is shown when its best hit is at least so sure."""
+"""Context is given unasked when its best hit is at least so sure."""
+NEAR = 0.15
+"""A hit without a word of the question is shown when it is at least so sure."""
 
 
 class Sure(Protocol):
@@ -27,6 +31,14 @@ class Sure(Protocol):
     @property
     def confidence(self) -> float:
         """0 to 1."""
+
+    @property
+    def signals(self) -> Signals:
+        """What the confidence is computed from."""
+
+    @property
+    def components(self) -> dict[str, float]:
+        """The parts of its score."""
 
 
 T = TypeVar("T", bound=Sure)
@@ -39,7 +51,7 @@ class Signals:
     ``coverage`` is the share of the telling words' weight that the hit holds, a turn together with those right before
     and after it. ``cosine`` is ``None`` when no vector was compared. ``unknown`` is the share of that weight that
     nothing in the whole home holds; ``unknown_name`` says that a name is part of it. ``empty`` is a question without
-    anything to be recognised by ("ok, go on").
+    anything to be recognised by ("ok, go on"). ``whole``: the hit alone holds every word of the question.
     """
 
     coverage: float
@@ -47,6 +59,7 @@ class Signals:
     unknown: float = 0.0
     unknown_name: bool = False
     empty: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +126,23 @@ def answering(kind: str, ranked: Sequence[T]) -> list[T]:
         return []
     beside = sureness_of(kind, None).beside
     return [item for item in ranked if item.confidence >= beside]
+
+
+def matches(item: Sure) -> bool:
+    """Whether a hit shares a word with the question, or a meaning: some hit is always the nearest."""
+    if item.signals.empty:
+        return item.signals.whole
+    holds_words = not item.components.keys().isdisjoint(("lexical", "name"))
+    return (holds_words and item.signals.coverage > 0) or item.signals.whole or item.confidence >= NEAR
+
+
+def is_sure(item: Sure) -> bool:
+    """Whether a hit is sure to answer."""
+    return item.confidence >= SURE
+
+
+def in_words(confidence: float) -> HitConfidence:
+    """A confidence as a word."""
+    if confidence >= SURE:
+        return HitConfidence.SURE
+    return HitConfidence.LIKELY if confidence >= BORDER else HitConfidence.WEAK

@@ -27,7 +27,7 @@ from nacre.retrieval.cases import note_verdicts
 from nacre.spending.embedders import embedder_of
 from nacre.text.passages import STOP_WORDS, words
 from nacre.values.memory import Memory
-from nacre.values.review import Action, FeedbackReport, Judged, Reason, Usage, Verdict
+from nacre.values.review import FeedbackReport, Judged, Reason, Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackRepor
         judged = _judge(home, memories, {memory.id: said for memory in memories}, PERSON_SHARE)
         for memory in memories if not good else ():
             at = to_ms(home.now()) or 0
-            home.reviews.add(memory.id, Reason.MANUAL, "you called it bad", Action.RETIRE, at, once=False)
+            home.reviews.add(memory.id, Reason.MANUAL, "you called it bad", at, once=False)
         note_verdicts(home, judged, None)
     return FeedbackReport(judged, "person")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.retrieval.confidence import Sureness, sureness_of
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.retrieval.confidence import Signals
 from nacre.retrieval.question.question import COMMON_TERM_SHARE, Question
 from nacre.storage.search.full_text import Corpus, Held, Match, Term
@@ -113,7 +112,8 @@ def in_context(
 class QueryCoverage:
     """What the telling words of a question weigh among its terms (0 for the others), the share of their weight that
     the index does not know at all, whether a name is part of that, and the share of identifiers in it: those may be
-    part of longer ones. ``by_share``: a row may hold a word by what stands for it, which counts in part."""
+    part of longer ones. ``by_share``: a row may hold a word by what stands for it, which counts in part. ``all_words``
+    are the places of all words that are searched for; empty where the index does not know one of them."""
 
     weights: tuple[float, ...] = ()
     total: float = 0.0
@@ -121,18 +121,26 @@ class QueryCoverage:
     unknown_name: bool = False
     identifiers: float = 0.0
     by_share: bool = False
+    all_words: frozenset[int] = frozenset()
+
+    def is_whole(self, row: Held) -> bool:
+        """Whether a row holds every word of the question."""
+        return bool(self.all_words) and self.all_words <= row.keys()
 
     def signals(self, *rows: Held, cosine: float | None, in_part: bool = False) -> Signals:
         """What speaks for rows that hold so much, together; ``in_part``: they hold an identifier within a longer one.
 
         Without any telling word nothing speaks for or against them: half the weight counts as held.
         """
+        whole = any(map(self.is_whole, rows))
         if not self.total:
-            return Signals(0.5, cosine)
+            return Signals(0.5, cosine, whole=whole)
         held = sum(self.weights[at] * share for at, share in self._held(rows).items()) if self.weights else 0.0
         if in_part:
-            return Signals(held / self.total + self.identifiers, cosine, self.unknown - self.identifiers)
-        return Signals(held / self.total, cosine, self.unknown, self.unknown_name)
+            return Signals(
+                held / self.total + self.identifiers, cosine, self.unknown - self.identifiers, whole=whole
+            )  # fmt: skip
+        return Signals(held / self.total, cosine, self.unknown, self.unknown_name, whole=whole)
 
     def _held(self, rows: Sequence[Held]) -> Held:
         """The terms that any of the rows holds, and in which share."""
@@ -180,9 +188,16 @@ def _coverage(question: Question, terms: Sequence[Term], corpus: Corpus, kept: S
     wanted = {
         at for at, term in enumerate(terms) if term.word not in idle and _is_distinctive(term.word, question, known)
     }
+    every = {at for at, term in enumerate(terms) if term.word not in idle}
+    all_words = (
+        frozenset(kept.index(at) for at in every & set(kept))
+        if all(corpus.frequencies[at] for at in every)
+        else frozenset[int]()
+    )
     if not wanted:
         unknown_words = QueryCoverage(total=1.0, unknown=1.0, identifiers=float(bool(question.names)))
-        return unknown_words if question.telling or question.is_prompt else QueryCoverage()
+        known_words = QueryCoverage(all_words=all_words)
+        return unknown_words if question.telling or question.is_prompt else known_words
     idf = _distinctive_weights(question, terms, corpus)
     unknown = {at for at in wanted if not corpus.frequencies[at]}
     pairs = {at for at in unknown if question.is_foreign or is_unspaced(terms[at].word)}
@@ -202,6 +217,7 @@ def _coverage(question: Question, terms: Sequence[Term], corpus: Corpus, kept: S
         unknown_name=not question.is_pasted and any(terms[at].word in question.proper for at in unknown),
         identifiers=min(missing, sum(idf[at] for at in unknown if terms[at].word in coded)) / total,
         by_share=question.is_prompt,
+        all_words=all_words,
     )
 
 

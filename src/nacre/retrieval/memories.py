@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from heapq import nlargest
 from typing import NamedTuple
 
-from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.days import day_of
 from nacre.retrieval.confidence import Signals, Sureness, sureness_of
 from nacre.retrieval.fusion import blend, min_max
 from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.lexical import QueryCoverage, Weights, choose, saturate
 from nacre.retrieval.question.question import Question
-from nacre.retrieval.scoring import ADDED_FACTORS, age_factor, factors, importance_score, product
+from nacre.retrieval.scoring import (
+    ADDED_FACTORS,
+    NEAR_WINDOW,
+    age_factor,
+    factors,
+    importance_score,
+    product,
+    window_factor,
+)
 from nacre.storage.filters import FORMER, Clause, memory_clause
 from nacre.storage.memories import Memories
 from nacre.storage.search.full_text import Match, Term, WordSearch
 from nacre.storage.search.selection import Selection
 from nacre.storage.usage import UsageLog
-from nacre.text.passages import is_unspaced
+from nacre.text.passages import is_unspaced, normalise
+from nacre.text.time_expressions import Window
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
 from nacre.values.review import Usage
@@ -84,7 +93,7 @@ class Ranking:
     ``clamped=False`` is the formula of agenr (seed facts 1.2.1) as it stands: no clamp, no factors but its own, the
     whole bonus for any full-text match, and without ``boost`` the cosine as it is. ``as_seen`` is the moment that days
     count back from, by default ``now``; ``word_share`` what words count beside meaning; memories of ``prefer_kinds``
-    count a quarter more.
+    count a quarter more. ``window`` is a time that the question names.
     """
 
     now: datetime
@@ -95,11 +104,12 @@ class Ranking:
     as_seen: datetime | None = None
     word_share: float | None = None
     prefer_kinds: tuple[Kind, ...] = ()
+    window: Window | None = None
 
     @property
     def today(self) -> date:
         """The day on which a memory must still be true."""
-        return self.now.date()
+        return day_of(self.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +123,8 @@ class _Found:
     cosines: Mapping[int, float] = field(default_factory=dict)
     leans: tuple[Kind, ...] = ()
     is_prompt: bool = False
+    text: str = ""
+    """The question, normalised."""
 
     def passes_over(self, memory: Memory) -> bool:
         """Whether the model cannot read a memory, so that its cosine to a prompt says nothing."""
@@ -172,9 +184,11 @@ class MemoryRecall:
     ) -> list[ScoredMemory]:
         """All memories that any lane found, the best first."""
         if question.is_open:
-            return self._of_a_time(
-                self._selection.browse_memories(wanted, limit=CANDIDATES, today=ranking.today), ranking
-            )
+            inside = self._of_a_time(self._rows_of(within(wanted, ranking.window), ranking), ranking)
+            if inside or ranking.window is None or question.is_prompt:
+                return inside
+            beside = self._of_a_time(self._rows_of(wanted, ranking), ranking)
+            return [item for item in beside if item.components["x_time"] >= NEAR_WINDOW]
         where = memory_clause(wanted, ranking.today)
         admitted = self._selection.admitted_memories(wanted, today=ranking.today)
         former = {} if wanted.as_of else {old: row for old, row in self._memories.former().items() if row in admitted}
@@ -198,7 +212,10 @@ class MemoryRecall:
             parts.setdefault(row, {})["name"] = NAME_BONUS
         kind = sureness_kind(question)
         sureness = vector.sureness(kind) if vector else sureness_of(kind, None)
-        lanes = _Found(matches, coverage, question.says_nothing, sureness, cosines, question.leans, question.is_prompt)
+        text = normalise(question.text)
+        lanes = _Found(
+            matches, coverage, question.says_nothing, sureness, cosines, question.leans, question.is_prompt, text
+        )
         found = self._memories.by_rows(lanes.worth_reading(parts) if question.is_prompt else list(parts))
         linked = self._follow_links(parts, found, admitted, wanted.as_of or ranking.today)
         return self._scored(parts, found, lanes, ranking, linked)
@@ -207,6 +224,9 @@ class MemoryRecall:
         """Memories without a question: by importance, and a half-life of 30 days (seed facts 1.2.2)."""
         browsed = [_browsed(memory, ranking) for memory in self._memories.by_rows(rows).values()]
         return sorted(browsed, key=lambda item: (-item.score, item.memory.id))
+
+    def _rows_of(self, wanted: Filter, ranking: Ranking) -> list[int]:
+        return self._selection.browse_memories(wanted, limit=CANDIDATES, today=ranking.today)
 
     def _of_a_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """The memories of a time or kind that was asked for, and nothing else was."""
@@ -273,7 +293,8 @@ class MemoryRecall:
         every = vector.vectors.memory_cosines(vector.value)
         found = {row: cosine for row, cosine in every.items() if row in admitted}
         for old, row in former.items():
-            found[row] = max(found.get(row, -1.0), FORMER_SHARE * every.get(old, -1.0))
+            if row in found and old in every:  # without a vector of its own, a memory is judged by its words
+                found[row] = max(found[row], FORMER_SHARE * every[old])
         return found
 
     def _follow_links(
@@ -313,9 +334,18 @@ class MemoryRecall:
             score, components = score_of(
                 memory, parts[row], used, ranking, found_in_text=row in found.matches, cosine=found.cosines.get(row)
             )
-            sure = found.sureness.confidence(signals)
+            if ranking.window:
+                factor = window_factor(memory, ranking.window)
+                score, components["x_time"] = score * factor, round(factor, 4)
+            is_verbatim = len(memory.content) < 2 * len(found.text) + 2 and normalise(memory.content) == found.text
+            sure = 1.0 if is_verbatim else found.sureness.confidence(signals)
             scored.append(ScoredMemory(memory, score, components, signals, sure, linked.get(row, ())))
         return sorted(scored, key=lambda item: (-item.score, item.memory.id))
+
+
+def within(wanted: Filter, window: Window | None) -> Filter:
+    """Return the filter with the times of a window."""
+    return replace(wanted, since=window.since, until=window.until) if window else wanted
 
 
 def shares(word_share: float | None) -> Mapping[str, float]:

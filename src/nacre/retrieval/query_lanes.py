@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from nacre.errors import EmbedderUnavailable, RerankerUnavailable
 from nacre.home.home import BUNDLED, Home
-from nacre.memories.accept import is_waiting, waiting
 from nacre.protocols import RemoteEmbedder
 from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.question.question import Question
 from nacre.retrieval.rerank import SecondLook
 from nacre.spending.embedders import embedder_in_use
-from nacre.text.passages import count, is_unspaced
+from nacre.text.passages import is_unspaced
 from nacre.values.recall import Lane, LaneState, Mode, RecallQuery
 
 
@@ -34,7 +33,7 @@ class Lanes:
 def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
     """Embed the question where the vector lane can run, and say why where it cannot."""
     lexical = query.mode in (Mode.HYBRID, Mode.LEXICAL)
-    reports = [_lexical(home) if lexical else Lane("lexical", LaneState.SKIPPED)]
+    reports = [Lane("lexical", LaneState.RAN if lexical else LaneState.SKIPPED)]
     vector = None
     if query.mode in (Mode.LEXICAL, Mode.BROWSE):
         reports.append(Lane("vector", LaneState.SKIPPED))
@@ -55,19 +54,6 @@ def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
     except RerankerUnavailable as error:
         reports.append(Lane("reranker", LaneState.UNAVAILABLE, note=error.message))
     return Lanes(vector, lexical, tuple(reports), second)
-
-
-def _lexical(home: Home) -> Lane:
-    """The lexical lane sees all that has its place."""
-    lost = home.turn_search.lost()
-    if lost:
-        note = f"the index of {lost:,} turns cannot be read: nacre ingest makes it anew"
-        return Lane("lexical", LaneState.PARTIAL, note=note)
-    if not is_waiting(home):
-        return Lane("lexical", LaneState.RAN)
-    still = count(len(waiting(home)), "memory", "memories")
-    note = f"{still} stored just now still to come: the next command goes on"
-    return Lane("lexical", LaneState.PARTIAL, note=note)
 
 
 def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVector | None, Lane]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from nacre.home.home import Home
+from nacre.platform.days import day_interval
 from nacre.retrieval.confidence import BORDER, answering
 from nacre.retrieval.diversify import LAMBDA, diversify, share_left
 from nacre.retrieval.lanes import QueryVector
@@ -18,6 +19,7 @@ from nacre.retrieval.merge import most_of
 from nacre.retrieval.outdated import newer_first
 from nacre.retrieval.question.prompts import as_prompt, is_common_name, parts_of
 from nacre.retrieval.question.question import Question, read_question
+from nacre.text.time_expressions import Window
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter, Mode, RecallQuery
 
@@ -29,16 +31,14 @@ DIVERSIFY_FROM = 3
 """Candidates weighed for diversity, per hit asked for."""
 
 
-def ranked_by_words(
-    home: Home, query: RecallQuery
-) -> tuple[list[ScoredMemory], tuple[Memory, float] | None]:  # fmt: skip
-    """The memories that answer by their words alone, the best first; where none is sure to, the :func:`nearest`.
+def ranked_by_words(home: Home, query: RecallQuery) -> list[ScoredMemory]:
+    """The memories that answer by their words alone, the best first.
 
     As :func:`nacre.retrieval.recall.recall` in the mode ``lexical`` finds them, from the database as it is. What the
     question says happened before or after something is not looked up.
     """
     question = _read(home, query, query.text)
-    ranking = ranking_of(home, query)
+    ranking = ranking_of(home, query, question)
     ranked, wanted = rank_memories(home, query, question, ranking)
     parts = [_read(home, query, part) for part in parts_of(query.text)] if query.is_prompt else []
     if parts:
@@ -46,13 +46,7 @@ def ranked_by_words(
         ranked = most_of([ranked, *(engine.rank(part, wanted, ranking, vector=None) for part in parts)])
     sure = confident(ranked, query, question)
     sure = newest_first(home, query, sure)
-    return diverse(sure, query)[: query.limit], None if sure else nearest(ranked)
-
-
-def nearest(ranked: Sequence[ScoredMemory]) -> tuple[Memory, float] | None:
-    """The memory that is surest to answer, and how sure, 0 to 1."""
-    best = max(ranked, key=lambda item: item.confidence, default=None)
-    return (best.memory, best.confidence) if best else None
+    return diverse(sure, query)[: query.limit]
 
 
 def engine_of(home: Home) -> MemoryRecall:
@@ -76,24 +70,25 @@ def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
     return tuple(name for name in read_plainly(home, prompt).projects if not is_common_name(name))
 
 
-def ranking_of(home: Home, query: RecallQuery) -> Ranking:
+def ranking_of(home: Home, query: RecallQuery, question: Question) -> Ranking:
     """How the memories for a question are to be ranked: as of now, or of the end of the day that it asks about."""
     now = home.clock()
     day = query.filter.as_of
-    moment = min(now, datetime.combine(day, datetime.max.time(), UTC)) if day else now
+    moment = min(now, day_interval(day)[1] - _MOMENT) if day else now
     clamped = home.settings.text("scoring.profile") == "nacre"
     until = query.filter.until
     as_seen = query.around or (min(until, moment) if until else None)
     return Ranking(
-        moment, query.around, query.radius_days, query.boost, clamped, as_seen, query.word_share, query.prefer_kinds
-    )
+        moment, query.around, query.radius_days, query.boost, clamped, as_seen, query.word_share, query.prefer_kinds,
+        window_of(query, question),
+    )  # fmt: skip
 
 
 def rank_memories(
     home: Home, query: RecallQuery, question: Question, ranking: Ranking, *, vector: QueryVector | None = None,
     lexical: bool = True,
 ) -> tuple[list[ScoredMemory], Filter]:  # fmt: skip
-    """Ranked memories and the filter that was used: a time the question names narrows it, where that leaves any."""
+    """Return ranked memories and the filter that was used."""
     engine = engine_of(home)
     query = replace(query, filter=_around(query))
     if query.mode is Mode.BROWSE:
@@ -101,12 +96,7 @@ def rank_memories(
         rows = home.selection.browse_memories(query.filter, limit=limit, today=ranking.today)
         return engine.browse(rows, ranking), query.filter
     wanted = narrowed(query, question)
-    ranked = engine.rank(question, wanted, ranking, vector=vector, lexical=lexical)
-    if question.is_open:
-        return ranked, wanted
-    if wanted is not query.filter and not confident(ranked, query, question):
-        return engine.rank(question, query.filter, ranking, vector=vector, lexical=lexical), query.filter
-    return ranked, wanted
+    return engine.rank(question, wanted, ranking, vector=vector, lexical=lexical), wanted
 
 
 def _around(query: RecallQuery) -> Filter:
@@ -126,14 +116,18 @@ def _moved(moment: datetime, by: timedelta) -> datetime | None:
 
 
 def narrowed(query: RecallQuery, question: Question) -> Filter:
-    """The filter, within the time, kinds and project that the question names; options come before its words."""
-    wanted, window = query.filter, question.window
-    if question.lists:
-        projects = wanted.projects or question.projects
-        wanted = replace(wanted, kinds=wanted.kinds or question.lists, projects=projects)
-    if window is None or wanted.since or wanted.until or query.around:
+    """The filter, within the kinds and project that the question asks to be listed; options come before its words."""
+    wanted = query.filter
+    if not question.lists:
         return wanted
-    return replace(wanted, since=window.since, until=window.until)
+    return replace(wanted, kinds=wanted.kinds or question.lists, projects=wanted.projects or question.projects)
+
+
+def window_of(query: RecallQuery, question: Question) -> Window | None:
+    """Return the time that the question names, unless options name one."""
+    if query.mode is Mode.BROWSE or query.filter.since or query.filter.until or query.around:
+        return None
+    return question.window
 
 
 def confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question) -> list[ScoredMemory]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from nacre.errors import QueryInvalid
 from nacre.home.home import Home
@@ -17,10 +17,11 @@ from nacre.memories.usage import spool_use, today
 from nacre.retrieval import co_recall
 from nacre.retrieval.advising import is_guessed, phrased, regraded
 from nacre.retrieval.cases import note_case
-from nacre.retrieval.confidence import answering, sureness_of
+from nacre.retrieval.confidence import answering, in_words, is_sure, matches
 from nacre.retrieval.diversify import LAMBDA, diversify
-from nacre.retrieval.memories import Ranking, ScoredMemory, rescored
+from nacre.retrieval.memories import Ranking, ScoredMemory, rescored, within
 from nacre.retrieval.merge import most_of
+from nacre.retrieval.pending import less_likely, rank_candidates
 from nacre.retrieval.query_lanes import Lanes, open_lanes
 from nacre.retrieval.question.anchors import anchored, find_anchor
 from nacre.retrieval.question.prompts import as_prompt, parts_of
@@ -32,22 +33,34 @@ from nacre.retrieval.ranking import (
     diverse,
     doubts,
     engine_of,
-    narrowed,
-    nearest,
     newest_first,
     rank_memories,
     ranking_of,
+    window_of,
 )
 from nacre.retrieval.recipe import DEFAULT
 from nacre.retrieval.turns import ScoredTurn, TurnRecall
 from nacre.spaces.recalling import with_further_spaces
 from nacre.text.excerpt import excerpt
 from nacre.text.passages import count_tokens, words
+from nacre.text.time_expressions import Window
 from nacre.values.memory import Memory, Scope
-from nacre.values.recall import MOST_RADIUS_DAYS, Filter, Lane, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
+from nacre.values.recall import (
+    DEFAULT_RADIUS_DAYS,
+    MOST_RADIUS_DAYS,
+    Filter,
+    HitConfidence,
+    Lane,
+    MemoryHit,
+    Mode,
+    RecallQuery,
+    RecallResult,
+    TurnHit,
+)
 from nacre.values.session import StoredTurn, Turn
 
 Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
+Keep = Callable[[Sequence[ScoredTurn]], list[ScoredTurn]]
 _MAX_QUERY_CHARACTERS = 20_000
 _PATIENCE_SECONDS = 0.2
 _ASKED_FIRST = 100
@@ -69,43 +82,50 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     query, spelling = _spelled(home, query)
     question = _read(home, query)
     lanes = open_lanes(home, query, question)
-    ranking = ranking_of(home, query)
+    ranking = ranking_of(home, query, question)
     ranked, wanted = rank_memories(home, query, question, ranking, vector=lanes.vector, lexical=lanes.lexical)
     ranked = _with_parts(home, query, ranked, wanted, ranking)
     ranked, expansion = _expanded(home, query, question, ranked, wanted, ranking)
-    sure = _looked_at_again(lanes, confident(ranked, query, question), _memory_text)
+    likely = confident(ranked, query, question)
+    sure = _looked_at_again(lanes, likely, _memory_text)
     sure, graded = _graded(home, query, sure)
     sure = newest_first(home, query, sure)
     kept, along = _co_recalled(home, query, wanted, ranked, sure)
-    shown = [item for item in (*diverse(kept, query), *along) if item.score >= query.threshold]
+    shown = [*diverse(kept, query), *along]
+    waiting = [] if query.confident else rank_candidates(home, query, question, wanted, lanes)
+    if not query.confident and query.mode is not Mode.BROWSE:
+        known = {item.memory.id for item in (*likely, *along)}
+        shown += less_likely([*(item for item in ranked if item.memory.id not in known), *waiting], shown)
+    shown = [item for item in shown if item.score >= query.threshold]
     hits, truncated = _cut(shown[: query.limit], query)
     outdated = [] if query.filter.as_of else doubts(home, hits)
     result = RecallResult(
         query=asked,
-        hits=_memory_hits(home, hits, query, outdated),
-        turns=tuple(_turns_beside(home, query, question, lanes)),
+        hits=_memory_hits(
+            home, hits, query, outdated, waiting, is_listed=query.mode is Mode.BROWSE or question.is_open
+        ),
+        turns=tuple(_turns_beside(home, query, question, lanes, is_sure=any(map(is_sure, hits)))),
         lanes=(*lanes.told(), *spelling, *expansion, *graded),
-        abstained=bool(ranked) and not hits,
-        nearest=None if sure else nearest(ranked),
-        since=wanted.since,
-        until=wanted.until,
         around=query.around,
+        **_times(wanted, ranking.window),
         truncated=truncated,
         took_ms=(time.perf_counter() - started) * 1000,
     )
     if query.update and query.mode is not Mode.BROWSE:
-        _note_use(home, query, hits, along)
+        _note_use(home, query, sure, hits)
         note_case(home, query, result)
     return with_further_spaces(home, given, result, recall)
 
 
 def search_sessions(
-    home: Home, query: RecallQuery, *, offset: int = 0, admits: Callable[[Turn], bool] | None = None
-) -> RecallResult:
-    """The turns that match a question, the best first, however unsure: it is a search. Raises QueryInvalid.
+    home: Home, query: RecallQuery, *, offset: int = 0, admits: Callable[[Turn], bool] | None = None,
+    exact: bool = True,
+) -> RecallResult:  # fmt: skip
+    """Return the turns that match a question, the best first. Raises QueryInvalid.
 
-    ``admits`` leaves out what it does not admit; it is asked of ever more of the best turns until enough are found.
-    ``truncated`` says that there are more.
+    If any turn holds every word of the question and does more than ask, only turns that hold every word are returned,
+    unless ``exact`` is false. ``admits`` leaves out what it does not admit; it is asked of ever more of the best turns
+    until enough are found. ``truncated`` says that there are more.
     """
     started = time.perf_counter()
     check(query)
@@ -116,18 +136,30 @@ def search_sessions(
     if offset or admits:
         query = replace(query, diversify=False)
     wanted = offset + query.limit + 1
+
+    def find(keep: Keep, most: int, pool: int = 0) -> tuple[list[TurnHit], bool]:
+        found = _rank_turns(home, query, question, lanes, most, keep, pool)
+        return [hit for hit in found if admits is None or admits(hit.turn)], len(found) < most
+
+    hits = find(_whole, wanted if admits is None else _ASKED_MOST, _ASKED_MOST)[0] if exact else []
     reach = wanted if admits is None else max(wanted, _ASKED_FIRST)
-    while True:
-        found = _rank_turns(home, query, question, lanes, reach, confident=False)
-        hits = [hit for hit in found if admits is None or admits(hit.turn)]
-        if len(hits) >= wanted or len(found) < reach or reach >= _ASKED_MOST:
+    while not hits:
+        found, is_all = find(lambda ranked: list(filter(matches, ranked)), reach)
+        if len(found) >= wanted or is_all or reach >= _ASKED_MOST:
+            hits = found
             break
         reach *= 4
     return RecallResult(
         query=asked, turns=tuple(hits[offset : wanted - 1]), lanes=(*lanes.told(), *spelling), around=query.around,
-        since=query.filter.since, until=query.filter.until, truncated=len(hits) >= wanted,
+        **_times(query.filter, window_of(query, question)), truncated=len(hits) >= wanted,
         took_ms=(time.perf_counter() - started) * 1000,
     )  # fmt: skip
+
+
+def _times(given: Filter, window: Window | None) -> dict[str, Any]:
+    """Return the times of an answer: those that were given, else those that were read from the question."""
+    asked = window or given
+    return {"since": asked.since, "until": asked.until, "time_words": window.words.strip() if window else None}
 
 
 def _in_scope(home: Home, query: RecallQuery) -> RecallQuery:
@@ -155,20 +187,22 @@ def _read(home: Home, query: RecallQuery) -> Question:
     authors, projects = home.sessions.authors(), home.sessions.projects()
 
     def read(text: str) -> Question:
-        question = read_question(text, now=home.now(), authors=authors, projects=projects)
+        question = read_question(
+            text, now=home.now(), authors=authors, projects=projects, ignore_time=query.ignore_time
+        )
         return as_prompt(question) if query.is_prompt else question
 
     question = read(query.text)
-    if find_anchor(question) is None:
+    if query.ignore_time or find_anchor(question) is None:
         return question
     engine = TurnRecall(home.turn_search, home.sessions, home.selection)
     return anchored(question, lambda event: engine.when(read(event), query.filter))
 
 
-def _note_use(home: Home, query: RecallQuery, hits: Sequence[ScoredMemory], along: Sequence[ScoredMemory]) -> None:
-    """What was asked for was used; what only came along was not, so that habit does not feed on itself."""
-    unasked = {item.memory.id for item in along}
-    used = [item.memory.id for item in hits if item.memory.id not in unasked]
+def _note_use(home: Home, query: RecallQuery, sure: Sequence[ScoredMemory], hits: Sequence[ScoredMemory]) -> None:
+    """Note the use of the shown memories that are likely to answer, not of those that only came along."""
+    likely = {item.memory.id for item in sure}
+    used = [item.memory.id for item in hits if item.memory.id in likely]
     if used:
         spool_use(home, used, session=query.session)
 
@@ -187,6 +221,8 @@ def check(query: RecallQuery) -> None:
             f"the radius must be above 0 and at most {MOST_RADIUS_DAYS:,} days",
             hint="14 days reach a fortnight to either side",
         )
+    if query.around is None and query.radius_days != DEFAULT_RADIUS_DAYS:
+        raise QueryInvalid("a radius is around a day, and none is given", hint="add the day: --around 2026-11-20")
     if query.limit < 1:
         raise QueryInvalid("the limit must be at least 1", hint="10 is the usual limit")
 
@@ -248,7 +284,7 @@ def _co_recalled(
     known = {item.memory.id for item in ranked}
     unknown = {memory for memory, weight in drawn.items() if co_recall.may_come_along(weight)} - known
     asked_by_nobody = replace(wanted, trusted=True, settled=True)
-    admitted = home.selection.admitted_memories(asked_by_nobody, today=home.clock().date()) if unknown else set()
+    admitted = home.selection.admitted_memories(asked_by_nobody, today=home.today()) if unknown else set()
     found = [memory for row, memory in home.memories.rows_of(sorted(unknown)).items() if row in admitted]
     return co_recall.lift(hits, drawn), co_recall.companions(hits, others, found, drawn)
 
@@ -289,25 +325,29 @@ def _tokens(memory: Memory) -> int:
 
 
 def _memory_hits(
-    home: Home, hits: Sequence[ScoredMemory], query: RecallQuery, outdated: Sequence[tuple[str, str]]
-) -> tuple[MemoryHit, ...]:
+    home: Home, hits: Sequence[ScoredMemory], query: RecallQuery, outdated: Sequence[tuple[str, str]],
+    waiting: Sequence[ScoredMemory], *, is_listed: bool,
+) -> tuple[MemoryHit, ...]:  # fmt: skip
     """The hits as they are shown; what was said in sessions is private."""
     is_private = query.filter.scope is Scope.PRIVATE
     stale = home.memories.stale() if hits and is_private and not query.filter.as_of else {}
     return tuple(
         MemoryHit(
             item.memory, round(item.score, 4), {**item.components, **_absolute(item)},
+            HitConfidence.SURE if is_listed else in_words(item.confidence),
             evidence_of(home, item.memory) if is_private else (),
             tuple(newer for older, newer in outdated if older == item.memory.id),
             stale[item.memory.id][1] if item.memory.id in stale else None,
+            candidate=item in waiting,
         )
         for item in hits
     )  # fmt: skip
 
 
-def _turns_beside(home: Home, query: RecallQuery, question: Question, lanes: Lanes) -> list[TurnHit]:
+def _turns_beside(home: Home, query: RecallQuery, question: Question, lanes: Lanes, *, is_sure: bool) -> list[TurnHit]:
     """Turns to show beside the memories: none where the filter speaks of what only memories have.
 
+    Weak ones only where no turn is likely to answer and ``is_sure``, that a memory does, is false.
     What answers with a memory that was superseded is left out, unless the question is about the past.
     """
     wanted = query.filter
@@ -321,8 +361,13 @@ def _turns_beside(home: Home, query: RecallQuery, question: Question, lanes: Lan
     ):
         return []
     if question.is_only_time:
-        query = replace(query, filter=narrowed(query, question))
-    hits = _rank_turns(home, query, question, lanes, 2 * query.turns, confident=True)
+        query = replace(query, filter=within(query.filter, window_of(query, question)))
+
+    def keep(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
+        weak = [] if is_sure or query.confident else [item for item in ranked if matches(item)]
+        return answering("turns", ranked) or weak
+
+    hits = _rank_turns(home, query, question, lanes, 2 * query.turns, keep)
     current = (hit for hit in hits if wanted.as_of or not _is_outdated(home, hit, question))
     return list(islice(current, query.turns))
 
@@ -336,17 +381,18 @@ def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:
 
 
 def _rank_turns(
-    home: Home, query: RecallQuery, question: Question, lanes: Lanes, limit: int, *, confident: bool
-) -> list[TurnHit]:
+    home: Home, query: RecallQuery, question: Question, lanes: Lanes, limit: int,
+    keep: Keep, pool: int = 0,
+) -> list[TurnHit]:  # fmt: skip
     recipe = DEFAULT
     if query.word_share is not None:
         recipe = replace(recipe, lexical=query.word_share, vector=1 - query.word_share)
     engine = TurnRecall(home.turn_search, home.sessions, home.selection, recipe)
     ranked = engine.rank(
         question, query.filter, vector=lanes.vector, lexical=lanes.lexical, around=query.around,
-        radius_days=query.radius_days, limit=limit * DIVERSIFY_FROM if query.diversify else limit,
+        radius_days=query.radius_days, limit=pool or (limit * DIVERSIFY_FROM if query.diversify else limit),
     )  # fmt: skip
-    ranked = answering("turns", ranked) if confident else [item for item in ranked if _matches(item)]
+    ranked = keep(ranked)
     stored = home.sessions.by_rows([item.row for item in ranked])
 
     def said(item: ScoredTurn) -> str:
@@ -363,13 +409,10 @@ def _rank_turns(
     return _turn_hits(home, ranked[:limit], stored, question)
 
 
-def _matches(item: ScoredTurn) -> bool:
-    """Whether a turn, or one beside it, holds anything of the question, or is at all likely to answer by its meaning.
-
-    Something is always nearest: to words that nobody ever said, too.
-    """
-    is_in_words = item.signals.coverage > 0 or "lexical" in item.components
-    return is_in_words or item.confidence >= sureness_of("turns", None).beside
+def _whole(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
+    """The turns that hold every word of the question; none where all of them only ask."""
+    found = [item for item in ranked if item.signals.whole]
+    return found if any("asks" not in item.components for item in found) else []
 
 
 def _turn_hits(
@@ -384,6 +427,7 @@ def _turn_hits(
             score=round(item.score, 4),
             excerpt=excerpt(readable(stored[item.row].turn), question.words),
             components={**item.components, **_absolute(item)},
+            confidence=in_words(item.confidence),
         )
         for item in ranked
     ]

@@ -54,15 +54,9 @@ class Recipe:
     window: int = 400
     """Turns whose term counts are known; those beyond count as empty neighbours."""
 
-    postings: int = 20_000
+    postings: int = 10_000
     """Rows that the words of a question may touch, together; beyond, its commonest words are left out. Bounds the time
     of the lexical lane; homes below some thousand turns never reach it."""
-
-    quick_window: int = 300
-    """The same where most turns are in shards: there what the turns around the candidates hold is known, too."""
-
-    quick_postings: int = 1_000_000
-    """The same where most turns are in shards, which pass over rows that cannot be among the best."""
 
     passages: int = 3
     """Turns that speak for their session by meaning."""

@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from nacre.memories.quality import maturity
+from nacre.text.time_expressions import Window
 from nacre.values.memory import Confidence, Expiry, Kind, Memory
 from nacre.values.review import Maturity, Usage
 
@@ -20,6 +21,8 @@ ADDED_FACTORS = ("maturity", "confidence")
 """Factors that agenr's formula does not have; they come from the other seed (seed facts 2.3)."""
 
 INFERRED_FACTOR = 0.85
+OUTSIDE_WINDOW = 0.3
+NEAR_WINDOW = 0.4
 MATURITY_FACTORS = {Maturity.CANDIDATE: 1.0, Maturity.ESTABLISHED: 1.1, Maturity.PROVEN: 1.2}
 BROWSE_HALF_LIFE_DAYS = 30.0
 """Without a question a memory counts half as much after so many days (seed facts 1.2.2)."""
@@ -108,6 +111,22 @@ def age_factor(memory: Memory, now: datetime, *, around: datetime | None = None,
     if around:
         return _nearness(memory, around, radius_days)
     return float(0.5 ** (days_between(memory.updated, now) / BROWSE_HALF_LIFE_DAYS))
+
+
+def window_closeness(time: datetime, window: Window, radius_days: float) -> float:
+    """1 within a time that a question names, fading outside it."""
+    if window.since and time < window.since:
+        return gaussian((window.since - time).total_seconds() / _DAY_SECONDS, radius_days)
+    if window.until and time >= window.until:
+        return gaussian((time - window.until).total_seconds() / _DAY_SECONDS, radius_days)
+    return 1.0
+
+
+def window_factor(memory: Memory, window: Window) -> float:
+    """What a time that the question names leaves of a memory: all within it, less the farther away."""
+    length = (window.until - window.since).total_seconds() / _DAY_SECONDS if window.since and window.until else 14.0
+    closest = max(window_closeness(at, window, max(1.0, length)) for at in (memory.created, memory.last_said))
+    return OUTSIDE_WINDOW + (1 - OUTSIDE_WINDOW) * closest
 
 
 def _nearness(memory: Memory, around: datetime, radius_days: float) -> float:

@@ -17,7 +17,7 @@ from nacre.retrieval.lexical import QueryCoverage, Weights, choose, in_context, 
 from nacre.retrieval.question.question import Question
 from nacre.retrieval.question.question_words import only_asks
 from nacre.retrieval.recipe import DEFAULT, Recipe
-from nacre.retrieval.scoring import gaussian
+from nacre.retrieval.scoring import gaussian, window_closeness
 from nacre.storage.search.full_text import Held, Match, Term
 from nacre.storage.search.selection import Admission, Selection
 from nacre.storage.search.turns import TurnSearch
@@ -136,11 +136,8 @@ class TurnRecall:
             return _Lexical()
         corpus = self._search.corpus(terms)
         recipe = self._recipe
-        window, postings = (
-            (recipe.quick_window, recipe.quick_postings) if corpus.quick else (recipe.window, recipe.postings)
-        )
-        terms, weights, coverage = choose(question, terms, corpus, bm25=recipe.bm25, postings=postings)
-        found = self._search.match(terms, wanted, window, idf=weights.idf, average_length=weights.average_length)
+        terms, weights, coverage = choose(question, terms, corpus, bm25=recipe.bm25, postings=recipe.postings)
+        found = self._search.match(terms, wanted, recipe.window)
         matches = {(match.session, match.seq): match for match in found}
         return _Lexical(matches, terms, weights, coverage, tuple(self._in_part(question, wanted, terms, matches)))
 
@@ -293,7 +290,8 @@ def _signals(
     near = (known.get((session, seq + step)) for step in (-1, 0, 1))
     held = [match.held for match in near if match]
     found = words.coverage.signals(*held, cosine=cosine, in_part=place in words.named)
-    return replace(found, empty=question.says_nothing)
+    own = known.get(place)
+    return replace(found, empty=question.says_nothing, whole=own is not None and words.coverage.is_whole(own.held))
 
 
 def _closeness(time: datetime | None, question: Question, around: datetime | None, radius_days: float) -> float:
@@ -303,13 +301,7 @@ def _closeness(time: datetime | None, question: Question, around: datetime | Non
         return 0.0
     if around is not None:
         return gaussian(abs((time - around).total_seconds()) / 86_400, radius_days)
-    if window is None:
-        return 0.0
-    if window.since and time < window.since:
-        return gaussian((window.since - time).total_seconds() / 86_400, radius_days)
-    if window.until and time >= window.until:
-        return gaussian((time - window.until).total_seconds() / 86_400, radius_days)
-    return 1.0
+    return window_closeness(time, window, radius_days) if window else 0.0
 
 
 def _sessions_by_words(words: _Lexical) -> dict[int, float]:

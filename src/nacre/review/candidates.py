@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from nacre.dedup.placement import place
-from nacre.errors import Conflict, InvalidInput, NotFound
+from nacre.errors import Conflict, DepartedError, InvalidInput
+from nacre.extraction.reading.cues import language_of
+from nacre.extraction.reading.leaning import leans
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.redaction import redacted
-from nacre.memories.lineage import hold_again
 from nacre.memories.scan import catch_up
 from nacre.platform.ids import to_ms
+from nacre.review.departures import find_departure
 from nacre.review.merge import merge_into, target_of
-from nacre.review.requests import CandidatesRequest, KeepCandidateRequest
+from nacre.review.requests import ReviewKeepRequest
 from nacre.text.passages import count, shorten
-from nacre.values.candidate import HeldCandidate, Why
-from nacre.values.memory import Memory
+from nacre.values.candidate import HeldCandidate
+from nacre.values.memory import Confirmation, Memory
 from nacre.values.operation import DROP
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import Trust
-from nacre.views import CandidatePage
 
 _SUBJECT_CHARACTERS = 60
-
-
-def listed(home: Home, request: CandidatesRequest) -> CandidatePage:
-    """The candidates that wait, the likeliest first."""
-    waiting = home.candidates.waiting()
-    if request.project:
-        waiting = [one for one in waiting if one.memory.project == request.project]
-    shown = waiting[request.offset :][: request.limit or None]
-    return CandidatePage(tuple(shown), len(waiting))
+_LATER_CHARACTERS = 300
 
 
 def kept_because(candidate: HeldCandidate) -> str:
@@ -39,19 +33,28 @@ def kept_because(candidate: HeldCandidate) -> str:
     return f"candidate {candidate.memory.id[-8:]} kept in review"
 
 
-def keep(home: Home, request: KeepCandidateRequest) -> StoreOutcome:
+def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> StoreOutcome:
     """Make a candidate a memory, in its own words or in others, or a part of another memory.
 
-    The owner answers for it from now on. Raises NotFound, Conflict, InvalidInput for other words without any.
+    The owner answers for it from now on. Raises NotFound, Conflict, DepartedError unless it is kept ``anyway``, and
+    InvalidInput for empty words, or words that depend on what they do not name.
     """
-    candidate = find(home, request.reference)
     if request.into is not None:
         return _merged(home, candidate, request.into, request.content)
-    if candidate.why is Why.UNUSED and request.content is None:
-        return _brought_back(home, candidate)
     memory = redacted(home.redactor, _worded(candidate.memory, request.content))
-    taken = home.ids() if candidate.why is Why.UNUSED else memory.id  # its old one is a retired memory's
-    kept = replace(memory.as_worded(), id=taken, trust=Trust.TRUSTED, proposed=False, updated=home.now())
+    if request.content is None and leans(memory.content, language_of(memory.content)):
+        raise InvalidInput(
+            f"“{memory.content}” depends on something that it does not name",
+            hint="name it: nacre review keep ID --content WORDS",
+        )
+    kept = replace(memory.as_worded(), trust=Trust.TRUSTED, proposed=False)
+    if request.anyway:
+        kept = replace(kept, confirmed=(*kept.confirmed, Confirmation(home.now())))
+    elif later := find_departure(home, kept):
+        raise DepartedError(
+            f"later, on {later.at.astimezone():%Y-%m-%d}, you said: “{shorten(later.text, _LATER_CHARACTERS)}”",
+            hint="drop the candidate, or keep it with --anyway",
+        )
     with home.change("keep", subject=kept.subject, why=kept_because(candidate)) as change, change.transaction():
         outcome = place(change, kept, by_hand=True)
         _settle(change, candidate.memory)
@@ -70,27 +73,15 @@ def _merged(home: Home, candidate: HeldCandidate, into: str, content: str | None
     return StoreOutcome("updated", target.id)
 
 
-def _brought_back(home: Home, candidate: HeldCandidate) -> StoreOutcome:
-    """Make what was a memory once one again."""
-    with home.change("unretire", why=kept_because(candidate)) as change:
-        back = hold_again(change, candidate.memory.id)
-        with change.transaction():
-            _settle(change, candidate.memory)
-    return StoreOutcome("stored", back.id)
-
-
 def _settle(change: Change, memory: Memory) -> None:
     now = to_ms(change.at) or 0
     change.home.candidates.settle(memory.id, now)
     change.home.candidates.blank(now)
 
 
-def drop(home: Home, references: tuple[str, ...]) -> list[Memory]:
-    """Do away with candidates: what they say is not proposed again. Raises NotFound, Conflict.
-
-    Journal and history hold no word of them.
-    """
-    found = [find(home, reference).memory for reference in references]
+def drop(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
+    """Do away with candidates: what they say is not proposed again. Journal and history hold no word of them."""
+    found = [candidate.memory for candidate in candidates]
     with home.change(DROP, subject=count(len(found), "candidate")) as change, change.transaction():
         change.append([change.entry(DROP, candidates=sorted(memory.id for memory in found))])
         for memory in found:
@@ -98,14 +89,12 @@ def drop(home: Home, references: tuple[str, ...]) -> list[Memory]:
     return found
 
 
-def find(home: Home, reference: str) -> HeldCandidate:
-    """A candidate by the beginning or the end of its id. Raises NotFound, Conflict."""
+def find(home: Home, reference: str) -> HeldCandidate | None:
+    """A candidate by the beginning or the end of its id. Raises Conflict."""
     found = home.candidates.find(reference.strip())
-    if not found:
-        raise NotFound(f"no candidate is called {reference!r}", hint="nacre review candidates lists what waits")
     if len(found) > 1:
         raise Conflict(f"{reference!r} means several candidates", hint="give more of the id")
-    return found[0]
+    return found[0] if found else None
 
 
 def _worded(memory: Memory, content: str | None) -> Memory:

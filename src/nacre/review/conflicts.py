@@ -18,16 +18,12 @@ from nacre.memories.scan import catch_up
 from nacre.platform.ids import to_ms
 from nacre.values.memory import Link, Memory, Retirement
 from nacre.values.review import Reason
-from nacre.vault import ledger
-from nacre.vault.layout import LEDGER
-from nacre.views import Choice, Pair, Settled
+from nacre.views import Choice, Pair
 
 RESOLVE = "resolve"
 """What the ledger calls a decision about a conflict."""
 
-_SUPERSEDE = "supersede"
 _CONTRADICTS = "contradicts"
-_ID_BYTES = 4
 _SHORTEST_REFERENCE = 4
 
 
@@ -53,22 +49,21 @@ def waiting(home: Home) -> list[Pair]:
 
 
 def find(home: Home, reference: str) -> Pair:
-    """The pair of an id, or of its memories; one is enough where it is in one pair only. Raises NotFound, Conflict."""
-    wanted = reference.strip().lower()
-    pairs = pending(home)
-    found = [pair for pair in pairs if wanted in (pair.id, f"{pair.older.id}+{pair.newer.id}")]
-    if not found and len(wanted) >= _SHORTEST_REFERENCE:
-        found = [
-            pair
-            for pair in pairs
-            if pair.id.startswith(wanted) or any(one.id.endswith(wanted) for one in (pair.older, pair.newer))
-        ]
+    """The pair of two ids joined by ``+``, or of one where it is in one pair only. Raises NotFound, Conflict."""
+    ends = [end.strip().lower() for end in reference.split("+")]
+    found = []
+    if len(ends) <= len(("older", "newer")) and all(len(end) >= _SHORTEST_REFERENCE for end in ends):
+        found = [pair for pair in pending(home) if all(_is_in(pair, end) for end in ends)]
     if not found:
-        raise NotFound(f"no conflict is called {reference!r}", hint="nacre conflicts list shows what waits")
+        raise NotFound(f"no conflict is called {reference!r}", hint="nacre review list shows what waits")
     if len(found) > 1:
         names = ", ".join(pair.id for pair in found)
         raise Conflict(f"{reference!r} means several conflicts: {names}", hint="give the id of one")
     return found[0]
+
+
+def _is_in(pair: Pair, reference: str) -> bool:
+    return any(memory.id.endswith(reference) or memory.id.startswith(reference) for memory in (pair.older, pair.newer))
 
 
 def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
@@ -77,7 +72,7 @@ def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -
     ``keep-new``: the newer one takes the older one's place. ``keep-old``: the newer one is retired. ``keep-both``: both
     hold beside each other, and no comparison doubts that again. Raises Conflict where the pair is settled already.
     """
-    home.actor.require_owner("nacre conflicts resolve")
+    home.actor.require_owner("nacre review resolve")
     clean = home.redactor.clean(reason) if reason else None
     why = f"{choice.value}: {clean}" if clean else choice.value
     with home.change(RESOLVE, subject=pair.older.subject, why=why) as change:
@@ -90,7 +85,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
     home = change.home
     older, newer = (home.memories.find(memory.id) for memory in (pair.older, pair.newer))
     if older is None or newer is None or not _waits(older, newer):
-        raise Conflict(f"conflict {pair.id} is settled already", hint="nacre conflicts history tells how")
+        raise Conflict(f"conflict {pair.id} is settled already", hint="nacre log tells how")
     older, newer, more = _SETTLE[choice](home, without_doubt(older, newer.id), newer, reason or pair.reason)
     told = {"reason": reason} if reason else {}
     note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, **told)
@@ -110,38 +105,6 @@ def _close(change: Change, pair: Pair, choice: Choice) -> None:
             home.claims.uncontradict(pair.older.id)
         if not home.reviews.doubts([pair.older.id]):
             home.reviews.settle(pair.older.id, Reason.CONTRADICTED, to_ms(change.at) or 0)
-
-
-def history(home: Home) -> list[Settled]:
-    """What became of pairs, decided by persons and by judges alone, the latest first."""
-    catch_up(home)
-    try:
-        entries = [told for one in ledger.read(home.vault.read(LEDGER)) if (told := _settled(one))]
-    except FileNotFoundError:
-        entries = []
-    ids = sorted({memory for one in entries for memory in (one.older_id, one.newer_id)})
-    memories = {memory.id: memory for memory in home.memories.in_any_state(ids)}
-    found = [replace(one, older=memories.get(one.older_id), newer=memories.get(one.newer_id)) for one in entries]
-    return sorted(found, key=lambda one: (one.at, one.operation), reverse=True)
-
-
-def _settled(told: ledger.Entry) -> Settled | None:
-    values = told.details
-    older, newer, judge = (values.get(key) for key in ("memory", "by", "judge"))
-    if told.action not in (RESOLVE, _SUPERSEDE) or not isinstance(older, str) or not isinstance(newer, str):
-        return None
-    if told.action == _SUPERSEDE and not isinstance(judge, str):
-        judge = None
-    chosen = values.get("choice", Choice.KEEP_NEW.value)
-    if chosen not in [choice.value for choice in Choice]:
-        return None
-    confidence, relation, reason = (values.get(key) for key in ("confidence", "relation", "reason"))
-    return Settled(
-        told.at, told.op, older, newer, Choice(chosen), judge if isinstance(judge, str) else None,
-        relation if isinstance(relation, str) else None,
-        float(confidence) if isinstance(confidence, int | float) else None,
-        reason if isinstance(reason, str) else None,
-    )  # fmt: skip
 
 
 def _waits(older: Memory, newer: Memory) -> bool:

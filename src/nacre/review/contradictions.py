@@ -154,7 +154,7 @@ class _Run:
         except (PromptTooLong, AnswerUnusable, EditConflict) as error:
             self.again(memory_id, tries, error.message)
         except ModelUnavailable as error:
-            self.stop(error.message, int((error.after_seconds or 0) * 1000) or _BACKOFF_MS)
+            self.stop(error.message, _BACKOFF_MS)
         except BudgetSpent as error:
             self.stop(error.message, _BUDGET_MS)
         except ModelRefused as error:

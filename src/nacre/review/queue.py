@@ -1,10 +1,12 @@
-"""The review queue, for a person: what waits, keep it, retire it."""
+"""The review queue: what waits for a person, and what they decide about it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nacre.code.staleness import note_stale
 from nacre.dedup.comparison import SUPERSEDES
 from nacre.dedup.placement import await_models
 from nacre.dedup.supersession import ended, without_doubt
@@ -19,57 +21,119 @@ from nacre.memories.quality import KEPT_QUALITY
 from nacre.memories.scan import catch_up, scan
 from nacre.memories.usage import fold_usage, queue_reviews
 from nacre.platform.ids import to_ms
-from nacre.review.conflicts import resolve, settle
+from nacre.review import candidates, conflicts
+from nacre.review.conflicts import settle
 from nacre.review.merge import merge_into, target_of
+from nacre.review.requests import ReviewDropRequest, ReviewKeepRequest, ReviewRequest
 from nacre.text.passages import title_of
 from nacre.values.memory import Link, Memory
 from nacre.values.operation import REVIEW
-from nacre.values.review import Usage
+from nacre.values.review import QueuedReview, Reason, Usage
 from nacre.values.session import Trust
-from nacre.views import Choice, Pair, Review
+from nacre.views import Choice, Pair, Pending, PendingKind, PendingPage
 
 
-def pending(home: Home) -> list[Review]:
-    """What waits, the oldest first."""
+def listed(home: Home, request: ReviewRequest) -> PendingPage:
+    """List conflicts, the oldest first, then memories in doubt, the oldest first, then the likeliest candidates.
+
+    A memory that waits because another one contradicts it is listed as their conflict only.
+    """
     catch_up(home)
-    return waiting(home)
+    note_stale(home)
+    doubts = _doubts(home)
+    pairs = conflicts.waiting(home)
+    in_conflict = {pair.older.id for pair in pairs}
+    items = [
+        *(
+            Pending(
+                pair.id, PendingKind.CONFLICT, pair.older, Reason.CONTRADICTED.value, pair.reason,
+                pair.judged.at if pair.judged else pair.newer.created, pair.newer, pair.judged,
+            )
+            for pair in pairs
+        ),
+        *(
+            Pending(memory.id, PendingKind.DOUBT, memory, entry.reason.value, entry.detail, entry.since)
+            for memory, entry in _one_each(doubts, in_conflict)
+        ),
+        *(
+            Pending(one.memory.id, PendingKind.CANDIDATE, one.memory, one.why.value, one.detail, one.found)
+            for one in home.candidates.waiting()
+        ),
+    ]  # fmt: skip
+    if request.project:
+        items = [item for item in items if request.project in (item.memory.project, item.newer and item.newer.project)]
+    counts = Counter(item.kind for item in items)
+    if request.only:
+        items = [item for item in items if item.kind is request.only]
+    shown = items[request.offset :][: request.limit or None]
+    return PendingPage(
+        tuple(shown), len(items), counts[PendingKind.CONFLICT], counts[PendingKind.DOUBT],
+        counts[PendingKind.CANDIDATE],
+    )  # fmt: skip
 
 
-def waiting(home: Home) -> list[Review]:
-    """:func:`pending`, where edits by hand have been read."""
+def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
+    """The pending entries, the oldest first."""
     fold_usage(home)
     queue_reviews(home)
     entries = home.reviews.pending()
-    ids = [entry.memory for entry in entries]
-    memories = {memory.id: memory for memory in home.memories.rows_of(ids).values()}
-    usage = home.usage.of(ids)
-    return [Review(memories[item.memory], item, usage.get(item.memory, Usage())) for item in entries]
+    memories = {memory.id: memory for memory in home.memories.rows_of([entry.memory for entry in entries]).values()}
+    return [(memories[entry.memory], entry) for entry in entries]
 
 
-def dismiss(
-    home: Home, references: Sequence[str], content: str | None = None, into: str | None = None,
-    expected: str | None = None,
-) -> list[Memory]:  # fmt: skip
-    """Keep memories that wait for review; their quality is .3 at least. What an agent proposed is told from then on.
+def _one_each(
+    doubts: Sequence[tuple[Memory, QueuedReview]], in_conflict: set[str]
+) -> list[tuple[Memory, QueuedReview]]:
+    """The first entry of each memory, without those that their conflict tells."""
+    found: dict[str, tuple[Memory, QueuedReview]] = {}
+    for memory, entry in doubts:
+        if entry.reason is not Reason.CONTRADICTED or memory.id not in in_conflict:
+            found.setdefault(memory.id, (memory, entry))
+    return list(found.values())
+
+
+def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
+    """Keep items; returns the memories as they are now, of a conflict the older one.
+
+    Raises NotFound, Conflict, EditConflict, InvalidInput, DepartedError.
+    """
+    if len(request.references) > 1 and (request.into is not None or request.content is not None):
+        raise InvalidInput("other words are for one item", hint="name one item")
+    kept: list[Memory] = []
+    memories: list[str] = []
+    for reference in request.references:
+        candidate = candidates.find(home, reference)
+        if candidate:
+            outcome = candidates.keep(home, candidate, request)
+            kept.append(store.get(home, outcome.memory_id))
+        elif "+" in reference and request.into is None:
+            if request.content is not None:
+                raise InvalidInput("a conflict has no words of its own", hint="edit one of its memories")
+            kept.append(conflicts.resolve(home, conflicts.find(home, reference), Choice.KEEP_BOTH).older)
+        else:
+            memories.append(conflicts.find(home, reference).older.id if "+" in reference else reference)
+    return kept + (_dismiss(home, memories, request) if memories else [])
+
+
+def _dismiss(home: Home, references: Sequence[str], request: ReviewKeepRequest) -> list[Memory]:
+    """Keep memories in doubt; their quality is .3 at least. What an agent proposed is told from then on.
 
     What seemed to say otherwise holds beside them. One may be kept in other words, or as a part of another memory: then
-    that is what is returned. With ``expected``, its file is the one that was read under that etag. Raises NotFound,
-    Conflict, EditConflict, InvalidInput.
+    that is what is returned.
     """
-    kept = [review.memory for review in _waiting(home, references)]
-    if len(kept) > 1 and (into is not None or content is not None):
-        raise InvalidInput("other words are for one memory", hint="name one memory that waits")
+    content = request.content
+    kept = [memory for memory, _ in _waiting(home, references)]
     if content is not None and not content.strip():
-        raise InvalidInput("a memory needs content", hint="nacre review retire does away with a memory")
-    if into is not None:
-        return [_merge(home, kept[0], into, content)]
+        raise InvalidInput("a memory needs content", hint="nacre review drop retires a memory")
+    if request.into is not None:
+        return [_merge(home, kept[0], request.into, content)]
     usage = home.usage.of([memory.id for memory in kept])
     pairs = [Pair(memory, newer, None) for memory in kept for newer in _newer(home, memory)]
     why = "they hold beside each other" if pairs else "kept in review"
     with home.change(REVIEW, subject=subject_of(kept), why=why) as change:
-        if expected is not None:
+        if request.expected is not None:
             scan(home)
-            store.refuse_changed(home, kept[0].id, expected)
+            store.refuse_changed(home, kept[0].id, request.expected)
         for pair in pairs:
             settle(change, pair, Choice.KEEP_BOTH)
         kept = [home.memories.find(memory.id) or memory for memory in kept]  # with what it is apart from
@@ -111,22 +175,22 @@ def _merge(home: Home, memory: Memory, into: str, content: str | None) -> Memory
     return merged
 
 
-def retire(home: Home, references: Sequence[str], reason: str | None = None) -> list[Memory]:
-    """Retire memories that wait for review; the reason is that of the queue unless given. Raises NotFound, Conflict."""
-    found = _waiting(home, references)
-    return [store.retire(home, [review.memory.id], reason or f"review: {review.entry.detail}")[0] for review in found]
-
-
-def replace_outdated(home: Home, references: Sequence[str]) -> list[Memory]:
-    """Let the newest memory that says otherwise take the place of each; as they are now. Raises NotFound, Conflict."""
-    replaced = []
-    for review in _waiting(home, references):
-        old = review.memory
-        newer = next(reversed(_newer(home, old)), None)
-        if newer is None:
-            raise Conflict(f"no newer memory says otherwise than {old.subject!r}", hint="nacre review retire ID")
-        replaced.append(resolve(home, Pair(old, newer, None), Choice.KEEP_NEW).older)
-    return replaced
+def drop(home: Home, request: ReviewDropRequest) -> list[Memory]:
+    """Drop candidates and retire memories in doubt. Raises NotFound, Conflict."""
+    dropped, memories = [], []
+    for reference in request.references:
+        if "+" in reference:
+            raise Conflict(f"{reference} is a conflict", hint=f"nacre review resolve {reference} keep-new or keep-old")
+        candidate = candidates.find(home, reference)
+        if candidate:
+            dropped.append(candidate)
+        else:
+            memories.append(reference)
+    waiting = _waiting(home, memories) if memories else []
+    gone = candidates.drop(home, dropped) if dropped else []
+    for memory, entry in waiting:
+        gone += store.retire(home, [memory.id], request.reason or f"review: {entry.detail}")
+    return gone
 
 
 def _newer(home: Home, memory: Memory) -> list[Memory]:
@@ -135,11 +199,10 @@ def _newer(home: Home, memory: Memory) -> list[Memory]:
     return [one for one in found if one]
 
 
-def _waiting(home: Home, references: Sequence[str]) -> list[Review]:
+def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, QueuedReview]]:
     """The first pending entry of each memory meant."""
-    waiting: dict[str, Review] = {}
-    for review in pending(home):
-        waiting.setdefault(review.memory.id, review)
+    catch_up(home)
+    waiting = {memory.id: (memory, entry) for memory, entry in reversed(_doubts(home))}
     found = {memory.id: memory for memory in (store.get(home, reference) for reference in references)}
     absent = next((memory for memory in found.values() if memory.id not in waiting), None)
     if absent:

@@ -10,9 +10,10 @@ from nacre.history.operations import look, memories_of
 from nacre.history.undo import not_undone, undo
 from nacre.home.home import Home
 from nacre.memories.store import get
-from nacre.platform.ids import at_ms
+from nacre.platform.ids import at_ms, to_ms
 from nacre.review.candidates import kept_because
 from nacre.review.conflicts import RESOLVE
+from nacre.review.requests import ReviewUndoRequest
 from nacre.values.candidate import HeldCandidate
 from nacre.values.memory import Memory
 from nacre.values.operation import REVIEW, Operation
@@ -20,13 +21,14 @@ from nacre.values.operation import REVIEW, Operation
 _DECISIONS = frozenset({REVIEW, "retire", RESOLVE})
 
 
-def reopen(home: Home, reference: str) -> Memory:
+def reopen(home: Home, request: ReviewUndoRequest) -> Memory:
     """Take back the last decision about a candidate or a memory; returns what waits again.
 
     A candidate can be brought back for a day. The quality that a kept memory was raised to stays. Raises NotFound,
     Conflict where what was decided was changed since.
     """
-    found = home.candidates.settled(reference.strip())
+    reference = request.reference.strip()
+    found = home.candidates.settled(reference)
     if len(found) > 1:
         raise Conflict(f"{reference!r} means several candidates", hint="give more of the id")
     return _reopen_candidate(home, found[0]) if found else _reopen_review(home, reference)
@@ -47,21 +49,26 @@ def _reopen_candidate(home: Home, candidate: HeldCandidate) -> Memory:
 
 
 def _reopen_review(home: Home, reference: str) -> Memory:
-    memory = get(home, reference)
-    settled = home.reviews.settled(memory.id)
-    if settled is None:
+    memories = [get(home, each) for each in reference.split("+")]
+    ids = {memory.id for memory in memories}
+    settled = home.reviews.settled(memories[0].id)
+    if settled is None and len(ids) == 1:
         raise NotFound(
-            f"nothing was decided about {memory.subject!r} in review", hint="nacre undo takes back other changes"
+            f"nothing was decided about {memories[0].subject!r} in review", hint="nacre undo takes back other changes"
         )
-    since, at = settled
-    _undo_first(
+    since, at = settled or (0, 0)
+    if len(ids) > 1:
+        since = max(since, *(to_ms(memory.created) or 0 for memory in memories))
+    is_undone = _undo_first(
         home, at_ms(since), lambda operation: (
-            operation.action in _DECISIONS and memory.id in memories_of(home, operation)
+            operation.action in _DECISIONS and bool(ids & set(memories_of(home, operation)))
         ),
     )  # fmt: skip
+    if not is_undone and len(ids) > 1:
+        raise NotFound(f"nothing was decided about {reference}", hint="nacre undo takes back other changes")
     with home.database.transaction():
-        home.reviews.reopen(memory.id, at)
-    return get(home, memory.id)
+        home.reviews.reopen(memories[0].id, at)
+    return get(home, memories[0].id)
 
 
 def _undo_first(home: Home, since: datetime, is_meant: Callable[[Operation], bool]) -> bool:

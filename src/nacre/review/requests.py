@@ -9,72 +9,55 @@ from msgspec import Meta
 from nacre.memories.requests import Expected
 from nacre.platform.request import Request
 from nacre.values.review import Relates
-from nacre.views import Choice
+from nacre.views import Choice, PendingKind
 
-References = Annotated[tuple[str, ...], Meta(description="Memories that wait, by their ids or subjects.", min_length=1)]
-
-Into = Annotated[
-    str | None,
-    Meta(description="Merge it into this memory, by its id or subject; the content is that of both then."),
+Item = Annotated[
+    str,
+    Meta(
+        description="An item: a candidate or a memory by its id, a conflict by the ids of both memories, joined by +, "
+        "or of one that is in one conflict only."
+    ),
 ]
 
 
 class ReviewRequest(Request, frozen=True, kw_only=True):
-    """Memories that wait for review."""
+    """Items in review: conflicts first, then doubts, then candidates, the likeliest first."""
 
-    references: References
+    project: Annotated[str | None, Meta(description="Those of one project.")] = None
+    only: Annotated[PendingKind | None, Meta(description="Those of one kind.")] = None
+    limit: Annotated[int, Meta(description="Items at most; 0 for all.", ge=0)] = 50
+    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
 
 
-class ReviewKeepRequest(ReviewRequest, frozen=True, kw_only=True):
-    """Keep memories that wait for review; in other words, or within another memory, one of them."""
+class ReviewDropRequest(Request, frozen=True, kw_only=True):
+    """Drop candidates for good, and retire memories in doubt."""
 
-    content: Annotated[str | None, Meta(description="In these words; its own where left out.")] = None
-    into: Into = None
+    references: Annotated[tuple[Item, ...], Meta(description="Items, by their ids.", min_length=1)]
+    reason: Annotated[str | None, Meta(description="Why memories are retired; that of the review if left out.")] = None
+
+
+class ReviewKeepRequest(Request, frozen=True, kw_only=True):
+    """Keep items: candidates become memories, memories in doubt stay, both memories of a conflict hold."""
+
+    references: Annotated[tuple[Item, ...], Meta(description="Items, by their ids.", min_length=1)]
+    content: Annotated[str | None, Meta(description="Keep one item in these words.")] = None
+    into: Annotated[str | None, Meta(description="Merge one item into this memory, by its id or subject.")] = None
     expected: Expected = None
+    anyway: Annotated[bool, Meta(description="Keep a candidate although a later statement departs from it.")] = False
+
+
+class ReviewResolveRequest(Request, frozen=True, kw_only=True):
+    """Say which of two memories in conflict holds."""
+
+    reference: Item
+    choice: Annotated[Choice, Meta(description="Which one holds.")]
+    reason: Annotated[str | None, Meta(description="Why; it is kept in the ledger.")] = None
 
 
 class ReviewUndoRequest(Request, frozen=True, kw_only=True):
-    """Take back the last decision about what waited: it waits again."""
+    """Take back the last decision about an item: it waits again."""
 
-    reference: Annotated[str, Meta(description="The candidate that was kept or dropped, or the memory, by its id.")]
-
-
-class ReviewRetireRequest(ReviewRequest, frozen=True, kw_only=True):
-    """Retire memories that wait for review."""
-
-    reason: Annotated[str | None, Meta(description="Why; that of the review where it is left out.")] = None
-
-
-class CandidatesRequest(Request, frozen=True, kw_only=True):
-    """Candidates that wait."""
-
-    project: Annotated[str | None, Meta(description="Those of one project.")] = None
-    limit: Annotated[int, Meta(description="Candidates at most; 0 for all.", ge=0)] = 50
-    offset: Annotated[int, Meta(description="Candidates to skip.", ge=0)] = 0
-
-
-class KeepCandidateRequest(Request, frozen=True, kw_only=True):
-    """Make a candidate a memory."""
-
-    reference: Annotated[str, Meta(description="The candidate, by its id or four characters of its beginning or end.")]
-    content: Annotated[str | None, Meta(description="In these words; its own where left out.")] = None
-    into: Into = None
-
-
-class DropCandidatesRequest(Request, frozen=True, kw_only=True):
-    """Do away with candidates."""
-
-    references: Annotated[tuple[str, ...], Meta(description="Candidates, by their ids.", min_length=1)]
-
-
-class ResolveRequest(Request, frozen=True, kw_only=True):
-    """Say which of two memories holds."""
-
-    reference: Annotated[
-        str, Meta(description="The pair's id, a memory that is in one pair only, or the ids of both, joined by +.")
-    ]
-    choice: Annotated[Choice, Meta(description="Which one holds.")]
-    reason: Annotated[str | None, Meta(description="Why; it is kept in the ledger.")] = None
+    reference: Item
 
 
 class JudgeWaitingRequest(Request, frozen=True, kw_only=True):

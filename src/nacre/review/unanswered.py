@@ -158,7 +158,9 @@ class _Asking:
         self._left -= 1
         turns = min(1, self._home.settings.whole("recall.turns"))
         wanted = Filter(projects=tuple(sorted(wording.projects)))
-        query = RecallQuery(wording.text, filter=wanted, limit=1, turns=turns, update=False, co_recall=False)
+        query = RecallQuery(
+            wording.text, filter=wanted, limit=1, turns=turns, confident=True, update=False, co_recall=False
+        )
         found = recall(self._home, query)
         return bool(found.hits or found.turns)
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from nacre.home.home import Home
 from nacre.home.lookup import find_session
+from nacre.platform.days import shown_minute
 from nacre.retrieval.recall import search_sessions
 from nacre.sessions.requests import ChatSearchRequest
 from nacre.sessions.views import clean_turn
@@ -37,7 +38,7 @@ class Passage:
     """Part of a conversation: the exchange that answers, with those beside it as far as there is room.
 
     ``score`` (0 to 1) never rises from one passage to the next. ``time`` is that of the turn that was found; ``text``
-    has a line for each turn, with its time (UTC) and who said it, and what goes on in further lines is moved in.
+    has a line for each turn, with its local time and who said it, and what goes on in further lines is moved in.
     ``trust`` is untrusted where anything in it is.
     """
 
@@ -197,7 +198,7 @@ def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> st
     turn = clean_turn(stored.turn, home.redactor.clean)
     author = one_line(turn.author or turn.speaker.value).replace(":", " ")  # anybody may choose a name
     who = turn.speaker.value if turn.trust is Trust.TRUSTED else f"{author} (untrusted)"
-    head = f"[{turn.time:%Y-%m-%d %H:%M}] {who}: " if turn.time else f"{who}: "
+    head = f"[{shown_minute(turn.time)}] {who}: " if turn.time else f"{who}: "
     room = max(_LEAST // 2, room - len(head))
     text = "\n  ".join(turn.text.splitlines())
     return head + (text if len(text) <= room else excerpt(turn.text, terms, room))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from nacre.values.session import ToolCall
+
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _CHANGING = (
     re.compile(r"\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:z|[+-]\d\d:?\d\d)?"),
@@ -24,6 +26,12 @@ _TRIVIAL = frozenset(
     "failure exception traceback most recent call last warning fatal at exit code status".split()
 )
 _TRIVIAL_WEIGHT = 0.25
+_SEPARATORS = re.compile(r"[\s\"'`=,;()\[\]{}<>|&]+")
+_QUOTED = re.compile(r"[\"'`]([\w.@-]{3,})[\"'`]")
+_PART = re.compile(r"[^\W_]{2,}")
+_ENDING = re.compile(r"\.[a-z]{1,4}(?::\d+)*$|(?::\d+)+$")
+_GENERIC = frozenset("test tests spec index main src lib cd run exec bin usr tmp home no nor found cannot".split())
+"""Parts of names that do not tell what a call is about."""
 _ASKED_SHARE = 0.65
 """An error that is told with much around it is still the same: what was asked about weighs more than what was kept."""
 
@@ -56,6 +64,24 @@ def searched(lines: Sequence[str], most: int = 40) -> list[str]:
     """The words to look for, those that tell most first."""
     terms = {term for line in lines for term in terms_of(line)}
     return sorted(terms, key=lambda term: (-_weight(term), term))[:most]
+
+
+def concerns(step: ToolCall, failed: ToolCall) -> bool:
+    """Whether a step shares a file, a program or an identifier with a call that failed, or with its error."""
+    done = _things(step.input, *step.paths)
+    error = failed.error or failed.outcome or ""
+    named = {name.lower() for name in _QUOTED.findall(error)}
+    return not done.isdisjoint(_things(failed.input, *failed.paths, error)) or any(
+        name in thing for name in named for thing in done
+    )
+
+
+def _things(*texts: str) -> frozenset[str]:
+    """The names in commands, paths and errors, without folders, endings of files and options."""
+    tokens = (token for text in texts for token in _SEPARATORS.split(text.lower()) if not token.startswith("-"))
+    names = (re.split(r"[/\\]", token.strip(".:"))[-1] for token in tokens)
+    parts = {part for name in names for part in _PART.findall(_ENDING.sub("", name))}
+    return frozenset(parts - _TRIVIAL - _GENERIC)
 
 
 def _overlap(asked: frozenset[str], kept: frozenset[str]) -> float:

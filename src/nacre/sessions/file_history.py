@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from nacre.home.home import Home
 from nacre.sessions.requests import DidQuery
 from nacre.storage.file_history import plain_path
-from nacre.storage.turn_rows import stored_calls
 from nacre.text.passages import words
-from nacre.transcripts.tool_calls import action_of
-from nacre.values.file_history import Deeds, FileChange, FileHistory, FileUse
+from nacre.values.file_history import FileChange, FileHistory, FileUse
 from nacre.values.recall import Filter
 from nacre.values.session import Action, Flag, Session, SessionKind, Speaker, StoredSession, StoredTurn, ToolCall, Turn
 
@@ -41,7 +39,6 @@ class _Group:
 
 def did(home: Home, query: DidQuery) -> FileHistory:
     """What agents did to a file or to what lies in a folder, the newest first."""
-    catch_up_deeds(home)
     named = find_files(home, query.path)
     uses = home.deeds.uses(list(named), query.wanted, reads=True, limit=_USES_READ) if named else []
     counted = [use for use in uses if query.reads or use.action is Action.EDIT]
@@ -59,19 +56,6 @@ def did(home: Home, query: DidQuery) -> FileHistory:
         sessions=len({use.session for use in counted}),
         more=len(ordered) > query.offset + query.limit,
     )
-
-
-def catch_up_deeds(home: Home) -> None:
-    """Look through turns that were stored before deeds were kept apart. Costs nothing when none are left."""
-    behind = home.deeds.behind()
-    if behind is None:
-        return
-    after, until = behind
-    while found := home.deeds.calls_behind(after, until):
-        done = [Deeds(row, tuple(with_action(call) for call in stored_calls(tools))) for row, tools in found]
-        home.deeds.caught_up(done)
-        after = found[-1][0]
-    home.deeds.caught_up(())
 
 
 def find_files(home: Home, asked: str) -> dict[int, str]:
@@ -141,20 +125,6 @@ def _below(home: Home, wanted: Sequence[str]) -> dict[int, str]:
 
 def _components(path: str) -> list[str]:
     return [part for part in path.split("/") if part]
-
-
-def with_action(call: ToolCall) -> ToolCall:
-    """Calls that were stored before say neither what they do nor to which files."""
-    if call.action is not Action.OTHER or call.paths:
-        return call
-    action = action_of(call.name)
-    paths = tuple(call.input.split(", ")) if action in (Action.READ, Action.EDIT) and call.input else ()
-    return replace(call, action=action, paths=paths)
-
-
-def with_calls_known(turn: Turn) -> Turn:
-    """A turn whose calls say what they do, also where it was stored before they did."""
-    return replace(turn, tool_calls=tuple(map(with_action, turn.tool_calls))) if turn.tool_calls else turn
 
 
 def _grouped(home: Home, uses: Iterable[FileUse]) -> list[_Group]:

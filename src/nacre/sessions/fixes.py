@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 from nacre.errors import QueryInvalid
 from nacre.home.home import Home
 from nacre.retrieval.recall import recall, search_sessions
-from nacre.sessions.error_likeness import likeness, searched, terms_of
-from nacre.sessions.file_history import catch_up_deeds, said_of
+from nacre.sessions.error_likeness import concerns, likeness, searched, terms_of
+from nacre.sessions.file_history import said_of
 from nacre.sessions.requests import FixQuery
+from nacre.text.excerpt import excerpt
 from nacre.text.passages import shorten
 from nacre.transcripts.commands import only_looks, programs
 from nacre.transcripts.tool_calls import telling
 from nacre.values.file_history import Repair, Trouble
 from nacre.values.memory import Kind
 from nacre.values.recall import Filter, RecallQuery, TurnHit
-from nacre.values.session import Action, StoredTurn, ToolCall
+from nacre.values.session import Action, Speaker, StoredTurn, ToolCall
 from nacre.views import FixResult
 
 _CANDIDATES = 100
@@ -25,7 +26,6 @@ _AHEAD = 300
 _STEPS = 6
 _LIKE = 0.5
 _LIKE_IN_TALK = 0.6
-_LINES_READ = 200
 _SAME = 0.8
 _MAX_CHARACTERS = 100_000
 _QUESTION_CHARACTERS = 400
@@ -51,14 +51,22 @@ def fix(home: Home, query: FixQuery) -> FixResult:
         raise QueryInvalid("no error is named", hint='nacre fix "<the error>", or paste it: … | nacre fix -')
     if len(query.error) > _MAX_CHARACTERS:
         raise QueryInvalid(f"the error is longer than {_MAX_CHARACTERS:,} characters", hint="its last lines will do")
-    catch_up_deeds(home)
     lines = telling(query.error).splitlines()
     found = sorted(_failures(home, lines, query), key=lambda failure: -failure.likeness)
     troubles = tuple(_troubles(home, found, query))
     question = shorten(" ".join(lines[-2:]), _QUESTION_CHARACTERS)
     asked = Filter(projects=(query.wanted.project,) if query.wanted.project else (), since=query.wanted.since)
     lessons = recall(
-        home, RecallQuery(question, replace(asked, kinds=(Kind.LESSON,)), limit=3, update=False, co_recall=False)
+        home,
+        RecallQuery(
+            question,
+            replace(asked, kinds=(Kind.LESSON,)),
+            limit=3,
+            confident=True,
+            turns=0,
+            update=False,
+            co_recall=False,
+        ),
     ).hits
     talk = () if troubles else _talk(home, question, asked, lines)
     return FixResult(query.error, troubles, lessons, talk)
@@ -114,7 +122,7 @@ def _repair(home: Home, failure: _Failure) -> Repair:
     for seq, call in _calls_after(home, failure):
         if call.action not in _DOING:
             continue
-        if not call.failed and not only_looks(call):
+        if call.outcome == "ok" and not only_looks(call) and concerns(call, failure.call):
             steps.append(call)
         if not wanted & _kinds(call):
             continue
@@ -159,11 +167,21 @@ def _kinds(call: ToolCall) -> frozenset[str]:
 
 
 def _talk(home: Home, question: str, asked: Filter, lines: Sequence[str]) -> tuple[TurnHit, ...]:
-    """Where an error was only talked about: pasted by the owner, or told by the agent."""
+    """Return what agents said of an error: where the owner pasted it, the answer that followed."""
     if not question:
         return ()
     terms = [terms_of(line) for line in lines]
-    hits = search_sessions(home, RecallQuery(question, asked, limit=10)).turns
-    return tuple(
-        hit for hit in hits if likeness(terms, map(terms_of, hit.turn.text.splitlines()[:200])) >= _LIKE_IN_TALK
-    )[:3]
+    found: dict[str, TurnHit] = {}
+    for hit in search_sessions(home, RecallQuery(question, asked, limit=10), exact=False).turns:
+        if likeness(terms, map(terms_of, hit.turn.text.splitlines()[:200])) >= _LIKE_IN_TALK:
+            told = _answer(home, hit) if hit.turn.speaker is Speaker.OWNER else hit
+            if told:
+                found.setdefault(told.turn.id, told)
+    return tuple(found.values())[:3]
+
+
+def _answer(home: Home, asked: TurnHit) -> TurnHit | None:
+    """Return the agent's answer to a turn; ``None`` if there is none."""
+    stored = home.sessions.find_said(asked.session.id, asked.turn.id)
+    turn = said_of(home, home.sessions.get(stored.session), stored.seq + 1) if stored else None
+    return replace(asked, turn=turn, excerpt=excerpt(turn.text, ())) if turn else None

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nacre.home.home import Home
-from nacre.platform.lazy import Module
+from nacre.sessions.summary import summarise
 from nacre.storage.sessions import OPENING_TURNS
 from nacre.values.session import StoredSession
-
-if TYPE_CHECKING:
-    from nacre.sessions.summary import summarise
-else:
-    summarise = Module("nacre.sessions.summary.summarise")
 
 
 def opening_of(home: Home, stored: StoredSession) -> str | None:

@@ -10,7 +10,7 @@ from nacre.home.home import Home
 from nacre.home.location import with_dependencies
 from nacre.text.expressions import Expression
 from nacre.text.passages import one_line
-from nacre.values.recall import Filter, TurnHit
+from nacre.values.recall import Filter, HitConfidence, TurnHit
 from nacre.values.session import Trust, Turn
 
 _PORTION = 500
@@ -59,7 +59,9 @@ def _match(home: Home, pattern: Expression, row: int, turn: Turn) -> TurnHit | N
         if found:
             stored = home.sessions.get(row)
             told = replace(turn, trust=trust)
-            return TurnHit(stored.session, stored.project, told, 1.0, around(text, *found.span()), {})
+            return TurnHit(
+                stored.session, stored.project, told, 1.0, around(text, *found.span()), {}, HitConfidence.SURE
+            )
     return None
 
 

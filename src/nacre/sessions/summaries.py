@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from nacre.home.home import Home
-from nacre.sessions.file_history import with_calls_known
 from nacre.sessions.summary.summarise import summarise
 from nacre.sessions.views import look_at_session
 from nacre.views import SessionReport
@@ -17,5 +16,5 @@ def sum_up(home: Home, reference: str | None = None, folder: Path | None = None)
     Made anew from its turns: one that goes on is summed up as far as it was read. Raises NotFound, Conflict.
     """
     view = look_at_session(home, reference, limit=0, folder=folder)
-    turns = [with_calls_known(item.turn) for item in home.sessions.turns_of(view.session.row)]
+    turns = [item.turn for item in home.sessions.turns_of(view.session.row)]
     return SessionReport(view, summarise(view.session.session, turns))

@@ -11,6 +11,7 @@ from nacre.forgetting import forget as forgetting
 from nacre.forgetting.requests import ForgetRequest
 from nacre.home.home import Home
 from nacre.platform import private_files
+from nacre.tombstones.erasure import remove_empty_projects
 from nacre.values.forgetting import ForgetPlan, ForgetReport
 from nacre.values.session import StoredSession
 
@@ -50,9 +51,13 @@ def plan_to_forget(home: Home) -> ForgetPlan:
 
 
 def forget(home: Home, plan: ForgetPlan) -> ForgetReport:
-    """Take them out of the memory for good, and their transcripts out of the home."""
+    """Remove them from the memory for good, with their transcripts and their projects unless others use those."""
+    projects = {found.project for session in plan.sessions for found in home.sessions.find(session) if found.project}
     shutil.rmtree(home.settings.home / _FOLDER, ignore_errors=True)
-    return forgetting.forget(home, plan)
+    report = forgetting.forget(home, plan)
+    with home.vault_lock:
+        remove_empty_projects(home, projects)
+    return report
 
 
 def has_others(home: Home) -> bool:

@@ -14,6 +14,7 @@ from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.home.projects import likely_project
 from nacre.ingestion.plan import sessions_in
+from nacre.platform.days import day_of, shown_day
 from nacre.settings import Settings
 from nacre.setup import found_writers
 from nacre.setup.examples import is_one
@@ -52,7 +53,7 @@ class Foreseen:
         """As a clause: how much that is, and by which week; empty where no session tells."""
         if not self.tokens:
             return ""
-        week = f"the week to {self.until:%Y-%m-%d}" if self.until else "your last week"
+        week = f"the week to {shown_day(self.until)}" if self.until else "your last week"
         days, span = (1, "day") if self.sessions >= 1 else (_WEEK.days, "week")
         often = f"{self.sessions * days:.0f} sessions" if self.sessions * days >= 1.5 else "one session"
         return f"about {often} and {round(self.tokens * days, -2):,} tokens a {span}, by {week}"
@@ -102,7 +103,7 @@ def _foreseen(
     """By some sessions of a week, the tokens that a sample of them takes, and how many the week had."""
     shown = [one for one in tokens if one]
     a_day = number / _WEEK.days * len(shown) / max(1, len(tokens))
-    days = len({one.ended.date() for one in sessions if one.ended}) / _WEEK.days
+    days = len({day_of(one.ended) for one in sessions if one.ended}) / _WEEK.days
     tools = dict.fromkeys(one.session.tool for one in sessions)
     projects = dict.fromkeys(one.project for one in sessions if one.project)
     taken = sum(shown) / max(1, len(shown)) * a_day + (later.TOKENS_A_DAY * days if shown else 0)

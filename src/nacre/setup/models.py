@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,7 +30,6 @@ from nacre.llm.credentials.keys import credential_for, mask, own_variable
 from nacre.llm.credentials.methods import BEARER, Method, method_of, methods
 from nacre.llm.providers import is_built_in, provider_of, providers
 from nacre.llm.registry import describe
-from nacre.llm.retry import Setback
 from nacre.platform.ids import utc_now
 from nacre.settings import Settings, Value, load_settings, write_setting
 from nacre.setup import offers
@@ -162,14 +161,14 @@ def wished(settings: Settings, wish: Wish) -> Settings:
     return replace(after, environ={**settings.environ, _variable_of(wish): wish.secret})
 
 
-def try_model(home: Home, wish: Wish, hear: Callable[[Setback], object] | None = None) -> Tried:
-    """Ask the model that is wished for one short question; ``hear`` as in :func:`nacre.setup.offers.try_model`.
+def try_model(home: Home, wish: Wish) -> Tried:
+    """Ask the model that is wished for one short question.
 
     Where something answers that is no such model, it is refused. Raises SettingsInvalid.
     """
     began = time.perf_counter()
     try:
-        trial = offers.try_model(replace(home, settings=_soon(wished(home.settings, wish))), hear=hear)
+        trial = offers.try_model(replace(home, settings=_soon(wished(home.settings, wish))))
     except NacreError as error:
         kinds = {AnswerUnusable: UNUSABLE, UnexpectedService: REFUSED, Unavailable: UNREACHABLE}
         outcome = next((kinds[kind] for kind in type(error).__mro__ if kind in kinds), REFUSED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -15,7 +15,6 @@ from nacre.home.home import Home
 from nacre.llm.aliases import full_name
 from nacre.llm.answers import read, schema_of
 from nacre.llm.registry import describe, obstacle
-from nacre.llm.retry import Setback
 from nacre.settings import Settings, Value
 from nacre.spending.budget import is_by_subscription
 from nacre.spending.models import NONE, model_for, name_for, set_for
@@ -95,15 +94,13 @@ def offers(home: Home) -> Sequence[Offer]:
     ]
 
 
-def try_model(home: Home, name: str = "", hear: Callable[[Setback], object] | None = None) -> Trial:
+def try_model(home: Home, name: str = "") -> Trial:
     """Ask a model one short question: that of ``models.default``, or the one that is named.
 
-    ``hear`` is told of tries that failed and are made again. Raises InvalidInput where none is set, ModelUnavailable,
-    ModelRefused, and AnswerUnusable where it does not keep to a schema.
+    Raises InvalidInput where none is set, ModelUnavailable, ModelRefused, and AnswerUnusable where it does not keep to
+    a schema.
     """
-    model = model_for(
-        _naming(home, name), Task.TEST, background=False, hear=(lambda _, setback: hear(setback)) if hear else None
-    )
+    model = model_for(_naming(home, name), Task.TEST, background=False)
     if model is None:
         raise InvalidInput("no model is set", hint="nacre setup, or nacre models test provider:model")
     try:

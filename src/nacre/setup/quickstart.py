@@ -16,7 +16,6 @@ from nacre.ingestion import discovery
 from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
 from nacre.retrieval.recall import recall
-from nacre.sessions.file_history import catch_up_deeds
 from nacre.setup import examples, questions
 from nacre.setup.reach import Reach, reach
 from nacre.transcripts.registry import get_adapter
@@ -102,7 +101,6 @@ def run_quickstart(
 
 
 def _changed(home: Home) -> tuple[str, int] | None:
-    catch_up_deeds(home)
     found = home.deeds.most_changed()
     return (re.split(r"[\\/]", found[0])[-1], found[1]) if found and found[1] > 1 else None
 
@@ -115,7 +113,7 @@ def _best_memories(home: Home, *, own: bool) -> tuple[Memory, ...]:
     rows = [
         row
         for kind in Kind
-        for row in home.selection.browse_memories(Filter(kinds=(kind,)), limit=_POOL, today=home.now().date())
+        for row in home.selection.browse_memories(Filter(kinds=(kind,)), limit=_POOL, today=home.today())
     ]
     every = home.memories.by_rows(rows).values()
     found = [memory for memory in every if not (own and examples.is_from_one(home, memory.source.file))]
@@ -180,4 +178,4 @@ def _by_turns(best: Sequence[Memory]) -> list[Memory]:
 
 
 def _ask(home: Home, question: str) -> RecallResult:
-    return recall(home, RecallQuery(question, limit=_HITS, turns=_TURNS, update=False))
+    return recall(home, RecallQuery(question, limit=_HITS, turns=_TURNS, confident=True, update=False))

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 
 from nacre.context.hold_out import note_share
 from nacre.errors import SettingsInvalid
+from nacre.extraction import beginning
 from nacre.known_settings import CHOICES, SETTINGS, check, known
 from nacre.llm.credentials.keys import mask
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms, utc_now
-from nacre.platform.lazy import Module
+from nacre.projects import moving
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings, unwrite_setting, write_setting
 from nacre.setup.requests import SetRequest, SettingRequest
+from nacre.transcripts import registry
 
 if TYPE_CHECKING:
-    from nacre.extraction import beginning
     from nacre.home.home import Home
-    from nacre.projects import moving
-    from nacre.transcripts import registry
-else:
-    moving = Module("nacre.projects.moving")
-    beginning = Module("nacre.extraction.beginning")
-    registry = Module("nacre.transcripts.registry")
 
 _NAMES = re.compile(r"(?i)(?:^|[_-])(?:api[_-]?key|secret|token|password|credentials?|authorization)$")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")

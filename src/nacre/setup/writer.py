@@ -15,9 +15,10 @@ from nacre.known_settings import check
 from nacre.llm.credentials.billing import absence, key_of
 from nacre.llm.providers import provider_of
 from nacre.llm.registry import describe, obstacle
+from nacre.platform.days import shown_minute
 from nacre.settings import Settings, write_setting
 from nacre.setup.requests import WriterRequest
-from nacre.spending.budget import CALLS, DAILY, TOKENS, is_by_subscription, left_today, resets_at, today, unpriced
+from nacre.spending.budget import CALLS, DAILY, TOKENS, is_by_subscription, left_today, resets_at, unpriced
 from nacre.spending.models import NONE, has_writer, name_for
 from nacre.spending.permission import is_set, rests
 from nacre.spending.spool import fold_notes
@@ -85,7 +86,7 @@ def status_as_it_is(home: Home) -> WriterStatus:
     name = name_for(home, Task.EXTRACTION)
     if not is_set(home):
         return WriterStatus(name, "off")
-    tokens, calls = home.spending.tokens_in_background(today(home), name)
+    tokens, calls = home.spending.tokens_in_background(home.today(), name)
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
     waiting = awaiting(home)
     state, problem, hint = _faring(home, name, (tokens, calls), limit)
@@ -114,7 +115,7 @@ def _faring(home: Home, name: str, taken: tuple[int, int], limit: int | None) ->
     has_called = limit is not None and 0 < most <= taken[1]
     if has_called or _is_spent(home, name, taken[0], limit):
         key = CALLS if has_called else DAILY if limit is None else TOKENS
-        return "spent", None, f"it goes on at {resets_at(home):%Y-%m-%d %H:%M}; for more: nacre config set {key} …"
+        return "spent", None, f"it goes on at {shown_minute(resets_at(home))}; for more: nacre config set {key} …"
     if rests(home.settings):
         return "resting", None, "it goes on with the mains; nacre config set writer.on_battery true lets it go on now"
     return "ready", None, None
@@ -122,7 +123,7 @@ def _faring(home: Home, name: str, taken: tuple[int, int], limit: int | None) ->
 
 def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
     """Whether a writer has taken what it may today, or was refused a session that what is left does not hold."""
-    is_refused = any(one.model == name for one in home.spending.refusals(today(home)) if one.reason in _SPENT)
+    is_refused = any(one.model == name for one in home.spending.refusals(home.today()) if one.reason in _SPENT)
     if limit is not None:
         return tokens >= limit or (is_refused and limit - tokens < _MOST_A_CALL)
     return is_refused and left_today(home, Task.EXTRACTION) < DOLLAR // 100

@@ -9,7 +9,7 @@ from nacre.errors import NacreError
 from nacre.home.home import Home
 from nacre.text.passages import count_tokens
 from nacre.values.memory import Scope
-from nacre.values.recall import Lane, LaneState, MemoryHit, RecallQuery, RecallResult
+from nacre.values.recall import HitConfidence, Lane, LaneState, MemoryHit, RecallQuery, RecallResult
 
 Ask = Callable[[Home, RecallQuery], RecallResult]
 
@@ -33,11 +33,10 @@ def with_further_spaces(home: Home, query: RecallQuery, own: RecallResult, ask: 
         lanes.append(Lane(f"space {name}", LaneState.RAN))
         known = {hit.memory.id for hit in hits}
         hits += [replace(hit, space=name) for hit in found.hits if hit.memory.id not in known]
-    hits.sort(key=lambda hit: -hit.score)
+    hits.sort(key=lambda hit: (hit.confidence is HitConfidence.WEAK, -hit.score))
     kept = _within(hits[: query.limit], query.budget_tokens)
     return replace(
-        own, hits=tuple(kept), lanes=tuple(lanes), abstained=own.abstained and not kept,
-        nearest=None if kept else own.nearest, truncated=own.truncated or len(kept) < len(hits[: query.limit]),
+        own, hits=tuple(kept), lanes=tuple(lanes), truncated=own.truncated or len(kept) < len(hits[: query.limit]),
     )  # fmt: skip
 
 

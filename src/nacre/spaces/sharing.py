@@ -65,7 +65,7 @@ def _require_may_raise(there: Standing) -> None:
 
 
 def _copy(home: Home, memory: Memory, who: Standing) -> Memory:
-    told = {"from": who.space, "by": who.account, "on": home.now().date().isoformat()}
+    told = {"from": who.space, "by": who.account, "on": home.today().isoformat()}
     return replace(
         memory, source=Source(), confirmed=(), links=(), author=memory.author or who.account, updated=home.now(),
         extra={SHARED: told},

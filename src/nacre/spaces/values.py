@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.actor import Role
 from nacre.values.memory import Memory
 

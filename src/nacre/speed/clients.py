@@ -58,11 +58,6 @@ class Load:
     waits: tuple[Wait, ...]
     refused: Mapping[int, int]
 
-    @property
-    def per_second(self) -> float:
-        """Requests that were answered."""
-        return sum(wait.requests for wait in self.waits) / self.seconds
-
     def wait(self, name: str) -> Wait:
         """Of one kind; zeros where none was answered."""
         return next((wait for wait in self.waits if wait.name == name), Wait(name, 0, 0.0, 0.0, 0.0))

@@ -40,7 +40,7 @@ class IngestSpeed:
     """One ingest as a process of its own. A megabyte is 1,000,000 bytes of raw transcripts.
 
     ``searchable_seconds`` are those from the start of the process until all of the text could be searched; the whole
-    command goes on to keep the transcripts and to move the full text into shards, and learns where it is asked to.
+    command goes on to keep the transcripts, and learns where it is asked to.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 A background call is written down at what it may cost at most before it is made, in a transaction of its own over a
 connection of its own, and at what it cost afterwards: calls side by side, of several processes, keep within the budget
-together. Each try is a call: one that failed counts what was sent, unless the provider said no. One whose process ends
+together. One that failed counts what was sent, unless the provider said no. One whose process ends
 on the way stays at what it may have cost. Calls that somebody waits for are noted in a spool, and held by no budget.
 """
 
@@ -11,24 +11,26 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from threading import Lock
 
-from nacre.errors import BudgetSpent, ModelRefused, NacreError, Unavailable
+from nacre.errors import BudgetSpent, ModelRefused, ModelUnavailable, NacreError, Unavailable
 from nacre.home.home import Home, open_database
 from nacre.llm.credentials.billing import key_of
 from nacre.llm.meter import tokens_of
 from nacre.llm.providers import provider_of
+from nacre.platform.days import day_interval, shown_minute
 from nacre.settings import Settings
 from nacre.spending import tracing
 from nacre.spending.permission import Permission
 from nacre.spending.spool import fold_notes, note_answer, note_call
 from nacre.storage.database import Database
 from nacre.storage.spending import Spending
+from nacre.text.passages import shorten
 from nacre.values.model_calls import Prompt, Task, Tokens
-from nacre.values.spending import DOLLAR, Call, Spent, dollars
+from nacre.values.spending import DOLLAR, Call, Health, Spent, dollars
 from nacre.views import Budget, CostReport
 
 DAILY = "models.daily_budget_usd"
@@ -40,15 +42,12 @@ CALLS = "writer.calls_per_day"
 _ANSWER_TOKENS = 2_000
 """Of an answer, while it is not there yet."""
 
-
-def today(home: Home) -> date:
-    """The day, as the owner's clock has it: budgets begin anew at their midnight."""
-    return home.clock().astimezone().date()
+_TOLD_CHARACTERS = 300
 
 
 def resets_at(home: Home) -> datetime:
-    """The next midnight of the owner's clock."""
-    return datetime.combine(today(home) + timedelta(days=1), time()).astimezone()
+    """The next midnight of the owner's clock, when budgets begin anew."""
+    return day_interval(home.today())[1]
 
 
 def budget(home: Home, task: str | None = None) -> int | None:
@@ -114,7 +113,7 @@ class HomeBooks:
         if problem:
             raise BudgetSpent(f"{model} is not asked now: {problem}", hint="nacre writer")
         call = Call(
-            self._home.ids(), self._home.clock(), today(self._home), prompt.task.value, model,
+            self._home.ids(), self._home.clock(), self._home.today(), prompt.task.value, model,
             self._background, tokens=self._expected(model, prompt), cost=most, trace=run.trace.id if run else None,
         )  # fmt: skip
         if self._background:
@@ -131,19 +130,24 @@ class HomeBooks:
             spending.finish(done)
             spending.recover(call.model)
 
-    def fail(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
-        """It was not answered; what it may have taken is an estimate."""
+    def fail(self, call: Call, tokens: Tokens, cost: int | None, seconds: float, error: NacreError | None) -> None:
+        """It was not answered; what it may have taken is an estimate. That the next call is likely to fail, too, is
+        kept: a prompt that is too long does not say so."""
         failed = replace(call, tokens=tokens, cost=cost, seconds=seconds, outcome="failed")
         if not self._background:
             note_call(self._home, failed)
             return
         with contextlib.suppress(NacreError), self._connection.writing() as spending:
             spending.finish(failed)
+            if isinstance(error, ModelUnavailable) or type(error) is ModelRefused:
+                told = f"{error.message}; {error.hint}" if error.hint and type(error) is ModelRefused else error.message
+                told = shorten(self._home.redactor.clean(told), _TOLD_CHARACTERS)
+                spending.fail(Health(call.model, self._home.clock(), told))
 
     def leave(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
         """It was broken off. In the background it stays at what it may cost at most: the provider may go on."""
         if not self._background:
-            self.fail(call, tokens, cost, seconds)
+            self.fail(call, tokens, cost, seconds, None)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -224,7 +228,7 @@ class HomeBooks:
         """What has a call made after all: the next day, unless no day holds it."""
         if is_too_small:
             return f"a day that holds such a call: {more}"
-        return f"it goes on at {resets_at(self._home):%Y-%m-%d %H:%M}; for more: {more}"
+        return f"it goes on at {shown_minute(resets_at(self._home))}; for more: {more}"
 
 
 class HomeAnswers:
@@ -269,7 +273,7 @@ def costs(home: Home, days: int = 30) -> CostReport:
     has no cost here, whatever its command says that it would be.
     """
     fold_notes(home)
-    day = today(home)
+    day = home.today()
     since = day - timedelta(days=days - 1)
     spending = home.spending
     most = {None: budget(home), **{task: budget(home, task) for task in home.settings[TASKS]}}
@@ -283,7 +287,7 @@ def costs(home: Home, days: int = 30) -> CostReport:
     ]
     return CostReport(
         since, day, resets_at(home), [_paid(home.settings, one) for one in spending.since(since)],
-        spending.refusals(since), spending.failing(home.now()), budgets, home.settings.flag("models.background"),
+        spending.refusals(since), budgets, home.settings.flag("models.background"),
     )  # fmt: skip
 
 
@@ -293,7 +297,7 @@ def _paid(settings: Settings, one: Spent) -> Spent:
 
 def left_today(home: Home, task: str) -> int:
     """What is left of today's budget for a task in the background, in millionths of a US dollar."""
-    day = today(home)
+    day = home.today()
     in_all, of_task = home.spending.in_background(day, task, partial(is_priced, home.settings))
     rest = (budget(home) or 0) - in_all
     own = budget(home, task)
@@ -304,7 +308,7 @@ def tokens_left(home: Home, model: str) -> int | None:
     """What a model by subscription may still take today in the background; ``None`` where its calls have a price."""
     if not is_by_subscription(home.settings, model):
         return None
-    taken, _ = home.spending.tokens_in_background(today(home), model)
+    taken, _ = home.spending.tokens_in_background(home.today(), model)
     return max(0, home.settings.whole(TOKENS) - taken)
 
 
@@ -315,7 +319,7 @@ def calls_left(home: Home, model: str) -> int | None:
     most = home.settings.whole(CALLS)
     if not (most and is_by_subscription(home.settings, model)):
         return None
-    _, made = home.spending.tokens_in_background(today(home), model)
+    _, made = home.spending.tokens_in_background(home.today(), model)
     return max(0, most - made)
 
 

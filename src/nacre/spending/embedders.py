@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nacre.home.home import Home
-from nacre.platform.lazy import Module
 from nacre.protocols import CountedEmbedder, Embedder
-
-if TYPE_CHECKING:
-    from nacre.spending import embedding_consent
-else:
-    embedding_consent = Module("nacre.spending.embedding_consent")
+from nacre.spending import embedding_consent
 
 
 def configured_embedder(home: Home) -> Embedder:

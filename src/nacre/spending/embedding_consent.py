@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 from nacre.errors import EmbedderHeld, EmbedderUnavailable, NacreError, SettingsInvalid
 from nacre.home.home import Home
 from nacre.known_settings import VECTORS
-from nacre.platform.lazy import Module
+from nacre.llm import embeddings
+from nacre.platform.days import shown_minute
 from nacre.protocols import CountedEmbedder, Embedder
 from nacre.settings import Settings, write_setting
-from nacre.spending.budget import DAILY, TASKS, OwnConnection, budget, is_priced, resets_at, today, unpriced
-from nacre.spending.spool import note_call
+from nacre.spending.budget import DAILY, TASKS, HomeBooks, OwnConnection, budget, is_priced, resets_at, unpriced
 from nacre.storage.spending import Spending
 from nacre.values.model_calls import MILLION, Tokens
 from nacre.values.spending import DOLLAR, Call, dollars
@@ -32,10 +32,6 @@ from nacre.values.spending import DOLLAR, Call, dollars
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from nacre.llm import embeddings
-else:
-    embeddings = Module("nacre.llm.embeddings")
 
 SENDS_TO = "embedding.sends_to"
 _WITHIN = ("minilm", "none")
@@ -136,7 +132,7 @@ def _beyond(home: Home, setting: str, use: Use, cost: int | None, spending: Spen
     if cost is None:
         why = unpriced(setting)
         return EmbedderHeld(why.message, hint=why.hint, reason="no price")
-    in_all, of_task = spending.in_background(today(home), VECTORS, partial(is_priced, home.settings))
+    in_all, of_task = spending.in_background(home.today(), VECTORS, partial(is_priced, home.settings))
     for reason, task, spent in (("budget", None, in_all), ("task budget", VECTORS, of_task)):
         most = budget(home, task)
         if most is None:
@@ -154,7 +150,7 @@ def _spent(home: Home, reason: str, spent: int, most: int, *, for_less: bool) ->
         hint = "nacre embed resume makes those that wait"
     else:
         told = f"{whose} may cost {dollars(most)} a day in the background ({key}), and {dollars(spent)} are used"
-        hint = f"it goes on at {resets_at(home):%Y-%m-%d %H:%M}, or now: nacre embed resume"
+        hint = f"it goes on at {shown_minute(resets_at(home))}, or now: nacre embed resume"
     return EmbedderHeld(told, hint=hint, reason=reason, for_less=for_less)
 
 
@@ -163,7 +159,7 @@ def note_held(home: Home, setting: str, held: EmbedderHeld) -> None:
     if held.reason == "no yes" or home.database.unwritable:
         return
     with home.database.transaction():
-        home.spending.refuse(today(home), VECTORS, setting, held.reason)
+        home.spending.refuse(home.today(), VECTORS, setting, held.reason)
 
 
 def asked(embedder: Embedder) -> Embedder:
@@ -227,11 +223,12 @@ class _Ledger:
         self._use = use
         self._place = place_of(home.settings, setting)
         self._connection = OwnConnection(home)
+        self._books = HomeBooks(home, self._connection, background=use is Use.BACKGROUND)
 
     def begin(self, tokens: int) -> Call:
         """A call of about so many tokens; in the background it is written down first. Raises EmbedderUnavailable."""
         call = Call(
-            self._home.ids(), self._home.clock(), today(self._home), VECTORS, self._setting,
+            self._home.ids(), self._home.clock(), self._home.today(), VECTORS, self._setting,
             self._use is not Use.ASKED, Tokens(tokens), self._place.cost(tokens),
         )  # fmt: skip
         if self._use is Use.BACKGROUND:
@@ -240,26 +237,15 @@ class _Ledger:
 
     def end(self, call: Call, tokens: int, seconds: float) -> None:
         """It was answered."""
-        self._note(self._done(call, tokens, seconds, "done"))
+        self._books.end(call, Tokens(tokens), self._place.cost(tokens), seconds)
 
     def fail(self, call: Call, tokens: int, seconds: float) -> None:
         """It was not; the tokens are what may be charged all the same."""
-        self._note(self._done(call, tokens, seconds, "failed"))
+        self._books.fail(call, Tokens(tokens), self._place.cost(tokens), seconds, None)
 
     def close(self) -> None:
         """Let go of the connection."""
         self._connection.close()
-
-    def _done(self, call: Call, tokens: int, seconds: float, outcome: str) -> Call:
-        return replace(call, tokens=Tokens(tokens), cost=self._place.cost(tokens), seconds=seconds, outcome=outcome)
-
-    def _note(self, call: Call) -> None:
-        """That it cannot be noted costs nobody the vectors: then it stays at what it may cost."""
-        if self._use is not Use.BACKGROUND:
-            note_call(self._home, call)
-            return
-        with contextlib.suppress(NacreError), self._connection.writing() as spending:
-            spending.finish(call)
 
     def _reserve(self, call: Call, tokens: int) -> None:
         with self._writing() as spending:

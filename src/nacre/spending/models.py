@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nacre.home.home import Home
 from nacre.llm.aliases import full_name
 from nacre.platform.lazy import load
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings
 from nacre.values.model_calls import Task
-
-if TYPE_CHECKING:
-    from nacre.llm.retry import Hear
 
 NONE = "none"
 
@@ -49,19 +44,18 @@ def may_judge(home: Home) -> bool:
     return any(name_for(home, task) != NONE for task in (Task.CLAIMS, Task.CONTRADICTION, Task.TODOS))
 
 
-def model_for(home: Home, task: Task, *, background: bool, hear: Hear | None = None) -> LanguageModel | None:
+def model_for(home: Home, task: Task, *, background: bool) -> LanguageModel | None:
     """The model that does a task; ``None`` where none is set, or where it is for the ``background`` only.
 
     Work that nobody asked for in so many words (what is learned while sessions are read, judging a new memory) is
     background work: no model does it until ``models.background`` is on, and the budgets hold it. Every call is counted
-    and is a step of the run that goes on, each try of it by itself; what was asked lately is answered from what was
-    kept. ``hear`` is told of tries that failed and are made again. Raises ModelRefused where the model that is set
-    cannot be opened.
+    and is a step of the run that goes on; what was asked lately is answered from what was kept. Raises ModelRefused
+    where the model that is set cannot be opened.
     """
     name = name_for(home, task)
     if name == NONE or (background and not home.settings.flag("models.background")):
         return None
     model: LanguageModel = load("nacre.spending.wrapping:wrapped")(
-        home, home.load_model(home.settings, name), hear, background=background
+        home, home.load_model(home.settings, name), background=background
     )
     return model

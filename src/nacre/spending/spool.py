@@ -20,6 +20,7 @@ import msgspec
 from nacre.errors import StoreBusy
 from nacre.home.home import Home
 from nacre.platform import json_text, json_values, private_files
+from nacre.platform.days import day_of
 from nacre.platform.locks import FileLock
 from nacre.values.spending import Call
 from nacre.values.trace import Trace
@@ -86,7 +87,7 @@ def _prune(home: Home) -> None:
     now = home.now()
     home.traces.prune(now - timedelta(days=home.settings.whole("traces.keep_days")), MOST_TRACES)
     answers_since = now - timedelta(days=home.settings.whole("models.cache_days"))
-    home.spending.prune((now - CALLS_KEPT).date(), answers_since)
+    home.spending.prune(day_of(now - CALLS_KEPT), answers_since)
 
 
 def _encoded(value: object) -> bytes:

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from nacre.home.home import Home
-from nacre.platform.lazy import Module
 from nacre.redact.redactor import Redactor
+from nacre.spending import spool
 from nacre.text.passages import shorten
 from nacre.values.trace import Step, Trace, TraceKind
-
-if TYPE_CHECKING:
-    from nacre.spending import spool
-else:
-    spool = Module("nacre.spending.spool")
 
 MOST_STEPS = 500
 """Of a run that are kept; what comes after is counted."""
 
-_LINE_CHARACTERS = 400
+MOST_REFS = 100
+"""Of a step: what a big run stored is in the vault, and in its operation."""
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_LINE_CHARACTERS = 400
 
 
 @dataclass
@@ -50,21 +43,6 @@ _RUN: ContextVar[Run | None] = ContextVar("run", default=None)
 def current() -> Run | None:
     """The run that goes on in this thread, if one does."""
     return _RUN.get()
-
-
-def with_current_trace(work: Callable[P, R]) -> Callable[P, R]:
-    """The same work for other threads, as a part of this thread's trace: ``pool.map(with_current_trace(work), …)``."""
-    run = _RUN.get()
-
-    @functools.wraps(work)
-    def within(*args: P.args, **kwargs: P.kwargs) -> R:
-        token = _RUN.set(run)
-        try:
-            return work(*args, **kwargs)
-        finally:
-            _RUN.reset(token)
-
-    return within
 
 
 @contextmanager
@@ -114,12 +92,16 @@ def _keep(home: Home, run: Run, seconds: float) -> None:
     spool.note_trace(home, trace)
 
 
+def counted(counts: Mapping[str, int]) -> str:
+    """Counts in words: ``files: 3, turns: 1,204``; those that are zero are left out."""
+    return ", ".join(f"{name}: {count:,}" for name, count in counts.items() if count)
+
+
 def cleaned(redactor: Redactor, step: Step) -> Step:
     """A step without secrets, what went in and came out in a line each."""
     return replace(
         step, title=_line(redactor, step.title), input=_line(redactor, step.input), output=_line(redactor, step.output),
         refs=tuple(redactor.clean(ref) for ref in step.refs),
-        prompt=redactor.clean(step.prompt), answer=redactor.clean(step.answer),
         more={
             redactor.clean(name): redactor.clean(value) if isinstance(value, str) else value
             for name, value in step.more.items()

@@ -1,8 +1,9 @@
-"""What is wrapped around a language model: its ledger, retries, a circuit breaker, kept answers and a trace."""
+"""What is wrapped around a language model: its ledger, kept answers and a trace."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from threading import local
 
 from nacre.errors import NacreError
@@ -10,14 +11,12 @@ from nacre.home.home import Home
 from nacre.llm.answers import REPAIR
 from nacre.llm.cache import Cached
 from nacre.llm.meter import Metered, cost_of, of_failed
-from nacre.llm.retry import Hear, RetryingModel, Setback
 from nacre.platform.locks import Turn
 from nacre.protocols import LanguageModel
 from nacre.spending import tracing
 from nacre.spending.budget import HomeAnswers, HomeBooks, OwnConnection
-from nacre.spending.circuit_breaker import CircuitBreaker
 from nacre.text.passages import shorten
-from nacre.values.model_calls import Capabilities, Completion, Prompt
+from nacre.values.model_calls import TIMEOUT_SECONDS, Capabilities, Completion, Prompt, Task
 from nacre.values.trace import Step
 
 _ASKED_CHARACTERS = 160
@@ -26,30 +25,23 @@ _ASKED_CHARACTERS = 160
 _ANSWERED_CHARACTERS = 300
 
 
-def wrapped(home: Home, model: LanguageModel, hear: Hear | None, *, background: bool) -> LanguageModel:
-    """A model with its ledger, its tries, its trace and what keeps it within the owner's limits."""
+def wrapped(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel:
+    """A model with its ledger, its trace and what keeps it within the owner's limits."""
     connection = OwnConnection(home)
     books = HomeBooks(home, connection, background=background)
-    told = CallTrace(model.name, model.capabilities, keeps_prompts=home.settings.flag("models.keep_prompts"))
-    if isinstance(model, RetryingModel):  # each try is a call: it is asked for, and counted
-        hears = [told.hear, *([hear] if hear else [])]
-        model = model.around(lambda each: Metered(each, books), hears)
-    else:
-        model = Metered(model, books)
-    if background:
-        model = CircuitBreaker(model, home, connection)
+    told = CallTrace(model.name, model.capabilities)
+    model = Metered(model, books)
     if home.settings.whole("models.cache_days"):
         model = Cached(model, HomeAnswers(home, connection, background=background))
-    return TurnTaking(model, home.turn, told)
+    return TurnTaking(model, home.turn, told, home.settings.number("models.timeout_seconds"))
 
 
 class CallTrace(local):
     """Tells the run that goes on, if one does, of each try of a call; each thread has its own."""
 
-    def __init__(self, name: str, able: Capabilities, *, keeps_prompts: bool) -> None:
+    def __init__(self, name: str, able: Capabilities) -> None:
         self._name = name
         self._able = able
-        self._keeps_prompts = keeps_prompts
         self._began = 0.0
 
     def begin(self) -> None:
@@ -62,25 +54,17 @@ class CallTrace(local):
             _title(prompt, completion), _asked(prompt),
             shorten(completion.text, _ANSWERED_CHARACTERS) + (" (cut off)" if completion.is_cut else ""),
             seconds=self._took(), model=self._name, tokens=completion.tokens, cost=cost_of(completion, self._able),
-            prompt=_whole(prompt) if self._keeps_prompts else "", answer=completion.text if self._keeps_prompts else "",
         )  # fmt: skip
         self._add(step)
 
-    def failed(self, prompt: Prompt, error: NacreError, more: str = "") -> None:
+    def failed(self, prompt: Prompt, error: NacreError) -> None:
         """It was not; what it took is an estimate."""
         tokens, cost = of_failed(prompt, error, self._able)
         step = Step(
-            _title(prompt), _asked(prompt), shorten(error.message, _ANSWERED_CHARACTERS) + more, "failed",
+            _title(prompt), _asked(prompt), shorten(error.message, _ANSWERED_CHARACTERS), "failed",
             seconds=self._took(), model=self._name, tokens=tokens, cost=cost,
-            prompt=_whole(prompt) if self._keeps_prompts else "",
         )  # fmt: skip
         self._add(step)
-
-    def hear(self, prompt: Prompt, setback: Setback) -> None:
-        """A try failed, and is made again."""
-        more = f"; try {setback.number} of {setback.tries}, the next after {setback.wait:.1f} s"
-        self.failed(prompt, setback.error, more)
-        self._began += setback.wait  # the next one begins then
 
     def _took(self) -> float:
         """Seconds of this try; what comes next is another one."""
@@ -103,23 +87,24 @@ def _asked(prompt: Prompt) -> str:
     return f"{prompt.version or prompt.task.value}: {shorten(prompt.text, _ASKED_CHARACTERS)}"
 
 
-def _whole(prompt: Prompt) -> str:
-    return "\n\n".join(part for part in (prompt.system, prompt.shared, prompt.text) if part)
-
-
 class TurnTaking:
     """Another model, each call of which is a step of the run that goes on, and holds up no other thread of the home;
-    implements LanguageModel."""
+    implements LanguageModel. ``seconds`` bounds all prompts but conversations."""
 
-    def __init__(self, model: LanguageModel, turn: Turn, told: CallTrace) -> None:
+    def __init__(self, model: LanguageModel, turn: Turn, told: CallTrace, seconds: float) -> None:
         self.name = model.name
         self.capabilities: Capabilities = model.capabilities
         self._model = model
         self._turn = turn
         self._told = told
+        self._seconds = seconds
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises what the model raises."""
+        if prompt.task is not Task.CHAT:  # whose time is gateway.answer_seconds
+            is_default = prompt.timeout_seconds == TIMEOUT_SECONDS
+            seconds = self._seconds if is_default else min(prompt.timeout_seconds, self._seconds)
+            prompt = replace(prompt, timeout_seconds=seconds)
         with self._turn.aside():
             return self._asked(prompt)
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from datetime import date, datetime, time, timedelta
+from dataclasses import dataclass
+from datetime import date, datetime
 
-from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.days import day_interval
 from nacre.platform.ids import to_ms
 from nacre.storage.database import Database, Row
 
@@ -25,12 +26,12 @@ class Period:
     @property
     def since(self) -> datetime:
         """Its beginning, as the owner's clock has it."""
-        return datetime.combine(self.first, time()).astimezone()
+        return day_interval(self.first)[0]
 
     @property
     def until(self) -> datetime:
         """The midnight after its last day."""
-        return datetime.combine(self.last + timedelta(days=1), time()).astimezone()
+        return day_interval(self.last)[1]
 
     @property
     def _moments(self) -> dict[str, int | str | None]:
@@ -77,7 +78,3 @@ class Activity:
     def calls(self, first: date, last: date) -> list[Row]:
         """(day, task, tokens, millionths of a US dollar)."""
         return self._db.all("count_calls_by_day", first=first.isoformat(), last=last.isoformat())
-
-    def operations(self, period: Period) -> list[tuple[str, int]]:
-        """What was done, the most frequent first."""
-        return [(action, times) for action, times in self._db.all("count_operations", **period._moments)]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.database import Database, in_transaction
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms
 from nacre.storage.database import Database
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import from_ms
 from nacre.storage.database import Database
 from nacre.values.review import JudgedPair

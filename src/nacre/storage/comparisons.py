@@ -1,4 +1,4 @@
-"""What comparing memories needs: candidates by words, what waits to be compared by meaning, signatures, evidence."""
+"""What comparing memories needs: candidates by words, what waits to be compared by meaning, evidence."""
 
 from __future__ import annotations
 
@@ -22,17 +22,14 @@ class Comparisons:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def alike(self, memory: Memory, more: Sequence[str] = (), *, limit: int) -> list[int]:
-        """Rows of active memories of the same project that share rare words, a title or a key with a memory.
-
-        ``more`` are further words to look for.
-        """
+    def alike(self, memory: Memory, *, limit: int) -> list[int]:
+        """Rows of active memories of the same project that share rare words, a title or a key with a memory."""
         titled = self._db.all(
             "list_memories_titled", project=memory.project, subject=memory.subject, canonical_key=memory.canonical_key,
             limit=limit,
         )  # fmt: skip
         found = dict.fromkeys(row for (row,) in titled)
-        telling = self._telling([*words(f"{memory.subject} {memory.content}"), *more])
+        telling = self._telling(words(f"{memory.subject} {memory.content}"))
         if telling:
             same = Clause("m.project IS NOT DISTINCT FROM ?", (memory.project,))
             found |= dict.fromkeys(self._db.words.best(Indexed.MEMORIES, telling, same, limit))
@@ -83,16 +80,3 @@ class Comparisons:
         """What a turn is evidence of: the words of each memory, and whether it is superseded."""
         found = self._db.all("list_stated", session=session)
         return [(text, bool(gone)) for turns, text, gone in found if turn in json.loads(turns)]
-
-    def unsigned(self, limit: int) -> list[tuple[int, str]]:
-        """Memories without a signature: (row, content)."""
-        return [(row, content) for row, content in self._db.all("list_unsigned", limit=limit)]
-
-    def sign(self, signatures: Mapping[int, bytes]) -> None:
-        """Keep signatures by row."""
-        rows: list[dict[str, object]] = [{"memory": row, "numbers": numbers} for row, numbers in signatures.items()]
-        self._db.run_many("insert_signature", rows)
-
-    def signatures(self) -> list[tuple[int, bytes]]:
-        """The signatures of active memories: (row, numbers)."""
-        return [(row, numbers) for row, numbers in self._db.all("list_signatures")]

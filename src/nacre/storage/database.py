@@ -107,9 +107,6 @@ class Database(Protocol):
     def reading(self) -> AbstractContextManager[None]:
         """One view of all that is read in the block, whatever others write meanwhile."""
 
-    def savepoint(self) -> AbstractContextManager[None]:
-        """A part of a transaction that is taken back alone when the block raises."""
-
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
     ) -> bool:

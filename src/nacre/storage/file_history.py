@@ -16,7 +16,6 @@ from nacre.values.filters import DeedFilter
 from nacre.values.session import Action, Flag, Speaker
 
 _encode = msgspec.json.Encoder().encode
-_PORTION = 500
 _USES = (Action.READ, Action.EDIT)
 _NOISE = Flag.META | Flag.SUMMARY | Flag.INJECTED
 
@@ -45,26 +44,6 @@ class DeedIndex:
         failures = [failure for deeds in done if (failure := _failure(deeds))]
         if failures:
             self._db.words.add(Indexed.FAILURES, failures)
-
-    def behind(self) -> tuple[int, int] | None:
-        """The rows of turns that were stored before there was this index: (after, until); ``None`` when none are."""
-        found = self._db.one("find_deeds_behind")
-        return (found[0], found[1]) if found else None
-
-    def calls_behind(self, after: int, until: int) -> list[tuple[int, str]]:
-        """A portion of them with their stored calls as JSON, by row."""
-        found = self._db.all("list_calls_behind", after=after, until=until, limit=_PORTION)
-        return [(row, tools) for row, tools in found]
-
-    def caught_up(self, done: Sequence[Deeds]) -> None:
-        """Index such a portion; without any, nothing is behind."""
-        with self._db.transaction():
-            if not done:
-                self._db.run("clear_deeds_behind")
-                return
-            self._db.words.drop(Indexed.FAILURES, [deeds.turn for deeds in done])
-            self.add(done)
-            self._db.run("save_deeds_behind", after=done[-1].turn)
 
     def files_named(self, name: str) -> list[tuple[int, str]]:
         """Files by the last part of their path, in any case: (row, path)."""

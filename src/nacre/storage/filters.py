@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.days import day_interval
 from nacre.platform.ids import to_ms
 from nacre.values.memory import Scope
 from nacre.values.recall import Filter
@@ -116,7 +116,7 @@ def turn_clause(wanted: Filter) -> Clause:
     if wanted.trusted:
         parts.append(("t.trust = 'trusted'", ()))
     if wanted.as_of:
-        parts.append(("date(t.time / 1000, 'unixepoch') <= ?", (wanted.as_of.isoformat(),)))
+        parts.append(("t.time < ?", (to_ms(day_interval(wanted.as_of)[1]),)))
     if wanted.scope != Scope.PRIVATE:
         parts.append(("FALSE", ()))
     return _all(parts)
@@ -138,7 +138,7 @@ def _past_parts(day: date | None) -> list[tuple[str, tuple[object, ...]]]:
     """What held on a day: it had begun, and had not ended; what was superseded that day had."""
     if day is None:
         return []
-    began = "coalesce(m.valid_since, date(m.created / 1000, 'unixepoch')) <= ?"
+    began = "coalesce(m.valid_since, date(m.created / 1000, 'unixepoch', 'localtime')) <= ?"
     lasted = (
         "CASE WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= ?, TRUE)"
         " ELSE coalesce(m.valid_until > ?, FALSE) END"

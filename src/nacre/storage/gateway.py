@@ -6,13 +6,13 @@ A database of its own, ``gateway/gateway.db`` in the home: receiving a message n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
 from nacre.errors import NacreError, Unavailable
 from nacre.platform import json_values, private_files
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import at_ms, from_ms, to_ms
 from nacre.storage.database import Row, in_transaction
 from nacre.storage.sqlite.database import FileDatabase

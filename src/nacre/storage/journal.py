@@ -141,16 +141,6 @@ class Journal:
         row = self._db.one("find_journal_before", path=intent.path, seq=intent.seq)
         return (row[0], row[1]) if row else None
 
-    @in_transaction
-    def erase(self, memory_ids: Iterable[str]) -> None:
-        """Take every word of some memories out of the journal; that they were written, and went, stays.
-
-        The removal of their files is recorded after it.
-        """
-        for memory in memory_ids:
-            for statement in ("erase_journal_texts", "erase_journal_formers", "erase_operation_subjects"):
-                self._db.run(statement, memory=memory)
-
     def withheld(self) -> list[str]:
         """Paths of files with a secret in them, which no commit takes."""
         return [path for (path,) in self._db.all("list_withheld")]

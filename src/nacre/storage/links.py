@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import date
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.database import Database, Row
 from nacre.values.memory import USUAL_STRENGTH, Validity
 

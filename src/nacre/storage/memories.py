@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.days import day_of
 from nacre.platform.ids import content_hash, from_ms, to_ms
 from nacre.platform.lazy import Lazy
 from nacre.storage.database import Database, Indexed, Row, Words, fits_index
-from nacre.storage.sqlite.rows import RowCodec
+from nacre.storage.sqlite.rows import memory_rows
 from nacre.text.passages import identifiers, normalise, segment
 from nacre.values.memory import Claim, Confirmation, Kind, Link, Memory, Validity
-from nacre.values.review import Reason, as_told
+from nacre.values.review import UNSAID, Reason, as_told
 
 if TYPE_CHECKING:
     from nacre.storage.names import Names
 
-_TABLES = ("tags", "links", "confirmed", "claim")
-"""Fields with a table of their own."""
-_RENAMED = {"source_session": "session", "source_turns": "turns"}
 _MANUAL = "manual"
 """The origin of a link in front matter that names none."""
 
@@ -70,15 +67,13 @@ class Memories:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self.has_new_rows = False
+        """Whether this process wrote memories since they were last embedded; a new row has no vector."""
 
     @property
     def database(self) -> Database:
         """The database these memories lie in."""
         return self._db
-
-    @cached_property
-    def _rows(self) -> RowCodec[Memory]:
-        return RowCodec(Memory, self._db.columns("memories"), elsewhere=_TABLES, renamed=_RENAMED)
 
     def put(self, memory: Memory) -> None:
         """Insert a memory, or replace its row, tags, links, names and full text. Call inside a transaction.
@@ -89,7 +84,7 @@ class Memories:
         if self._drop(memory.id) not in (None, memory.content):
             self._db.run("delete_stale_of", memory=memory.id)
             self._db.run("settle_review", memory=memory.id, reason=Reason.STALE.value, at=to_ms(memory.updated))
-        values = self._rows.encode(memory) | {"content_hash": memory_hash(memory.content, memory.project)}
+        values = memory_rows().encode(memory) | {"content_hash": memory_hash(memory.content, memory.project)}
         number = int(self._db.insert("memories", values, "row"))
         self._db.run_many("insert_tag", [{"memory": memory.id, "tag": tag} for tag in memory.tags if fits_index(tag)])
         self._put_links(memory.id, memory.links)
@@ -103,6 +98,7 @@ class Memories:
             self.set_claim(memory.id, memory.claim)
         self._index(number, memory)
         self.names.put(memory, former)
+        self.has_new_rows = True
 
     def _put_links(self, memory_id: str, links: Sequence[Link]) -> None:
         self._db.run("delete_links_of", source=memory_id)
@@ -217,9 +213,11 @@ class Memories:
         return {memory: (confidence, as_told(detail)) for memory, confidence, detail in self._db.all("list_stale")}
 
     def set_stale(self, found: Iterable[tuple[str, float, str]]) -> None:
-        """Note which memories may be out of date, in place of what was found before."""
+        """Note which memories may be out of date, in place of what was found before; others wait for it no more."""
         rows = [{"memory": one, "confidence": confidence, "detail": detail} for one, confidence, detail in found]
+        ids = json.dumps([row["memory"] for row in rows])
         with self._db.transaction():
+            self._db.run("delete_stale_reviews", found=ids, unsaid=UNSAID)
             self._db.run("delete_stale")
             self._db.run_many("insert_stale", rows)
 
@@ -234,7 +232,7 @@ class Memories:
         """Memories that were stored after a row, as (row, memory) in that order; see :class:`News`."""
         rows = self._db.all(
             "list_news", mark=wanted.mark, least=wanted.least, first_id=wanted.first_id, said=to_ms(wanted.said),
-            sessions=json.dumps(wanted.sessions), project=wanted.project, today=wanted.said.date().isoformat(),
+            sessions=json.dumps(wanted.sessions), project=wanted.project, today=str(day_of(wanted.said)),
             limit=wanted.limit,
         )  # fmt: skip
         return [(row[0], memory) for row, memory in zip(rows, self._build(rows), strict=True)]
@@ -296,7 +294,7 @@ class Memories:
         again = self._confirmations(ids)
         claims = {row[0]: Claim(*row[1:]) for row in self._db.all("list_claims_of", ids=ids)}
         return [
-            self._rows.decode(
+            memory_rows().decode(
                 row, tags=tuple(tags.get(row[1], ())), links=tuple(links.get(row[1], ())),
                 confirmed=tuple(again.get(row[1], ())), claim=claims.get(row[1]),
             )

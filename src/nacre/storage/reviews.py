@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import from_ms
 from nacre.storage.database import Database
-from nacre.values.review import Action, QueuedReview, Reason
+from nacre.values.review import QueuedReview, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Reviews:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def add(self, memory_id: str, reason: Reason, detail: str, suggested: Action, at: int, *, once: bool) -> None:
+    def add(self, memory_id: str, reason: Reason, detail: str, at: int, *, once: bool) -> None:
         """Put a memory into the queue, unless it waits there for that reason.
 
         ``once``: not again with a detail that was settled before.
@@ -34,7 +35,7 @@ class Reviews:
         about = {"memory": memory_id, "reason": reason.value, "detail": detail}
         with self._db.transaction():
             if not self._db.one("find_review", **about, once=once):
-                self._db.run("insert_review", **about, suggested=suggested.value, at=at, shown_by="[]")
+                self._db.run("insert_review", **about, at=at, shown_by="[]")
 
     def doubt(self, memory_id: str, detail: str, at: int, shown_by: Iterable[str]) -> bool:
         """Have a memory wait as out of date, for what some sessions show; what it waited for before gives way.
@@ -42,7 +43,7 @@ class Reviews:
         Returns whether it waits for that now, and did not before: what somebody settled is not brought up again.
         """
         about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
-        more = {"suggested": Action.REVIEW.value, "at": at, "shown_by": json.dumps(sorted(set(shown_by)))}
+        more = {"at": at, "shown_by": json.dumps(sorted(set(shown_by)))}
         with self._db.transaction():
             if self._db.one("find_review_detail", **about):
                 return False
@@ -59,14 +60,14 @@ class Reviews:
     def pending(self) -> list[QueuedReview]:
         """What waits, the oldest first."""
         return [
-            QueuedReview(memory, Reason(reason), detail, Action(suggested), from_ms(created))
-            for memory, reason, detail, suggested, created in self._db.all("list_reviews")
+            QueuedReview(memory, Reason(reason), detail, from_ms(created))
+            for memory, reason, detail, created in self._db.all("list_reviews")
         ]
 
-    def waiting(self) -> tuple[int, int]:
-        """How many candidates wait, and how many memories."""
-        candidates, memories = self._db.one("count_waiting") or (0, 0)
-        return candidates, memories
+    def waiting(self) -> tuple[int, int, int]:
+        """How many candidates, memories in doubt and conflicts wait."""
+        candidates, doubts, conflicts = self._db.one("count_waiting") or (0, 0, 0)
+        return candidates, doubts, conflicts
 
     def dismiss(self, memory_id: str, at: int) -> int:
         """The memory is kept; returns how many entries that settled."""
@@ -88,6 +89,10 @@ class Reviews:
     def settle(self, memory_id: str, reason: Reason, at: int) -> None:
         """A memory waits for a reason no more; what else it waits for stays."""
         self._db.run("settle_review", memory=memory_id, reason=reason.value, at=at)
+
+    def stale_kept(self) -> dict[str, datetime | None]:
+        """When a person last kept each memory that had seemed out of date."""
+        return {memory: from_ms(at) for memory, at in self._db.all("list_stale_kept")}
 
     def low_quality(self) -> list[tuple[str, float, int]]:
         """Active memories below the border: (memory, quality, recall count)."""

@@ -80,18 +80,11 @@ class Spending:
     def health(self, model: str) -> Health | None:
         """How a model that failed last fares."""
         row = self._db.one("get_model_health", model=model)
-        return _health(row) if row else None
-
-    def failing(self, now: datetime) -> list[Health]:
-        """The models that are left alone now."""
-        return [_health(row) for row in self._db.all("list_model_health", now=to_ms(now))]
+        return Health(row[0], at_ms(row[1]), row[2]) if row else None
 
     def fail(self, health: Health) -> None:
-        """A model failed once more."""
-        self._db.run(
-            "set_model_health", model=health.model, failures=health.failures, until=to_ms(health.until),
-            told=health.told,
-        )  # fmt: skip
+        """A model failed."""
+        self._db.run("set_model_health", model=health.model, until=to_ms(health.until), told=health.told)
 
     def recover(self, model: str) -> None:
         """A model answers."""
@@ -131,8 +124,3 @@ def _row(call: Call) -> dict[str, Any]:
         "cached": call.tokens.cached, "written": call.tokens.written, "cost": call.cost, "seconds": call.seconds,
         "outcome": call.outcome, "trace": call.trace,
     }  # fmt: skip
-
-
-def _health(row: tuple[Any, ...]) -> Health:
-    model, failures, until, told = row
-    return Health(model, failures, at_ms(until), told)

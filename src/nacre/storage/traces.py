@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -52,10 +51,6 @@ class Traces:
         row = self._db.one("list_cases_of", memory=memory, session=session, since=to_ms(since))
         return row[0] if row else None
 
-    def sessions(self) -> list[tuple[int, str]]:
-        """Rows of sessions, the latest first, with the tools' own ids."""
-        return [(row, native_id) for row, native_id in self._db.all("list_native_sessions")]
-
     @in_transaction
     def add_step(self, trace_id: str, step: Step, outcome: str) -> None:
         """Say what became of it later."""
@@ -72,14 +67,6 @@ class Traces:
     def count_where(self, tells: Callable[[str], bool]) -> int:
         """How many traces there are in whose texts something is told."""
         return sum(1 for _, said in self._texts() if tells(said))
-
-    @in_transaction
-    def drop_prompts(self) -> None:
-        """Keep no whole prompt and no whole answer."""
-        for trace in self.latest(limit=-1):
-            if any(step.prompt or step.answer for step in trace.steps):
-                steps = tuple(replace(step, prompt="", answer="") for step in trace.steps)
-                self._db.run("update_trace_steps", id=trace.id, steps=_encoded(steps), outcome=trace.outcome)
 
     def prune(self, before: datetime, most: int) -> None:
         """Delete the old ones, and the oldest of too many."""

@@ -1,12 +1,13 @@
-"""How memories are used: state that a rebuild starts from neutral."""
+"""How memories are used."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.days import day_of
 from nacre.platform.ids import at_ms, from_ms, to_ms
 from nacre.storage.database import Database
 from nacre.values.memory import Kind
@@ -117,7 +118,7 @@ class UsageLog:
     def may_end(self, now: datetime, bounds: EndingBounds) -> list[str]:
         """The active memories that the rules of a dream may end, by id; those rules decide."""
         rows = self._db.all(
-            "list_ending", now=to_ms(now), today=now.date().isoformat(), importance_below=bounds.importance_below,
+            "list_ending", now=to_ms(now), today=str(day_of(now)), importance_below=bounds.importance_below,
             temporary_for=_milliseconds(bounds.temporary_for), idle_for=_milliseconds(bounds.idle_for),
             most_recalls=bounds.most_recalls,
         )  # fmt: skip

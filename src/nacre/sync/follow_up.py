@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from nacre.history import schedule
 from nacre.home.home import Home
-from nacre.platform.lazy import Module
-
-if TYPE_CHECKING:
-    from nacre.history import schedule
-    from nacre.sync import sync
-else:
-    schedule = Module("nacre.history.schedule")
-    sync = Module("nacre.sync.sync")
+from nacre.indexing import vectors
+from nacre.sync import sync
 
 
 def keep_history(home: Home, *, commits: bool = True) -> None:
-    """Let what was done be judged, synced and committed in the background, where that is wanted and due.
+    """Embed new memories, then judge, sync and commit changes in the background, where that is wanted and due.
 
-    Without ``commits`` it is only judged.
+    Without ``commits`` changes are not synced or committed.
     """
     if home.database.unwritable:
         return
-
+    embed_new_memories(home)
     if home.settings.flag("models.background"):
         schedule.judge_in_background(home)
     if not commits:
@@ -32,6 +25,12 @@ def keep_history(home: Home, *, commits: bool = True) -> None:
         return
     if home.journal.waiting()[0]:
         schedule.commit_in_background(home)
+
+
+def embed_new_memories(home: Home) -> None:
+    """Embed the memories that were written through this home, unless their operation already did."""
+    if home.memories.has_new_rows:
+        vectors.embed_memories(home, begins=True)
 
 
 def warnings_of(home: Home, *, of_sync: bool = True) -> list[str]:

@@ -29,11 +29,13 @@ from nacre.platform.locks import FileLock
 from nacre.spending.models import waits_for_models
 from nacre.sync.merge import FileChange, Plan, counted
 from nacre.tombstones.erasure import apply_tombstones
+from nacre.tombstones.tombstones import told_in
 from nacre.values.operation import EDIT, SYNC, Intent
 from nacre.vault.front_matter import split
 from nacre.vault.identity import id_in
 from nacre.vault.layout import LEDGER, is_memory_file
 from nacre.vault.listing import LISTING, is_derived
+from nacre.vault.merge_notes import MergeOutcome, Note
 from nacre.vault.merging import merge_ledgers
 
 _FILES_A_PART = 30
@@ -72,6 +74,25 @@ def take_in(home: Home, head: Head, plan: Plan, held: Mapping[str, str]) -> str 
         scan(home)
         home.problems[:] = dict.fromkeys((*told, *home.problems))
     return None
+
+
+def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
+    """Carry out what the remote's ledger says is forgotten, before anything is merged: nothing brings it back then.
+
+    Returns a note for each memory that went, without its words. Raises VaultUnusable.
+    """
+    there = b"".join(home.repository.read([f"{theirs}:{LEDGER}"]).values())
+    present = _present(home, LEDGER)
+    known = set((present or b"").splitlines())
+    lines = b"".join(one.line().encode() + b"\n" for one in told_in(there) if one.line().encode() not in known)
+    if not lines:
+        return ()
+    before = home.memories.all_ids()
+    with home.run(SYNC) as run, run.part() as change:
+        apply_intents(home)
+        _written(change, _Part({LEDGER: FileChange(present, merge_ledgers(present or b"", lines))}))
+    apply_tombstones(home)
+    return tuple(Note(MergeOutcome.FORGOTTEN, "", memory) for memory in sorted(before - home.memories.all_ids()))
 
 
 def write_plan(home: Home, plan: Plan, held: Mapping[str, str]) -> str | None:

@@ -7,26 +7,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nacre.errors import RepositoryUnusable
-from nacre.git.repository import Head, NewCommit
+from nacre.git.repository import Entries, Head, NewCommit, PastCommit
 from nacre.history.commit import author_of
 from nacre.history.commit_message import BEGINNING, RecordedOperation, read_message, write_message
 from nacre.home.home import Home
+from nacre.tombstones.erasure import without_words
+from nacre.tombstones.tombstones import Barred, Gate, standing_tombstones, told_in
 from nacre.values.operation import SYNC, Operation
 from nacre.vault.identity import Tree, id_in, is_document
 from nacre.vault.layout import LEDGER, is_memory_file
 from nacre.vault.ledger import Entry
 from nacre.vault.ledger import read as read_ledger
-from nacre.vault.merge_notes import Note
+from nacre.vault.merge_notes import MergeOutcome, Note
 from nacre.vault.merging import MergedVault, merge_ledgers, merge_vaults
+from nacre.vault.merging_document import listed, read_document, with_values
 
 _READ_AT_ONCE = 2000
 _DEEPEST = 3
 _NOTHING_NEW = "Join what the remote has\n"
-_UNITE, _FORGET, _ALLOW_AGAIN = "unite", "forget", "allow_again"
+_UNITE = "unite"
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-
-Entries = Mapping[str, tuple[str, str]]
-"""The tree of a commit: path → mode and blob."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ def plan_join(home: Home, head: Head, theirs: str, *, rewritten_from: str | None
     """Compare HEAD with a commit that was fetched, and merge them where both went on.
 
     ``rewritten_from`` is the commit the remote was at before somebody rewrote its history: what was done here since is
-    put on top of it then. Raises RepositoryUnusable for files that no vault can hold.
+    put on top of it then. So it is where unsent commits hold what was forgotten elsewhere: they are never sent.
+    Raises RepositoryUnusable for files that no vault can hold.
     """
     repository = home.repository
     here, there = repository.tree(head.commit), repository.tree(theirs)
@@ -69,15 +70,16 @@ def plan_join(home: Home, head: Head, theirs: str, *, rewritten_from: str | None
     bases = [rewritten_from] if rewritten_from else repository.merge_bases(head.commit, theirs)
     trees = (_base(home, bases), here, there)
     paths = _wanted(trees)
-    base, ours, remote = (_contents(home, tree, paths) for tree in trees)
+    base, ours, remote = _contents(home, trees, paths)
     plan, merged = plan_merge(home, base, ours, remote, is_rewritten=bool(rewritten_from))
     plan = replace(plan, left_out=left_out)
     if dry_run:
         return plan
     assert plan.operation is not None  # noqa: S101 - a merge is one
-    if rewritten_from:
+    if rewritten_from or _tells_forgotten(home, head, theirs):
         onto = changes_between(remote, merged)
-        commit = _commit(home, theirs, onto, (), [*_unsent(home, head, rewritten_from), *_told(plan.operation, onto)])
+        told = [*_unsent(home, head, rewritten_from or theirs, onto), *_told(plan.operation, onto)]
+        commit = _commit(home, theirs, onto, (), told)
     else:
         commit = _commit(home, head.commit, plan.changes, (theirs,), _told(plan.operation, plan.changes))
     return replace(plan, commit=commit)
@@ -91,11 +93,11 @@ def plan_merge(home: Home, base: Tree, here: Tree, there: Tree, *, is_rewritten:
     merged = merge_vaults(base, here, there)
     operation = Operation(home.ids(), home.now(), SYNC)
     _tell_united(merged, operation)
-    forgotten = _leave_out_forgotten(merged)
+    forgotten, notes = _leave_out_forgotten(merged, here)
     changes = changes_between(here, merged.files)
     operation = replace(operation, subject=f"{counted(changes)} from the remote")
     given_up = united_in(changes) | forgotten | (_taken_out(changes, merged) if is_rewritten else frozenset())
-    return Plan(None, changes, merged.notes, given_up, operation), merged.files
+    return Plan(None, changes, notes, given_up, operation), merged.files
 
 
 def changes_between(before: Tree, after: Tree) -> dict[str, FileChange]:
@@ -104,10 +106,10 @@ def changes_between(before: Tree, after: Tree) -> dict[str, FileChange]:
     return {path: change for path, change in changes.items() if change.before != change.after}
 
 
-def operations_between(home: Home, since: str | None, until: str) -> list[RecordedOperation]:
-    """The operations of commits that ``until`` holds and ``since`` does not; a commit of another git is one, too."""
+def operations_in(commits: Iterable[PastCommit]) -> list[RecordedOperation]:
+    """Return the operations of commits; a commit of another git is one, too."""
     found: dict[str, RecordedOperation] = {}
-    for commit in home.repository.history(since, until):
+    for commit in commits:
         told = read_message(commit.message, commit.id)
         if not told and commit.paths and not commit.is_merge and commit.message != BEGINNING:
             told = [RecordedOperation(Operation(commit.id, commit.at, "commit"), commit.paths)]
@@ -131,7 +133,7 @@ def _base(home: Home, commits: Sequence[str], depth: int = 0) -> Entries:
         inner = _base(home, home.repository.merge_bases(commits[0], other), depth + 1)
         trees = (inner, found, there)
         wanted = _wanted(trees)
-        merged = merge_vaults(*(_contents(home, tree, wanted) for tree in trees))
+        merged = merge_vaults(*_contents(home, trees, wanted))
         known = {blob for tree in trees for _, blob in tree.values()}
         stored = {path: _stored(home, data, known) for path, data in merged.files.items()}
         found = {path: entry for path, entry in found.items() if path not in wanted} | stored
@@ -143,17 +145,18 @@ def _stored(home: Home, data: bytes, known: Collection[str]) -> tuple[str, str]:
     return "100644", blob if blob in known else home.repository.store(data)
 
 
-def _contents(home: Home, tree: Entries, paths: Sequence[str]) -> dict[str, bytes]:
-    present = [path for path in paths if path in tree and _is_plain(tree, path)]
+def _contents(home: Home, trees: Sequence[Entries], paths: Sequence[str]) -> list[dict[str, bytes]]:
+    blobs = [{path: tree[path][1] for path in paths if path in tree and _is_plain(tree, path)} for tree in trees]
+    wanted = sorted({blob for present in blobs for blob in present.values()})
     found: dict[str, bytes] = {}
-    for start in range(0, len(present), _READ_AT_ONCE):
-        found |= home.repository.read([tree[path][1] for path in present[start : start + _READ_AT_ONCE]])
-    return {path: found[tree[path][1]] for path in present}
+    for start in range(0, len(wanted), _READ_AT_ONCE):
+        found |= home.repository.read(wanted[start : start + _READ_AT_ONCE])
+    return [{path: found[blob] for path, blob in present.items()} for present in blobs]
 
 
 def _changes(home: Home, here: Entries, there: Entries) -> dict[str, FileChange]:
     paths = sorted(path for path in {*here, *there} if here.get(path) != there.get(path))
-    return changes_between(*(_contents(home, tree, paths) for tree in (here, there)))
+    return changes_between(*_contents(home, (here, there), paths))
 
 
 def _commit(
@@ -174,9 +177,28 @@ def _told(operation: Operation, changes: Mapping[str, FileChange]) -> list[tuple
     return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
 
 
-def _unsent(home: Home, head: Head, since: str) -> list[tuple[Operation, Sequence[str]]]:
-    told = operations_between(home, since, head.commit or since)
-    return [(one.operation, one.paths or ()) for one in told if "-" in one.operation.id]
+def _unsent(
+    home: Home, head: Head, since: str, onto: Mapping[str, FileChange]
+) -> list[tuple[Operation, Sequence[str]]]:
+    """Operations that no other machine has, as the database tells them: without the words of what is forgotten."""
+    found: list[tuple[Operation, Sequence[str]]] = []
+    for recorded in operations_in(home.repository.history(since, head.commit or since)):
+        operation = home.journal.find(recorded.operation.id)
+        if operation and "-" in operation.id:
+            touched = [path for path, _ in home.journal.touched(operation.id) if path in onto]
+            found += [(operation, touched)] if touched else []
+    return found
+
+
+def _tells_forgotten(home: Home, head: Head, theirs: str) -> bool:
+    """Return True if a commit that was not sent yet holds or names a forgotten memory."""
+    barred = Gate(home).refresh()
+    commits = home.repository.history(theirs, head.commit or theirs) if barred else ()
+    names = [f"{commit.id}:{path}" for commit in commits for path in commit.paths if is_document(path)]
+    return any(
+        barred.bars_document(name.partition(":")[2], data) or barred.names_in(data)
+        for name, data in home.repository.read(names).items()
+    )
 
 
 def _tell_united(merged: MergedVault, operation: Operation) -> None:
@@ -200,21 +222,36 @@ def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
     )  # fmt: skip
 
 
-def _leave_out_forgotten(merged: MergedVault) -> frozenset[str]:
-    """Take out memories that either ledger forgot for good, also edited ones; returns their ids."""
-    forgotten: set[str] = set()
-    allowed: set[str] = set()
-    for entry in read_ledger(merged.files.get(LEDGER, b"")):
-        memories = entry.details.get("memories")
-        if entry.action == _FORGET and isinstance(memories, dict):
-            forgotten |= memories.keys()
-        elif entry.action == _ALLOW_AGAIN:
-            allowed.add(str(entry.details.get("memory")))
-    left = {path: id_in(data) for path, data in merged.files.items() if is_memory_file(path)} if forgotten else {}
-    found = {path: memory for path, memory in left.items() if memory in forgotten - allowed}
-    for path in found:
-        del merged.files[path]
-    return frozenset(memory for memory in found.values() if memory)
+def _leave_out_forgotten(merged: MergedVault, here: Tree) -> tuple[frozenset[str], tuple[Note, ...]]:
+    """Take out memories that either ledger forgot for good, also edited ones, and links to them.
+
+    Returns their ids, and what is to be told of the merge, without their words.
+    """
+    barred = Barred(standing_tombstones([*told_in(merged.files.get(LEDGER, b""))]))
+    if not barred:
+        return frozenset(), merged.notes
+    ledger = merged.files[LEDGER].decode("utf-8", "replace")
+    merged.files[LEDGER] = without_words(ledger, barred.memories).encode()
+    gone: dict[str, str] = {}
+    for path, data in list(merged.files.items()):
+        named = barred.names_in(data) if is_memory_file(path) else ()
+        if (named or data != here.get(path)) and barred.bars_document(path, data):
+            del merged.files[path]
+            gone[path] = id_in(data) or ""
+        elif named:
+            merged.files[path] = _without_links(data, named)
+    forgotten = barred.memories.union(gone.values())
+    notes = [note for note in merged.notes if note.memory not in forgotten and note.path not in gone]
+    present = {id_in(data) or "" for path, data in here.items() if is_memory_file(path)} & forgotten
+    notes += [Note(MergeOutcome.FORGOTTEN, "", memory) for memory in sorted(present)]
+    return frozenset(gone.values()), tuple(notes)
+
+
+def _without_links(data: bytes, to: Collection[str]) -> bytes:
+    text = data.decode("utf-8", "replace")
+    links = listed(read_document(text).values.get("links"))
+    left = [one for one in links if not (isinstance(one, dict) and one.get("to") in to)]
+    return with_values(text, {"links": left or None}).encode() if left != links else data
 
 
 def _taken_out(changes: Mapping[str, FileChange], merged: MergedVault) -> frozenset[str]:

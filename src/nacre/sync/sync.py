@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -21,18 +21,19 @@ from nacre.errors import (
     StoreBusy,
 )
 from nacre.git.remote import Remote, check_url
-from nacre.git.repository import Head
+from nacre.git.repository import Head, PastCommit
 from nacre.history.commit import UNWRITTEN, Committed, Held, commit_operations
-from nacre.history.preparation import prepare
+from nacre.history.preparation import prepare, settled_head
 from nacre.history.schedule import SYNC_LOCK
 from nacre.home.home import Home
 from nacre.home.redaction import clean_values
 from nacre.memories.listing import write_listings
 from nacre.memories.scan import catch_up
 from nacre.platform.locks import FileLock
-from nacre.sync.import_remote import take_in
-from nacre.sync.merge import Plan, operations_between, plan_join
+from nacre.sync.import_remote import forget_first, take_in
+from nacre.sync.merge import Plan, operations_in, plan_join
 from nacre.sync.requests import SyncRequest
+from nacre.tombstones.erasure import erase_bytes
 from nacre.values.codec import stamp
 from nacre.vault.merge_notes import Note
 
@@ -93,18 +94,18 @@ def sync(home: Home, wanted: SyncRequest | None = None) -> Synced:
         raise RepositoryUnusable("git is off, so there is nothing to sync", hint="nacre config set git.enabled true")
     with FileLock(home.settings.home / SYNC_LOCK, wanted.patience_seconds), _outcome_kept(home, wanted):
         committed = _commit(home, wanted)
-        head = prepare(home)
-        remote = _remote(home, wanted, head.branch or "")
+        local = settled_head(home).branch or ""
+        remote = _remote(home, wanted, local)
         if remote is None:
             return Synced(State.NO_REMOTE, held=committed.held, problems=tuple(home.problems))
-        branch = remote.branch(head.branch or "")
-        if not wanted.dry_run:
-            remote.follow(head.branch or "", branch)
+        branch = remote.branch(local)
         done = Synced(State.UP_TO_DATE, remote.name, remote.url(), branch, held=committed.held)
         if wanted.dry_run:
             return _plan(home, remote, done, wanted)
+        remote.follow(local, branch)
         done = _exchange(home, remote, done, wanted)
         write_listings(home)
+        erase_bytes(home)
         return done
 
 
@@ -136,6 +137,7 @@ def long_failing(home: Home) -> LastSync | None:
 
 def _commit(home: Home, wanted: SyncRequest) -> Committed:
     if wanted.dry_run:
+        prepare(home)
         return Committed(waiting=home.journal.waiting()[0])
     catch_up(home)
     return commit_operations(home)
@@ -159,8 +161,10 @@ def _remote(home: Home, wanted: SyncRequest, branch: str) -> Remote | None:
     if wanted.dry_run:
         return asked
     if url != known.url():
-        asked.branch(branch)  # an address that nobody answers at does not replace one that works
+        found = asked.branch(branch)  # an address that nobody answers at does not replace one that works
         known.set_url(url)
+        if not known.followed(branch):
+            known.follow(branch, found)
     return known
 
 
@@ -171,9 +175,11 @@ def _exchange(home: Home, remote: Remote, done: Synced, wanted: SyncRequest) -> 
         head = home.repository.head()
         theirs = remote.fetch(done.branch or "")
         rewritten_from = _rewritten_from(home, remote, theirs, wanted)
-        if theirs and (rewritten_from or not _has(home, head, theirs)):
+        if theirs and (rewritten_from or not home.repository.is_ancestor(theirs, head.commit)):
+            if forgotten := forget_first(home, theirs):
+                done = replace(done, notes=(*done.notes, *forgotten), held=_commit(home, wanted).held)
+                head = home.repository.head()
             plan = plan_join(home, head, theirs, rewritten_from=rewritten_from, dry_run=False)
-            received = len(operations_between(home, head.commit, theirs))
             waiting = {held.path: held.reason for held in done.held if held.reason != UNWRITTEN}
             obstacle = take_in(home, head, plan, waiting)
             done = _with_problems(done, home)
@@ -181,7 +187,7 @@ def _exchange(home: Home, remote: Remote, done: Synced, wanted: SyncRequest) -> 
             if obstacle:
                 reason = obstacle
                 continue
-            done = _received(done, plan, received)
+            done = _received(home, done, plan, head, theirs)
         done = _with_problems(done, home)
         try:
             return _send(home, remote, done, theirs)
@@ -196,14 +202,15 @@ def _plan(home: Home, remote: Remote, done: Synced, wanted: SyncRequest) -> Sync
     theirs = remote.fetch(done.branch or "")
     waiting = home.journal.waiting()[0]
     rewritten_from = _rewritten_from(home, remote, theirs, wanted)
-    if theirs and (rewritten_from or not _has(home, head, theirs)):
+    if theirs and (rewritten_from or not home.repository.is_ancestor(theirs, head.commit)):
         plan = plan_join(home, head, theirs, rewritten_from=rewritten_from, dry_run=True)
-        done = _received(done, plan, len(operations_between(home, head.commit, theirs)))
-    sent = len(operations_between(home, theirs, head.commit)) if head.commit else 0
+        done = _received(home, done, plan, head, theirs)
+    sent = len(operations_in(home.repository.history(theirs, head.commit))) if head.commit else 0
     return replace(done, state=State.PLANNED, sent=sent + waiting, problems=tuple(home.problems))
 
 
-def _received(done: Synced, plan: Plan, received: int) -> Synced:
+def _received(home: Home, done: Synced, plan: Plan, head: Head, theirs: str) -> Synced:
+    received = len(operations_in(home.repository.history(head.commit, theirs)))
     return replace(
         done, state=State.SYNCED, received=done.received + received, notes=(*done.notes, *plan.notes),
         left_out=plan.left_out,
@@ -216,20 +223,17 @@ def _with_problems(done: Synced, home: Home) -> Synced:
 
 def _send(home: Home, remote: Remote, done: Synced, theirs: str | None) -> Synced:
     """Push what the remote has not. Raises RemoteMoved, SecretFound, RemoteRefused, RemoteUnreachable."""
-    head, branch = home.repository.head(), done.branch or ""
-    if head.commit is None:
+    head, branch = home.repository.head().commit, done.branch or ""
+    if head is None:
         return done
-    if head.commit == theirs:
-        remote.remember(head.commit, branch)
+    if head == theirs:
+        remote.remember(head, branch)
         return done
-    _refuse_secrets(home, head.commit, theirs)
-    sent = len(operations_between(home, theirs, head.commit))
-    remote.push(head.commit, branch)
+    commits = list(home.repository.history(theirs, head))
+    _refuse_secrets(home, commits, home.repository.new_blobs(head, theirs))
+    sent = len(operations_in(commits))
+    remote.push(head, branch)
     return replace(done, state=State.SYNCED, sent=sent)
-
-
-def _has(home: Home, head: Head, theirs: str) -> bool:
-    return head.commit is not None and home.repository.is_ancestor(theirs, head.commit)
 
 
 def _rewritten_from(home: Home, remote: Remote, theirs: str | None, wanted: SyncRequest) -> str | None:
@@ -246,9 +250,8 @@ def _rewritten_from(home: Home, remote: Remote, theirs: str | None, wanted: Sync
     )
 
 
-def _refuse_secrets(home: Home, commit: str, known: str | None) -> None:
+def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[str, str]) -> None:
     """Look at everything that would be sent for the first time: files and messages. Raises SecretFound."""
-    blobs = home.repository.new_blobs(commit, known)
     names = sorted(blobs)
     found: dict[str, str] = {}
     for start in range(0, len(names), _READ_AT_ONCE):
@@ -259,7 +262,7 @@ def _refuse_secrets(home: Home, commit: str, known: str | None) -> None:
     for path in set(blobs.values()):
         if rules := _secrets(home, path):
             found[home.redactor.clean(path)] = f"its name: {rules}"
-    for past in home.repository.history(known, commit):
+    for past in commits:
         if rules := _secrets(home, past.message):
             found[f"the message of commit {past.id[:8]}"] = rules
     if found:
@@ -281,15 +284,13 @@ def _outcome_kept(home: Home, wanted: SyncRequest) -> Iterator[None]:
     if wanted.dry_run:
         yield
         return
-    before = last_sync(home)
+    before = last_sync(home) or LastSync("")
     now = stamp(home.now())
     try:
         yield
     except NacreError as error:
-        since = (before.failing_since if before else None) or now
-        succeeded = before.succeeded if before else None
-        told = bool(before and before.failing_since and before.told)
-        _keep(home, LastSync(now, succeeded, since, error.message, error.hint, told))
+        since = before.failing_since or now
+        _keep(home, replace(before, at=now, failing_since=since, message=error.message, hint=error.hint))
         raise
     _keep(home, LastSync(now, now))
 

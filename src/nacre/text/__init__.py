@@ -1,1 +1,1 @@
-"""Pure functions on text: words, stems, shingles, time expressions."""
+"""Pure functions on text: words, stems, time expressions."""

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import regex
 
 from nacre.errors import QueryInvalid
-from nacre.platform.lazy import Module
-
-if TYPE_CHECKING:
-    import regex
-else:
-    regex = Module("regex")
 
 _COUNT = re.compile(r"\{((?:\s|#.*\n)*[0-9](?:[0-9]|\s|#.*\n)*)")
 _MOST_CHARACTERS = 1_000

@@ -13,6 +13,10 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0002fa1f]+"
 )
+_SIGNS = {"++": "plusplus", "#": "sharp"}
+_SIGNED = re.compile(r"\b([A-Za-z])(\+\+|#)(?![A-Za-z_])")
+_VOICED = "\u3099\u309a"
+"""The marks of voiced kana, which make other letters."""
 _ABOVE_ASCII = re.compile(r"[^\x00-\x7f]")
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _IDENTIFIER = re.compile(
@@ -147,8 +151,17 @@ def is_unspaced(text: str) -> bool:
 
 
 def segment(text: str) -> str:
-    """Make unspaced scripts searchable word by word: each run becomes its overlapping pairs of characters."""
-    if text.isascii() or not _UNSPACED.search(text):
+    """Make a text searchable word by word.
+
+    Half-width and full-width characters become ordinary ones, each run of an unspaced script its overlapping pairs of
+    characters, and the signs of a name like ``C++`` or ``F#`` letters, since full text has no signs.
+    """
+    if "#" in text or "++" in text:
+        text = _SIGNED.sub(lambda match: f"{match[1]}{_SIGNS[match[2]]} ", text)
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text)
+    if not _UNSPACED.search(text):
         return text
     return _UNSPACED.sub(lambda match: f" {' '.join(_pairs(match.group()))} ", text)
 
@@ -169,7 +182,7 @@ def words(text: str) -> list[str]:
 
 
 def _bare(match: re.Match[str]) -> str:
-    return "" if unicodedata.combining(match.group()) else match.group()
+    return "" if unicodedata.combining(match.group()) and match.group() not in _VOICED else match.group()
 
 
 def identifiers(text: str) -> list[str]:

@@ -1,17 +1,20 @@
 """Dates as people say them: "last week", "in March", "since monday", "2w", "昨天" → a window of time.
 
-Times are read in UTC. A bare month is the latest one that has begun.
+Words name local days; a window is in UTC. A date without a year is the latest one that has begun, and with "by",
+"before" or "until" it may be the next one.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, tzinfo
 from functools import cache
 
 from nacre.errors import QueryInvalid
-from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.days import in_utc, localised
 
 _DAY = timedelta(days=1)
 _UNITS = {
@@ -56,6 +59,8 @@ _THIRDS = {
     "初": 0, "上旬": 0, "中": 1, "中旬": 1, "底": 2, "末": 2, "下旬": 2,
 }  # fmt: skip
 _STEPS = {"this": 0, "last": 1, "这": 0, "本": 0, "上": 1, "上上": 2, "今": 0, "去": 1}
+_BEGINNINGS = ("since", "after", "以来", "之后", "以后")
+_DEADLINES = ("before", "until", "by", "之前", "以前")
 _DAYS_BACK = {
     "today": 0, "yesterday": 1, "day before yesterday": 2, "今天": 0, "昨天": 1, "前天": 2, "大前天": 3,
 }  # fmt: skip
@@ -70,8 +75,8 @@ class Window:
     words: str
 
 
-def parse_moment(text: str, now: datetime) -> datetime:
-    """A date for an option such as ``--since``: ``3d``, ``2w``, ``yesterday``, ``monday``, ``march``, ISO 8601.
+def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
+    """Return the moment, in UTC, that an option such as ``--since`` names: ``3d``, ``yesterday``, ``march``, ISO 8601.
 
     Raises QueryInvalid.
     """
@@ -80,20 +85,31 @@ def parse_moment(text: str, now: datetime) -> datetime:
     try:
         if relative:
             return now - int(relative.group(1)) * _UNITS[relative.group(2)]
-        moment = datetime.fromisoformat(text.strip())
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return in_utc(datetime.fromisoformat(text.strip()), zone)
     except (ValueError, OverflowError):
         pass
     for said in (cleaned, f"on {cleaned}", f"in {cleaned}"):
-        window = find_window(said, now)
+        window = find_window(said, now, zone)
         if window and window.since and window.words.strip() == said:
             return window.since
     raise QueryInvalid(f"{text!r} is not a date", hint="write 2026-11-20, 3d, 2w, yesterday, last week or march")
 
 
-def find_window(query: str, now: datetime) -> Window | None:
-    """The first time expression in a question; ``None`` when there is none."""
-    text = query.lower()
+def find_window(query: str, now: datetime, zone: tzinfo | None = None) -> Window | None:
+    """Return the first time expression in a question, as a window in UTC; ``None`` when there is none."""
+    local = localised(now, zone)
+    window = _find(query.lower(), local.replace(tzinfo=None)) if local else None
+    if window is None:
+        return None
+    try:
+        since, until = (in_utc(end, zone) if end else None for end in (window.since, window.until))
+    except (OverflowError, ValueError):  # a time that no calendar holds
+        return None
+    return Window(since, until, window.words)
+
+
+def _find(text: str, now: datetime) -> Window | None:
+    """The same in local times without a zone, as are all times below."""
     between = _search(_BETWEEN, "between from", text)
     span = _span(between, now) if between else None
     if span:
@@ -130,7 +146,9 @@ def _span(match: re.Match[str], now: datetime) -> Window | None:
     year = re.search(r"\b(?:19|20)\d\d\b", second)
     if year and not re.search(r"\d{4}", first):
         first = f"{first} {year.group()}"
-    begin, end = find_window(f"on {first}", now), find_window(f"on {second}", now)
+    begin, end = _find(f"on {first}", now), _find(f"on {second}", now)
+    if begin and end and begin.since and end.since and begin.since >= end.since:
+        begin = _find(f"on {first}", end.since)
     if begin and end and begin.since and end.until and begin.since < end.until:
         return Window(begin.since, end.until, match.group())
     return None
@@ -140,24 +158,36 @@ def _midnight(moment: datetime) -> datetime:
     return moment.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
+def _local(year: int, month: int = 1, day: int = 1) -> datetime:
+    return datetime.combine(date(year, month, day), time())
+
+
 def _month(year: int, month: int) -> tuple[datetime, datetime]:
-    since = datetime(year, month, 1, tzinfo=UTC)
-    return since, datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
+    return _local(year, month), _local(year + month // 12, month % 12 + 1)
 
 
-def _latest(month: int, now: datetime) -> int:
-    return now.year if month <= now.month else now.year - 1
+def _named_month(name: str) -> int:
+    return _MONTHS.get(name) or _CHINESE_MONTHS.get(name) or int(name.rstrip("月"))
 
 
-def _named_month(name: str, year: str | None, now: datetime) -> tuple[datetime, datetime]:
-    month = _MONTHS.get(name) or _CHINESE_MONTHS.get(name) or int(name.rstrip("月"))
-    return _month(int(year) if year else _latest(month, now), month)
+def _yearly(match: re.Match[str], now: datetime, span: Callable[[int], tuple[datetime, datetime]]) -> Window:
+    """Return the window of a date that has a year, or that comes every year: the last one or the next one.
 
-
-def _weekday(name: str, now: datetime) -> datetime:
-    """The latest such day before today."""
-    back = (now.weekday() - _WEEKDAYS[name]) % 7 or 7
-    return _midnight(now) - back * _DAY
+    A deadline is the nearer of both. A single day is the next one only if that is near and nothing began then.
+    """
+    side, year = match.groupdict().get("side"), match.groupdict().get("year")
+    if year:
+        return _side(match, *span(int(year)))
+    spans = []
+    for number in range(now.year - 8, now.year + 9):  # February 29 may be missing for eight years
+        with suppress(ValueError):
+            spans.append(span(number))
+    last, following = max(one for one in spans if one[0] <= now), min(one for one in spans if one[0] > now)
+    ahead = following[0] - now
+    if side in _DEADLINES:
+        return _side(match, *(following if ahead <= now - last[0] else last))
+    is_near = ahead <= 31 * _DAY and following[1] - following[0] < 28 * _DAY
+    return _side(match, *(following if is_near and side not in _BEGINNINGS else last))
 
 
 def _unit(match: re.Match[str], now: datetime) -> Window:
@@ -171,7 +201,7 @@ def _unit(match: re.Match[str], now: datetime) -> Window:
         months = 12 * today.year + today.month - 1 - steps
         return _side(match, *_month(months // 12, months % 12 + 1))
     year = today.year - steps
-    return _side(match, datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC))
+    return _side(match, _local(year), _local(year + 1))
 
 
 def _weekday_of_week(match: re.Match[str], now: datetime) -> Window:
@@ -226,59 +256,61 @@ def _side(match: re.Match[str], since: datetime, until: datetime) -> Window:
             return Window(since, None, match.group())
         case "after" | "之后" | "以后":
             return Window(until, None, match.group())
-        case "before" | "until" | "by" | "之前" | "以前":
+        case side if side in _DEADLINES:
             return Window(None, since, match.group())
         case _:
             return Window(since, until, match.group())
 
 
 def _iso(match: re.Match[str], _: datetime) -> Window:
-    since = datetime.fromisoformat(match.group("date")).replace(tzinfo=UTC)
+    since = datetime.fromisoformat(match.group("date"))
     return _side(match, since, since + _DAY)
 
 
 def _month_day(match: re.Match[str], now: datetime) -> Window:
-    day, name, year = match.group("day"), match.group("month"), match.group("year")
-    since, until = _named_month(name, year, now)
-    if day:
-        since = since.replace(day=int(day))
-        until = since + _DAY
-    return _side(match, since, until)
+    day, month = match.groupdict().get("day"), _named_month(match.group("month"))
+
+    def span(year: int) -> tuple[datetime, datetime]:
+        since = _local(year, month, int(day or 1))
+        return (since, since + _DAY) if day else _month(year, month)
+
+    return _yearly(match, now, span)
 
 
 def _on_weekday(match: re.Match[str], now: datetime) -> Window:
-    since = _weekday(match.group("weekday"), now)
+    """The latest such day before today; as a deadline, the next one after it."""
+    ahead = (_WEEKDAYS[match.group("weekday")] - now.weekday()) % 7
+    since = _midnight(now) + (ahead or 7) * _DAY
+    if match.group("side") not in _DEADLINES or "last" in match.group().split():
+        since -= 7 * _DAY if ahead else 14 * _DAY
     return _side(match, since, since + _DAY)
 
 
 def _year(match: re.Match[str], _: datetime) -> Window:
     year = int(match.group("year"))
-    return _side(match, datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC))
-
-
-def _chinese_month(match: re.Match[str], now: datetime) -> Window:
-    return _side(match, *_named_month(match.group("month"), match.group("year"), now))
+    return _side(match, _local(year), _local(year + 1))
 
 
 def _quarter(match: re.Match[str], now: datetime) -> Window:
     """Q3, of that year or the latest that has begun; last quarter; 上个季度."""
     number, which = match.group("number"), match.groupdict().get("which")
-    current = (now.month - 1) // 3
+
+    def span(year: int, quarter: int) -> tuple[datetime, datetime]:
+        return _month(year, 3 * quarter + 1)[0], _month(year, 3 * quarter + 3)[1]
+
     if number:
         quarter = "一二三四".find(number) if number in "一二三四" else int(number) - 1
-        year = int(match.group("year") or (now.year if quarter <= current else now.year - 1))
-    else:
-        year, quarter = divmod(4 * now.year + current - _STEPS[which or "this"], 4)
-    first, _ = _month(year, 3 * quarter + 1)
-    _, until = _month(year, 3 * quarter + 3)
-    return _side(match, first, until)
+        return _yearly(match, now, lambda year: span(year, quarter))
+    return _side(match, *span(*divmod(4 * now.year + (now.month - 1) // 3 - _STEPS[which or "this"], 4)))
 
 
 def _weekend(match: re.Match[str], now: datetime) -> Window:
-    """Saturday and Sunday: the latest that has begun, or that of last week."""
+    """Saturday and Sunday: the latest that has begun, or that of last week; as a deadline, the next one."""
     saturday = _midnight(now) - ((now.weekday() - 5) % 7) * _DAY
-    if match.groupdict().get("which") == "last" and now.weekday() >= 5:
-        saturday -= 7 * _DAY
+    if match.group("which") == "last":
+        saturday -= 7 * _DAY if now.weekday() >= 5 else timedelta()
+    elif match.group("side") in _DEADLINES:
+        saturday += 7 * _DAY
     return _side(match, saturday, saturday + 2 * _DAY)
 
 
@@ -289,10 +321,14 @@ def _week_before_last(match: re.Match[str], now: datetime) -> Window:
 
 def _part_of_month(match: re.Match[str], now: datetime) -> Window:
     """Early, mid and late: a third of the month."""
-    since, until = _named_month(match.group("month"), match.groupdict().get("year"), now)
-    third = _THIRDS[match.group("third")]
-    begin = since + 10 * third * _DAY
-    return _side(match, begin, until if third == 2 else begin + 10 * _DAY)
+    month, third = _named_month(match.group("month")), _THIRDS[match.group("third")]
+
+    def span(year: int) -> tuple[datetime, datetime]:
+        since, until = _month(year, month)
+        begin = since + 10 * third * _DAY
+        return begin, until if third == 2 else begin + 10 * _DAY
+
+    return _yearly(match, now, span)
 
 
 def _part_of_day(match: re.Match[str], now: datetime) -> Window:
@@ -318,7 +354,7 @@ def _iso_month(match: re.Match[str], _: datetime) -> Window:
 
 
 _Reader = Callable[[re.Match[str], datetime], Window | None]
-_SIDE = r"\b(?:(?P<side>since|after|before|until)\s+)?"
+_SIDE = r"\b(?:(?P<side>since|after|before|until|by)\s+)?"
 _CHINESE_SIDE = "(?P<side>以来|之后|以后|之前|以前)?"
 _OTHER_WORDS = "个起直些共样定次下气志程"
 """With one of these a number after "last week" begins another word: 上周三个人, 上周一起, 上周天气."""
@@ -363,10 +399,10 @@ _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
     (rf"(?P<count>{_CHINESE_COUNT})(?P<unit>个?小时|天|周|个?星期|个月|年)(?:以|之)?前", "前", _chinese_ago),
     (rf"{_SIDE}(?:the\s+)?(?P<day>today|day before yesterday|yesterday)\b", "today yesterday", _relative_day),
     (rf"(?P<day>今天|昨天|大前天|(?<![目以之])前天){_CHINESE_SIDE}", "天", _relative_day),
-    (rf"\b(?P<side>since|after|before|until|on|last)\s+(?:last\s+)?(?P<weekday>{_WEEKDAY})\b",
+    (rf"\b(?P<side>since|after|before|until|by|on|last)\s+(?:last\s+)?(?P<weekday>{_WEEKDAY})\b",
      "mon tue wed thu fri sat sun", _on_weekday),
     (r"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>(?:十[一二]?|[一二三四五六七八九]|1[0-2]|[1-9])月)(?!\d)"
-     rf"{_CHINESE_SIDE}", "月", _chinese_month),
+     rf"{_CHINESE_SIDE}", "月", _month_day),
     (r"\b(?P<side>since|after|before|until|in|during)\s+(?P<year>20\d\d)\b", "20", _year),
 )  # fmt: skip
 """What is looked for, words of which one is in every match, and who reads it."""

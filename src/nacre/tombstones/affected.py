@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from nacre.dedup.supersession import OUTLIVED, outlived
 from nacre.home.home import Home
-from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.turn_rows import shared_identity
 from nacre.tombstones.tombstones import Barred
 from nacre.values.forgetting import SessionPlace, TurnPlace

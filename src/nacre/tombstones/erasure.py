@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from nacre.dedup.supersession import OUTLIVED
 from nacre.errors import EditConflict, StoreBusy
@@ -17,10 +15,9 @@ from nacre.home.baseline import forget_in_baseline
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.intents import apply_intents
-from nacre.indexing.shards import purge_shards
 from nacre.platform.ids import bytes_hash
-from nacre.platform.lazy import Module
 from nacre.spending.spool import fold_notes
+from nacre.tombstones import archive_erasure, chat_erasure, version_erasure
 from nacre.tombstones.affected import Affected, handed_over, survey
 from nacre.tombstones.quotes import Quotes
 from nacre.tombstones.text_search import Pattern
@@ -37,18 +34,10 @@ from nacre.values.forgetting import Tombstone, TombstoneKind
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
 
-if TYPE_CHECKING:
-    from nacre.tombstones import archive_erasure, chat_erasure, version_erasure
-else:
-    archive_erasure = Module("nacre.tombstones.archive_erasure")
-    chat_erasure = Module("nacre.tombstones.chat_erasure")
-    version_erasure = Module("nacre.tombstones.version_erasure")
-
 FORGETTING = "forgetting"
 """The operation that changes what is left: evidence and links that go, memories that are retired for it."""
 
 _MEMORIES_A_STEP = 50
-_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _WORD = re.compile(r"[^\s\"'#,;()\[\]{}]+")
 _KEPT = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
 
@@ -147,8 +136,7 @@ def _erase_from_server(home: Home) -> bool:
 def _erase_from_file(home: Home) -> bool:
     """A file is written anew without deleted rows."""
     _unhurried(home, home.erasing.merge_full_text)
-    purge_shards(home)
-    with home.vault_lock:  # a store that finds it held is accepted at once, and waits for no database
+    with home.vault_lock:
         return all([chat_erasure.erase_bytes(home), home.database_file.compact()])
 
 
@@ -172,28 +160,24 @@ def clear_words(home: Home, memory_ids: Iterable[str], quotes: Pattern | None = 
         data = home.vault.read(LEDGER)
     except FileNotFoundError:
         return
-    lines = data.decode("utf-8", errors="replace").split("\n")
-    changed = [_without_words(line, ids, quotes) for line in lines]
-    if changed != lines:
-        home.vault.write(LEDGER, "\n".join(changed), base=bytes_hash(data))
+    text = data.decode("utf-8", errors="replace")
+    if (cleared := without_words(text, ids, quotes)) != text:
+        home.vault.write(LEDGER, cleared, base=bytes_hash(data))
+
+
+def without_words(text: str, ids: set[str], quotes: Pattern | None = None) -> str:
+    """Return the text of a ledger as :func:`clear_words` leaves it."""
+    return "\n".join(_without_words(line, ids, quotes) for line in text.split("\n"))
 
 
 def _without_words(line: str, ids: set[str], quotes: Pattern | None) -> str:
-    if not (ids & set(_ID.findall(line))) and not (quotes and quotes.search(line)):
+    if not (ids & ledger.ids_in(line)) and not (quotes and quotes.search(line)):
         return line
     item = next(ledger.read(line.encode("utf-8")), None)
     if item is None or item.action in _KEPT:
         return line
-    kept = {name: value for name, value in item.details.items() if _is_wordless(value)}
-    return line if kept == item.details else replace(item, details=kept).line()
-
-
-def _is_wordless(value: Any) -> bool:
-    if isinstance(value, str):
-        return _ID.fullmatch(value) is not None
-    if isinstance(value, list):
-        return all(_is_wordless(one) for one in value)
-    return isinstance(value, int | float | None)
+    less = item.without_words()
+    return line if less == item else less.line()
 
 
 def _erase_memories(change: Change, found: Affected) -> None:
@@ -235,13 +219,12 @@ def _erase_sessions(home: Home, found: Affected) -> None:
 
 
 def clear_told(home: Home, quotes: Pattern) -> None:
-    """Take away the traces and doubts that quote a text, and all that may: whole prompts, and kept answers."""
+    """Take away the traces and doubts that quote a text, and all kept answers, which may."""
     _clear_traces(home, lambda said: quotes.search(said) is not None)
 
 
 def _clear_traces(home: Home, tells: Callable[[str], bool]) -> None:
     with home.database.transaction():
-        home.traces.drop_prompts()
         home.traces.delete_where(tells)
         home.reviews.delete_where(tells)
         home.spending.clear_answers()
@@ -262,15 +245,17 @@ def _erase_told(home: Home, found: Affected) -> None:
 
 
 def _clear_pages(home: Home, barred: Barred) -> None:
-    """The page of a forgotten project goes when nothing belongs to it any more."""
-    named = home.sessions.projects()
+    slugs = [project.slug for project in home.files.projects()]
     for _, scope in barred.before:
-        slugs = [project.slug for project in home.files.projects()]
-        for slug in barred.projects(scope, slugs) or ():
-            if slug not in named:
-                for page in ("project.md", "MEMORY.md"):
-                    version_erasure.remove_for_good(home, f"projects/{slug}/{page}")
-                home.files.forget_project(slug)
+        remove_empty_projects(home, barred.projects(scope, slugs) or ())
+
+
+def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
+    """Delete the pages of projects to which no session and no memory belongs. The caller holds the vault's lock."""
+    for slug in set(slugs) - home.sessions.projects():
+        for page in ("project.md", "MEMORY.md"):
+            version_erasure.remove_for_good(home, f"projects/{slug}/{page}")
+        home.files.forget_project(slug)
 
 
 def _tell_more(home: Home, found: Affected, runs: Sequence[Tombstone]) -> None:

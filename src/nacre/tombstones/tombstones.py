@@ -10,11 +10,11 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from nacre.dedup.retirement_rules import is_under
-from nacre.errors import VaultUnusable
+from nacre.errors import MemoryInvalid, VaultUnusable
 from nacre.home.home import Home
 from nacre.platform.ids import keyed_hash
 from nacre.text.passages import normalise
@@ -22,7 +22,9 @@ from nacre.values.forgetting import Match, StandingRetirement, Tombstone, Tombst
 from nacre.values.memory import Confirmation, Memory, Source
 from nacre.values.session import Session, SessionKind, Turn
 from nacre.vault import ledger
-from nacre.vault.layout import LEDGER
+from nacre.vault.document import parse
+from nacre.vault.identity import id_in
+from nacre.vault.layout import LEDGER, is_memory_file
 
 FORGET, ALLOW_AGAIN = "forget", "allow_again"
 RETIRE_ALWAYS, RETIRE_NO_LONGER = "retire_always", "retire_no_longer"
@@ -60,10 +62,14 @@ def is_ledger_new(home: Home) -> bool:
 def told(home: Home) -> Iterator[ledger.Entry]:
     """The ledger's entries about forgetting, and no others: nothing else is parsed."""
     try:
-        data = home.vault.read(LEDGER)
+        yield from told_in(home.vault.read(LEDGER))
     except FileNotFoundError:
         return
-    yield from ledger.read_about(data, _TOLD)
+
+
+def told_in(data: bytes) -> Iterator[ledger.Entry]:
+    """The entries of a ledger about forgetting."""
+    return ledger.read_about(data, _TOLD)
 
 
 def standing_tombstones(entries: Sequence[ledger.Entry]) -> list[Tombstone]:
@@ -171,6 +177,24 @@ class Barred:
         if (source, confirmed) == (memory.source, memory.confirmed):
             return memory
         return replace(memory, source=source, confirmed=confirmed)
+
+    def bars_document(self, path: str, data: bytes) -> bool:
+        """Return True if a file holds a memory that is forgotten."""
+        if not self or not is_memory_file(path):
+            return False
+        if self.memories and id_in(data) in self.memories:
+            return True
+        if not (self.sessions or self.before):
+            return False
+        try:
+            memory = parse(data.decode("utf-8", "replace"), path, new_id=str, modified=datetime.now(UTC))
+        except MemoryInvalid:
+            return False
+        return self.left_of(memory) is None
+
+    def names_in(self, data: bytes) -> set[str]:
+        """Return the ids of forgotten memories that a file names."""
+        return self.memories & ledger.ids_in(data.decode("utf-8", "replace")) if self.memories else set()
 
     def _source_left(self, memory: Memory) -> Source | None:
         source = memory.source

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
+
+from nacre.platform.days import parsed
+from nacre.platform.ids import from_ms
 
 T = TypeVar("T")
 
@@ -77,27 +80,12 @@ def parse_time(value: object) -> datetime | None:
     if isinstance(value, str):
         text = value.strip()
         if not text.replace(".", "", 1).isdigit():
-            return _parse_iso(text)
+            return parsed(text)
         value = text
     elif not isinstance(value, int | float):
         return None
     try:
         number = float(value)
-        return datetime.fromtimestamp(number / 1000 if number > _MILLISECONDS_FROM else number, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
-
-
-def _parse_iso(text: str) -> datetime | None:
-    try:
-        return to_utc(datetime.fromisoformat(text))
-    except ValueError:
-        return None
-
-
-def to_utc(moment: datetime) -> datetime | None:
-    """A moment in UTC, which is also what one without a zone is taken for; ``None`` outside the calendar."""
-    try:
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except OverflowError:
+        return from_ms(round(number if number > _MILLISECONDS_FROM else number * 1000))
+    except (OverflowError, ValueError):  # no number, or not a finite one
         return None

@@ -46,7 +46,6 @@ _MAX_CHARACTERS = 200_000
 _MAX_RUNS = 30_000
 _LONG = 120
 _LINE_CHARACTERS = 400
-_COMMAND_CHARACTERS = 1_000
 _SHORT_CHARACTERS = 120
 _REMEMBERED = 512
 
@@ -97,6 +96,11 @@ _OWN_TOOL = re.compile(
 _STORING_TOOL = re.compile(r"(?:memory|nacre)_store\Z", re.IGNORECASE)
 _STORING_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s+(?:store|edit)\b", re.IGNORECASE)
 _OWN_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s+\w", re.IGNORECASE)
+
+
+def is_outside_source(word: str) -> bool:
+    """Return True if a word names a place outside where people write, such as a chat or a tracker."""
+    return bool(_OUTSIDE_TOOL.fullmatch(word))
 
 
 def is_outside(tool: str, short_input: str) -> bool:

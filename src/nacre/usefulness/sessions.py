@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from nacre.context.gate import prose
@@ -14,7 +15,6 @@ from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.speech import Utterance, utterances
 from nacre.home.home import Home
 from nacre.hosts.registry import HOSTS
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import to_ms
 from nacre.text.passages import words
 from nacre.usefulness.values import Aspect

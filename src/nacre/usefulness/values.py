@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-
-from nacre.platform.fast_dataclass import dataclass
 
 
 class Aspect(StrEnum):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from enum import StrEnum
 
 from nacre.errors import OwnerOnly
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.session import Speaker
 
 AN_AGENT = "an agent"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Confidence, Expiry, Kind, Memory
 from nacre.values.session import Speaker, Trust
 
@@ -14,14 +14,12 @@ class Why(StrEnum):
     """Why a candidate waits.
 
     ``found``: rules found it, nobody wrote it. ``unproven``: its evidence does not bear it out. ``untrusted``: it may
-    come from outside. ``unused``: rules wrote it as a memory once, and it was never used. ``minor``: a writer wrote it,
-    and others of its session matter more.
+    come from outside. ``minor``: a writer wrote it, and others of its session matter more.
     """
 
     FOUND = "found"
     UNPROVEN = "unproven"
     UNTRUSTED = "untrusted"
-    UNUSED = "unused"
     MINOR = "minor"
 
 
@@ -34,7 +32,8 @@ class Candidate:
     words that its evidence holds, where a model chose them. ``held`` says why it is to wait, empty for a memory at
     once, and ``detail`` says so in words; ``score`` is how likely it matters, 0 to 1. ``nodded`` says that
     once text from outside was read the owner stated hardly a word of it, or not what it tells to be gone
-    (:data:`nacre.values.memory.NODDED`).
+    (:data:`nacre.values.memory.NODDED`). ``mixed`` says that its message has marks of a paste
+    (:data:`nacre.values.memory.BESIDE_PASTE`).
     """
 
     kind: Kind
@@ -53,6 +52,7 @@ class Candidate:
     detail: str = ""
     score: float = 1.0
     nodded: bool = False
+    mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
 from nacre.platform.bounds import bounds
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.recall import Lane
 
-DEFAULT_BUDGET_TOKENS = 2_000
 LOOKED_FOR = "looked for"
 """What the gate says of a prompt for which memory was searched."""
 

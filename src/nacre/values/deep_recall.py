@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.recall import Lane, MemoryHit, degraded
 from nacre.values.session import Speaker
 

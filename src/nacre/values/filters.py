@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 from nacre.platform.bounds import bounds
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.session import SessionKind
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Memory
 from nacre.values.session import ToolCall
 

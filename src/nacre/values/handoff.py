@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-
-from nacre.platform.fast_dataclass import dataclass
 
 HANDED_FOR = timedelta(days=7)
 """So long a handoff is kept, and given to sessions that begin."""

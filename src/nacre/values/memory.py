@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.session import Speaker, Trust
 
 MAX_BODY_BYTES = 1_000_000
@@ -123,13 +122,16 @@ class Claim:
 UNDONE = "undone"
 """Why a memory is retired that an undone operation had made."""
 
-SET_ASIDE = "written by rules of an earlier version, and never used: a candidate now"
-"""Why one is that became a candidate at an upgrade."""
 
+BESIDE_PASTE = "beside_paste"
+"""The front-matter key of a memory that was said in a message with marks of a paste, which may be another's words."""
 
 NODDED = "nodded"
 """The front-matter key of a memory that the owner accepted without words of their own for it, or for what it tells to
 be gone, once text from outside was read."""
+
+
+_NOT_WORDED = frozenset({BESIDE_PASTE, NODDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ class Memory:
     ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is what any session of its project should know, 10 is never
     forgotten. ``project`` is a project's slug, or ``None`` for what holds everywhere. ``inbox`` says that its project
     is not settled: until it is, the memory holds nowhere, and only who searches finds it. Times are aware UTC.
-    From the day ``expires_on`` (UTC) recall and context leave it out, whatever it says of the world: ``valid`` tells
+    From the day ``expires_on`` recall and context leave it out, whatever it says of the world: ``valid`` tells
     that. ``proposed`` says that an agent stored it, and that the owner neither said nor kept it: it is found by who
     searches, and told to nobody unasked. ``confirmed`` tells where it was said again. ``extra`` holds front-matter keys
     that nacre does not know, untouched.
@@ -192,9 +194,8 @@ class Memory:
 
     @property
     def was_taken_out(self) -> bool:
-        """Whether an undo or an upgrade took it out: the owner did not retire it, and who says it again is heard."""
-        is_theirs = self.retired is not None and self.retired.reason in (UNDONE, SET_ASIDE)
-        return is_theirs and not self.superseded_by
+        """Whether an undo took it out: the owner did not retire it, and who says it again is heard."""
+        return self.retired is not None and self.retired.reason == UNDONE and not self.superseded_by
 
     @property
     def is_learned(self) -> bool:
@@ -208,12 +209,13 @@ class Memory:
 
     @property
     def is_worded(self) -> bool:
-        """Whether it is the owner's in words of their own: what they only nodded to ends nothing that they said."""
-        return self.speaker is Speaker.OWNER and NODDED not in self.extra
+        """Whether it is the owner's in words of their own: what they only nodded to, or may have pasted, ends nothing
+        that they said."""
+        return self.speaker is Speaker.OWNER and self.extra.keys().isdisjoint(_NOT_WORDED)
 
     def as_worded(self) -> Memory:
         """The same, once the owner kept it, put it into words of theirs or said it themselves."""
-        return replace(self, extra={key: value for key, value in self.extra.items() if key != NODDED})
+        return replace(self, extra={key: value for key, value in self.extra.items() if key not in _NOT_WORDED})
 
     @property
     def last_said(self) -> datetime:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.tasks import Task as Task
 
 MILLION = Decimal(1_000_000)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
-
-from nacre.platform.fast_dataclass import dataclass
 
 EDIT = "edit"
 """The action of what a person did to files in an editor."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated
 
 from nacre.platform.bounds import bounds
-from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.days import shown_day
 from nacre.values.memory import Expiry, Kind, Memory, Scope
 from nacre.values.session import Session, Speaker, Turn
 
 DEFAULT_LIMIT = 10
+DEFAULT_TURNS = 3
 DEFAULT_RADIUS_DAYS = 14.0
 MOST_RADIUS_DAYS = 36_500
 
@@ -74,10 +75,11 @@ class RecallQuery:
     counts back from. ``topic`` stands before the text where it is embedded. ``boost=False`` ranks by relevance alone:
     with ``scoring.profile = "agenr"`` by the cosine as it is. ``word_share`` is what words count beside meaning,
     ``mmr_lambda`` what relevance counts beside being unlike the hits before (Carbonell & Goldstein 1998); ``None``
-    leaves both as they were measured best. ``threshold`` is the least score shown. ``fuzzy`` reads words that nothing
-    in the home holds as the nearest words that something does hold. ``update=False`` leaves usage as it is.
-    ``budget_tokens`` cuts the answer to that many tokens. ``turns`` is how many turns of sessions to add as evidence
-    beside the memories. ``session`` is the host's session that asks: what is used in one session is used together.
+    leaves both as they were measured best. ``threshold`` is the least score shown. ``confident`` leaves out weak
+    hits and pending candidates, as for context that nobody asked for. ``fuzzy`` reads words that nothing in the home
+    holds as the nearest words that something does hold. ``update=False`` leaves usage as it is.
+    ``budget_tokens`` cuts the answer to that many tokens. ``turns`` is how many turns of sessions to add to
+    the memories. ``session`` is the host's session that asks: what is used in one session is used together.
     ``co_recall=False`` leaves out what such use adds, as for context that nobody asked for. ``expand`` also asks other
     phrasings by a language model, ``rerank`` has it grade the best hits: both take seconds, and cost what the model
     costs. ``is_prompt`` says that a person typed the text to an agent, who did not ask for what was remembered.
@@ -88,6 +90,7 @@ class RecallQuery:
     mode: Annotated[Mode, bounds("Which lanes.")] = Mode.HYBRID
     limit: Annotated[int, bounds("Memories at most.", ge=0)] = DEFAULT_LIMIT
     around: Annotated[datetime | None, bounds("Only memories recorded around that day, the nearest first.")] = None
+    ignore_time: Annotated[bool, bounds("Read no time from the words of the question.")] = False
     radius_days: Annotated[
         float, bounds("With --around: how many days before and after.", gt=0, le=MOST_RADIUS_DAYS)
     ] = DEFAULT_RADIUS_DAYS
@@ -104,7 +107,8 @@ class RecallQuery:
     threshold: Annotated[float, bounds("The least score to show.", ge=0, le=1)] = 0.0
     topic: Annotated[str, bounds("Put before the question in the search by meaning.", max_length=500)] = ""
     fuzzy: Annotated[bool, bounds("Read misspelt words as the nearest known ones.")] = False
-    turns: Annotated[int, bounds("Turns of sessions to show beside the memories.", ge=0, le=100)] = 0
+    confident: Annotated[bool, bounds("Leave out weak hits and pending candidates.")] = False
+    turns: Annotated[int, bounds("Turns of sessions to show as well.", ge=0, le=100)] = DEFAULT_TURNS
     session: Annotated[
         str | None,
         bounds("The session it is for, by the host's own id: what one session uses is used together."),
@@ -113,6 +117,14 @@ class RecallQuery:
     expand: Annotated[bool, bounds("Have a language model ask in other words, too; takes seconds.")] = False
     rerank: Annotated[bool, bounds("Have a language model grade the best hits; takes seconds.")] = False
     is_prompt: Annotated[bool, bounds("A person typed the text to an agent.")] = False
+
+
+class HitConfidence(StrEnum):
+    """How likely a hit is to answer. ``weak``: it shares words or meaning with the question, and no more."""
+
+    SURE = "sure"
+    LIKELY = "likely"
+    WEAK = "weak"
 
 
 class LaneState(StrEnum):
@@ -153,6 +165,7 @@ class Evidence:
 class MemoryHit:
     """A memory that answers, with its score (0 to 1), the parts the score is made of, and its evidence.
 
+    ``candidate``: the memory is a pending candidate, which the owner may keep or drop.
     ``outdated_by`` are newer memories that are likely to say otherwise; those that are hits, too, come before it.
     ``doubt`` is why it may be out of date otherwise: files that it names were changed, or a later session says so.
     ``space`` is whose it is, where several spaces were asked.
@@ -161,10 +174,12 @@ class MemoryHit:
     memory: Memory
     score: float
     components: dict[str, float]
+    confidence: HitConfidence
     evidence: tuple[Evidence, ...] = ()
     outdated_by: tuple[str, ...] = ()
     doubt: str | None = None
     space: str | None = None
+    candidate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,31 +192,45 @@ class TurnHit:
     score: float
     excerpt: str
     components: dict[str, float]
+    confidence: HitConfidence
 
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
     """The answer to one question.
 
-    ``lanes`` says what ran. ``abstained`` is true when something was found but nothing was good enough to show; with
-    neither hits nor abstention there was simply nothing that matched. ``nearest`` is then the memory that came nearest,
-    and how sure it is to answer. ``since``, ``until`` and ``around`` are what was understood of the time expressions in
-    the question.
+    ``lanes`` says what ran. Without hits and turns, nothing shares a word or a meaning with the question. ``since``,
+    ``until`` and ``around`` are the times that were asked for. ``time_words`` are the words of the question that
+    ``since`` and ``until`` were read from: such times weigh, and exclude nothing.
     """
 
     query: str
     hits: tuple[MemoryHit, ...] = ()
     turns: tuple[TurnHit, ...] = ()
     lanes: tuple[Lane, ...] = ()
-    abstained: bool = False
-    nearest: tuple[Memory, float] | None = None
     since: datetime | None = None
     until: datetime | None = None
     around: datetime | None = None
+    time_words: str | None = None
     truncated: bool = False
     took_ms: float = 0.0
+
+    @property
+    def span(self) -> str:
+        """The days of ``since`` and ``until`` in words."""
+        ends = (
+            f"from {shown_day(self.since)}" if self.since else "",
+            f"before {shown_day(self.until)}" if self.until else "",
+        )
+        return " and ".join(filter(None, ends))
 
     @property
     def degraded(self) -> tuple[Lane, ...]:
         """The lanes that did less than they should."""
         return degraded(self.lanes)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether any hit is more than weak."""
+        found = (*(hit.confidence for hit in self.hits), *(hit.confidence for hit in self.turns))
+        return any(confidence is not HitConfidence.WEAK for confidence in found)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Tokens
 
@@ -122,9 +121,6 @@ class IngestReport:
     candidates: int = 0
     """How many more may matter, and wait for a writer, for the owner to say them again, or for review."""
 
-    set_aside: int = 0
-    """Memories that rules of an earlier version wrote, and nobody used: they are candidates now."""
-
     changed: int = 0
     """Known memories that a writer brought up to date."""
 
@@ -161,8 +157,6 @@ class StoreOutcome:
     """What became of a memory that was to be stored: ``stored``, or ``known`` (the id says which one it repeats), or
     ``updated`` (it became one with that memory), or ``retired`` at once, because a standing retirement says so.
 
-    ``accepted`` is durable and waits for its place among the others: what it repeats or replaces is not known yet.
-
     ``supersedes`` are the memories it took the place of; ``superseded_by`` is a newer memory that says otherwise, where
     what was stored is older. ``similar`` are memories that may say the same, the likeliest first. ``decided_by`` is the
     language model that decided; the rules did where it is ``None``. ``amended`` is a memory of which it ended a part,
@@ -195,7 +189,7 @@ OK, WARNING, FAILURE = "ok", "warning", "failure"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding of ``nacre doctor`` or ``nacre health``; ``state`` is OK, WARNING or FAILURE."""
+    """One finding of ``nacre doctor`` or ``nacre doctor``; ``state`` is OK, WARNING or FAILURE."""
 
     name: str
     state: str

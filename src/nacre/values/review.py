@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.days import shown_day
 from nacre.values.memory import Memory
 
 NEUTRAL_QUALITY = 0.5
@@ -15,6 +16,9 @@ LEAST_REVIEWED = 0.5
 
 _REFERENCE = 8
 
+
+UNSAID = "its document does not say it any more"
+"""Why a memory waits that was read in a document."""
 
 _OTHERWISE = "a later session says otherwise"
 _END = "): "
@@ -47,21 +51,13 @@ class Reason(StrEnum):
 
 def said_by_agent(words: str, session: str, at: datetime) -> str:
     """Why a rule of the owner's waits of which an agent says otherwise: the words are shown who reviews it."""
-    return f"{_OTHERWISE} (an agent, {at:%Y-%m-%d}, {session}{_END}{words}"
+    return f"{_OTHERWISE} (an agent, {shown_day(at)}, {session}{_END}{words}"
 
 
 def as_told(detail: str) -> str:
     """What is told beside a memory of why it waits: none of an agent's words of :func:`said_by_agent`."""
     head, end, _ = detail.partition(_END)
     return f"{head})" if end and head.startswith(_OTHERWISE) else detail
-
-
-class Action(StrEnum):
-    """What is suggested to the person who reviews."""
-
-    RETIRE = "retire"
-    REVIEW = "review"
-    MERGE = "merge"
 
 
 class Verdict(StrEnum):
@@ -102,12 +98,11 @@ class FeedbackReport:
 
 @dataclass(frozen=True, slots=True)
 class QueuedReview:
-    """A pending entry: which memory, why, and what is suggested."""
+    """A pending entry: which memory, why, and since when."""
 
     memory: str
     reason: Reason
     detail: str | None
-    suggested: Action
     since: datetime | None
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import IntFlag, StrEnum
 from typing import NamedTuple
-
-from nacre.platform.fast_dataclass import dataclass
 
 _MOST_TOKENS = 10**12
 

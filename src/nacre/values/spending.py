@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date, datetime
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.model_calls import Tokens
 
 DOLLAR = 1_000_000
@@ -56,7 +56,7 @@ class Spent:
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Background calls that were not made, and why: ``budget``, ``task budget``, ``no price``, ``tokens``, ``no
-    tokens``, ``calls`` or ``failing``.
+    tokens`` or ``calls``.
     """
 
     day: date
@@ -68,10 +68,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A model that failed so often in a row; in the background it is not asked before ``until``."""
+    """A model that failed when it was asked last; in the background it is not asked before ``until``."""
 
     model: str
-    failures: int
     until: datetime
     told: str
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.model_calls import Tokens
 
 NOTHING_FOUND = "nothing found"
@@ -41,8 +40,7 @@ class TraceKind(StrEnum):
 class Step:
     """One step: what went in and came out in a line each, what it refers to (ids), and how long it took.
 
-    A step that asked a model has its name, tokens and cost in US dollars (``None`` where the price is not known), and
-    the whole prompt and answer where the settings keep them.
+    A step that asked a model has its name, tokens and cost in US dollars (``None`` where the price is not known).
     """
 
     title: str
@@ -55,8 +53,6 @@ class Step:
     model: str = ""
     tokens: Tokens = Tokens()
     cost: Decimal | None = None
-    prompt: str = ""
-    answer: str = ""
     more: Mapping[str, str | int | float] = field(default_factory=dict)
 
 
@@ -74,5 +70,4 @@ class Trace:
     ended: datetime | None = None
     outcome: str = ""
     steps: tuple[Step, ...] = ()
-    operation: str | None = None
     session: str = ""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-
-from nacre.platform.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

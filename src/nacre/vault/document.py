@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import cache, partial
 from pathlib import PurePosixPath
 from typing import Any, get_args, get_origin, get_type_hints
 
 from nacre.errors import MemoryInvalid
+from nacre.platform.days import day_of, in_utc, is_known
 from nacre.platform.ids import to_millisecond
 from nacre.values.codec import keys_of, plain, plain_fields
 from nacre.values.memory import (
@@ -405,7 +406,7 @@ def _time(values: dict[str, Any], key: str) -> datetime | None:
         return None
     try:
         moment = to_millisecond(datetime.fromisoformat(text))
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return in_utc(moment) if is_known(moment) else None
     except (ValueError, OverflowError):
         raise MemoryInvalid(
             f"{key} is not a date: {text[:80]!r}", hint="write 2026-11-20 or 2026-11-20T03:12:00Z"
@@ -413,8 +414,10 @@ def _time(values: dict[str, Any], key: str) -> datetime | None:
 
 
 def _date(values: dict[str, Any], key: str) -> date | None:
+    with suppress(ValueError):
+        return date.fromisoformat(_text(values, key) or "")
     moment = _time(values, key)
-    return moment.date() if moment else None
+    return day_of(moment) if moment else None
 
 
 def _drop_empty(value: Any) -> Any:

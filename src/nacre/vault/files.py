@@ -7,14 +7,13 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.platform import private_files
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import bytes_hash
 from nacre.values.memory import MAX_BODY_BYTES
 from nacre.vault.layout import FOLDERS, LEDGER, OWN_PAGES, is_memory_name

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from nacre.errors import MemoryInvalid
-from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import Kind, Memory
 
 LEDGER = "ledger.jsonl"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from nacre.platform.days import shown_day
 from nacre.text.passages import count, harmless, one_line, shorten
 from nacre.values.memory import Kind, Memory
 from nacre.values.session import Trust
@@ -80,7 +81,7 @@ def _folder(entry: Entry) -> str:
 
 def _line(entry: Entry) -> str:
     memory = entry.memory
-    facts = [f"{memory.updated:%Y-%m-%d}", f"importance {memory.importance}"]
+    facts = [f"{shown_day(memory.updated)}", f"importance {memory.importance}"]
     facts += ["from outside"] if memory.trust is Trust.UNTRUSTED else []
     facts += ["an agent's proposal"] if memory.proposed else []
     subject = _plain(shorten(memory.subject, _SUBJECT_CHARACTERS))

@@ -13,7 +13,7 @@ class MergeOutcome(StrEnum):
     """Both sides changed it."""
 
     KEPT_TWICE = "kept_twice"
-    """Both changed the same sentence: there are two memories now, the second links to the first."""
+    """Both changed the same sentence: there are two memories now, which contradict each other."""
 
     KEPT_EDITED = "kept_edited"
     """One side deleted it, the other changed it: it stays."""
@@ -32,6 +32,9 @@ class MergeOutcome(StrEnum):
 
     KEPT_BESIDE = "kept_beside"
     """A file that could not be merged: the other version lies beside it."""
+
+    FORGOTTEN = "forgotten"
+    """The other side forgot it for good: it goes, and its note has no words."""
 
 
 @dataclass(frozen=True, slots=True)

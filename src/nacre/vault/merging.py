@@ -2,7 +2,8 @@
 
 What one side changed is taken. A memory that one side moved and the other edited is moved and edited; retired and
 edited, it stays retired with the edit in it; deleted and edited, it stays. Where two bodies cannot be merged, both are
-kept, as two linked memories. Other files are merged as text, or both are kept. Nothing else is lost.
+kept, each as its side wrote it, as two memories that contradict each other. Other files are merged as text, or both are
+kept. Nothing else is lost.
 """
 
 from __future__ import annotations
@@ -12,20 +13,25 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from nacre.errors import MemoryInvalid
 from nacre.platform import json_text
 from nacre.vault.document import has_marks
 from nacre.vault.identity import Tree, Version, derived_id, is_document, names_of, sides_of, united_ids, with_ids
 from nacre.vault.layout import LEDGER, is_memory_file, place_of
+from nacre.vault.ledger import read as read_ledger
 from nacre.vault.listing import LISTING
 from nacre.vault.merge_notes import MergeOutcome, Note
-from nacre.vault.merging_document import Document, MergedDocument, merge_document, read_document, with_values
+from nacre.vault.merging_document import Document, MergedDocument, listed, merge_document, read_document, with_values
 from nacre.vault.namesakes import apart
 from nacre.vault.threeway import greatest, merge_text, merge_value
 
 _RETIRED = "retired/"
-_ALTERNATIVE = "alternative_to"
+_CONTRADICTS = "contradicts"
+_WHY_APART = "changed on two machines"
+_STANDING = ("created", "retired", "superseded_by")
+"""Fields in which two versions of a memory stay alike when their words come apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +72,31 @@ def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
 
 
 def merge_ledgers(*ledgers: bytes) -> bytes:
-    """The union of ledgers, ordered by operation; lines of one operation stay in their order."""
+    """The union of ledgers, ordered by operation; lines of one operation stay in their order.
+
+    A line from which forgetting took the words on one side replaces the full one.
+    """
     lines: dict[str, dict[bytes, None]] = {}
-    sides = [[line for line in data.splitlines() if line.strip() and not _is_mark(line)] for data in ledgers]
+    sides = [
+        [
+            line
+            for line in data.splitlines()
+            if line.strip() and not (line.startswith((b"<<<<<<< ", b">>>>>>> ", b"||||||| ")) or line == b"=======")
+        ]
+        for data in ledgers
+    ]
     for side in sorted(sides, key=lambda side: (-len(side), side)):
         for line in side:
             lines.setdefault(_operation(line), {}).setdefault(line)
-    return b"".join(line + b"\n" for operation in sorted(lines) for line in lines[operation])
+    return b"".join(line + b"\n" for operation in sorted(lines) for line in _shortest(lines[operation]))
+
+
+def _shortest(lines: Iterable[bytes]) -> list[bytes]:
+    """Lines of one operation, without those that are there without their words, too."""
+    found = [*lines]
+    entries = [next(read_ledger(line), None) for line in found] if len(found) > 1 else []
+    cut = [one for one in entries if one and one.without_words() != one and one.without_words() in entries]
+    return [line for line, entry in zip(found, entries, strict=True) if entry not in cut] if cut else found
 
 
 def _operation(line: bytes) -> str:
@@ -80,10 +104,6 @@ def _operation(line: bytes) -> str:
         return str(json_text.parse(line)["op"])
     except (ValueError, KeyError, TypeError):
         return ""
-
-
-def _is_mark(line: bytes) -> bool:
-    return line.startswith((b"<<<<<<< ", b">>>>>>> ", b"||||||| ")) or line == b"======="
 
 
 # What becomes of one memory or page.
@@ -119,30 +139,48 @@ def _merge_both(name: str, base: Version | None, ours: Version, theirs: Version,
     before = _read(base.data) if base else None
     path, merged = both
     version = Version(path, merged.text.encode())
-    subject, memory_id = _subject(version.data), _memory_id(name)
-    placed = [_Placed(name, version, _rank(path, base))]
-    if merged.other is not None:
-        second = _second(name, path, merged.other)
-        notes.append(Note(MergeOutcome.KEPT_TWICE, path, memory_id, subject, second.name, merged.fields))
-        return [*placed, second]
+    memory_id = _memory_id(name)
+    if not merged.is_whole or (memory_id and "subject" in merged.fields):
+        version, second = _apart(name, version, ((ours, mine), (theirs, its)))
+        told = Note(
+            MergeOutcome.KEPT_TWICE, version.path, memory_id, _subject(version.data), second.name, merged.fields
+        )
+        notes.append(told)
+        return [_Placed(name, version, _rank(version.path, base)), second]
+    subject = _subject(version.data)
     if _is_retired_edit(path, ours, theirs, before, (mine, its)):
         notes.append(Note(MergeOutcome.STAYS_RETIRED, path, memory_id, subject))
     elif ours.data != theirs.data or path not in (ours.path, theirs.path):
         notes.append(Note(MergeOutcome.MERGED, path, memory_id, subject, None, merged.fields))
-    return placed
+    return [_Placed(name, version, _rank(path, base))]
 
 
-def _second(name: str, path: str, text: str) -> _Placed:
-    """The other body of a memory, as one of its own, with a link to the first."""
-    first = _memory_id(name) or ""
-    document = read_document(text)
-    own = derived_id(first, document.body.strip().encode())
-    links = document.values.get("links")
-    link = {"rel": _ALTERNATIVE, "to": first}
-    values = {"id": own, "links": [*links, link] if isinstance(links, list) else [link]}
-    if not first:
-        del values["links"]
-    return _Placed(f"memory:{own}", Version(path, with_values(text, values).encode()), _SECOND)
+def _apart(name: str, merged: Version, sides: Iterable[tuple[Version, Document]]) -> tuple[Version, _Placed]:
+    """Two versions whose words cannot be merged, each whole: the later one keeps the id and contradicts the other.
+
+    A project's page keeps the merged front matter.
+    """
+    ordered = sorted(sides, key=lambda side: (side[1].updated, _words(side[1]), side[0].data), reverse=True)
+    (first, document), (second, other) = ordered
+    standing = {key: read_document(merged.data.decode()).values.get(key) for key in _STANDING}
+    own = derived_id(_memory_id(name) or "", _words(other).encode())
+    if name.startswith("page:"):
+        first = merged
+    else:
+        link = {"rel": _CONTRADICTS, "to": own, "reason": _WHY_APART}
+        links = [one for one in listed(document.values.get("links")) if one != link]
+        first = _standing_as(merged, first, {**standing, "links": [*links, link]})
+    return first, _Placed(f"memory:{own}", _standing_as(merged, second, {**standing, "id": own}), _SECOND)
+
+
+def _standing_as(merged: Version, version: Version, values: Mapping[str, Any]) -> Version:
+    """A version with some values, in ``retired/`` where the merged one is."""
+    _, folder, name = _parts(version.path)
+    return Version(f"{_parts(merged.path)[0]}{folder}{name}", with_values(version.data.decode(), values).encode())
+
+
+def _words(document: Document) -> str:
+    return f"{document.values.get('subject') or ''}\n{document.body.strip()}"
 
 
 def _unreadable(

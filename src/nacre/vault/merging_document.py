@@ -17,7 +17,8 @@ retired                                      the earlier, with its reason
 source                                       turns of one session together; of two sessions, that of the later version
 kind, project                                as the place of the merged file says
 all others                                   that of the later version; of versions of the same time, the greater text
-body                                         by lines and sentences; else both bodies are kept
+subject                                      both versions are kept
+body                                         by lines and sentences; else both versions are kept
 ============================================ =====================================================================
 
 The later version is the one with the later ``updated``.
@@ -32,6 +33,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from nacre.platform.days import in_utc
 from nacre.vault.blocks import merge_blocks
 from nacre.vault.document import MANAGED
 from nacre.vault.front_matter import load, split
@@ -67,13 +69,13 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class MergedDocument:
-    """A merged document; ``other`` is the same with the other body, where the bodies could not be merged.
+    """A merged document; ``is_whole`` is false where the bodies could not be merged: it has the later one then.
 
     ``fields`` both sides changed, each in its own way.
     """
 
     text: str
-    other: str | None = None
+    is_whole: bool = True
     fields: tuple[str, ...] = ()
 
 
@@ -95,10 +97,9 @@ def merge_document(
     body = merge_text(_ended(before.body), _ended(ours.body), _ended(theirs.body)) if base else None
     fields = sides.chosen
     if body is None and _ended(ours.body) != _ended(theirs.body):
-        body = sides.later(ours.body, theirs.body)
-        other = theirs.body if body == ours.body else ours.body
-        return MergedDocument(_joined(front, _ended(body)), _joined(front, _ended(other)), (*fields, "body"))
-    return MergedDocument(_joined(front, _ended(ours.body) if body is None else body), None, fields)
+        body = _ended(sides.later(ours.body, theirs.body))
+        return MergedDocument(_joined(front, body), is_whole=False, fields=(*fields, "body"))
+    return MergedDocument(_joined(front, _ended(ours.body) if body is None else body), fields=fields)
 
 
 def with_values(text: str, changes: Mapping[str, Any]) -> str:
@@ -155,7 +156,7 @@ class _Sides:
         if ours is None or theirs is None:
             return theirs if ours is None else ours
         if key in LISTS or (isinstance(ours, list) and isinstance(theirs, list)):
-            lists = _listed(base), _listed(ours), _listed(theirs)
+            lists = listed(base), listed(ours), listed(theirs)
             return merge_list(*lists, _link, self._same_link) if key == "links" else merge_list(*lists)
         rule = self._rules.get(key)
         if rule and type(ours) is type(theirs):
@@ -216,8 +217,7 @@ def _ended(body: str) -> str:
 
 def _time(text: Any) -> datetime:
     try:
-        moment = datetime.fromisoformat(str(text))
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return in_utc(datetime.fromisoformat(str(text)))
     except (ValueError, OverflowError):
         return _OLDEST
 
@@ -242,7 +242,8 @@ def _earlier(one: str, other: str) -> str:
     return min((text for text in (one, other) if text), default="")
 
 
-def _listed(value: Any) -> list[Any]:
+def listed(value: Any) -> list[Any]:
+    """Return a value of front matter as a list; a text is split at its commas."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return list(value) if isinstance(value, list) else []

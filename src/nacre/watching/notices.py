@@ -6,15 +6,10 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from nacre.platform.lazy import Module
+import watchfiles
+
 from nacre.watching.territory import Territory
-
-if TYPE_CHECKING:
-    import watchfiles
-else:
-    watchfiles = Module("watchfiles")
 
 GATHER_MS = 500
 """So long, at most, changes are gathered before they are told."""

@@ -13,6 +13,7 @@ import msgspec
 
 from nacre.errors import Conflict, StoreUnusable
 from nacre.platform import json_values, private_files
+from nacre.platform.days import shown_minute
 from nacre.platform.locks import FileLock
 
 STALE = timedelta(minutes=5)
@@ -104,7 +105,7 @@ def only_watcher(home: Path) -> Iterator[None]:
     lock = _lock(home)
     if not lock.acquire(_PATIENCE_SECONDS):
         health = read_health(home)
-        told = f" (process {health.pid}, since {health.started:%Y-%m-%d %H:%M} UTC)" if health else ""
+        told = f" (process {health.pid}, since {shown_minute(health.started)})" if health else ""
         raise Conflict(
             f"another watcher follows the sessions of {home}{told}",
             hint="nacre watcher status tells how it is; nacre watcher stop ends it",

@@ -75,7 +75,7 @@ class Territory:
 def territory_of(home: Home, paths: Sequence[Path]) -> Territory:
     """What to watch: the folders and files named, or where tools keep transcripts. Raises NotFound."""
     if not paths:
-        found = list(discovery.tool_roots(home, tuple(sorted(discovery.projects_of(home))), []))
+        found = list(discovery.tool_roots(home, discovery.projects_of(home), []))
         scattered = tuple(root.folder for adapter, root in found if adapter.beside not in (None, log_of))
         folders = tuple(Path(folder).expanduser() for folder in home.settings.texts("ingest.roots"))
         return Territory(tuple(root for _, root in found), folders, scattered=scattered)

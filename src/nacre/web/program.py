@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
@@ -16,23 +16,22 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount, Route, WebSocketRoute
 
 from nacre.errors import NacreError
+from nacre.mcp import http as mcp_http
 from nacre.serving.guard import Guard, Refusal, shows_token, values_of
 from nacre.values.actor import Actor, Face, acting
 from nacre.web import events, operations, pages, problems
-from nacre.web.agents import Agents
 from nacre.web.compatibility import agent_knowledge
 from nacre.web.compatibility.clawxmemory import clawxmemory_routes
 from nacre.web.health import get_live, get_ready
-from nacre.web.idempotency import Once
 from nacre.web.limits import AGENT_KNOWLEDGE, AGENT_KNOWLEDGE_HEAVY, ASKING, LONG, Limit, Limits
 from nacre.web.rest.page import api_routes
 from nacre.web.rest.routes import resource_routes
 from nacre.web.served import BEARER, program_of
-from nacre.web.used_keys import KeysInFile
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from nacre.mcp import face as mcp_face
     from nacre.web.served import Served, Traffic
 
 MCP = "/mcp"
@@ -40,18 +39,11 @@ EVENTS = "/api/v1/events"
 _METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
 
-def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
-    """The app. ``make_mcp`` makes the one for agents, which is let run without a guard of its own."""
-    agents = Agents(make_mcp)
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with agents.running():
-            yield
-
+def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlette:
+    """The app. ``make_face`` makes what agents are offered, when the first of them asks."""
     app = Starlette(
         routes=[
-            Route(MCP, agents),
+            Route(MCP, mcp_http.endpoint(make_face), methods=["GET", "POST", "DELETE"]),
             Mount("/api/v1", routes=[
                 Route("/me", operations.get_me),
                 Route("/events", events.get_events),
@@ -70,12 +62,10 @@ def make_app(served: Served, make_mcp: Callable[[], Starlette]) -> Starlette:
             Middleware(_Edge, traffic=served.traffic), Middleware(_Bearers, served=served),
             _guard(served), *_shared(served),
             Middleware(_Counted, served=served),
-            Middleware(Once, most_body=operations.MOST_BYTES, used=served.used or KeysInFile(served.home)),
         ],
         exception_handlers={
             NacreError: problems.of_nacre, HTTPException: problems.of_http, Exception: problems.of_fault,
         },
-        lifespan=lifespan,
     )  # fmt: skip
     app.state.served = served
     return app
@@ -109,14 +99,14 @@ def _shared(served: Served) -> list[Middleware]:
     if not served.names.origins:
         return []
     origins = sorted(served.names.origins)
-    headers = ["Authorization", "Content-Type", "If-Match", "If-None-Match", "Idempotency-Key"]
+    headers = ["Authorization", "Content-Type", "If-Match", "If-None-Match"]
     return [
         Middleware(
             CORSMiddleware,
             allow_origins=origins,
             allow_methods=_METHODS,
             allow_headers=headers,
-            expose_headers=["ETag", "Link", "Location", "Retry-After", "Idempotency-Replayed"],
+            expose_headers=["ETag", "Link", "Location", "Retry-After"],
         )
     ]
 

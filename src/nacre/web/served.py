@@ -20,7 +20,6 @@ from nacre.web.limits import Turns
 if TYPE_CHECKING:
     from starlette.types import Scope
 
-    from nacre.web.used_keys import UsedKeys
 
 A_PROGRAM = "a program"
 """The agent that asks where a request shows the token and no cookie."""
@@ -106,9 +105,6 @@ class Served:
 
     is_ready: Callable[[], bool] = lambda: True
     """Whether what answers need is there; blocks."""
-
-    used: UsedKeys | None = None
-    """Where used ``Idempotency-Key`` are kept, if not in the home."""
 
     traffic: Traffic = field(default_factory=Traffic)
     room: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_MOST_LONG))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from nacre.hosts.registry import HOSTS
-from nacre.platform.fast_dataclass import dataclass
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings
 from nacre.values.wiring import FileChange, HostCommand, LeftAlone, OwnMemory, WiringPlan, WiringWish

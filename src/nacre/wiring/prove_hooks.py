@@ -18,6 +18,8 @@ from nacre.wiring.ways import init_command, program_of
 from nacre.wiring.written import Written
 
 _MOST_RUNS = 3
+_NOTED_SECONDS = 1.0
+_LOOK_SECONDS = 0.02
 
 
 def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Iterator[Check]:
@@ -35,7 +37,7 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Itera
         yield Check("hooks", FAILURE, f"they run, and none left a line in {_log(settings)}: {written.hooks[0][1]}")
     elif late:
         told = f"they run; {late} of {len(written.hooks)} had no answer in time, however often, and said nothing"
-        yield Check("hooks", WARNING, told, "is this machine very busy? nacre health tells how the home is")
+        yield Check("hooks", WARNING, told, "is this machine very busy? nacre doctor tells how the home is")
     elif written.hooks:
         yield Check("hooks", OK, f"{len(written.hooks)} answer, the slowest in {slowest * 1000:.0f} ms")
     if wish.host == codex.NAME and written.hooks and program_of(settings, "codex"):
@@ -93,6 +95,9 @@ def _log_size(settings: Settings) -> int:
 
 def _how(settings: Settings, since: int) -> str:
     """How the last run of a hook was answered, as its log tells; empty where it left no line."""
+    until = time.monotonic() + _NOTED_SECONDS  # the daemon notes it once the hook has its answer
+    while _log_size(settings) == since and time.monotonic() < until:
+        time.sleep(_LOOK_SECONDS)
     try:
         data = _log(settings).read_bytes()
         fresh = data[since if since <= len(data) else 0 :].splitlines()

@@ -49,15 +49,27 @@ def host_named(name: str) -> Host:
 
 
 def found_hosts(settings: Settings) -> list[FoundHost]:
-    """The hosts of which something is on this machine, in the order of the registry."""
-    places = places_of(settings)
+    """The hosts with a program, or a folder in the user's home or the working folder, in the registry's order."""
+    user = places_of(settings)
+    places = [user, *(replace(user, user=folder, environ={}) for folder in _working_folders())]
     wired = {wish.host for wish in load(settings.home).wishes if wish.project is None}
     found = []
     for host in HOSTS.values():
         program = next(filter(None, (program_of(settings, name) for name in host.programs)), None)
-        if program or any(path.exists() for path in host.traces(places)):
+        if program or any(path.exists() for place in places for path in host.traces(place)):
             found.append(FoundHost(host, program, host.name in wired))
     return found
+
+
+def _working_folders() -> list[Path]:
+    """Return the working folder and its parents up to its repository's top; none if it was deleted."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return []
+    above = [here, *here.parents]
+    top = next((at for at, folder in enumerate(above) if (folder / ".git").exists()), 0)
+    return above[: top + 1]
 
 
 def way_of(settings: Settings, wish: WiringWish) -> Way:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 
 from nacre.api import MemoryHome
@@ -146,6 +145,6 @@ def what_was_said_later_puts_what_it_overtakes_in_doubt_and_nothing_else(stage: 
             model = model_for(context, Task.DREAM, background=False)
             assert model
             held = due(context, model.name, model.capabilities)
-            found = ask_about_later(context, Caller(model, time.sleep), held)
+            found = ask_about_later(context, Caller(model), held)
     assert {one.memory.content for one in held if one.sayings} == {_MOVED, _STAYS}
     assert [one.memory.id for one in found or ()] == [moved]

@@ -25,12 +25,16 @@ export const KINDS = [
 ] as const;
 
 type Listener = (event: NacreEvent) => void;
+type State = "connecting" | "live" | "lost";
 
 /** `live`: events arrive; `lost`: the daemon is gone, and is tried again. */
-export const connection = signal<"connecting" | "live" | "lost">("connecting");
+export const connection = signal<State>("connecting");
 
 const listeners = new Set<Listener>();
 const LONGEST_WAIT = 10_000;
+const NAME = "nacre-events";
+const channel = navigator.locks && "BroadcastChannel" in window ? new BroadcastChannel(NAME) : null;
+let leads = false;
 let source: EventSource | null = null;
 let wait = 500;
 let last = "";
@@ -43,19 +47,42 @@ export function onEvent(listener: Listener): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Follow the daemon's events; after a loss it goes on where it was. */
+/**
+ * Follow the daemon's events. Tabs share one stream, as browsers open six connections to a host: the tab that holds the
+ * lock passes events on, and another takes over where it ended. Without locks, a hidden tab has no stream.
+ */
 export function follow(): void {
+  if (!channel) {
+    document.addEventListener("visibilitychange", () => (document.hidden ? source?.close() : connect()));
+    connect();
+    return;
+  }
+  channel.onmessage = (message) => hear(message.data);
+  channel.postMessage({ asks: true });
+  void navigator.locks.request(NAME, () => {
+    leads = true;
+    connect();
+    return new Promise(() => {});
+  });
+}
+
+function connect(): void {
   source?.close();
+  if (!channel && document.hidden) return;
   source = new EventSource(`/api/v1/events${last ? `?after=${encodeURIComponent(last)}` : ""}`);
   source.onopen = opened;
   source.onerror = lost;
-  for (const kind of KINDS) source.addEventListener(kind, (message) => receive(kind, message as MessageEvent));
+  for (const kind of KINDS) {
+    source.addEventListener(kind, (message) =>
+      pass(kind, (message as MessageEvent).data, (message as MessageEvent).lastEventId),
+    );
+  }
 }
 
 function opened(): void {
-  connection.value = "live";
+  announce("live");
   wait = 500;
-  if (wasLost) tell({ seq: 0, at: "", kind: "missed" });
+  if (wasLost) pass("missed", '{"seq":0,"at":""}', "");
   wasLost = false;
 }
 
@@ -63,14 +90,38 @@ async function lost(): Promise<void> {
   source?.close();
   wasLost = true;
   await loadMe();
-  connection.value = refusal.value ? "lost" : "connecting";
-  setTimeout(follow, wait);
+  announce(refusal.value ? "lost" : "connecting");
+  setTimeout(connect, wait);
   wait = Math.min(wait * 2, LONGEST_WAIT);
 }
 
-function receive(kind: string, message: MessageEvent): void {
-  const event: NacreEvent = { ...JSON.parse(message.data), kind };
-  if (message.lastEventId) last = message.lastEventId;
+function announce(state: State): void {
+  connection.value = state;
+  channel?.postMessage({ state, last, epoch });
+}
+
+function pass(kind: string, data: string, id: string): void {
+  receive(kind, data, id);
+  channel?.postMessage({ kind, data, id });
+}
+
+/** Take what another tab says. */
+async function hear(said: { asks?: boolean; state?: State; [field: string]: unknown }): Promise<void> {
+  if (leads) {
+    if (said.asks) announce(connection.value);
+  } else if (said.state) {
+    if (said.state !== "live") await loadMe();
+    connection.value = said.state;
+    last = String(said.last) || last;
+    epoch = String(said.epoch) || epoch;
+  } else if (said.kind) {
+    receive(String(said.kind), String(said.data), String(said.id));
+  }
+}
+
+function receive(kind: string, data: string, id: string): void {
+  const event: NacreEvent = { ...JSON.parse(data), kind };
+  if (id) last = id;
   if (kind === "hello" && epoch && event.epoch !== epoch) tell({ ...event, kind: "missed" });
   if (kind === "hello") epoch = String(event.epoch);
   tell(event);

@@ -37,7 +37,6 @@ export interface Answer {
   query: SavedQuery;
   results: Array<Result>;
   lanes: Array<Lane>;
-  abstained: boolean;
   expected: Array<Expected>;
   moves: Array<Move> | null;
 }
@@ -100,19 +99,6 @@ export interface BackupReport {
   manifest: Manifest;
 }
 
-export interface Bridge {
-  memory: Memory;
-  betweenness: number;
-  sides: [Side, Side];
-  detour: number | null;
-}
-
-export interface Bridges {
-  found: Array<Bridge>;
-  memories: number;
-  sampled: number | null;
-}
-
 export interface Brief {
   text: string;
   memories: number;
@@ -146,11 +132,6 @@ export interface CalendarDay {
   turns: number;
 }
 
-export interface CandidatePage {
-  candidates: Array<HeldCandidate>;
-  total: number;
-}
-
 export interface Capabilities {
   window: number;
   output: number;
@@ -170,7 +151,6 @@ export interface Central {
 export interface CentralMemory {
   memory: Memory;
   degree: number;
-  pagerank: number;
 }
 
 export interface Change {
@@ -230,8 +210,6 @@ export interface Check {
   detail: string;
   hint: string | null;
 }
-
-export type Choice = "keep-both" | "keep-new" | "keep-old";
 
 export interface ChoresReport {
   done: number;
@@ -390,14 +368,8 @@ export interface CostReport {
   resets: string;
   spent: Array<Spent>;
   refused: Array<Refusal>;
-  failing: Array<NacreValuesSpendingHealth>;
   budgets: Array<Budget>;
   is_background_on: boolean;
-}
-
-export interface Count {
-  name: string;
-  count: number;
 }
 
 export interface Credential {
@@ -414,15 +386,6 @@ export interface DatabaseVersion {
 }
 
 export type DecidedBy = "asker" | "model" | "rules";
-
-export interface Decisions {
-  candidates: number;
-  conflicts: number;
-  reviews: Array<Count>;
-  first_candidates: Array<HeldCandidate>;
-  first_conflicts: Array<Pair>;
-  first_reviews: Array<Review>;
-}
 
 export interface DeepResult {
   query: string;
@@ -451,16 +414,6 @@ export interface Difference {
   subject: string;
   fields: Array<FieldChange>;
   lines: Array<string>;
-}
-
-export interface Digest {
-  since: string;
-  todos: Array<Memory>;
-  threads: Array<string>;
-  decisions: Array<Memory>;
-  learned: Array<Memory>;
-  text: string;
-  left: number;
 }
 
 export interface Documents {
@@ -532,11 +485,6 @@ export interface ErrorMet {
   call: string;
   times: number;
   mended: boolean;
-}
-
-export interface Event {
-  time: string;
-  call: ToolCall;
 }
 
 export interface Evidence {
@@ -763,35 +711,30 @@ export interface HandoffView {
   note: string | null;
 }
 
+export interface Health {
+  pid: number;
+  started: string;
+  heartbeat: string;
+  version: string;
+  mode: string;
+  why_polling: string | null;
+  folders: number;
+  transcripts: number;
+  turns: number;
+  memories: number;
+  vectors_left: number | null;
+  last_read: string | null;
+  last_error: string | null;
+  last_error_at: string | null;
+  stopped: string | null;
+}
+
 export interface Held {
   path: string;
   reason: string;
 }
 
-export interface HeldCandidate {
-  memory: Memory;
-  why: Why;
-  detail: string | null;
-  score: number;
-  found: string;
-}
-
-export interface HomePage {
-  wired: Array<string>;
-  not_wired: Array<string>;
-  memories: number;
-  sessions: number;
-  today: Array<SessionLine>;
-  sessions_today: number;
-  read: string | null;
-  learned: Array<Memory>;
-  candidates: number;
-  reviews: number;
-  conflicts: number;
-  writer: WriterStatus;
-  cost: number;
-  budget: number;
-}
+export type HitConfidence = "likely" | "sure" | "weak";
 
 export interface HookAnswer {
   context: string;
@@ -912,7 +855,6 @@ export interface IngestReport {
   decided: Record<string, number>;
   extraction: ModelExtraction | null;
   candidates: number;
-  set_aside: number;
   changed: number;
   doubted: number;
   ended: number;
@@ -1154,10 +1096,12 @@ export interface MemoryHit {
   memory: Memory;
   score: number;
   components: Record<string, number>;
+  confidence: HitConfidence;
   evidence: Array<Evidence>;
   outdated_by: Array<string>;
   doubt: string | null;
   space: string | null;
+  candidate: boolean;
 }
 
 export interface MemoryView {
@@ -1172,7 +1116,7 @@ export interface MemoryView {
   doubt: string | null;
 }
 
-export type MergeOutcome = "copy_kept" | "kept_beside" | "kept_edited" | "kept_twice" | "merged" | "renamed" | "stays_retired" | "united";
+export type MergeOutcome = "copy_kept" | "forgotten" | "kept_beside" | "kept_edited" | "kept_twice" | "merged" | "renamed" | "stays_retired" | "united";
 
 export interface ModelExtraction {
   model: string;
@@ -1336,6 +1280,27 @@ export interface Passages {
   lanes: Array<Lane>;
 }
 
+export interface Pending {
+  id: string;
+  kind: PendingKind;
+  memory: Memory;
+  why: string;
+  detail: string | null;
+  since: string | null;
+  newer: Memory | null;
+  judged: JudgedPair | null;
+}
+
+export type PendingKind = "candidate" | "conflict" | "doubt";
+
+export interface PendingPage {
+  items: Array<Pending>;
+  total: number;
+  conflicts: number;
+  doubts: number;
+  candidates: number;
+}
+
 export interface Plan {
   setting: string;
   model: string;
@@ -1437,14 +1402,6 @@ export interface Question {
   contradicts: boolean;
 }
 
-export interface QueuedReview {
-  memory: string;
-  reason: Reason;
-  detail: string | null;
-  suggested: NacreValuesReviewAction;
-  since: string | null;
-}
-
 export interface QuickstartResult {
   source: "discovered" | "examples";
   report: IngestReport;
@@ -1470,18 +1427,15 @@ export interface Reach {
   foreseen: Foreseen | null;
 }
 
-export type Reason = "contradicted" | "low_quality" | "manual" | "merge" | "proposed" | "stale" | "wish";
-
 export interface RecallResult {
   query: string;
   hits: Array<MemoryHit>;
   turns: Array<TurnHit>;
   lanes: Array<Lane>;
-  abstained: boolean;
-  nearest: [Memory, number] | null;
   since: string | null;
   until: string | null;
   around: string | null;
+  time_words: string | null;
   truncated: boolean;
   took_ms: number;
 }
@@ -1539,11 +1493,6 @@ export interface Replaced {
   reason: string;
 }
 
-export interface Report {
-  activity: Activity;
-  html: string;
-}
-
 export interface RestoreReport {
   home: string;
   kept: string | null;
@@ -1579,12 +1528,6 @@ export interface Retention {
 export interface Retirement {
   at: string;
   reason: string | null;
-}
-
-export interface Review {
-  memory: Memory;
-  entry: QueuedReview;
-  usage: Usage;
 }
 
 export type Role = "member" | "owner" | "reader" | "service";
@@ -1742,29 +1685,10 @@ export interface SettingView {
   choices: Array<string>;
 }
 
-export interface Settled {
-  at: string;
-  operation: string;
-  older_id: string;
-  newer_id: string;
-  choice: Choice;
-  judge: string | null;
-  relation: string | null;
-  confidence: number | null;
-  reason: string | null;
-  older: Memory | null;
-  newer: Memory | null;
-}
-
 export interface Shared {
   memory: Memory;
   space: string;
   is_new: boolean;
-}
-
-export interface Side {
-  size: number;
-  central: Memory;
 }
 
 export interface SigningIn {
@@ -1855,8 +1779,24 @@ export interface Stats {
   vectors_missing: number;
   model: string | null;
   database_bytes: number;
-  index_bytes: number;
   vault_files: number;
+}
+
+export interface Status {
+  wired: Array<string>;
+  not_wired: Array<string>;
+  memories: number;
+  sessions: number;
+  today: Array<SessionLine>;
+  sessions_today: number;
+  read: string | null;
+  learned: Array<Memory>;
+  candidates: number;
+  doubts: number;
+  conflicts: number;
+  writer: WriterStatus;
+  cost: number;
+  budget: number;
 }
 
 export interface StoreOutcome {
@@ -1925,14 +1865,6 @@ export interface Synced {
 
 export type Task = "chat" | "claims" | "contradiction" | "dedup" | "dream" | "extraction" | "handoff" | "merge" | "profile" | "recall" | "test" | "todos";
 
-export interface TaskCost {
-  task: string;
-  today: number;
-  month: number;
-  tokens_today: number;
-  tokens_month: number;
-}
-
 export interface TaskEstimate {
   task: Task;
   model: string;
@@ -1952,12 +1884,14 @@ export interface Today {
   learned: Array<Memory>;
   learned_total: number;
   sources: Array<NacreReportingValuesSource>;
-  changes: Array<Count>;
   operations: Array<Operation>;
   tools: Array<ToolSessions>;
   sessions: Array<SessionLine>;
-  waiting: Decisions;
-  costs: Array<TaskCost>;
+  conflicts: number;
+  doubts: number;
+  candidates: number;
+  cost: number;
+  cost_month: number;
   problems: Array<Check>;
 }
 
@@ -2016,7 +1950,6 @@ export interface Trace {
   ended: string | null;
   outcome: string;
   steps: Array<NacreValuesTraceStep>;
-  operation: string | null;
   session: string;
 }
 
@@ -2025,8 +1958,6 @@ export type TraceKind = "case" | "chat" | "claims" | "contradiction" | "dedup" |
 export interface TraceView {
   trace: Trace;
   names: Record<string, string>;
-  session: string | null;
-  events: Array<Event>;
 }
 
 export interface Traversal {
@@ -2065,6 +1996,7 @@ export interface TurnHit {
   score: number;
   excerpt: string;
   components: Record<string, number>;
+  confidence: HitConfidence;
 }
 
 export interface Unanswered {
@@ -2160,27 +2092,6 @@ export interface Version {
   text: string;
 }
 
-export interface Waiting {
-  conflicts: Array<Pair>;
-  reviews: Array<Review>;
-  candidates: number;
-}
-
-export interface Wakeup {
-  text: string;
-  sections: Array<WakeupSection>;
-  project: string | null;
-  budget_tokens: number;
-}
-
-export interface WakeupSection {
-  part: Part;
-  items: Array<ContextItem>;
-  budget_tokens: number;
-  tokens: number;
-  truncated: boolean;
-}
-
 export interface Watched {
   path: string;
   tool: string | null;
@@ -2195,7 +2106,7 @@ export interface Way {
   is_used: boolean;
 }
 
-export type Why = "found" | "minor" | "unproven" | "untrusted" | "unused";
+export type Why = "found" | "minor" | "unproven" | "untrusted";
 
 export interface WiringDone {
   plan: WiringPlan;
@@ -2385,6 +2296,7 @@ export interface NacreValuesCandidateCandidate {
   detail: string;
   score: number;
   nodded: boolean;
+  mixed: boolean;
 }
 
 export interface NacreValuesDeepRecallCandidate {
@@ -2428,21 +2340,12 @@ export interface NacreValuesModelCallsTokens {
   written: number;
 }
 
-export type NacreValuesReviewAction = "merge" | "retire" | "review";
-
 export type NacreValuesSessionAction = "delegate" | "edit" | "fetch" | "other" | "plan" | "read" | "run" | "search";
 
 export interface NacreValuesSessionTokens {
   input: number;
   cached: number;
   output: number;
-}
-
-export interface NacreValuesSpendingHealth {
-  model: string;
-  failures: number;
-  until: string;
-  told: string;
 }
 
 export interface NacreValuesTraceStep {
@@ -2455,8 +2358,6 @@ export interface NacreValuesTraceStep {
   model: string;
   tokens: NacreValuesModelCallsTokens;
   cost: string | null;
-  prompt: string;
-  answer: string;
   more: Record<string, string | number>;
 }
 
@@ -2495,27 +2396,9 @@ export interface NacreViewsStep {
   is_asked: boolean;
 }
 
-export interface NacreWatchingStatusHealth {
-  pid: number;
-  started: string;
-  heartbeat: string;
-  version: string;
-  mode: string;
-  why_polling: string | null;
-  folders: number;
-  transcripts: number;
-  turns: number;
-  memories: number;
-  vectors_left: number | null;
-  last_read: string | null;
-  last_error: string | null;
-  last_error_at: string | null;
-  stopped: string | null;
-}
-
 export interface NacreWatchingStatusStanding {
   state: string;
-  health: NacreWatchingStatusHealth | null;
+  health: Health | null;
 }
 
 export interface ActivityRequest {
@@ -2579,12 +2462,6 @@ export interface CallersRequest {
   depth?: number;
 }
 
-export interface CandidatesRequest {
-  project?: string | null;
-  limit?: number;
-  offset?: number;
-}
-
 export interface ChatRequest {
   reference: string;
   limit?: number;
@@ -2606,6 +2483,8 @@ export interface ChatsRequest {
   limit?: number;
   offset?: number;
 }
+
+export type Choice = "keep-both" | "keep-new" | "keep-old";
 
 export interface ChoresRequest {
   seconds?: number;
@@ -2647,10 +2526,6 @@ export interface CreateSpaceRequest {
   raising?: Raising;
 }
 
-export interface DatabaseCheckRequest {
-  repair?: boolean;
-}
-
 export interface DeedFilter {
   project?: string | null;
   tool?: string | null;
@@ -2680,11 +2555,6 @@ export interface DiffRequest {
   reference?: string | null;
 }
 
-export interface DigestRequest {
-  project?: string | null;
-  days?: number;
-}
-
 export interface DoctorRequest {
   repair?: boolean;
 }
@@ -2705,10 +2575,6 @@ export interface DreamRequest {
   backfill?: boolean;
   steps?: Array<string> | null;
   first?: boolean;
-}
-
-export interface DropCandidatesRequest {
-  references: Array<string>;
 }
 
 export interface EdgesRequest {
@@ -2906,8 +2772,8 @@ export interface IngestOptions {
 
 export interface InvalidateRequest {
   source: string;
-  relation: string;
   target: string;
+  relation?: string | null;
   at?: string | null;
 }
 
@@ -2919,12 +2785,6 @@ export interface JudgeRequest {
 export interface JudgeWaitingRequest {
   background?: boolean;
   seconds?: number | null;
-}
-
-export interface KeepCandidateRequest {
-  reference: string;
-  content?: string | null;
-  into?: string | null;
 }
 
 export interface LinkRequest {
@@ -3097,6 +2957,7 @@ export interface RecallQuery {
   mode?: Mode;
   limit?: number;
   around?: string | null;
+  ignore_time?: boolean;
   radius_days?: number;
   budget_tokens?: number | null;
   boost?: boolean;
@@ -3108,6 +2969,7 @@ export interface RecallQuery {
   threshold?: number;
   topic?: string;
   fuzzy?: boolean;
+  confident?: boolean;
   turns?: number;
   session?: string | null;
   co_recall?: boolean;
@@ -3171,17 +3033,6 @@ export interface RemoveQueryRequest {
   query_id: string;
 }
 
-export interface ReportRequest {
-  project?: string | null;
-  month?: string | null;
-}
-
-export interface ResolveRequest {
-  reference: string;
-  choice: Choice;
-  reason?: string | null;
-}
-
 export interface RestoreRequest {
   backup: string;
   target?: string | null;
@@ -3207,19 +3058,29 @@ export interface RetireRequest {
   persist?: boolean;
 }
 
+export interface ReviewDropRequest {
+  references: Array<string>;
+  reason?: string | null;
+}
+
 export interface ReviewKeepRequest {
   references: Array<string>;
   content?: string | null;
   into?: string | null;
   expected?: string | null;
+  anyway?: boolean;
 }
 
 export interface ReviewRequest {
-  references: Array<string>;
+  project?: string | null;
+  only?: PendingKind | null;
+  limit?: number;
+  offset?: number;
 }
 
-export interface ReviewRetireRequest {
-  references: Array<string>;
+export interface ReviewResolveRequest {
+  reference: string;
+  choice: Choice;
   reason?: string | null;
 }
 
@@ -3397,11 +3258,6 @@ export interface SurveyRequest {
   paths?: Array<string>;
 }
 
-export interface SwitchRequest {
-  name: string;
-  forget_old?: boolean;
-}
-
 export interface SyncRequest {
   remote?: string | null;
   dry_run?: boolean;
@@ -3461,6 +3317,7 @@ export interface TurnQuery {
   mode?: Mode;
   limit?: number;
   around?: string | null;
+  ignore_time?: boolean;
   radius_days?: number;
   budget_tokens?: number | null;
   boost?: boolean;
@@ -3472,6 +3329,7 @@ export interface TurnQuery {
   threshold?: number;
   topic?: string;
   fuzzy?: boolean;
+  confident?: boolean;
   turns?: number;
   session?: string | null;
   co_recall?: boolean;
@@ -3502,8 +3360,8 @@ export interface UnlinkOriginRequest {
 
 export interface UnlinkRequest {
   source: string;
-  relation: string;
   target: string;
+  relation?: string | null;
 }
 
 export interface UnpairRequest {
@@ -3517,14 +3375,6 @@ export interface ValidityInput {
 
 export interface VerifyRequest {
   backup: string;
-}
-
-export interface WakeupRequest {
-  prompt?: string;
-  folder?: string | null;
-  budget_tokens?: number;
-  parts?: Array<Part>;
-  part_budgets?: Record<string, number>;
 }
 
 export interface WireRequest {
@@ -3595,7 +3445,6 @@ export interface Operations {
   "graph-list": [LinksRequest, LinkPage];
   "graph-show": [TraverseRequest, Traversal];
   "graph-central": [AnalysisRequest, Central];
-  "graph-bridges": [AnalysisRequest, Bridges];
   "graph-gaps": [AnalysisRequest, Gaps];
   "graph-components": [AnalysisRequest, Components];
   "graph-map": [MapRequest, GraphMap];
@@ -3634,29 +3483,22 @@ export interface Operations {
   "gateway-unpair": [UnpairRequest, boolean];
   "context": [ContextRequest, ContextBlock];
   "context-given": [GivenRequest, null];
-  "digest": [DigestRequest, Digest];
-  "wakeup": [WakeupRequest, Wakeup];
   "hook": [HookCall, HookAnswer];
   "handoff": [HandoffRequest, HandoffView];
   "flush": [FlushRequest, FlushReport];
   "chores": [ChoresRequest, ChoresReport];
   "page-own": [OwnPageRequest, OwnPage];
   "page-write": [WritePageRequest, OwnPage];
-  "waiting": [Record<string, never>, Waiting];
-  "review-dismiss": [ReviewKeepRequest, Array<Memory>];
+  "review": [ReviewRequest, PendingPage];
+  "review-keep": [ReviewKeepRequest, Array<Memory>];
+  "review-drop": [ReviewDropRequest, Array<Memory>];
+  "review-resolve": [ReviewResolveRequest, Pair];
   "review-undo": [ReviewUndoRequest, Memory];
-  "review-replace": [ReviewRequest, Array<Memory>];
-  "review-retire": [ReviewRetireRequest, Array<Memory>];
-  "candidates": [CandidatesRequest, CandidatePage];
-  "candidate-keep": [KeepCandidateRequest, StoreOutcome];
-  "candidate-drop": [DropCandidatesRequest, Array<Memory>];
-  "conflicts-resolve": [ResolveRequest, Pair];
-  "conflicts-judge": [JudgeWaitingRequest, JudgeReport];
+  "review-judge": [JudgeWaitingRequest, JudgeReport];
   "dream-plan": [DreamPlanRequest, DreamPlan];
   "dream-estimate": [DreamPlanRequest, DreamEstimate];
   "alike": [AlikeRequest, Alike];
   "dream": [DreamRequest, DreamReport];
-  "settled": [Record<string, never>, Array<Settled>];
   "reflect": [ReflectRequest, Reflection];
   "reflect-answer": [ReflectAnswerRequest, Reflected];
   "unanswered": [UnansweredRequest, Unanswered];
@@ -3726,19 +3568,15 @@ export interface Operations {
   "embed": [Record<string, never>, NacreIndexingModelSwitchStanding];
   "embed-plan": [ModelRequest, Plan];
   "embed-try": [ModelRequest, NacreIndexingModelSwitchTrial];
-  "embed-switch": [SwitchRequest, Embedded];
+  "embed-switch": [ModelRequest, Embedded];
   "embed-resume": [Record<string, never>, Embedded];
-  "embed-back": [Record<string, never>, Embedded];
-  "embed-forget-old": [Record<string, never>, number];
   "cost": [CostRequest, CostReport];
   "traces": [TracesRequest, Array<Trace>];
   "trace": [TraceRequest, TraceView];
-  "report": [ReportRequest, Report];
   "today": [TodayRequest, Today];
   "activity": [ActivityRequest, Activity];
-  "home": [Record<string, never>, HomePage];
+  "status": [Record<string, never>, Status];
   "overview": [Record<string, never>, Overview];
-  "health": [Record<string, never>, Array<Check>];
   "doctor": [DoctorRequest, Array<Check>];
   "doctor-deep": [ProveRequest, Array<Check>];
   "doctor-hosts": [Record<string, never>, Array<Check>];
@@ -3748,7 +3586,6 @@ export interface Operations {
   "hosts-wire": [WireRequest, WiringDone];
   "db-stats": [Record<string, never>, Stats];
   "db-version": [Record<string, never>, DatabaseVersion];
-  "db-check": [DatabaseCheckRequest, Array<Check>];
   "db-vacuum": [Record<string, never>, Vacuumed];
   "db-rebuild": [RebuildRequest, IngestReport];
   "db-backup": [TargetRequest, string];

@@ -15,7 +15,6 @@ export const titles = texts({
     today: "Today",
     memories: "Memories",
     review: "Review",
-    conflicts: "Conflicts",
     sessions: "Sessions",
     chats: "Chats",
     projects: "Projects",
@@ -31,7 +30,6 @@ export const titles = texts({
     today: "今天",
     memories: "记忆",
     review: "审阅",
-    conflicts: "冲突",
     sessions: "会话",
     chats: "对话",
     projects: "项目",
@@ -59,7 +57,6 @@ export const ROUTES: readonly Route[] = [
   { pattern: "/memories", page: "memories", load: () => import("../pages/memories/page") },
   { pattern: "/memories/:id", page: "memories", load: () => import("../pages/memory/page") },
   { pattern: "/review", page: "review", load: () => import("../pages/review/page") },
-  { pattern: "/conflicts", page: "conflicts", load: () => import("../pages/conflicts/page") },
   { pattern: "/sessions", page: "sessions", load: () => import("../pages/sessions/page") },
   { pattern: "/sessions/:id", page: "sessions", load: () => import("../pages/session/page") },
   { pattern: "/chats", page: "chats", load: () => import("../pages/chats/page") },
@@ -92,7 +89,6 @@ export const NAVIGATION: readonly (readonly { page: PageName; key: string; icon:
   ],
   [
     { page: "review", key: "r", icon: "review" },
-    { page: "conflicts", key: "c", icon: "conflicts" },
     { page: "dreams", key: "d", icon: "dreams" },
   ],
   [

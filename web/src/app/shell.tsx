@@ -70,9 +70,8 @@ function useCurrent(): PageName | undefined {
 
 /** How many decisions wait, by page. */
 function useWaiting(): Partial<Record<PageName, number>> {
-  const waiting = useOperation("waiting", {}).data;
-  if (!waiting) return {};
-  return { review: waiting.candidates + waiting.reviews.length, conflicts: waiting.conflicts.length };
+  const waiting = useOperation("review", { limit: 1 }).data;
+  return waiting ? { review: waiting.total } : {};
 }
 
 function Link(props: {

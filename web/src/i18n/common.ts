@@ -17,6 +17,7 @@ const en = {
   holdsEverywhere: "all projects",
   today: "today",
   yesterday: "yesterday",
+  unknown: "unknown",
   kinds: {
     fact: "Fact",
     decision: "Decision",
@@ -46,6 +47,7 @@ const zh: typeof en = {
   holdsEverywhere: "所有项目",
   today: "今天",
   yesterday: "昨天",
+  unknown: "未知",
   kinds: {
     fact: "事实",
     decision: "决定",

@@ -51,13 +51,14 @@ export function useConversation(memory: Memory | undefined): Loaded<SessionView>
 }
 
 /** A memory's conversation, with the turns that show it marked and in view. */
-export function Conversation({ memory }: { memory: Memory }) {
+export function Conversation({ memory, of }: { memory: Memory; of?: string | undefined }) {
+  const title = of ? `${t.value.title}: ${of}` : t.value.title;
   const loaded = useConversation(memory);
   const request = sessionRequest(memory);
   return (
-    <section class="conversation" aria-label={t.value.title}>
+    <section class="conversation" aria-label={title}>
       <header>
-        <h2>{t.value.title}</h2>
+        <h2>{title}</h2>
         {loaded.data && (
           <span class="conversation-note">
             <Text>{loaded.data.session.session.tool}</Text>

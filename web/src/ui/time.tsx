@@ -25,6 +25,7 @@ export function Time({ at }: { at: string }) {
 
 /** A time in words, as seen at another. */
 export function ago(at: string, seen: number, shown: string): string {
+  if (isUnknown(at)) return common.value.unknown;
   const seconds = (Date.parse(at) - seen) / 1000;
   if (Number.isNaN(seconds)) return at;
   if (Math.abs(seconds) > 2 * 86_400) return day(at, seen, shown);
@@ -41,6 +42,7 @@ export function ago(at: string, seen: number, shown: string): string {
 
 /** A date as a day, without the year if it is this one. */
 export function day(at: string, seen = Date.now(), shown: string = language.peek()): string {
+  if (isUnknown(at)) return common.value.unknown;
   const date = dateOf(at);
   const sameYear = date.getFullYear() === new Date(seen).getFullYear();
   const year = sameYear ? {} : ({ year: "numeric" } as const);
@@ -49,6 +51,7 @@ export function day(at: string, seen = Date.now(), shown: string = language.peek
 
 /** The heading of a day in a list: today, yesterday, else the weekday and the date. */
 export function dayHeading(at: string, seen = Date.now()): string {
+  if (isUnknown(at)) return capital(common.value.unknown);
   const shown = language.value;
   const days = Math.round((startOf(new Date(seen)) - startOf(dateOf(at))) / 86_400_000);
   if (days === 0) return capital(common.value.today);
@@ -59,7 +62,20 @@ export function dayHeading(at: string, seen = Date.now()): string {
   );
 }
 
+/** The day so many days ago, here, as an ISO date. */
+export function dayBefore(days: number): string {
+  const day = new Date();
+  day.setDate(day.getDate() - days);
+  return new Date(day.getTime() - day.getTimezoneOffset() * MINUTE).toISOString().slice(0, 10);
+}
+
+/** Whether a time stands for one that nobody knows, as in the server's `is_known`. */
+function isUnknown(at: string): boolean {
+  return /^(?:0001|9999|1970-01-01T00:00:00Z)/.test(at);
+}
+
 function full(at: string): string {
+  if (isUnknown(at)) return common.value.unknown;
   const date = dateOf(at);
   if (Number.isNaN(date.getTime())) return at;
   return new Intl.DateTimeFormat(language.value, { dateStyle: "full", timeStyle: "short" }).format(date);

@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -21,28 +20,14 @@ from nacre.cli.formats import count, minute, size
 from nacre.cli.paper import Paper, bold, dim, printable
 from nacre.cli.run import Run
 from nacre.cli.services.signals import stopped_by_signals
+from nacre.cluster import api as cluster_api
+from nacre.cluster import metrics, operators_page, queue, schema, telemetry, tenants
+from nacre.cluster import watch as watches
+from nacre.cluster import worker as cluster_worker
+from nacre.daemon import web as daemon_web
 from nacre.platform import ids
 from nacre.platform.json_values import to_plain
-from nacre.platform.lazy import Module
 from nacre.values.actor import Quota
-
-if TYPE_CHECKING:
-    from nacre.cluster import api as cluster_api
-    from nacre.cluster import metrics, operators_page, queue, schema, telemetry, tenants
-    from nacre.cluster import watch as watches
-    from nacre.cluster import worker as cluster_worker
-    from nacre.daemon import web as daemon_web
-else:
-    cluster_api = Module("nacre.cluster.api")
-    cluster_worker = Module("nacre.cluster.worker")
-    daemon_web = Module("nacre.daemon.web")
-    metrics = Module("nacre.cluster.metrics")
-    operators_page = Module("nacre.cluster.operators_page")
-    queue = Module("nacre.cluster.queue")
-    schema = Module("nacre.cluster.schema")
-    telemetry = Module("nacre.cluster.telemetry")
-    tenants = Module("nacre.cluster.tenants")
-    watches = Module("nacre.cluster.watch")
 
 
 @click.group(

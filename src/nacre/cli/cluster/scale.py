@@ -17,13 +17,10 @@ from nacre.cli.measured import answer_measured
 from nacre.cli.paper import Paper, dim
 from nacre.cli.run import Run
 from nacre.platform.json_values import to_plain
-from nacre.platform.lazy import Module
+from nacre.speed import growth
 
 if TYPE_CHECKING:
     from nacre.speed import clients as speed_clients
-    from nacre.speed import growth
-else:
-    growth = Module("nacre.speed.growth")
 
 _STEPS = ("1x1000", "9x1000", "90x1000")
 

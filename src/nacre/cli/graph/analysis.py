@@ -1,4 +1,4 @@
-"""``nacre graph central | bridges | gaps | components | brief``: what the links of all memories say."""
+"""``nacre graph central | gaps | components | brief``: what the links of all memories say."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.cli.command import command
-from nacre.cli.formats import Record, count, short_id
+from nacre.cli.formats import count, short_id
 from nacre.cli.memories.memory import memory_record
 from nacre.cli.operations import ask
 from nacre.cli.options import find_project
@@ -16,42 +16,20 @@ from nacre.cli.request_options import options
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.graph.values import Bridge, Bridges, Brief, Central, Component, Components, Gaps
+    from nacre.graph.values import Brief, Central, Component, Components, Gaps
 
 
 @command("central", examples=["nacre graph central", "nacre graph central --project acme-billing --limit 20"])
 @options("graph-central", "limit", "project")
 @click.pass_obj
 def central(run: Run, /, **asked: Any) -> None:
-    """List the memories with the most links.
-
-    PageRank is shown as a multiple of the average: it is high where memories that have many links themselves link
-    to a memory.
-    """
+    """List the memories with the most links."""
     found: Central = _ask(run, "graph-central", asked)
     record = {
-        "central": [
-            {**memory_record(one.memory), "degree": one.degree, "pagerank": round(one.pagerank, 6)}
-            for one in found.found
-        ],
+        "central": [{**memory_record(one.memory), "degree": one.degree} for one in found.found],
         "memories": found.memories, "links": found.links,
     }  # fmt: skip
     run.answer(record, lambda paper: _render_central(paper, found))
-
-
-@command("bridges", examples=["nacre graph bridges", "nacre graph bridges --project acme-billing --json"])
-@options("graph-bridges", "limit", "project")
-@click.pass_obj
-def bridges(run: Run, /, **asked: Any) -> None:
-    """List the memories that connect groups of others, and why.
-
-    The number is the share of all shortest paths between two other memories that lead through it (betweenness).
-    """
-    found: Bridges = _ask(run, "graph-bridges", asked)
-    record = {
-        "bridges": [_bridge_record(one) for one in found.found], "memories": found.memories, "sampled": found.sampled,
-    }  # fmt: skip
-    run.answer(record, lambda paper: _render_bridges(paper, found))
 
 
 @command("gaps", examples=["nacre graph gaps", "nacre graph gaps --project acme-billing --limit 30"])
@@ -109,37 +87,16 @@ def _ask(run: Run, operation: str, asked: dict[str, Any]) -> Any:
     return ask(run, operation, **{**asked, "project": find_project(run, asked["project"])})
 
 
-def _bridge_record(one: Bridge) -> Record:
-    return {
-        **memory_record(one.memory), "betweenness": round(one.betweenness, 6), "why": one.why, "detour": one.detour,
-        "sides": [{"id": side.central.id, "subject": side.central.subject, "size": side.size} for side in one.sides],
-    }  # fmt: skip
-
-
 def _render_central(paper: Paper, found: Central) -> None:
     if not found.found:
         paper.line("No memories are linked yet; nacre graph link draws a link.")
         return
-    average = 1 / max(1, found.memories)
     rows = [
-        (f"{one.degree:,}", f"{one.pagerank / average:.1f}×", dim(short_id(one.memory)), one.memory.project or "",
-         one.memory.subject)
+        (f"{one.degree:,}", dim(short_id(one.memory)), one.memory.project or "", one.memory.subject)
         for one in found.found
-    ]  # fmt: skip
-    paper.table(rows, header=("links", "PageRank", "id", "project", "memory"), drop=(3,))
+    ]
+    paper.table(rows, header=("links", "id", "project", "memory"), drop=(2,))
     paper.line(dim(f"{count(found.links, 'link')} between {count(found.memories, 'memory', 'memories')}"))
-
-
-def _render_bridges(paper: Paper, found: Bridges) -> None:
-    if not found.found:
-        paper.line("No memory connects groups of others.")
-        return
-    for one in found.found:
-        facts = f"  {short_id(one.memory)}  {one.betweenness:.1%} of shortest paths"
-        paper.line(bold(one.memory.subject), dim(facts), hang=2)
-        paper.line(one.why, indent=2, hang=2)
-    if found.sampled:
-        paper.line(dim(f"Counted from {found.sampled:,} of {found.memories:,} linked memories."))
 
 
 def _render_gaps(paper: Paper, found: Gaps) -> None:

@@ -19,7 +19,7 @@ from nacre.cli.paper import Paper, Span, bold, cells, cut, dim, joined
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
-from nacre.graph.requests import NewLink
+from nacre.graph.requests import NewLink, Relation
 from nacre.values.codec import plain
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ _KEYS = {
     "graph",
     cls=Group,
     places={
-        **{name: f"{_ANALYSES}:{name}" for name in ("central", "bridges", "gaps", "components", "brief")},
+        **{name: f"{_ANALYSES}:{name}" for name in ("central", "gaps", "components", "brief")},
         **{
             name: f"{_CODE}:{name.replace('-', '_')}"
             for name in ("about", "callers", "forget-code", "impact", "importers", "ingest-code", "stale")
         },
     },
-    examples=["nacre graph show 5f0c2a4d", "nacre graph link 5f0c2a4d depends_on 91d0a4be", "nacre graph bridges"],
+    examples=["nacre graph show 5f0c2a4d", "nacre graph link 5f0c2a4d depends_on 91d0a4be", "nacre graph gaps"],
 )
 def graph() -> None:
     """Link memories, follow the links, and analyse them.
@@ -77,7 +77,7 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     """Draw a link from one memory to another.
 
     REL says how A relates to B: related_to, depends_on, specializes, part_of, alternative_to, builds_on, elaborates,
-    supersedes (B ends) or contradicts (it waits in nacre conflicts). nacre undo takes it back.
+    supersedes (B ends) or contradicts (it waits in nacre review). nacre undo takes it back.
     """
     given = {name: value for name, value in asked.items() if value is not None}
     if (file is None) == (not given):
@@ -87,7 +87,6 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     links = _read_links(file) if file else [given]
     done: LinkChange = perform(run, "graph-link", links=links)
     run.answer(_change_record(done), lambda paper: _render_change(paper, done))
-    run.embed_afterwards()
 
 
 @graph.command(
@@ -97,21 +96,21 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     ],
 )  # fmt: skip
 @argument("graph-unlink", "source", metavar="[A", required=False)
-@argument("graph-unlink", "relation", metavar="REL", required=False)
+@argument("graph-unlink", "relation", metavar="[REL]", required=False)
 @argument("graph-unlink", "target", metavar="B]", required=False)
 @option("graph-unlink-origin", "origin", required=False, help="Instead: all links of this origin, e.g. import.")
 @option("graph-unlink-origin", "project", help="With --origin: only those of memories of this project.")
 @click.option("--yes", "-y", is_flag=True, help="With --origin: do not ask.")
 @click.pass_obj
 def unlink(run: Run, /, origin: str | None, project: str | None, yes: bool, **asked: Any) -> None:
-    """Remove a link, or all links of one origin.
+    """Remove a link, all links between two memories, or all of one origin.
 
     A memory that A superseded by that link is active again. nacre undo brings the link back.
     """
-    if (origin is None) == (None in asked.values()):
-        raise click.UsageError("give A, REL and B, or --origin")
+    if (origin is None) == (asked["relation"] is None):
+        raise click.UsageError("give A and B, or --origin")
     if origin is None:
-        done: LinkChange = perform(run, "graph-unlink", **asked)
+        done: LinkChange = perform(run, "graph-unlink", **_ends(asked))
     else:
         project = find_project(run, project)
         found: LinkPage = ask(run, "graph-list", origins=[origin], ended=True, project=project, limit=1)
@@ -119,7 +118,6 @@ def unlink(run: Run, /, origin: str | None, project: str | None, yes: bool, **as
         run.confirm(question, yes=yes, refusal="not interactive: pass --yes")
         done = perform(run, "graph-unlink-origin", origin=origin, project=project)
     run.answer(_change_record(done), lambda paper: _render_change(paper, done))
-    run.embed_afterwards()
 
 
 @graph.command(
@@ -130,16 +128,16 @@ def unlink(run: Run, /, origin: str | None, project: str | None, yes: bool, **as
     ],
 )
 @argument("graph-invalidate", "source", metavar="A")
-@argument("graph-invalidate", "relation", metavar="REL")
-@argument("graph-invalidate", "target", metavar="B")
+@argument("graph-invalidate", "relation", metavar="[REL]", required=True)
+@argument("graph-invalidate", "target", metavar="B", required=False)
 @option("graph-invalidate", "at", type=SAID_DAY)
 @click.pass_obj
 def invalidate(run: Run, /, **asked: Any) -> None:
-    """End a link, and keep it.
+    """End a link, or all links between two memories, and keep them.
 
     Recall and lists leave it out from that day on; --as-of with an earlier day shows it.
     """
-    done: LinkChange = perform(run, "graph-invalidate", **asked)
+    done: LinkChange = perform(run, "graph-invalidate", **_ends(asked))
     run.answer(_change_record(done), lambda paper: _render_change(paper, done))
 
 
@@ -191,6 +189,13 @@ def show(run: Run, /, **asked: Any) -> None:
         "more": found.more, "together": [_companion_record(one) for one in found.together],
     }  # fmt: skip
     run.answer(record, lambda paper: _render_tree(paper, found))
+
+
+def _ends(asked: dict[str, Any]) -> dict[str, Any]:
+    """Two words name both ends of a link; with three, the second one is the relation."""
+    if not asked["target"] and asked["relation"] in [one.value for one in Relation]:
+        raise click.UsageError("give A and B")
+    return asked if asked["target"] else {**asked, "relation": None, "target": asked["relation"]}
 
 
 def _read_links(file: Path) -> list[dict[str, Any]]:
@@ -276,7 +281,14 @@ def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
         paper.line(more if offset else "No such link; nacre graph link draws one.")
         return
     rows = [
-        (_name(one.source), bold(one.rel), _name(one.target), dim(link_facts(one)), _titles(one)) for one in found.links
+        (
+            _name(one.source),
+            bold(one.rel),
+            _name(one.target),
+            dim(link_facts(one)),
+            f"{_title(one.source)} → {_title(one.target)}",
+        )
+        for one in found.links
     ]
     paper.table(rows)
     shown = offset + len(found.links)
@@ -293,10 +305,6 @@ def _line(paper: Paper, one: LinkLine) -> None:
         _title(one.source), dim(f" {_name(one.source)}  "), bold(one.rel), "  ", _title(one.target),
         dim(f" {_name(one.target)}"), dim(f"  ({facts})" if facts else ""), indent=2, hang=2,
     )  # fmt: skip
-
-
-def _titles(one: LinkLine) -> str:
-    return f"{_title(one.source)} → {_title(one.target)}"
 
 
 def _title(node: Node) -> str:

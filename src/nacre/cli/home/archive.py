@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.archive import keep, operations
+from nacre.archive import prune as pruning
 from nacre.cli import progress
 from nacre.cli.command import Group
 from nacre.cli.formats import Record, count, day, size, stamp
@@ -15,18 +17,11 @@ from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
-    from nacre.archive import keep, operations
-    from nacre.archive import prune as pruning
     from nacre.archive.operations import ArchivedTool, ArchiveStatus
     from nacre.storage.archive import Archived
     from nacre.values.reports import Problem
-else:
-    keep = Module("nacre.archive.keep")
-    operations = Module("nacre.archive.operations")
-    pruning = Module("nacre.archive.prune")
 
 
 _SHOWN = 10

@@ -16,14 +16,11 @@ from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.portability import backup as backups
 
 if TYPE_CHECKING:
-    from nacre.portability import backup as backups
     from nacre.portability.backup import BackupReport, Manifest, RestoreReport
     from nacre.values.reports import Check
-else:
-    backups = Module("nacre.portability.backup")
 
 _FILE = click.Path(path_type=Path)
 

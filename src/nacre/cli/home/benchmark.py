@@ -17,15 +17,10 @@ from nacre.cli.measured import answer_measured
 from nacre.cli.paper import Paper, dim
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
-from nacre.platform.lazy import Module
+from nacre.speed import measurement
 
 if TYPE_CHECKING:
-    from nacre.speed import machine as speed_machine
-    from nacre.speed import measurement
     from nacre.speed.measurement import Latency, SpeedResult
-else:
-    measurement = Module("nacre.speed.measurement")
-    speed_machine = Module("nacre.speed.machine")
 
 _FOR_DEVELOPERS = frozenset(
     (

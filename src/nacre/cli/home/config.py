@@ -9,29 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre import known_settings
+from nacre import settings as nacre_settings
 from nacre.cli.command import Group
 from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument
 from nacre.cli.run import Run
 from nacre.errors import NacreError
-from nacre.platform.lazy import Module
+from nacre.setup import requests, visible_settings
+from nacre.setup import writer as writers
+from nacre.spending import embedding_consent
 from nacre.values.actor import Face
 
 if TYPE_CHECKING:
-    from nacre import known_settings
-    from nacre import settings as nacre_settings
-    from nacre.setup import requests, visible_settings
-    from nacre.setup import writer as writers
     from nacre.setup.visible_settings import SettingView
-    from nacre.spending import embedding_consent
-else:
-    requests = Module("nacre.setup.requests")
-    visible_settings = Module("nacre.setup.visible_settings")
-    writers = Module("nacre.setup.writer")
-    embedding_consent = Module("nacre.spending.embedding_consent")
-    known_settings = Module("nacre.known_settings")
-    nacre_settings = Module("nacre.settings")
 
 
 @click.group(
@@ -62,7 +54,7 @@ def show(run: Run) -> None:
         paper.table(
             [(bold(one.key), _told(one.value), dim(one.origin), dim(one.summary)) for one in views],
             header=("setting", "value", "from", "meaning"),
-            drop=(2,) if not _any_set(run) else (),
+            drop=(2,) if not any(value.origin != "default" for value in run.settings.values.values()) else (),
         )
 
     run.answer(record, render)
@@ -154,7 +146,3 @@ def _matching_nothing(run: Run, patterns: Sequence[str]) -> list[str]:
 
 def _told(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _any_set(run: Run) -> bool:
-    return any(value.origin != "default" for value in run.settings.values.values())

@@ -11,22 +11,18 @@ import click
 from nacre.cli import progress
 from nacre.cli.command import Group
 from nacre.cli.formats import count, day, size, stamp
-from nacre.cli.home.doctor import answer_checks
 from nacre.cli.home.ingest_report import ingest_record, render_ingest
 from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.memories import scan
 
 if TYPE_CHECKING:
     from nacre.health.database import Stats
     from nacre.health.database_care import DatabaseVersion, Vacuumed
-    from nacre.memories import scan
     from nacre.settings import Settings
     from nacre.values.reports import IngestReport
-else:
-    scan = Module("nacre.memories.scan")
 
 
 @click.group(
@@ -51,17 +47,6 @@ def stats(run: Run) -> None:
         "tools": [asdict(tool) | {"first": stamp(tool.first), "last": stamp(tool.last)} for tool in found.tools]
     }
     run.answer(record, lambda paper: _render_stats(paper, found, run.settings))
-
-
-@db.command("check", examples=["nacre db check", "nacre db check --repair"])
-@option("db-check", "repair")
-@click.pass_obj
-def check(run: Run, repair: bool) -> None:
-    """Prove the file, its full text and its vectors.
-
-    nacre doctor --deep proves the whole home. What cannot be mended is made anew: nacre db rebuild.
-    """
-    answer_checks(run, perform(run, "db-check", repair=repair))
 
 
 @db.command("vacuum", examples=["nacre db vacuum", "nacre db vacuum --json"])
@@ -106,8 +91,8 @@ def path(run: Run) -> None:
 def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     """Make the database anew from the vault and the transcripts.
 
-    Memories, ids and links stay the same. Where the old file can be read, so does what waits for you or for a writer;
-    how often memories were used starts from neutral. The old file is kept beside the new one, as nacre.db.old. On a
+    Memories, ids and links stay the same. Where the old file can be read, so do usage, reviews and what waits for a
+    writer. The old file is kept beside the new one, as nacre.db.old. On a
     terminal it asks first.
     """
     if run.is_interactive and not yes:
@@ -202,7 +187,6 @@ def _render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:
                 "database",
                 f"{settings.where} ({size(stats.database_bytes)})" if stats.database_bytes else settings.where,
             ),
-            *([("index", f"{settings.index} ({size(stats.index_bytes)})")] if stats.index_bytes else []),
         ),
         indent=2,
     )

@@ -1,4 +1,4 @@
-"""``nacre health`` and ``nacre doctor``."""
+"""``nacre doctor``."""
 
 from __future__ import annotations
 
@@ -15,31 +15,15 @@ from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.health import checks as checking
+from nacre.health import prove
 
 if TYPE_CHECKING:
-    from nacre.health import checks as checking
-    from nacre.health import prove
     from nacre.health.proofs.finding import Proof
     from nacre.values.reports import Check
-else:
-    checking = Module("nacre.health.checks")
-    prove = Module("nacre.health.prove")
 
 
 _MARKS = {"ok": Span("ok", "green"), "warning": Span("warning", "yellow"), "failure": Span("failure", "bold red")}
-
-
-@command("health", examples=["nacre health", "nacre health --json"])
-@click.pass_obj
-def health(run: Run) -> None:
-    """Tell what is remembered and what waits.
-
-    Exits with 1 when something is wrong.
-    """
-    checks: list[Check] = perform(run, "health")
-    run.home.problems.clear()  # they are among the checks
-    answer_checks(run, checks)
 
 
 @command(
@@ -52,7 +36,7 @@ def health(run: Run) -> None:
 @option("doctor", "repair", help="Mend what can be mended without a loss: permissions, and with --deep more.")
 @click.pass_obj
 def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: bool) -> None:
-    """Check the installation and the home.
+    """Check everything; tell what is remembered and what waits.
 
     With hosts: prove that your agents' tools can run nacre, by running what their files say.
     Exits with 1 when something is wrong; what is wrong comes with the way out.

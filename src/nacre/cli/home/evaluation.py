@@ -18,17 +18,12 @@ from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.evaluation import evaluate as evaluating
+from nacre.home import baseline as home_baseline
+from nacre.home import lookup
 
 if TYPE_CHECKING:
-    from nacre.evaluation import evaluate as evaluating
     from nacre.evaluation.evaluate import Answer, Baseline, Expectations, Move, SavedQuery
-    from nacre.home import baseline as home_baseline
-    from nacre.home import lookup
-else:
-    evaluating = Module("nacre.evaluation.evaluate")
-    home_baseline = Module("nacre.home.baseline")
-    lookup = Module("nacre.home.lookup")
 
 
 _QUERIES = option("eval", "queries", type=click.Path(dir_okay=False, path_type=Path))
@@ -191,7 +186,7 @@ def _render_answer(paper: Paper, answer: Answer, *, is_compared: bool) -> None:
         header = ("", "", "score", "id", "kind", "imp.", "date", "memory")
         paper.table(rows, header=header, drop=(5, 4, 3), indent=2)
     else:
-        paper.line(dim("nothing close enough" if answer.abstained else "nothing"), indent=2)
+        paper.line(dim("nothing"), indent=2)
     for move in moved.values():
         if move.now is None:
             paper.line(
@@ -258,7 +253,6 @@ def _answer_record(answer: Answer) -> dict[str, Any]:
         "query": answer.query.query,
         "results": [{**memory_record(result.memory), "score": result.score} for result in answer.results],
         "lanes": lane_records(answer.lanes),
-        "abstained": answer.abstained,
         "expected": [
             {"id": item.id, "rank": item.rank, "subject": item.subject, "active": item.is_active}
             for item in answer.expected

@@ -15,14 +15,10 @@ from nacre.cli.options import project_slug
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.portability import exporting, requests
 
 if TYPE_CHECKING:
-    from nacre.portability import exporting, requests
     from nacre.portability.exporting import ExportReport
-else:
-    exporting = Module("nacre.portability.exporting")
-    requests = Module("nacre.portability.requests")
 
 _STDOUT = "-"
 _FORMS = {"jsonl": "JSON lines", "markdown": "one page", "zip": "Markdown files", "clawxmemory": "for ClawXMemory"}

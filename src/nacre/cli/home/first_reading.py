@@ -10,28 +10,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre import settings
 from nacre.cli import progress
 from nacre.cli.home.ingest_report import render_ingest
 from nacre.cli.home.problems import render_problems
 from nacre.cli.home.quickstart import finish_vectors, is_short_of_vectors, render_first_look, render_reach
 from nacre.cli.paper import Paper
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.ingestion import ingest, requests
+from nacre.setup import examples, first_ingest, quickstart, reach
 
 if TYPE_CHECKING:
-    from nacre import settings
-    from nacre.ingestion import ingest, requests
-    from nacre.setup import examples, first_ingest, quickstart, reach
     from nacre.setup.first_ingest import FirstReading
     from nacre.setup.quickstart import QuickstartResult
-else:
-    examples = Module("nacre.setup.examples")
-    first_ingest = Module("nacre.setup.first_ingest")
-    ingest = Module("nacre.ingestion.ingest")
-    quickstart = Module("nacre.setup.quickstart")
-    reach = Module("nacre.setup.reach")
-    requests = Module("nacre.ingestion.requests")
-    settings = Module("nacre.settings")
 
 
 def read_first(run: Run, found: FirstReading, wanted: str) -> bool:

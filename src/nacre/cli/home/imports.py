@@ -13,19 +13,15 @@ from nacre.cli.command import command
 from nacre.cli.formats import Record, count
 from nacre.cli.home.ingest_report import ingest_record, render_ingest
 from nacre.cli.operations import resumable
-from nacre.cli.options import project_slug
+from nacre.cli.options import project_slug, readable
 from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.portability import importing, requests
 
 if TYPE_CHECKING:
-    from nacre.portability import importing, requests
     from nacre.portability.importing import ImportPlan, ImportReport
     from nacre.portability.sources.source import Skipped
-else:
-    importing = Module("nacre.portability.importing")
-    requests = Module("nacre.portability.requests")
 
 _SOURCES = (
     "nacre", "agenr", "claude-mem", "mem0", "basic-memory", "mcp-memory-service", "letta", "agent-knowledge",
@@ -36,9 +32,9 @@ _SOURCES = (
 @command(
     "import",
     examples=[
-        "nacre import memories.jsonl --trust",
         "nacre import ~/.claude-mem/claude-mem.db --dry-run",
         "nacre import ~/Downloads/chatgpt-export.zip",
+        "nacre extract session.jsonl --json | nacre import - --trust",
     ],
 )
 @argument("import", "path")
@@ -57,9 +53,17 @@ def import_(run: Run, /, path: Path, source: str, project: str | None, dry_run: 
 
     What comes in is untrusted unless you say --trust: it is found when you search, it is never put before an agent by
     itself, and it ends nothing that is here. A second import of the same adds nothing. On a terminal it asks first.
+    PATH is a file or folder, or - for standard input.
     """
+    with readable(path) as file:
+        _import(run, file, source, project, dry_run=dry_run, yes=yes, **more)
+
+
+def _import(
+    run: Run, path: Path, source: str, project: str | None, *, dry_run: bool, yes: bool, trust: bool, vectors: bool
+) -> None:
     options = requests.ImportOptions(
-        path=path, source=source, trust=more["trust"], vectors=more["vectors"],
+        path=path, source=source, trust=trust, vectors=vectors,
         project=project_slug(run.home, project) if project else None,
     )  # fmt: skip
     plan = importing.plan_import(run.home, options)

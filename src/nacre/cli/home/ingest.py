@@ -8,26 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.archive import retention
 from nacre.cli import progress
 from nacre.cli.command import command
 from nacre.cli.home.estimate import estimate_record, render_estimate
 from nacre.cli.home.ingest_report import ingest_record, plan_record, render_ingest, render_plan
 from nacre.cli.operations import perform
-from nacre.cli.options import TRACE_PROMPTS, refused
+from nacre.cli.options import refused
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.ingestion import ingest as ingestion
+from nacre.ingestion import requests
 
 if TYPE_CHECKING:
-    from nacre.archive import retention
     from nacre.extraction.estimate import Estimate
-    from nacre.ingestion import ingest as ingestion
-    from nacre.ingestion import requests
     from nacre.values.reports import IngestPlan, IngestReport
-else:
-    ingestion = Module("nacre.ingestion.ingest")
-    requests = Module("nacre.ingestion.requests")
-    retention = Module("nacre.archive.retention")
 
 
 _DIGEST = "a writer reads a digest of each session"
@@ -62,7 +57,6 @@ _ELSEWHERE = {
 @option("ingest", "older", help="Also have the writer read sessions from before it was set; asks first.")
 @click.option("--yes", is_flag=True, help="With --older: do not ask.")
 @refused(_ELSEWHERE)
-@TRACE_PROMPTS
 @click.option("--dry-run", is_flag=True, help="Say what would be read, and read nothing.")
 @click.option("--estimate", is_flag=True, help="Say what learning with a model would cost, and store nothing.")
 @click.pass_obj
@@ -95,8 +89,6 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         run.exit_code = 1 if found.problems else 0
         run.answer(estimate_record(found), lambda paper: render_estimate(paper, found))
         return
-    if paths:
-        run.settings.actor.require_owner("nacre ingest of files that are named")
     if older:
         _agree(run, wanted, yes=yes)
     with progress.shown(run) as notify:
@@ -112,9 +104,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
 
 
 def _agree(run: Run, wanted: Mapping[str, Any], *, yes: bool) -> None:
-    """Show what older sessions would take, and have the owner agree to it. Raises UsageError, InvalidInput, OwnerOnly,
-    Abort.
-    """
+    """Show what older sessions would take, and have the owner agree to it. Raises UsageError, InvalidInput, Abort."""
     ingestion.check_older(run.home, requests.IngestOptions(extract=wanted["extract"], older=True))
     found: Estimate = perform(run, "ingest-estimate", **wanted)
     paper = run.paper(stderr=True)

@@ -21,7 +21,6 @@ def ingest_record(report: IngestReport) -> Record:
         "memories": len(report.memories),
         "memory_ids": list(report.memories),
         "candidates": report.candidates,
-        "set_aside": report.set_aside,
         "changed": report.changed,
         "ended": report.ended,
         "doubted": report.doubted,
@@ -126,15 +125,6 @@ def render_plan(paper: Paper, plan: IngestPlan) -> None:
     render_problems(paper, plan.problems, rest="everything else can be read")
 
 
-def _set_aside(report: IngestReport) -> str:
-    if not report.set_aside:
-        return ""
-    memories = count(report.set_aside, "memory", "memories")
-    return (
-        f"{memories} of older rules that nobody used, now candidates: nacre review candidates (nacre log, nacre undo)"
-    )
-
-
 def _render_counts(paper: Paper, report: IngestReport) -> None:
     paper.facts(
         (
@@ -158,8 +148,7 @@ def _of_what_was_read_before(report: IngestReport) -> list[tuple[str, str]]:
     return [
         ("memories", _learned(report) if is_told else ""),
         ("doubts", f"{report.doubted:,} may be out of date (nacre review)" if report.doubted else ""),
-        ("candidates", f"{report.candidates:,} (nacre review candidates)" if report.candidates else ""),
-        ("set aside", _set_aside(report)),
+        ("candidates", f"{report.candidates:,} (nacre review)" if report.candidates else ""),
         ("model", _by_model(report.extraction)),
     ]
 

@@ -12,48 +12,30 @@ import click
 from nacre.cli import completions
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record
+from nacre.cli.home import first_reading, init_daemon, init_proposal
+from nacre.cli.home import wiring as home_wiring
+from nacre.cli.models import writer as cli_writer
 from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
 from nacre.platform import ids, private_files
-from nacre.platform.lazy import Module
+from nacre.portability import host_memories
+from nacre.redact import redactor
+from nacre.setup import requests as setup_requests
+from nacre.setup import writer as setup_writer
 from nacre.values import wiring
+from nacre.wiring import apply, codex_trust, record, ways
+from nacre.wiring import apply as wiring_apply
+from nacre.wiring import plan as wiring_plan
+from nacre.wiring import preview as wiring_preview
 
 if TYPE_CHECKING:
-    from nacre.cli.home import first_reading, init_daemon, init_proposal
-    from nacre.cli.home import wiring as home_wiring
     from nacre.cli.home.init_daemon import DaemonMet
     from nacre.cli.home.wiring import Shown
-    from nacre.cli.models import writer as cli_writer
-    from nacre.portability import host_memories
     from nacre.portability.host_memories import Captured
-    from nacre.redact import redactor
-    from nacre.setup import requests as setup_requests
-    from nacre.setup import writer as setup_writer
     from nacre.setup.requests import WriterRequest
     from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
-    from nacre.wiring import apply, codex_trust, record, ways
-    from nacre.wiring import apply as wiring_apply
-    from nacre.wiring import plan as wiring_plan
-    from nacre.wiring import preview as wiring_preview
-else:
-    cli_writer = Module("nacre.cli.models.writer")
-    apply = Module("nacre.wiring.apply")
-    codex_trust = Module("nacre.wiring.codex_trust")
-    record = Module("nacre.wiring.record")
-    ways = Module("nacre.wiring.ways")
-    wiring_apply = Module("nacre.wiring.apply")
-    wiring_plan = Module("nacre.wiring.plan")
-    wiring_preview = Module("nacre.wiring.preview")
-    redactor = Module("nacre.redact.redactor")
-    first_reading = Module("nacre.cli.home.first_reading")
-    home_wiring = Module("nacre.cli.home.wiring")
-    init_daemon = Module("nacre.cli.home.init_daemon")
-    host_memories = Module("nacre.portability.host_memories")
-    init_proposal = Module("nacre.cli.home.init_proposal")
-    setup_requests = Module("nacre.setup.requests")
-    setup_writer = Module("nacre.setup.writer")
 
 
 _NO_HOST = "no tool of an agent was found on this machine"

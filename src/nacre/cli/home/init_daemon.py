@@ -11,18 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from nacre import __version__
+from nacre.daemon import greeting
+from nacre.link import start
 from nacre.platform import ids
-from nacre.platform.lazy import Module
+from nacre.watching import status
 
 if TYPE_CHECKING:
-    from nacre.daemon import greeting
-    from nacre.link import start
     from nacre.settings import Settings
-    from nacre.watching import status
-else:
-    greeting = Module("nacre.daemon.greeting")
-    start = Module("nacre.link.start")
-    status = Module("nacre.watching.status")
 
 
 _START_SECONDS = 10.0

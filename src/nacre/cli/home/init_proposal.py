@@ -12,31 +12,22 @@ import click
 from nacre.cli.formats import count, size
 from nacre.cli.home import wiring as home_wiring
 from nacre.cli.home.estimate import render_estimate
+from nacre.cli.models import writer as cli_writer
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.hosts import codex
+from nacre.setup import examples, first_ingest, foreseeing, found_writers
+from nacre.setup import writer as writers
 
 if TYPE_CHECKING:
     from nacre.cli.home.wiring import Shown
-    from nacre.cli.models import writer as cli_writer
     from nacre.home.home import Home
-    from nacre.hosts import codex
-    from nacre.setup import examples, first_ingest, foreseeing, found_writers
-    from nacre.setup import writer as writers
     from nacre.setup.first_ingest import FirstReading
     from nacre.setup.foreseeing import Foreseen
     from nacre.setup.found_writers import WriterProposal
     from nacre.setup.requests import WriterRequest
     from nacre.values.wiring import WiringPlan
     from nacre.wiring.ways import FoundHost
-else:
-    cli_writer = Module("nacre.cli.models.writer")
-    codex = Module("nacre.hosts.codex")
-    examples = Module("nacre.setup.examples")
-    first_ingest = Module("nacre.setup.first_ingest")
-    foreseeing = Module("nacre.setup.foreseeing")
-    found_writers = Module("nacre.setup.found_writers")
-    writers = Module("nacre.setup.writer")
 
 Planned = Callable[[Sequence[str]], "WiringPlan"]
 """What wiring some hosts, by name, would do."""

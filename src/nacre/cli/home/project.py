@@ -98,7 +98,6 @@ def rename(run: Run, project: str, name: str, reason: str | None) -> None:
         run, "project-rename", project=_named(run, project), name=name, reason=reason
     )  # fmt: skip
     run.answer(_moved_record(found), lambda paper: _render_moved(paper, found, "is now called"))
-    run.embed_afterwards()  # a memory that moves is written anew, without a vector
 
 
 @project.command(
@@ -131,7 +130,6 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     run.confirm("Do it?", yes=yes, refusal="not interactive: pass --yes, or --dry-run to see the plan")
     found: ProjectMoved = perform(run, "project-merge", **wanted, reason=reason)
     run.answer(_moved_record(found), lambda paper: _render_moved(paper, found, "is now part of"))
-    run.embed_afterwards()
 
 
 @project.command(

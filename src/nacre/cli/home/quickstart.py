@@ -10,24 +10,18 @@ import click
 from nacre.cli import progress
 from nacre.cli.command import command
 from nacre.cli.formats import Record, count, kind_span, seconds, short_id, size
+from nacre.cli.home import ingest_report
 from nacre.cli.home.problems import render_problems
+from nacre.cli.memories import hits, recall
 from nacre.cli.memories.memory import memory_record
 from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.indexing import vectors
 
 if TYPE_CHECKING:
-    from nacre.cli.home import ingest_report
-    from nacre.cli.memories import hits, recall
-    from nacre.indexing import vectors
     from nacre.setup.quickstart import QuickstartResult, SampleAnswer
     from nacre.setup.reach import Reach
-else:
-    hits = Module("nacre.cli.memories.hits")
-    ingest_report = Module("nacre.cli.home.ingest_report")
-    recall = Module("nacre.cli.memories.recall")
-    vectors = Module("nacre.indexing.vectors")
 
 
 _HITS_SHOWN = 1

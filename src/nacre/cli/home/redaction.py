@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre import redact as nacre_redact
 from nacre.cli import progress
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import count, seconds
@@ -17,13 +18,9 @@ from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import option, options
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
 
 if TYPE_CHECKING:
-    from nacre import redact as nacre_redact
     from nacre.values.scrub import ScrubReport
-else:
-    nacre_redact = Module("nacre.redact")
 
 
 _REFUSAL = "not interactive: pass --yes if that is what you want"
@@ -45,8 +42,9 @@ def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
 
     FILE is a file, or - for standard input; what is no file is TEXT itself. Shells keep what is typed: real secrets are
     for a file. Nothing is stored. What is yours to add: redaction.patterns for your own
-    secrets, redaction.allow for what only looks like one, redaction.emails
-    and redaction.home_paths for what goes besides; <private>…</private> marks what is never kept.
+    secrets, redaction.allow for what only looks like one, redaction.emails,
+    redaction.payment_cards and redaction.home_paths for what goes besides; <private>…</private> marks what is never
+    kept.
     """
     if lists_rules:
         names = nacre_redact.rule_names()

@@ -12,16 +12,12 @@ from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.sync import sync as syncing
+from nacre.vault import merge_notes
 
 if TYPE_CHECKING:
-    from nacre.sync import sync as syncing
     from nacre.sync.sync import Synced
-    from nacre.vault import merge_notes
     from nacre.vault.merge_notes import Note
-else:
-    merge_notes = Module("nacre.vault.merge_notes")
-    syncing = Module("nacre.sync.sync")
 
 _MOST = 10
 _COUNTED = {
@@ -33,6 +29,7 @@ _COUNTED = {
     "copy_kept": ("1 copy got an id of its own", "{} copies got ids of their own"),
     "united": ("1 made on both sides united", "{} made on both sides united"),
     "kept_beside": ("1 file kept in two versions", "{} files kept in two versions"),
+    "forgotten": ("1 forgotten elsewhere", "{} forgotten elsewhere"),
 }
 
 
@@ -67,8 +64,6 @@ def sync(
     done: Synced = perform(run, "sync", **wanted)
     run.home.problems[:] = done.problems
     run.answer(_sync_record(done), lambda paper: _render_sync(paper, done))
-    if done.received:
-        run.embed_afterwards()
 
 
 def _sync_record(done: Synced) -> Record:
@@ -82,7 +77,8 @@ def _sync_record(done: Synced) -> Record:
         "received": done.received,
         "notes": [
             {
-                "outcome": note.outcome.value, "id": note.memory, "subject": note.subject, "path": note.path,
+                "outcome": note.outcome.value, "id": note.memory, "subject": note.subject,
+                "path": note.path or None,
                 "other_path": note.other, "fields": list(note.fields),
             }
             for note in done.notes
@@ -136,7 +132,10 @@ def _told(note: Note) -> str:
     short = f" ({note.memory[-SHORT_ID:]})" if note.memory else ""
     match note.outcome:
         case merge_notes.MergeOutcome.KEPT_TWICE:
-            return f"kept twice: {name}{short}: both sides changed the same words; the other version is {note.other}"
+            return (
+                f"kept twice: {name}{short}: both sides changed the same words; the other version is {note.other}; "
+                "nacre review resolve settles it"
+            )
         case merge_notes.MergeOutcome.STAYS_RETIRED:
             return f"stays retired: {name}{short}: edited on the other side; nacre unretire {(note.memory or '')[-8:]}"
         case merge_notes.MergeOutcome.KEPT_EDITED:
@@ -149,5 +148,7 @@ def _told(note: Note) -> str:
             return f"united: {note.path} was made on both sides"
         case merge_notes.MergeOutcome.KEPT_BESIDE:
             return f"two versions: {note.path}; the other is {note.other}"
+        case merge_notes.MergeOutcome.FORGOTTEN:
+            return f"forgotten on another machine{short}"
         case _:
             return f"merged: {name}{short}: {', '.join(note.fields)} changed on both sides, decided by rule"

@@ -13,17 +13,12 @@ from typing import TYPE_CHECKING
 from nacre.cli.formats import count
 from nacre.cli.home.init_daemon import DaemonMet
 from nacre.cli.paper import Paper, Part, Span, bold, dim
-from nacre.platform.lazy import Module
+from nacre.hosts import codex, registry
+from nacre.wiring import preview as wiring_preview
 
 if TYPE_CHECKING:
-    from nacre.hosts import codex, registry
     from nacre.portability.host_memories import Captured
     from nacre.values.wiring import FileChange, HostCommand, LeftAlone, OwnMemory, WiringDone, WiringPlan
-    from nacre.wiring import preview as wiring_preview
-else:
-    codex = Module("nacre.hosts.codex")
-    registry = Module("nacre.hosts.registry")
-    wiring_preview = Module("nacre.wiring.preview")
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _OUTLINED = {"create": "write", "change": "change", "remove": "remove"}

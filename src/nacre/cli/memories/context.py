@@ -18,23 +18,17 @@ from nacre.cli.options import NO_DAEMON, tie_hint
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
+from nacre.context import session_state, snapshot
 from nacre.home.territory import territory
-from nacre.platform.lazy import Module
 from nacre.text import passages
-from nacre.values.context import HELD_OUT, LOOKED_FOR, Part
+from nacre.values.context import HELD_OUT, LOOKED_FOR
 
 if TYPE_CHECKING:
-    from nacre.context import session_state, snapshot
-    from nacre.context.wakeup import Wakeup
     from nacre.values.context import ContextBlock, LeftOut
-else:
-    session_state = Module("nacre.context.session_state")
-    snapshot = Module("nacre.context.snapshot")
 
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _TEXT_CHARACTERS = 100
-_MOST_TOKENS = 8_000
 _SUBJECT_CHARACTERS = 60
 _MOST_NAMED = 3
 
@@ -88,68 +82,8 @@ def context(  # noqa: PLR0913 - one parameter an option
             if block.gate == HELD_OUT:
                 _say_nothing(run, HELD_OUT, "nacre usefulness shows the effect; the agent's own searches are answered")
             else:
-                _say_nothing(run, *_why_nothing(run, block.project, place, "--explain tells what was left out"))
+                _say_nothing(run, *_why_nothing(run, block.project, place))
     session_state.write_state(run.settings.home, session, block.state)
-
-
-@command(
-    "wakeup",
-    examples=[
-        "nacre wakeup",
-        'nacre wakeup "the release of 3.2" --budget 1200',
-        "nacre wakeup -p active=300 -p lessons",
-    ],
-)
-@argument("wakeup", "prompt", nargs=-1)
-@option("wakeup", "folder", type=_FOLDER, help="Where the agent works; by default, here.")
-@option("wakeup", "budget_tokens", "--budget")
-@click.option(
-    "--part",
-    "-p",
-    "named",
-    multiple=True,
-    metavar="NAME[=TOKENS]",
-    help="A section, with a budget of its own if given; repeat it for more, in this order.",
-)
-@click.pass_obj
-def wakeup(
-    run: Run, prompt: tuple[str, ...], folder: Path | None, budget_tokens: int, named: tuple[str, ...]
-) -> None:  # fmt: skip
-    """Print what a session should know as it starts, in sections with budgets.
-
-    What a section leaves of its budget flows on to the next. The sections are the parts of nacre context: identity,
-    profile, project, handoff, previous, relevant, core, active, preferences, lessons, recent, known, digest,
-    signals, nudge.
-    """
-    sizes = dict(_sized(one) for one in named)
-    place = str((folder or Path.cwd()).absolute())
-    found: Wakeup = ask(
-        run, "wakeup", prompt=" ".join(prompt), folder=place,
-        budget_tokens=budget_tokens, parts=tuple(sizes),
-        part_budgets={part: size for part, size in sizes.items() if size},
-    )  # fmt: skip
-    sections = [
-        {
-            "part": one.part.value, "budget": one.budget_tokens, "tokens": one.tokens, "truncated": one.truncated,
-            "items": [{"ref": item.ref, "text": item.text} for item in one.items],
-        }
-        for one in found.sections
-    ]  # fmt: skip
-    record = {"context": found.text, "project": found.project, "tokens": found.tokens, "sections": sections}
-    run.answer(record, lambda paper: paper.verbatim(found.text) if found.text else None)
-    if not found.text and not run.as_json:
-        _say_nothing(run, *_why_nothing(run, found.project, place, "nacre list shows what is remembered"))
-
-
-def _sized(named: str) -> tuple[Part, int | None]:
-    """A section and its budget, as ``--part`` names them."""
-    name, has_budget, tokens = named.partition("=")
-    parts = [part.value for part in Part]
-    if name not in parts:
-        raise click.BadParameter(f"no section is called {name!r}; there are {', '.join(parts)}", param_hint="--part")
-    if has_budget and not (tokens.isdecimal() and 0 < int(tokens) <= _MOST_TOKENS):
-        raise click.BadParameter(f"{tokens!r} is not 1 to {_MOST_TOKENS:,} tokens", param_hint="--part")
-    return Part(name), int(tokens) if has_budget else None
 
 
 def _context_record(block: ContextBlock) -> Record:
@@ -188,12 +122,12 @@ def _say_nothing(run: Run, why: str, hint: str) -> None:
     run.show(lambda paper: paper.line(dim(f"hint: {hint}")))
 
 
-def _why_nothing(run: Run, project: str | None, folder: str, explains: str) -> tuple[str, str]:
-    """Why a context is empty, and what helps: in a project, what ``explains`` it."""
+def _why_nothing(run: Run, project: str | None, folder: str) -> tuple[str, str]:
+    """Why a context is empty, and what helps."""
     if is_empty(run):
         return "nothing is remembered yet", "nacre quickstart"
     if project:
-        return f"nothing that is remembered of {project} fits", explains
+        return f"nothing that is remembered of {project} fits", "--explain tells what was left out"
     namesake = ask(run, "place", folder=folder).namesake
     helps = tie_hint(namesake) if namesake else "nacre project list shows the projects"
     return f"{folder} belongs to no known project, and no memory that holds everywhere fits", helps

@@ -104,7 +104,6 @@ def dream(run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **
     with progress.shown(run) as notify:
         report: DreamReport = perform(run, "dream", notify, **wanted, first=asks)
     run.answer(_record(report), lambda paper: _render(paper, report, is_seen=asks))
-    run.embed_afterwards()  # a memory that was filed, merged or moved is written anew, without a vector
 
 
 def _alike_record(found: Alike) -> Record:

@@ -17,17 +17,13 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
-from nacre.platform.lazy import Module
+from nacre.forgetting import forget as forgetting
+from nacre.setup import examples as example_sessions
 from nacre.values import forgetting as values_forgetting
 
 if TYPE_CHECKING:
-    from nacre.forgetting import forget as forgetting
-    from nacre.setup import examples as example_sessions
     from nacre.values.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Unreached
     from nacre.values.memory import Memory
-else:
-    example_sessions = Module("nacre.setup.examples")
-    forgetting = Module("nacre.forgetting.forget")
 
 
 _SHOWN = 12

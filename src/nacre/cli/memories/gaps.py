@@ -57,7 +57,6 @@ def list_gaps(run: Run, days: int, project: str | None, min_times: int, limit: i
 def todo(run: Run, reference: str, importance: int) -> None:
     """Store a todo to write the answer down."""
     answer_todo(run, perform(run, "unanswered-todo", reference=reference, importance=importance))
-    run.embed_afterwards()
 
 
 @gaps.command("dismiss", examples=["nacre gaps dismiss 5f0c2a4d"])

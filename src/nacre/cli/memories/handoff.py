@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.chores import queue
 from nacre.cli.command import command
 from nacre.cli.formats import Record, stamp
 from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.platform.days import shown_minute
 from nacre.values.actor import Actor, Face, acting
 from nacre.values.codec import plain
 
 if TYPE_CHECKING:
-    from nacre.chores import queue
     from nacre.chores.queue import Chore
     from nacre.values.handoff import ChoresReport, HandoffView
-else:
-    queue = Module("nacre.chores.queue")
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -114,7 +112,7 @@ def _render_handoff(paper: Paper, view: HandoffView) -> None:
         return
     state = "stored; " if view.is_new else ""
     state += f"given to {handoff.given}" if handoff.given else "waits for the next session"
-    paper.line(bold(f"session handoff {handoff.said:%Y-%m-%d %H:%M}"), dim(f"  {view.project} · {state}"))
+    paper.line(bold(f"session handoff {shown_minute(handoff.said)}"), dim(f"  {view.project} · {state}"))
     paper.body(handoff.content, indent=2)
     paper.line(dim(f"from {handoff.session} · by {handoff.by}"), indent=2)
     if view.note:

@@ -14,16 +14,13 @@ from nacre.cli.options import EVERYTHING, JSON_LINES, find_project, pages
 from nacre.cli.paper import Cell, Paper, Span, bold, dim, joined
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.history import commit as committing
 
 if TYPE_CHECKING:
-    from nacre.history import commit as committing
     from nacre.history.commit import Committed
     from nacre.history.undo import Step, Undoing
     from nacre.values.operation import Operation
     from nacre.views import Difference, FieldChange, Listed
-else:
-    committing = Module("nacre.history.commit")
 
 
 _TINTS = {
@@ -117,7 +114,6 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
         operation = planned.operation.id  # another may be the last one by now
     done: Undoing = perform(run, "undo", operation=operation, force=force)
     run.answer(_undo_record(done), lambda paper: _render_undo(paper, done, is_seen=is_seen))
-    run.embed_afterwards()
 
 
 def _unnamed(last: Operation) -> click.UsageError:
@@ -227,18 +223,14 @@ def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True
         rows.append(
             (
                 dim(_short_operation(operation) + mark), minute(operation.at),
-                Span(operation.action, _TINTS.get(operation.action, "")), dim(_by(operation)),
+                Span(operation.action, _TINTS.get(operation.action, "")),
+                dim((operation.by or "").replace("command line", "cli").replace(",", "")),
                 f"{operation.subject or ''}{why}",
             )
         )  # fmt: skip
     paper.table(rows, header=("id", "when", "what", "by", "of"), drop=(3, 1))
     if with_git and any(not one.operation.committed for one in listed):
         paper.line(dim("* waits for a commit"))
-
-
-def _by(operation: Operation) -> str:
-    """Who asked, in short: ``cli``, ``mcp claude-code``."""
-    return (operation.by or "").replace("command line", "cli").replace(",", "")
 
 
 def _render_diff(paper: Paper, operation: Operation, found: Sequence[Difference]) -> None:

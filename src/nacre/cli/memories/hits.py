@@ -29,12 +29,9 @@ if TYPE_CHECKING:
 
 _QUOTE_CHARACTERS = 180
 _INDENT = 4
-NOTHING = "Nothing in memory answers that."
-NOTHING_SAID = "No session says anything about that."
+NOTHING = "Nothing matches."
 EMPTY = "There is nothing in memory yet."
 _TITLE_CHARACTERS = 70
-_NEAR = 0.15
-"""What is less sure to answer than that has nothing to do with a question, as a rule."""
 
 
 def memory_hit_record(hit: MemoryHit) -> Record:
@@ -43,6 +40,8 @@ def memory_hit_record(hit: MemoryHit) -> Record:
         **memory_record(hit.memory),
         "score": hit.score,
         "evidence": [evidence_record(item) for item in hit.evidence],
+        "confidence": hit.confidence.value,
+        "candidate": hit.candidate,
         "outdated_by": list(hit.outdated_by),
         "doubt": hit.doubt,
         "components": hit.components,
@@ -58,6 +57,7 @@ def turn_hit_record(hit: TurnHit) -> Record:
         "tool": hit.session.tool,
         "project": hit.project,
         "score": hit.score,
+        "confidence": hit.confidence.value,
         "excerpt": hit.excerpt,
         "speaker": hit.turn.speaker.value,
         "trust": hit.turn.trust.value,
@@ -82,6 +82,7 @@ def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> Non
     else:
         _render_words(paper, rank, memory)
     facts = (
+        hit.confidence.value,
         hit.space or "",
         "an agent's proposal" if memory.proposed else "",
         place_name(memory),
@@ -103,6 +104,9 @@ def _render_words(paper: Paper, rank: int, memory: Memory) -> None:
 
 def _render_notes(paper: Paper, hit: MemoryHit) -> None:
     memory = hit.memory
+    if hit.candidate:
+        keep = f"pending candidate; to keep it: nacre review keep {short_id(memory)}"
+        paper.line(Span(keep, "yellow"), indent=_INDENT)
     if hit.outdated_by:
         newer = joined([one[-SHORT_ID:] for one in hit.outdated_by], ", ")
         paper.line(Span(f"may be outdated: see {newer}", "yellow"), indent=_INDENT)
@@ -144,7 +148,8 @@ def render_turn_hits(paper: Paper, turns: Sequence[TurnHit], *, explain: bool, o
     for rank, hit in enumerate(turns, start=offset + 1):
         session = hit.session
         title = f"“{passages.shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
-        place = joined((f"{session.tool} {short_session(session.native_id)}", hit.project, when(hit.turn.time), title))
+        where = f"{session.tool} {short_session(session.native_id)}"
+        place = joined((hit.confidence.value, where, hit.project, when(hit.turn.time), title))
         paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
         who = speaker_name(hit.turn.speaker, hit.turn.author)
         if hit.turn.trust is values_session.Trust.UNTRUSTED:
@@ -155,20 +160,6 @@ def render_turn_hits(paper: Paper, turns: Sequence[TurnHit], *, explain: bool, o
         if explain:
             _render_components(paper, hit.score, hit.components)
         paper.blank()
-
-
-def near_miss(result: RecallResult) -> tuple[Memory, float] | None:
-    """Where nothing is sure to answer, what a person may still have meant, and how sure it is."""
-    if result.nearest is None:
-        return None
-    memory, sure = result.nearest
-    return result.nearest if sure >= _NEAR and memory.is_vouched else None
-
-
-def near_miss_record(result: RecallResult) -> Record | None:
-    """The near miss, as JSON."""
-    near = near_miss(result)
-    return {"id": near[0].id, "subject": near[0].subject, "sure": round(near[1], 4)} if near else None
 
 
 def render_beginning(paper: Paper) -> None:
@@ -183,22 +174,21 @@ def render_beginning(paper: Paper) -> None:
     )
 
 
-def render_nothing(paper: Paper, message: str, result: RecallResult) -> None:
+def render_nothing(paper: Paper, message: str) -> None:
     """That nothing was found, and what to try."""
     paper.line(bold(message))
-    if near := near_miss(result):
-        memory, _ = near
-        paper.line(dim("The nearest, which may be about something else:"), indent=2)
-        words = passages.shorten(memory.content, HIT_CHARACTERS)
-        paper.line(kind_span(memory.kind), "  ", words, dim(f"  {short_id(memory)}"), indent=_INDENT, hang=2)
-    if result.turns:
+    paper.line(dim("Try other words, or fewer filters."), indent=2)
+
+
+def render_span(paper: Paper, result: RecallResult) -> None:
+    """The times that were asked for, and how to leave out those that were read from the question."""
+    if not result.span:
         return
-    if message == NOTHING_SAID:
-        paper.line(dim("Try other words, or fewer filters."), indent=2)
-        return
-    if result.abstained and not near:
-        paper.line(dim("Some memories come near the question; none of them is close enough."), indent=2)
-    paper.line(dim("Try other words, fewer filters, or what was said: nacre sessions search …"), indent=2)
+    paper.blank()
+    if result.time_words:
+        paper.line(dim(f"“{result.time_words}”: what is {result.span} counts more. To leave this out: --ignore-time"))
+    else:
+        paper.line(dim(f"Only what is {result.span}."))
 
 
 def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nacre.cli.formats import Record, count, day, kind_span, place_name, short_id, split_session, stamp
 from nacre.cli.paper import Paper, Part, Span, bold, dim, joined
 from nacre.platform import ids
+from nacre.platform.days import day_of
 from nacre.text import passages
 from nacre.values import session
 from nacre.values.codec import keys_of, plain, plain_fields
@@ -72,7 +73,7 @@ def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -
 
 def subject_and_content(memory: Memory) -> tuple[Part, ...]:
     """Subject and content, for one line of a table."""
-    if memory.expires_on and memory.expires_on <= ids.utc_now().date():
+    if memory.expires_on and memory.expires_on <= day_of(ids.utc_now()):
         return Span(f"expired {memory.expires_on}: ", "yellow"), passages.shorten(full_text(memory), LINE_CHARACTERS)
     if memory.trust is session.Trust.UNTRUSTED:
         return Span("untrusted: ", "yellow"), passages.shorten(full_text(memory), LINE_CHARACTERS)
@@ -132,5 +133,5 @@ def _span_of(valid: Validity) -> str:
     if valid.since and valid.until:
         return f"{valid.since} to {valid.until}"
     if valid.until:
-        return f"{'ended' if valid.until <= ids.utc_now().date() else 'until'} {valid.until}"
+        return f"{'ended' if valid.until <= day_of(ids.utc_now()) else 'until'} {valid.until}"
     return f"from {valid.since}" if valid.since else ""

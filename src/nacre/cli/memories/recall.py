@@ -10,37 +10,34 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.cli.command import command
-from nacre.cli.formats import Record, day, stamp
+from nacre.cli.formats import Record, stamp
 from nacre.cli.memories.hits import (
     EMPTY,
     NOTHING,
     describe_lanes,
     lane_records,
     memory_hit_record,
-    near_miss_record,
     render_beginning,
     render_hit,
     render_lanes,
     render_nothing,
+    render_span,
     render_turn_hits,
     turn_hit_record,
 )
 from nacre.cli.operations import ask, is_empty, perform
-from nacre.cli.options import LANES, NO_DAEMON, TRACE_PROMPTS, limit_option, with_memory_filter
-from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.options import LANES, NO_DAEMON, limit_option, with_memory_filter
+from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module, load
+from nacre.home import location
+from nacre.platform.lazy import load
+from nacre.retrieval.deep import recall as deep
 from nacre.values import deep_recall
 
 if TYPE_CHECKING:
-    from nacre.home import location
-    from nacre.retrieval.deep import recall as deep
     from nacre.values.deep_recall import DeepResult
     from nacre.values.recall import Filter, RecallResult
-else:
-    deep = Module("nacre.retrieval.deep.recall")
-    location = Module("nacre.home.location")
 
 
 _RANKING = ("topic", "prefer_kinds", "threshold", "fuzzy", "word_share", "mmr_lambda")
@@ -62,6 +59,7 @@ _WHO = {"model": "the model", "rules": "rules", "asker": "you"}
 @with_memory_filter
 @option("recall", "around")
 @option("recall", "radius_days", "--around-radius")
+@option("recall", "ignore_time")
 @LANES
 @click.option(
     "--deep",
@@ -70,7 +68,6 @@ _WHO = {"model": "the model", "rules": "rules", "asker": "you"}
 )
 @click.option("--browse", is_flag=True, help="By importance and date; needs no question.")
 @options("recall", "expand", "rerank")
-@TRACE_PROMPTS
 @option("recall", "budget_tokens", "--budget")
 @option("recall", "turns", default=None, show_default=False)
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
@@ -116,7 +113,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
         session=session, expand=asks_model[0], rerank=asks_model[1], **ranking,
     )  # fmt: skip
     message = None
-    if not result.hits:
+    if not (result.hits or result.turns):
         message = EMPTY if is_empty(run) else NOTHING
     run.answer(
         recall_record(result, message), lambda paper: _render_recall(paper, result, message=message, explain=explain)
@@ -147,13 +144,12 @@ def recall_record(result: RecallResult, message: str | None) -> Record:
         "hits": [memory_hit_record(hit) for hit in result.hits],
         "turns": [turn_hit_record(hit) for hit in result.turns],
         "lanes": lane_records(result.lanes),
-        "abstained": result.abstained,
-        "nearest": near_miss_record(result),
         "message": message,
         "truncated": result.truncated,
         "since": stamp(result.since),
         "until": stamp(result.until),
         "around": stamp(result.around),
+        "time_words": result.time_words,
         "took_ms": round(result.took_ms, 2),
     }
 
@@ -189,20 +185,14 @@ def _render_recall(paper: Paper, result: RecallResult, *, message: str | None, e
         render_hit(paper, rank, hit, explain=explain)
         paper.blank()
     if message:
-        render_nothing(paper, message, result)
-    if result.turns:
-        paper.heading("From your sessions")
-        render_turn_hits(paper, result.turns, explain=explain)
+        render_nothing(paper, message)
+    render_turn_hits(paper, result.turns, explain=explain, offset=len(result.hits))
     _render_notes(paper, result)
     render_lanes(paper, result, explain=explain)
 
 
 def _render_notes(paper: Paper, result: RecallResult) -> None:
-    if result.since or result.until:
-        span = f"from {day(result.since)}" if result.since else ""
-        span = joined((span, f"before {day(result.until)}" if result.until else ""), " and ")
-        paper.blank()
-        paper.line(dim(f"Only memories {span}." if result.hits else f"Only memories {span} were asked."))
+    render_span(paper, result)
     if result.truncated:
         paper.blank()
         paper.line(dim("More memories answer; the token budget left them out."))

@@ -96,7 +96,6 @@ def answer(run: Run, /, **asked: Any) -> None:
     """
     done: Reflected = perform(run, "reflect-answer", **asked)
     run.answer(_answer_record(done), lambda paper: _render_answers(paper, [done]))
-    run.embed_afterwards()
 
 
 def _list(run: Run, *, limit: int, project: str | None) -> None:
@@ -117,7 +116,6 @@ def _ask(run: Run) -> None:
         if given:
             done.append(perform(run, "reflect-answer", **given))
     run.answer({}, lambda paper: _render_answers(paper, done, asked=len(found.questions)))
-    run.embed_afterwards()
 
 
 def _given(question: Question) -> dict[str, Any] | None:

@@ -14,15 +14,12 @@ from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.memories import retire as retiring
 
 if TYPE_CHECKING:
-    from nacre.memories import retire as retiring
     from nacre.memories.retire import BroughtBack, Chosen
     from nacre.values.forgetting import StandingRetirement
     from nacre.values.memory import Memory
-else:
-    retiring = Module("nacre.memories.retire")
 
 _HOW = {
     "exact": "memories about {!r}",
@@ -81,7 +78,6 @@ def retire(  # noqa: PLR0913 - one parameter an option
         "standing": [_standing_record(rule) for rule in rules],
     }  # fmt: skip
     run.answer(record, lambda paper: _render_retired(paper, retired, rules, waiting=waiting))
-    run.embed_afterwards()  # what holds again was written anew
 
 
 @command("unretire", examples=["nacre unretire 5f0c2a4d", "nacre unretire 5f0c2a4d 9b1e0c3e"])
@@ -99,7 +95,6 @@ def unretire(run: Run, references: tuple[str, ...]) -> None:
         "ended": [_standing_record(rule) for rule in back.rules],
     }
     run.answer(record, lambda paper: _render_unretired(paper, back))
-    run.embed_afterwards()
 
 
 def _list(run: Run) -> None:

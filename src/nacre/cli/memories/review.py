@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.cli import progress
 from nacre.cli.command import DefaultGroup
-from nacre.cli.formats import Record, count, kind_span, short_id, stamp, when
-from nacre.cli.memories.candidates import candidates, drop, is_candidate, keep_candidates, waiting_of
-from nacre.cli.memories.memory import memory_record, render_outcomes, render_table
+from nacre.cli.formats import Record, count, kind_span, short_id, speaker_name, stamp, when
+from nacre.cli.memories.memory import memory_record, origin_of, render_outcomes, render_table
 from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, Span, bold, dim, joined
-from nacre.cli.request_options import argument, option
+from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.cli.terminal import screen, triage
+from nacre.errors import DepartedError
+from nacre.memories import store
 from nacre.text import passages
-from nacre.values import review as values_review
+from nacre.values import session
 
 if TYPE_CHECKING:
-    from nacre.cli.terminal import screen, triage
-    from nacre.memories import store
+    from nacre.review.contradictions import JudgeReport
     from nacre.values.memory import Memory
-    from nacre.views import Review
-else:
-    screen = Module("nacre.cli.terminal.screen")
-    store = Module("nacre.memories.store")
-    triage = Module("nacre.cli.terminal.triage")
+    from nacre.views import Pair, Pending, PendingPage
 
 
-_CONTENT_CHARACTERS = 240
+_CHARACTERS = 400
+_DONE = {
+    "keep-new": "the newer one holds",
+    "keep-old": "the older one holds; the newer one is retired",
+    "keep-both": "both hold",
+}
 
 
 @click.group(
@@ -39,80 +41,112 @@ _CONTENT_CHARACTERS = 240
     examples=[
         "nacre review",
         "nacre review keep 5f0c2a4d",
-        "nacre review replace 5f0c2a4d",
+        "nacre review resolve 5f0c2a4d keep-new",
     ],
 )
 @click.pass_context
 def review(context: click.Context) -> None:
     """Go through what waits for you: keep it, change it or drop it.
 
-    A memory waits here when an agent proposed it or wants it changed, when it is recalled often and rarely used, when a
-    newer one seems to contradict it, or when you called it bad. Candidates may be worth remembering; no agent is
-    told them.
+    Two memories wait where one says otherwise than the other and nacre cannot tell which holds. A memory waits when an
+    agent proposed it or wants it changed, when it is recalled often and rarely used, or when you called it bad.
+    Candidates may be worth remembering; no agent is told them, and they are deleted after 90 days.
 
     On a terminal all of them are shown, one after another: a key keeps it, edits it, merges it into another memory,
-    drops it, skips it, or undoes the last decision. Elsewhere it lists the memories, as nacre review list does.
+    drops it, skips it, or undoes the last decision. Elsewhere it lists them, as nacre review list does.
     """
     if context.invoked_subcommand is not None:
         return
     run: Run = context.obj
     if screen.can_be_drawn(run):
-        _triage(run)
+        triage.go_through(run, ask(run, "review", limit=0).items)
     else:
         _list(run)
 
 
-def _triage(run: Run) -> None:
-    """Go through memories to review, then candidates."""
-    found = ask(run, "waiting")
-    newer = {pair.older.id: pair.newer for pair in found.conflicts}
-    reviews = [triage.Waiting(one.memory, _why(one), False, newer.get(one.memory.id)) for one in found.reviews]
-    page = ask(run, "candidates", limit=0)
-    triage.go_through(run, [*reviews, *waiting_of(page)], "Nothing waits for review.")
-
-
-def _why(review: Review) -> str:
-    return joined((review.entry.reason.value.replace("_", " "), review.entry.detail), ": ")
-
-
-def _list(run: Run) -> None:
-    found = ask(run, "waiting")
-    run.answer(
-        {"reviews": [_review_record(item) for item in found.reviews], "candidates": found.candidates},
-        lambda paper: _render_reviews(paper, found.reviews, found.candidates),
-    )
-
-
-@review.command("list", examples=["nacre review list", "nacre review list --json"])
+@review.command("list", examples=["nacre review list", "nacre review list --only candidate --json"])
+@options("review", "project", "only", "limit", "offset")
 @click.pass_obj
-def list_reviews(run: Run) -> None:
-    """List the memories that wait for you, the longest waiting first."""
-    _list(run)
+def list_items(run: Run, /, **wanted: Any) -> None:
+    """List what waits for you: conflicts first, then memories in doubt, then candidates."""
+    _list(run, **wanted)
 
 
-@review.command("dismiss", examples=["nacre review dismiss 5f0c2a4d", "nacre review keep 5f0c2a4d --into 3f9a01c2"])
-@argument("review-dismiss", "references", metavar="ID...")
-@option("review-dismiss", "content")
-@option("review-dismiss", "into")
+def _list(run: Run, **wanted: Any) -> None:
+    page: PendingPage = ask(run, "review", **wanted)
+    record = {
+        "items": [_record(item) for item in page.items], "total": page.total, "conflicts": page.conflicts,
+        "doubts": page.doubts, "candidates": page.candidates,
+    }  # fmt: skip
+    run.answer(record, lambda paper: _render(paper, page))
+
+
+@review.command("keep", examples=["nacre review keep 5f0c2a4d", "nacre review keep 5f0c2a4d --into 3f9a01c2"])
+@argument("review-keep", "references", metavar="ID...")
+@options("review-keep", "content", "into", "anyway")
 @click.pass_obj
-def dismiss(run: Run, references: tuple[str, ...], content: str | None, into: str | None) -> None:
-    """Keep memories that wait.
+def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
+    """Keep what waits.
 
-    Their quality is raised to .3 where it is lower; a newer memory that seemed to say otherwise holds beside them.
-    Candidates become memories.
+    Candidates become memories. A memory in doubt stays, its quality is raised to .3 where it is lower, and a newer
+    memory that seemed to say otherwise holds beside it.
     """
-    waiting = tuple(one for one in references if is_candidate(run, one))
-    if waiting:
-        keep_candidates(run, waiting, content=content, into=into)
-    references = tuple(one for one in references if one not in waiting)
-    if not references:
-        return
-    kept: list[Memory] = perform(run, "review-dismiss", references=references, content=content, into=into)
+    try:
+        kept: list[Memory] = perform(run, "review-keep", references=references, **fields)
+    except DepartedError as error:
+        if not run.is_interactive:
+            raise
+        run.confirm(f"{error.message[:1].upper()}{error.message[1:]}. Keep it anyway?")
+        kept = perform(run, "review-keep", references=references, **{**fields, "anyway": True})
+    run.answer({"kept": [memory_record(memory) for memory in kept]}, lambda paper: render_outcomes(paper, "Kept", kept))
+
+
+@review.command("drop", examples=["nacre review drop 5f0c2a4d", "nacre review drop 5f0c2a4d --reason 'no longer so'"])
+@argument("review-drop", "references", metavar="ID...")
+@option("review-drop", "reason")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -> None:
+    """Drop candidates for good, and retire memories in doubt; their files are kept.
+
+    On a terminal it asks before it retires memories.
+    """
+    if run.is_interactive and not yes:
+        memories = [store.get(run.home, one) for one in references if not run.home.candidates.find(one.strip())]
+        if memories:
+            run.show(lambda paper: render_table(paper, memories))
+            run.confirm("Retire?")
+    gone: list[Memory] = perform(run, "review-drop", references=references, reason=reason)
     run.answer(
-        {"dismissed": [memory_record(memory) for memory in kept]},
-        lambda paper: render_outcomes(paper, "Kept", kept),
+        {"dropped": [memory_record(memory) for memory in gone]},
+        lambda paper: render_outcomes(paper, "Dropped", gone),
     )
-    run.embed_afterwards()
+
+
+@review.command(
+    "resolve",
+    examples=[
+        "nacre review resolve 5f0c2a4d keep-new",
+        "nacre review resolve 5f0c2a4d+91d0a4be keep-both --reason 'one is for staging'",
+    ],
+)
+@argument("review-resolve", "reference", metavar="ID")
+@argument("review-resolve", "choice")
+@option("review-resolve", "reason")
+@click.pass_obj
+def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
+    """Say which of two memories in conflict holds.
+
+    With keep-new the newer memory takes the older one's place; with keep-old the newer one is retired; with keep-both
+    neither is doubted again. nacre undo takes it back.
+    """
+    settled: Pair = perform(run, "review-resolve", reference=reference, choice=choice, reason=reason)
+    record = {
+        "resolved": settled.id, "choice": choice, "reason": reason, "older": memory_record(settled.older),
+        "newer": memory_record(settled.newer),
+    }  # fmt: skip
+    told = f"  {settled.older.subject}: {_DONE[choice]}"
+    run.answer(record, lambda paper: paper.line(bold("Settled"), told, hang=2))
 
 
 @review.command("undo", examples=["nacre review undo 5f0c2a4d"])
@@ -125,93 +159,94 @@ def undo(run: Run, reference: str) -> None:
     """
     memory: Memory = perform(run, "review-undo", reference=reference)
     run.answer({"waits": memory_record(memory)}, lambda paper: render_outcomes(paper, "Waits again", [memory]))
-    run.embed_afterwards()
 
 
-review.add_command(dismiss, "keep")
-review.add_command(candidates)
-review.add_command(drop)
-
-
-@review.command("replace", examples=["nacre review replace 5f0c2a4d"])
-@argument("review-replace", "references", metavar="ID...")
+@review.command("judge", examples=["nacre review judge", "nacre review judge --json"])
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing when all went well.")
+@click.option("--background", is_flag=True, hidden=True, help="Nobody asked for it in so many words.")
 @click.pass_obj
-def replace(run: Run, references: tuple[str, ...]) -> None:
-    """Let the newer memory take the place of one that it outdated.
+def judge(run: Run, quiet: bool, background: bool) -> None:
+    """Have the model judge now what waits for it.
 
-    The older one is found for its own time only; nacre unretire brings it back.
+    New memories wait in a queue, and are judged in the background where models.background is on.
     """
-    replaced: list[Memory] = perform(run, "review-replace", references=references)
-    run.answer(
-        {"replaced": [memory_record(memory) for memory in replaced]},
-        lambda paper: render_outcomes(paper, "Replaced", replaced),
-    )
-    run.embed_afterwards()
+    with progress.shown(run) as notify:
+        report: JudgeReport = perform(run, "review-judge", notify, background=background)
+    if not quiet or run.as_json:
+        run.answer(dataclasses.asdict(report), lambda paper: _render_judged(paper, report))
 
 
-@review.command(
-    "retire", examples=["nacre review retire 5f0c2a4d", "nacre review retire 5f0c2a4d --reason 'no longer so' --yes"]
-)
-@argument("review-retire", "references", metavar="ID...")
-@option("review-retire", "reason")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
-def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -> None:
-    """Retire memories that wait; their files are kept.
-
-    On a terminal it asks first.
-    """
-    _confirm_and_retire(
-        run, references, lambda: perform(run, "review-retire", references=references, reason=reason), yes=yes
-    )
-
-
-def _confirm_and_retire(
-    run: Run, references: tuple[str, ...], retire: Callable[[], list[Memory]], *, yes: bool
-) -> None:
-    """Retire after a look at what goes, on a terminal; answer with what went."""
-    if run.is_interactive and not yes:
-        memories = [store.get(run.home, reference) for reference in references]
-        run.show(lambda paper: render_table(paper, memories))
-        run.confirm("Retire?")
-    retired = retire()
-    run.answer(
-        {"retired": [memory_record(memory) for memory in retired]},
-        lambda paper: render_outcomes(paper, "Retired", retired),
-    )
-    run.embed_afterwards()  # what holds again was written anew
-
-
-def _review_record(review: Review) -> Record:
-    """One memory that waits for a person."""
+def _record(item: Pending) -> Record:
+    """One item; of a conflict, the fields of the older memory."""
+    judged = item.judged
     return {
-        **memory_record(review.memory),
-        "reason": review.entry.reason.value,
-        "detail": review.entry.detail,
-        "suggested": review.entry.suggested.value,
-        "since": stamp(review.entry.since),
-        "quality": round(review.usage.quality, 4),
-        "recall_count": review.usage.recall_count,
-    }
+        **memory_record(item.memory), "item": item.id, "pending": item.kind.value, "why": item.why,
+        "detail": item.detail, "since": stamp(item.since), "newer": memory_record(item.newer) if item.newer else None,
+        "judge": judged.model if judged else None, "relation": judged.relation if judged else None,
+        "certainty": judged.confidence if judged else None,
+    }  # fmt: skip
 
 
-def _render_reviews(paper: Paper, waiting: Sequence[Review], candidate_count: int) -> None:
-    """What waits, why, and the two ways out."""
-    if not waiting:
-        paper.line("No memory waits for review.")
-    if candidate_count:
-        paper.line(dim(f"{count(candidate_count, 'candidate')} may be worth remembering: nacre review candidates"))
-    if not waiting:
+def _render(paper: Paper, page: PendingPage) -> None:
+    if not page.items:
+        paper.line("Nothing waits for review.")
         return
-    for review in waiting:
-        memory = review.memory
-        paper.line(kind_span(memory.kind), "  ", bold(memory.subject), hang=2)
-        if passages.normalise(memory.content) != passages.normalise(memory.subject):
-            paper.line(passages.shorten(memory.content, _CONTENT_CHARACTERS), indent=2)
-        paper.line(Span(_why(review), "yellow"), indent=2)
-        facts = (memory.project, f"recalled {count(review.usage.recall_count, 'time')}", when(review.entry.since))
-        paper.line(dim(joined((*facts, short_id(memory)))), indent=2)
+    for item in page.items:
+        _render_item(paper, item)
         paper.blank()
-    if any(review.entry.reason is values_review.Reason.CONTRADICTED for review in waiting):
-        paper.line(dim("nacre conflicts shows those that contradict each other side by side"))
-    paper.line(dim("nacre review keep ID keeps a memory, replace ID lets the newer one hold, retire ID retires it"))
+    paper.line(dim(f"{len(page.items):,} of {count(page.total, 'item')}; nacre review keep ID keeps one"))
+    paper.line(dim("nacre review drop ID drops a candidate or retires a memory in doubt"))
+    if page.conflicts:
+        paper.line(dim("nacre review resolve ID keep-new, keep-old or keep-both settles a conflict"))
+
+
+def _render_item(paper: Paper, item: Pending) -> None:
+    memory = item.memory
+    if item.newer:
+        paper.line(bold(f"{short_id(memory)}+{short_id(item.newer)}"), "  ", bold(memory.subject), hang=2)
+        _side(paper, "older", memory)
+        _side(paper, "newer", item.newer)
+        judged = item.judged
+        by = f"{judged.relation}, {judged.confidence:.2f}, says {judged.model}" if judged else "not judged by a model"
+        paper.line(Span(joined((item.detail, f"({by})"), " "), "yellow"), indent=2, hang=2)
+        return
+    paper.line(kind_span(memory.kind), "  ", bold(passages.shorten(memory.content, _CHARACTERS)), hang=2)
+    paper.line(Span(triage.why_of(item), "yellow"), indent=2)
+    facts = (item.kind.value, memory.project, when(item.since), short_id(memory))
+    paper.line(dim(joined(facts)), indent=2)
+
+
+def _side(paper: Paper, name: str, memory: Memory) -> None:
+    valid = memory.valid.since
+    facts = (
+        kind_span(memory.kind).text, memory.project, f"importance {memory.importance}",
+        f"said by {speaker_name(memory.speaker, memory.author)}", when(memory.created),
+        f"holds from {valid}" if valid else "", short_id(memory),
+    )  # fmt: skip
+    if memory.trust is session.Trust.UNTRUSTED:
+        paper.line(f"{name}:", indent=2)
+        paper.framed(passages.shorten(memory.content, _CHARACTERS), origin_of(memory), indent=4)
+    else:
+        paper.line(dim(f"{name}: "), passages.shorten(memory.content, _CHARACTERS), indent=2, hang=7)
+    paper.line(dim(joined(facts)), indent=9)
+
+
+def _render_judged(paper: Paper, report: JudgeReport) -> None:
+    """What a model made of what waited."""
+    if not report.judged and not report.waiting and not report.note:
+        paper.line("Nothing waits to be judged.")
+        return
+    paper.line(bold(f"Judged {count(report.judged, 'memory', 'memories')}"))
+    paper.facts(
+        (
+            ("claims", str(report.claims or "")),
+            ("superseded", str(report.superseded or "")),
+            ("in doubt", f"{report.conflicts}; nacre review shows them" if report.conflicts else ""),
+            ("todos done", str(report.todos or "")),
+            ("given up", str(report.given_up or "")),
+            ("still waiting", str(report.waiting or "")),
+        ),
+        indent=2,
+    )
+    if report.note:
+        paper.line(Span(report.note, "yellow"), indent=2, hang=2)

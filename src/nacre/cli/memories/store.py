@@ -12,35 +12,28 @@ from nacre.cli.formats import Record, day, short_id
 from nacre.cli.memories.memory import HIT_CHARACTERS, LINE_CHARACTERS, memory_record, render_outcome, waits_for_owner
 from nacre.cli.moment import DAY
 from nacre.cli.operations import perform
-from nacre.cli.options import HERE, TRACE_PROMPTS, project_slug, read_content
+from nacre.cli.options import HERE, project_slug, read_content
 from nacre.cli.paper import Paper, dim, joined
 from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
+from nacre.dedup import comparison
 from nacre.errors import MemoryInvalid, Unavailable
-from nacre.platform.lazy import Module
+from nacre.home import projects
+from nacre.memories import store as remembering
+from nacre.memories import views
 from nacre.text import passages
 
 if TYPE_CHECKING:
-    from nacre.dedup import comparison
-    from nacre.home import projects
     from nacre.home.home import Home
-    from nacre.memories import store as remembering
-    from nacre.memories import views
     from nacre.memories.store import Rehearsal
     from nacre.values.memory import Memory
     from nacre.values.reports import StoreOutcome
-else:
-    comparison = Module("nacre.dedup.comparison")
-    projects = Module("nacre.home.projects")
-    remembering = Module("nacre.memories.store")
-    views = Module("nacre.memories.views")
 
 
 _LISTS = ("tags", "add_tags", "triggers", "suppressed_contexts")
 _PLACE = click.Choice(["session-start", "prompt", ""])
 _STORED = {
     "stored": ("Stored", "Would be stored"),
-    "accepted": ("Accepted", "Would be accepted"),
     "retired": ("Retired at once", "Would be retired at once"),
     "updated": ("Merged into", "Would be merged into"),
     "known": ("Known already", "Would be nothing new"),
@@ -66,7 +59,6 @@ _STORED = {
 @options("store", "force", "online_dedup")
 @option("store", "aggressive", "--aggressive", is_flag=True)
 @option("store", "dedup_threshold")
-@TRACE_PROMPTS
 @click.option("--dry-run", is_flag=True, help="Say what would happen and why; store nothing.")
 @click.pass_obj
 def store(run: Run, /, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
@@ -139,7 +131,6 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
         {"memory": memory_record(memory), "waits_for_review": waits},
         lambda paper: render_outcome(paper, "Waits for the owner's review" if waits else "Saved", memory),
     )
-    run.embed_afterwards()
 
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
@@ -201,8 +192,6 @@ def _render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_r
     render_outcome(paper, _STORED[outcome.action][dry_run], memory)
     if outcome.action == "updated":
         paper.line(passages.shorten(memory.content, HIT_CHARACTERS), indent=2, hang=2)
-    if outcome.action == "accepted":
-        paper.line(dim("durable; it gets its place among the others when another writer is done"), indent=2)
     if outcome.reason:
         forced = {"known": "; --force stores it beside", "retired": "; --force stores it all the same"}
         by = f"{outcome.decided_by}: " if outcome.decided_by else ""
@@ -227,10 +216,6 @@ def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
         return "may end", other, "recalled as perhaps outdated: nacre review"
     if comparison.CONTRADICTS in theirs:
         return "may be ended by", other, "recalled as perhaps outdated: nacre review"
-    if comparison.SPECIALIZES in ours:
-        return "a special case of", other, "both hold"
-    if comparison.SPECIALIZES in theirs:
-        return "has as a special case", other, "both hold"
     return "similar", other, ""
 
 

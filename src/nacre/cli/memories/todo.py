@@ -15,17 +15,14 @@ from nacre.cli.options import OFFSET, limit_option, project_slug, with_memory_fi
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.memories import store
 from nacre.values import memory as values_memory
 from nacre.values import recall
 
 if TYPE_CHECKING:
-    from nacre.memories import store
     from nacre.values.memory import Memory
     from nacre.values.recall import Filter
     from nacre.values.reports import StoreOutcome
-else:
-    store = Module("nacre.memories.store")
 
 
 @click.group(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre import settings
 from nacre.cli.command import Group
 from nacre.cli.formats import Record, stamp, when
 from nacre.cli.operations import perform
@@ -14,17 +15,11 @@ from nacre.cli.paper import Paper, Part, Span, bold, dim
 from nacre.cli.request_options import argument
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
-from nacre.platform.lazy import Module
+from nacre.llm.credentials import keys
+from nacre.setup import credentials
 
 if TYPE_CHECKING:
-    from nacre import settings
-    from nacre.llm.credentials import keys
-    from nacre.setup import credentials
     from nacre.setup.credentials import SigningIn, Way
-else:
-    credentials = Module("nacre.setup.credentials")
-    keys = Module("nacre.llm.credentials.keys")
-    settings = Module("nacre.settings")
 
 
 MOST_KEY_CHARACTERS = 20_000

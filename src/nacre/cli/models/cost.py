@@ -15,19 +15,15 @@ from nacre.cli.operations import ask
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.setup import writer as writers
+from nacre.spending import budget as spending_budget
 from nacre.values import spending
 
 if TYPE_CHECKING:
-    from nacre.setup import writer as writers
     from nacre.setup.writer import WriterStatus
-    from nacre.spending import budget as spending_budget
     from nacre.spending.budget import Sum
     from nacre.values.spending import Refusal
     from nacre.views import Budget, CostReport
-else:
-    writers = Module("nacre.setup.writer")
-    spending_budget = Module("nacre.spending.budget")
 
 
 _BAR = 20
@@ -37,7 +33,6 @@ _WHY = {
     "budget": "the day's budget was used up",
     "task budget": "the task's budget was used up",
     "no price": "nobody knows the price (models.capabilities)",
-    "failing": "the model had failed too often",
     "tokens": "it had taken the tokens of the day",
     "no tokens": "it may take no tokens by itself",
     "calls": "it had made the calls of the day",
@@ -96,10 +91,6 @@ def _cost_record(report: CostReport, by: str) -> Record:
             {"day": one.day.isoformat(), "task": one.task, "model": one.model, "reason": one.reason, "times": one.times}
             for one in report.refused
         ],
-        "failing": [
-            {"model": one.model, "failures": one.failures, "until": stamp(one.until), "message": one.told}
-            for one in report.failing
-        ],
     }  # fmt: skip
 
 
@@ -140,12 +131,6 @@ def _render_costs(paper: Paper, shown: _Shown, days: int) -> None:
         paper.blank()
         paper.line(f"No model was asked {'today' if days == 1 else f'in the last {days} days'}: nothing was spent.")
     _refused(paper, report.refused)
-    for one in report.failing:
-        often = f" {one.failures:,} times in a row" if one.failures > 1 else ""
-        told = f"{one.model} failed{often}, and is left alone until {minute(one.until)}"
-        paper.blank()
-        paper.line(Span(told, "yellow"), f": {one.told}")
-        paper.line(dim(f"nacre models test {one.model} asks it at once"))
 
 
 def _sum(budget: Budget) -> str:

@@ -12,21 +12,17 @@ from nacre.cli.command import Group
 from nacre.cli.formats import Record, count, float_or_none, size
 from nacre.cli.operations import perform
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
-from nacre.cli.request_options import argument, option
+from nacre.cli.request_options import argument
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
 from nacre.values import spending
 
 if TYPE_CHECKING:
-    from nacre.indexing import model_switch
     from nacre.indexing.model_switch import Lot, Plan, Standing, Trial
     from nacre.indexing.vectors import Embedded
     from nacre.spending.embedding_consent import Place
-else:
-    model_switch = Module("nacre.indexing.model_switch")
 
 
-_STATES = {"in_use": "in use", "making": "in the making", "kept": "kept: nacre embed switch --back"}
+_STATES = {"in_use": "in use", "making": "in the making"}
 
 
 class _Embed(Group):
@@ -57,50 +53,30 @@ def status(run: Run) -> None:
     examples=[
         "nacre embed switch openai:text-embedding-3-small --estimate",
         "nacre embed switch ollama:nomic-embed-text",
-        "nacre embed switch --back",
     ],
 )
-@argument("embed-switch", "name", default="", required=False, metavar="[MODEL]")
+@argument("embed-switch", "name", metavar="MODEL")
 @click.option("--estimate", is_flag=True, help="Tell what it takes, send nothing and change nothing.")
-@click.option("--back", is_flag=True, help="Go back to the model of before; at once, as its vectors are kept.")
-@option(
-    "embed-switch", "forget_old",
-    help="Drop the vectors that are kept; after the switch, with MODEL.",
-)  # fmt: skip
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def switch(run: Run, /, name: str, estimate: bool, back: bool, forget_old: bool, yes: bool) -> None:
+def switch(run: Run, /, name: str, estimate: bool, yes: bool) -> None:
     """Have another model make the vectors.
 
     MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions: of openai, gemini,
     voyage, ollama, lmstudio, or any provider of models. Its vectors are made beside those in use, by which recall goes
-    until none is missing. You may interrupt it: nacre embed resume, the next ingest or the watcher goes on.
+    until none is missing; then those are dropped. You may interrupt it: nacre embed resume, the next ingest or the
+    watcher goes on, and naming the model in use gives it up.
     """
-    if bool(name) == back and not (forget_old and not name):
-        raise click.UsageError("name one model, or say --back or --forget-old", click.get_current_context())
-    if back:
-        planned = model_switch.plan_back(run.home)
-        if estimate:
-            _answer_plan(run, planned)
-            return
-        if planned.wants_yes:
-            _ask(run, planned, yes=yes)
-        with progress.shown(run) as notify:
-            made: Embedded = perform(run, "embed-back", notify)
-        _answer(run, planned.setting, made)
-    elif name:
-        planned = perform(run, "embed-plan", name=name)
-        if estimate:
-            _answer_plan(run, planned)
-            return
-        trial: Trial = perform(run, "embed-try", name=name)
-        if planned.texts or planned.wants_yes:
-            _ask(run, planned, trial, yes=yes)
-        with progress.shown(run) as notify:
-            switched: Embedded = perform(run, "embed-switch", notify, name=name, forget_old=forget_old)
-        _answer(run, planned.setting, switched)
-    else:
-        _forget(run)
+    planned = perform(run, "embed-plan", name=name)
+    if estimate:
+        _answer_plan(run, planned)
+        return
+    trial: Trial = perform(run, "embed-try", name=name)
+    if planned.texts or planned.wants_yes:
+        _ask(run, planned, trial, yes=yes)
+    with progress.shown(run) as notify:
+        switched: Embedded = perform(run, "embed-switch", notify, name=name)
+    _answer(run, planned.setting, switched)
 
 
 @embed.command("resume", examples=["nacre embed resume", "nacre embed resume --estimate"])
@@ -144,14 +120,6 @@ def _answer_plan(run: Run, planned: Plan) -> None:
 def _answer(run: Run, setting: str, made: Embedded) -> None:
     run.exit_code = 1 if made.left and made.note else 0
     run.answer(_made_record(setting, made), lambda paper: _render_made(paper, setting, made))
-
-
-def _forget(run: Run) -> None:
-    freed: int = perform(run, "embed-forget-old")
-    run.answer(
-        {"dropped_bytes": freed},
-        lambda paper: paper.line(f"Dropped {size(freed)} of vectors." if freed else "No other vectors were kept."),
-    )
 
 
 def _standing_record(standing: Standing) -> Record:
@@ -220,7 +188,7 @@ def _facts(lot: Lot) -> list[tuple[str, Cell]]:
     made = f"{count(lot.passages, 'passage')}, {count(lot.memories, 'memory', 'memories')}"
     facts: list[tuple[str, Cell]] = [("model", lot.model)] if lot.model != lot.setting else []
     facts.append(("vectors", f"{made}; {lot.dimensions:,} numbers each, {size(lot.bytes)}"))
-    if lot.waiting and lot.state != "kept":
+    if lot.waiting:
         facts.append(("waiting", f"{count(lot.waiting, 'text')}"))
     return facts
 

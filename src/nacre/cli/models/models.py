@@ -15,17 +15,13 @@ from nacre.cli.operations import perform
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.request_options import argument
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.setup import offers as offering
+from nacre.spending import budget as budgets
 
 if TYPE_CHECKING:
     from nacre.settings import Settings
-    from nacre.setup import offers as offering
     from nacre.setup.offers import Offer, Trial
-    from nacre.spending import budget as budgets
     from nacre.values.model_calls import Capabilities, Price, Task
-else:
-    budgets = Module("nacre.spending.budget")
-    offering = Module("nacre.setup.offers")
 
 
 _ANSWERS = {
@@ -58,11 +54,11 @@ def models(ctx: click.Context) -> None:
 def test(run: Run, name: str) -> None:
     """Ask a model one short question, and tell its time, tokens and cost.
 
-    Without a name it is the model of models.default. The question is sent to its provider. Where it does not answer
-    now, it is asked again for models.timeout_seconds; Ctrl-C ends that at once.
+    Without a name it is the model of models.default. The question is sent to its provider. Ctrl-C ends
+    that at once.
     """
-    with progress.waiting(run, f"Asking {name or run.settings['models.default']}") as hear:
-        trial = offering.try_model(run.home, name, hear)
+    with progress.waiting(run, f"Asking {name or run.settings['models.default']}"):
+        trial = offering.try_model(run.home, name)
     run.answer(_trial_record(trial), lambda paper: _render_trial(paper, trial))
 
 

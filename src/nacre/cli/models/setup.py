@@ -13,31 +13,23 @@ from nacre.cli import progress
 from nacre.cli.command import TEXT, command
 from nacre.cli.formats import Record, seconds
 from nacre.cli.models import setup_dialog
+from nacre.cli.models import writer as cli_writer
 from nacre.cli.models.auth import MOST_KEY_CHARACTERS, checked_key
 from nacre.cli.models.setup_choices import SetupOptions, settle
 from nacre.cli.paper import Paper, Part, Span, bold, dim
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput, ModelRefused, NacreError
-from nacre.platform.lazy import Module
 from nacre.settings import load_settings
+from nacre.setup import models, visible_settings
+from nacre.setup import requests as setup_requests
+from nacre.setup import writer as writers
+from nacre.spending import budget as budgets
 
 if TYPE_CHECKING:
-    from nacre.cli.models import writer as cli_writer
-    from nacre.setup import models, visible_settings
-    from nacre.setup import requests as setup_requests
-    from nacre.setup import writer as writers
     from nacre.setup.found_writers import WriterProposal
     from nacre.setup.models import Done, Tried, Wish
     from nacre.setup.requests import WriterRequest
     from nacre.setup.writer import WriterStatus
-    from nacre.spending import budget as budgets
-else:
-    budgets = Module("nacre.spending.budget")
-    cli_writer = Module("nacre.cli.models.writer")
-    setup_requests = Module("nacre.setup.requests")
-    writers = Module("nacre.setup.writer")
-    models = Module("nacre.setup.models")
-    visible_settings = Module("nacre.setup.visible_settings")
 
 METHODS = ("anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription")
 _OUTCOMES = {
@@ -141,8 +133,8 @@ def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
     """Ask the model, where one is to be set. Raises ModelRefused where it says no, and nobody wants it all the same."""
     if not tests or not wish.provider:
         return models.Tried(models.SKIPPED, message="nobody asked for a test" if wish.provider else "")
-    with progress.waiting(run, f"Asking {wish.model}") as hear:
-        tried = models.try_model(run.home, wish, hear)
+    with progress.waiting(run, f"Asking {wish.model}"):
+        tried = models.try_model(run.home, wish)
     if tried.outcome != models.REFUSED:
         return tried
     if may_ask:

@@ -7,22 +7,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from nacre.platform.lazy import Module
+from nacre.llm import proposals, providers
+from nacre.llm.credentials import methods
+from nacre.setup import credentials, models
+from nacre.spending import models as spending_models
 
 if TYPE_CHECKING:
-    from nacre.llm import proposals, providers
-    from nacre.llm.credentials import methods
     from nacre.settings import Settings
-    from nacre.setup import credentials, models
     from nacre.setup.models import Wish
-    from nacre.spending import models as spending_models
-else:
-    credentials = Module("nacre.setup.credentials")
-    methods = Module("nacre.llm.credentials.methods")
-    models = Module("nacre.setup.models")
-    proposals = Module("nacre.llm.proposals")
-    providers = Module("nacre.llm.providers")
-    spending_models = Module("nacre.spending.models")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,32 +14,18 @@ from nacre.cli.models.setup_choices import through, with_key
 from nacre.cli.paper import Cell, Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput, NacreError
-from nacre.platform.lazy import Module
+from nacre.llm import capabilities, proposals, providers
+from nacre.llm import providers as llm_providers
+from nacre.llm.credentials import keys, methods
+from nacre.llm.credentials import methods as credentials_methods
+from nacre.setup import credentials, found_writers, models
+from nacre.spending import budget as budgets
+from nacre.spending import models as spending_models
 
 if TYPE_CHECKING:
-    from nacre.llm import capabilities, proposals, providers
-    from nacre.llm import providers as llm_providers
-    from nacre.llm.credentials import keys, methods
-    from nacre.llm.credentials import methods as credentials_methods
     from nacre.llm.providers import Provider
     from nacre.settings import Settings
-    from nacre.setup import credentials, found_writers, models
     from nacre.setup.models import Wish
-    from nacre.spending import budget as budgets
-    from nacre.spending import models as spending_models
-else:
-    budgets = Module("nacre.spending.budget")
-    capabilities = Module("nacre.llm.capabilities")
-    credentials = Module("nacre.setup.credentials")
-    found_writers = Module("nacre.setup.found_writers")
-    credentials_methods = Module("nacre.llm.credentials.methods")
-    keys = Module("nacre.llm.credentials.keys")
-    llm_providers = Module("nacre.llm.providers")
-    methods = Module("nacre.llm.credentials.methods")
-    models = Module("nacre.setup.models")
-    proposals = Module("nacre.llm.proposals")
-    providers = Module("nacre.llm.providers")
-    spending_models = Module("nacre.spending.models")
 
 
 _OTHER = "other"

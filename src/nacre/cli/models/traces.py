@@ -60,31 +60,22 @@ def list_traces(run: Run, kind: str | None, since: datetime | None, limit: int) 
     _list(run, kind, since, limit)
 
 
-@traces.command("show", examples=["nacre traces show 5f0c2a4d", "nacre traces show 5f0c2a4d --prompts"])
+@traces.command("show", examples=["nacre traces show 5f0c2a4d", "nacre traces show 5f0c2a4d --json"])
 @argument("trace", "reference", metavar="ID")
-@click.option("--prompts", is_flag=True, help="Also whole prompts and answers, where they were kept: --trace-prompts.")
 @click.pass_obj
-def show(run: Run, reference: str, prompts: bool) -> None:
+def show(run: Run, reference: str) -> None:
     """Tell a trace step by step."""
     view = ask(run, "trace", reference=reference)
-    run.answer(trace_record(view, prompts=prompts), lambda paper: _render_trace(paper, view, prompts=prompts))
+    run.answer(trace_record(view), lambda paper: _render_trace(paper, view))
 
 
-def trace_record(view: TraceView, *, prompts: bool) -> Record:
+def trace_record(view: TraceView) -> Record:
     """One trace with its steps."""
     return {
         **_trace_record(view.trace),
-        "session": view.session,
-        "steps": [_step_record(step, prompts=prompts) for step in view.trace.steps],
+        "steps": [_step_record(step) for step in view.trace.steps],
         "names": [{"id": ref, "subject": subject} for ref, subject in view.names.items()],
-        "events": [
-            {
-                "time": stamp(event.time), "name": event.call.name, "input": event.call.input,
-                "outcome": event.call.outcome,
-            }
-            for event in view.events
-        ],
-    }  # fmt: skip
+    }
 
 
 def _trace_record(trace: Trace) -> Record:
@@ -101,7 +92,7 @@ def _trace_record(trace: Trace) -> Record:
     }
 
 
-def _step_record(step: Step, *, prompts: bool) -> Record:
+def _step_record(step: Step) -> Record:
     return {
         "title": step.title,
         "status": step.status,
@@ -113,7 +104,6 @@ def _step_record(step: Step, *, prompts: bool) -> Record:
         "tokens": tokens_record(step.tokens) if step.model else None,
         "cost_usd": float_or_none(step.cost),
         "details": [{"name": name, "value": value} for name, value in step.more.items()],
-        **({"prompt": step.prompt or None, "answer": step.answer or None} if prompts else {}),
     }
 
 
@@ -133,27 +123,21 @@ def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
     paper.line(dim("nacre traces show ID shows one"))
 
 
-def _render_trace(paper: Paper, view: TraceView, *, prompts: bool) -> None:
+def _render_trace(paper: Paper, view: TraceView) -> None:
     """The steps in their order, what went in and what came out."""
     trace = view.trace
     paper.line(Span(trace.kind.value, "cyan"), "  ", bold(trace.subject), hang=2)
-    facts = (minute(trace.began), _took(trace), _cost(trace), view.session, trace.id[-SHORT_ID:])
+    facts = (minute(trace.began), _took(trace), _cost(trace), trace.id[-SHORT_ID:])
     paper.line(dim(joined(facts)), indent=2)
     for number, step in enumerate(trace.steps, 1):
         paper.blank()
-        _render_step(paper, number, step, view, prompts=prompts)
-    if view.events:
-        paper.heading("What the agent did next")
-        paper.table(
-            [(dim(f"{event.time.astimezone():%H:%M:%S}"), event.call.name, event.call.input) for event in view.events],
-            indent=2,
-        )
+        _render_step(paper, number, step, view)
     if trace.outcome:
         paper.blank()
         paper.line(dim("In the end: "), trace.outcome)
 
 
-def _render_step(paper: Paper, number: int, step: Step, view: TraceView, *, prompts: bool) -> None:
+def _render_step(paper: Paper, number: int, step: Step, view: TraceView) -> None:
     sign, tint = _MARKS.get(step.status, ("?", "yellow"))
     took = seconds(step.seconds) if step.seconds >= 0.05 else f"{step.seconds * 1000:.0f} ms" if step.seconds else ""
     paper.line(
@@ -172,17 +156,6 @@ def _render_step(paper: Paper, number: int, step: Step, view: TraceView, *, prom
     for name, value in step.more.items():
         if name not in step.refs:
             paper.line(dim(f"{name}: "), str(value), indent=10)
-    if prompts:
-        _whole(paper, step)
-
-
-def _whole(paper: Paper, step: Step) -> None:
-    for name, text in (("prompt", step.prompt), ("answer", step.answer)):
-        if text:
-            paper.line(dim(f"{name}:"), indent=5)
-            paper.framed(text, "what went to a model or came from it", indent=7)
-    if step.model and not step.prompt:
-        paper.line(dim("prompt and answer were not kept: --trace-prompts does, or models.keep_prompts"), indent=5)
 
 
 def _model(step: Step) -> tuple[str, ...]:

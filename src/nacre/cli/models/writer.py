@@ -16,23 +16,16 @@ from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.errors import ModelRefused
-from nacre.platform.lazy import Module
+from nacre.health import readers
+from nacre.setup import foreseeing, found_writers
+from nacre.setup import requests as setup_requests
+from nacre.setup import writer as writers
 
 if TYPE_CHECKING:
-    from nacre.health import readers
     from nacre.home.home import Home
-    from nacre.setup import foreseeing, found_writers
-    from nacre.setup import requests as setup_requests
-    from nacre.setup import writer as writers
     from nacre.setup.foreseeing import Foreseen
     from nacre.setup.found_writers import FoundWriter, WriterProposal
     from nacre.setup.writer import WriterStatus
-else:
-    readers = Module("nacre.health.readers")
-    foreseeing = Module("nacre.setup.foreseeing")
-    found_writers = Module("nacre.setup.found_writers")
-    setup_requests = Module("nacre.setup.requests")
-    writers = Module("nacre.setup.writer")
 
 KEPT_HERE = (
     "Sessions with a model that may run on your own machine (qwen, llama, gpt-oss …) "
@@ -246,7 +239,7 @@ def _off(model: str) -> str:
 
 def _render(paper: Paper, found: WriterStatus, reads: Sequence[str]) -> None:
     if found.state == "off":
-        paper.line("Nobody writes: rules keep what you say plainly, the rest waits in nacre review candidates.")
+        paper.line("Nobody writes: rules keep what you say plainly, the rest waits in nacre review.")
         paper.line(dim(_off(found.writer)))
         return
     paper.line(bold(found.writer), "  ", Span(writers.STATES[found.state], _TINTS.get(found.state, "yellow")))

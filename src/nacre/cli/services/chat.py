@@ -13,14 +13,12 @@ from nacre.cli.paper import Paper, bold, dim, printable
 from nacre.cli.run import Run
 from nacre.cli.services.gateway import homes_of
 from nacre.errors import NacreError
-from nacre.platform.lazy import Module, load
+from nacre.gateway import terminal
+from nacre.platform.lazy import load
 
 if TYPE_CHECKING:
-    from nacre.gateway import terminal
     from nacre.gateway.terminal import TerminalChat
     from nacre.values.gateway.message import Answer
-else:
-    terminal = Module("nacre.gateway.terminal")
 
 _SHOWN = 4
 _LEAVES = ("/exit", "/quit", "/bye")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nacre.cli.formats import Record, count, stamp
+from nacre.platform.days import shown
 
 if TYPE_CHECKING:
     from nacre.watching.watcher import WatchEvent
@@ -31,9 +32,8 @@ def event_record(event: WatchEvent) -> Record:
 
 def event_line(event: WatchEvent, *, with_day: bool = False) -> str:
     """An event in one line."""
-    moment = event.time.astimezone()
-    day = f"{moment:%Y-%m-%d} " if with_day else ""
-    return f"{day}{moment:%H:%M:%S}  {_WORDS[event.kind](event)}"
+    at = shown(event.time, "%Y-%m-%d %H:%M:%S" if with_day else "%H:%M:%S")
+    return f"{at}  {_WORDS[event.kind](event)}"
 
 
 def _started(event: WatchEvent) -> str:

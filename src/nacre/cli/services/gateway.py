@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre import settings as nacre_settings
 from nacre.cli import crash
 from nacre.cli.command import TEXT, DefaultGroup
 from nacre.cli.formats import count, stamp, when
@@ -16,26 +17,19 @@ from nacre.cli.paper import Paper, bold, cut, dim, printable
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.cli.services.signals import stopped_by_signals
+from nacre.daemon import homes as daemon_homes
+from nacre.gateway import serve
+from nacre.home import home
 from nacre.platform import environment, ids
-from nacre.platform.lazy import Module
+from nacre.platform.days import shown
 from nacre.text.passages import one_line
 from nacre.values.actor import Face
+from nacre.watching import log as watching_log
 
 if TYPE_CHECKING:
-    from nacre import settings as nacre_settings
-    from nacre.daemon import homes as daemon_homes
     from nacre.daemon.homes import Homes
-    from nacre.gateway import serve
     from nacre.gateway.answers import ChannelState, Chat, GatewayState, Paired
-    from nacre.home import home
     from nacre.values.gateway.conversation import ChatSession, Pairing
-    from nacre.watching import log as watching_log
-else:
-    daemon_homes = Module("nacre.daemon.homes")
-    home = Module("nacre.home.home")
-    nacre_settings = Module("nacre.settings")
-    serve = Module("nacre.gateway.serve")
-    watching_log = Module("nacre.watching.log")
 
 _CELLS = 60
 
@@ -77,7 +71,7 @@ def run_gateway(run: Run, log: bool) -> None:
 
     def tell(line: str) -> None:
         with suppress(OSError):
-            write(printable(f"{ids.utc_now().astimezone():%H:%M:%S}  {crash.redactor_of(run).clean(line)}"))
+            write(printable(f"{shown(ids.utc_now(), '%H:%M:%S')}  {crash.redactor_of(run).clean(line)}"))
 
     run.settings.actor.require_owner("nacre gateway run")
     run.keeps_history = False

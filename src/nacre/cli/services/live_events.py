@@ -8,28 +8,22 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from nacre.cli.command import command
 from nacre.cli.formats import count
 from nacre.cli.paper import cut, printable, unsteered
 from nacre.cli.run import Run
 from nacre.cli.services.signals import stopped_by_signals
+from nacre.events import bus as event_bus
+from nacre.events import live as live_events
+from nacre.home import home
 from nacre.platform import ids
-from nacre.platform.lazy import Module
+from nacre.platform.days import shown
 from nacre.text.passages import one_line
 
 if TYPE_CHECKING:
-    import msgspec
-
-    from nacre.events import bus as event_bus
-    from nacre.events import live as live_events
     from nacre.events.bus import Event
-    from nacre.home import home
-else:
-    msgspec = Module("msgspec")
-    event_bus = Module("nacre.events.bus")
-    live_events = Module("nacre.events.live")
-    home = Module("nacre.home.home")
 
 _WAIT_SECONDS = 0.5
 _MOST_SHOWN = 5
@@ -67,7 +61,7 @@ def _tell(run: Run, event: Event) -> None:
         return
     told: dict[str, Any] = msgspec.json.decode(event.data)
     for line in _LINES[event.kind](run, told) if event.kind in _LINES else ():
-        click.echo(printable(f"{ids.utc_now().astimezone():%H:%M:%S}  {line}"))
+        click.echo(printable(f"{shown(ids.utc_now(), '%H:%M:%S')}  {line}"))
 
 
 def _memories(run: Run, told: dict[str, Any]) -> list[str]:

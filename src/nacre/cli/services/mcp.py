@@ -9,26 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre import settings as nacre_settings
 from nacre.cli.command import command
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.link import start as link_start
+from nacre.mcp import calling, stdio
+from nacre.mcp import face as mcp_face
 from nacre.values.actor import AN_AGENT
+from nacre.watching import log
 
 if TYPE_CHECKING:
-    from nacre import settings as nacre_settings
-    from nacre.link import start as link_start
-    from nacre.mcp import calling, stdio
-    from nacre.mcp import face as mcp_face
     from nacre.mcp.face import Face
     from nacre.settings import Settings
-    from nacre.watching import log
-else:
-    calling = Module("nacre.mcp.calling")
-    link_start = Module("nacre.link.start")
-    log = Module("nacre.watching.log")
-    mcp_face = Module("nacre.mcp.face")
-    stdio = Module("nacre.mcp.stdio")
-    nacre_settings = Module("nacre.settings")
 
 
 @command("mcp", examples=["nacre mcp", "nacre mcp --tools all"])

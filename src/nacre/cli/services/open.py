@@ -13,6 +13,7 @@ from nacre.cli.command import command
 from nacre.cli.paper import Paper, dim
 from nacre.cli.run import Run
 from nacre.errors import OwnerOnly, Unavailable
+from nacre.home.lookup import is_empty
 from nacre.link.client import Away, Refused, ask
 from nacre.link.start import start_daemon
 from nacre.web.browsers import Browsers
@@ -29,7 +30,8 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     """Open the dashboard in your browser.
 
     The address works once, within a minute; then that browser is yours for 90 days. The daemon serves it at this
-    machine alone, and is started where it does not run. An agent cannot open it.
+    machine alone, and is started where it does not run; a new home asks first whether to read your agents' sessions.
+    An agent cannot open it.
     """
     run.settings.actor.require_owner("nacre open")
     if forget:
@@ -53,6 +55,16 @@ def _has_screen(environ: Mapping[str, str]) -> bool:
     return sys.platform in ("darwin", "win32") or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
 
 
+def _may_read(run: Run) -> bool:
+    """Return True if the daemon may read the agents' sessions: a person must have agreed to the first reading."""
+    if run.home.sessions.last_ingest() or not is_empty(run.home):
+        return True
+    if run.is_interactive and click.confirm("Read your agents' sessions on this machine?", default=True, err=True):
+        return True
+    run.warnings.append("no sessions are read yet: nacre ingest reads them")
+    return False
+
+
 def _address(run: Run) -> str:
     """What the daemon says; one is started where none answers. Raises OwnerOnly, Unavailable."""
     home, until = str(run.settings.home), time.monotonic() + _SECONDS
@@ -68,5 +80,5 @@ def _address(run: Run) -> str:
                 raise Unavailable("no daemon answers", hint="nacre serve logs tells why") from away
         if not is_started:
             is_started = True
-            start_daemon(home, run.settings.environ)
+            start_daemon(home, run.settings.environ, *(() if _may_read(run) else ("--no-watch",)))
         time.sleep(_PAUSE_SECONDS)

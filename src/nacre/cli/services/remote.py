@@ -15,14 +15,10 @@ from nacre.cli.operations import ask, perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.request_options import argument
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.remote import connection, exchange
 
 if TYPE_CHECKING:
-    from nacre.remote import connection, exchange
     from nacre.remote.values import Exchanged, RemoteStanding
-else:
-    connection = Module("nacre.remote.connection")
-    exchange = Module("nacre.remote.exchange")
 
 _MOST = 10
 
@@ -75,8 +71,6 @@ def add(run: Run, url: str, private: bool, yes: bool) -> None:
     with progress.shown(run) as notify:
         done: Exchanged = perform(run, "remote-add", notify, url=url, key=key, private=private)
     run.answer(_record(done), lambda paper: _tell(paper, done, is_first=True))
-    if done.received:
-        run.embed_afterwards()
 
 
 @remote.command("sync", examples=["nacre remote sync", "nacre remote sync --json"])
@@ -95,8 +89,6 @@ def sync(run: Run, quiet: bool) -> None:
         done: Exchanged = perform(run, "remote-sync", notify)
     run.home.problems[:] = done.problems
     run.answer(_record(done), lambda paper: _tell(paper, done))
-    if done.received:
-        run.embed_afterwards()
 
 
 @remote.command("remove", examples=["nacre remote remove", "nacre remote remove --yes"])
@@ -165,7 +157,9 @@ def _tell(paper: Paper, done: Exchanged, *, is_first: bool = False) -> None:
     told = ", ".join(parts)
     paper.line(bold(f"In step with {done.url}"), f": {told}." if told else ": nothing was new.")
     for note in done.notes[:_MOST]:
-        paper.line(f"merged: {note.subject or note.path} ({note.outcome.value.replace('_', ' ')})", indent=2)
+        paper.line(
+            f"merged: {note.subject or note.path or note.memory} ({note.outcome.value.replace('_', ' ')})", indent=2
+        )
     for path, why in done.held[:_MOST]:
         paper.line(f"not sent: {path} {why}", indent=2)
     if len(done.held) > _MOST:

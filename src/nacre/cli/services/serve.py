@@ -12,39 +12,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre import __version__
+from nacre import settings as nacre_settings
+from nacre.cli import crash
 from nacre.cli.command import TEXT, DefaultGroup
 from nacre.cli.paper import Paper, bold, dim, printable
 from nacre.cli.run import Run
 from nacre.cli.services.events import event_line
 from nacre.cli.services.signals import stopped_by_signals
+from nacre.daemon import greeting, running
+from nacre.daemon import web as daemon_web
 from nacre.errors import Unavailable
+from nacre.home import home
+from nacre.link import address, start
 from nacre.platform import environment, ids, locks
-from nacre.platform.lazy import Module
 from nacre.values.actor import Face
+from nacre.watching import log as watching_log
+from nacre.wiring import record
 
 if TYPE_CHECKING:
-    from nacre import settings as nacre_settings
-    from nacre.cli import crash
-    from nacre.daemon import greeting, running
-    from nacre.daemon import web as daemon_web
     from nacre.daemon.greeting import Greeting
     from nacre.daemon.running import Voice
-    from nacre.home import home
-    from nacre.link import address, start
-    from nacre.watching import log as watching_log
     from nacre.watching.watcher import WatchEvent
-    from nacre.wiring import record
-else:
-    address = Module("nacre.link.address")
-    greeting = Module("nacre.daemon.greeting")
-    start = Module("nacre.link.start")
-    watching_log = Module("nacre.watching.log")
-    crash = Module("nacre.cli.crash")
-    home = Module("nacre.home.home")
-    nacre_settings = Module("nacre.settings")
-    running = Module("nacre.daemon.running")
-    daemon_web = Module("nacre.daemon.web")
-    record = Module("nacre.wiring.record")
 
 _DOOR = {"http": "daemon.http", "tls_cert": "web.tls_cert", "tls_key": "web.tls_key", "insecure": "web.insecure"}
 

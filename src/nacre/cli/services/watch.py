@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre import __version__
+from nacre import __version__, settings
 from nacre.cli import progress
 from nacre.cli.command import command
 from nacre.cli.formats import Record, count, size
@@ -26,27 +26,19 @@ from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
 from nacre.cli.services.events import event_line, event_record
 from nacre.cli.services.signals import stopped_by_signals
+from nacre.context import snapshot
+from nacre.home import home
 from nacre.home.territory import territory
-from nacre.platform.lazy import Module
 from nacre.values.actor import Face
+from nacre.watching import log as watching_log
+from nacre.watching import watcher
 
 if TYPE_CHECKING:
-    from nacre import settings
-    from nacre.context import snapshot
-    from nacre.home import home
     from nacre.home.home import Home
     from nacre.values.context import ContextBlock
     from nacre.values.reports import IngestReport
-    from nacre.watching import log as watching_log
-    from nacre.watching import watcher
     from nacre.watching.survey import Survey
     from nacre.watching.watcher import WatchEvent, WatchOptions
-else:
-    snapshot = Module("nacre.context.snapshot")
-    home = Module("nacre.home.home")
-    watcher = Module("nacre.watching.watcher")
-    watching_log = Module("nacre.watching.log")
-    settings = Module("nacre.settings")
 
 
 _BACKGROUND_NICENESS = 10
@@ -85,8 +77,6 @@ def watch(  # noqa: PLR0913 - its options
     this machine write; with PATHS, those files and folders. It runs until Ctrl-C, or nacre watcher stop. With --json
     it prints one object for each event, each on a line of its own.
     """
-    if paths and not dry_run:
-        run.settings.actor.require_owner("nacre watch of files that are named")
     if dry_run:
         _survey(run, paths)
     elif once:
@@ -136,6 +126,8 @@ def _give_way() -> None:
 
 
 def _follow(run: Run, options: WatchOptions, *, to_log: bool) -> None:
+    if options.paths:
+        run.settings.actor.require_owner("nacre watch of files that are named")
     write: Callable[[str], None] = watching_log.Log(run.settings.home).write if to_log else click.echo
     stop = stopped_by_signals()
 

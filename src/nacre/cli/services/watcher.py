@@ -13,16 +13,13 @@ from nacre.cli.formats import Record, count, stamp
 from nacre.cli.operations import perform
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.platform.days import shown, shown_minute
+from nacre.watching import install as installing
+from nacre.watching import log
 
 if TYPE_CHECKING:
-    from nacre.watching import install as installing
-    from nacre.watching import log
     from nacre.watching.install import Installation
     from nacre.watching.status import Standing
-else:
-    installing = Module("nacre.watching.install")
-    log = Module("nacre.watching.log")
 
 
 _FOLLOW_SECONDS = 0.5
@@ -236,12 +233,12 @@ def _render_standing(paper: Paper, found: Standing) -> None:
         return
     errors = []
     if health.last_error and health.last_error_at:
-        errors.append(("last problem", f"{health.last_error} ({health.last_error_at.astimezone():%Y-%m-%d %H:%M})"))
+        errors.append(("last problem", f"{health.last_error} ({shown_minute(health.last_error_at)})"))
     how = "events" if not health.why_polling else f"polling: {health.why_polling}"
     paper.facts(
         [
-            ("since", f"{health.started.astimezone():%Y-%m-%d %H:%M}"),
-            ("last heartbeat", f"{health.heartbeat.astimezone():%Y-%m-%d %H:%M:%S}"),
+            ("since", shown_minute(health.started)),
+            ("last heartbeat", shown(health.heartbeat, "%Y-%m-%d %H:%M:%S")),
             ("follows", f"{count(health.folders, 'folder')} by {how}"),
             (
                 "did",

@@ -15,13 +15,10 @@ from nacre.cli.run import Run
 from nacre.cli.sessions.session import REFERENCE, ask_session, session_facts_record, session_view_record, turn_record
 from nacre.home.territory import territory
 from nacre.platform import named_files
-from nacre.platform.lazy import Module
+from nacre.portability import readable_export
 
 if TYPE_CHECKING:
-    from nacre.portability import readable_export
     from nacre.views import SessionView
-else:
-    readable_export = Module("nacre.portability.readable_export")
 
 
 _STDOUT = "-"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,29 +12,24 @@ import click
 
 from nacre.cli import progress
 from nacre.cli.command import command
-from nacre.cli.formats import Record, count, kind_span, tokens_record
-from nacre.cli.options import TRACE_PROMPTS
+from nacre.cli.formats import Record, count, kind_span, stamp, tokens_record
+from nacre.cli.options import readable
 from nacre.cli.paper import Paper, bold, dim, joined, printable
 from nacre.cli.request_options import argument, option
 from nacre.cli.run import Run
+from nacre.extraction import propose, requests
 from nacre.home.territory import territory
 from nacre.platform import named_files
-from nacre.platform.lazy import Module
 from nacre.values import memory
 from nacre.values import session as values_session
 
 if TYPE_CHECKING:
-    from nacre.extraction import propose, requests
     from nacre.extraction.by_model.overtaken import Overtaken
     from nacre.extraction.propose import Proposal
     from nacre.extraction.requests import ProposalRequest
     from nacre.values.candidate import Candidate
-else:
-    propose = Module("nacre.extraction.propose")
-    requests = Module("nacre.extraction.requests")
 
 
-_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -48,7 +41,7 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
         "cat meeting.txt | nacre extract - --markdown --output meeting.md",
     ],
 )
-@argument("extract-propose", "path", type=_FILE)
+@argument("extract-propose", "path", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @option("extract-propose", "session", help="One session: of PATH, or without PATH of those that were read already.")
 @option("extract-propose", "model", help="The language model, as provider:model; none extracts by rules.")
 @click.option("--whole", is_flag=True, help="Show the model each session as a whole, however long it is.")
@@ -59,7 +52,6 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 )  # fmt: skip
 @option("extract-propose", "related", help="Do not show the model what is known of the topic.")
 @click.option("--markdown", is_flag=True, help="Answer in Markdown.")
-@TRACE_PROMPTS
 @click.option("--output", type=_NEW_FILE, help="Write the answer there: Markdown, or JSON with --json.")
 @click.pass_obj
 def extract(  # noqa: PLR0913 - one parameter an option
@@ -82,7 +74,7 @@ def extract(  # noqa: PLR0913 - one parameter an option
         if output.exists():
             raise click.UsageError(f"{output} exists already: name another file, or remove it")
     way = requests.Way.WHOLE if whole else requests.Way.CHUNKS if in_chunks else requests.Way.FITTING
-    with _readable(path) as file, progress.shown(run) as notify:
+    with readable(path) if path else nullcontext() as file, progress.shown(run) as notify:
         wanted = requests.ProposalRequest(
             path=file, session=session, model=model, way=way, owner_only=owner_only, related=related
         )
@@ -118,18 +110,6 @@ def _warnings(found: list[Proposal]) -> list[str]:
     return [f"{problem}; {count(parts, 'part')} went by rules{f' ({hint})' if hint else ''}" for problem, hint in told]
 
 
-@contextmanager
-def _readable(path: Path | None) -> Iterator[Path | None]:
-    """A file to read; standard input is written to one first, since formats are told by looking at both ends."""
-    if path is None or str(path) != "-":
-        yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="nacre-extract-") as folder:
-        file = Path(folder) / "standard-input"
-        file.write_bytes(sys.stdin.buffer.read())
-        yield file
-
-
 def _proposals_record(found: Sequence[Proposal]) -> Record:
     """Every session with the memories that would be stored."""
     return {"sessions": [_session_record(one) for one in found], "memories": sum(len(one.memories) for one in found)}
@@ -147,6 +127,7 @@ def _session_record(found: Proposal) -> Record:
     session = found.session
     return {
         "session": session.id, "session_id": session.native_id, "tool": session.tool, "extraction": told,
+        "started": stamp(session.started), "cwd": session.cwd,
         "memories": [_candidate_record(one) for one in found.memories],
         "candidates": [
             {**_candidate_record(one), "why": one.held.value, "detail": one.detail or None, "score": one.score}

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.formats import Record
+from nacre.cli.formats import Record, stamp
 from nacre.cli.memories.hits import (
     EMPTY,
-    NOTHING_SAID,
+    NOTHING,
     lane_records,
     render_beginning,
     render_lanes,
     render_nothing,
+    render_span,
     render_turn_hits,
     turn_hit_record,
 )
@@ -53,14 +54,15 @@ if TYPE_CHECKING:
 @click.option("--regex", is_flag=True, help="Search all turns for a regular expression, the latest first.")
 @click.option("--semantic", is_flag=True, help="By meaning alone, not by words: the same as --mode vector.")
 @option("search-sessions", "around", help="Prefer turns from about then.")
+@option("search-sessions", "ignore_time")
 @LANES
 @option("search-sessions", "fuzzy")
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
 @JSON_LINES
 def search(  # noqa: PLR0913 - one parameter an option
     run: Run, question: tuple[str, ...], limit: int, offset: int, wanted: Filter, aspect: str, role: str, regex: bool,
-    semantic: bool, around: datetime | None, mode: str | None, fuzzy: bool, explain: bool,
-    as_lines: bool,
+    semantic: bool, around: datetime | None, ignore_time: bool, mode: str | None, fuzzy: bool,
+    explain: bool, as_lines: bool,
 ) -> None:  # fmt: skip
     """Search everything that was said and done."""
     words = " ".join(question)
@@ -70,7 +72,7 @@ def search(  # noqa: PLR0913 - one parameter an option
     chosen = "vector" if semantic else mode or run.settings.text("recall.mode")
     result: RecallResult = ask(
         run, "search-sessions", text=words, filter=wanted, mode=chosen, limit=limit, around=around, offset=offset,
-        aspect=aspect, role=role, fuzzy=fuzzy,
+        aspect=aspect, role=role, fuzzy=fuzzy, ignore_time=ignore_time,
     )  # fmt: skip
     message = None if result.turns else _nothing(run)
     record = _search_record(result, message) | {"offset": offset}
@@ -81,7 +83,7 @@ def search(  # noqa: PLR0913 - one parameter an option
 
 
 def _nothing(run: Run) -> str:
-    return EMPTY if is_empty(run) else NOTHING_SAID
+    return EMPTY if is_empty(run) else NOTHING
 
 
 def _match(
@@ -121,6 +123,9 @@ def _search_record(result: RecallResult, message: str | None) -> Record:
         "lanes": lane_records(result.lanes),
         "message": message,
         "more": result.truncated,
+        "since": stamp(result.since),
+        "until": stamp(result.until),
+        "time_words": result.time_words,
         "took_ms": round(result.took_ms, 2),
     }
 
@@ -144,8 +149,9 @@ def _render_search(paper: Paper, result: RecallResult, *, message: str | None, e
         render_beginning(paper)
         return
     if message:
-        render_nothing(paper, message, result)
+        render_nothing(paper, message)
     render_turn_hits(paper, result.turns, explain=explain, offset=offset)
+    render_span(paper, result)
     render_lanes(paper, result, explain=explain)
     if result.truncated:
         paper.line(dim(f"more: --offset {offset + len(result.turns)}"))

@@ -18,16 +18,13 @@ from nacre.cli.operations import ask, place_of
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.request_options import option
 from nacre.cli.run import Run
-from nacre.platform.lazy import Module
+from nacre.sessions import follow as sessions_follow
 from nacre.text import passages
 from nacre.values import session as values_session
 
 if TYPE_CHECKING:
-    from nacre.sessions import follow as sessions_follow
     from nacre.values.session import Session, StoredSession, StoredTurn, Tokens, ToolCall
     from nacre.views import SessionLine, SessionView
-else:
-    sessions_follow = Module("nacre.sessions.follow")
 
 
 _TURNS_SHOWN = 40

@@ -137,14 +137,12 @@ class Picker:
         """Find what the words mean, then what merely holds them; without words, the newest."""
         asked = self._view.text.strip() or (self._like[:_MOST_TYPED] if self._chooses else "")
         found: dict[str, Memory] = {}
-        nearest: Memory | None = None
         try:
             if asked:
                 result = ask(
                     self._run, "recall", text=asked, filter=self._wanted, limit=_HITS, update=False, turns=0
                 )  # fmt: skip
-                found = {hit.memory.id: hit.memory for hit in result.hits}
-                nearest = result.nearest[0] if result.nearest else None
+                found = {hit.memory.id: hit.memory for hit in result.hits if not hit.candidate}
             if len(found) < _ENOUGH:
                 words = self._view.text.strip()
                 listed = ask(self._run, "list", filter=self._wanted, words=words, limit=_MOST).memories
@@ -152,9 +150,6 @@ class Picker:
         except NacreError as error:
             self._view.told = error.message
         found.pop(self._but or "", None)
-        if not found and nearest and nearest.id != self._but:
-            found = {nearest.id: nearest}
-            self._view.told = "Nothing is sure to answer; this is the nearest."
         self._view = replace(self._view, found=tuple(found.values()), at=0, whole=None)
 
     def _show(self) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,27 +17,25 @@ from nacre.cli.terminal.keys import END, PASTE, RESIZE
 from nacre.cli.terminal.picker import Picker
 from nacre.cli.terminal.screen import Screen
 from nacre.errors import NacreError
-from nacre.platform.lazy import Module
+from nacre.memories import evidence
+from nacre.review import merge
 from nacre.text import passages
 from nacre.values import session as values_session
+from nacre.views import Choice, Pending, PendingKind
 
 if TYPE_CHECKING:
-    from nacre.memories import evidence
-    from nacre.review import merge
     from nacre.values.memory import Memory
-else:
-    evidence = Module("nacre.memories.evidence")
-    merge = Module("nacre.review.merge")
 
 _KEYS = {
-    "k": "keep", "e": "edit", "m": "merge", "n": "replace", "d": "drop", "s": "skip", " ": "skip", "u": "undo",
-    "q": "quit", "escape": "quit", END: "quit",
+    "k": "keep", "e": "edit", "m": "merge", "n": "newer", "o": "older", "d": "drop", "s": "skip", " ": "skip",
+    "u": "undo", "q": "quit", "escape": "quit", END: "quit",
 }  # fmt: skip
 _HELP = (
-    ("k", "keep it: a candidate becomes a memory, a memory stays; beside a newer one, both hold"),
+    ("k", "keep it: a candidate becomes a memory, a memory stays; of two in conflict, both hold"),
     ("e", "keep it in other words, which you write in your editor"),
-    ("m", "merge it into another memory, which you choose"),
-    ("n", "the newer memory takes its place"),
+    ("m", "merge it into another memory, which you choose; of two in conflict, the older one into the newer one"),
+    ("n", "of two in conflict, the newer one takes the place of the older one"),
+    ("o", "of two in conflict, the older one holds, and the newer one is retired"),
     ("d", "drop it: a candidate is not proposed again, a memory is retired and its file is kept"),
     ("s", "skip it: it waits on"),
     ("w", "where it was said: the turns that it comes from, and back"),
@@ -52,31 +49,39 @@ _CHARACTERS_OF_A_TURN = 2_000
 _LEAST_LINES = 2
 """Of what waits, that have to be seen before it is decided: one of its words, and how many follow."""
 _TOO_SMALL = "The window is too small to show it. Make it larger; q quits."
-_DONE = {"keep": "Kept", "edit": "Kept in other words", "merge": "Merged", "replace": "Replaced", "drop": "Dropped",
-         "skip": "Skipped"}  # fmt: skip
+_DONE = {"keep": "Kept", "edit": "Kept in other words", "merge": "Merged", "newer": "Replaced",
+         "older": "Older kept", "drop": "Dropped", "skip": "Skipped"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A candidate, or a memory to review: why it waits, and the newer memory that says otherwise, if one does."""
+_WHY = {
+    "found": "you said it",
+    "unproven": "not borne out",
+    "untrusted": "may come from outside",
+    "minor": "others matter more",
+}
+_TWO = "Two memories are in conflict: n, the newer one holds; o, the older one; k, both; m merges them."
 
-    memory: Memory
-    why: str
-    is_candidate: bool
-    newer: Memory | None = None
+
+def why_of(item: Pending) -> str:
+    """Why an item waits, in words."""
+    if item.kind is PendingKind.CANDIDATE:
+        return item.detail or _WHY[item.why]
+    return joined((item.why.replace("_", " "), item.detail), ": ")
 
 
 class Triage:
     """What waits, what was decided so far, and what was said of the last decision."""
 
-    def __init__(self, run: Run, screen: Screen, waiting: Iterable[Waiting]) -> None:
+    def __init__(self, run: Run, screen: Screen, waiting: Iterable[Pending]) -> None:
         self._run = run
         self._screen = screen
         self._left = deque(waiting)
-        self._decided: list[tuple[str, Waiting]] = []
+        self._decided: list[tuple[str, Pending]] = []
         self._told: Span | str = ""
         self._aside = ""
         self._is_legible = False
+        self._departed: str | None = None
+        """A candidate from which a later statement departs: kept when it is asked for once more."""
 
     @property
     def done(self) -> Counter[str]:
@@ -131,47 +136,45 @@ class Triage:
             return
         chosen, one = self._decided[-1]
         if chosen != "skip":
-            perform(self._run, "review-undo", reference=one.memory.id)
+            perform(self._run, "review-undo", reference=one.id)
         self._left.appendleft(self._decided.pop()[1])
         self._told = f"Undone: {_DONE[chosen].lower()}."
 
-    def _decide(self, chosen: str, one: Waiting) -> str | None:
+    def _decide(self, chosen: str, one: Pending) -> str | None:
         """What names the one that was decided; ``None`` where it was not, as an edit or a merge can be given up."""
+        if chosen in ("newer", "older") and one.newer is None:
+            self._told = "No other memory says otherwise than this one."
+            return None
+        if chosen in ("edit", "drop") and one.newer:
+            self._told = _TWO
+            return None
         if chosen == "edit":
             words = self._edited(one.memory.content)
             if words is not None:
                 self._keep(one, content=words)
             return words
-        if chosen == "replace":
-            is_done = self._replace(one)
-        elif chosen == "merge":
+        is_done = True
+        if chosen == "merge":
             is_done = self._merge(one)
-        else:
-            is_done = True
-            if chosen == "drop":
-                operation = "candidate-drop" if one.is_candidate else "review-retire"
-                perform(self._run, operation, references=(one.memory.id,))
-            elif chosen == "keep":
-                self._keep(one)
+        elif chosen in ("newer", "older"):
+            choice = Choice.KEEP_NEW if chosen == "newer" else Choice.KEEP_OLD
+            perform(self._run, "review-resolve", reference=one.id, choice=choice)
+        elif chosen == "drop":
+            perform(self._run, "review-drop", references=(one.id,))
+        elif chosen == "keep":
+            self._keep(one)
         return one.memory.subject if is_done else None
 
-    def _replace(self, one: Waiting) -> bool:
-        if one.newer is None:
-            self._told = "No newer memory says otherwise than this one."
-            return False
-        perform(self._run, "review-replace", references=(one.memory.id,))
-        return True
+    def _keep(self, one: Pending, **fields: Any) -> None:
+        is_asked, self._departed = self._departed == one.id, one.id
+        perform(self._run, "review-keep", references=(one.id,), anyway=is_asked, **fields)
 
-    def _keep(self, one: Waiting, **fields: Any) -> None:
-        if one.is_candidate:
-            perform(self._run, "candidate-keep", reference=one.memory.id, **fields)
-        else:
-            perform(self._run, "review-dismiss", references=(one.memory.id,), **fields)
-
-    def _merge(self, one: Waiting) -> bool:
+    def _merge(self, one: Pending) -> bool:
         """Merge it into a memory that the person chooses, in words that start as those of both."""
-        picker = Picker(self._run, self._screen, text=one.memory.content, but=one.memory.id)
-        target = picker.choose(f"Merge “{_one_line(one.memory.subject, 30)}” into")
+        target = one.newer
+        if target is None:
+            picker = Picker(self._run, self._screen, text=one.memory.content, but=one.memory.id)
+            target = picker.choose(f"Merge “{_one_line(one.memory.subject, 30)}” into")
         words = self._edited(merge.words_of_both(target, one.memory)) if target else None
         if target is None or words is None:
             self._told = "Not merged."
@@ -244,14 +247,10 @@ class Triage:
         if not self._left:
             paper.line(*_keys("undo" if self._decided else "", "quit"))
             return
-        newer = "newer holds" if self._left[0].newer else ""
         undo = "undo" if self._decided else ""
-        paper.line(
-            *_keys("keep", "edit", "merge", newer, "drop", "skip", "where said", undo, "quit"),
-            "  ",
-            bold("?"),
-            dim(" help"),
-        )
+        own = ("newer holds", "older holds", "merge") if self._left[0].newer else ("edit", "merge", "drop")
+        names = ("keep", *own, "skip", "where said", undo, "quit")
+        paper.line(*_keys(*names), "  ", bold("?"), dim(" help"))
 
 
 def _keys(*names: str) -> list[Span]:
@@ -266,10 +265,10 @@ def _one_line(text: str, columns: int) -> str:
     return cut(" ".join(printable(text).split()), columns)
 
 
-def _render(paper: Paper, one: Waiting) -> None:
+def _render(paper: Paper, one: Pending) -> None:
     """One that waits, and why."""
-    what = "candidate" if one.is_candidate else "memory"
-    paper.line(dim(what), "  ", kind_span(one.memory.kind), "  ", Span(one.why, "yellow"))
+    what = "memory" if one.kind is PendingKind.DOUBT else one.kind.value
+    paper.line(dim(what), "  ", kind_span(one.memory.kind), "  ", Span(why_of(one), "yellow"))
     paper.blank()
     _render_trust(paper, one.memory)
     _render_words(paper, one)
@@ -280,7 +279,7 @@ def _render_trust(paper: Paper, memory: Memory) -> None:
         paper.line(Span("from outside:", "yellow"), indent=2)
 
 
-def _render_words(paper: Paper, one: Waiting) -> None:
+def _render_words(paper: Paper, one: Pending) -> None:
     """Its words and, beside them, the newer memory."""
     _render_memory(paper, one.memory)
     if one.newer:
@@ -314,15 +313,13 @@ def summary(triage: Triage) -> str:
     return f"{told[:1].upper()}{told[1:]}{left}."
 
 
-def go_through(run: Run, waiting: Iterable[Waiting], nothing: str) -> None:
+def go_through(run: Run, waiting: Sequence[Pending]) -> None:
     """Show what waits on the terminal, one after another, and answer with what was done."""
-    found = list(waiting)
-    if not found:
-        run.answer({}, lambda paper: paper.line(nothing))
+    if not waiting:
+        run.answer({}, lambda paper: paper.line("Nothing waits for review."))
         return
     screen = Screen(run)
-    triage = Triage(run, screen, found)
+    triage = Triage(run, screen, waiting)
     with resumable(run), screen.open():
         triage.go()
     run.answer({}, lambda paper: paper.line(summary(triage)))
-    run.embed_afterwards()

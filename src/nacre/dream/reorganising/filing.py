@@ -15,6 +15,7 @@ from nacre.home.home import Home
 from nacre.home.lookup import projects
 from nacre.home.projects import resolve_project
 from nacre.memories.quality import is_protected
+from nacre.platform.days import shown_day
 from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.review import Usage
 
@@ -102,7 +103,7 @@ def shelved(
         if times < TRIES or now - first < PATIENCE or not may_be_shelved(memory, protected):
             continue
         if not usage.get(memory.id, Usage()).recall_count:
-            why = f"{NOBODY_KNOWS}: {times} dreams tried, from {first:%Y-%m-%d} on"
+            why = f"{NOBODY_KNOWS}: {times} dreams tried, from {shown_day(first)} on"
             found.append(Step(DreamAction.SHELVE, (memory.id,), None, memory.subject, why))
     return found
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib.resources import files
+from functools import cached_property
 
+from nacre.embed import minilm
 from nacre.home.home import Home
 from nacre.retrieval.question.prompts import is_common_name
 from nacre.text.passages import words
@@ -123,17 +122,10 @@ def _name(name: str, slug: str) -> _Name:
     """
     whole = rf"(?<![\w/\\.@~-]){re.escape(name)}(?![\w-]|[./\\]\w)"
     held = re.compile(whole, re.IGNORECASE)
-    if name.lower() not in _vocabulary():
+    if name.lower() not in minilm.vocabulary():
         return _Name(held, held, name, slug)
     beside = rf"{whole}(?:\s+(?:{_SORTS})\b|\s*(?:{_BESIDE}))|\b(?:{_SORTS})\s+{whole}|(?:{_BESIDE})\s*{whole}"
     return _Name(held, re.compile(rf"`{re.escape(name)}`|{beside}", re.IGNORECASE), name, slug)
-
-
-@cache
-def _vocabulary() -> frozenset[str]:
-    """Words of English that are not rare: those that the bundled embedding model's vocabulary holds whole."""
-    told = json.loads((files("nacre.embed.minilm") / "tokenizer.json").read_text(encoding="utf-8"))
-    return frozenset(told["model"]["vocab"])
 
 
 def _plain_path(path: str) -> str:

@@ -72,7 +72,7 @@ def may_stand(home: Home, form: Form, project: str, line: str) -> bool:
     sessions = [one for one in named if is_session(one)]
     if not named or len(memories) + len(sessions) < len(named) or (sessions and not project):
         return False
-    today = home.now().date()
+    today = home.today()
     return all(form.takes(one, project, today) for one in memories) and all(
         stays(home, project, one) for one in sessions
     )
@@ -114,7 +114,7 @@ def _bears_out(home: Home, project: str, source: str) -> bool:
 def is_decision(home: Home, memory: Memory, project: str) -> bool:
     """Whether a memory is a decision of the owner's that holds."""
     is_owners = memory.kind is Kind.DECISION and memory.speaker is Speaker.OWNER and memory.is_vouched
-    return is_owners and is_current(memory, home.now().date()) and memory.project == project
+    return is_owners and is_current(memory, home.today()) and memory.project == project
 
 
 def _lost(home: Home, step: Step, page: Page) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from nacre.dream.writer import answers
 from nacre.extraction.coverage import is_covered, may_be_shown
 from nacre.home.home import Home
 from nacre.home.page_lines import REFERENCE_CHARACTERS, references_of, rests_on_what_holds
+from nacre.platform.days import shown_day
 from nacre.protocols import LanguageModel
 from nacre.text.passages import count_tokens, shorten
 from nacre.values.memory import Kind, Memory
@@ -144,8 +145,10 @@ def _wanted(home: Home, project: str, memories: Sequence[Memory], writer: str) -
         page = read_page(home, project)
     except UNREADABLE:
         return None
-    form, today = form_of(project), home.now().date()
-    known = [one for one in memories if form.takes(one, project, today) and _is_for_anybody(one)]
+    form, today = form_of(project), home.today()
+    known = [
+        one for one in memories if form.takes(one, project, today) and not (one.triggers or one.suppressed_contexts)
+    ]
     known = [one for one in known if may_be_shown(home, one, writer)]
     if len(known) < LEAST_KNOWN or not page.is_wanted:
         return None
@@ -154,11 +157,6 @@ def _wanted(home: Home, project: str, memories: Sequence[Memory], writer: str) -
     marks = tuple(mark([one])[:_SOURCE_MARK] for one in shown)
     sources = (*map(_source, shown), *(_of_sessions(home, project, page, writer) if project else ()))
     return Wanted(project, sources, tuple(_before(home, page, form, sources)), marks)
-
-
-def _is_for_anybody(memory: Memory) -> bool:
-    """Whether a memory is told whatever the work: not one that waits for words, or is kept from some moments."""
-    return not (memory.triggers or memory.suppressed_contexts)
 
 
 def _shown(memories: Sequence[Memory], named: set[str]) -> list[Memory]:
@@ -182,7 +180,7 @@ def _source(memory: Memory) -> Source:
     subject = "" if memory.subject.rstrip("…") in text else f"{memory.subject}: "
     day = _day(memory)
     return Source(
-        memory.id[-REFERENCE_CHARACTERS:], memory.kind.value, memory.speaker, f"{day:%Y-%m-%d}", f"{subject}{text}"
+        memory.id[-REFERENCE_CHARACTERS:], memory.kind.value, memory.speaker, shown_day(day), f"{subject}{text}"
     )
 
 

@@ -35,6 +35,7 @@ from nacre.dream.values import DreamAction, PageDraft, Promotion, Step
 from nacre.extraction.reading.cues import language_of
 from nacre.home.home import Home
 from nacre.home.page_lines import REFERENCE_CHARACTERS, as_line
+from nacre.platform.days import shown_day
 from nacre.text.passages import count
 from nacre.values.memory import Memory
 
@@ -211,4 +212,4 @@ def _reference(home: Home, told: Told) -> str:
 
 
 def _day(moment: datetime | None) -> str:
-    return f"{moment:%Y-%m-%d}" if moment else "?"
+    return shown_day(moment) if moment else "?"

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 
 from nacre.dream.values import Promotion
 from nacre.home.home import Home
-from nacre.sessions.file_history import with_calls_known
 from nacre.sessions.summary.summarise import summarise
 from nacre.text.passages import identifiers, words
 from nacre.values.filters import SessionFilter
@@ -69,7 +68,7 @@ def _is_there(home: Home, stored: StoredSession) -> bool:
 
 
 def _told(home: Home, stored: StoredSession) -> Told:
-    turns = [with_calls_known(one.turn) for one in home.sessions.turns_of(stored.row)]
+    turns = [one.turn for one in home.sessions.turns_of(stored.row)]
     summary = summarise(stored.session, turns)
     topics = (one for one in summary.topics if one.speaker is Speaker.OWNER and len(one.text) >= _TOPIC_CHARACTERS)
     return Told(stored, summary, tuple(topics))

@@ -1,26 +1,15 @@
-"""Asks: one call after another, with their tokens counted and a pause between their starts."""
+"""Asks: one call after another, with their tokens counted."""
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from threading import Lock
 from typing import TypeVar
 
 import msgspec
 
-from nacre.errors import (
-    AnswerUnusable,
-    BudgetSpent,
-    ModelLeftAlone,
-    ModelRefused,
-    ModelUnavailable,
-    ModelUnreadable,
-    NacreError,
-)
+from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, ModelUnreadable, NacreError
 from nacre.extraction.by_model.answer import tidied, tidied_changes
 from nacre.extraction.by_model.prompts import CHANGES, MEMORIES
 from nacre.llm.answers import ask
@@ -29,9 +18,6 @@ from nacre.values.model_calls import Completion, Prompt, Tokens
 
 A = TypeVar("A", bound=msgspec.Struct)
 
-_SECONDS_BETWEEN = 0.15
-_MOST_SECONDS_BETWEEN = 5.0
-_RECOVERY = 0.9
 _FAILURES_IN_A_ROW = 6
 _HELD_TO_A_SCHEMA = ("schema", "tool")
 _TIDIED = {MEMORIES: tidied, CHANGES: tidied_changes}
@@ -43,41 +29,13 @@ FAILURES = (ModelUnavailable, ModelRefused, BudgetSpent, AnswerUnusable)
 """All that a call may come to: the deterministic path does the work then."""
 
 
-@dataclass
-class Pace:
-    """Seconds between the starts of calls: .15; twice as many, up to 5, whenever the provider asks to wait, and fewer
-    again after each call that is answered (seed facts 1.5).
-    """
-
-    pause: Callable[[float], None]
-    seconds: float = _SECONDS_BETWEEN
-    _begun: float = -_MOST_SECONDS_BETWEEN
-    _lock: Lock = field(default_factory=Lock)
-
-    def wait(self) -> None:
-        """Let a call start; calls that wait in other threads start after it."""
-        with self._lock:
-            left = self._begun + self.seconds - time.monotonic()
-            if left > 0:
-                self.pause(left)
-            self._begun = time.monotonic()
-
-    def slow_down(self) -> None:
-        """The provider asks for fewer calls."""
-        self.seconds = min(self.seconds * 2, _MOST_SECONDS_BETWEEN)
-
-    def recover(self) -> None:
-        """A call was answered."""
-        self.seconds = max(self.seconds * _RECOVERY, _SECONDS_BETWEEN)
-
-
 class Caller:
     """Asks one model on behalf of one session; safe to share between threads. A LanguageModel itself.
 
     ``stopped`` says why nothing more is asked: the model refused, what it may cost is used up, or it fails every time.
     """
 
-    def __init__(self, model: LanguageModel, pause: Callable[[float], None]) -> None:
+    def __init__(self, model: LanguageModel) -> None:
         self.name = model.name
         self.capabilities = model.capabilities
         self.tokens = Tokens()
@@ -87,7 +45,6 @@ class Caller:
         self.stopped: NacreError | None = None
         self.problem: NacreError | None = None
         self._model = model
-        self._pace = Pace(pause)
         self._failures = 0
         self._was_spent = False
         self._lock = Lock()
@@ -96,13 +53,11 @@ class Caller:
         """The answer to a prompt; ``None`` where there is none, and ``problem`` says why."""
         if self.stopped:
             return None
-        self._pace.wait()
         try:
             found = ask(self, prompt, answer)
         except FAILURES as error:
             self._failed(error)
             return None
-        self._pace.recover()
         self._failures = 0
         self.answered += 1
         return found
@@ -118,10 +73,6 @@ class Caller:
         if tidy is None or self.capabilities.answers in _HELD_TO_A_SCHEMA:
             return completion
         return replace(completion, text=tidy(completion.text))
-
-    def wait_long(self, attempt: int) -> None:
-        """Wait before asking for a whole session once more: 2 s, 4 s, and up to one more."""
-        self._pace.pause(2.0**attempt + random.random())  # noqa: S311 - so that many do not ask at once
 
     def close(self) -> None:
         """Cut off the calls that run; nothing more is asked."""
@@ -150,14 +101,11 @@ class Caller:
         return isinstance(self.stopped, AnswerUnusable | ModelUnreadable)
 
     def _failed(self, error: NacreError) -> None:
-        if not (self.problem and isinstance(error, ModelLeftAlone)):  # which follows from what came before
-            self.problem = error
+        self.problem = error
         self._failures += 1
         never_fits = isinstance(error, AnswerUnusable) and not self.answered
         if not _may_pass(error) or self._failures >= (_UNUSABLE_AT_FIRST if never_fits else _FAILURES_IN_A_ROW):
             self.stopped = error
-        if isinstance(error, ModelUnavailable) and error.after_seconds is not None:
-            self._pace.slow_down()
 
 
 def _may_pass(error: NacreError) -> bool:

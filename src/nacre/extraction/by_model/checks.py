@@ -12,18 +12,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from nacre.dedup.firm import binds, firm_words
-from nacre.dedup.statement import read_whole
+from nacre.dedup.statement import binds, firm_words, read
 from nacre.extraction.by_model.answer import Told
 from nacre.extraction.explicit.cues import reads_as_rule
-from nacre.extraction.explicit.signs import asks
 from nacre.extraction.reading.cues import Language, language_of
 from nacre.extraction.reading.pasted import without_pasted
+from nacre.extraction.reading.questions import is_asking
 from nacre.extraction.reading.sentences import split
 from nacre.extraction.reading.speech import forms, is_accepted_plan, utterances
 from nacre.extraction.rules.importance import AGENT_CAP
-from nacre.extraction.rules.reversal import content_words, revoked_in
-from nacre.extraction.rules.tags import MAX_TAGS
+from nacre.extraction.rules.reversal import content_words
 from nacre.extraction.rules.validate import size_refusal
 from nacre.text.passages import normalise, one_line, words
 from nacre.transcripts.trust import brings_outside, reached_out
@@ -44,6 +42,8 @@ FEWEST_OWNED = 2
 
 _STEERING = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.TODO})
 """What steers agents: nobody but the owner says it."""
+
+MAX_TAGS = 4
 
 _RUN = 5
 _WORD = re.compile(r"\w+")
@@ -68,9 +68,12 @@ class Checks:
         self.turns = turns
         self.begin = begin
         self._typed: dict[int, str] = {}
+        self._mixed: set[int] = set()
         for one in utterances(turns):
             said = " ".join(statement.text for statement in one.statements)
-            self._typed[one.index] = f"{self._typed.get(one.index, '')} {said}".strip()
+            places = (one.index, *one.copies)
+            self._mixed |= set(places) if any(statement.mixed for statement in one.statements) else set()
+            self._typed |= {at: f"{self._typed.get(at, '')} {said}".strip() for at in places}
         agents = {at for at in range(len(turns)) if _is_trusted_agents(turns, at)}
         known = [*self._typed.values(), *(turns[at].text for at in sorted(agents)), *_calls(turns)]
         self._owned = _words_of(self._typed.values())
@@ -98,6 +101,7 @@ class Checks:
             trust=Trust.UNTRUSTED if held is Why.UNTRUSTED else Trust.TRUSTED, canonical_key=_key(told.canonical_key),
             confidence=Confidence.EXTRACTED, confidence_score=round(1 - self._strange(content, evidence), 2),
             held=held, detail=detail, nodded=is_owner and (is_nodded or self._ends_unsaid(content, evidence)),
+            mixed=is_owner and self.is_mixed(evidence),
         )  # fmt: skip
 
     def is_from_outside(self, content: str) -> bool:
@@ -114,6 +118,10 @@ class Checks:
     def is_typed(self, at: int) -> bool:
         """Whether the owner typed something in a turn."""
         return at in self._typed
+
+    def is_mixed(self, evidence: Iterable[int]) -> bool:
+        """Whether a message of the owner's among some turns has marks of a paste."""
+        return not self._mixed.isdisjoint(evidence)
 
     def typed(self, at: int) -> str:
         """What the owner typed in a turn."""
@@ -193,13 +201,13 @@ class Checks:
         or bound a word of it, once text from outside was read.
         """
         gone = gone_in(content) if self.reached_out(evidence) else []
-        told, stated = read_whole(content), self._stated(evidence)
-        is_said = any(gone_in(one) or binds(one, firm_words(one), told) or _removes(one, gone) for one in stated)
+        stated = self._stated(evidence)
+        is_said = any(gone_in(one) or binds(one, firm_words(one), content) or _removes(one, gone) for one in stated)
         return bool(gone) and not is_said
 
     def _stated(self, evidence: Sequence[int]) -> list[str]:
         """The sentences of the owner's in some turns that are no questions."""
-        return [one.text for at in evidence for one in split(self.typed(at)) if not asks(one.text)]
+        return [one.text for at in evidence for one in split(self.typed(at)) if not is_asking(one.text)]
 
     def _is_copied(self, content: str, others: Set[tuple[str, ...]]) -> bool:
         """Whether half of a statement stands in some text word by word, of whatever kind it says it is."""
@@ -227,9 +235,9 @@ class Checks:
         return len(words - said) / len(words) if words else 1.0
 
 
-def gone_in(text: str) -> list[Collection[str]]:
-    """The words of each thing that a text says to be gone, or takes back."""
-    return [one for one in (*read_whole(text).phrases, revoked_in(text)) if one]
+def gone_in(text: str) -> list[frozenset[str]]:
+    """The words of each thing that a text says to be gone."""
+    return [departure.gone for departure in read(text).departures]
 
 
 def _removes(text: str, gone: Iterable[Collection[str]]) -> bool:

@@ -10,6 +10,7 @@ from itertools import chain, count
 
 from nacre.dedup.coverage import leaves_out, new_word
 from nacre.extraction.by_model.answer import Outdated
+from nacre.platform.days import shown_day
 from nacre.text.passages import normalise, one_line, shorten
 from nacre.values.memory import Kind, Memory
 from nacre.values.session import Speaker
@@ -97,10 +98,10 @@ def _why(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
     is_rule = memory.kind is Kind.PREFERENCE and memory.speaker is Speaker.OWNER
     said = [one for one in shown if one.speaker is Speaker.OWNER] if is_rule else shown
     if not said:
-        return f"something else was said (an agent, {shown[-1].at:%Y-%m-%d})"
+        return f"something else was said (an agent, {shown_day(shown[-1].at)})"
     is_theirs = bool(now) and new_word(now, [memory.content, *(one.text for one in said)]) is None
     by_owner = all(one.speaker is Speaker.OWNER for one in (said if is_theirs else said[-1:]))
-    who = f"{'you' if by_owner else 'an agent'}, {said[-1].at:%Y-%m-%d}"
+    who = f"{'you' if by_owner else 'an agent'}, {shown_day(said[-1].at)}"
     return f"{shorten(now if is_theirs else one_line(said[-1].text), _NOW_CHARACTERS)} ({who})"
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from nacre.extraction.reading.bounds import bounded
 from nacre.extraction.reading.pasted import apart, without_pasted
 from nacre.extraction.reading.speech import is_accepted_plan
+from nacre.platform.days import shown_day
 from nacre.text.passages import one_line, pieces, shorten, visible
 from nacre.values.session import Flag, Speaker, ToolCall, Trust, Turn
 
@@ -121,7 +122,7 @@ def laid_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0)
         shown = _plan(turn) if is_accepted_plan(turns, at) else _shown(turn, calls)
         number += bool(shown)
         for piece, (who, text, said) in enumerate(shown):
-            date = turn.time.date().isoformat() if turn.time and not piece else day
+            date = shown_day(turn.time) if turn.time and not piece else day
             head = f"[m{number}][{who}]"
             lines.append(Line(at, number, head, f"({date})\n{head}{text}" if date != day else f"{head}{text}", said))
             day = date

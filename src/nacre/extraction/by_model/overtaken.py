@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nacre.dedup.coverage import leaves_out, new_word
+from nacre.dedup.coverage import has_word, leaves_out, new_word
 from nacre.dedup.decision_prompt import MOST_ENDED
-from nacre.dedup.firm import binds, firm_words
-from nacre.dedup.had import held, says
 from nacre.dedup.judge import Relation, judge
-from nacre.dedup.statement import negations, read_whole
+from nacre.dedup.statement import binds, firm_words, negations, read
 from nacre.embed.calibration import calibration_of
 from nacre.extraction.by_model.answer import Seen, State
 from nacre.extraction.by_model.checks import Checks, gone_in
-from nacre.extraction.explicit.signs import asks
 from nacre.extraction.reading.cues import language_of
+from nacre.extraction.reading.questions import is_asking
 from nacre.extraction.reading.sentences import split
 from nacre.extraction.rules.validate import size_refusal
 from nacre.text.passages import normalise, one_line
@@ -37,7 +35,7 @@ class Overtaken:
     that show it, where they were said, whether the owner typed something there, and what is claimed by that as a
     ``statement`` to be compared. ``is_free`` says that a rule of the owner's would get words that neither it nor the
     evidence has, or that the session reached outside and the owner, whose memory it is, typed no word of the change
-    there: somebody is to look at it.
+    there, or that the message has marks of a paste: somebody is to look at it.
     """
 
     memory: Memory
@@ -82,7 +80,8 @@ def overtaken(
         is_outside = checks.reached_out([len(checks.turns) - 1])  # who asked before may be told of a page since
         is_owners = bool(typed) and not (is_outside and not _is_worded(memory, now, typed))
         is_nodded = memory.speaker is Speaker.OWNER and is_outside and not is_owners
-        is_free = is_nodded or _is_free(memory, now, typed if is_outside else said)
+        is_mixed = memory.speaker is Speaker.OWNER and checks.is_mixed(evidence)
+        is_free = is_nodded or is_mixed or _is_free(memory, now, typed if is_outside else said)
         found.setdefault(memory.id, Overtaken(memory, one.clause, one.quote, claim, shown, is_owners, now, is_free))
     return list(found.values())
 
@@ -133,26 +132,27 @@ def _is_worded(memory: Memory, now: str, typed: Sequence[str]) -> bool:
     """Whether a word of a change was typed by the owner, and not asked: one that is new, and where something is denied
     or bound anew, that of it; of an end, and where no word is new or a denial goes, that it holds no longer.
     """
-    said = [one.text for text in typed for one in split(text) if not asks(one.text)]
-    before, after = read_whole(memory.content), read_whole(now)
-    new = {word for word in after.words if not held(word, before)}
+    said = [one.text for text in typed for one in split(text) if not is_asking(one.text)]
+    before = {token.stem for token in read(memory.content).tokens}
+    new = {word for word in read(now).words if not has_word(before, word)}
     firm, was_firm = firm_words(now), firm_words(memory.content)
     if firm - was_firm:
-        both = read_whole(f"{memory.content}\n{now}")
+        both = f"{memory.content}\n{now}"
         if not any(binds(one, firm - was_firm, both) for one in said):
             return False
     elif (was_firm - firm or not new) and not any(_ends(one, memory) for one in said):
         return False
-    return not new or any(held(word, read_whole(one)) for word in new for one in said)
+    typed_words = {token.stem for one in said for token in read(one).tokens}
+    return not new or any(has_word(typed_words, word) for word in new)
 
 
 def _ends(text: str, memory: Memory) -> bool:
     """Whether a sentence says that a memory holds no longer: it names what is gone, or plainly says otherwise."""
-    before = read_whole(memory.content)
-    if any(all(says(word, before) for word in one) for one in gone_in(text)):
+    before = read(memory.content).words
+    if any(one <= before for one in gone_in(text)):
         return True
     said = replace(memory, subject="", content=text, canonical_key=None, claim=None)
-    return judge(memory, said, None, calibration_of(None)).relation is Relation.SUPERSEDES
+    return judge(memory, said, None, calibration_of(None)).relation in (Relation.SUPERSEDES, Relation.DOUBTS)
 
 
 def _claim(memory: Memory, now: str, turns: tuple[str, ...]) -> Candidate:

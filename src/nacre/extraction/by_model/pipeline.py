@@ -5,7 +5,6 @@ Whatever the model does not do, the deterministic extractor does: no part of a s
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -60,7 +59,6 @@ class Wanted:
     related: Sequence[Memory] = ()
     near: Callable[[Sequence[str]], Sequence[Memory]] = lambda _words: ()
     timeout_seconds: float = 120.0
-    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     notify: Callable[[int, int], None] = lambda _done, _total: None
     """Called with how many parts are done, of how many."""
 
@@ -124,7 +122,7 @@ def extract_with(model: LanguageModel, session: Session, turns: Sequence[Turn], 
     """
     if session.kind is not SessionKind.MAIN:
         return Extraction((), model.name)
-    return Asking(Caller(model, wanted.pause), session, turns, wanted).run()
+    return Asking(Caller(model), session, turns, wanted).run()
 
 
 def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[Judged]:
@@ -268,9 +266,7 @@ class Asking:
 
     def _ask_whole(self, chunk: Chunk) -> Reply | None:
         """What the model finds in the whole session; after three attempts, or where it has too much to say, nothing."""
-        for attempt in range(ATTEMPTS):
-            if attempt:
-                self.caller.wait_long(attempt)
+        for _ in range(ATTEMPTS):
             answer = self._ask("whole", chunk)
             if answer is not None or self.caller.stopped or self.caller.was_cut:
                 return answer

@@ -13,6 +13,7 @@ from nacre.extraction.by_model.answer import Answer, Changes, Outdateds
 from nacre.extraction.by_model.later import Held, numbers
 from nacre.extraction.by_model.layout import Chunk, as_data, framed
 from nacre.llm.answers import schema_of
+from nacre.platform.days import day_of, shown_day
 from nacre.platform.json_text import quoted
 from nacre.text.passages import one_line
 from nacre.values.memory import Memory
@@ -98,7 +99,7 @@ def _beside(held: Sequence[Held]) -> Iterator[list[dict[str, object]]]:
 
 
 def _day(at: datetime) -> str:
-    return at.date().isoformat()
+    return shown_day(at)
 
 
 def _asking(way: str, text: str, known: Sequence[Memory], able: Capabilities, seconds: float) -> Prompt:
@@ -146,11 +147,11 @@ def _listed(memories: Sequence[Memory]) -> str:
 
 
 def _line(memory: Memory) -> str:
-    return f"{memory.kind.value}, {memory.last_said.date()}: {as_data(one_line(memory.content))}"
+    return f"{memory.kind.value}, {day_of(memory.last_said)}: {as_data(one_line(memory.content))}"
 
 
 def _head(session: Session) -> str:
-    began = f", begun on {session.started:%Y-%m-%d}" if session.started else ""
+    began = f", begun on {shown_day(session.started)}" if session.started else ""
     return f"A session of {as_data(one_line(session.tool))}{began}.\n\n"
 
 

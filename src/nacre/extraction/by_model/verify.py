@@ -22,6 +22,7 @@ from nacre.extraction.reading.cues import language_of
 from nacre.extraction.reading.speech import before, is_accepted_plan, is_content
 from nacre.extraction.rules.reversal import content_words
 from nacre.llm.answers import schema_of
+from nacre.platform.days import shown_day
 from nacre.text.passages import count_tokens, one_line, title_of
 from nacre.values.candidate import Candidate, Why
 from nacre.values.memory import Confidence
@@ -199,7 +200,7 @@ def _lines(turns: Sequence[Turn], numbers: Mapping[int, int]) -> Iterator[str]:
     day, calls = "", list(calls_of(turns))
     for at, number in numbers.items():
         turn = turns[at]
-        date = turn.time.date().isoformat() if turn.time else day
+        date = shown_day(turn.time) if turn.time else day
         who = "agent, plan" if is_accepted_plan(turns, at) else turn.speaker.value
         who += ", untrusted" if turn.trust is Trust.UNTRUSTED else ""
         text = "\n  ".join(without_middle(as_read(turn), _TURN_CHARACTERS).splitlines())

@@ -11,11 +11,12 @@ from importlib.resources import files
 
 _CLAUSE = (
     r"(?:^|[,;:.!?—–)-]\s*"
-    r"|\b(?:and|but|so|ok(?:ay)?|please|pls|btw|do|also|just|und|aber|bitte|et|mais|y|e|mas|i|и|ve|en|och)\s+)"
+    r"|\b(?:and|but|so|ok(?:ay)?|please|pls|kindly|btw|do|also|just|und|aber|bitte|et|mais|y|e|mas|i|и|ve|en|och)\s+)"
 )
 """Where an order may begin."""
 
 _BEGINNING = "^"
+_BEFORE = {"remember": _CLAUSE, "decided": _CLAUSE, "changed": _CLAUSE, "ordered": _BEGINNING, "definite": _BEGINNING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,14 @@ class Cues:
     ordered: re.Pattern[str]
     lasting: re.Pattern[str]
     place: re.Pattern[str]
+    standing: re.Pattern[str]
+    preferred: re.Pattern[str]
     decided: re.Pattern[str]
+    changed: re.Pattern[str]
+    practice: re.Pattern[str]
+    definite: re.Pattern[str]
+    passing: re.Pattern[str]
+    step: re.Pattern[str]
     supposed: re.Pattern[str]
     taken_back: re.Pattern[str]
     irony: re.Pattern[str]
@@ -49,14 +57,8 @@ def reads_as_rule(text: str) -> bool:
 def cues() -> Cues:
     """The table."""
     table = tomllib.loads((files(__package__) / "cues.toml").read_text(encoding="utf-8"))
-    return Cues(
-        remember=_pattern(table["remember"], before=_CLAUSE), requested=_pattern(table["requested"]),
-        not_remembered=_pattern(table["not_remembered"]), rule=_pattern(table["rule"]),
-        ordered=_pattern(table["ordered"], before=_BEGINNING), lasting=_pattern(table["ordered"]),
-        place=_pattern(table["place"]), decided=_pattern(table["decided"], before=_CLAUSE),
-        supposed=_pattern(table["supposed"]), taken_back=_pattern(table["taken_back"]), irony=_pattern(table["irony"]),
-        asking=_pattern(table["asking"]), pointing=_pattern(table["pointing"]),
-    )  # fmt: skip
+    table["lasting"] = table["ordered"]
+    return Cues(**{name: _pattern(lists, before=_BEFORE.get(name, "")) for name, lists in table.items()})
 
 
 def _pattern(lists: Mapping[str, str], before: str = "") -> re.Pattern[str]:

@@ -1,5 +1,7 @@
-"""Finds what the owner stated explicitly: orders to remember, standing rules, choices with their object, and how they
-and their world are. Everything else waits for a writer.
+"""Find what the owner stated explicitly, by the cues in ``cues.toml``; everything else waits for a writer.
+
+A statement is a memory if it has a cue (an order to remember, a standing rule, a preference, a decision, a change, a
+practice), stands by itself, and outlasts the task at hand.
 """
 
 from __future__ import annotations
@@ -9,45 +11,35 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from nacre.extraction.explicit.cues import cues
-from nacre.extraction.explicit.signs import asks, leans, signs
-from nacre.extraction.explicit.weights import Judged, judge
 from nacre.extraction.reading.cues import language_of
-from nacre.extraction.reading.sentences import split
-from nacre.extraction.reading.shown import may_be_others
+from nacre.extraction.reading.leads import behind_own_lead
+from nacre.extraction.reading.leaning import leans
+from nacre.extraction.reading.questions import is_asking
+from nacre.extraction.reading.sentences import Statement, split
+from nacre.extraction.reading.shown import announces, may_be_others
 from nacre.extraction.reading.speech import Utterance, before, is_chosen
 from nacre.extraction.rules.findings import Finding, as_sentence, subject_of
-from nacre.extraction.rules.tags import key_of, tags_of
 from nacre.text.passages import shorten
-from nacre.transcripts.trust import reached_out
+from nacre.transcripts.trust import CHOSEN, reached_out
 from nacre.values.memory import Expiry, Kind
 from nacre.values.session import Speaker, Trust, Turn
 
 REMEMBERED, STATED = 8, 7
 """How much weighs what was to be remembered, and what was stated."""
 
-SURE, LIKELY = 2.0, 1.0
-"""The score of what is a memory at once, and of what is one in its words but may be somebody else's; what only may be
-one has less than the first."""
+SURE, LIKELY, MAYBE = 2.0, 1.0, 0.8
+"""The score of a memory, that of a candidate, and that of one that only tells how something is."""
 
-EXPLICIT_FROM, ORDERED_FROM = 1.9, -1.5
-"""The log-odds from which a statement is a memory at once, and from which one is that has the words of an order or a
-decision, or is to be remembered. What people really type asks for a higher bar than examples in which every third
-message holds something (decisions 108, 109)."""
-
-LIKELY_FROM = 0.7
-"""The log-odds from which a statement waits as a candidate."""
-
-KNOWN_FROM = 0.8
-"""The share of a statement's words that the examples hold, at least."""
-
-_OF_A_KIND_FROM = -3.0
-"""What is to be remembered is a fact below these odds: its words tell of no other kind."""
+_REFUSED = ("identifier", "boilerplate")
+_NOT_KEPT = (*_REFUSED, "question", "hypothetical", "meta", "transient", "errand")
+"""Reasons to refuse what is stated, and what is announced or to be remembered, by their names in the cue tables."""
 
 _FEWEST, _FEWEST_INTRODUCED = 4, 3
 _MOST = 60
 _FIRST = 3
 _TYPED = 6
 """Statements of a message, at most: longer ones are tasks with all that belongs to them, and pages."""
+_QUOTES = tuple('"“”„«「『')
 _BETWEEN = " ,;:.—–-，、：。て了"
 _THAT = re.compile(
     r"^(?:(?:please|bitte|também|también|also|auch|anche|aussi)\b[\s:,]*)?"
@@ -60,6 +52,8 @@ _TO_DO = re.compile(
     re.IGNORECASE,
 )
 _CLAUSES = re.compile(r"[,;:.!?—–，。：；]")
+_ASKED = re.compile(rf"^.*[?？:：] {CHOSEN} ")
+"""The question of a form before its answer."""
 _BESIDE_POINTER = 3
 _FOR_AGENTS = re.compile(r"(?:CLAUDE|AGENTS|GEMINI|CONTRIBUTING|instructions|rules)\b", re.IGNORECASE)
 """Files of standing rules: who orders to write into them says what is to be kept."""
@@ -81,9 +75,10 @@ class Said:
 
 
 def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance], *, is_note: bool = False) -> Iterator[Finding]:
-    """What is explicit in all messages, or likely to be (its score is below ``SURE``), unless the owner took it back in
-    the same message or the next. What may be somebody else's is no more than likely, but in a note; nor is what the
-    agent said, or a rule in its words that was chosen, once the session had read text from outside.
+    """Yield what is explicit in all messages, unless the owner took it back in the same message or the next.
+
+    Candidates have a score below ``SURE``: what is about the task at hand; what may be somebody else's, but in a note;
+    what the agent said, or a rule in its words that was chosen, once the session had read text from outside.
     """
     for at, utterance in enumerate(spoken):
         if is_refused(spoken, at):
@@ -93,7 +88,9 @@ def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance], *, is_note: boo
         for place, statement in enumerate(utterance.statements):
             if is_taken_back(texts, place):
                 continue
-            said = remembered(statement.text) or (stated(texts, place) if is_typed else None)
+            said = remembered(statement.text)
+            if said is None and is_typed:
+                said = _stated(statement) or definite(statement.text)
             is_shown = not is_note and may_be_others(statement)
             if said is None or (said.points and is_shown):
                 continue
@@ -106,7 +103,9 @@ def explicit(turns: Sequence[Turn], spoken: Sequence[Utterance], *, is_note: boo
                 is_nodded = is_agents and reached_out(turns, utterance.index)
                 waits = is_shown or is_nodded
                 score = min(found.score, LIKELY) if waits else found.score
-                yield replace(found, score=score, shown=is_shown, nodded=is_nodded)
+                yield replace(
+                    found, score=score, shown=is_shown, nodded=is_nodded, mixed=statement.mixed and not is_note
+                )
 
 
 def is_taken_back(texts: Sequence[str], place: int) -> bool:
@@ -117,12 +116,12 @@ def is_taken_back(texts: Sequence[str], place: int) -> bool:
 def is_refused(spoken: Sequence[Utterance], at: int) -> bool:
     """Whether the message after the one at a place takes back what that said."""
     following = spoken[at + 1].statements[:_FIRST] if at + 1 < len(spoken) else ()
-    return bool(cues().taken_back.search(" ".join(one.text for one in following)))
+    return bool(cues().taken_back.search(" ".join(one.text for one in following if not one.marked)))
 
 
 def is_stated(text: str) -> bool:
     """Whether a sentence states something, and neither asks, supposes nor reports it of others."""
-    return not asks(text) and not any(one.search(text) for one in (cues().asking, cues().supposed, cues().irony))
+    return not is_asking(text) and not any(one.search(text) for one in (cues().asking, cues().supposed, cues().irony))
 
 
 def remembered(text: str) -> Said | None:
@@ -130,33 +129,87 @@ def remembered(text: str) -> Said | None:
     known = cues()
     text = text.replace("’", "'")
     bare = language_of(text).trim(text)
-    if known.irony.search(text) or (asks(text) and not known.requested.search(bare)):
+    if known.irony.search(text) or (is_asking(text) and not known.requested.search(bare)):
         return None
     order = _order(bare)
     return _remembered(order) if order and not known.not_remembered.search(bare) else None
 
 
-def stated(texts: Sequence[str], place: int, judged: Judged | None = None) -> Said | None:
-    """What the statement at ``place`` of a message says, if its signs make it likely that it is to be kept.
-
-    ``judged``: by other weights than those of the table.
-    """
-    text = texts[place].replace("’", "'")
-    bare = language_of(text).trim(text)
-    if not _is_sized(bare) or asks(text) or leans(bare) or language_of(bare).answers.only_points(bare):
+def stated(text: str) -> Said | None:
+    """Return what a sentence states by a cue: as a candidate if it is about the task at hand."""
+    text = _ASKED.sub("", text.replace("’", "'"))
+    bare = _bare(text)
+    kind = _kind_of(bare) if _is_sized(bare) else None
+    if kind is None or not (is_stated(text) and _stands_alone(bare)):
         return None
-    judged, worded = judged or judge(signs(texts, place)), _worded(bare)
-    if judged.odds < (ORDERED_FROM if worded else LIKELY_FROM) or (judged.known < KNOWN_FROM and not worded):
+    return Said(kind, bare, STATED, score=LIKELY if _is_passing(bare) else SURE)
+
+
+def _stated(statement: Statement) -> Said | None:
+    """Return what a statement says, or what stands behind a lead that announces it ("Reminder: …")."""
+    text = statement.text.replace("’", "'")
+    rest = behind_own_lead(text)
+    if not announces(text.removesuffix(rest) if rest else statement.lead or ""):
+        return (stated(rest) if rest else None) or stated(text)
+    told = _bare(rest or text)
+    if not (_is_sized(told, _FEWEST_INTRODUCED) and is_stated(told) and _stands_alone(told) and _is_kept(told)):
         return None
-    is_sure = worded or judged.odds >= EXPLICIT_FROM
-    return Said(worded or judged.kind, bare, STATED, score=SURE if is_sure else SURE * judged.odds / EXPLICIT_FROM)
+    return None if _is_passing(told) else Said(_kind_to_keep(told), told, STATED)
 
 
-def _worded(text: str) -> Kind | None:
-    """Of which kind a sentence is by the words of a decision or an order in it."""
-    if cues().decided.search(text):
+def definite(text: str) -> Said | None:
+    """Return a sentence that tells in definite words how something is: it may matter, and waits."""
+    bare = _bare(text)
+    if not (cues().definite.match(bare) and _is_sized(bare) and is_stated(text) and _stands_alone(bare)):
+        return None
+    return Said(_kind_to_keep(bare), bare, STATED - 1, score=MAYBE) if _is_kept(bare) else None
+
+
+def _bare(text: str) -> str:
+    """Return a sentence without conversational beginning and end, and without "that's wrong:"."""
+    language = language_of(text)
+    bare = language.trim(text)
+    corrected = language.correction.match(bare)
+    return language.trim(bare[corrected.end() :]) if corrected else bare
+
+
+def _kind_of(text: str) -> Kind | None:
+    """Return the kind of memory that the cues in a sentence make it."""
+    known = cues()
+    if known.decided.search(text) or known.changed.search(text):
         return Kind.DECISION
-    return Kind.PREFERENCE if cues().ordered.search(text) or cues().rule.search(text) else None
+    if any(one.search(text) for one in (known.ordered, known.rule, known.standing, known.place, known.preferred)):
+        return Kind.PREFERENCE
+    return Kind.FACT if known.practice.search(text) else None
+
+
+def _kind_to_keep(text: str) -> Kind:
+    """Return the kind of what is to be remembered: a fact unless its words say otherwise."""
+    is_order = language_of(text).mark_named("imperative").search(text) or cues().lasting.search(text)
+    return _kind_of(text) or (Kind.PREFERENCE if is_order else Kind.FACT)
+
+
+def _stands_alone(text: str) -> bool:
+    """Return True if a sentence points at nothing outside it, and quotes nobody."""
+    language = language_of(text)
+    return not (text.startswith(_QUOTES) or leans(text, language) or language.answers.only_points(text))
+
+
+def _is_passing(text: str) -> bool:
+    """Return True if a sentence is about the task at hand, or about what just happened."""
+    known, language = cues(), language_of(text)
+    is_rule = bool(known.rule.search(text))
+    refused = _REFUSED if is_rule else (*_REFUSED, "errand")
+    if known.passing.search(text) or any(language.reject[name].search(text) for name in refused):
+        return True
+    is_lasting = is_rule or bool(known.lasting.search(text))
+    return not is_lasting and bool(known.step.search(text) or language.mark_named("deixis").search(text))
+
+
+def _is_kept(text: str) -> bool:
+    """Return True if what is announced or to be remembered may be worth it: not "note that you forgot the test"."""
+    language = language_of(text)
+    return not any(language.reject[name].search(text) for name in _NOT_KEPT)
 
 
 def _order(text: str) -> re.Match[str] | None:
@@ -172,34 +225,23 @@ def _remembered(order: re.Match[str]) -> Said | None:
     pointer, pointed = cues().pointing.match(rest), cues().pointing.search(order.group())
     if not _is_sized(behind) and len(_CLAUSES.split(_said_of_it(order, rest, pointer))[0].split()) > _BESIDE_POINTER:
         return None  # "note it has to fit on a page" says something of what only the turns before it name
-    if pointer or pointed or not any(map(str.isalnum, rest)):
+    if (pointer or (pointed and not _introduces(order))) or not any(map(str.isalnum, rest)):
         own = next(filter(_is_sized, (behind, before)), None)
         if own == before and cues().supposed.search(before):
             return None
     elif (_introduces(order) and _is_sized(rest, _FEWEST_INTRODUCED)) or (
-        _is_sized(rest)
-        and (_TO_DO.search(order.group()) or _FOR_AGENTS.search(order.group()) or _is_kept(order.string, rest))
+        _is_sized(rest) and (_TO_DO.search(order.group()) or _FOR_AGENTS.search(order.group()) or _is_kept(rest))
     ):
         own = rest
     else:
         return None
-    if _TO_DO.search(f"{order.group()} {rest}"):
-        kind = Kind.TODO
-    else:
-        judged = judge(signs([own or rest], 0))
-        is_order = language_of(rest).mark_named("imperative").search(rest)
-        kind = judged.kind if judged.odds >= _OF_A_KIND_FROM else Kind.PREFERENCE if is_order else Kind.FACT
+    kind = Kind.TODO if _TO_DO.search(f"{order.group()} {rest}") else _kind_to_keep(own or rest)
     return Said(kind, _TO.sub("", own or rest), REMEMBERED, points=own is None)
 
 
 def _introduces(order: re.Match[str]) -> bool:
     """Whether a colon follows an order: that leaves no doubt of what is to be remembered."""
     return order.string[order.end() :].lstrip().startswith((":", "："))
-
-
-def _is_kept(*texts: str) -> bool:
-    """Whether what is to be remembered may be worth it, in one of these words: not "note that you forgot the test"."""
-    return any(judge(signs([one], 0)).odds >= ORDERED_FROM for one in texts)
 
 
 def _said_of_it(order: re.Match[str], rest: str, pointer: re.Match[str] | None) -> str:
@@ -223,24 +265,22 @@ def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
 def _recalled(turns: Sequence[Turn], utterance: Utterance, place: int) -> tuple[str, tuple[int, ...]] | None:
     """What stands before an order to remember it, and where: the owner's own sentence, or what the agent said last."""
     own = [one.text for one in utterance.statements[:place] if _is_sized(one.text)][-2:]
-    if own and not asks(own[-1]):
-        points_back = leans(own[-1]) or _OF_BEFORE.search(own[-1])
-        return " ".join(own if points_back and not asks(own[0]) else own[-1:]), (utterance.index,)
+    if own and not is_asking(own[-1]):
+        points_back = leans(own[-1], language_of(own[-1])) or _OF_BEFORE.search(own[-1])
+        return " ".join(own if points_back and not is_asking(own[0]) else own[-1:]), (utterance.index,)
     told = before(turns, utterance.index, Speaker.AGENT)
     if told is None or turns[told].trust is not Trust.TRUSTED:
         return None
-    stated = [one.text for one in split(turns[told].text) if not asks(one.text)]
+    stated = [one.text for one in split(turns[told].text) if not is_asking(one.text)]
     text = shorten(" ".join(stated[:_RECALLED]), _LONGEST_RECALLED)
     return (text, (told, utterance.index)) if text else None
 
 
 def _finding(said: Said, content: str, evidence: tuple[int, ...]) -> Finding:
-    language = language_of(content)
     content = as_sentence(content)
-    subject = subject_of(content)
     return Finding(
-        kind=said.kind, subject=subject, content=content, spoken=said.text, index=evidence[-1], evidence=evidence,
+        kind=said.kind, subject=subject_of(content), content=content, spoken=said.text, index=evidence[-1],
+        evidence=evidence,
         score=said.score, importance=said.importance,
         expiry=Expiry.TEMPORARY if said.kind is Kind.TODO else Expiry.PERMANENT,
-        tags=tags_of(content, language), canonical_key=key_of(content, subject, language),
     )  # fmt: skip

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from nacre.extraction.reading.cues import Language, language_of
-from nacre.extraction.reading.reports import passages
-from nacre.extraction.reading.sentences import Statement
+from nacre.extraction.reading.cues import Language
 from nacre.extraction.reading.speech import Utterance, is_content
-from nacre.extraction.rules.reversal import content_words
 from nacre.values.session import Action, Flag, Speaker, ToolCall, Trust, Turn
 
-_LATER = 3
-_OVERLAP = 2
 _EDITED = re.compile(
     r"\bapply_patch\b|\bsed -i|\bcat >|\btee\b|(?<!2)>\s*(?!/dev/null)\S+\s*<<|<<\s?\S+\s*>\s*(?!/dev/null)"
     r"|\.write(?:_text|_bytes|lines)?\(|\bwriteFile(?:Sync)?\(",
@@ -49,28 +44,3 @@ def objects(utterance: Utterance, language: Language) -> bool:
         cues.objection.search(language.trim(one.text)) or cues.objection.match(one.text)
         for one in utterance.statements[:2]
     )
-
-
-def refutation(text: str, end: int, turns: Sequence[Turn], spoken: Sequence[Utterance]) -> str | None:
-    """The words that say later that what a text claims was not it: the owner's soon after, the agent's at any time."""
-    words = content_words(text, language_of(text))
-    after = [one for one in spoken if one.index >= end][:_LATER]
-    persists = [
-        one for one in after for said in one.statements if language_of(said.text).concluded.persists.search(said.text)
-    ]
-    by_owner = (one.text for one in persists if one is after[0] or _shares(one.text, words))
-    by_agent = (one.text for one in _withdrawals(turns, end) if _shares(one.text, words))
-    return next(by_owner, None) or next(by_agent, None)
-
-
-def _withdrawals(turns: Sequence[Turn], begin: int) -> Iterator[Statement]:
-    for turn in turns[begin:]:
-        if is_own(turn):
-            for passage in passages(turn.text):
-                yield from (
-                    one for one in passage.statements if language_of(one.text).concluded.refuted.search(one.text)
-                )
-
-
-def _shares(text: str, words: frozenset[str]) -> bool:
-    return len(content_words(text, language_of(text)) & words) >= _OVERLAP

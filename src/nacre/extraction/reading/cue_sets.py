@@ -5,30 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nacre.extraction.reading.patterns import Pattern
-from nacre.values.memory import Kind
-
-
-@dataclass(frozen=True, slots=True)
-class Cue:
-    """Words that make a statement one of a kind.
-
-    ``with_request`` says that such a statement is read together with the request before it; ``despite`` names
-    the reasons for refusal that do not count against it.
-    """
-
-    kind: Kind
-    weight: float
-    pattern: Pattern
-    with_request: bool = False
-    despite: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Words that make a statement more, or less, worth keeping."""
+    """Words of one sort."""
 
     name: str
-    weight: float
     pattern: Pattern
 
 
@@ -56,10 +39,9 @@ class SummaryCues:
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """``strip`` leads into what is to be kept; ``after`` points back at what was just said."""
+    """``strip`` leads into what is to be kept."""
 
     strip: Pattern
-    after: Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,28 +101,12 @@ class AcceptedCues:
 
 
 @dataclass(frozen=True, slots=True)
-class LessonCues:
-    """Trouble, what it came from, and whether that was confirmed; ``confirmation`` alone tells nothing else.
-
-    ``trouble_asked`` is a question that tells of trouble: "why does the build hang?"; ``announce`` says that the
-    cause comes next: "Found it."; ``fix`` what is different now: "the client now retries instead of giving up".
-    A request that goes with trouble is in its ``tail``: "…, can you have a look?"; with ``own`` words a person begins
-    to tell the cause themselves: "found it myself"; a ``deed`` tells what was or will be done, not why. What sounds
-    like trouble may be something ``other``: a wish, an attempt; with a ``doubt`` it is told too vaguely.
-    """
-
-    confirmation: Pattern
-    tail: Pattern
-
-
-@dataclass(frozen=True, slots=True)
 class ConcludedCues:
     """What an agent reports: that it is ``done``, or what was done (``work``). Words of failure, or that deny the work,
     speak ``against`` it; some say outright that it is ``undone`` in part. Neither counts ``beside`` what is told: in a
     reason, a name, or as the trouble that was ``mended`` as what follows tells.
 
-    How the owner goes on: ``onward`` from it, with a word to ``go`` ahead, with an ``objection``; the trouble
-    ``persists``; the agent's claim is ``refuted`` by itself, or its ``guess`` is ``confirmed``.
+    How the owner goes on: ``onward`` from it, with a word to ``go`` ahead, with an ``objection``.
     """
 
     done: Pattern
@@ -151,40 +117,14 @@ class ConcludedCues:
     undone: Pattern
     onward: Pattern
     objection: Pattern
-    persists: Pattern
-    refuted: Pattern
 
 
 @dataclass(frozen=True, slots=True)
 class ReversalCues:
-    """Taking back what was said, removing it, giving up ``what`` it names (``scrap``), or what was said of it
-    (``revoke``), saying of something that it is not to matter any more (``dismiss``), asking for it to be done,
-    changing one's mind.
-    """
+    """Taking back what was said (``undo``), and removing it."""
 
     undo: Pattern
     removal: Pattern
-    scrap: Pattern
-    revoke: Pattern
-    dismiss: Pattern
-    request: Pattern
-    change: Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class ExpiryCues:
-    """What will pass."""
-
-    temporary: Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class ImportanceCues:
-    """How much a statement weighs."""
-
-    remember: int
-    strong: Pattern
-    by_kind: dict[Kind, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,14 +142,3 @@ class SubjectWords:
 
     generic: frozenset[str]
     stop: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """Extra weight: for a known topic, for words said when declining a tool call, and (negative) for the
-    details that follow when a message begins with a request.
-    """
-
-    topical: float
-    rejected: float
-    specification: float

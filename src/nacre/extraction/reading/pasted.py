@@ -13,14 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nacre.extraction.explicit.cues import cues
-from nacre.extraction.reading.pasted_cues import (
-    forwarded_words,
-    kept_words,
-    pointing_words,
-    polite_words,
-    self_words,
-    shared_words,
-)
+from nacre.extraction.reading.pasted_cues import forwarded_words, pointing_words, words_of
 from nacre.text.passages import identifiers
 
 _WORD = re.compile(r"\w+")
@@ -60,6 +53,8 @@ _PROMPT = re.compile(
     r"|(?:mysql|mariadb|sqlite|redis|mongo|julia|scala|ghci|iex)>)\s+\S"
 )
 """How a terminal, or what runs a line of code at a time, shows what was typed: below it stands what that put out."""
+_GLYPH = re.compile(r"\s*[\u2300-\u23ff\u2500-\u25ff\u2713-\u2718\u2722-\u274b\u2768-\u2775\u2794-\u27bf›·∙]\s*\S")
+"""How an agent's host begins what it shows."""
 _GREETING = re.compile(
     r"""
     ^[ \t]*(?:(?:dear|hi|hello|hey|good\ (?:morning|afternoon|evening|day)|greetings|sehr\ geehrte\w*|liebe[rs]?|hallo
@@ -109,6 +104,11 @@ class _Line:
     words: int
 
 
+def is_terminal(text: str) -> bool:
+    """Return True if a text begins with a command in a terminal."""
+    return bool(_PROMPT.match(text))
+
+
 def without_pasted(text: str) -> str:
     """A message without what stands in it as pasted; the whole where nothing does."""
     return "\n\n".join(part for is_pasted, part in apart(text) if not is_pasted)
@@ -141,7 +141,7 @@ def _is_finding(paragraph: str) -> bool:
         cues().remember.match(text)
         or _INTERJECTION.match(text)
         or _ASKS.search(text)
-        or any(words.search(text) for words in (self_words(), polite_words(), shared_words(), kept_words()))
+        or any(words_of(name).search(text) for name in ("self", "polite", "shared", "kept"))
     ):
         return False
     names = identifiers(text)
@@ -150,16 +150,16 @@ def _is_finding(paragraph: str) -> bool:
 
 def _by_lines(text: str) -> list[tuple[bool, str]]:
     lines = _read(text)
-    is_terminal = len(lines) > 1 and bool(_PROMPT.match(lines[0].text))
-    begin = 0 if is_terminal else _begin(lines) if len(lines) > 1 else None
+    in_terminal = len(lines) > 1 and is_terminal(lines[0].text)
+    begin = 0 if in_terminal else _begin(lines) if len(lines) > 1 or _GLYPH.match(text) else None
     if begin is None:
         return [(False, text)]
     end = _end(lines, begin)
-    if is_terminal:
+    if in_terminal:
         end = max(end, sum(one.paragraph == lines[0].paragraph for one in lines))
     paste = lines[begin:end]
     is_pointed_at = any(pointing_words().search(one.text) for one in (*lines[:begin], *lines[end:]))
-    if not (is_terminal or is_pointed_at or any(one.is_marked for one in paste)) and any(one.speaks for one in paste):
+    if not (in_terminal or is_pointed_at or any(one.is_marked for one in paste)) and any(one.speaks for one in paste):
         return [(False, text)]
     parts = ((False, lines[:begin]), (True, paste), (False, lines[end:]))
     return [(is_pasted, "\n".join(one.text for one in part)) for is_pasted, part in parts if part]
@@ -171,7 +171,14 @@ def _read(text: str) -> list[_Line]:
     begin, end = _letter(text)
     for line in text.split("\n"):
         if line.strip():
-            lines.append(_line(line, paragraph, is_marked=begin <= at < end or _is_marked(line)))
+            lines.append(
+                _line(
+                    line,
+                    paragraph,
+                    is_marked=begin <= at < end
+                    or any(mark.match(line) for mark in (_GRADED, _FRAMED, _COMMENT, _GLYPH)),
+                )
+            )
         else:
             paragraph += 1
         at += len(line) + 1
@@ -189,19 +196,19 @@ def _line(line: str, paragraph: int, *, is_marked: bool) -> _Line:
     has_ended = bool(_ENDS.search(line))
     has_no_case = first.isalpha() and first.lower() == first.upper()
     begins_low = first.islower() or (has_no_case and not has_ended)
-    speaks = bool(self_words().search(line))
-    is_own = begins_low or speaks or bool(_ASKS.search(line) or polite_words().search(line))
+    speaks = bool(words_of("self").search(line))
+    is_own = begins_low or speaks or bool(_ASKS.search(line) or words_of("polite").search(line))
     count = len(_WORD.findall(line))
     words = count if has_ended and not begins_low and count >= _LONG else 0
-    return _Line(line, paragraph, is_marked, _is_form(line), is_own, speaks, words)
-
-
-def _is_marked(line: str) -> bool:
-    return any(mark.match(line) for mark in (_GRADED, _FRAMED, _COMMENT))
-
-
-def _is_form(line: str) -> bool:
-    return bool(_HEADING.match(line) or _BOLD.match(line) or _PLACED.search(line))
+    return _Line(
+        line,
+        paragraph,
+        is_marked,
+        bool(_HEADING.match(line) or _BOLD.match(line) or _PLACED.search(line)),
+        is_own,
+        speaks,
+        words,
+    )
 
 
 def _with_runs(lines: list[_Line]) -> list[_Line]:
@@ -212,7 +219,7 @@ def _with_runs(lines: list[_Line]) -> list[_Line]:
         places = [at for at, one in enumerate(lines) if pattern.match(one.text) and not _ITEM.match(one.text)]
         for at in places:
             near = [other for other in places if other != at and (abs(other - at) <= _NEAR or pattern is _STAMPED)]
-            if near and not all(kept_words().match(lines[one].text.lstrip()) for one in (at, *near)):
+            if near and not all(words_of("kept").match(lines[one].text.lstrip()) for one in (at, *near)):
                 is_marked = found[at].is_marked or pattern is _STAMPED
                 found[at] = replace(found[at], is_form=True, is_marked=is_marked)
     return found

@@ -11,7 +11,6 @@ from nacre.extraction.reading.sentences import Statement, split
 
 _REMEMBERED = 64
 _MARK = "\ue000"  # stands for a quotation mark while a text is split
-_MIN_CHARACTERS = 30
 _MAX_CHARACTERS = 280
 _FENCE = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 
-from nacre.extraction.explicit.cues import cues
-from nacre.extraction.reading.pasted import without_pasted
-from nacre.extraction.reading.pasted_cues import labelled_words
+from nacre.extraction.reading.leads import is_signed, leads_others, reports
+from nacre.extraction.reading.pasted import apart, is_terminal
 
 MAX_STATEMENTS = 30
 _FIRST, _LAST = 10, 4
@@ -26,7 +26,6 @@ _QUOTED = re.compile(
     r"[\"“„«](?:[^\"“”„«»\s]+\s+){3,}[^\"“”„«»\n]+[\"”“»]|(?<!\w)['‘](?:[^'‘’\s]+\s+){3,}[^'‘’\n]+['’](?!\w)|[「『][^「」『』\n]{8,}[」』]|«[^«»\n]{20,}»"
 )
 _HEADING = re.compile(r"^#{1,6} +\S.*$", re.MULTILINE)
-_HEADING_LINE = re.compile(r"^#{1,6} +(.*?)[ :：#]*$", re.MULTILINE)
 _FOREIGN = re.compile(
     r"""
     ^[ \t>*_]*-*[ \t]*(?:begin\ forwarded\ message|original\ message|forwarded\ message|原始邮件|转发的?邮件).*$  # mail
@@ -111,8 +110,9 @@ _ABBREVIATION = re.compile(
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One statement: its text, the letter or number it was listed under, the line that led into the list; the line of
-    what was typed on which it stands, from 0 on, the first line of that (``opening``), and a label before it on its own
-    ("Issue: it breaks. …").
+    what was typed on which it stands, from 0 on, and the first line of that (``opening``). ``marked``: a name, a label
+    or an order to edit a text stands before it in its paragraph, or a signature behind the message. ``mixed``: the
+    message holds any mark of a paste.
     """
 
     text: str
@@ -120,7 +120,12 @@ class Statement:
     lead: str | None = None
     line: int = 0
     opening: str = ""
-    label: str | None = None
+    marked: bool = False
+    mixed: bool = False
+
+
+_CUT = "\ue001"
+"""Stands in a message on the line where words of somebody else's were taken out."""
 
 
 def split(text: str) -> list[Statement]:
@@ -129,30 +134,46 @@ def split(text: str) -> list[Statement]:
 
 
 def split_typed(text: str) -> list[Statement]:
-    """The statements that who sends a message typed; not those of whom they quote or paste."""
-    return list(_split(without_pasted(_without_fences(text))))
+    """The statements that who sends a message typed; not those of whom they quote or paste.
+
+    The message is ``mixed`` where a statement is marked, or where any of its words are in no statement.
+    """
+    parts = apart(_without_fences(text))
+    cut = (_CUT if is_pasted and not is_terminal(part) else "" if is_pasted else part for is_pasted, part in parts)
+    found = _split("\n\n".join(cut), is_typed=True)
+    is_mixed = any(one.marked for one in found) or leaves_out(text, found)
+    return [replace(one, mixed=is_mixed) for one in found]
 
 
-def split_report(text: str) -> list[Statement]:
-    """The statements of an agent's message: its headings are lines that lead into what follows."""
-    return list(_split(_without_fences(_HEADING_LINE.sub(r"\1:", text) if "#" in text else text)))
+def leaves_out(text: str, statements: Sequence[Statement]) -> bool:
+    """Return True if a message has words, other than links, that none of its statements has."""
+    said = sum(_length(one.text) + len(one.mark or "") for one in statements)
+    return said < _length(text)
+
+
+def _length(text: str) -> int:
+    return sum(map(str.isalnum, _LINK.sub("", text)))
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _split(text: str) -> tuple[Statement, ...]:
+def _split(text: str, *, is_typed: bool = False) -> tuple[Statement, ...]:
     statements: list[Statement] = []
     lead: str | None = None
-    lines = _lines(_strip(text))
+    text = _strip(text)
+    lines = _lines(text)
+    signed = marked = is_typed and is_signed(text)
     for number, line in enumerate(lines):
-        item, label = _ITEM.match(line), None
+        marked = (marked if line else signed) or (line.lstrip().startswith("•") and not lead)
+        item = _ITEM.match(line)
         body = (line[item.end() :] if item else line).strip()
-        if not item:
+        if not item and line:
             lead = None
         for part in sentences(body):
-            if len(part) > _MAX_STATEMENT or _LINK.fullmatch(part):
+            if len(part) > _MAX_STATEMENT or _LINK.fullmatch(part) or part == _CUT:
                 continue
-            statements.append(Statement(part, item["mark"] if item else None, lead, number, lines[0], label))
-            label = label or (part if labelled_words().match(part) and not cues().rule.search(part) else None)
+            marked = marked or (is_typed and leads_others(part))
+            is_marked = marked or (is_typed and reports(part))
+            statements.append(Statement(part, item["mark"] if item else None, lead, number, lines[0], is_marked))
         if not item and body.endswith((":", "：")):
             lead = body
     if len(statements) > MAX_STATEMENTS:
@@ -183,7 +204,7 @@ def _own(text: str) -> str:
     text = text[: messages[0].start()] if len(messages) > 1 else text
     if not _RECORD.search(text):
         return text
-    return "\n\n".join(part for part in _PARAGRAPH.split(text) if not _RECORD.search(part))
+    return "\n\n".join(_CUT if _RECORD.search(part) else part for part in _PARAGRAPH.split(text))
 
 
 def _lines(text: str) -> list[str]:
@@ -194,6 +215,7 @@ def _lines(text: str) -> list[str]:
         in_diff = bool(line.strip()) and (in_diff or bool(_DIFF.match(line)))
         if in_diff or not line.strip() or is_pasted(line):
             open_line = False
+            joined += [""] if joined and joined[-1] and not line.strip() else []
             continue
         starts_low = line.lstrip()[:1].islower() and not _ITEM.match(line)
         if open_line and starts_low:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from nacre.extraction.explicit.cues import cues
-from nacre.extraction.explicit.signs import asks
 from nacre.extraction.reading.cues import language_of
-from nacre.extraction.reading.pasted_cues import announcing_words
+from nacre.extraction.reading.leads import leads_others
+from nacre.extraction.reading.pasted_cues import words_of
+from nacre.extraction.reading.questions import is_asking
 from nacre.extraction.reading.sentences import Statement, split_typed
 from nacre.text.passages import words
 
@@ -15,19 +16,19 @@ _BRIEF = 3
 
 
 def may_be_others(statement: Statement) -> bool:
-    """Whether a statement may be somebody else's: it stands on a later line of what was typed than the first, behind a
-    labelled sentence ("Issue: it breaks. …") or behind a short order with a colon ("fix this:").
+    """Whether a statement may be somebody else's: it is marked so, or stands on a later line of what was typed than the
+    first, or behind a short order with a colon ("fix this:").
 
     Who pastes says first what it is, and in no words that could be listed. A later line is the owner's own where the
     first one is an order to keep something or a rule, or it or the line that leads into a list says with a colon that
     what follows is to hold.
     """
     before, colon, _ = statement.text.replace("：", ":").partition(":")
-    if statement.label or (colon and _is_errand(before) and not _announces(before + colon)):
+    if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):
         return True
     if not statement.line or _is_order(statement.opening):
         return False
-    return not any(map(_announces, (statement.lead or "", statement.opening)))
+    return not any(map(announces, (statement.lead or "", statement.opening)))
 
 
 def own_words(text: str) -> str:
@@ -41,7 +42,7 @@ def own_words(text: str) -> str:
 def _is_order(text: str) -> bool:
     """Whether a line orders to keep something, or states a rule: who begins so goes on in their own words."""
     order = language_of(text).trim(text)
-    return not asks(text) and any(one.match(order) for one in (cues().remember, cues().rule, cues().ordered))
+    return not is_asking(text) and any(one.match(order) for one in (cues().remember, cues().rule, cues().ordered))
 
 
 def _is_errand(text: str) -> bool:
@@ -50,7 +51,8 @@ def _is_errand(text: str) -> bool:
     return len(words(order)) <= _BRIEF and bool(language.reject["errand"].search(order))
 
 
-def _announces(text: str) -> bool:
+def announces(text: str) -> bool:
     """Whether words before a colon say that what follows is to hold."""
-    own = (cues().remember, cues().rule, cues().place, announcing_words())
-    return text.rstrip().endswith((":", "：")) and any(one.search(text) for one in own)
+    own = (cues().remember, cues().rule, cues().place, words_of("announcing"))
+    is_lead = text.rstrip().endswith((":", "：")) and any(one.search(text) for one in own)
+    return is_lead and not leads_others(text)

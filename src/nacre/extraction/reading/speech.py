@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from nacre.extraction.reading.cues import Language, language_of
@@ -32,7 +32,8 @@ _HEAD = 3
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One message of the owner: where it is, its words and statements.
+    """One message of the owner: where it is, its words and statements, and where it stands again: a message that was
+    typed while the agent worked may be written down twice.
 
     ``correcting`` says that it declined a tool call; ``troubles`` are the statements, trimmed, that sound like trouble.
     """
@@ -41,6 +42,7 @@ class Utterance:
     text: str
     statements: tuple[Statement, ...]
     correcting: bool = False
+    copies: tuple[int, ...] = ()
     troubles: frozenset[str] = frozenset()
 
 
@@ -55,23 +57,26 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
     found: list[Utterance] = []
     for index, turn in enumerate(turns):
         for text, correcting in _words(turns, index, turn):
-            typed = [] if _is_page(text) else _in_one_language(split_typed(_FORM.sub(_answering, text)))
-            statements = tuple(one for one in typed if not _echoes(one.text, turns, index))
-            if statements and (not found or found[-1].text != text):
+            typed = [] if _is_page(text) else split_typed(_FORM.sub(_answering, text))
+            statements = tuple(one for one in _in_one_language(typed) if not _echoes(one.text, turns, index))
+            if len(statements) < len(typed):
+                statements = tuple(replace(one, mixed=True) for one in statements)
+            if statements and found and found[-1].text == text:
+                found[-1] = replace(found[-1], copies=(*found[-1].copies, index))
+            elif statements:
                 found.append(Utterance(index, text, statements, correcting))
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A question of a form, in the agent's words, and what the owner answered: yes or no (``declines``) and no more
-    than that (``nods``), or in words; ``typed`` where these are none of its options.
+    """A question of a form, in the agent's words, and what the owner answered: yes or no and no more (``nods``), or
+    words; ``typed`` if these are none of its options.
     """
 
     question: str
     answer: str
     nods: bool
-    declines: bool
     typed: bool
 
 
@@ -94,9 +99,8 @@ def without_chosen(text: str) -> str:
 def _answered(form: re.Match[str]) -> Answered:
     answer = form["answer"]
     cues = language_of(answer).answers
-    declines = bool(cues.no.match(answer))
-    nods = len(words(answer)) <= _MOST_OF_A_NOD and (declines or bool(cues.yes.match(answer)))
-    return Answered(form["question"], answer, nods, declines, typed=not _CHOSE.search(form[0]))
+    nods = len(words(answer)) <= _MOST_OF_A_NOD and bool(cues.no.match(answer) or cues.yes.match(answer))
+    return Answered(form["question"], answer, nods, typed=not _CHOSE.search(form[0]))
 
 
 def _answering(form: re.Match[str]) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from nacre.extraction.explicit.find import STATED, stated
 from nacre.extraction.reading.cue_sets import Answers
 from nacre.extraction.reading.cues import Language, language_of
 from nacre.extraction.reading.leaning import leans
 from nacre.extraction.reading.questions import ClosingQuestion, asked, is_asking, option_key
 from nacre.extraction.reading.sentences import Statement
 from nacre.extraction.reading.speech import Utterance, is_taken_back, trusted_agent
-from nacre.extraction.rules.classify import Verdict, classify
-from nacre.extraction.rules.findings import Finding, to_finding
+from nacre.extraction.rules.findings import Finding, as_sentence, subject_of
 from nacre.extraction.rules.reversal import content_words
+from nacre.extraction.rules.validate import size_refusal
 from nacre.values.memory import Kind
 from nacre.values.session import Turn
 
@@ -37,16 +38,12 @@ def answered(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Fin
             completed = complete(utterance.statements, asked(turns[agent].text), language)
             texts += [(text, (agent, utterance.index)) for text in completed]
         for text, evidence in texts:
-            leaning = language.lean.start.match(text)
-            finding = None if leaning else to_finding(_verdict(text, language), text, evidence, language)
-            if finding:
-                yield finding
-
-
-def _verdict(text: str, language: Language) -> Verdict:
-    said = classify(text, language)
-    kind = said.kind if said and said.kept else Kind.DECISION
-    return Verdict(text, kind, POINTED, POINTED, strong=bool(said and said.strong))
+            if not language.lean.start.match(text) and not size_refusal(text):
+                said = stated(text)
+                yield Finding(
+                    kind=said.kind if said else Kind.DECISION, subject=subject_of(text), content=as_sentence(text),
+                    spoken=text, index=evidence[-1], evidence=evidence, score=POINTED, importance=STATED,
+                )  # fmt: skip
 
 
 def complete(statements: Sequence[Statement], question: ClosingQuestion, language: Language) -> list[str]:
@@ -157,8 +154,7 @@ def _elaborated(statements: Sequence[Statement], question: ClosingQuestion, lang
 
 def _says_it_alone(text: str, language: Language) -> bool:
     """Whether an answer asks back, or needs no question to be understood."""
-    said = classify(text, language)
-    return is_asking(text) or bool(said and said.kept and not leans(text, language))
+    return is_asking(text) or (stated(text) is not None and not leans(text, language))
 
 
 def _join(question: str, *answers: str | None) -> str:

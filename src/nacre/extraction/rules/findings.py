@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nacre.extraction.reading.cues import Language
-from nacre.extraction.rules.classify import Verdict
-from nacre.extraction.rules.importance import AGENT_CAP, MAX_STRONG, STRONG, expiry_of, importance_of
-from nacre.extraction.rules.tags import key_of, tags_of
-from nacre.extraction.rules.validate import size_refusal
+from nacre.extraction.rules.importance import MAX_STRONG, STRONG
 from nacre.text.passages import shorten
 from nacre.values.memory import Expiry, Kind
-from nacre.values.session import Speaker
 
 _SUBJECT_CHARACTERS = 60
 _END = ".!?。！？"
@@ -23,7 +18,7 @@ _ADDRESS = ("http://", "https://")
 class Finding:
     """What was found, in which turns (``evidence``), how sure; ``spoken`` is the statement as it was said, ``shown``
     whether the owner may only show it, as somebody else's, ``nodded`` whether they only pointed at words of the agent,
-    which may be somebody else's, too.
+    which may be somebody else's, too, ``mixed`` whether the message has marks of a paste.
     """
 
     kind: Kind
@@ -34,43 +29,14 @@ class Finding:
     evidence: tuple[int, ...]
     score: float
     importance: int
-    expiry: Expiry
-    tags: tuple[str, ...]
-    speaker: Speaker = Speaker.OWNER
-    canonical_key: str | None = None
+    expiry: Expiry = Expiry.PERMANENT
     shown: bool = False
     nodded: bool = False
+    mixed: bool = False
 
     def repeats(self, other: Finding) -> bool:
         """Whether it is told from the same statement of the same turn."""
         return self.index == other.index and (self.spoken in other.spoken or other.spoken in self.spoken)
-
-
-def to_finding(
-    verdict: Verdict, content: str, evidence: tuple[int, ...], language: Language, speaker: Speaker = Speaker.OWNER
-) -> Finding | None:
-    """A statement with its words in full and the turns it comes from; ``None`` where it is too short or too long.
-
-    Its subject is its beginning. What an agent said weighs six at most (seed facts 1.5).
-    """
-    if size_refusal(content):
-        return None
-    importance = importance_of(verdict, language)
-    subject = subject_of(content)
-    return Finding(
-        kind=verdict.kind,
-        subject=subject,
-        content=as_sentence(content),
-        spoken=verdict.text,
-        index=evidence[-1],
-        evidence=evidence,
-        score=verdict.score,
-        importance=importance if speaker is Speaker.OWNER else min(importance, AGENT_CAP),
-        expiry=expiry_of(verdict, language),
-        tags=tags_of(content, language),
-        speaker=speaker,
-        canonical_key=key_of(content, subject, language),
-    )
 
 
 def subject_of(content: str) -> str:

@@ -8,19 +8,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
+
+import httpx2
 
 from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
 from nacre.gateway.channels.untrusted import decode
 from nacre.llm.providers import is_loopback
-from nacre.platform.lazy import Module
 from nacre.platform.private_files import new_file
-
-if TYPE_CHECKING:
-    import httpx2
-else:
-    httpx2 = Module("httpx2")
 
 _SECONDS = 30.0
 _CONNECT_SECONDS = 10.0

@@ -28,7 +28,7 @@ from nacre.values.gateway.message import Attachment, Chat, ChatType, Limits, Out
 if TYPE_CHECKING:
     from starlette import requests, responses, routing
     from starlette.routing import BaseRoute
-else:  # of the extra web: without it, the registry says what to install
+else:
     requests = Module("starlette.requests")
     responses = Module("starlette.responses")
     routing = Module("starlette.routing")

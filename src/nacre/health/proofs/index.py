@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from nacre.errors import NacreError
 from nacre.health.proofs.finding import FAILURE, REBUILD, WARNING, Finding, Proof, deep_repair
 from nacre.home.home import Home
-from nacre.indexing.shards import fill_shards
 from nacre.spending.embedders import embedder_in_use
 from nacre.storage.maintenance.soundness import Soundness
 
@@ -34,18 +33,10 @@ def prove_full_text(home: Home) -> Proof:
     if turns:
         told = f"{len(turns)} turns cannot be found by their words"
         found.append(Finding(FAILURE, told, deep_repair(), lambda home: home.sessions.index_again(turns)))
-    lost = home.shards.unreadable()
-    if lost:
-        told = f"{sum(place.rows for place in lost):,} turns cannot be found by their words: a shard is lost or damaged"
-        found.append(Finding(FAILURE, told, deep_repair(), _make_shards))
     for table, rows in sound.text_without_rows().items():
         told = f"{len(rows)} texts in {table} belong to nothing"
         found.append(Finding(FAILURE, told, deep_repair(), _forget_text(table, rows)))
     return Proof("full text", f"{sound.texts():,} texts", found)
-
-
-def _make_shards(home: Home) -> None:
-    fill_shards(home)
 
 
 def _reindex_memories(ids: Sequence[str]) -> Callable[[Home], None]:

@@ -180,8 +180,7 @@ def prove_ledger(home: Home) -> Proof:
         Finding(
             WARNING, f"line {number} of ledger.jsonl is no entry", f"mend or remove it in {home.vault.root}/{LEDGER}"
         )
-        for number, line in enumerate(data.splitlines(), 1)
-        if line.strip() and not list(ledger.read(line))
+        for number in ledger.broken_lines(data)
     ]
     said: dict[str, str] = {}
     for one in entries:

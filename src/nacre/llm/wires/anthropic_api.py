@@ -64,7 +64,7 @@ class AnthropicModel:
         is_login = credential is not None and credential.kind == "bearer"
         self._client = self._library.Anthropic(
             **({"auth_token": secret, "default_headers": _LOGIN} if is_login else {"api_key": secret}),
-            base_url=asked.provider.base_url, max_retries=0, http_client=http_client(asked, self._library),
+            base_url=asked.provider.base_url, http_client=http_client(asked, self._library),
         )  # fmt: skip
         keep_to_maker(self._client, asked, _LOGIN if is_login else {})
 

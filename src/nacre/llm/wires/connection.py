@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import httpx2
 import msgspec
 
 from nacre.errors import ModelRefused, ModelUnavailable, NacreError, PromptTooLong
@@ -17,13 +21,7 @@ from nacre.llm import failures
 from nacre.llm.cancellable import Calls, CutOff
 from nacre.llm.failures import CallTarget
 from nacre.platform import json_values
-from nacre.platform.lazy import Module
 from nacre.values.model_calls import Capabilities
-
-if TYPE_CHECKING:
-    import httpx2
-else:
-    httpx2 = Module("httpx2")
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -35,6 +33,9 @@ _UNABLE = re.compile(
 )
 _GRACE_SECONDS = 1.0
 """So much longer than the library waits, that its own error, which says more, comes first."""
+
+_RETRY_SECONDS = 5.0
+_call = threading.local()
 
 
 def load_library(name: str, asked: CallTarget) -> ModuleType:
@@ -50,7 +51,22 @@ def http_client(asked: CallTarget, library: ModuleType) -> Any:
     a key in a header, and the prompt, would go along.
     """
     client = library.DefaultHttpxClient
-    return client(follow_redirects=False, **({"trust_env": False} if asked.is_here else {}))
+    hooks = {"request": [_refuse_late], "response": [_forbid_late_retry]}
+    return client(follow_redirects=False, event_hooks=hooks, **({"trust_env": False} if asked.is_here else {}))
+
+
+def _refuse_late(request: Any) -> None:
+    """Send nothing again once the time of a call is over: a library that tries again does not know of it."""
+    if time.monotonic() >= getattr(_call, "end", math.inf):
+        raise httpx2.ReadTimeout("the time of the call is over", request=request)
+
+
+def _forbid_late_retry(response: Any) -> None:
+    """Have a failure told instead of a timeout where the time that is left does not hold another try."""
+    asked = response.headers.get("retry-after", "")
+    wait = float(asked) if asked.isdigit() else 0.0
+    if response.status_code >= 400 and time.monotonic() + wait + _RETRY_SECONDS >= getattr(_call, "end", math.inf):
+        response.headers["x-should-retry"] = "false"
 
 
 def keep_to_maker(client: Any, asked: CallTarget, headers: Mapping[str, str]) -> None:
@@ -75,8 +91,12 @@ def timeout_of(seconds: float) -> Any:
 def call(calls: Calls, asked: CallTarget, library: ModuleType, seconds: float, work: Callable[[], Any]) -> Any:
     """What ``work`` returns; whatever the library raises is said in nacre's words."""
 
+    def in_time() -> Any:
+        _call.end = time.monotonic() + seconds
+        return work()
+
     try:
-        return calls.run(work, seconds + _GRACE_SECONDS)
+        return calls.run(in_time, seconds + _GRACE_SECONDS)
     except NacreError:
         raise
     except CutOff:

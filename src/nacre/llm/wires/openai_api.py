@@ -119,7 +119,7 @@ class OpenAIModel:
         self._library: Any = load_library("openai", asked)
         self._client = self._library.OpenAI(
             api_key=asked.credential.secret if asked.credential else "none",
-            base_url=asked.provider.base_url, max_retries=0, http_client=http_client(asked, self._library),
+            base_url=asked.provider.base_url, http_client=http_client(asked, self._library),
         )  # fmt: skip
         keep_to_maker(self._client, asked, {})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nacre.context.requests import DigestRequest, WakeupRequest
 from nacre.dream.requests import AlikeRequest
 from nacre.errors import InvalidInput
 from nacre.graph.requests import AnalysisRequest, BriefRequest
@@ -12,20 +11,20 @@ from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, fitting, framed, indented, short_id, short_session, title_of
 from nacre.mcp.desk import Desk
 from nacre.mcp.tools.code import stale
-from nacre.platform.request import Nothing
-from nacre.review.requests import ReflectRequest, UnansweredRequest
+from nacre.platform.days import shown_day
+from nacre.review.requests import ReflectRequest, ReviewRequest, UnansweredRequest
 from nacre.sessions.requests import DidQuery, FixQuery
 from nacre.text.passages import count, harmless, one_line, shorten
 from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
 from nacre.values.session import Trust
+from nacre.views import PendingKind
 
 if TYPE_CHECKING:
-    from nacre.context.wakeup import Wakeup
     from nacre.dream.alike import Alike
-    from nacre.graph.values import Bridges, Brief, Central, Components, Gaps
+    from nacre.graph.values import Brief, Central, Components, Gaps
     from nacre.values.memory import Memory
     from nacre.values.review import Reflection, Unanswered
-    from nacre.views import Digest, FixResult, Waiting
+    from nacre.views import FixResult, PendingPage
 
 _WORDS = 300
 
@@ -36,15 +35,15 @@ def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
         what = "a path" if asked.about == "file" else "the error's text"
         raise InvalidInput(f"{asked.about} needs a subject", hint=f"the subject is {what}")
     answers = {
-        "brief": _brief, "central": _central, "bridges": _bridges, "gaps": _gaps, "components": _components,
-        "conflicts": _conflicts, "review": _reviews, "file": _file, "error": _error, "reflect": _questions,
-        "digest": _digest, "wakeup": _wakeup, "alike": _alike, "unanswered": _unanswered, "stale": stale,
+        "brief": _brief, "central": _central, "gaps": _gaps, "components": _components,
+        "review": _review, "file": _file, "error": _error, "reflect": _questions,
+        "alike": _alike, "unanswered": _unanswered, "stale": stale,
     }  # fmt: skip
     return answers[asked.about](desk, asked)
 
 
-def _waiting(desk: Desk) -> Waiting:
-    found: Waiting = desk.call("waiting", Nothing())
+def _waiting(desk: Desk) -> PendingPage:
+    found: PendingPage = desk.call("review", ReviewRequest(limit=0))
     return found
 
 
@@ -68,15 +67,15 @@ def _brief(desk: Desk, asked: arguments.Analyze) -> Answer:
     waiting = _waiting(desk)
     told = [
         *harmless(found.text).splitlines(),
-        f"{count(len(waiting.conflicts), 'contradiction', 'contradictions')} and "
-        f"{count(len(waiting.reviews), 'memory', 'memories')} to look over wait for the person.",
+        f"{count(waiting.conflicts, 'contradiction', 'contradictions')} and "
+        f"{count(waiting.doubts, 'memory', 'memories')} to look over wait for the person.",
     ]
     shown = fitting(told, asked.budget)
     records = {
         "memories": found.memories, "links": found.links, "alike": found.alike, "projects": found.projects,
         "components": found.components, "gaps": found.gaps, "unlinked": found.unlinked, "todos": found.todos,
         "stale": found.stale,
-        "conflicts": len(waiting.conflicts), "reviews": len(waiting.reviews),
+        "conflicts": waiting.conflicts, "doubts": waiting.doubts,
         "central": [one.memory.id for one in found.central], "decisions": [one.id for one in found.decisions],
     }  # fmt: skip
     return Answer(framed("\n".join(told[:shown])), records)
@@ -84,22 +83,10 @@ def _brief(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 def _central(desk: Desk, asked: arguments.Analyze) -> Answer:
     found: Central = desk.call("graph-central", _about_links(desk, asked))
-    records = [{"id": one.memory.id, "links": one.degree, "pagerank": one.pagerank} for one in found.found]
+    records = [{"id": one.memory.id, "links": one.degree} for one in found.found]
     blocks = [f"{_short(one.memory)}: {count(one.degree, 'link', 'links')}" for one in found.found]
     hint = f"{count(found.links, 'link', 'links')} in all; memory_graph follows them."
     return Answer(_told(blocks, asked, "No memories are linked yet.", hint), {"central": records, "links": found.links})
-
-
-def _bridges(desk: Desk, asked: arguments.Analyze) -> Answer:
-    found: Bridges = desk.call("graph-bridges", _about_links(desk, asked))
-    blocks = [f"{_short(one.memory)}\n  {one_line(harmless(one.why))}" for one in found.found]
-    records = [
-        {"id": one.memory.id, "betweenness": one.betweenness, "detour": one.detour,
-         "sides": [{"id": side.central.id, "size": side.size} for side in one.sides]}
-        for one in found.found
-    ]  # fmt: skip
-    text = _told(blocks, asked, "No memory holds groups of others together.")
-    return Answer(text, {"bridges": records, "sampled": found.sampled})
 
 
 def _gaps(desk: Desk, asked: arguments.Analyze) -> Answer:
@@ -136,27 +123,21 @@ def _short(memory: Memory) -> str:
     return f"- [{short_id(memory.id)}] {title_of(memory)}{mark}"
 
 
-def _conflicts(desk: Desk, asked: arguments.Analyze) -> Answer:
-    pairs = _waiting(desk).conflicts
+def _review(desk: Desk, asked: arguments.Analyze) -> Answer:
+    items = [item for item in _waiting(desk).items if item.kind is not PendingKind.CANDIDATE]
     blocks = [
-        f"- [{short_id(pair.newer.id)}] {title_of(pair.newer)}\n  against [{short_id(pair.older.id)}] "
-        f"{title_of(pair.older)}" + (f"\n  {one_line(harmless(pair.reason))}" if pair.reason else "")
-        for pair in pairs
+        f"- [{short_id(one.memory.id)}] {title_of(one.memory)}"
+        + (f"\n  against [{short_id(one.newer.id)}] {title_of(one.newer)}" if one.newer else "")
+        + f"\n  {one.why.replace('_', ' ')}"
+        + (f", {one_line(harmless(one.detail))}" if one.detail else "")
+        for one in items
+    ]
+    records = [
+        {"id": one.memory.id, "newer": one.newer.id if one.newer else None, "reason": one.why}
+        for one in items[: asked.limit]
     ]
     hint = "The person decides; memory_retire takes out what they say no longer holds."
-    records = [{"older": pair.older.id, "newer": pair.newer.id, "reason": pair.reason} for pair in pairs[: asked.limit]]
-    return Answer(_told(blocks, asked, "No memories contradict each other.", hint), {"conflicts": records})
-
-
-def _reviews(desk: Desk, asked: arguments.Analyze) -> Answer:
-    reviews = _waiting(desk).reviews
-    blocks = [
-        f"- [{short_id(one.memory.id)}] {title_of(one.memory)}: {one.entry.reason.value.replace('_', ' ')}"
-        + (f", {one_line(harmless(one.entry.detail))}" if one.entry.detail else "")
-        for one in reviews
-    ]
-    records = [{"id": one.memory.id, "reason": one.entry.reason.value} for one in reviews[: asked.limit]]
-    return Answer(_told(blocks, asked, "Nothing waits for review.", "The person decides."), {"reviews": records})
+    return Answer(_told(blocks, asked, "Nothing waits for review.", hint), {"review": records})
 
 
 def _alike(desk: Desk, asked: arguments.Analyze) -> Answer:
@@ -181,39 +162,13 @@ def _questions(desk: Desk, asked: arguments.Analyze) -> Answer:
 def _unanswered(desk: Desk, asked: arguments.Analyze) -> Answer:
     found: Unanswered = desk.call("unanswered", UnansweredRequest(limit=asked.limit))
     blocks = [
-        f"- “{one_line(harmless(shorten(one.question, _WORDS)))}” asked {count(one.times, 'time', 'times')}, last "
-        f"{one.last:%Y-%m-%d}" + (f", of {', '.join(one.projects)}" if one.projects else "")
+        f"- “{one_line(harmless(shorten(one.question, _WORDS)))}” asked {count(one.times, 'time', 'times')}, "
+        f"last {shown_day(one.last)}" + (f", of {', '.join(one.projects)}" if one.projects else "")
         for one in found.gaps
     ]
     hint = "memory_store keeps an answer that you know; the person has the rest: nacre gaps"
     records = [{"id": one.id, "question": one.question, "times": one.times} for one in found.gaps]
     return Answer(_told(blocks, asked, "Every question has an answer.", hint), {"gaps": records, "total": found.total})
-
-
-def _digest(desk: Desk, asked: arguments.Analyze) -> Answer:
-    found: Digest = desk.call("digest", DigestRequest(project=desk.place(None).project))
-    lines = found.text.splitlines()
-    shown = fitting(lines, asked.budget)
-    records = {name: [one.id for one in getattr(found, name)] for name in ("todos", "decisions", "learned")}
-    return Answer(framed("\n".join(lines[:shown]) or "Nothing is open, and nothing was learned."), records)
-
-
-def _wakeup(desk: Desk, asked: arguments.Analyze) -> Answer:
-    found: Wakeup = desk.call(
-        "wakeup",
-        WakeupRequest(
-            folder=desk.folder, budget_tokens=min(asked.budget, 8_000), parts=asked.sections,
-            part_budgets=asked.section_budgets, prompt=asked.subject or "",
-        ),
-    )  # fmt: skip
-    records = [
-        {"part": one.part.value, "budget": one.budget_tokens, "tokens": one.tokens, "truncated": one.truncated}
-        for one in found.sections
-    ]
-    return Answer(
-        found.text or framed("No memory fits a session that starts here."),
-        {"sections": records, "tokens": found.tokens},
-    )
 
 
 def _file(desk: Desk, asked: arguments.Analyze) -> Answer:
@@ -230,7 +185,7 @@ def _file(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 
 def _change(change: FileChange) -> str:
-    day = f"{change.time:%Y-%m-%d} " if change.time else ""
+    day = f"{shown_day(change.time)} " if change.time else ""
     told = [
         f"- {day}{harmless(change.path)}, {count(change.edits, 'edit', 'edits')} in {short_session(change.session.id)}"
     ]
@@ -258,7 +213,7 @@ def _trouble(trouble: Trouble) -> str:
 
 
 def _repair(repair: Repair) -> str:
-    day = f"{repair.time:%Y-%m-%d} " if repair.time else ""
+    day = f"{shown_day(repair.time)} " if repair.time else ""
     worked = "worked" if repair.worked else "was not seen to work"
     steps = "; ".join(filter(None, (shorten(step.input or step.name, 100) for step in repair.steps)))
     words = shorten(repair.words.text, _WORDS) if repair.words else ""

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nacre.errors import InvalidInput, NacreError
+from nacre.home import location
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, noted, refusal, short_id, title_of
 from nacre.mcp.desk import GLOBAL, Desk
 from nacre.memories.requests import RetireRequest, StoreRequest
-from nacre.platform.lazy import Module
 from nacre.text.passages import harmless, one_line
 from nacre.values.memory import Memory, Source
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import Speaker, Trust
 
-if TYPE_CHECKING:
-    from nacre.home import location
-else:
-    location = Module("nacre.home.location")
-
 _DONE = {
     "stored": "Stored", "known": "Known already, and confirmed", "updated": "Merged into what was known",
-    "retired": "Retired at once, as a standing retirement says", "accepted": "Accepted; it finds its place in a moment",
+    "retired": "Retired at once, as a standing retirement says",
 }  # fmt: skip
 
 

@@ -137,9 +137,8 @@ def _invalidate(desk: Desk, asked: arguments.Graph) -> Answer:
     return _done(desk.call("graph-invalidate", InvalidateRequest(**_ends(asked), at=asked.at)), asked)
 
 
-def _ends(asked: arguments.Graph) -> dict[str, str]:
-    names = {"source": "id", "relation": "relation", "target": "to"}
-    return {field: _required(asked, name) for field, name in names.items()}
+def _ends(asked: arguments.Graph) -> dict[str, Any]:
+    return {"source": _required(asked, "id"), "target": _required(asked, "to"), "relation": asked.relation or None}
 
 
 def _required(asked: arguments.Graph, name: str) -> str:
@@ -191,7 +190,7 @@ def _facts(one: Hop | LinkLine) -> str:
     days = (("from", one.valid.since), ("until", one.valid.until))
     told = [
         f"{one.strength:g}" if one.strength != USUAL_STRENGTH else "",
-        one.origin if one.origin != "manual" else "",
+        one.origin,
         *(f"{word} {day}" for word, day in days if day),
         one_line(harmless(one.reason)) if one.reason else "",
     ]

@@ -91,9 +91,9 @@ def _evidence(view: MemoryView) -> Sequence[str]:
 
 def _link(link: LinkView) -> str:
     arrow = f"{link.rel} →" if link.is_outgoing else f"← {link.rel}"
-    why = f" ({link.reason})" if link.reason else ""
-    return one_line(harmless(f"{arrow} [{short_id(link.other)}] {shorten(link.subject or 'unknown', 80)}{why}")).join(
-        ("  ", "")
+    why = ", ".join(filter(None, (link.origin, link.reason)))
+    return "  " + one_line(
+        harmless(f"{arrow} [{short_id(link.other)}] {shorten(link.subject or 'unknown', 80)} ({why})")
     )
 
 

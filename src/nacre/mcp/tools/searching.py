@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nacre import views
 from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import (
@@ -24,23 +25,20 @@ from nacre.mcp.answers import (
 )
 from nacre.mcp.desk import Desk, going_on, page_of
 from nacre.memories.requests import ListRequest
-from nacre.platform.lazy import Module
+from nacre.platform.days import shown_day
 from nacre.retrieval.requests import DeepQuery
 from nacre.sessions.requests import ChatSearchRequest
 from nacre.text.passages import count, count_tokens, harmless, one_line
+from nacre.values import context as contexts
+from nacre.values.codec import stamp
 from nacre.values.deep_recall import DeepResult
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
 from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre import views
     from nacre.sessions.chat_search import Passage, Passages
-    from nacre.values import context as contexts
     from nacre.values.context import ContextBlock
-else:
-    contexts = Module("nacre.values.context")
-    views = Module("nacre.views")
 
 _MOST = 200
 _HIT_TOKENS = 220
@@ -70,6 +68,7 @@ def search(desk: Desk, asked: arguments.Search) -> Answer:
     query = RecallQuery(
         asked.query, wanted, Mode.BROWSE if browses else Mode.HYBRID, min(at + asked.limit, _MOST),
         around=desk.moment("around", asked.around), radius_days=asked.around_days, threshold=asked.threshold,
+        ignore_time=asked.ignore_time,
         turns=0 if at or browses else asked.turns, update=at == 0, session=desk.session,
     )  # fmt: skip
     found: RecallResult = desk.call("recall", query)
@@ -133,20 +132,31 @@ def _told(asked: arguments.Search, found: RecallResult, at: int) -> Answer:
     last = at + shown
     more = last < len(found.hits) or (len(hits) == asked.limit and last < _MOST)
     text = framed(
-        _head(found, len(hits), asked.channel),
-        "\n".join(blocks[:shown]),
-        "Said in past sessions:\n" + "\n".join(turns[:told_turns]) if told_turns else "",
+        "" if hits or told_turns else _nothing(asked.channel),
+        "\n".join((*blocks[:shown], *turns[:told_turns])),
         going_on("memory_search", last) if hits and more else "",
+        f"“{found.time_words}”: what is {found.span} counts more. ignore_time leaves this out."
+        if found.time_words
+        else "",
         _degraded(found),
     )
     records = {
         "memories": [
-            record_of(hit.memory) | {"score": round(hit.score, 4), "doubt": hit.doubt, "space": hit.space}
+            record_of(hit.memory)
+            | {
+                "score": round(hit.score, 4),
+                "confidence": hit.confidence.value,
+                "candidate": hit.candidate,
+                "doubt": hit.doubt,
+                "space": hit.space,
+            }
             for hit in hits[:shown]
         ],
         "turns": [_turn_record(hit) for hit in beside[:told_turns]],
         "cursor": str(last) if hits and more else None,
-    }
+        "since": found.since and stamp(found.since), "until": found.until and stamp(found.until),
+        "time_words": found.time_words,
+    }  # fmt: skip
     return Answer(text, records)
 
 
@@ -156,14 +166,10 @@ def _not_told(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[TurnH
     return [hit for hit in turns if told.get(hit.turn.id, 0) < _MOST_OF * len(hit.excerpt)]
 
 
-def _head(found: RecallResult, hits: int, channel: str | None) -> str:
-    if hits:
-        return ""
+def _nothing(channel: str | None) -> str:
     if channel:
-        return f"Nothing that was said in {harmless(one_line(channel))} answers that. Channels: claude-code, codex, …"
-    if found.abstained:
-        return "Nothing in memory answers that: some memories come near, none is close enough. Try other words."
-    return 'Nothing in memory matches. Other words, fewer filters, or project "*" may find it.'
+        return f"Nothing in {harmless(one_line(channel))} matches. Channels: claude-code, codex, …"
+    return 'Nothing matches. Other words, fewer filters, or project "*" may find it.'
 
 
 def _hit(hit: MemoryHit) -> str:
@@ -171,12 +177,15 @@ def _hit(hit: MemoryHit) -> str:
     content = cut(memory.content, _HIT_TOKENS)
     rest = f"\n  (cut: memory_get {short_id(memory.id)} has the rest)" if content != memory.content else ""
     doubts = f"\n  may be outdated by {', '.join(map(short_id, hit.outdated_by))}" if hit.outdated_by else ""
+    if hit.candidate:
+        keep = f"the owner can keep it: nacre review keep {short_id(memory.id)}"
+        doubts += f"\n  pending candidate, not confirmed by the owner; {keep}"
     doubts += f"\n  may be out of date: {one_line(harmless(hit.doubt))}" if hit.doubt else ""
     title = title_of(memory)
     body = indented(content)
     head = f"[{short_id(memory.id)}] {title}" if not _says(content, title) else f"[{short_id(memory.id)}]"
     space = f"space {hit.space}, " if hit.space else ""
-    return f"{head}\n{body}{rest}{doubts}\n  ({space}{origin_of(memory)}; {said_in(memory)})"
+    return f"{head}\n{body}{rest}{doubts}\n  ({hit.confidence.value}; {space}{origin_of(memory)}; {said_in(memory)})"
 
 
 def _says(content: str, title: str) -> bool:
@@ -185,16 +194,17 @@ def _says(content: str, title: str) -> bool:
 
 def _turn(hit: TurnHit) -> str:
     turn = hit.turn
-    day = f"{turn.time:%Y-%m-%d} " if turn.time else ""
+    day = f"{shown_day(turn.time)} " if turn.time else ""
     outside = ", UNTRUSTED" if turn.trust is Trust.UNTRUSTED else ""
     words = one_line(harmless(cut(hit.excerpt, _TURN_TOKENS)))
-    return f"- {day}{turn.speaker.value} in {short_session(hit.session.id)}{outside}: {words}"
+    return f"- {hit.confidence.value}: {day}{turn.speaker.value} in {short_session(hit.session.id)}{outside}: {words}"
 
 
 def _turn_record(hit: TurnHit) -> dict[str, Any]:
     turn = hit.turn
     return {
-        "session": hit.session.id, "turn": turn.id, "speaker": turn.speaker.value, "trust": turn.trust.value,
+        "session": hit.session.id, "turn": turn.id, "confidence": hit.confidence.value, "speaker": turn.speaker.value,
+        "trust": turn.trust.value,
         "time": turn.time.isoformat() if turn.time else None, "excerpt": hit.excerpt,
     }  # fmt: skip
 

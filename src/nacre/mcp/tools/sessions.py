@@ -9,7 +9,8 @@ from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import OUTSIDE, Answer, fitting, framed, indented, short_session, shorten_lines
 from nacre.mcp.desk import Desk, going_on, page_of
-from nacre.platform.lazy import Module
+from nacre.platform.days import shown_day, shown_minute
+from nacre.retrieval import requests
 from nacre.sessions.requests import MatchRequest, SessionRequest, SessionsRequest
 from nacre.text.passages import count, harmless, one_line, shorten
 from nacre.values.filters import SessionFilter
@@ -17,11 +18,8 @@ from nacre.values.recall import Filter, Mode, RecallResult, TurnHit
 from nacre.values.session import ToolCall, Trust, Turn
 
 if TYPE_CHECKING:
-    from nacre.retrieval import requests
     from nacre.sessions.pattern_search import Matches
     from nacre.views import SessionLine, SessionPage, SessionReport, SessionView
-else:
-    requests = Module("nacre.retrieval.requests")
 
 _TURN_CHARACTERS = 1_200
 _TITLE_CHARACTERS = 100
@@ -67,7 +65,7 @@ def _list(desk: Desk, asked: arguments.Sessions) -> Answer:
 
 def _line(line: SessionLine) -> str:
     stored = line.session
-    day = f"{stored.session.started:%Y-%m-%d}" if stored.session.started else "no date"
+    day = shown_day(stored.session.started) if stored.session.started else "no date"
     title = shorten(stored.session.title or line.opening or "without a title", _TITLE_CHARACTERS)
     told = f"{stored.session.id}, {day}, {stored.project or 'no project'}, {count(stored.turns, 'turn', 'turns')}"
     return f"- {harmless(one_line(told))}: {one_line(harmless(title))}"
@@ -126,7 +124,7 @@ def told_session(view: SessionView, budget: int, *, from_end: bool = False, with
 
 
 def _turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
-    day = f" {turn.time:%Y-%m-%d %H:%M}" if turn.time else ""
+    day = f" {shown_minute(turn.time)}" if turn.time else ""
     outside = f" (UNTRUSTED: {OUTSIDE})" if turn.trust is Trust.UNTRUSTED else ""
     words = indented(shorten_lines(turn.text, _TURN_CHARACTERS)) if turn.text.strip() else "  (no words)"
     if with_tools and turn.tool_calls:
@@ -194,7 +192,7 @@ def _search(desk: Desk, asked: arguments.Sessions) -> Answer:
     at = page_of(asked.cursor)
     hits, has_more, remark = (_matched if asked.match == "regex" else _found)(desk, asked, wanted, at)
     lines = [
-        f"- {hit.turn.time:%Y-%m-%d} " * bool(hit.turn.time) + f"{hit.turn.speaker.value} in "
+        (f"- {shown_day(hit.turn.time)} " if hit.turn.time else "- ") + f"{hit.turn.speaker.value} in "
         f"{short_session(hit.session.id)}{', UNTRUSTED' * (hit.turn.trust is Trust.UNTRUSTED)}: "
         f"{one_line(harmless(hit.excerpt))}"
         for hit in hits

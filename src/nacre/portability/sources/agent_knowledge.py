@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nacre.errors import InvalidInput, MemoryInvalid
+from nacre.platform.days import day_of
 from nacre.portability.sources.notes import kind_of, notes
 from nacre.portability.sources.shape import (
     between,
@@ -134,7 +135,7 @@ def _edges(database: ForeignDatabase, links: dict[str, list[Link]]) -> None:
 def _edge(row: Mapping[str, Any]) -> Link:
     """A link to a name; it keeps its strength and when it holds."""
     ends = (moment(row.get(name)) for name in ("valid_from", "valid_to"))
-    valid = Validity(*(end.date() if end else None for end in ends))
+    valid = Validity(*(day_of(end) if end else None for end in ends))
     said = row.get("strength")
     strength = between(said, 0, 1, USUAL_STRENGTH) if said is not None else None
     return Link(str(row["rel_type"]), str(row.get("target")), strength=strength, valid=valid)

@@ -14,6 +14,7 @@ from nacre.portability.sources.notes import kind_of, notes
 from nacre.portability.sources.shape import shape, words_hash
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped
 from nacre.portability.sources.tree import Tree
+from nacre.text.passages import normalise
 from nacre.values.memory import Kind
 
 NAME = "instructions"
@@ -39,7 +40,7 @@ def _recognise(tree: Tree) -> bool:
 
 
 def _read(tree: Tree) -> Iterator[Item]:
-    for name in _files(tree):
+    for name in tree.names if tree.single else _files(tree):
         text = tree.text(name)
         if text is None:
             yield Skipped(name, "it is too large, or no text")
@@ -50,10 +51,10 @@ def _read(tree: Tree) -> Iterator[Item]:
 def _statements(tree: Tree, name: str, text: str) -> Iterator[Item]:
     file = tree.path_of(name)
     cwd = _project_of(file)
-    said = list({note.text: note for note in notes(text) if note.is_said}.values())
+    said = {note.text: note for note in notes(text) if normalise(note.text)}
     if not said:
         yield Skipped(name, "it says nothing")
-    for note in said:
+    for note in said.values():
         memory = shape(
             NAME, f"{file}#{words_hash(note.text)}", note.text, modified=tree.leaves[name].modified,
             subject=note.subject, kind=kind_of(note.headings, Kind.PREFERENCE), file=str(file),

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 
+from nacre.platform.days import day_of
 from nacre.platform.ids import to_millisecond
 from nacre.portability.sources.notes import kind_of
 from nacre.portability.sources.shape import json_of, listed, moment, named, project_of, shape, tags_of, text_of
@@ -128,7 +129,7 @@ def _objects(value: object) -> list[dict[str, Any]]:
 
 def _day(value: object) -> date | None:
     found: datetime | None = moment(value)
-    return found.astimezone(UTC).date() if found else None
+    return day_of(found) if found else None
 
 
 SOURCE = ImportSource(NAME, "mem0", _recognise, _read)

@@ -1,4 +1,5 @@
-"""nacre's own exports: the JSON lines, the zip of Markdown files, or the vault's folder itself."""
+"""nacre's own exports: the JSON lines, the zip of Markdown files, the vault's folder itself, or what nacre extract
+--json answers."""
 
 from __future__ import annotations
 
@@ -6,12 +7,21 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from nacre.errors import InvalidInput, MemoryInvalid
 from nacre.platform import json_text
-from nacre.portability.sources.shape import cleaned, imported_id, moment, project_of
+from nacre.platform.ids import from_ms
+from nacre.portability.sources.shape import (
+    cleaned,
+    imported_id,
+    json_of,
+    listed,
+    moment,
+    named,
+    project_of,
+)
 from nacre.portability.sources.source import Found, ImportSource, Item, Operation, Page, Skipped, Talk
 from nacre.portability.sources.tree import Tree, safe_name
 from nacre.values import portable
@@ -25,6 +35,7 @@ from nacre.vault.layout import LEDGER, is_memory_file
 NAME = "nacre"
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_EXTRACTED = re.compile(rb'\s*\{\s*"sessions"\s*:\s*\[\s*(?:\]|\{\s*"session"\s*:)')
 _PAGE = re.compile(r"(?:identity|IDENTITY|profile|projects/[^/]+/project)\.md")
 _SPOILT = "export it again; the zip of Markdown files (nacre export vault.zip) may be edited by hand"
 
@@ -34,7 +45,7 @@ Values = Mapping[str, Any]
 def _recognise(tree: Tree) -> bool:
     if tree.single:
         first = tree.head(tree.names[0]).split(b"\n", 1)[0]
-        return b'"format"' in first and portable.FORMAT.encode() in first
+        return (b'"format"' in first and portable.FORMAT.encode() in first) or _is_extracted(tree)
     return any(_is_own(tree, name) for name in tree.names if is_memory_file(name))
 
 
@@ -46,8 +57,33 @@ def _is_own(tree: Tree, name: str) -> bool:
         return False
 
 
+def _is_extracted(tree: Tree) -> bool:
+    return tree.single and bool(_EXTRACTED.match(tree.head(tree.names[0])))
+
+
 def _read(tree: Tree) -> Iterator[Item]:
-    yield from _lines(tree) if tree.single else _files(tree)
+    yield from _extracted(tree) if _is_extracted(tree) else _lines(tree) if tree.single else _files(tree)
+
+
+def _extracted(tree: Tree) -> Iterator[Item]:
+    """The memories of each session; its candidates are left to the ingest, which keeps them for review."""
+    for session in _objects(named(json_of(tree, tree.names[0])).get("sessions")):
+        name, cwd = str(session.get("session")), _text(session, "cwd")
+        for memory in _objects(session.get("memories")):
+            front = {key: value for key, value in memory.items() if key not in ("content", "turn_ids")}
+            content = _text(memory, "content") or ""
+            front |= {
+                "id": imported_id(NAME, f"{name}#{content}", moment(session.get("started"))),
+                "source": {"session": name, "turns": memory.get("turn_ids")},
+            }
+            found = _from_line(tree, 1, {"front": {"created": session.get("started"), **front}, "content": content})
+            yield replace(found, cwd=cwd) if isinstance(found, Found) else found
+        for candidate in _objects(session.get("candidates")):
+            yield Skipped(name, f"a candidate: {candidate.get('why')}")
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [item for item in listed(value) if isinstance(item, dict)]
 
 
 def _files(tree: Tree) -> Iterator[Item]:
@@ -227,8 +263,8 @@ def _text(values: Values, name: str) -> str | None:
 def _time(values: Values, name: str) -> datetime | None:
     value = values.get(name)
     try:
-        return datetime.fromtimestamp(value / 1000, UTC) if isinstance(value, int | float) else None
-    except (OverflowError, OSError, ValueError):
+        return from_ms(round(value)) if isinstance(value, int | float) else None
+    except (OverflowError, ValueError):
         return None
 
 

@@ -12,8 +12,8 @@ from importlib.resources import files
 from nacre.text.passages import normalise, one_line, title_of
 from nacre.values.memory import Kind
 
-LEAST_CHARACTERS = 12
-"""What is shorter says nothing on its own."""
+_LEAST_CHARACTERS = 12
+"""A single ASCII word that is shorter is not a statement."""
 
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
 _ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
@@ -40,10 +40,9 @@ class Note:
 
     @property
     def is_said(self) -> bool:
-        """Whether there are enough words in it to stand alone."""
-        return len(normalise(self.text)) >= LEAST_CHARACTERS or (
-            not self.text.isascii() and len(normalise(self.text)) >= LEAST_CHARACTERS // 3
-        )
+        """Return True if the text has two words, or a long one; scripts without spaces need fewer characters."""
+        words = normalise(self.text)
+        return " " in words or len(words) >= _LEAST_CHARACTERS // (1 if words.isascii() else 3)
 
 
 def notes(text: str) -> Iterator[Note]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import PurePosixPath
 
 from nacre.errors import MemoryInvalid
@@ -92,7 +92,7 @@ def _memory(tree: Tree, name: str, note: Note, stated: datetime | None) -> Memor
         )  # fmt: skip
     stated = stated or tree.leaves[name].modified
     return shape(
-        NAME, key, note.text, modified=stated.replace(tzinfo=UTC), stated=stated, subject=note.subject,
+        NAME, key, note.text, modified=stated, stated=stated, subject=note.subject,
         kind=kind_of(note.headings, Kind.EVENT), importance=_DIARY_IMPORTANCE, expiry=Expiry.TEMPORARY,
         file=str(tree.path_of(name)),
     )  # fmt: skip

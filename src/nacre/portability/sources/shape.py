@@ -11,7 +11,8 @@ from typing import Any
 
 from nacre.errors import MemoryInvalid
 from nacre.platform import json_text
-from nacre.platform.ids import content_hash, to_millisecond
+from nacre.platform.days import parsed
+from nacre.platform.ids import content_hash, from_ms, to_millisecond
 from nacre.portability.sources.tree import MOST_EXPORT_BYTES, Tree
 from nacre.text.passages import one_line, title_of
 from nacre.values.memory import Confidence, Kind, Memory, Source
@@ -102,16 +103,12 @@ def moment(value: object) -> datetime | None:
     """A date as another system writes it; ``None`` when it is none."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
-            return datetime.fromtimestamp(value / 1000 if value > 100_000_000_000 else value, UTC)
-        except (OverflowError, OSError, ValueError):
+            return from_ms(round(value if value > 100_000_000_000 else value * 1000))
+        except (OverflowError, ValueError):
             return None
     if not isinstance(value, str) or not _ISO.match(value.strip()):
         return None
-    try:
-        found = datetime.fromisoformat(value.strip())
-        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        return None
+    return parsed(value.strip())
 
 
 def modified_of(path: Path) -> datetime:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nacre.platform.days import day_of, shown_day
 from nacre.text.passages import harmless, one_line, shorten
 from nacre.values.deep_recall import Route
 from nacre.values.recall import MemoryHit
@@ -71,9 +72,9 @@ def _origin(hit: MemoryHit) -> str:
     memory = hit.memory
     said = f"{'proposed' if memory.proposed else 'said'} by {memory.author or memory.speaker.value}"
     where = memory.source.session or memory.source.file
-    dates = f"{memory.created:%Y-%m-%d}"
-    if memory.updated.date() != memory.created.date():
-        dates += f", changed {memory.updated:%Y-%m-%d}"
+    dates = shown_day(memory.created)
+    if day_of(memory.updated) != day_of(memory.created):
+        dates += f", changed {shown_day(memory.updated)}"
     told = (memory.kind.value, dates, said + (f" in {where}" if where else ""), memory.id, *_doubts(hit))
     return harmless(one_line(" · ".join(told)))
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 
+from nacre.platform.days import shown_day
 from nacre.retrieval.adviser import Adviser, prompt_of
 from nacre.text.passages import one_line
 from nacre.values.memory import Memory
@@ -42,6 +43,6 @@ def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Mem
 def _line(number: int, memory: Memory) -> dict[str, object]:
     return {
         "number": number, "kind": memory.kind.value, "subject": one_line(memory.subject)[:DESCRIPTION_CHARACTERS],
-        "scope": memory.scope.value, "updated": f"{memory.updated:%Y-%m-%d}",
+        "scope": memory.scope.value, "updated": shown_day(memory.updated),
         "text": one_line(memory.content)[:DESCRIPTION_CHARACTERS],
     }  # fmt: skip

@@ -44,7 +44,7 @@ from nacre.text.passages import count
 from nacre.values.deep_recall import Candidate, DecidedBy, DeepResult, DeepStep, Route, Said
 from nacre.values.memory import Kind, Memory, Scope
 from nacre.values.model_calls import Task
-from nacre.values.recall import Filter, Lane, MemoryHit, Mode, RecallQuery, RecallResult
+from nacre.values.recall import Filter, HitConfidence, Lane, MemoryHit, Mode, RecallQuery, RecallResult
 from nacre.values.session import Flag, Speaker, Trust
 from nacre.values.trace import Step, TraceKind
 
@@ -79,7 +79,15 @@ class _Run:
         """What recall finds by itself."""
         mode = Mode(self.home.settings.text("recall.mode"))
         query = RecallQuery(
-            self.query.text, wanted, mode, limit=limit, update=False, co_recall=False, session=self.query.session
+            self.query.text,
+            wanted,
+            mode,
+            limit=limit,
+            confident=True,
+            turns=0,
+            update=False,
+            co_recall=False,
+            session=self.query.session,
         )
         result = recall(self.home, query)
         self.lanes = result.lanes
@@ -108,7 +116,7 @@ def deep_recall(home: Home, query: DeepQuery, *, clock: Callable[[], float] = ti
     check(RecallQuery(asked, query.filter))
     query = _cleaned(home, query)
     catch_up(home, _PATIENCE_SECONDS)
-    key = (query, name_for(home, Task.RECALL), home.memories.snapshot(), home.now().date())
+    key = (query, name_for(home, Task.RECALL), home.memories.snapshot(), home.today())
     result = home.deep_answers.get(key)
     if result:
         result = replace(result, repeated=True)
@@ -207,7 +215,7 @@ def _owner(run: _Run) -> str:
         run.took("owner", DecidedBy.RULES, "the profile")
         return profile
     wanted = replace(_everywhere(run), kinds=(Kind.PREFERENCE,))
-    today = run.home.now().date()
+    today = run.home.today()
     rows = run.home.selection.browse_memories(wanted, limit=_PREFERENCES, today=today)
     known = run.home.memories.by_rows(rows)
     run.took("owner", DecidedBy.RULES, count(len(rows), "preference", "preferences") if rows else "nothing known")
@@ -327,7 +335,7 @@ def _manifest(run: _Run, wanted: Filter, ranked: Sequence[MemoryHit]) -> list[Me
     if run.adviser.model is None:
         return []
     home = run.home
-    rows = home.selection.latest_memories(with_dependencies(home, wanted), limit=MOST, today=home.now().date())
+    rows = home.selection.latest_memories(with_dependencies(home, wanted), limit=MOST, today=home.today())
     latest = home.memories.by_rows(rows)
     shown = {memory.id: memory for memory in (*(hit.memory for hit in ranked), *(latest[row] for row in rows))}
     return sorted(list(shown.values())[:MOST], key=lambda memory: (memory.updated, memory.id), reverse=True)
@@ -348,7 +356,7 @@ def _hits_of(run: _Run, chosen: Sequence[Memory], ranked: Sequence[MemoryHit]) -
         evidence = evidence_of(run.home, memory) if is_private else ()
         newer = tuple(doubt.newer for doubt in doubts if doubt.older == memory.id)
         doubt = stale[memory.id][1] if memory.id in stale else None
-        hit = known.get(memory.id) or MemoryHit(memory, 0.0, {}, evidence, newer, doubt)
+        hit = known.get(memory.id) or MemoryHit(memory, 0.0, {}, HitConfidence.LIKELY, evidence, newer, doubt)
         hits.append(replace(hit, components={**hit.components, "chosen": 1.0}))
     return tuple(hits)
 
@@ -366,7 +374,7 @@ def _block(run: _Run, route: Route, project: str | None, owner: str, hits: Seque
 
 def _known_projects(home: Home, wanted: Filter) -> list[KnownProject]:
     """The projects that have memories for whoever asks, by all of their names, the one that changed last first."""
-    slugs = home.selection.projects_of_memories(replace(wanted, strict=True), today=home.now().date())
+    slugs = home.selection.projects_of_memories(replace(wanted, strict=True), today=home.today())
     names: dict[str, dict[str, None]] = {slug: {slug: None} for slug in slugs}
     for key, value, slug in home.files.project_keys():
         if key == "alias" and slug in names:

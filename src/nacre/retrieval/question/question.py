@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.retrieval.question.listing import kinds_listed
 from nacre.retrieval.question.question_words import asks, without_particles
 from nacre.retrieval.question.synonyms import SynonymShares
@@ -88,7 +87,9 @@ class Question:
         return not (self.telling or self.names or self.authors or self.projects or self.window)
 
 
-def read_question(text: str, *, now: datetime, authors: Iterable[str] = (), projects: Iterable[str] = ()) -> Question:
+def read_question(
+    text: str, *, now: datetime, authors: Iterable[str] = (), projects: Iterable[str] = (), ignore_time: bool = False
+) -> Question:  # fmt: skip
     """Take a question apart. ``authors`` are people known from transcripts, ``projects`` known projects.
 
     A name counts as it is written, so that "will" is not Will; a question without capitals may mean either.
@@ -99,7 +100,7 @@ def read_question(text: str, *, now: datetime, authors: Iterable[str] = (), proj
     if window and set(wanted) <= _GENERIC:
         wanted = []
     asked_only = not wanted
-    if not wanted and not window:
+    if not wanted and (ignore_time or not window):
         wanted = list(dict.fromkeys(words(text)))
     as_written = re.IGNORECASE if text == text.lower() else re.NOFLAG
     named = tuple(name for name in authors if re.search(rf"\b{re.escape(name)}\b", text, as_written))
@@ -118,7 +119,7 @@ def read_question(text: str, *, now: datetime, authors: Iterable[str] = (), proj
         names=tuple(name for name in _parts(text) if name.lower() not in about_projects)[:MAX_NAMES],
         authors=named,
         semantic=" ".join(semantic.split()) or text,
-        window=window,
+        window=None if ignore_time else window,
         projects=about_projects,
         telling=telling,
         proper=frozenset(telling) & _proper(text),

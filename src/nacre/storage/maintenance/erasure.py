@@ -127,7 +127,7 @@ class Erasing:
     def blank_passages(self) -> int:
         """Take hash, vector and bits of passages that nobody says any more; returns how many.
 
-        Those of another model, which are in the making or kept, go as those in use do.
+        Those of another model, which are in the making, go as those in use do.
         """
         return self._blank_all(str) + self._blank_all(about_other)
 
@@ -140,7 +140,7 @@ class Erasing:
         return len(rows)
 
     def prune_names(self) -> None:
-        """Delete identifiers that no text holds any more; a file keeps them with their shards."""
+        """Delete identifiers that no text holds any more, on a server."""
         self._db.run("prune_names")
 
     def merge_full_text(self) -> None:

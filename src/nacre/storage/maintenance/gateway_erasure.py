@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from nacre.platform import json_values
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import at_ms
 from nacre.storage.database import in_transaction
 from nacre.storage.gateway import GatewayStore

@@ -24,16 +24,15 @@ from nacre.values.file_history import Deeds
 
 BATCH = 500
 
-_FULL_TEXT = ("turns_fts", "turns_parts", "failures_fts", "memories_fts", "memories_parts", "names_parts")
+_FULL_TEXT = ("turns_fts", "turns_parts", "failures_fts", "memories_fts", "memories_parts")
 
 _OWN_WAY = frozenset(
     {
-        "turns", "memories", "tags", "links", "vault_files", "git_state", "embedding", "other_embedding", "names",
-        "shards", "memory_names", "mentions",
+        "turns", "memories", "tags", "links", "vault_files", "git_state", "embedding", "other_embedding",
+        "memory_names", "mentions",
     }
 )  # fmt: skip
-"""Turns are rewritten here with their full text; memories, and what follows them, come from their files; names go when
-no turn has them."""
+"""Turns are rewritten here with their full text; memories, and what follows them, come from their files."""
 
 Clean = Callable[[str], str]
 

@@ -206,20 +206,6 @@ class PostgresDatabase:
                 self._connection.execute("COMMIT")  # of what the connection's own tables were given
             self._roll_back()
 
-    @contextlib.contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """A part of a transaction that is taken back alone when the block raises."""
-        with translated_errors():
-            self._connection.execute("SAVEPOINT part")
-        try:
-            yield
-        except BaseException:
-            with contextlib.suppress(psycopg.Error):  # then the transaction cannot be committed either
-                self._connection.execute("ROLLBACK TO part; RELEASE part")
-            raise
-        with translated_errors():
-            self._connection.execute("RELEASE part")
-
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
     ) -> bool:

@@ -10,7 +10,7 @@ import re
 from functools import cache
 
 from nacre.platform.sql_files import statements
-from nacre.storage.sqlite.queries import with_other
+from nacre.storage.sqlite.queries import with_columns, with_other
 
 _COMMENT = re.compile(r"--[^\n]*")
 _QUOTED_OR_NAME = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)|(\?)")
@@ -24,7 +24,7 @@ _LIMIT = re.compile(r"\bLIMIT (:\w+|\?|-1)")
 @cache
 def query(name: str) -> str:
     """The statement of that name, with psycopg's placeholders. Raises KeyError."""
-    return translated(statement(name))
+    return translated(with_columns(statement(name)))
 
 
 def statement(name: str) -> str:

@@ -4,9 +4,9 @@ bytes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import Clock, to_ms
 from nacre.storage.database import Database, in_transaction
 

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 
-from nacre.errors import StoreBusy
-from nacre.platform.locks import PATIENCE_SECONDS
+from nacre.platform.locks import PATIENCE_SECONDS, FileLock
 from nacre.storage.postgres.database import PostgresDatabase
 
 _PAUSE_SECONDS = 0.01
 
 
-class ServerLock:
-    """What :class:`~nacre.platform.locks.FileLock` does. The server frees it when the connection ends."""
+class ServerLock(FileLock):
+    """A lock on a server, which frees it when the connection ends."""
 
     def __init__(self, database: PostgresDatabase, name: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        super().__init__(Path(name), patience_seconds)
         self._db = database
         self._name = name
-        self._patience = patience_seconds
-        self._depth = 0
-
-    def __enter__(self) -> None:
-        if not self.acquire(self._patience):
-            raise StoreBusy(
-                f"another process has held {self._name} for {self._patience:.0f} seconds",
-                hint="wait for it, or end it, then try again",
-            )
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
     def acquire(self, patience_seconds: float = 0.0) -> bool:
         """Take the lock, waiting so long at most; returns whether it was to be had."""
@@ -63,13 +50,3 @@ class ServerLock:
         """Before taking the lock again: let those who wait for it take it first."""
         if self._depth == 0:
             time.sleep(2 * _PAUSE_SECONDS)
-
-    @contextmanager
-    def if_free(self, patience_seconds: float = 0.0) -> Iterator[bool]:
-        """Hold the lock if it is free, or becomes free in time; yields whether it is held."""
-        is_held = self.acquire(patience_seconds)
-        try:
-            yield is_held
-        finally:
-            if is_held:
-                self.release()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.database import Indexed, Row
 from nacre.storage.filters import Clause, turn_clause
 from nacre.storage.postgres.database import PostgresDatabase
@@ -94,15 +94,8 @@ class ServerSearch(WordSearch):
 
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
         """Rows that hold any of the terms, the best by BM25 first."""
-        corpus = self.corpus(terms)
-        return self.weigh(
-            terms, where, limit, idf=[_idf(corpus.rows, count) for count in corpus.frequencies], of=corpus
-        )
-
-    def weigh(
-        self, terms: Sequence[Term], where: Clause, limit: int, *, idf: Sequence[float], of: Corpus
-    ) -> list[Match]:
-        """The same, where each term weighs so much."""
+        of = self.corpus(terms)
+        idf = [_idf(of.rows, count) for count in of.frequencies]
         keys = [key_of(self._tenant, self._kind, term.stem) for term in terms]
         words = _words(terms, keys, of.frequencies)
         if not words:
@@ -137,7 +130,7 @@ def memory_search(database: PostgresDatabase) -> WordSearch:
 
 class ServerTurnSearch:
     """Finds turns by words and by parts of identifiers: what a database file's
-    :class:`~nacre.storage.search.turns.TurnSearch` does, without shards."""
+    :class:`~nacre.storage.search.turns.TurnSearch` does."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._db = database
@@ -147,20 +140,9 @@ class ServerTurnSearch:
         self.vocabulary = self._turns.vocabulary
         self.rows_of_stem = self._turns.rows_of_stem
 
-    def lost(self) -> int:
-        """Turns that words do not find: none."""
-        return 0
-
-    def match(
-        self, terms: Sequence[Term], wanted: Filter, limit: int, *, idf: Sequence[float], average_length: float
-    ) -> list[Match]:
-        """Turns that hold any of the terms, the best by BM25 first.
-
-        ``idf`` is what each term weighs in the whole home, ``average_length`` the words of an average turn.
-        """
-        corpus = self.corpus(terms)
-        of = Corpus(corpus.rows, average_length, corpus.frequencies)
-        return self._turns.weigh(terms, turn_clause(wanted), limit, idf=idf, of=of)
+    def match(self, terms: Sequence[Term], wanted: Filter, limit: int) -> list[Match]:
+        """Turns that hold any of the terms, the best by BM25 first."""
+        return self._turns.match(terms, turn_clause(wanted), limit)
 
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
         """The turns at some places (session row, seq) and what they hold of the terms; places that do not exist are

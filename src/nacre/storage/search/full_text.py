@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import apsw
 
-from nacre.platform.fast_dataclass import dataclass
 from nacre.storage.database import Database
 from nacre.storage.filters import Clause
 from nacre.storage.sqlite.database import FileDatabase
@@ -26,7 +26,7 @@ WHERE turns_fts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 """  # noqa: S608
 _MATCH_TURN_PARTS = f"""
 SELECT {_TURN_FIELDS} FROM turns_parts f JOIN turns t ON t.row = f.rowid JOIN sessions s ON s.row = t.session
-WHERE turns_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
+WHERE turns_parts MATCH ? AND {{where}} LIMIT ?
 """  # noqa: S608
 _MATCH_MEMORIES = f"""
 SELECT {_MEMORY_FIELDS}, 0, 0, term_counts(memories_fts, 1.5, 1.0, 1.0) FROM memories_fts f
@@ -71,8 +71,6 @@ class Corpus:
     rows: int
     average_length: float
     frequencies: tuple[int, ...]
-    quick: bool = False
-    """Whether most rows are where common words cost little."""
 
     def idf(self, count: int) -> float:
         """Inverse document frequency of a term in so many rows, in the form that is never negative (seed facts 2.3)."""
@@ -180,8 +178,8 @@ def memory_search(database: FileDatabase) -> Search:
     return Search(database, table="memories", match=_MATCH_MEMORIES, parts=_MATCH_MEMORY_PARTS)
 
 
-def fresh_turn_search(database: FileDatabase) -> Search:
-    """Full text over the turns that are in no shard: what was said counts more than what was done."""
+def turn_search(database: FileDatabase) -> Search:
+    """Full text over turns: what was said counts more than what was done."""
     return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
 
 

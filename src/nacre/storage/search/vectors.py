@@ -52,8 +52,7 @@ class Near:
 class Vectors:
     """Reads and writes vectors. Turns from before ``since`` get none, where a time is given.
 
-    ``other`` are those of another model: being made to replace the ones in use, or kept from before. No search sees
-    them.
+    ``other`` are those of another model, being made to replace the ones in use. No search sees them.
 
     Keeps two things in memory between searches: the bits of passages, which only ever grow, and the vectors of
     memories, read again when some were added. What was dropped since may linger in the latter; row numbers are never
@@ -105,10 +104,6 @@ class Vectors:
         with self._db.transaction():
             self._set_value("seen", json.dumps(seen))
 
-    def were_used(self) -> bool:
-        """For ``other``: whether they were in use before; those that were not are in the making."""
-        return self._value("used") == "1"
-
     def dimensions(self) -> int:
         """Components of a vector; 0 while there is none."""
         row = self._db.one("one_size")
@@ -140,22 +135,17 @@ class Vectors:
         return edition
 
     def exchange(self) -> bool:
-        """Bring those of the other model into use, if none is missing, and keep those that were; in one step.
+        """Bring those of the other model into use in one step, if none is missing; then drop those that were.
 
         For ``other``. Returns whether it was done: where texts came meanwhile, their vectors are made first.
         """
         with self._db.transaction():
             if self.model() is None or any(self.missing()):
                 return False
-            self.take_place()
-        return True
-
-    def take_place(self) -> None:
-        """As :meth:`exchange`, whatever is missing yet: to go back at once."""
-        with self._db.transaction():
-            self._in_use.run("set_embedding_value", key="used", value="1")
             for name in _EXCHANGES:
                 self._db.run(name)
+        self.drop()
+        return True
 
     def reach_back(self, days: int) -> None:
         """Turns of so many days get vectors (0: all); where that is more than before, old ones are looked at again."""

@@ -6,6 +6,7 @@ One connection per :class:`FileDatabase`; threads each open their own. WAL lets 
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -232,18 +233,6 @@ class FileDatabase:
         with contextlib.suppress(apsw.Error):
             self._connection.interrupt()
 
-    @contextlib.contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """A part of a transaction that is taken back alone when the block raises."""
-        self._connection.execute("SAVEPOINT part")
-        try:
-            yield
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK TO part; RELEASE part").fetchall()
-            raise
-        self._connection.execute("RELEASE part")
-
     def _begin_alone(self) -> None:
         """A statement outside a transaction is one of its own."""
         if not self._connection.in_transaction:
@@ -372,8 +361,6 @@ def _translated(path: Path) -> Iterator[None]:
     except (apsw.SQLError, apsw.ConstraintError, apsw.MismatchError, UnicodeDecodeError) as error:
         raise damaged(path, str(error)) from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
-        import shutil  # noqa: PLC0415 - 2 ms with all its compressors, which few need
-
         if path.parent.exists() and shutil.disk_usage(path.parent).free < _LEAST_FREE_BYTES:
             raise _disk_full(path) from error
         raise StoreUnusable(

@@ -18,6 +18,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,18 @@ PATIENCE_MS = 500
 
 MAX_COPY_BYTES = 512 * 1024 * 1024
 
+MAX_SECONDS = 120.0
+"""How long all statements on one file may run."""
+
+_STEPS = 10_000
+
 _HEADER_BYTES = 100
 _WITH_LOG = b"\x02\x02"
 _TRIES = 3
 _VECTOR_FUNCTIONS = ("libsql_vector_idx", "vector", "vector32", "vector64", "vector_distance_cos")
 """Functions of libSQL that may stand in the definition of an index; they are never called here."""
+
+_HARMLESS = apsw.SQLITE_DETERMINISTIC | apsw.SQLITE_INNOCUOUS
 
 Signature = tuple[tuple[int, int] | None, ...]
 
@@ -44,8 +52,12 @@ Signature = tuple[tuple[int, int] | None, ...]
 class ForeignDatabase:
     """Another program's SQLite file, opened by :func:`open_foreign`."""
 
-    def __init__(self, path: Path, clean: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, path: Path, clean: Callable[[str], str] = str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._path = path
+        self._clock = clock
+        self._until = clock() + MAX_SECONDS
         self._clean = clean
         self._stack = contextlib.ExitStack()
         self._sealed: Signature | None = None
@@ -109,9 +121,10 @@ class ForeignDatabase:
         try:
             connection.set_busy_timeout(PATIENCE_MS)
             for name in _VECTOR_FUNCTIONS:
-                connection.create_scalar_function(name, _nothing, deterministic=True)
-            connection.execute("PRAGMA query_only = ON").fetchall()
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+                connection.create_scalar_function(name, _nothing, flags=_HARMLESS)
+            connection.execute("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF").fetchall()
+            connection.set_progress_handler(lambda: self._clock() > self._until, _STEPS)
+            connection.set_authorizer(_only_tables(connection))
         except BaseException:
             connection.close()
             raise
@@ -190,6 +203,22 @@ def _must_roll_back(error: apsw.Error, beside: Signature) -> bool:
     return bool(journal and journal[0]) and isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError)
 
 
+def _only_tables(connection: apsw.Connection) -> Callable[..., int]:
+    """An authorizer that refuses views and virtual tables: only a table's rows are sure to end."""
+    unsafe = {
+        str(name).lower()
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND rootpage = 0"
+        )
+    }
+
+    def allow(_: int, first: str | None, __: str | None, ___: str | None, inside: str | None) -> int:
+        names = {(first or "").lower(), (inside or "").lower()}
+        return apsw.SQLITE_OK if unsafe.isdisjoint(names) else apsw.SQLITE_DENY
+
+    return allow
+
+
 def _nothing(*_: object) -> None:
     return None
 
@@ -214,4 +243,8 @@ def _explained(path: Path, error: apsw.Error | UnicodeDecodeError) -> InvalidInp
         )
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return InvalidInput(f"{path} is locked by the program that uses it", hint="close that program, and try again")
+    if isinstance(error, apsw.InterruptError):
+        return InvalidInput(f"{path} takes longer than {MAX_SECONDS:.0f} seconds to read", hint=None)
+    if isinstance(error, apsw.AuthError) or "not authorized" in str(error):
+        return InvalidInput(f"{path} has a view or a virtual table where its program has a table", hint=None)
     return InvalidInput(f"cannot read {path}: {error}", hint="close the program that uses it, and try again")

@@ -11,15 +11,25 @@ from collections.abc import Mapping
 from functools import cache
 
 from nacre.platform.sql_files import statements
+from nacre.storage.sqlite import rows
 
 OTHER = "other_"
+_WHOLE = re.compile(r"SELECT (?:m\.)?\* (?=FROM (?:active_|past_)?memories\b)")
 _VECTOR_TABLES = re.compile(r"(?<!other_)\b(passages|turn_passages|passage_bits|memory_vectors|embedding)\b")
 
 
+@cache
 def query(name: str) -> str:
     """The statement of that name. Raises KeyError."""
     found = _load().get(name)  # those about other vectors are read off the rest, which few processes need
-    return _all()[name] if found is None else found
+    return with_columns(_all()[name] if found is None else found)
+
+
+def with_columns(statement: str) -> str:
+    """A statement that selects whole memories, with the columns that :func:`memory_rows` reads, in their order."""
+    if not _WHOLE.search(statement):
+        return statement
+    return _WHOLE.sub(f"SELECT {', '.join(rows.memory_rows().columns)} ", statement)
 
 
 @cache

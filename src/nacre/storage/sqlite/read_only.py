@@ -10,17 +10,11 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from urllib import parse
 
 import apsw
 
-from nacre.platform.lazy import Module
 from nacre.storage.sqlite.migrate import MAIN, is_present_schema
-
-if TYPE_CHECKING:
-    from urllib import parse
-else:  # a hook hardly ever needs it
-    parse = Module("urllib.parse")
 
 _BUSY_MS = 1_000
 

@@ -7,14 +7,16 @@ their own: ``valid_since`` for ``valid.since``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
+from functools import cache
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from nacre.platform.ids import at_ms, to_ms
+from nacre.platform.ids import at_ms, from_ms, to_ms
 from nacre.storage.database import Row
+from nacre.values.memory import Memory
 
 T = TypeVar("T")
 _Read = Callable[[Any], Any]
@@ -24,13 +26,12 @@ class RowCodec(Generic[T]):
     """Rows of a frozen dataclass.
 
     ``elsewhere`` are fields that other tables hold. ``renamed`` are columns with another name than the rule gives.
-    ``columns`` are the columns of the table, in their order.
+    ``columns`` are those to select: the number of a row, then one for each field, in the order in which they are read.
     """
 
-    def __init__(
-        self, kind: type[T], columns: Sequence[str], *, elsewhere: Collection[str], renamed: Mapping[str, str]
-    ) -> None:  # fmt: skip
+    def __init__(self, kind: type[T], *, elsewhere: Collection[str], renamed: Mapping[str, str]) -> None:
         self._kind = kind
+        self.columns = ["row"]
         self._single: list[_Column] = []
         self._nested: list[_Nested] = []
         for name, type_ in _types(kind).items():
@@ -38,11 +39,15 @@ class RowCodec(Generic[T]):
             if name in elsewhere:
                 continue
             if not is_dataclass(bare):
-                self._single.append(_column(name, renamed.get(name, name), type_, columns))
+                self._single.append(self._column(name, renamed.get(name, name), type_))
                 continue
             inner = {one: f"{name}_{one}" for one in _types(bare)}
-            parts = [_column(one, renamed.get(at, at), _types(bare)[one], columns) for one, at in inner.items()]
+            parts = [self._column(one, renamed.get(at, at), _types(bare)[one]) for one, at in inner.items()]
             self._nested.append(_Nested(name, bare, is_optional, parts))
+
+    def _column(self, field: str, name: str, kind: Any) -> _Column:
+        self.columns.append(name)
+        return _Column(field, name, len(self.columns) - 1, _reader(kind))
 
     def encode(self, value: T) -> dict[str, object]:
         """The columns of a value."""
@@ -53,7 +58,7 @@ class RowCodec(Generic[T]):
         return row
 
     def decode(self, row: Row, **others: Any) -> T:
-        """The value of a whole row, with the fields that other tables hold."""
+        """The value of a row of ``columns``, with the fields that other tables hold."""
         for column in self._single:
             others[column.field] = column.value_in(row)
         for part in self._nested:
@@ -71,7 +76,6 @@ class _Column:
     read: _Read | None
 
     def value_in(self, row: Row) -> Any:
-        """The field, of a whole row."""
         held = row[self.at]
         return held if self.read is None or held is None else self.read(held)
 
@@ -86,10 +90,16 @@ class _Nested:
     columns: list[_Column]
 
     def value_in(self, row: Row) -> Any:
-        """The field, of a whole row."""
         if self.is_optional and row[self.columns[0].at] is None:
             return None
         return self.kind(*[column.value_in(row) for column in self.columns])
+
+
+@cache
+def memory_rows() -> RowCodec[Memory]:
+    """The rows of ``memories``, on both engines. Tags, links, confirmations and the claim have tables of their own."""
+    renamed = {"source_session": "session", "source_turns": "turns"}
+    return RowCodec(Memory, elsewhere=("tags", "links", "confirmed", "claim"), renamed=renamed)
 
 
 def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -104,10 +114,6 @@ def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
 def _types(kind: Any) -> dict[str, Any]:
     types = get_type_hints(kind)
     return {field.name: types[field.name] for field in fields(kind)}
-
-
-def _column(field: str, name: str, kind: Any, columns: Sequence[str]) -> _Column:
-    return _Column(field, name, columns.index(name), _reader(kind))
 
 
 def _required(kind: Any) -> tuple[Any, bool]:
@@ -130,12 +136,12 @@ def _stored(value: Any) -> object:
 
 def _reader(kind: Any) -> _Read | None:
     """What makes a value of a column's; ``None`` where they are the same."""
-    kind, _ = _required(kind)
+    kind, is_optional = _required(kind)
     origin = get_origin(kind) or kind
     if origin in (str, int, float):
         return None
     if origin is tuple:
         return lambda text: () if text == "[]" else tuple(json.loads(text))
-    reads: dict[Any, _Read] = {dict: json.loads, datetime: at_ms, date: date.fromisoformat}
+    reads: dict[Any, _Read] = {dict: json.loads, datetime: from_ms if is_optional else at_ms, date: date.fromisoformat}
     made: _Read = origin
     return reads.get(origin, made)

@@ -25,6 +25,7 @@ class OpenCall:
     """A tool call that waits for its result; ``questions`` are those of a form, with their options."""
 
     call: ToolCall
+    record: str | None = None
     questions: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property

@@ -21,6 +21,8 @@ from nacre.transcripts.claude_code.prompts import (
     answers_in,
     content_of,
     interruption,
+    is_feedback_on_call,
+    is_typed_ahead,
     listed_answers,
     plan_of,
     rejection,
@@ -43,7 +45,6 @@ from nacre.transcripts.claude_code.records import (
     shows_image,
 )
 from nacre.transcripts.claude_code.sessions import TOOL, Sessions
-from nacre.transcripts.injected import Cleaned
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.origins import attribute, names_another
 from nacre.transcripts.phrases import is_tools
@@ -121,6 +122,7 @@ class Reader:
             self.source.corrupt()
             return
         text, results, said = content_of(message.content)
+        is_others = bool(text and results) and not is_feedback_on_call(record, message, self.calls)
         for block in results:
             yield from self.tool_result(record, block)
         if not text or record.isMeta:
@@ -133,14 +135,14 @@ class Reader:
         if cut:
             yield from self.interrupted(_beside(record, "cut") if text else record, cut)
         title, plan, feedback = plan_of(text, record.planContent)
-        if names_another(record, message, *said) and not (plan and record.planContent):
+        is_others |= names_another(record, message, *said) and not (plan and record.planContent)
+        if is_others or cut:
             yield from self.another(record, text)
             return
         if plan:
             yield from self.derived(_beside(record, "plan"), plan)
         words, flags = (title, Flag.COMMAND) if plan else self.typed(text)
-        if words:
-            yield from self.owner(record, words, flags)
+        yield from self.delivered(record, words, flags)
         if feedback:
             yield from self.owner(_beside(record, "feedback"), feedback)
 
@@ -170,15 +172,12 @@ class Reader:
 
     def derived(self, record: Record, text: str) -> Iterator[Session | Turn]:
         """What the host put together from what was said before, here or in another session."""
-        judged = self.exchange.judge(self.clean(text).text)
+        judged = self.exchange.judge(self.exchange.clean(text).text)
         yield from self.say(record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust)
 
     def owner(
         self, record: Record, words: str, flags: Flag = Flag.NONE, *, trust: Trust = Trust.TRUSTED
     ) -> Iterator[Session | Turn]:  # fmt: skip
-        if words in self.carry["spoken"]:
-            self.carry["spoken"].remove(words)
-            return
         yield from self.close_sides()
         if record.isSidechain:
             yield from self.say(record, Speaker.AGENT, words, flags)
@@ -214,14 +213,15 @@ class Reader:
 
     def declined(self, record: Record, call: OpenCall | None, said: str) -> Iterator[Session | Turn]:
         """What the owner said when declining a call stands where its result would, and the record does not tell the
-        two apart: of a call that may put out what it likes where it fails, the words may be anybody's.
+        two apart: the words are not the owner's if the tool may have written them where it failed.
         """
-        said = self.clean(said).text
+        said = self.exchange.clean(said).text
         if is_tools(TOOL, said):
             yield from self.answers(record, listed_answers(said, call.questions) if call else ())
-        elif said:
-            is_hosts = call is not None and call.fails_in_words_of_host(record.version)
-            yield from self.owner(record, said, trust=Trust.TRUSTED if is_hosts else Trust.UNTRUSTED)
+        elif call is not None and call.fails_in_words_of_host(record.version):
+            yield from self.owner(record, said)
+        else:
+            yield from self.another(record, said)
 
     def answers(self, record: Record, answers: Sequence[Answer]) -> Iterator[Session | Turn]:
         """What the owner answered to a form."""
@@ -243,11 +243,18 @@ class Reader:
             return
         prompt = attachment.get("prompt")
         text = prompt if isinstance(prompt, str) else plain_text(msgspec.Raw(msgspec.json.encode(prompt)))
-        if attachment.get("isMeta") or names_another(record, attachment):
+        if not is_typed_ahead(attachment) or names_another(record):
             yield from self.another(record, text)
             return
-        words, flags = self.typed(text, ahead=True)
-        if words:
+        yield from self.delivered(record, *self.typed(text, ahead=True))
+
+    def delivered(self, record: Record, words: str, flags: Flag) -> Iterator[Session | Turn]:
+        """Emit a prompt, unless it was emitted when it was in the queue."""
+        self.carry["queue"] = [waiting for waiting in self.carry["queue"] if waiting[1].strip() != words]
+        queued = next((known for known in self.carry["spoken"] if words == known[1]), None)
+        if queued:
+            self.carry["spoken"].remove(queued)
+        elif words:
             yield from self.owner(record, words, flags)
 
     def queued(self, record: Record) -> Iterator[Session | Turn]:
@@ -259,21 +266,29 @@ class Reader:
         match record.operation:
             case "enqueue":
                 text = decode_raw(record.content, str) or ""
-                if names_another(record):
+                if (is_others := names_another(record)) or is_tools(TOOL, text):
                     self.exchange.saw(text)
-                    text = ""  # it keeps its place in the queue, and is told where it is delivered
-                queue.append((record.timestamp or "", text))
+                if not is_tools(TOOL, text):  # no record tells when a notice of the host leaves the queue
+                    queue.append((record.timestamp or "", "" if is_others else text))
             case "dequeue" if queue:
                 queue.pop(0)
             case "popAll":
                 queue.clear()
             case "remove" if queue:
                 when, text = queue.pop(0)
-                words, flags = self.typed(text, ahead=True)
-                if words and not (record.reason or is_string(record.content)):
-                    queued = msgspec.structs.replace(record, uuid=f"queued {when}", timestamp=when)
-                    yield from self.owner(queued, words, flags)
-                    self.carry["spoken"] = [*self.carry["spoken"][-_REMEMBERED:], words]
+                if not (record.reason or is_string(record.content)):
+                    yield from self.waited(record, when, text)
+
+    def waited(self, record: Record, when: str, text: str) -> Iterator[Session | Turn]:
+        """Emit a prompt from the queue, once."""
+        words, flags = self.typed(text, ahead=True)
+        if not words:
+            return
+        yield from self.close_sides()
+        yield from self.close(_MAIN)
+        if [when, words] not in self.carry["spoken"]:
+            self.carry["spoken"] = [*self.carry["spoken"][-_REMEMBERED:], [when, words]]
+            yield from self.owner(msgspec.structs.replace(record, uuid=f"queued {when}", timestamp=when), words, flags)
 
     # What the agent says
 
@@ -293,14 +308,14 @@ class Reader:
         if (side in self.open) and self.open[side].key != key:
             yield from self.close(side)
         if side not in self.open:
-            self.open[side] = OpenMessage(offset, self.saved(), self.exchange.mark(), key, record)
+            self.open[side] = OpenMessage(offset, msgspec.json.encode(self.carry), self.exchange.mark(), key, record)
         group = self.open[side]
         if message.model:
             self.carry["model"] = noted(self.carry.get("model"), message.model)
         group.usage = decode_raw(message.usage, Usage) or group.usage
-        self.add_blocks(group, message.content)
+        self.add_blocks(group, record.uuid, message.content)
 
-    def add_blocks(self, group: OpenMessage, content: msgspec.Raw) -> None:
+    def add_blocks(self, group: OpenMessage, record: str | None, content: msgspec.Raw) -> None:
         if is_string(content):
             group.texts.append(decode_raw(content, str) or "")
             return
@@ -309,7 +324,7 @@ class Reader:
                 group.texts.append(block.text)
             elif block.type == "tool_use" and block.name:
                 arguments: dict[str, Any] = decode_raw(block.input, dict) or {}
-                call = OpenCall(asked(block.name, arguments), questions_of(arguments))
+                call = OpenCall(asked(block.name, arguments), record, questions_of(arguments))
                 group.add(call, self.exchange.trust_of_call(block.name, call.call.input, arguments))
                 if block.id:
                     self.calls[block.id] = call
@@ -354,7 +369,7 @@ class Reader:
         if group is None:
             return
         self.sessions.count(group)
-        cleaned = self.clean("\n\n".join(part.strip() for part in group.texts if part.strip()))
+        cleaned = self.exchange.clean("\n\n".join(part.strip() for part in group.texts if part.strip()))
         text = cleaned.text
         calls = tuple(made.call for made in group.calls)
         if text or calls:
@@ -366,16 +381,12 @@ class Reader:
             yield from self.tell_links()
 
     def typed(self, text: str, *, ahead: bool = False) -> tuple[str, Flag]:
-        """What the owner typed in a prompt, and what it is; nacre's own context in it is remembered."""
-        cleaned = self.clean(text)
-        words, flags = (typed_ahead if ahead else typed)(cleaned.text)
-        if not words and cleaned.text:
-            self.exchange.saw(cleaned.text)
+        """Return what the owner typed in a prompt; what others wrote in it counts as heard."""
+        cleaned = self.exchange.clean(text)
+        words, flags, others = (typed_ahead if ahead else typed)(cleaned.text)
+        if others:
+            self.exchange.saw(others)
         return words, flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
-
-    def clean(self, text: str) -> Cleaned:
-        """A text without what its speaker did not say, which counts as heard."""
-        return self.exchange.clean(text)
 
     def say(
         self, record: Record, speaker: Speaker, text: str, flags: Flag,
@@ -387,7 +398,7 @@ class Reader:
             self.sessions.known(record, self.sessions.ids_of(record)[1])
             return
         yield from self.say_first(record.sessionId)
-        cleaned = self.clean(text)
+        cleaned = self.exchange.clean(text)
         if not (cleaned.text or calls):
             return
         self.carry["begun"] = True
@@ -414,10 +425,13 @@ class Reader:
             yield from self.say(record, first.speaker, first.text, first.flags, trust=first.trust)
 
     def finish(self) -> Iterator[Session | Turn]:
-        """The file ends, for now: what is open is read again next time, with the carry as it was before it."""
+        """Emit what is open, to be read again next time, and queued prompts: this may be the end of the session."""
         first = min(self.open.values(), key=lambda group: group.offset, default=None)
         for side in list(self.open):
             yield from self.close(side)
+        spoken = self.carry["spoken"]
+        for when, text in self.carry["queue"]:
+            yield from self.waited(Record(), when, text)
         yield from self.say_first(self.source.path.stem if _UUID.fullmatch(self.source.path.stem) else None)
         for session in self.sessions.told.values():
             known = self.sessions.finished(session)
@@ -425,12 +439,9 @@ class Reader:
                 yield known
         if first:
             self.source.hold(first.offset)
-        carry = msgspec.json.decode(first.before if first else self.saved())
+        carry = msgspec.json.decode(first.before) if first else self.carry
+        carry["spoken"] += [known for known in self.carry["spoken"] if known not in (*spoken, *carry["spoken"])]
         self.source.carry = {**carry, "exchange": self.exchange.carried(first.mark if first else None)}
-
-    def saved(self) -> bytes:
-        """What must survive until the next reading, as it is now."""
-        return msgspec.json.encode(self.carry)
 
 
 def _beside(record: Record, what: str) -> Record:

@@ -52,6 +52,7 @@ class Record(Claims, gc=False):
     customTitle: str | None = None  # noqa: N815
     prUrl: str | None = None  # noqa: N815
     planContent: str | None = None  # noqa: N815
+    sourceToolAssistantUUID: str | None = None  # noqa: N815
     message: msgspec.Raw = msgspec.Raw(b"null")
     content: msgspec.Raw = msgspec.Raw(b"null")
     attachment: msgspec.Raw = msgspec.Raw(b"null")

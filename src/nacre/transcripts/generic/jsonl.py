@@ -62,20 +62,24 @@ class _Reader:
     def take(self, record: dict[str, Any]) -> Said:
         messages = messages_of(record)
         if messages:
-            first = read_line(messages[0])
-            fallback = f"{self.source.path.stem}-{turn_hash('session', first.text if first else '', 0)}"
-            native_id = whole_session_id(record) or fallback
+            said = "\n".join(line.text for line in map(read_line, messages) if line)
+            native_id = whole_session_id(record) or turn_hash("session", said, 0)
             self.learn(native_id, record)
             for message in messages:
                 yield from self.message(native_id, message)
             return
-        native_id = session_id(record) or self.source.carry.get("current") or self.source.path.stem
+        native_id = session_id(record) or self.source.carry.get("current") or self._nameless(record)
         self.source.carry["current"] = native_id
         facts = self.learn(native_id, record)
         if is_message(record):
             yield from self.message(native_id, record)
         elif not facts:
             self.source.unknown(str(record.get("type") or "no message"))
+
+    def _nameless(self, record: Mapping[str, Any]) -> str:
+        """Return an id for a session without one: from its first message if that has a time, else from the file."""
+        line = read_line(record)
+        return turn_hash("session", f"{line.stamp}\n{line.text}", 0) if line and line.stamp else self.source.path.stem
 
     def learn(self, native_id: str, record: Mapping[str, Any]) -> dict[str, str]:
         facts = session_facts(record)

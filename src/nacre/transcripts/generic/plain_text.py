@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
+from nacre.platform.days import in_utc
 from nacre.platform.ids import turn_hash
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import hashed_id
@@ -43,13 +44,14 @@ def name_session(path: Path) -> str:
 
 
 def date_in_name(name: str) -> datetime | None:
-    """The day, and perhaps the time, in a file's name or a title. Without a zone, so taken as UTC."""
+    """Return the local day, and perhaps the time, in a file's name or a title."""
     match = _DATE_IN_NAME.search(name)
     if match is None:
         return None
     try:
-        return datetime(*(int(part or 0) for part in match.groups()), tzinfo=UTC)  # type: ignore[misc,arg-type]
-    except ValueError:
+        day, clock = match.groups()[:3], match.groups("00")[3:]
+        return in_utc(datetime.fromisoformat(f"{'-'.join(day)} {':'.join(clock)}"))
+    except (OverflowError, ValueError):
         return None
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-
-from nacre.platform.fast_dataclass import dataclass
 
 
 class ChatType(StrEnum):

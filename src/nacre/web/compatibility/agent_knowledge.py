@@ -34,7 +34,7 @@ PATHS = ("/health", "/api/index-status", "/api/knowledge", "/api/sessions", "/ap
 
 HEAVY = frozenset({
     "/api/knowledge/search", "/api/knowledge/consolidate", "/api/knowledge/reflect", "/api/knowledge/god-nodes",
-    "/api/knowledge/bridges", "/api/knowledge/gaps", "/api/knowledge/brief", "/api/sessions/search",
+    "/api/knowledge/gaps", "/api/knowledge/brief", "/api/sessions/search",
     "/api/sessions/recall",
 })  # fmt: skip
 """What may be asked 20 times a minute; the rest 100 times."""
@@ -51,7 +51,6 @@ def agent_knowledge_routes() -> list[Route]:
         route("GET", "/api/knowledge/consolidate", consolidate),
         route("GET", "/api/knowledge/reflect", reflect),
         route("GET", "/api/knowledge/god-nodes", god_nodes),
-        route("GET", "/api/knowledge/bridges", bridges),
         route("GET", "/api/knowledge/gaps", gaps),
         route("GET", "/api/knowledge/brief", brief),
         route("GET", "/api/knowledge/graph-data", graph_data),
@@ -76,7 +75,7 @@ async def index_status(call: Call) -> Any:
     return {
         "totalEntries": _active(stats) + stats["passages"], "knowledgeEntries": _active(stats),
         "sessionEntries": stats["passages"], "uniqueSessions": sum(one["sessions"] for one in stats["tools"]),
-        "turns": turns, "dbSizeMB": round((stats["database_bytes"] + stats["index_bytes"]) / 1_000_000, 2),
+        "turns": turns, "dbSizeMB": round(stats["database_bytes"] / 1_000_000, 2),
         "provider": stats["model"], "vectorsMissing": stats["vectors_missing"],
     }  # fmt: skip
 
@@ -142,7 +141,7 @@ async def search(call: Call) -> Any:
 async def consolidate(call: Call) -> Any:
     """``GET /api/knowledge/consolidate``: groups of entries that are near in meaning."""
     found = await call.ask("alike", limit=50)
-    groups = [[entry_of(one) for one in group["memories"]] for group in found["groups"]]
+    groups = [[entry_of(one) for one in group] for group in found["groups"]]
     category = call.text("category")
     kept = [one for one in groups if not category or all(entry["category"] == category for entry in one)]
     return {"clusters": [{"entries": one} for one in kept], "total": found["total"]}
@@ -163,19 +162,6 @@ async def god_nodes(call: Call) -> Any:
     """``GET /api/knowledge/god-nodes``: the entries with the most links."""
     found = await call.ask("graph-central", limit=call.number("top_n", 10, 1000))
     return [entry_of(one["memory"]) | {"degree": one["degree"]} for one in found["found"]]
-
-
-async def bridges(call: Call) -> Any:
-    """``GET /api/knowledge/bridges``: the entries that hold groups together."""
-    found = await call.ask("graph-bridges", limit=call.number("top_n", 5, 1000))
-    return [
-        entry_of(one["memory"]) | {
-            "betweenness": one["betweenness"],
-            "connects": list(dict.fromkeys(category_of(side["central"]) for side in one["sides"])),
-            "why": "connects " + " and ".join(side["central"]["subject"] for side in one["sides"]),
-        }
-        for one in found["found"]
-    ]  # fmt: skip
 
 
 async def gaps(call: Call) -> Any:

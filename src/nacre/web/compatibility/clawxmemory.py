@@ -58,7 +58,7 @@ def clawxmemory_routes() -> list[Route]:
 async def overview(call: Call) -> Any:
     """``GET overview``."""
     memories = await _memories(call)
-    checks = await call.read("health")
+    checks = (await call.read("overview")).checks
     wrong = [one for one in checks if one.state != "ok"]
     traces = {kind: await call.read("traces", kind=kind, limit=30) for kind in ("case", "index", "dream")}
     last = {kind: found[0] if found else None for kind, found in traces.items()}

@@ -59,16 +59,8 @@ def _run(trace: Trace, name: str) -> dict[str, Any]:
 
 
 def _step(number: int, step: Step) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    return {
         "stepId": str(number), "kind": step.title.replace(" ", "_"), "title": step.title,
         "status": _STATUS.get(step.status, "info"), "inputSummary": step.input, "outputSummary": step.output,
         "refs": {"ids": step.refs}, "metrics": {"seconds": step.seconds, **step.more}, "details": [],
     }  # fmt: skip
-    if step.prompt or step.answer:
-        found["promptDebug"] = {
-            "requestLabel": step.title,
-            "systemPrompt": "",
-            "userPrompt": step.prompt,
-            "rawResponse": step.answer,
-        }
-    return found

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+from nacre.platform.days import shown_day
 from nacre.portability.sources.agent_knowledge import CATEGORIES
 from nacre.text.passages import words
 from nacre.vault.front_matter import dump
@@ -35,7 +37,8 @@ def reference_of(path: str) -> str:
 def entry_of(memory: Mapping[str, Any], *, whole: bool = False) -> dict[str, Any]:
     """A memory as an entry, ``whole`` with its content."""
     found = {
-        "path": path_of(memory), "title": memory["subject"], "tags": memory["tags"], "updated": memory["updated"][:10],
+        "path": path_of(memory), "title": memory["subject"], "tags": memory["tags"],
+        "updated": shown_day(datetime.fromisoformat(memory["updated"])),
         "category": category_of(memory), "confidence": memory["confidence"], "id": memory["id"],
     }  # fmt: skip
     if memory["confidence_score"] is not None:

@@ -134,7 +134,7 @@ _FAILURES = {
     "413": "The body is too large.",
     "415": "The body is not JSON.",
     "421": "The server is not called that.",
-    "422": "It holds what looks like a secret, or an Idempotency-Key that was used for another request.",
+    "422": "It holds what looks like a secret.",
     "429": "Too many requests; Retry-After says when to come again.",
     "502": "A language model or the remote refuses, or answers what it was not asked.",
     "503": "It cannot be done now; Retry-After says when to try again.",
@@ -146,10 +146,6 @@ _RESPONSES: _Schema = {
     for status, told in _FAILURES.items()
 }  # fmt: skip
 _PARAMETERS: _Schema = {
-    "IdempotencyKey": {
-        "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "minLength": 1, "maxLength": 255},
-        "description": "Sent again with the same key, a write is not done again: its answer is given again.",
-    },
     "IfMatch": {
         "name": "If-Match", "in": "header", "schema": {"type": "string"},
         "description": "The entity tag that was read: where the thing is another by now, nothing is overwritten (412).",
@@ -170,8 +166,6 @@ def _posted(operation: Operation, request: _Schema, result: _Schema) -> _Schema:
         "operationId": operation.name, "tags": ["operations"], "summary": summary_of(operation),
         "description": " ".join(_notes(operation)), "responses": _answers(result),
     }  # fmt: skip
-    if operation.writes:
-        described["parameters"] = [{"$ref": "#/components/parameters/IdempotencyKey"}]
     if operation.request is not Nothing:
         described["requestBody"] = {"content": {_JSON: {"schema": request}}, "required": True}
     if operation.owners is True:
@@ -236,7 +230,6 @@ def _parameters(one: Resource, request: _Schema, components: _Schema) -> Iterato
         if has_pages(one):
             yield {"$ref": "#/components/parameters/Cursor"}
         return
-    yield {"$ref": "#/components/parameters/IdempotencyKey"}
     if expects(CATALOGUE[one.operation]):
         yield {"$ref": "#/components/parameters/IfMatch"}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,12 +14,14 @@ from nacre.catalogue import CATALOGUE
 from nacre.errors import InvalidInput
 from nacre.operation import Operation
 from nacre.platform import json_values
+from nacre.platform.ids import utc_now
+from nacre.text.time_expressions import parse_moment
+from nacre.values.codec import stamp
 from nacre.web.rest.resources import Resource
 
 EXPECTED = "expected"
 """The field of a request that holds the entity tag of what its sender has read."""
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _LISTS = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
 _OBJECTS = (inspect.StructType, inspect.DataclassType)
 _MAPPINGS = (inspect.DictType, *_OBJECTS)
@@ -30,7 +31,7 @@ _MAPPINGS = (inspect.DictType, *_OBJECTS)
 class Parameter:
     """A field that a query can name: where it is in the request, and whether it may be given more than once.
 
-    A day stands for its beginning, in UTC, where a moment is asked for.
+    A moment is given in words, as on the command line: 2026-11-20, 3d, yesterday.
     """
 
     place: tuple[str, ...]
@@ -96,9 +97,7 @@ def request_of(
         for one in outer:
             inside = inside.setdefault(one, {})
         if not known.many:
-            inside[last] = _once(
-                inside, last, f"{text}T00:00:00Z" if known.is_moment and _DAY.fullmatch(text) else text
-            )
+            inside[last] = _once(inside, last, stamp(parse_moment(text, utc_now())) if known.is_moment else text)
         else:
             inside.setdefault(last, []).append(text)
     return fields

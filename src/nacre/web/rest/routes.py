@@ -36,7 +36,6 @@ _NEAR = 25
 """Places before and after its own at which the last item of a page is looked for."""
 
 _TAG_BYTES = 12
-_CREATED = frozenset({"stored", "accepted"})
 _EMPTY = msgspec.Raw(b"[]")
 
 
@@ -211,7 +210,7 @@ async def _write(resource: Resource, request: Request) -> Response:
         return Response(result, 200, {"ETag": entity_tag(result)} if _own_tag(result) else None, _JSON)
     made = json_values.parse(result, _Made)
     place = {"Location": f"{PREFIX}{resource.path}/{made.memory_id}"}
-    return Response(result, 201 if made.action in _CREATED else 200, place, _JSON)
+    return Response(result, 201 if made.action == "stored" else 200, place, _JSON)
 
 
 class _Made(msgspec.Struct):

@@ -9,15 +9,14 @@ import { useDelayed } from "../../ui/delayed";
 import { Page, Section } from "../../ui/layout";
 import { Empty } from "../../ui/states";
 import { Text } from "../../ui/text";
+import { dayBefore } from "../../ui/time";
 import { Given } from "./given";
 import { Results } from "./results";
 import { t } from "./strings";
 import "./page.css";
 
 const MOST = 10;
-const MOST_TURNS = 5;
 const MOST_GAPS = 5;
-const DAY = 86_400_000;
 
 export default function Ask() {
   const at = query.value;
@@ -38,12 +37,12 @@ function requestOf(text: string, at: URLSearchParams): RecallQuery {
   const filter: Filter = {
     ...(at.get("project") ? { projects: [at.get("project") ?? ""] } : {}),
     ...(at.get("kind") ? { kinds: [at.get("kind") as Kind] } : {}),
-    ...(days ? { since: new Date(Math.floor(Date.now() / DAY - days) * DAY).toISOString() } : {}),
+    ...(days ? { since: new Date(`${dayBefore(days)}T00:00`).toISOString() } : {}),
     ...(asOf ? { as_of: asOf } : {}),
     ...(at.get("trusted") ? { trusted: true } : {}),
   };
-  const turns = at.get("turns") ? MOST_TURNS : 0;
-  return { text, filter, limit: MOST, turns, update: false, mode: (at.get("mode") || "hybrid") as Mode };
+  const ignore_time = at.has("ignore_time");
+  return { text, filter, limit: MOST, update: false, ignore_time, mode: (at.get("mode") || "hybrid") as Mode };
 }
 
 function Question({ words }: { words: string }) {
@@ -108,20 +107,12 @@ function Question({ words }: { words: string }) {
             onPick={pick("trusted")}
           />
         </div>
-        <label class="ask-turns">
-          <input
-            type="checkbox"
-            checked={Boolean(at.get("turns"))}
-            onChange={(event) => setQuery({ turns: event.currentTarget.checked ? "1" : null })}
-          />
-          {text.turnsToo}
-        </label>
       </details>
     </search>
   );
 }
 
-const FILTERS = ["project", "kind", "days", "as_of", "mode", "trusted", "turns"];
+const FILTERS = ["project", "kind", "days", "as_of", "mode", "trusted"];
 const isWide = () => matchMedia("(min-width: 721px)").matches;
 const isFiltered = (at: URLSearchParams) => FILTERS.some((name) => at.has(name));
 

@@ -1,15 +1,16 @@
 import { useOperation } from "../../api/cache";
-import type { Lane, MemoryHit, RecallQuery, RecallResult, TurnHit } from "../../api/types";
+import type { Lane, MemoryHit, RecallQuery, TurnHit } from "../../api/types";
+import { setQuery } from "../../app/router";
 import { common } from "../../i18n/common";
 import { number } from "../../i18n/index";
 import { said } from "../../i18n/said";
-import { Badge } from "../../ui/controls";
+import { Badge, Button } from "../../ui/controls";
 import { Section } from "../../ui/layout";
 import { MemoryFacts } from "../../ui/memory-facts";
-import { beginning, MemoryRow } from "../../ui/memory-row";
+import { beginning } from "../../ui/memory-row";
 import { Empty, Failure, Skeleton } from "../../ui/states";
 import { Origin, Text, Said as Told } from "../../ui/text";
-import { Time } from "../../ui/time";
+import { day, Time } from "../../ui/time";
 import { t } from "./strings";
 
 /** What recall answers, with its reasons. */
@@ -23,6 +24,14 @@ export function Results({ request }: { request: RecallQuery }) {
         <span>{t.value.found(data.hits.length, number(Math.round(data.took_ms)))}</span>
         <Lanes lanes={data.lanes} />
       </p>
+      {data.time_words && (
+        <p class="ask-told">
+          <span>
+            {t.value.weighs(data.time_words, [data.since, data.until].map((at) => (at ? day(at) : "…")).join(" – "))}
+          </span>
+          <Button onClick={() => setQuery({ ignore_time: "1" })}>{t.value.ignoreTime}</Button>
+        </p>
+      )}
       {data.hits.length > 0 ? (
         <ol class="ask-hits">
           {data.hits.map((hit) => (
@@ -30,7 +39,7 @@ export function Results({ request }: { request: RecallQuery }) {
           ))}
         </ol>
       ) : (
-        <NoHits result={data} />
+        !data.turns.length && <Empty title={t.value.none}>{t.value.noneNote}</Empty>
       )}
       {data.turns.length > 0 && (
         <Section title={t.value.said}>
@@ -59,27 +68,17 @@ function Lanes({ lanes }: { lanes: readonly Lane[] }) {
   );
 }
 
-function NoHits({ result }: { result: RecallResult }) {
-  const nearest = result.nearest;
-  if (!result.abstained || !nearest) return <Empty title={t.value.none}>{t.value.noneNote}</Empty>;
-  return (
-    <div class="ask-unsure">
-      <p>
-        <b>{t.value.unsure}.</b> {t.value.unsureNote}
-      </p>
-      <MemoryRow memory={nearest[0]} />
-      <p class="ask-sure">{t.value.sure(number(nearest[1], { style: "percent" }))}</p>
-    </div>
-  );
+function Confidence({ of }: { of: MemoryHit | TurnHit }) {
+  return <Badge>{t.value.confidence[of.confidence]}</Badge>;
 }
 
 function Hit({ hit }: { hit: MemoryHit }) {
-  const { memory, score, components, outdated_by, doubt } = hit;
+  const { memory, score, components, outdated_by, doubt, candidate } = hit;
   return (
     <li class="ask-hit">
       <div class="ask-words">
         <h2>
-          <a href={`/memories/${memory.id}`} dir="auto">
+          <a href={candidate ? "/review" : `/memories/${memory.id}`} dir="auto">
             <Text>{memory.subject}</Text>
           </a>
         </h2>
@@ -89,6 +88,8 @@ function Hit({ hit }: { hit: MemoryHit }) {
           </p>
         </Origin>
         <MemoryFacts memory={memory} />
+        <Confidence of={hit} />
+        {candidate && <Badge tone="warn">{t.value.candidate}</Badge>}
         {outdated_by.length > 0 && <Badge tone="warn">{t.value.outdated}</Badge>}
         {doubt && (
           <p class="ask-doubt">
@@ -158,6 +159,7 @@ function Said({ hit }: { hit: TurnHit }) {
         </a>
         <span>{project ?? common.value.holdsEverywhere}</span>
         {at && <Time at={at} />}
+        <Confidence of={hit} />
       </p>
     </li>
   );

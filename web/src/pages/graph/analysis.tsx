@@ -7,7 +7,7 @@ import { Show } from "../../ui/states";
 import { Said, Text } from "../../ui/text";
 import { t } from "./strings";
 
-export type Analysis = "central" | "bridges" | "gaps" | "components";
+export type Analysis = "central" | "gaps" | "components";
 
 /** One thing that an analysis found: the memories that light up, and why. */
 interface Finding {
@@ -28,19 +28,12 @@ export function Found(props: {
   const request = { limit: LIMIT, project: props.project };
   const off = (one: Analysis) => ({ off: props.what !== one });
   const central = useOperation("graph-central", request, off("central"));
-  const bridges = useOperation("graph-bridges", request, off("bridges"));
   const gaps = useOperation("graph-gaps", request, off("gaps"));
   const components = useOperation("graph-components", request, off("components"));
-  const loaded = { central, bridges, gaps, components }[props.what];
+  const loaded = { central, gaps, components }[props.what];
   const findings: Finding[] = {
     central: () =>
       (central.data?.found ?? []).map((one) => ({ memory: one.memory, also: [], why: t.value.degree(one.degree) })),
-    bridges: () =>
-      (bridges.data?.found ?? []).map((one) => ({
-        memory: one.memory,
-        also: one.sides.map((side) => side.central),
-        why: t.value.between(one.sides[0].central.subject, one.sides[1].central.subject),
-      })),
     gaps: () =>
       (gaps.data?.found ?? []).map((one) => ({
         memory: one.memory,

@@ -7,7 +7,7 @@ import { common } from "../../i18n/common";
 import { number } from "../../i18n/index";
 import { Button, Select } from "../../ui/controls";
 import { colourOf } from "../../ui/kind";
-import { day } from "../../ui/time";
+import { day, dayBefore } from "../../ui/time";
 import { t } from "./strings";
 
 const KINDS = ["fact", "decision", "preference", "todo", "relationship", "event", "lesson"] as const;
@@ -94,7 +94,7 @@ export function AsOf() {
   const year = useOperation("activity", {}, { on: [] });
   const asked = query.value.get("as_of");
   const moved = useSignal<number | null>(null);
-  const today = dayNumber(Date.now());
+  const today = dayNumber(Date.parse(dayBefore(0)));
   const first = dayNumber(Date.parse(year.data?.calendar[0]?.day ?? "")) || today - YEARS_BACK;
   const days = Math.max(30, today - first);
   const back = moved.value ?? Math.max(0, today - (dayNumber(Date.parse(asked ?? "")) || today));

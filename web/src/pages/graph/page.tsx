@@ -18,7 +18,7 @@ import { Chosen, NodeButton } from "./side";
 import { t } from "./strings";
 import "./page.css";
 
-const ANALYSES: readonly Analysis[] = ["central", "bridges", "gaps", "components"];
+const ANALYSES: readonly Analysis[] = ["central", "gaps", "components"];
 const MOST_MATCHES = 8;
 
 export default function Graph() {

@@ -40,7 +40,7 @@ export function Ranks({ memory }: { memory: Memory }) {
 }
 
 function Answer({ question, id }: { question: string; id: string }) {
-  const found = useOperation("recall", { text: question, limit: LOOKED_AT, update: false }, { on: [] });
+  const found = useOperation("recall", { text: question, limit: LOOKED_AT, update: false, turns: 0 }, { on: [] });
   return (
     <Show of={found} lines={3}>
       {(result) => {

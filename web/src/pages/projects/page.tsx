@@ -6,7 +6,7 @@ import { Page } from "../../ui/layout";
 import { List } from "../../ui/list";
 import { Empty, Show } from "../../ui/states";
 import { Text } from "../../ui/text";
-import { Time } from "../../ui/time";
+import { dayBefore, Time } from "../../ui/time";
 import { t } from "./strings";
 import "./page.css";
 
@@ -79,7 +79,7 @@ function Row({ project }: { project: ProjectLine }) {
 
 /** Turns of its sessions by week, the latest at the right. */
 function Weeks({ project }: { project: string }) {
-  const since = new Date(Date.now() - (WEEKS * 7 - 1) * DAY_MS).toISOString().slice(0, 10);
+  const since = dayBefore(WEEKS * 7 - 1);
   const { data } = useOperation("activity", { project, since }, { on: ["session"] });
   const weeks = new Array<number>(WEEKS).fill(0);
   for (const { day, turns } of data?.calendar ?? []) {

@@ -11,11 +11,23 @@ const SHORT = 160;
 
 /** What waits: what it says, why it waits, where it would belong. */
 export function Card({ item }: { item: Item }) {
-  const { memory } = item;
+  const { memory, newer } = item;
+  if (newer) {
+    return (
+      <article class="review-card" aria-label={t.value.kinds.conflict}>
+        <Badge tone="warn">{t.value.kinds.conflict}</Badge>
+        <div class="review-two">
+          <Side title={t.value.olderOne} memory={memory} other={newer} side="before" />
+          <Side title={t.value.newerOne} memory={newer} other={memory} side="after" />
+        </div>
+        <Why item={item} />
+      </article>
+    );
+  }
   return (
     <article
       class={memory.content.length < SHORT ? "review-card short" : "review-card"}
-      aria-label={item.isCandidate ? t.value.candidate : t.value.memory}
+      aria-label={t.value.kinds[item.kind]}
     >
       <Head item={item} />
       <Origin trust={memory.trust} proposed={memory.proposed}>
@@ -35,36 +47,40 @@ export function Head({ item }: { item: Item }) {
   const { memory } = item;
   return (
     <header class="review-head">
-      <Badge tone={item.isCandidate ? "accent" : "warn"}>{item.isCandidate ? t.value.candidate : t.value.memory}</Badge>
+      <Badge tone={item.kind === "candidate" ? "accent" : "warn"}>{t.value.kinds[item.kind]}</Badge>
       <MemoryFacts memory={memory} more={[t.value.toldBy[memory.speaker], t.value.importance(memory.importance)]} />
     </header>
   );
 }
 
+/** One of two memories in conflict: what the other one lacks is marked. */
+function Side(props: { title: string; memory: Memory; other: Memory; side: "before" | "after" }) {
+  const { memory, other, side } = props;
+  return (
+    <section>
+      <h2>
+        <a href={`/memories/${memory.id}`}>{props.title}</a>
+      </h2>
+      <MemoryFacts memory={memory} more={[t.value.toldBy[memory.speaker]]} />
+      <Origin trust={memory.trust} proposed={memory.proposed}>
+        <OneSide text={memory.content} other={other.content} side={side} />
+      </Origin>
+    </section>
+  );
+}
+
 /** Why it waits, and the server's words where they say more. */
 function Why({ item }: { item: Item }) {
-  const tells = item.detail && !["found", "proposed", "contradicted"].includes(item.why);
+  const { judged } = item;
+  const tells = item.detail && !["found", "proposed"].includes(item.why);
   return (
     <div class="review-why">
-      <p>{t.value.why[item.why]}</p>
+      <p>{judged ? t.value.judged(judged.model, judged.confidence) : t.value.why[item.why]}</p>
       {tells && (
         <p class="review-detail" dir="auto">
           <Said>{item.detail ?? ""}</Said>
         </p>
       )}
     </div>
-  );
-}
-
-/** The newer memory that says otherwise, with what differs. */
-export function Newer({ memory, newer }: { memory: Memory; newer: Memory }) {
-  return (
-    <section class="review-newer">
-      <h2>{t.value.newer}</h2>
-      <MemoryFacts memory={newer} />
-      <Origin trust={newer.trust} proposed={newer.proposed}>
-        <OneSide text={newer.content} other={memory.content} side="after" />
-      </Origin>
-    </section>
   );
 }

@@ -13,7 +13,7 @@ import { t } from "./strings";
 /** Other words for what waits. Where its file is changed meanwhile, nothing is overwritten: both are shown. */
 export function Editor(props: { item: Item; onSave: (details: Details) => Promise<void>; onCancel: () => void }) {
   const { item, onCancel } = props;
-  const file = useOperation("look", { reference: item.id, update: false }, { off: item.isCandidate });
+  const file = useOperation("look", { reference: item.id, update: false }, { off: item.kind === "candidate" });
   const words = useSignal(item.memory.content);
   const began = useSignal(item.memory.content);
   const isSaving = useSignal(false);
@@ -32,7 +32,7 @@ export function Editor(props: { item: Item; onSave: (details: Details) => Promis
   };
   /** Whatever else becomes of its file: while it says what was seen, nothing unseen is overwritten. */
   const versionAsSeen = async () => {
-    if (item.isCandidate) return null;
+    if (item.kind === "candidate") return null;
     const now = await call("look", { reference: item.id, update: false });
     return now.memory.content === began.value ? now.etag : undefined;
   };

@@ -9,7 +9,7 @@ import { Conversation, useConversation } from "../../ui/conversation";
 import { Decide } from "../../ui/decide";
 import { Page } from "../../ui/layout";
 import { Empty, Failure, Skeleton } from "../../ui/states";
-import { Card, Newer } from "./card";
+import { Card } from "./card";
 import { Editor } from "./editor";
 import { Picker } from "./picker";
 import {
@@ -42,12 +42,14 @@ export default function Review() {
     mode.value = "look";
   };
   const choose = (choice: Choice, details?: Details) => {
-    if (!item || (!isOwner && choice !== "skip")) return;
+    if (!item || (!isOwner && choice !== "skip") || !choicesOf(item).includes(choice)) return;
     look();
     decide(item, choice, details);
   };
   const turnTo = (wanted: "edit" | "merge") => {
-    if (item && isOwner) mode.value = wanted;
+    if (!item || !isOwner || !choicesOf(item).includes(wanted)) return;
+    if (item.newer) choose(wanted, { into: item.newer.id });
+    else mode.value = wanted;
   };
   const undo = () => {
     look();
@@ -57,7 +59,8 @@ export default function Review() {
     { keys: "k", says: t.value.says.keep, run: () => choose("keep") },
     { keys: "e", says: t.value.says.edit, run: () => turnTo("edit") },
     { keys: "m", says: t.value.says.merge, run: () => turnTo("merge") },
-    ...(item?.newer ? [{ keys: "n", says: t.value.says.replace, run: () => choose("replace") }] : []),
+    { keys: "n", says: t.value.says.newer, run: () => choose("newer") },
+    { keys: "o", says: t.value.says.older, run: () => choose("older") },
     { keys: "d", says: t.value.says.drop, run: () => choose("drop") },
     { keys: "s", says: t.value.says.skip, run: () => choose("skip") },
     { keys: "u", says: t.value.says.undo, run: undo },
@@ -74,7 +77,7 @@ export default function Review() {
         onUndo={undo}
       />
       {item ? (
-        <Pair item={item}>
+        <Beside item={item}>
           {mode.value === "edit" ? (
             <Editor
               key={item.id}
@@ -88,7 +91,7 @@ export default function Review() {
           ) : (
             <Card item={item} />
           )}
-        </Pair>
+        </Beside>
       ) : (
         <Nothing isKnown={queue.isKnown} problem={queue.problem} retry={queue.refresh} />
       )}
@@ -99,13 +102,18 @@ export default function Review() {
   );
 }
 
+/** Of a conflict one ends, both hold, or the older one goes into the newer one; anything else is kept or dropped. */
+function choicesOf(item: Item): readonly Choice[] {
+  return item.newer ? ["keep", "newer", "older", "merge", "skip"] : ["keep", "edit", "merge", "drop", "skip"];
+}
+
 /** Read what stands beside an item before it is shown. */
 function useEvidence(item: Item | undefined): void {
   useConversation(item?.memory);
-  useOperation("look", { reference: item?.id ?? "", update: false }, { on: [], off: !item || item.isCandidate });
+  useOperation("look", { reference: item?.id ?? "", update: false }, { on: [], off: item?.kind !== "doubt" });
 }
 
-function Pair({ item, children }: { item: Item; children: preact.ComponentChildren }) {
+function Beside({ item, children }: { item: Item; children: preact.ComponentChildren }) {
   const element = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (scrollY > 0 && element.current) scrollTo(0, 0);
@@ -114,8 +122,8 @@ function Pair({ item, children }: { item: Item; children: preact.ComponentChildr
     <div class="review" ref={element}>
       <div class="review-item">{children}</div>
       <aside class="review-beside">
-        {item.newer && <Newer memory={item.memory} newer={item.newer} />}
-        <Conversation memory={item.memory} />
+        <Conversation memory={item.memory} of={item.newer ? t.value.olderOne : undefined} />
+        {item.newer && <Conversation memory={item.newer} of={t.value.newerOne} />}
       </aside>
     </div>
   );
@@ -166,22 +174,30 @@ function Actions(props: {
       }
     >
       <Button look="primary" shortcut="k" disabled={isOff} onClick={() => onChoose("keep")}>
-        {t.value.keep}
+        {item?.newer ? t.value.both : t.value.keep}
       </Button>
-      <Button shortcut="e" disabled={isOff} onClick={() => onMode("edit")}>
-        {t.value.edit}
-      </Button>
+      {item?.newer ? (
+        <>
+          <Button shortcut="n" disabled={isOff} onClick={() => onChoose("newer")}>
+            {t.value.newer}
+          </Button>
+          <Button shortcut="o" disabled={isOff} onClick={() => onChoose("older")}>
+            {t.value.older}
+          </Button>
+        </>
+      ) : (
+        <Button shortcut="e" disabled={isOff} onClick={() => onMode("edit")}>
+          {t.value.edit}
+        </Button>
+      )}
       <Button shortcut="m" disabled={isOff} onClick={() => onMode("merge")}>
         {t.value.merge}
       </Button>
-      {item?.newer && (
-        <Button shortcut="n" disabled={isOff} onClick={() => onChoose("replace")}>
-          {t.value.replace}
+      {!item?.newer && (
+        <Button shortcut="d" disabled={isOff} onClick={() => onChoose("drop")}>
+          {t.value.drop}
         </Button>
       )}
-      <Button shortcut="d" disabled={isOff} onClick={() => onChoose("drop")}>
-        {t.value.drop}
-      </Button>
     </Decide>
   );
 }

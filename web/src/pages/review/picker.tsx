@@ -82,7 +82,13 @@ export function Picker(props: { memory: Memory; onPick: (into: Memory) => void; 
 /** What it may go into: what recall is sure of or what is typed, else the latest of its project. */
 function useTargets(memory: Memory, words: string): { found: readonly Memory[]; isSure: boolean } {
   const isTyped = words.length > 1;
-  const near = { text: memory.content.slice(0, MOST_ASKED), limit: MOST, update: false, co_recall: false };
+  const near = {
+    text: memory.content.slice(0, MOST_ASKED),
+    limit: MOST,
+    update: false,
+    co_recall: false,
+    confident: true,
+  };
   const nearest = useOperation("recall", near, { on: [], off: isTyped }).data;
   const listed = useOperation("list", { words, limit: MOST }, { on: [], off: !isTyped, keep: true }).data;
   const filter = memory.project ? { projects: [memory.project] } : {};

@@ -1,21 +1,15 @@
 import { computed, signal } from "@preact/signals";
 import { invalidate, useOperation } from "../../api/cache";
-import { call, type Problem } from "../../api/client";
-import type { HeldCandidate, Memory, Pair, Reason, Review, Why } from "../../api/types";
+import { asProblem, call, type Problem } from "../../api/client";
+import type { Pending, ReviewKeepRequest } from "../../api/types";
+import { texts } from "../../i18n";
 import { toastProblem } from "../../ui/toast";
 
-/** What waits: a candidate, or a memory of which something is in doubt; `newer` says otherwise, `suggested` may say the same. */
-export interface Item {
-  id: string;
-  memory: Memory;
-  isCandidate: boolean;
-  why: Why | Reason;
-  detail: string | null;
-  since: string | null;
-  newer: Memory | null;
-}
+const t = texts({ en: { anyway: "Keep it anyway?" }, zh: { anyway: "仍要保留吗？" } });
 
-export type Choice = "keep" | "edit" | "merge" | "replace" | "drop" | "skip";
+export type Item = Pending;
+
+export type Choice = "keep" | "edit" | "merge" | "drop" | "skip" | "newer" | "older";
 
 /** What a decision needs besides the item: other words, the file they were read from, the memory it goes into. */
 export interface Details {
@@ -50,41 +44,24 @@ export interface Queue {
   refresh: () => void;
 }
 
-/** What waits, memories in doubt first, without what was decided or skipped. */
+/** What waits, conflicts first, without what was decided or skipped. */
 export function useQueue(): Queue {
-  const waiting = useOperation("waiting", {});
-  const held = useOperation(
-    "candidates",
+  const found = useOperation(
+    "review",
     { limit: PAGE * (1 + Math.floor((2 * skippedCount.value) / PAGE)) },
     { keep: true },
   );
-  const listed = [
-    ...(waiting.data?.reviews ?? []).map((one) => inDoubt(one, waiting.data?.conflicts ?? [])),
-    ...(held.data?.candidates ?? []).map(candidate),
-  ];
   const settled = settledIds.value;
+  const listed = found.data?.items ?? [];
   const known = new Set(returned.value.map(({ id }) => id));
   const items = [...returned.value, ...listed.filter(({ id }) => !known.has(id))].filter(({ id }) => !settled.has(id));
   return {
-    items: items.filter((item, index) => items.findIndex(({ id }) => id === item.id) === index),
-    left: items.length + Math.max(0, (held.data?.total ?? 0) - (held.data?.candidates.length ?? 0)),
-    problem: waiting.problem ?? held.problem,
-    isKnown: waiting.data !== undefined && held.data !== undefined,
-    refresh: () => {
-      waiting.refresh();
-      held.refresh();
-    },
+    items,
+    left: items.length + Math.max(0, (found.data?.total ?? 0) - listed.length),
+    problem: found.problem,
+    isKnown: found.data !== undefined,
+    refresh: found.refresh,
   };
-}
-
-function candidate({ memory, why, detail, found }: HeldCandidate): Item {
-  return { id: memory.id, memory, isCandidate: true, why, detail, since: found, newer: null };
-}
-
-function inDoubt({ memory, entry }: Review, conflicts: readonly Pair[]): Item {
-  const newer = conflicts.findLast((pair) => pair.older.id === memory.id)?.newer ?? null;
-  const { reason, detail, since } = entry;
-  return { id: memory.id, memory, isCandidate: false, why: reason, detail, since, newer };
 }
 
 /** Decide, and go on at once: decisions reach the daemon one after the other. One that fails waits again. */
@@ -114,7 +91,6 @@ export function undoLast(): Decision | undefined {
         settle(last.item, last.choice);
         toastProblem(error);
       }
-      invalidate("candidates");
     });
   }
   return last;
@@ -150,7 +126,7 @@ function inTurn(work: () => Promise<void>): void {
   sending = sending.then(work).finally(() => {
     if (--unsent > 0) return;
     removeEventListener("beforeunload", askToStay);
-    invalidate("waiting");
+    invalidate("review");
   });
 }
 
@@ -159,10 +135,25 @@ function askToStay(event: Event): void {
 }
 
 function run(item: Item, choice: Choice, { content, expected, into }: Details): Promise<unknown> {
-  const words = { ...(content === undefined ? {} : { content }), ...(into ? { into } : {}) };
-  if (choice === "replace") return call("review-replace", { references: [item.id] });
-  if (choice === "drop" && item.isCandidate) return call("candidate-drop", { references: [item.id] });
-  if (choice === "drop") return call("review-retire", { references: [item.id] });
-  if (item.isCandidate) return call("candidate-keep", { reference: item.id, ...words });
-  return call("review-dismiss", { references: [item.id], ...words, ...(expected ? { expected } : {}) });
+  if (choice === "drop") return call("review-drop", { references: [item.id] });
+  if (choice === "newer" || choice === "older") {
+    return call("review-resolve", { reference: item.id, choice: choice === "newer" ? "keep-new" : "keep-old" });
+  }
+  return keep({
+    references: [item.id],
+    ...(content === undefined ? {} : { content }),
+    ...(into ? { into } : {}),
+    ...(expected ? { expected } : {}),
+  });
+}
+
+/** Keep it; where a later statement departs from a candidate, the person is shown that and asked. */
+async function keep(asked: ReviewKeepRequest): Promise<unknown> {
+  try {
+    return await call("review-keep", asked);
+  } catch (error) {
+    const problem = asProblem(error);
+    if (problem.code !== "departed" || !confirm(`${problem.message}\n\n${t.value.anyway}`)) throw error;
+    return call("review-keep", { ...asked, anyway: true });
+  }
 }

@@ -19,7 +19,7 @@ export function Home() {
               rows={[
                 [t.value.version, home?.version],
                 [t.value.place, <code key="place">{home?.home}</code>],
-                [t.value.database, megabytes(held.database_bytes + held.index_bytes)],
+                [t.value.database, megabytes(held.database_bytes)],
                 [
                   t.value.held,
                   t.value.heldWhat(

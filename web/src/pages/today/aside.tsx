@@ -64,17 +64,16 @@ function Health({ today }: { today: Today }) {
 }
 
 function Cost({ today }: { today: Today }) {
-  const spent = (part: "today" | "month") => today.costs.reduce((sum, one) => sum + one[part], 0) / MICRO;
   return (
     <section>
       <h2>{t.value.cost}</h2>
-      {today.costs.length === 0 ? (
+      {today.cost_month === 0 ? (
         <p class="today-none">{t.value.noCost}</p>
       ) : (
         <Facts
           rows={[
-            [t.value.today, money(spent("today"))],
-            [t.value.month, money(spent("month"))],
+            [t.value.today, money(today.cost / MICRO)],
+            [t.value.month, money(today.cost_month / MICRO)],
           ]}
         />
       )}

@@ -5,6 +5,7 @@ import { BarChart, Calendar } from "../../ui/charts";
 import { colourOf } from "../../ui/kind";
 import { Section } from "../../ui/layout";
 import { Show } from "../../ui/states";
+import { dayBefore } from "../../ui/time";
 import { t } from "./strings";
 
 const DAYS = 84;
@@ -12,7 +13,7 @@ const TOOLS = ["--lesson", "--decision", "--preference", "--fact", "--todo", "--
 
 /** Three months in pictures, and a year as a calendar. */
 export function Lately() {
-  const since = new Date(Date.now() - (DAYS - 1) * 86_400_000).toISOString().slice(0, 10);
+  const since = dayBefore(DAYS - 1);
   const recent = useOperation("activity", { since });
   const year = useOperation("activity", {});
   return (

@@ -7,6 +7,7 @@ import { Segments } from "../../ui/controls";
 import { Page, Section } from "../../ui/layout";
 import { MemoryRow } from "../../ui/memory-row";
 import { Empty, Show } from "../../ui/states";
+import { dayBefore } from "../../ui/time";
 import { Aside } from "./aside";
 import { Lately } from "./lately";
 import { t } from "./strings";
@@ -36,7 +37,7 @@ export default function TodayPage() {
       <Show of={found} lines={9}>
         {(today) => (
           <>
-            <Waits waiting={today.waiting} />
+            <Waits today={today} />
             <div class="today">
               <div>
                 <Learned today={today} />
@@ -80,11 +81,4 @@ function Learned({ today }: { today: Today }) {
 
 function dateInWords(): string {
   return new Intl.DateTimeFormat(language.value, { weekday: "long", day: "numeric", month: "long" }).format();
-}
-
-/** The day so many days ago, here, as an ISO date. */
-function dayBefore(days: number): string {
-  const day = new Date();
-  day.setDate(day.getDate() - days);
-  return new Date(day.getTime() - day.getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
 }

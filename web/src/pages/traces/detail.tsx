@@ -33,8 +33,6 @@ function Whole({ view }: { view: TraceView }) {
           [t.value.outcome, trace.outcome ? <Text>{trace.outcome}</Text> : t.value.running],
           [t.value.began, <Time at={trace.began} />],
           [t.value.took, seconds(trace)],
-          [t.value.session, view.session && <SessionLink id={view.session} />],
-          [t.value.operation, trace.operation && <code>{trace.operation.slice(-8)}</code>],
         ]}
       />
       <Section title={t.value.steps} note={t.value.counted(trace.steps.length)}>
@@ -47,16 +45,7 @@ function Whole({ view }: { view: TraceView }) {
           ))}
         </ol>
       </Section>
-      {view.events.length > 0 && <After view={view} />}
     </Page>
-  );
-}
-
-function SessionLink({ id }: { id: string }) {
-  return (
-    <a class="link" href={`/sessions/${encodeURIComponent(id)}`}>
-      {id}
-    </a>
   );
 }
 
@@ -83,8 +72,6 @@ function OneStep({ step, names }: { step: Step; names: Record<string, string> })
           <Facts rows={details.map(([name, value]) => [names[name] ?? name, <Text>{shown(value)}</Text>])} />
         </details>
       )}
-      <Kept label={t.value.prompt} text={step.prompt} />
-      <Kept label={t.value.answer} text={step.answer} />
     </>
   );
 }
@@ -121,37 +108,5 @@ function References({ ids, names }: { ids: readonly string[]; names: Record<stri
         </li>
       ))}
     </ul>
-  );
-}
-
-/** A whole prompt or answer, where the settings keep them. */
-function Kept({ label, text }: { label: string; text: string }) {
-  if (!text) return null;
-  return (
-    <details class="traces-more">
-      <summary>{label}</summary>
-      <pre dir="auto">
-        <Text>{text}</Text>
-      </pre>
-    </details>
-  );
-}
-
-/** What the agent did after it was answered. */
-function After({ view }: { view: TraceView }) {
-  return (
-    <Section title={t.value.after} note={t.value.afterNote}>
-      <ul class="traces-events">
-        {view.events.map((event, at) => (
-          <li key={at}>
-            <Time at={event.time} />
-            <span class="traces-kind">{event.call.name}</span>
-            <span>
-              <Text>{`${event.call.input}${event.call.outcome ? ` → ${event.call.outcome}` : ""}`}</Text>
-            </span>
-          </li>
-        ))}
-      </ul>
-    </Section>
   );
 }

@@ -54,11 +54,6 @@ function Budgets({ report }: { report: CostReport }) {
           {t.value.refused(one.task, t.value.reasons[one.reason] ?? one.reason, one.times)}
         </p>
       ))}
-      {report.failing.map((one) => (
-        <p key={one.model} class="usage-warning">
-          {one.model}: <Said>{one.told}</Said>
-        </p>
-      ))}
     </div>
   );
 }

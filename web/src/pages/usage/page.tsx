@@ -9,6 +9,7 @@ import { Segments, Select } from "../../ui/controls";
 import { colourOf } from "../../ui/kind";
 import { Page, Section } from "../../ui/layout";
 import { Show } from "../../ui/states";
+import { dayBefore } from "../../ui/time";
 import { money } from "./money";
 import { Nothing } from "./nothing";
 import { Now } from "./now";
@@ -24,7 +25,7 @@ export default function Usage() {
   const asked = query.value.get("period") ?? "90";
   const period = asked in DAYS ? asked : "90";
   const project = query.value.get("project") ?? "";
-  const since = new Date(Date.now() - ((DAYS[period] ?? 90) - 1) * 86_400_000).toISOString().slice(0, 10);
+  const since = dayBefore((DAYS[period] ?? 90) - 1);
   const found = useOperation("activity", { since, project: project || null }, { keep: true });
   return (
     <Page

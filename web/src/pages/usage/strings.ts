@@ -24,7 +24,6 @@ export const t = texts({
       tokens: "it had taken the tokens of the day",
       "no tokens": "it may take no tokens by itself",
       calls: "it had made the calls of the day",
-      failing: "the model had failed too often",
     } as Record<string, string>,
     writer: "Writer",
     states: {
@@ -121,7 +120,6 @@ export const t = texts({
       tokens: "当日令牌已用完",
       "no tokens": "它自己不能使用任何令牌",
       calls: "当日调用次数已用完",
-      failing: "模型失败次数过多",
     } as Record<string, string>,
     writer: "写入者",
     states: {

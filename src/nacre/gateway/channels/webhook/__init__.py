@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nacre.gateway.channels.channel import ChannelKind, ChannelSetup, Option
-from nacre.platform.lazy import Module
-
-if TYPE_CHECKING:
-    from nacre.gateway.channels.webhook import channel
-else:
-    channel = Module("nacre.gateway.channels.webhook.channel")
+from nacre.gateway.channels.webhook import channel
 
 
 def _make(setup: ChannelSetup) -> channel.Webhook:

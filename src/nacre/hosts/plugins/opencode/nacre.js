@@ -5,22 +5,20 @@
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { appendFile, existsSync, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
-import { createConnection } from "node:net";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { request } from "node:http";
 import { homedir, platform } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-const PROTOCOL = 1;
 const LONGEST_PATH = 100;
-const LONGEST_NAME = 200;
 const MOST_ANSWER = 4_000_000;
 const MOST_CHARACTERS = 9_900;
 /** nacre-hook bounds itself to less than this, unless it is told otherwise. */
 const USUAL_MS = 150;
 /** The end of what a turn waits that nacre-hook leaves to its start and to its output. */
 const SPARED_MS = 100;
-/** The longest that the daemon alone is waited for; then nacre-hook looks as well. */
-const MOST_PATIENCE_MS = 300;
+/** The longest that the daemon is waited for as a session starts; then nacre-hook looks. */
+const MOST_PATIENCE_MS = 1_000;
 /** So long a daemon that did not answer in time is left alone. */
 const REST_MS = 30_000;
 /** The same trouble is told once in this time. */
@@ -57,12 +55,6 @@ function socketPath(home) {
     const name = createHash("sha256").update(inside).digest("hex").slice(0, 16);
     return join(base, `nacre-${process.getuid ? process.getuid() : "user"}`, `${name}.sock`);
 }
-/** A text as the name of a file of the home. */
-function fileName(named) {
-    const name = [...named].map((one) => (/[A-Za-z0-9._-]/.test(one) ? one : `=${one.codePointAt(0)?.toString(16)}=`)).join("");
-    const isPlain = name.length <= LONGEST_NAME && !name.startsWith(".");
-    return isPlain ? name : createHash("sha256").update(named).digest("hex");
-}
 /** Talks to nacre for one host. */
 class Link {
     place;
@@ -80,10 +72,6 @@ class Link {
             const { how, context } = await this.first(event, call, ms, alone);
             const told = context.length <= MOST_CHARACTERS ? context : "";
             this.host.debug?.(`nacre: ${event}: ${how}, ${Date.now() - began} ms, ${told.length} characters`);
-            if (event === "session-start" && (how === "late" || how === "failed"))
-                this.owe(call);
-            if (how !== "alone")
-                this.log(event, how, Date.now() - began, told.length);
             return told;
         }
         catch (error) {
@@ -119,145 +107,92 @@ class Link {
             // a host without a log
         }
     }
-    /** The answer that comes first, of the daemon or, where it is away or takes its time, of nacre-hook. */
-    first(event, call, ms, alone) {
-        return new Promise((settle) => {
-            const until = Date.now() + ms;
-            let isSettled = false;
-            const stops = [];
-            let runs = false;
-            let isAsked = false;
-            let waits = 0;
-            const end = (how, context = "") => {
-                if (isSettled)
-                    return;
-                isSettled = true;
-                clearTimeout(deadline);
-                clearTimeout(patience);
-                for (const stop of stops)
-                    stop();
-                settle({ how, context });
-            };
-            const failed = () => {
-                waits -= 1;
-                if (waits === 0)
-                    end("failed");
-            };
-            const look = () => {
-                if (runs || isSettled || !alone)
-                    return;
-                runs = true;
-                waits += 1;
-                try {
-                    stops.push(this.runHook(event, call, until - Date.now(), (context) => end("alone", context), failed));
-                }
-                catch (error) {
-                    this.trouble(`nacre-hook: ${messageOf(error)}`);
-                    failed();
-                }
-            };
-            const deadline = setTimeout(() => {
-                this.trouble(`${event}: no answer within ${ms} ms`);
-                if (isAsked)
-                    this.restsUntil = Date.now() + REST_MS;
-                end("late");
-            }, ms);
-            const patience = setTimeout(look, Math.min(ms * 0.25, MOST_PATIENCE_MS));
-            if (Date.now() < this.restsUntil) {
-                if (alone)
-                    look();
-                else
-                    end("failed");
-                return;
+    /** The daemon's answer, else that of nacre-hook. */
+    async first(event, call, ms, alone) {
+        const until = Date.now() + ms;
+        if (Date.now() >= this.restsUntil) {
+            const patience = alone && event === "session-start" ? Math.min(ms * 0.5, MOST_PATIENCE_MS) : ms;
+            try {
+                return { how: "daemon", context: await this.ask(event, call, patience) };
             }
-            waits += 1;
-            isAsked = true;
-            this.ask("hook", this.request(event, call), ms, (stop) => stops.push(stop)).then((result) => {
-                if (isSettled)
-                    return;
-                const answer = readAnswer(result);
-                this.keep(call, answer);
-                end("daemon", answer.context);
-            }, (error) => {
-                isAsked = false;
-                if (error instanceof Refused)
-                    this.trouble(error.message);
-                look();
-                failed();
-            });
-        });
+            catch (error) {
+                if (error instanceof Late)
+                    this.restsUntil = Date.now() + REST_MS;
+            }
+        }
+        const left = until - Date.now();
+        const context = alone && left > 0 ? await this.runHook(event, call, left) : undefined;
+        if (context !== undefined)
+            return { how: "alone", context };
+        const isLate = Date.now() >= until;
+        if (isLate)
+            this.trouble(`${event}: no answer within ${ms} ms`);
+        return { how: isLate ? "late" : "failed", context: "" };
     }
-    /** One line about what was asked, as nacre-hook writes them itself; without a word of what was said. */
-    log(event, how, ms, characters) {
-        const line = { at: Date.now() / 1000, host: this.host.name, event, how, ms, characters };
-        const path = join(this.place.home, "logs", "hooks.jsonl");
-        appendFile(path, `${JSON.stringify(line)}\n`, { mode: 0o600 }, () => { });
-    }
-    request(event, call) {
-        const session = call.session ? `${this.host.tool}:${call.session}` : "";
-        const { budget, ...rest } = call;
-        return { host: this.host.name, event, ...rest, session, ...(budget ? { budget_tokens: budget } : {}) };
-    }
-    /** The daemon's answer to an operation. Rejects where there is none; `stoppable` is told how to wait no longer. */
-    ask(operation, request, ms, stoppable) {
+    /** The daemon's answer to a hook. Rejects where there is none in time. */
+    ask(event, call, ms) {
         const path = socketPath(this.place.home);
-        const line = JSON.stringify({ protocol: PROTOCOL, operation, request, seconds: ms / 1000 });
         return new Promise((settle, reject) => {
             if (!isOwn(path))
                 return reject(new Error("no daemon"));
+            const to = { socketPath: path, method: "POST", path: `/hook/${this.host.name}/${event}`, agent: false };
+            const asked = request(to, (response) => {
+                const parts = [];
+                let size = 0;
+                response.on("data", (data) => {
+                    parts.push(data);
+                    size += data.length;
+                    if (size > MOST_ANSWER)
+                        asked.destroy(new Error("the daemon says too much"));
+                });
+                response.on("error", reject);
+                response.on("end", () => {
+                    clearTimeout(deadline);
+                    if (response.statusCode === 200)
+                        settle(Buffer.concat(parts).toString("utf8").trim());
+                    else
+                        reject(new Error(`the daemon answered ${response.statusCode}`));
+                });
+            });
+            const deadline = setTimeout(() => {
+                reject(new Late()); // Bun may tell nothing of a request that is destroyed
+                asked.destroy();
+            }, ms);
+            asked.on("error", (error) => {
+                clearTimeout(deadline);
+                reject(error);
+            });
+            asked.end(JSON.stringify(given(call)));
+        });
+    }
+    /** What nacre-hook tells in so many milliseconds; nothing where it fails. */
+    runHook(event, call, ms) {
+        return new Promise((settle) => {
+            const child = this.spawnHook(event, ["pipe", "pipe", "ignore"], false, ms > USUAL_MS ? ["--within", `${ms - SPARED_MS}`] : []);
+            const deadline = setTimeout(() => {
+                child.kill("SIGKILL");
+                settle(undefined);
+            }, ms);
             const parts = [];
             let size = 0;
-            const link = createConnection({ path });
-            stoppable(() => link.destroy());
-            link.on("connect", () => link.write(`${line}\n`));
-            link.on("data", (data) => {
+            child.on("error", (error) => {
+                this.trouble(`nacre-hook: ${messageOf(error)}`);
+                clearTimeout(deadline);
+                settle(undefined);
+            });
+            child.stdin?.on("error", () => { });
+            child.stdout?.on("data", (data) => {
                 parts.push(data);
                 size += data.length;
                 if (size > MOST_ANSWER)
-                    link.destroy(new Error("the daemon says too much"));
-                else if (data[data.length - 1] === 10)
-                    link.destroy();
+                    child.kill("SIGKILL");
             });
-            link.on("error", reject);
-            link.on("close", () => {
-                try {
-                    settle(result(Buffer.concat(parts).toString("utf8")));
-                }
-                catch (error) {
-                    reject(error);
-                }
+            child.on("close", (code) => {
+                clearTimeout(deadline);
+                settle(code === 0 ? contextOf(Buffer.concat(parts).toString("utf8")) : undefined);
             });
+            child.stdin?.end(JSON.stringify(given(call)));
         });
-    }
-    /** Have nacre-hook look; returns how to stop it. */
-    runHook(event, call, ms, done, failed) {
-        const child = this.spawnHook(event, ["pipe", "pipe", "ignore"], false, ms > USUAL_MS ? ["--within", `${ms - SPARED_MS}`] : []);
-        const parts = [];
-        let size = 0;
-        let isOver = false;
-        const over = (told) => {
-            if (isOver)
-                return;
-            isOver = true;
-            if (told === undefined)
-                failed();
-            else
-                done(told);
-        };
-        child.on("error", (error) => {
-            this.trouble(`nacre-hook: ${messageOf(error)}`);
-            over();
-        });
-        child.stdin?.on("error", () => { });
-        child.stdout?.on("data", (data) => {
-            parts.push(data);
-            size += data.length;
-            if (size > MOST_ANSWER)
-                child.kill("SIGKILL");
-        });
-        child.on("close", (code) => over(code === 0 ? contextOf(Buffer.concat(parts).toString("utf8")) : undefined));
-        child.stdin?.end(JSON.stringify(given(call)));
-        return () => child.kill("SIGKILL");
     }
     spawnHook(event, stdio, detached, options = []) {
         const [command, ...first] = this.place.hook;
@@ -265,55 +200,8 @@ class Link {
         const environ = { ...process.env, ...this.place.env };
         return spawn(command, words, { stdio, detached, env: environ, windowsHide: true });
     }
-    /** Keep what the session was given, now that it is, and leave what is to be done. */
-    keep(call, answer) {
-        const session = `${this.host.tool}:${call.session}`;
-        if (call.session && isObject(answer.state))
-            this.write("sessions", fileName(session), answer.state);
-        for (const kind of answer.chores ?? []) {
-            const { transcript = null, folder = null, reason = "", occasion = "" } = call;
-            const chore = { kind, session, transcript, folder, reason, occasion, host: this.host.name, at: Date.now() / 1000 };
-            this.write("chores", fileName(`${kind}-${session}`), chore);
-        }
-    }
-    /** A session was not told what it starts with: its next prompt is. One that is gone on with may have it in sight. */
-    owe(call) {
-        const name = fileName(`${this.host.tool}:${call.session}`);
-        const { occasion = "startup" } = call;
-        const isKnown = existsSync(join(this.place.home, "run", "sessions", `${name}.json`));
-        if (!call.session || !existsSync(this.place.home) || (occasion === "resume" && isKnown))
-            return;
-        this.write("sessions", name, { owed: occasion });
-    }
-    write(folder, name, value) {
-        const inside = join(this.place.home, "run", folder);
-        const fresh = join(inside, `.${process.pid}-${name.slice(0, 100)}.tmp`);
-        try {
-            mkdirSync(inside, { recursive: true, mode: 0o700 });
-            writeFileSync(fresh, JSON.stringify(value), { mode: 0o600 });
-            renameSync(fresh, join(inside, `${name}.json`));
-        }
-        catch (error) {
-            this.trouble(`run/${folder}: ${messageOf(error)}`);
-        }
-    }
 }
-class Refused extends Error {
-}
-function result(line) {
-    const answer = JSON.parse(line);
-    if (!isObject(answer))
-        throw new Error("the answer has no shape");
-    if (!isObject(answer.error))
-        return answer.result;
-    const isElsewhere = ["other_version", "other_settings", "ending"].includes(text(answer.error.code));
-    throw isElsewhere ? new Error("the daemon is of another version") : new Refused(text(answer.error.message));
-}
-function readAnswer(result) {
-    if (!isObject(result))
-        return { context: "" };
-    const chores = Array.isArray(result.chores) ? result.chores.filter((one) => typeof one === "string") : [];
-    return { context: text(result.context), state: result.state, chores };
+class Late extends Error {
 }
 /** What nacre-hook reads: the shape that most hosts share. */
 function given(call) {

@@ -1,6 +1,6 @@
--- Index: derived from vault and transcripts, rebuilt by `nacre db rebuild`.
+-- Index: read from vault and transcripts, rebuilt by `nacre db rebuild`.
 
--- A row number is given once: what was computed from a row's words cannot pass to other words.
+-- A row number is given once, so what was made of a row's words never passes to other words.
 CREATE TABLE memories (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -32,17 +32,23 @@ CREATE TABLE memories (
     retired_at INTEGER,
     retired_reason TEXT,
     extra TEXT NOT NULL DEFAULT '{}',
-    content_hash BLOB NOT NULL
+    content_hash BLOB NOT NULL,
+    expires_on TEXT,                         -- the day from which recall and context leave it out
+    proposed INTEGER NOT NULL DEFAULT 0      -- stored by an agent, neither said nor kept by the owner
 ) STRICT;
-
 CREATE INDEX memories_content_hash ON memories (content_hash);
 CREATE INDEX memories_canonical_key ON memories (canonical_key, kind) WHERE canonical_key IS NOT NULL;
 CREATE INDEX memories_session ON memories (session) WHERE session IS NOT NULL;
 CREATE INDEX memories_project ON memories (project, updated);
+CREATE INDEX memories_superseded_by ON memories (superseded_by) WHERE superseded_by IS NOT NULL;
 
--- The one way any query reads memories: what is superseded or retired cannot leak.
+-- Every query reads memories here, so that nothing superseded or retired leaks.
 CREATE VIEW active_memories AS
     SELECT * FROM memories WHERE superseded_by IS NULL AND retired_at IS NULL;
+
+-- For questions about the past: with what was superseded since, without what was retired.
+CREATE VIEW past_memories AS
+    SELECT * FROM memories WHERE retired_at IS NULL;
 
 CREATE TABLE tags (
     memory TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
@@ -51,17 +57,69 @@ CREATE TABLE tags (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tags_tag ON tags (tag);
 
+-- A link without a strength has the usual one, .5.
 CREATE TABLE links (
     source TEXT NOT NULL,
     rel TEXT NOT NULL,
     target TEXT NOT NULL,
     origin TEXT NOT NULL DEFAULT 'manual',
-    strength REAL NOT NULL DEFAULT 1.0,
+    strength REAL,
     valid_since TEXT,
     valid_until TEXT,
+    reason TEXT,
     PRIMARY KEY (source, rel, target)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX links_target ON links (target);
+CREATE INDEX links_origin ON links (origin);
+
+-- What memories are called.
+CREATE TABLE memory_names (
+    name TEXT NOT NULL,
+    memory TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+    written TEXT NOT NULL,
+    is_alias INTEGER NOT NULL,
+    PRIMARY KEY (name, memory)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX memory_names_memory ON memory_names (memory);
+
+-- What the bodies of memories call others: [[name]].
+CREATE TABLE mentions (
+    source TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    PRIMARY KEY (source, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX mentions_name ON mentions (name);
+
+-- Where a memory was said again; front matter is the truth.
+CREATE TABLE confirmations (
+    memory TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    session TEXT,
+    turns TEXT NOT NULL DEFAULT '[]',
+    PRIMARY KEY (memory, ordinal)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX confirmations_session ON confirmations (session) WHERE session IS NOT NULL;
+
+-- What each memory claims; front matter is the truth.
+CREATE TABLE claims (
+    memory TEXT PRIMARY KEY REFERENCES memories (id) ON DELETE CASCADE,
+    entity TEXT NOT NULL,
+    attribute TEXT NOT NULL,
+    predicate TEXT NOT NULL,
+    object TEXT NOT NULL,
+    confidence REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX claims_entity ON claims (entity, attribute);
+CREATE INDEX claims_attribute ON claims (attribute);
+
+-- Memories that may be out of date (confidence 0 to 1), as long as they are not written anew.
+CREATE TABLE stale_memories (
+    memory TEXT PRIMARY KEY REFERENCES memories (id) ON DELETE CASCADE,
+    updated INTEGER NOT NULL,
+    confidence REAL NOT NULL,
+    detail TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE vault_files (
     path TEXT PRIMARY KEY,
@@ -71,6 +129,15 @@ CREATE TABLE vault_files (
     hash BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX vault_files_memory ON vault_files (memory);
+
+-- Files of the vault that this version of nacre reads as no memories, and why.
+CREATE TABLE unreadable_files (
+    path TEXT PRIMARY KEY,
+    mtime_ns INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    reason TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE projects (
     id TEXT PRIMARY KEY,
@@ -84,6 +151,18 @@ CREATE TABLE project_keys (
     project TEXT NOT NULL,
     PRIMARY KEY (key, value)
 ) STRICT, WITHOUT ROWID;
+
+-- What a project's page says that it depends on, by name.
+CREATE TABLE project_dependencies (
+    project TEXT NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (project, name)
+) STRICT, WITHOUT ROWID;
+
+-- Names that lead to a project and are no project's own.
+CREATE VIEW other_names AS
+SELECT k.value AS name, p.slug FROM project_keys k JOIN projects p ON p.id = k.project
+WHERE k.key = 'alias' AND k.value NOT IN (SELECT slug FROM projects);
 
 CREATE TABLE sessions (
     row INTEGER PRIMARY KEY,
@@ -102,9 +181,29 @@ CREATE TABLE sessions (
     file TEXT,
     turns INTEGER NOT NULL DEFAULT 0,
     extracted INTEGER NOT NULL DEFAULT 0,
+    tokens_input INTEGER,
+    tokens_cached INTEGER,
+    tokens_output INTEGER,
+    unwritten INTEGER,                       -- from which turn on a writer is to be shown it, once it is over
+    asked INTEGER,                           -- when a writer was asked last
+    met_as TEXT,                             -- the name its project had then, where that is another
+    label TEXT,                              -- what its tool calls it besides its title: a room, a conversation
     UNIQUE (tool, native_id)
 ) STRICT;
 CREATE INDEX sessions_started ON sessions (started);
+CREATE INDEX sessions_project ON sessions (project) WHERE project IS NOT NULL;
+CREATE INDEX sessions_latest ON sessions (tool, coalesce(started, ended, 0)) WHERE kind = 'main';
+CREATE INDEX sessions_labels ON sessions (tool, label) WHERE label IS NOT NULL;
+
+-- The files of each session; ``held`` has the ids of its turns where a file is read as a whole.
+CREATE TABLE session_files (
+    row INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions (row) ON DELETE CASCADE,
+    file TEXT NOT NULL,
+    held TEXT,
+    UNIQUE (session, file)
+) STRICT;
+CREATE INDEX session_files_file ON session_files (file);
 
 CREATE TABLE turns (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -121,8 +220,30 @@ CREATE TABLE turns (
     tools TEXT,
     UNIQUE (session, seq)
 ) STRICT;
-
 CREATE INDEX turns_author ON turns (author) WHERE author IS NOT NULL;
+
+-- Files that agents read and edited.
+CREATE TABLE files (
+    row INTEGER PRIMARY KEY,
+    path TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL
+) STRICT;
+CREATE INDEX files_name ON files (name);
+
+CREATE TABLE file_uses (
+    file INTEGER NOT NULL REFERENCES files (row) ON DELETE CASCADE,
+    turn INTEGER NOT NULL REFERENCES turns (row) ON DELETE CASCADE,
+    action TEXT NOT NULL,
+    PRIMARY KEY (file, turn, action)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX file_uses_turn ON file_uses (turn);
+
+-- A path may tell what was to be forgotten: it goes with the last turn that names it.
+CREATE TRIGGER file_uses_deleted AFTER DELETE ON file_uses
+WHEN NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.file = OLD.file)
+BEGIN
+    DELETE FROM files WHERE row = OLD.file;
+END;
 
 CREATE VIRTUAL TABLE memories_fts USING fts5 (
     subject, content, tags,
@@ -141,6 +262,16 @@ CREATE VIRTUAL TABLE turns_parts USING fts5 (
 CREATE VIRTUAL TABLE turns_terms USING fts5vocab (turns_fts, row);
 CREATE VIRTUAL TABLE memories_terms USING fts5vocab (memories_fts, row);
 
+-- The calls of a turn that failed, under the number of the turn: what was tried, and what it said.
+CREATE VIRTUAL TABLE failures_fts USING fts5 (
+    tried, error,
+    content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+);
+CREATE TRIGGER turns_deleted_failures AFTER DELETE ON turns WHEN OLD.tools IS NOT NULL
+BEGIN
+    DELETE FROM failures_fts WHERE rowid = OLD.row;
+END;
+
 -- A passage is a piece of text short enough for the embedding model, kept once however often it was said.
 CREATE TABLE passages (
     row INTEGER PRIMARY KEY,
@@ -155,7 +286,7 @@ CREATE TABLE turn_passages (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX turn_passages_turn ON turn_passages (turn);
 
--- Sign bits of passages first .. first + count - 1, packed: a whole index is scanned in a few milliseconds.
+-- Sign bits of passages first .. first + count - 1, packed: all of them are compared in a few milliseconds.
 CREATE TABLE passage_bits (
     first INTEGER PRIMARY KEY,
     count INTEGER NOT NULL,
@@ -174,7 +305,160 @@ CREATE TABLE embedding (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- State: not derived from anything.
+-- The vectors of another model, in tables shaped like their namesakes: replacing one model by the other is renaming.
+CREATE TABLE other_passages (
+    row INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    vector BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE other_turn_passages (
+    passage INTEGER NOT NULL,
+    turn INTEGER NOT NULL REFERENCES turns (row) ON DELETE CASCADE,
+    PRIMARY KEY (passage, turn)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX other_turn_passages_turn ON other_turn_passages (turn);
+
+CREATE TABLE other_passage_bits (
+    first INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL,
+    bits BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE other_memory_vectors (
+    memory INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (memory, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE other_embedding (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What the packs of the archive hold; all but what is withheld or pruned can be read from them again.
+CREATE TABLE archived (
+    row INTEGER PRIMARY KEY,
+    path TEXT NOT NULL UNIQUE,
+    tool TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    pack TEXT,
+    until INTEGER NOT NULL DEFAULT 0,
+    size INTEGER NOT NULL DEFAULT 0,
+    raw INTEGER NOT NULL DEFAULT 0,
+    inode INTEGER NOT NULL DEFAULT 0,
+    fingerprint TEXT NOT NULL DEFAULT '',
+    changed INTEGER NOT NULL DEFAULT 0,
+    withheld INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX archived_fingerprint ON archived (fingerprint);
+
+CREATE TABLE archive_segments (
+    archived INTEGER NOT NULL REFERENCES archived (row) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    is_copy INTEGER NOT NULL,
+    PRIMARY KEY (archived, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX archive_segments_digest ON archive_segments (digest);
+
+-- One thing the ledger says must not come back: an id, a keyed hash of a turn or of words, a time, or a key.
+CREATE TABLE tombstones (
+    kind TEXT NOT NULL,
+    value TEXT NOT NULL,
+    run TEXT NOT NULL,
+    owner TEXT NOT NULL DEFAULT '',          -- the session of a turn, the memory of words
+    PRIMARY KEY (kind, value, run)
+) STRICT, WITHOUT ROWID;
+
+-- Subjects that are retired whenever they are stored.
+CREATE TABLE standing_retirements (
+    id TEXT PRIMARY KEY,
+    pattern TEXT NOT NULL,
+    match TEXT NOT NULL,
+    canonical_key TEXT,
+    reason TEXT,
+    contexts TEXT NOT NULL,
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What was last read of the ledger, and what forgetting has left to do.
+CREATE TABLE forgetting_values (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Symbols of repositories, and who calls, imports and inherits what: names, paths and lines, no contents.
+CREATE TABLE code_projects (
+    row INTEGER PRIMARY KEY,
+    project TEXT NOT NULL UNIQUE,
+    root TEXT NOT NULL,
+    read_at INTEGER NOT NULL,
+    is_linked INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE TABLE code_files (
+    row INTEGER PRIMARY KEY,
+    project INTEGER NOT NULL REFERENCES code_projects (row) ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    name TEXT NOT NULL,
+    language TEXT NOT NULL,
+    hash BLOB NOT NULL,
+    facts BLOB NOT NULL,
+    UNIQUE (project, path)
+) STRICT;
+CREATE INDEX code_files_name ON code_files (name);
+
+-- A file is a symbol, too, with an empty name.
+CREATE TABLE code_symbols (
+    row INTEGER PRIMARY KEY,
+    file INTEGER NOT NULL REFERENCES code_files (row) ON DELETE CASCADE,
+    name TEXT NOT NULL COLLATE NOCASE,
+    qualified TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    line INTEGER NOT NULL,
+    end_line INTEGER NOT NULL,
+    UNIQUE (file, qualified)
+) STRICT;
+CREATE INDEX code_symbols_name ON code_symbols (name);
+
+CREATE TABLE code_edges (
+    target INTEGER NOT NULL REFERENCES code_symbols (row) ON DELETE CASCADE,
+    rel TEXT NOT NULL,
+    source INTEGER NOT NULL REFERENCES code_symbols (row) ON DELETE CASCADE,
+    line INTEGER NOT NULL,
+    PRIMARY KEY (target, rel, source)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX code_edges_source ON code_edges (source);
+
+-- What files import that is not of their repository.
+CREATE TABLE code_outside (
+    module TEXT NOT NULL,
+    file INTEGER NOT NULL REFERENCES code_files (row) ON DELETE CASCADE,
+    line INTEGER NOT NULL,
+    PRIMARY KEY (module, file)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX code_outside_file ON code_outside (file);
+
+-- Files and symbols that memories name, by the last part of the name.
+CREATE TABLE code_mentions (
+    key TEXT NOT NULL,
+    memory TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+    written TEXT NOT NULL,
+    manner TEXT NOT NULL,
+    PRIMARY KEY (key, memory, written)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX code_mentions_memory ON code_mentions (memory);
+
+-- Memories that were searched for them; one that is written anew is searched again.
+CREATE TABLE code_mentions_read (
+    memory TEXT PRIMARY KEY REFERENCES memories (id) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+-- State: not read from anything.
 
 CREATE TABLE usage (
     memory TEXT PRIMARY KEY,
@@ -184,8 +468,69 @@ CREATE TABLE usage (
     confirmations INTEGER NOT NULL DEFAULT 0,
     contradictions INTEGER NOT NULL DEFAULT 0,
     quality REAL NOT NULL DEFAULT 0.5,
-    access_count INTEGER NOT NULL DEFAULT 0
+    access_count INTEGER NOT NULL DEFAULT 0,
+    steps INTEGER NOT NULL DEFAULT 0         -- of importance that use has earned, written in the memory's file
 ) STRICT, WITHOUT ROWID;
+
+-- When each active memory was last said, written down or recalled, and what decides whether a dream may end it.
+CREATE VIEW last_uses AS
+SELECT m.row, m.id, m.kind, m.subject, m.importance, m.expiry, m.expires_on,
+    coalesce(u.recall_count, 0) AS recall_count,
+    max(
+        m.created, m.updated, coalesce(u.last_recalled, m.created),
+        coalesce((SELECT max(c.at) FROM confirmations c WHERE c.memory = m.id), m.created)
+    ) AS last_used
+FROM active_memories m LEFT JOIN usage u ON u.memory = m.id;
+
+-- Which memories were used in which host session (by a hash of its name), or sitting where no session was named.
+CREATE TABLE uses (
+    session TEXT NOT NULL,
+    memory TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    paired INTEGER NOT NULL DEFAULT 0,
+    judged INTEGER NOT NULL DEFAULT 0,
+    recalled INTEGER,                        -- when a recall last counted; nothing where it was only looked at
+    PRIMARY KEY (session, memory)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX uses_at ON uses (at);
+
+CREATE TABLE usage_values (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Memories used together, a < b: the weight of ``day`` (days since 1970) fades to nothing on the day ``until``.
+CREATE TABLE co_recall (
+    a TEXT NOT NULL,
+    b TEXT NOT NULL,
+    weight REAL NOT NULL,
+    day INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    sessions INTEGER NOT NULL,
+    PRIMARY KEY (a, b)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX co_recall_b ON co_recall (b);
+
+CREATE TABLE review_queue (
+    id INTEGER PRIMARY KEY,
+    memory TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    detail TEXT,
+    status TEXT NOT NULL DEFAULT 'pending',
+    created INTEGER NOT NULL,
+    resolved INTEGER,
+    shown_by TEXT NOT NULL DEFAULT '[]'      -- JSON: the sessions behind a doubt, which goes when they are forgotten
+) STRICT;
+CREATE UNIQUE INDEX review_queue_pending ON review_queue (memory, reason) WHERE status = 'pending';
+
+-- A memory that is out of use loses its edges and its reviews; a changed memory is a new row with the same id.
+CREATE TRIGGER memories_out_of_use AFTER INSERT ON memories
+WHEN new.retired_at IS NOT NULL OR new.superseded_by IS NOT NULL
+BEGIN
+    DELETE FROM co_recall WHERE a = new.id OR b = new.id;
+    UPDATE review_queue SET status = 'resolved', resolved = coalesce(new.retired_at, new.updated)
+    WHERE memory = new.id AND status = 'pending';
+END;
 
 CREATE TABLE transcript_cursors (
     path TEXT PRIMARY KEY,
@@ -211,13 +556,160 @@ CREATE TABLE ingest_log (
     skipped INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
--- A write to the vault that is durable here and perhaps not yet in its file.
+-- Operations that changed the vault.
+CREATE TABLE operations (
+    id TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    action TEXT NOT NULL,
+    subject TEXT,
+    why TEXT,
+    closed INTEGER NOT NULL DEFAULT 0,
+    committed TEXT,
+    actor TEXT                               -- through which face it was asked, and by which agent
+) STRICT, WITHOUT ROWID;
+CREATE INDEX operations_at ON operations (at);
+CREATE INDEX operations_open ON operations (id) WHERE closed = 0;
+CREATE INDEX operations_pending ON operations (id) WHERE committed IS NULL;
+
+-- The memories and files that each of them touched.
+CREATE TABLE touched (
+    operation TEXT NOT NULL REFERENCES operations (id) ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    memory TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (operation, path)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX touched_memory ON touched (memory);
+
+-- A write to the vault, kept here until it is in its file and git has its operation.
 CREATE TABLE intents (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     action TEXT NOT NULL,
     path TEXT NOT NULL,
     document TEXT,
     base BLOB,
-    memory TEXT
+    memory TEXT,
+    operation TEXT,
+    former TEXT,                             -- what the file said before
+    applied INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX intents_path ON intents (path);
+CREATE INDEX intents_waiting ON intents (seq) WHERE applied = 0;
+CREATE INDEX intents_operation ON intents (operation);
+
+-- How far nacre wrote the ledger: lines after that may come from a write that a crash cut short.
+CREATE TABLE ledger_end (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    size INTEGER NOT NULL,
+    hash BLOB NOT NULL
+) STRICT;
+
+-- ``read``: the last commit whose operations are in ``operations``; ``index``: the one git's own index was brought to.
+CREATE TABLE git_state (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Memories that were learned or stored and not yet compared with others by meaning.
+CREATE TABLE unsettled (
+    memory TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+
+-- Statements that wait for a writer, for the owner to say them again, or for review.
+CREATE TABLE candidates (
+    id TEXT PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,               -- of its words within a project
+    session TEXT,
+    why TEXT NOT NULL,
+    detail TEXT,
+    score REAL NOT NULL,
+    found INTEGER NOT NULL,
+    dropped INTEGER,
+    memory TEXT                              -- the memory it would be, as JSON; nothing once it was dropped
+) STRICT, WITHOUT ROWID;
+CREATE INDEX candidates_session ON candidates (session);
+
+-- Memories whose claim a model is still to tell and judge.
+CREATE TABLE claims_waiting (
+    memory TEXT PRIMARY KEY,
+    since INTEGER NOT NULL,
+    due INTEGER NOT NULL DEFAULT 0,          -- epoch milliseconds
+    tries INTEGER NOT NULL DEFAULT 0,
+    note TEXT,                               -- why the last try failed
+    reworded INTEGER NOT NULL DEFAULT 0      -- got other words since its claim was told: it is told anew
+) STRICT, WITHOUT ROWID;
+CREATE INDEX claims_waiting_due ON claims_waiting (due);
+
+-- Memories of which a model said that they claim nothing.
+CREATE TABLE claimless (
+    memory TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+
+-- How a model judged a pair that waits for a person.
+CREATE TABLE conflicts (
+    older TEXT NOT NULL,
+    newer TEXT NOT NULL,
+    relation TEXT NOT NULL,
+    confidence REAL NOT NULL,
+    model TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (older, newer)
+) STRICT, WITHOUT ROWID;
+
+-- A call is noted before it is made, at the most it may cost, so that calls side by side keep within a budget.
+CREATE TABLE model_calls (
+    id TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    day TEXT NOT NULL,                       -- by the owner's clock
+    task TEXT NOT NULL,
+    model TEXT NOT NULL,
+    background INTEGER NOT NULL,
+    input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cached INTEGER NOT NULL,
+    written INTEGER NOT NULL,
+    cost INTEGER,                            -- millionths of a US dollar; missing where the price is not known
+    seconds REAL NOT NULL,
+    outcome TEXT NOT NULL,
+    trace TEXT
+) STRICT;
+CREATE INDEX model_calls_day ON model_calls (day);
+
+-- Calls that were not made.
+CREATE TABLE model_refusals (
+    day TEXT NOT NULL,
+    task TEXT NOT NULL,
+    model TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    times INTEGER NOT NULL,
+    PRIMARY KEY (day, task, model, reason)
+) STRICT, WITHOUT ROWID;
+
+-- Models that failed when they were asked last; in the background they are left alone until then.
+CREATE TABLE model_health (
+    model TEXT PRIMARY KEY,
+    until INTEGER NOT NULL,
+    told TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What was answered to a prompt; the key is a hash of model and prompt.
+CREATE TABLE model_answers (
+    key TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    answer TEXT NOT NULL
+) STRICT;
+CREATE INDEX model_answers_at ON model_answers (at);
+
+-- Runs of models, and questions that were answered; steps are a JSON array.
+CREATE TABLE traces (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    session TEXT,
+    began INTEGER NOT NULL,
+    seconds REAL NOT NULL,
+    outcome TEXT NOT NULL,
+    steps TEXT NOT NULL
+) STRICT;
+CREATE INDEX traces_began ON traces (began);
+CREATE INDEX traces_session ON traces (session) WHERE session IS NOT NULL;

@@ -66,12 +66,3 @@ FROM traces WHERE kind = :kind AND began >= :since AND began < :until GROUP BY d
 -- What models took: tokens of all sorts, and millionths of a US dollar.
 SELECT day, task, sum(input + output + cached + written), coalesce(sum(cost), 0) FROM model_calls
 WHERE day BETWEEN :first AND :last GROUP BY day, task ORDER BY day, task;
-
--- count_operations --
--- What was done in a period, by what it is called; of a project: what touched files of it.
-SELECT action, count(*) FROM operations o
-WHERE at >= :since AND at < :until AND (:project IS NULL OR EXISTS (
-    SELECT 1 FROM touched t WHERE t.operation = o.id
-    AND (instr(t.path, 'projects/' || :project || '/') = 1 OR instr(t.path, 'retired/projects/' || :project || '/') = 1)
-))
-GROUP BY action ORDER BY count(*) DESC, action;

@@ -5,7 +5,7 @@ VALUES (:id, :hash, :session, :why, :detail, :score, :found, :memory)
 ON CONFLICT DO NOTHING;
 
 -- list_candidates --
--- What waits, the likeliest of the latest first, in the project as it is called now. One that was a memory, and is again by an undo, waits no longer.
+-- What waits, the likeliest of the latest first, in the project as it is called now. One that is a memory waits no longer.
 SELECT
     CASE WHEN json_extract(memory, '$.project') IN (SELECT name FROM other_names) THEN json_set(
         memory, '$.project', (SELECT o.slug FROM other_names o WHERE o.name = json_extract(memory, '$.project'))
@@ -13,6 +13,13 @@ SELECT
     why, detail, score, found
 FROM candidates
 WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id) ORDER BY score DESC, found DESC, id;
+
+-- list_turns_of_candidates --
+-- The turns that show pending candidates.
+SELECT c.id, t.row FROM candidates c CROSS JOIN json_each(json_extract(c.memory, '$.source.turns')) shown
+JOIN sessions s ON s.tool || ':' || s.native_id = c.session
+JOIN turns t ON t.session = s.row AND t.native_id = shown.value
+WHERE c.dropped IS NULL;
 
 -- count_candidates --
 -- How many wait.

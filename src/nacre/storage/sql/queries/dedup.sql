@@ -49,22 +49,6 @@ INSERT INTO links (source, rel, target, origin, strength)
 VALUES (:source, 'related_to', :target, 'auto', :strength)
 ON CONFLICT DO NOTHING;
 
--- list_unsigned --
--- Active memories without a signature.
-SELECT m.row, m.content FROM active_memories m LEFT JOIN signatures s ON s.memory = m.row
-WHERE s.memory IS NULL
-ORDER BY m.row LIMIT :limit;
-
--- insert_signature --
--- One MinHash signature.
-INSERT INTO signatures (memory, numbers)
-SELECT :memory, :numbers WHERE EXISTS (SELECT 1 FROM memories WHERE row = :memory)
-ON CONFLICT (memory) DO UPDATE SET numbers = excluded.numbers;
-
--- list_signatures --
--- Those of the active memories.
-SELECT s.memory, s.numbers FROM signatures s JOIN active_memories m ON m.row = s.memory ORDER BY s.memory;
-
 -- find_memory_row --
 -- The row of a memory.
 SELECT row FROM memories WHERE id = :id;

@@ -18,26 +18,9 @@ ON CONFLICT DO NOTHING;
 INSERT INTO failures_fts (rowid, tried, error)
 SELECT t.row, value ->> 1, value ->> 2 FROM json_each(:failures) JOIN turns t ON t.row = value ->> 0;
 
--- find_deeds_behind --
--- Turns whose calls nobody looked through yet.
-SELECT after, until FROM deeds_behind;
-
--- list_calls_behind --
--- A portion of them.
-SELECT row, tools FROM turns
-WHERE row > :after AND row <= :until AND tools IS NOT NULL ORDER BY row LIMIT :limit;
-
 -- unindex_failures --
--- In case a portion was looked through before.
+-- Before they are indexed again.
 DELETE FROM failures_fts WHERE rowid = :row;
-
--- save_deeds_behind --
--- How far one got.
-UPDATE deeds_behind SET after = :after;
-
--- clear_deeds_behind --
--- All were looked through.
-DELETE FROM deeds_behind;
 
 -- list_files_named --
 -- Files of a name, wherever they lie.

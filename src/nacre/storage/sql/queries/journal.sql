@@ -140,16 +140,3 @@ SELECT value FROM git_state WHERE key = :key;
 -- upsert_git_state --
 -- What is known of the repository.
 INSERT INTO git_state (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
-
--- erase_journal_texts --
--- What was written of a memory that is to be forgotten.
-DELETE FROM intents WHERE memory = :memory AND action IN ('write', 'adjust', 'seen');
-
--- erase_journal_formers --
--- What its files said before.
-UPDATE intents SET former = NULL WHERE memory = :memory;
-
--- erase_operation_subjects --
--- Operations that named it in words.
-UPDATE operations SET subject = NULL, why = NULL
-WHERE id IN (SELECT operation FROM touched WHERE memory = :memory);

@@ -64,11 +64,11 @@ SELECT id FROM active_memories WHERE :project IS NULL OR project = :project ORDE
 -- list_map_nodes --
 -- Memories that are active, or held on a day: as memory_clause (storage/filters.py) has it.
 SELECT m.id, m.subject, m.kind, m.project, m.importance, m.superseded_by IS NOT NULL, m.trust = 'trusted',
-    coalesce(m.valid_since, date(m.created / 1000, 'unixepoch')) AS began
+    coalesce(m.valid_since, date(m.created / 1000, 'unixepoch', 'localtime')) AS began
 FROM past_memories m
 WHERE (:project IS NULL OR m.project = :project)
     AND (:kinds = '[]' OR m.kind IN (SELECT value FROM json_each(:kinds)))
-    AND CASE WHEN :day IS NULL THEN m.superseded_by IS NULL ELSE coalesce(m.valid_since, date(m.created / 1000, 'unixepoch')) <= :day AND CASE
+    AND CASE WHEN :day IS NULL THEN m.superseded_by IS NULL ELSE coalesce(m.valid_since, date(m.created / 1000, 'unixepoch', 'localtime')) <= :day AND CASE
         WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= :day, TRUE)
         ELSE coalesce(m.valid_until > :day, FALSE) END END
 ORDER BY m.id;

@@ -204,6 +204,12 @@ DELETE FROM stale_memories WHERE memory = :memory;
 -- Before they are found anew.
 DELETE FROM stale_memories;
 
+-- delete_stale_reviews --
+-- What waits because of its files alone, and is not found out of date any more.
+DELETE FROM review_queue
+WHERE reason = 'stale' AND shown_by = '[]' AND status = 'pending' AND detail <> :unsaid
+    AND memory NOT IN (SELECT value FROM json_each(:found));
+
 -- insert_stale --
 -- One of them.
 INSERT INTO stale_memories (memory, updated, confidence, detail)

@@ -1,11 +1,11 @@
 -- insert_review --
 -- A memory waits for a person.
-INSERT INTO review_queue (memory, reason, detail, suggested, created, shown_by)
-VALUES (:memory, :reason, :detail, :suggested, :at, :shown_by);
+INSERT INTO review_queue (memory, reason, detail, created, shown_by)
+VALUES (:memory, :reason, :detail, :at, :shown_by);
 
 -- renew_review --
 -- It waits already: for what was found last.
-UPDATE review_queue SET detail = :detail, suggested = :suggested, created = :at, shown_by = :shown_by
+UPDATE review_queue SET detail = :detail, created = :at, shown_by = :shown_by
 WHERE memory = :memory AND reason = :reason AND status = 'pending';
 
 -- find_review_detail --
@@ -27,7 +27,7 @@ WHERE memory = :memory AND reason = :reason AND (status = 'pending' OR (:once = 
 
 -- list_reviews --
 -- What waits for a person, the oldest first.
-SELECT r.memory, r.reason, r.detail, r.suggested, r.created
+SELECT r.memory, r.reason, r.detail, r.created
 FROM review_queue r JOIN active_memories m ON m.id = r.memory
 WHERE r.status = 'pending' ORDER BY r.created, r.id;
 
@@ -55,6 +55,10 @@ WHERE id IN (SELECT max(id) FROM review_queue WHERE memory = :memory AND resolve
 -- What it waited for was settled.
 UPDATE review_queue SET status = 'dismissed', resolved = :at
 WHERE memory = :memory AND reason = :reason AND status = 'pending';
+
+-- list_stale_kept --
+-- When a person last kept memories that seemed out of date.
+SELECT memory, max(resolved) FROM review_queue WHERE reason = 'stale' AND status = 'dismissed' GROUP BY memory;
 
 -- list_low_quality --
 -- Recalled often and of little worth.
@@ -97,9 +101,23 @@ WHERE s.tool IN (SELECT value FROM json_each(:tools)) AND m.turns <> '[]' AND NO
 ORDER BY m.row;
 
 -- count_waiting --
--- Candidates, and memories to review: those in the queue, and those that agents proposed, which are queued when it is
--- looked at.
+-- Candidates; memories to review: those in the queue, and those that agents proposed, which are queued when it is
+-- looked at; conflicts. A memory that another one contradicts is counted as a conflict.
 SELECT
     (SELECT count(*) FROM candidates WHERE dropped IS NULL AND NOT EXISTS (SELECT 1 FROM active_memories WHERE id = candidates.id)),
     (SELECT count(*) FROM active_memories
-        WHERE proposed = 1 OR id IN (SELECT memory FROM review_queue WHERE status = 'pending'));
+        WHERE proposed = 1 OR id IN (
+            SELECT memory FROM review_queue
+            WHERE status = 'pending' AND (reason != 'contradicted' OR memory NOT IN (
+                SELECT l.target FROM links l JOIN active_memories m ON m.id = l.source
+                WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body')
+            ))
+        )),
+    (SELECT count(*) FROM links l
+        JOIN active_memories newer ON newer.id = l.source JOIN active_memories older ON older.id = l.target
+        WHERE l.rel = 'contradicts' AND l.origin NOT IN ('auto', 'body') AND NOT EXISTS (
+            SELECT 1 FROM links back
+            WHERE back.source = l.target AND back.target = l.source AND back.rel = 'contradicts'
+                AND back.origin NOT IN ('auto', 'body')
+                AND (max(older.created, older.updated), older.id) > (max(newer.created, newer.updated), newer.id)
+        ));

@@ -20,13 +20,8 @@ SELECT id FROM memories WHERE row NOT IN (SELECT id FROM memories_fts_docsize) O
 
 -- list_turns_unindexed --
 -- As above.
-SELECT row FROM turns t
-WHERE row NOT IN (SELECT id FROM turns_fts_docsize)
-    AND (
-        NOT EXISTS (SELECT 1 FROM turn_words w WHERE w.turn = t.row)
-        OR NOT EXISTS (SELECT 1 FROM shards s WHERE t.row BETWEEN s.first AND s.last)
-    )
-ORDER BY row;
+SELECT row FROM turns
+WHERE row NOT IN (SELECT id FROM turns_fts_docsize) ORDER BY row;
 
 -- list_text_without_rows --
 -- Text of what is gone.

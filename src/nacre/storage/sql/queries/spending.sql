@@ -48,16 +48,12 @@ SELECT day, task, model, reason, times FROM model_refusals WHERE day >= :since O
 
 -- get_model_health --
 -- One that failed.
-SELECT model, failures, until, told FROM model_health WHERE model = :model;
-
--- list_model_health --
--- All that failed and are left alone.
-SELECT model, failures, until, told FROM model_health WHERE until > :now ORDER BY model;
+SELECT model, until, told FROM model_health WHERE model = :model;
 
 -- set_model_health --
 -- It failed.
-INSERT INTO model_health (model, failures, until, told) VALUES (:model, :failures, :until, :told)
-ON CONFLICT (model) DO UPDATE SET failures = excluded.failures, until = excluded.until, told = excluded.told;
+INSERT INTO model_health (model, until, told) VALUES (:model, :until, :told)
+ON CONFLICT (model) DO UPDATE SET until = excluded.until, told = excluded.told;
 
 -- clear_model_health --
 -- It answers again.

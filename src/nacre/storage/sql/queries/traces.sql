@@ -45,6 +45,3 @@ DELETE FROM traces WHERE id = :id;
 -- The old ones, and those beyond a number.
 DELETE FROM traces WHERE began < :before OR id IN (SELECT id FROM traces ORDER BY began DESC, id DESC LIMIT -1 OFFSET :most);
 
--- list_native_sessions --
--- Whose session a question was asked in.
-SELECT row, native_id FROM sessions ORDER BY row DESC;

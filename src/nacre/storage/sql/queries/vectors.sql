@@ -126,7 +126,7 @@ SELECT coalesce((SELECT sum(length(vector)) FROM passages), 0) + coalesce((SELEC
     + coalesce((SELECT sum(length(vector)) FROM memory_vectors), 0);
 
 -- exchange_passages --
--- What was made for another model comes into use, and what was in use is kept: all five within one transaction.
+-- What was made for another model takes the place of what is in use: all five within one transaction.
 ALTER TABLE passages RENAME TO former_vectors;
 ALTER TABLE other_passages RENAME TO passages;
 ALTER TABLE former_vectors RENAME TO other_passages;
@@ -154,3 +154,7 @@ ALTER TABLE former_vectors RENAME TO other_memory_vectors;
 ALTER TABLE embedding RENAME TO former_vectors;
 ALTER TABLE other_embedding RENAME TO embedding;
 ALTER TABLE former_vectors RENAME TO other_embedding;
+
+-- last_turn --
+-- The newest row.
+SELECT coalesce(max(row), 0) FROM turns;

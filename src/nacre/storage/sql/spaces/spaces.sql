@@ -155,19 +155,3 @@ SELECT (SELECT count(*) FROM nacre_spaces.spaces),
 
 -- create_queue --
 CREATE SCHEMA IF NOT EXISTS nacre_jobs
-
--- claim_used_key --
--- For a write that begins, unless one with that key began so many seconds ago at most, and may have been done.
-INSERT INTO nacre_spaces.used_keys (key, body, at, state, location)
-VALUES (:key, :body, extract(epoch FROM now()), 'begun', '')
-ON CONFLICT ON CONSTRAINT used_keys_pkey DO UPDATE SET body = excluded.body, at = excluded.at, state = 'begun', location = ''
-WHERE used_keys.state = 'free' OR used_keys.at < excluded.at - :life
-
--- read_used_key --
-SELECT body, at, state, location FROM nacre_spaces.used_keys WHERE key = :key
-
--- save_used_key --
-UPDATE nacre_spaces.used_keys SET state = :state, location = :location WHERE key = :key
-
--- delete_used_keys --
-DELETE FROM nacre_spaces.used_keys WHERE at < extract(epoch FROM now()) - :life

@@ -1,0 +1,119 @@
+"""Recall returns the best hits there are, each with its confidence; unsolicited context is as strict as before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nacre.values.candidate import HeldCandidate, Why
+from nacre.values.memory import Kind, Source
+from nacre.values.recall import Filter, HitConfidence, RecallResult
+from tests.app.conftest import World, says
+
+SURE, LIKELY, WEAK = HitConfidence.SURE, HitConfidence.LIKELY, HitConfidence.WEAK
+
+
+@pytest.fixture
+def bakery(world: World) -> World:
+    said = (
+        "The sourdough proofs at 26 degrees in the walnut cabinet.",
+        "Please list the suppliers of rye.",
+        "Let's look at the oven log.",
+        "Fine, the oven log can wait.",
+        "Flour is ordered on Thursdays.",
+    )
+    world.transcript("s1", *(says("user", text, uuid=f"u{at}") for at, text in enumerate(said)))
+    with world.open() as memory:
+        memory.ingest(extract=False)
+        kept = memory.get(memory.store("Deliveries leave from the north gate.").memory_id or "")
+    home = world.context()
+    words = "The walnut cabinet proofs sourdough at 26 degrees."
+    said = Source(session="claude-code:5e55-0001", turns=("u0",))
+    candidate = replace(kept, id=home.ids(), subject="Sourdough", content=words, source=said)
+    with home.database.transaction():
+        home.candidates.add([HeldCandidate(candidate, Why.FOUND, None, 0.5, home.now())])
+    home.close()
+    return world
+
+
+def recalled(world: World, question: str, **options: object) -> RecallResult:
+    with world.open() as memory:
+        return memory.call("recall", text=question, **options)
+
+
+def test_a_pending_candidate_answers_and_is_marked(bakery: World) -> None:
+    found = recalled(bakery, "at how many degrees does the sourdough proof?")
+    (hit,) = [hit for hit in found.hits if hit.candidate]
+    assert hit.confidence is SURE
+    assert "26 degrees" in hit.memory.content
+    assert [hit for hit in recalled(bakery, "sourdough degrees", confident=True).hits if hit.candidate] == []
+    assert recalled(bakery, "sourdough degrees", filter=Filter(kinds=(Kind.TODO,))).hits == ()
+
+
+def test_turns_answer_without_being_asked_for(bakery: World) -> None:
+    found = recalled(bakery, "when is flour ordered?")
+    assert (found.turns[0].turn.id, found.turns[0].confidence) == ("u4", SURE)
+
+
+def test_a_memory_with_all_the_words_is_found_however_common_they_are(world: World) -> None:
+    with world.open() as memory:
+        for number in range(12):
+            memory.store(f"Use the crate number {number} for parcel {number * 7}.", force=True)
+        memory.store("We use wicker.", force=True)
+    for asked in ("use", "we use wicker"):
+        found = recalled(world, asked, limit=40)
+        assert "We use wicker." in {hit.memory.content for hit in found.hits}, asked
+
+
+@pytest.mark.parametrize("question", ["which violin strings do we buy?", "who painted the harbour?", "ok, go on"])
+def test_unrelated_questions_get_weak_hits_at_most(bakery: World, question: str) -> None:
+    found = recalled(bakery, question)
+    assert not found.is_answered
+    assert {hit.confidence for hit in found.hits} <= {WEAK}
+    assert {hit.confidence for hit in found.turns} <= {WEAK}
+
+
+def test_nothing_is_returned_where_no_word_and_no_meaning_matches(bakery: World) -> None:
+    found = recalled(bakery, "quantum chromodynamics", mode="lexical")
+    assert (found.hits, found.turns) == ((), ())
+
+
+def test_weak_hits_are_not_counted_as_used(bakery: World) -> None:
+    with bakery.open() as memory:
+        hits = memory.recall("which painter has a gate of rosewood?", mode="lexical").hits
+        assert {hit.confidence for hit in hits} == {WEAK}
+        assert memory.call("look", reference=hits[0].memory.id).usage.recall_count == 0
+
+
+def test_context_of_a_prompt_holds_no_candidates_and_no_weak_hits(bakery: World) -> None:
+    with bakery.open() as memory:
+        for prompt in ("At how many degrees does the sourdough proof?", "Which painter has a gate of rosewood?"):
+            assert memory.context(prompt, folder="/code/acme-billing").items == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "turns"),
+    [("oven", {"u2", "u3"}), ("oven wait", {"u3"}), ("ordered flour", {"u4"}), ("rye", {"u1"})],
+)
+def test_a_search_for_words_returns_only_the_turns_that_hold_all_of_them(
+    bakery: World, words: str, turns: set[str]
+) -> None:
+    with bakery.open() as memory:
+        assert {hit.turn.id for hit in memory.search_sessions(words).turns} == turns
+
+
+def test_a_search_whose_words_are_in_no_turn_together_returns_what_holds_some(bakery: World) -> None:
+    with bakery.open() as memory:
+        assert memory.search_sessions("rye thursdays").turns
+
+
+def test_a_turn_that_only_repeats_the_question_does_not_hide_its_answer(world: World) -> None:
+    world.transcript(
+        "s1",
+        says("user", "Which valve feeds the boiler?", uuid="asked"),
+        says("assistant", "Valve nine does.", uuid="told"),
+    )
+    with world.open() as memory:
+        memory.ingest(extract=False)
+        assert "told" in {hit.turn.id for hit in memory.search_sessions("which valve feeds the boiler").turns}

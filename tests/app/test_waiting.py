@@ -1,0 +1,179 @@
+"""What many store at once: each waits for its turn, and what is acknowledged is on disk and found again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from nacre.errors import StoreBusy
+from tests.app.conftest import World, says
+from tests.app.test_many_processes import is_well
+
+
+@contextmanager
+def held_until(world: World, is_enough: Callable[[], object]) -> Iterator[None]:
+    """Somebody else has the vault lock from before the block on, until something is the case."""
+    held = threading.Event()
+
+    def hold() -> None:
+        other = world.context()
+        with other.vault_lock:
+            held.set()
+            while not is_enough():
+                time.sleep(0.01)
+        other.database.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    yield
+    holder.join()
+
+
+def test_a_store_waits_for_its_turn_and_says_so_after_a_second(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with world.open() as memory:
+        with held_until(world, lambda: caplog.records):
+            started = time.time()
+            outcome = memory.store("The lamp is trimmed on Sundays.", tags=["lamp"])
+        (record,) = caplog.records
+        assert record.message == f"waiting for another process, which has {world.home / 'vault.lock'}"
+        assert record.created - started > 1
+        assert outcome.action == "stored"
+        assert not world.embedder.embedded
+        assert [one.memory.id for one in memory.recall("when is the lamp trimmed?").hits] == [outcome.memory_id]
+    is_well(world)
+
+
+def test_a_store_that_waits_too_long_fails_and_writes_nothing(world: World) -> None:
+    with world.open() as memory:
+        memory._home.vault_lock._patience = 0.1
+        failed = []
+        with held_until(world, lambda: failed):
+            try:
+                memory.store("The lamp is trimmed on Sundays.")
+            except StoreBusy as error:
+                failed.append(error)
+        assert failed[0].message.startswith("another process has held")
+        assert failed[0].hint == "nothing was written: wait for it, or end it, then try again"
+        assert memory.list() == []
+    is_well(world)
+
+
+def test_a_recall_does_not_wait_for_a_writer(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The lamp is trimmed on Sundays.")
+        other = world.context()
+        with other.vault_lock:
+            started = time.monotonic()
+            assert memory.recall("when is the lamp trimmed?").hits
+            assert time.monotonic() - started < 1
+        other.database.close()
+
+
+def test_thirty_two_writers_all_succeed_within_half_a_minute(world: World, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    with world.open():
+        pass
+    code = (
+        "    print('open', flush=True)\n"
+        "    import pathlib, time\n"
+        f"    while not pathlib.Path({str(gate)!r}).exists():\n"
+        "        time.sleep(0.01)\n"
+        "    print(memory.store(f'Crate {NAME} is in hold {NAME}.').memory_id)\n"
+    )
+    writers = [world.start(f"    NAME = {number}\n{code}") for number in range(32)]
+    for writer in writers:
+        assert writer.stdout
+        assert writer.stdout.readline() == "open\n"
+    started = time.monotonic()
+    gate.touch()
+    told = {writer.communicate(timeout=60)[0].strip() for writer in writers}
+    assert time.monotonic() - started < 30
+    assert [writer.returncode for writer in writers] == [0] * 32
+    with world.open() as memory:
+        assert {item.id for item in memory.list(limit=100)} == told
+    is_well(world)
+
+
+def test_a_store_during_an_ingest_succeeds_within_five_seconds(world: World) -> None:
+    for number in range(12):
+        said = (f"Always count the crates of hold {number}-{at} twice." for at in range(15))
+        session = f"session-{number}"
+        world.transcript(
+            session, *(says("user", text, uuid=f"{number}-{at}", session=session) for at, text in enumerate(said))
+        )
+    with world.open():
+        pass
+    ingesting = world.start("    print('open', flush=True)\n    memory.ingest()\n")
+    assert ingesting.stdout
+    ingesting.stdout.readline()
+    waited = []
+    with world.open() as memory:
+        while ingesting.poll() is None:
+            started = time.monotonic()
+            memory.store(f"Buoy {len(waited)} is painted in month {len(waited)}.")
+            waited.append(time.monotonic() - started)
+            time.sleep(0.1)
+    assert ingesting.returncode == 0
+    assert len(waited) > 3
+    assert max(waited) < 5
+    is_well(world)
+
+
+def test_eight_processes_and_threads_lose_nothing_and_double_nothing(world: World) -> None:
+    with world.open() as memory:
+        hot = memory.store("The log names every ship.").memory_id
+    code = (
+        "    import threading\n"
+        "    def work(name, memory):\n"
+        "        for number in range(5):\n"
+        "            outcome = memory.store(f'Crate {name}{number} is in hold {name}{number}.')\n"
+        "            print(outcome.memory_id, flush=True)\n"
+        f"            memory.edit('{hot}', add_tags=[f'{{name}}-{{number}}']) if number % 2 else None\n"
+        "            memory.store('The crates are counted twice.')\n"
+        "            memory.recall(f'crate {name}{number}')\n"
+        "    def alone(name):\n"
+        "        with nacre.open_memory() as own:\n"
+        "            work(name, own)\n"
+        "    threads = [threading.Thread(target=alone, args=(NAME + str(at),)) for at in range(2)]\n"
+        "    [thread.start() for thread in threads]\n"
+        "    work(NAME, memory)\n"
+        "    [thread.join() for thread in threads]\n"
+    )
+    writers = [world.start(f"    NAME = '{name}'\n{code}") for name in "abcdefgh"]
+    acknowledged = [line for writer in writers for line in writer.communicate(timeout=240)[0].split()]
+    assert [writer.returncode for writer in writers] == [0] * 8
+    assert len(acknowledged) == 8 * 3 * 5
+    with world.open() as memory:
+        active = memory.list(limit=1000)
+        assert set(acknowledged) <= {item.id for item in active}
+        assert len({item.content for item in active}) == len(active)
+        assert len(memory.get(hot).tags) == 8 * 3 * 2
+    is_well(world)
+
+
+def test_threads_that_share_an_open_home_take_turns(world: World) -> None:
+    failed: list[BaseException] = []
+    with world.open() as memory:
+
+        def work(name: int) -> None:
+            try:
+                for number in range(5):
+                    memory.store(f"Buoy {name}-{number} is painted colour {name}-{number}.")
+                    memory.recall(f"buoy {name}-{number}")
+            except BaseException as error:  # noqa: BLE001 - told by the test
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        assert len(memory.list(limit=100)) == len({item.content for item in memory.list(limit=100)}) > 0
+    is_well(world)

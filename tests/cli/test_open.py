@@ -1,0 +1,37 @@
+"""``nacre open`` and the first reading of the agents' sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.cli.run import Run
+from nacre.cli.services import open as opening
+from nacre.link.client import Away
+from tests.cli.conftest import Nacre
+
+
+@pytest.mark.parametrize(
+    ("is_read", "is_terminal", "options"),
+    [(False, False, ("--no-watch",)), (False, True, ()), (True, False, ())],
+)
+def test_open_reads_the_sessions_of_a_new_home_only_if_a_person_agrees(
+    nacre: Nacre, transcript: Path, monkeypatch: Any, is_read: bool, is_terminal: bool, options: tuple[str, ...]
+) -> None:
+    started: list[tuple[str, ...]] = []
+
+    def ask(*_: object, **__: object) -> str:
+        if not started:
+            raise Away("no daemon")
+        return "http://127.0.0.1:1/open"
+
+    if is_read:
+        nacre("ingest", "--json")
+    monkeypatch.setattr(opening, "ask", ask)
+    monkeypatch.setattr(opening, "start_daemon", lambda _home, _environ, *given: started.append(given))
+    monkeypatch.setattr(Run, "is_interactive", is_terminal)
+    monkeypatch.setattr("click.confirm", lambda *_, **__: True)
+    nacre("open", "--print", "--json")
+    assert started == [options]

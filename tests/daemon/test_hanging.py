@@ -1,0 +1,36 @@
+"""A daemon that hangs holds up no command."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from nacre.cli import daemon
+from nacre.mcp.calling import HomeCalls
+from nacre.values.recall import RecallQuery
+from tests.cli.conftest import Nacre
+from tests.daemon.conftest import home
+from tests.hooks.conftest import listening
+
+
+def test_recall_asks_a_daemon_that_hangs_once_and_for_a_second(nacre: Nacre) -> None:
+    nacre("store", "The harbour crane lifts 40 tonnes.")
+    taken: list[socket.socket] = []
+    with listening(home(), taken.append):
+        assert "40 tonnes" in nacre("recall", "What does the harbour crane lift?").out
+        assert nacre("recall", "zebra").code == 0
+    assert len(taken) == 2
+    assert daemon._SECONDS <= 1
+
+
+def test_an_agent_waits_a_second_for_a_daemon_that_hangs(nacre: Nacre) -> None:
+    nacre("store", "The harbour crane lifts 40 tonnes.")
+    taken: list[socket.socket] = []
+    calls = HomeCalls(home())
+    began = time.monotonic()
+    with listening(home(), taken.append):
+        found = calls("recall", RecallQuery("What does the harbour crane lift?"))
+    calls.close()
+    assert [hit.memory.content for hit in found.hits] == ["The harbour crane lifts 40 tonnes."]
+    assert len(taken) == 1
+    assert time.monotonic() - began < 15

@@ -1,0 +1,175 @@
+"""Migrations: what a newer nacre does to a memory that is there, and what an older one does then."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import psycopg
+import pytest
+
+import nacre
+from nacre.errors import SchemaTooNew
+from nacre.storage.postgres.connection import connect
+from nacre.storage.postgres.database import PostgresDatabase
+from nacre.storage.postgres.migrate import migrations
+from nacre.storage.sqlite.database import FileDatabase
+from nacre.storage.sqlite.migrate import newest
+from tests.storage.server import running
+
+PRESENT = Path(nacre.__file__).parents[1]
+
+_COLUMN = "ALTER TABLE {schema}embedding ADD COLUMN later TEXT;"
+_STORE = """
+import sys, nacre
+with nacre.open_memory() as memory:
+    for line in sys.stdin:
+        memory.store(line.strip())
+        print(len(memory.list()), flush=True)
+"""
+
+
+@pytest.fixture
+def newer(tmp_path: Path) -> Path:
+    """A nacre that can be given a migration more."""
+    made = tmp_path / "newer" / "nacre"
+    shutil.copytree(PRESENT / "nacre", made, copy_function=os.symlink, ignore=shutil.ignore_patterns("*.pyc"))
+    return made.parent
+
+
+def _give(source: Path, sql: str) -> None:
+    """Give a nacre the migration 9000, beside which the present programs still work with a server."""
+    place = source / "nacre/storage/sql"
+    (place / "migrations/9000_later.sql").write_text(sql.format(schema=""))
+    told = f"-- needs {max(migrations())}\n{sql.format(schema='nacre_rows.')}\n"
+    (place / "postgres/9000_later.sql").write_text(told)
+
+
+def _program(source: Path, home: Path, url: str = "") -> subprocess.Popen[str]:
+    environ = {
+        **os.environ, "PYTHONPATH": str(source), "NACRE_DB": url, "NACRE_HOME": str(home),
+        "NACRE_EMBEDDING_MODEL": "none", "PYTHONDONTWRITEBYTECODE": "1",
+    }  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-c", _STORE], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def _told(program: subprocess.Popen[str], line: str) -> int:
+    assert program.stdin
+    assert program.stdout
+    program.stdin.write(f"{line}\n")
+    program.stdin.flush()
+    return int(program.stdout.readline())
+
+
+def _stored(source: Path, home: Path, line: str, url: str = "") -> int:
+    """How many memories there are once a program has stored one and ended."""
+    with _program(source, home, url) as program:
+        told = _told(program, line)
+        program.communicate()
+    assert program.returncode == 0
+    return told
+
+
+def _refused(source: Path, home: Path, url: str = "") -> str:
+    """What a program says that cannot open a memory."""
+    with _program(source, home, url) as program:
+        _, told = program.communicate()
+    assert program.returncode
+    return told
+
+
+def _columns(file: Path) -> list[str]:
+    database = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
+    found = [name for (name,) in database.execute("SELECT name FROM pragma_table_info('embedding')")]
+    database.close()
+    return found
+
+
+def test_a_column_is_added_to_a_file_of_which_a_copy_stays_and_the_present_nacre_refuses_it_then(
+    newer: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    assert _stored(PRESENT, home, "The mill stands on the left bank.") == 1
+    _give(newer, _COLUMN)
+    assert _stored(newer, home, "The ferry runs every hour.") == 2
+    assert _columns(home / "nacre.db") == ["key", "value", "later"]
+    copy = home / "nacre.db.before-9000"
+    assert _columns(copy) == ["key", "value"]
+    kept = FileDatabase(copy)
+    assert kept.schema() == newest()
+    assert kept.rows("SELECT content FROM memories") == [("The mill stands on the left bank.",)]
+    kept.close()
+    assert "has schema 9000" in _refused(PRESENT, home)
+
+
+def test_a_column_is_added_on_a_server_beside_a_program_that_does_not_know_it(newer: Path, tmp_path: Path) -> None:
+    with running() as server:
+        url = server.get_uri()
+        assert _stored(PRESENT, tmp_path / "a", "The mill stands on the left bank.", url) == 1
+        _give(newer, _COLUMN)
+        assert _stored(newer, tmp_path / "b", "The ferry runs every hour.", url) == 2
+        assert _stored(PRESENT, tmp_path / "a", "The bridge is closed on Sundays.", url) == 3
+        with connect(url) as admin:
+            asked = (
+                "SELECT 1 FROM information_schema.columns WHERE table_schema = 'nacre_rows' AND column_name = 'later'"
+            )
+            assert admin.execute(asked).fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("engine", ["file", "server"])
+def test_a_migration_that_fails_leaves_the_memory_as_it_was(engine: str, newer: Path, tmp_path: Path) -> None:
+    _give(newer, f"{_COLUMN} DROP TABLE {{schema}}nowhere;")
+    home = tmp_path / "home"
+    with running() as server:
+        url = server.get_uri() if engine == "server" else ""
+        assert _stored(PRESENT, home, "The mill stands on the left bank.", url) == 1
+        assert "nowhere" in _refused(newer, home, url)
+        assert _stored(PRESENT, home, "The ferry runs every hour.", url) == 2
+
+
+def test_programs_of_two_versions_work_side_by_side_until_the_old_is_not_enough(newer: Path, tmp_path: Path) -> None:
+    _give(newer, "CREATE TABLE nacre_rows.later (tenant TEXT NOT NULL, what TEXT);")
+    with running() as server:
+        url = server.get_uri()
+        old = _program(PRESENT, tmp_path / "a", url)
+        assert _told(old, "The mill stands on the left bank.") == 1
+        new = _program(newer, tmp_path / "b", url)
+        assert _told(new, "The ferry runs every hour.") == 2
+        assert _told(old, "The bridge is closed on Sundays.") == 3
+        late = _program(PRESENT, tmp_path / "c", url)
+        assert _told(late, "The inn opens in spring.") == 4
+        assert _told(new, "The school has two rooms.") == 5
+        for one in (old, new, late):
+            one.communicate()
+            assert one.returncode == 0
+        with connect(url) as admin:
+            admin.execute("UPDATE nacre_rows.schema_version SET needs = number")
+        with pytest.raises(SchemaTooNew, match="9000"):
+            PostgresDatabase(url, "main")
+
+
+def test_a_migration_waits_for_who_holds_a_table_and_lets_others_go_before_it(newer: Path, tmp_path: Path) -> None:
+    _give(newer, _COLUMN)
+    with running() as server:
+        url = server.get_uri()
+        PostgresDatabase(url, "main").close()
+        with psycopg.connect(url) as holder:
+            holder.execute("SELECT * FROM nacre_rows.embedding")
+            new = _program(newer, tmp_path / "b", url)
+            with psycopg.connect(url, autocommit=True) as admin:
+                refused = (
+                    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%%ADD COLUMN%%'"
+                )
+                for is_waiting in (True, False):  # it waits, and gives up for a moment
+                    while (admin.execute(refused).fetchone() is not None) != is_waiting:
+                        os.sched_yield()
+            holder.commit()
+            assert _told(new, "The ferry runs every hour.") == 1
+            new.communicate()
