@@ -54,7 +54,8 @@ def signals() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where programs that tests start keep their bytecode, as installed ones do; all workers share it."""
-    return tmp_path_factory.getbasetemp().parent / "bytecode"
+    shared = os.environ.get("NACRE_TEST_BYTECODE")
+    return Path(shared) if shared else tmp_path_factory.getbasetemp().parent / "bytecode"
 
 
 @pytest.fixture

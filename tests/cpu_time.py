@@ -14,6 +14,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,7 +26,10 @@ _WHOLE_SUITE = 10_000
 """So many cases are collected only where nobody named some."""
 
 _RETRIES = 3
-"""A case fails the run if it is too slow in each of so many runs of its own: other work slows a core down."""
+"""A case fails the run only if it is too slow in each of this many runs on its own."""
+
+_REFERENCE_SECONDS = 0.055
+"""The CPU seconds of the calibration loop on an idle reference machine; a slower machine gets a longer limit."""
 
 _SHOWN, _MANY = 20, 500
 """So many of the slowest are shown after so many cases."""
@@ -106,8 +110,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if not os.environ.get("CI") or reporter is None or exitstatus != pytest.ExitCode.OK:
         return
     cases = _too_slow(reporter)
-    for _ in range(_RETRIES):
-        cases = _again_too_slow(cases)
+    with TemporaryDirectory() as folder:  # bytecode in it is for all runs: only the first compiles
+        for _ in range(_RETRIES):
+            cases = _again_too_slow(cases, Path(folder))
     for case in cases:
         reporter.write_line(f"takes more than {MOST_SECONDS} CPU seconds and is not in {_LIST.name}: {case}")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -120,18 +125,31 @@ def _too_slow(reporter: pytest.TerminalReporter) -> list[str]:
     return [case for seconds, case in _spent_by_case(reporter) if seconds > MOST_SECONDS]
 
 
-def _again_too_slow(cases: list[str]) -> list[str]:
+def _again_too_slow(cases: list[str], folder: Path) -> list[str]:
     """Return the cases that are too slow by themselves, too: beside other workers a core does less in a second."""
     if not cases:
         return []
     functions = dict.fromkeys(case.partition("[")[0] for case in cases)
-    with TemporaryDirectory() as folder:
-        told = Path(folder, "times")
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *functions]
-        subprocess.run(command, env={**os.environ, "NACRE_TEST_TIMES": str(told)}, check=False, capture_output=True)
-        lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    times = folder / "times"
+    times.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *functions]
+    environ = {**os.environ, "NACRE_TEST_TIMES": str(times), "NACRE_TEST_BYTECODE": str(folder / "bytecode")}
+    before = _seconds_of_a_loop()
+    subprocess.run(command, env=environ, check=False, capture_output=True)
+    slowness = max(1.0, (before + _seconds_of_a_loop()) / 2 / _REFERENCE_SECONDS)
+    lines = times.read_text(encoding="utf-8").splitlines() if times.exists() else []
     spent = {case: float(seconds) for seconds, _, _, case in (line.split("\t", 3) for line in lines)}
-    return [case for case in cases if spent.get(case, MOST_SECONDS + 1) > MOST_SECONDS]
+    return [case for case in cases if spent.get(case, inf) > MOST_SECONDS * slowness]
+
+
+def _seconds_of_a_loop() -> float:
+    """Measure the CPU seconds of a fixed computation, to compare this machine, as it is now, with the reference."""
+    began = _spent(resource.RUSAGE_SELF)
+    words: dict[str, int] = {}
+    for number in range(400_000):
+        word = str(number % 1_000)
+        words[word] = words.get(word, 0) + number
+    return _spent(resource.RUSAGE_SELF) - began
 
 
 def _spent_by_case(reporter: pytest.TerminalReporter) -> list[tuple[float, str]]:
