@@ -17,28 +17,28 @@ from nacre.values.session import Session, Turn
 
 PAGE = Path(__file__).parents[1] / "docs" / "agents.md"
 
-INTRODUCTION = """# Agents whose sessions nacre reads
+INTRODUCTION = """# Supported agents
 
-Written by `scripts/write_agents.py` from the adapters in `src/nacre/transcripts/` and the samples that they are tried
-with; do not edit it by hand. What is said about formats is what was seen in files of those versions: an unknown record
-is counted, shown by `nacre ingest`, and costs nothing else.
+nacre reads the sessions of these tools. `scripts/write_agents.py` generates this page from the adapters in
+`src/nacre/transcripts/` and their samples; do not edit it by hand. Descriptions of formats are based on files of the listed
+versions. `nacre ingest` counts and reports unknown records, and they do not affect other records.
 
-"In its sample" is what the adapter made of one short transcript: how many turns, and what it knew of them. Where a tool
-has several formats, each has a line. A folder is that of Linux; on macOS and Windows, and where a tool's own variable
-or `$XDG_CONFIG_HOME` names another place, it is looked for there. More folders are named in `ingest.roots`.
+"Sample" shows the result of reading one short transcript. Tools with several formats have several rows. Folders are those of
+Linux. On macOS and Windows, and if a tool's own variable or `$XDG_CONFIG_HOME` is set, nacre uses the corresponding folder. Add
+other folders with the setting `ingest.roots`. To read a format that is missing here, [write an adapter](adapters.md). To read
+sessions as they grow, run the [daemon](daemon.md#follow-sessions).
 
-| tool | versions seen | looked for in | read | not read | in its sample |
+| tool | versions seen | folder | read | not read | sample |
 |---|---|---|---|---|---|
 """
 
 DRIVEN = """
 ## Driven for real
 
-[The hosts that can be](hosts.md#driven-for-real) were driven in these versions, from their wiring to what was read of
-the transcripts that they wrote meanwhile; no record of those was unknown. `nacre doctor hosts` names them beside the
-version that is installed.
+The test suite [runs these hosts](hosts.md#driven-for-real), from connecting them to reading the transcripts that they
+wrote. It found no unknown records. `nacre doctor hosts` shows these versions next to the installed one.
 
-| host | as CI drives it | the newest | on |
+| host | in CI | newest | date |
 |---|---|---|---|
 """
 
