@@ -30,7 +30,7 @@ _IN_WHEEL = (
 )  # fmt: skip
 _IN_SDIST = (
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "NOTICE", "Makefile", "constraints.txt",
-    "pyproject.toml", "src/nacre/__main__.py", "tests/conftest.py", "docs/install.md", "plugins/src/index.ts",
+    "pyproject.toml", "src/nacre/__main__.py", "tests/conftest.py", "docs/quickstart.md", "plugins/src/index.ts",
     "web/package.json", "web/src/main.tsx",
 )  # fmt: skip
 _PIP = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]

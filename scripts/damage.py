@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tests.trust.damage import KINDS, Result, Stage, environment, try_one  # noqa: E402
 
-TABLE = ROOT / "docs/trust/damage.md"
+TABLE = ROOT / "docs/crash-safety.md"
 BEGIN, END = "<!-- table: make damage -->\n", "<!-- end of table -->"
 PORTION = 50
 _OF_OTHERS = ("NACRE_", "CLAUDE", "CODEX_", "OPENCLAW_", "XDG_", "PI_")
@@ -51,7 +51,7 @@ def line(kind: str, results: list[Result]) -> str:
 
 def write_table(results: list[Result], seed: int) -> None:
     """Put the table where the document has its place."""
-    head = "| damaged | damages | told of | mended by what was told | findings |\n|---|---|---|---|---|\n"
+    head = "| damaged part | damages | reported | fixed by the remedy | findings |\n|---|---|---|---|---|\n"
     found = {kind: [one for one in results if one.kind == kind] for kind in KINDS}
     body = "".join(f"{line(kind, of_kind)}\n" for kind, of_kind in found.items() if of_kind)
     told = f"{len(results):,} damages, {datetime.now(UTC):%Y-%m-%d}, seed {seed}.\n\n"

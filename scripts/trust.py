@@ -30,7 +30,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from tests.trust.client import Client, errors, kills, serving  # noqa: E402
 from tests.trust.scenarios import SCENARIOS  # noqa: E402
 
-TABLE = ROOT / "docs/trust/crash.md"
+TABLE = ROOT / "docs/crash-safety.md"
 BEGIN, END = "<!-- table: make trust -->\n", "<!-- end of table -->"
 FAULTS = ("kill", "random kill", "kill of a program", "ENOSPC", "EROFS", "EIO", "EACCES")
 DEEP_EVERY, GIT_EVERY = 3, 15
@@ -93,6 +93,13 @@ def _depth(number: int) -> dict[str, bool]:
     return {"deep": number % DEEP_EVERY == 0, "git": number % GIT_EVERY == 0}
 
 
+def scenario_line(name: str, rows: list[Row]) -> str:
+    """Return the row of a scenario in Markdown."""
+    points = {row.fault: row.points for row in rows}
+    kills = sum(points.pop(fault, 0) for fault in FAULTS[:3])
+    return f"| {name} | {kills} | {sum(points.values())} | {sum(len(row.findings) for row in rows)} |"
+
+
 def write_table(rows: list[Row], options: argparse.Namespace) -> None:
     """Put the table where the document has its place."""
     points, findings = sum(row.points for row in rows), sum(len(row.findings) for row in rows)
@@ -103,8 +110,11 @@ def write_table(rows: list[Row], options: argparse.Namespace) -> None:
         f"Commit {options.commit}, {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}, seed {options.seed}{part}.\n\n"
     )
-    head = "| scenario | fault | points tried | lost or half done | doubled | outcome |\n|---|---|---|---|---|---|\n"
-    body = "".join(f"{row.line()}\n" for row in rows if row.points)
+    head = "| scenario | kills | system errors | findings |\n|---|---|---|---|\n"
+    body = "".join(
+        f"{scenario_line(name, [row for row in rows if row.scenario == name])}\n"
+        for name in dict.fromkeys(row.scenario for row in rows)
+    )
     text = TABLE.read_text(encoding="utf-8")
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
     TABLE.write_text(pattern.sub(lambda _: f"{BEGIN}\n{told}{head}{body}\n{END}", text), encoding="utf-8")

@@ -1,55 +1,47 @@
-"""Write docs/agents.md from the adapters and their samples; print it with --show."""
+"""Write docs/agents.md from the adapters; print it with --show."""
 
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from nacre.hosts.proven import proven_versions
 from nacre.hosts.registry import HOSTS
-from nacre.testing import samples
 from nacre.transcripts.adapter import Adapter, Places
-from nacre.transcripts.file_source import FileSource
 from nacre.transcripts.registry import builtins
-from nacre.values.session import Session, Turn
 
 PAGE = Path(__file__).parents[1] / "docs" / "agents.md"
 
-INTRODUCTION = """# Agents whose sessions nacre reads
+INTRODUCTION = """# Supported agents
 
-Written by `scripts/write_agents.py` from the adapters in `src/nacre/transcripts/` and the samples that they are tried
-with; do not edit it by hand. What is said about formats is what was seen in files of those versions: an unknown record
-is counted, shown by `nacre ingest`, and costs nothing else.
+nacre reads the sessions of these tools. `scripts/write_agents.py` generates this page from the adapters in
+`src/nacre/transcripts/`; do not edit it by hand. Descriptions of formats are based on files of the listed versions.
+`nacre ingest` counts and reports unknown records, and they do not affect other records.
 
-"In its sample" is what the adapter made of one short transcript: how many turns, and what it knew of them. Where a tool
-has several formats, each has a line. A folder is that of Linux; on macOS and Windows, and where a tool's own variable
-or `$XDG_CONFIG_HOME` names another place, it is looked for there. More folders are named in `ingest.roots`.
+Tools with several formats have several rows. Folders are those of Linux. On macOS and Windows, and if a tool's own
+variable or `$XDG_CONFIG_HOME` is set, nacre uses the corresponding folder. Add other folders with the setting
+`ingest.roots`. To read a format that is missing here, [write an adapter](adapters.md). To read sessions as they grow,
+run the [daemon](daemon.md#follow-sessions).
 
-| tool | versions seen | looked for in | read | not read | in its sample |
-|---|---|---|---|---|---|
+| tool | versions seen | folder | read | not read |
+|---|---|---|---|---|
 """
 
 DRIVEN = """
 ## Driven for real
 
-[The hosts that can be](hosts.md#driven-for-real) were driven in these versions, from their wiring to what was read of
-the transcripts that they wrote meanwhile; no record of those was unknown. `nacre doctor hosts` names them beside the
-version that is installed.
+The test suite [runs these hosts](hosts.md#driven-for-real), from connecting them to reading the transcripts that they
+wrote. It found no unknown records. `nacre doctor hosts` shows these versions next to the installed one.
 
-| host | as CI drives it | the newest | on |
+| host | in CI | newest | date |
 |---|---|---|---|
 """
-
-FACTS = ("title", "cwd", "branch", "repository", "model", "tool_version", "started")
-NAMES = {"cwd": "folder", "tool_version": "version", "started": "start"}
 
 
 def page() -> str:
     """The whole page."""
-    found = samples()
-    rows = [row(adapter, found.get(name)) for name, adapter in builtins().items()]
+    rows = [row(adapter) for adapter in builtins().values()]
     driven = [(HOSTS[name].label, one.pinned, one.newest, str(one.on)) for name, one in proven_versions().items()]
     return INTRODUCTION + table(rows) + DRIVEN + table(driven)
 
@@ -59,11 +51,11 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 
-def row(adapter: Adapter, sample: tuple[str, bytes] | None) -> tuple[str, ...]:
+def row(adapter: Adapter) -> tuple[str, ...]:
     """The line of an adapter."""
     return (
         adapter.label, adapter.versions or "–", place(adapter), "; ".join(adapter.reads) or "–",
-        "; ".join(adapter.leaves_out) or "–", told(adapter, *sample) if sample else "–",
+        "; ".join(adapter.leaves_out) or "–",
     )  # fmt: skip
 
 
@@ -72,24 +64,6 @@ def place(adapter: Adapter) -> str:
     roots = adapter.roots(Places(Path("/~"), {}, "linux"))
     found = [f"`{(root.folder / root.patterns[0]).as_posix()[1:]}`" for root in roots[:1]]
     return f"{found[0]} and {len(roots) - 1} more" if len(roots) > 1 else "".join(found) or "files that are named"
-
-
-def told(adapter: Adapter, name: str, data: bytes) -> str:
-    """What the adapter makes of its sample."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "1795000000000", name)
-        path.parent.mkdir()
-        path.write_bytes(data)
-        with FileSource(path) as source:
-            items = list(adapter.parse(source))
-    session = [item for item in items if isinstance(item, Session)][-1]
-    turns = [item for item in items if isinstance(item, Turn)]
-    known = [NAMES.get(fact, fact) for fact in FACTS if getattr(session, fact)]
-    calls = [call for turn in turns for call in turn.tool_calls]
-    known += ["times"] if all(turn.time for turn in turns) else []
-    known += ["outcomes"] if any(call.outcome for call in calls) else ["calls"] if calls else []
-    count = f"{len(turns)} turn{'s' if len(turns) > 1 else ''}"
-    return f"{count}: {', '.join(known)}" if known else count
 
 
 if __name__ == "__main__":

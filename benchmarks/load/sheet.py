@@ -1,6 +1,6 @@
 """What a cluster for many people takes: a model of a few numbers that were measured, and of what people do.
 
-All is sums, products and roots that can be checked on paper. ``docs/cluster-growth.md`` says where the numbers come
+All is sums, products and roots that can be checked on paper. ``docs/cluster.md`` says where the numbers come
 from, and holds the model against measurements that it was not made from.
 """
 
@@ -16,7 +16,7 @@ _GB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Milliseconds of one core, and bytes; ``docs/cluster-growth.md`` has the measurement.
+    """Milliseconds of one core, and bytes; ``docs/cluster.md`` has the measurement.
 
     A request costs ``api_ms`` of nacre, and of PostgreSQL ``server_ms``, and ``root_ms`` times the root of the number
     of turns that its space holds; ``opening_ms`` more, of both together, where the space was not among the last 32 that

@@ -31,7 +31,7 @@ _USE, _PRICES = Use(), Prices()
 def sheet(run: Run, people: tuple[int, ...], turns: float, requests: float, core: float) -> None:
     """Tell what a cluster for so many people takes: cores, nodes, memory, disk, money.
 
-    Nothing is measured: it is a model (docs/cluster-growth.md).
+    Nothing is measured: it is a model (docs/cluster.md).
     """
     use, prices = dataclasses.replace(_USE, turns=turns, requests=requests), dataclasses.replace(_PRICES, core=core)
     found = [needs(number, Measured(), use, prices) for number in people]
@@ -48,4 +48,4 @@ def _render(paper: Paper, found: list[Needs]) -> None:
     header = ("people", "requests/s", "api cores", "worker cores", "database cores", "nodes", "memory", "disk",
               "objects", "a month", "a person")  # fmt: skip
     paper.table(rows, header=header)
-    paper.line(dim("A model, not a measurement: docs/cluster-growth.md says of what."))
+    paper.line(dim("A model, not a measurement: docs/cluster.md says of what."))

@@ -16,7 +16,7 @@ import httpx2
 from tests.gateway.sites import SECRET, client_of, hello, run, signed
 from tests.gateway.stage import Stage
 
-PAGE = Path(__file__).parents[2] / "docs" / "gateway" / "webhook.md"
+PAGE = Path(__file__).parents[2] / "docs" / "gateway-channels.md"
 
 
 def channel(port: int) -> tuple[str, str]:

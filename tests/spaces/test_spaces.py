@@ -21,7 +21,7 @@ def _store(memory: MemoryHome, content: str = _FACT, **fields: Any) -> Any:
 def test_a_memory_in_a_file_is_one_persons() -> None:
     with open_memory() as memory, pytest.raises(Unavailable, match="in a file") as told:
         memory.call("spaces-create", space="ferry-team")
-    assert "docs/spaces.md" in str(told.value.hint)
+    assert "docs/server.md" in str(told.value.hint)
 
 
 def test_whoever_makes_a_team_owns_it_and_lists_it_beside_their_own(server: Server) -> None:

@@ -172,7 +172,7 @@ def test_what_nobody_tells_of_is_found_when_its_time_has_come(
 ) -> None:
     (tmp_path / "tea.md").hardlink_to(vault.root / TEA)
     (tmp_path / "tea.md").write_text("Written from outside.")
-    assert watch.times() != vault.times()  # docs/trust/bounds.md says so
+    assert watch.times() != vault.times()  # docs/trust.md says so
     monkeypatch.setattr(watching, "LONGEST_SECONDS", 0.0)
     (vault.root / "projects/new").mkdir()  # so each file is looked at, and the time begins anew
     assert watch.times() == vault.times()

@@ -19,7 +19,7 @@ def is_to_be_heard(home: Home, session: StoredSession) -> bool:
 
 
 def hear_reply(home: Home, session: StoredSession) -> None:
-    """Judge the memories that were looked up in a session by what its agent said since; see docs/usage.md.
+    """Judge the memories that were looked up in a session by what its agent said since; see docs/context.md.
 
     What the agent stored meanwhile and says one of them anew corrects it. Each use is judged once.
     """

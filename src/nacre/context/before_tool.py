@@ -1,6 +1,6 @@
 """Before an edit or a command: the owner's rule that names the file, or what the command is told to do.
 
-Plain on purpose: rules (preferences and lessons) alone, by names alone. What else was tried is in decision 64.
+Plain on purpose: rules (preferences and lessons) alone, by names alone. What else was tried is in decision 20.
 """
 
 from __future__ import annotations

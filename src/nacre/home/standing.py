@@ -46,7 +46,7 @@ def require_server(home: Home) -> None:
     if not home.database.is_server:
         raise Unavailable(
             "this memory is in a file, and one person's",
-            hint="spaces, roles and keys are for a memory on a server: docs/spaces.md",
+            hint="spaces, roles and keys are for a memory on a server: docs/server.md",
         )
 
 

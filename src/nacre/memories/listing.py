@@ -1,7 +1,7 @@
 """Write the listings of the vault: ``MEMORY.md`` at its top, and one in the folder of each project.
 
 They are derived: no recall reads them, no scan takes them for memories, and git passes over them unless the owner
-added them (decision 76). They are written with each commit, not with each memory.
+added them (decision 1). They are written with each commit, not with each memory.
 """
 
 from __future__ import annotations

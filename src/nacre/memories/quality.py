@@ -1,6 +1,6 @@
 """How good a memory turns out to be (seed facts 1.2.4): quality moves a little with every reply.
 
-The borders belong to a measure (docs/usage.md): those of cosines lie in the model's calibration, those of words here.
+The borders belong to a measure (docs/context.md): those of cosines lie in the model's calibration, those of words here.
 """
 
 from __future__ import annotations

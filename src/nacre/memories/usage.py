@@ -92,7 +92,7 @@ def fold_usage(home: Home, seconds: float = math.inf) -> int:
     """Count what was spooled; returns how many recalls that were. Raises StoreBusy.
 
     It goes on for so long at most; the next one does the rest. Memories that were recalled often enough gain
-    importance, in their files; see docs/usage.md.
+    importance, in their files; see docs/context.md.
     """
     if seconds == math.inf:
         fold_notes(home)

@@ -1,4 +1,4 @@
-"""Recall over memories: lexical, vector, link and time lanes, then the memory-aware score (docs/usage.md)."""
+"""Recall over memories: lexical, vector, link and time lanes, then the memory-aware score (docs/context.md)."""
 
 from __future__ import annotations
 

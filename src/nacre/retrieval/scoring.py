@@ -1,4 +1,4 @@
-"""How a memory's age, use and worth change its rank. Formulas of agenr, clamped (docs/usage.md)."""
+"""How a memory's age, use and worth change its rank. Formulas of agenr, clamped (docs/context.md)."""
 
 from __future__ import annotations
 

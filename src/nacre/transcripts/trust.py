@@ -24,7 +24,7 @@ CHOSEN, TYPED = "→", "⇒"
 """What stands between a question of a form and its answer: one of its options, or what the owner typed instead."""
 
 RUN = 5.0
-"""Words in a row that text from outside and a statement share (docs/trust/taint.md)."""
+"""Words in a row that text from outside and a statement share (docs/trust.md)."""
 
 SHORT_RUN = 3.0
 """A statement of fewer than five words is compared whole, from three words on."""

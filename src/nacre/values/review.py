@@ -118,7 +118,7 @@ class JudgedPair:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How a memory was used so far; a session's recalls count once (docs/usage.md).
+    """How a memory was used so far; a session's recalls count once (docs/context.md).
 
     ``intervals`` are the times of the recalls that count, in epoch milliseconds. ``access_count`` counts every use.
     """

@@ -41,7 +41,7 @@ async def post_operation(request: Request) -> Response:
     """``POST /api/v1/{operation}``."""
     name = request.path_params["operation"]
     if name not in OFFERED:
-        raise NotFound(f"there is no operation {name!r} over HTTP", hint="docs/http.md lists the operations")
+        raise NotFound(f"there is no operation {name!r} over HTTP", hint="docs/rest.md lists the operations")
     return Response(await answer_of(request, name, await json_body(request)), media_type=_JSON)
 
 

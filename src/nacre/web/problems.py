@@ -82,7 +82,7 @@ async def of_http(_: Request, error: Exception) -> Response:
     """As Starlette has errors handled: no such route, another method."""
     assert isinstance(error, HTTPException)  # noqa: S101 - the table of handlers says so
     code = HTTPStatus(error.status_code).name.lower()
-    return problem_response(error.status_code, code, error.detail, "docs/http.md lists the routes", error.headers)
+    return problem_response(error.status_code, code, error.detail, "docs/rest.md lists the routes", error.headers)
 
 
 async def of_fault(request: Request, error: Exception) -> Response:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.gateway.sites import SECRET, run, webhook
 
-PAGE = Path(__file__).parents[3] / "docs" / "gateway" / "webhook.md"
+PAGE = Path(__file__).parents[3] / "docs" / "gateway-channels.md"
 
 
 def test_the_client_of_the_documentation_is_answered(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def replied(
 ) -> Reply | None:  # fmt: skip
     """What a model says of sessions: which known memories they overtake, then what is worth keeping beside the others.
 
-    The first is a question of its own: beside the second it is answered at a glance (decision 107). Where it has no
+    The first is a question of its own: beside the second it is answered at a glance (decision 13). Where it has no
     answer, nothing is overtaken. What code does not bear out stays known as it was, so that it may be written.
     """
     changes = caller.ask(for_changes(shown, known, caller.capabilities, seconds), Changes) if known else None

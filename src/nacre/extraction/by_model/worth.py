@@ -2,7 +2,7 @@
 
 Who writes part by part writes of each part what matters most in it. What readers would keep of a session grows slower
 than the session: of sixty messages of the owner's a dozen memories, of two a few. The constants are those of two
-readers' labels (decision 59).
+readers' labels (decision 12).
 """
 
 from __future__ import annotations

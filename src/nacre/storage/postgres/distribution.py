@@ -1,7 +1,7 @@
 """Rows of tenants on many nodes, by Citus: all that is a tenant's lies on one of them.
 
 A node knows nothing of the settings of a connection to the coordinator, but row-level security holds there, by the
-tenant's name. So each transaction begins with these settings, which Citus then carries along (decision 93).
+tenant's name. So each transaction begins with these settings, which Citus then carries along (decision 26).
 """
 
 from __future__ import annotations

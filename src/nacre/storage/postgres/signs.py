@@ -11,7 +11,7 @@ _NEAREST = """
 SELECT passage FROM signs WHERE tenant = ? AND length(bits) = {size}
 ORDER BY CAST(bits AS bit({size})) <~> CAST(? AS bit({size})) LIMIT ?
 """
-"""It names the tenant, so that a graph of one tenant's passages can be used (decision 89)."""
+"""It names the tenant, so that a graph of one tenant's passages can be used (decision 25)."""
 
 
 class ServerWalk:

@@ -2,7 +2,7 @@
 beside them.
 
 Statements are composed from the names of tables and columns that the file itself has, or come from whoever knows the
-program. How a file is opened depends on how it is written (decision 27):
+program. How a file is opened depends on how it is written (decision 7):
 
 - with a rollback journal: read-only, with SQLite's own locks, which are held while a statement runs and no longer;
 - with a write-ahead log that somebody holds open, or left after a crash: read-only, and the index of the log

@@ -97,7 +97,7 @@ def decode(data: bytes, kind: type[T] | Any) -> T:
         found: T = json_values.parse(data, kind)
         return found
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidInput(str(error)[:_MOST_TOLD], hint="docs/gateway/webhook.md has the fields") from error
+        raise InvalidInput(str(error)[:_MOST_TOLD], hint="docs/gateway-channels.md has the fields") from error
 
 
 def answer_of(outgoing: Outgoing) -> dict[str, Any]:

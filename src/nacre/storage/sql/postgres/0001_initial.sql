@@ -998,7 +998,7 @@ CREATE FUNCTION nacre.count_of(stem BIGINT, keys BIGINT[], counts REAL[]) RETURN
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN keys[width_bucket(stem, keys)] = stem THEN counts[width_bucket(stem, keys)] ELSE 0 END;
 
--- The sign bits of the passages in use; a tenant with very many may have a graph of its own (decision 89).
+-- The sign bits of the passages in use; a tenant with very many may have a graph of its own (decision 25).
 CREATE TABLE signs (
     tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
     passage BIGINT NOT NULL,
@@ -1130,7 +1130,7 @@ $$;
 
 SET LOCAL search_path = nacre, public;
 
--- What is read of words is read by this view, also where their own one is not on the way (decision 93).
+-- What is read of words is read by this view, also where their own one is not on the way (decision 26).
 CREATE VIEW word_rows WITH (security_invoker = true) AS SELECT * FROM words;
 
 CREATE VIEW active_memories WITH (security_invoker = true) AS
