@@ -93,7 +93,7 @@ format-check: $(VENV)/.installed-dev  ## is the code in the one style?
 	$(BIN)/ruff format --check $(CODE)
 
 .PHONY: web
-web: web/node_modules/.installed  ## build the dashboard into src/nacre/web/static; needs Node.js
+web: web/node_modules/.installed  ## build the dashboard into src/nacre/serve/static; needs Node.js
 	cd web && npm run build
 
 .PHONY: lint-web
@@ -126,7 +126,7 @@ dist: $(VENV)/.installed-dev web  ## build what is published, install it anew, a
 
 .PHONY: clean
 clean:  ## remove what was built or installed here
-	rm -rf $(VENV) .hosts build dist web/node_modules src/nacre/web/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .hosts build dist web/node_modules src/nacre/serve/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python

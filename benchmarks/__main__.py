@@ -13,7 +13,7 @@ from benchmarks.load.commands import gateway, graph, locks, size, writers
 from benchmarks.load.sheet_commands import sheet
 from benchmarks.redaction.commands import redaction
 from benchmarks.retrieval.commands import gaps, parity, retrieval, silence
-from nacre.cli.program import Program
+from nacre.cli.root import Program
 
 if sys.platform != "win32":
     from benchmarks.load.code_commands import code
@@ -29,10 +29,25 @@ benchmarks = Program(
         "python -m benchmarks redaction --json",
     ],
     commands=[
-        retrieval, silence, parity, gaps, extraction, context, stale, claims, judge, dreams, redaction, size, writers,
-        locks, graph, gateway, sheet,
+        retrieval,
+        silence,
+        parity,
+        gaps,
+        extraction,
+        context,
+        stale,
+        claims,
+        judge,
+        dreams,
+        redaction,
+        size,
+        writers,
+        locks,
+        graph,
+        gateway,
+        sheet,
     ],
-)  # fmt: skip
+)
 if sys.platform != "win32":
     benchmarks.add_command(hooks)
     benchmarks.add_command(code)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from nacre.cli import progress
-from nacre.cli.run import Run
+from nacre.cli import output
+from nacre.cli.command import Run
 from nacre.errors import InvalidInput
 from nacre.values.reports import OnProgress
 
@@ -23,7 +23,7 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 @contextmanager
 def progress_shown(run: Run) -> Iterator[OnProgress]:
     """Show progress on a terminal while the block runs."""
-    with progress.shown(run) as notify:
+    with output.shown(run) as notify:
         yield notify or (lambda _: None)
 
 
@@ -35,5 +35,8 @@ def workspace(run: Run, new: Path | None = None) -> Iterator[tuple[Path, OnProgr
     """
     if new and new.exists():
         raise InvalidInput(f"{new} is there already", hint="name a folder that is not there yet")
-    with tempfile.TemporaryDirectory(prefix="nacre-benchmark-") as folder, progress_shown(run) as notify:
+    with (
+        tempfile.TemporaryDirectory(prefix="nacre-benchmark-") as folder,
+        progress_shown(run) as notify,
+    ):
         yield new or Path(folder), notify

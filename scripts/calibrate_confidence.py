@@ -1,4 +1,4 @@
-"""Fit how sure a hit is: the constants of src/nacre/retrieval/confidence.toml.
+"""Fit how sure a hit is: the constants of src/nacre/recall/confidence.toml.
 
     python scripts/calibrate_confidence.py --data bench --absent never.json --cache /tmp/homes --level turns
 
@@ -31,21 +31,32 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 from benchmarks.retrieval.homes import RememberingEmbedder, Shelf, open_homes  # noqa: E402
 from benchmarks.retrieval.scoring import score_list, sessions_of  # noqa: E402
 from benchmarks.retrieval.suites import ADVERSARIAL, Haystack, load_suite, parse_evidence  # noqa: E402
-from nacre.embed.calibration import calibration_of  # noqa: E402
-from nacre.embed.minilm import MODEL_NAME  # noqa: E402
-from nacre.embed.onnx import load_minilm  # noqa: E402
-from nacre.home.home import Home, open_home  # noqa: E402
-from nacre.indexing.vectors import embed_pending  # noqa: E402
-from nacre.memories.requests import StoreRequest  # noqa: E402
+from nacre.home.consent import configured_embedder  # noqa: E402
+from nacre.home.home import (  # noqa: E402
+    Home,
+    open_home,
+)
+from nacre.llm.local_model import (  # noqa: E402
+    calibration_of,
+    load_minilm,
+)
+from nacre.llm.minilm import MODEL_NAME  # noqa: E402
+from nacre.memories.decision import StoreRequest  # noqa: E402
 from nacre.memories.store import store  # noqa: E402
-from nacre.retrieval.confidence import Signals  # noqa: E402
-from nacre.retrieval.lanes import QueryVector  # noqa: E402
-from nacre.retrieval.memories import MemoryRecall, Ranking  # noqa: E402
-from nacre.retrieval.question.question import Question, read_question  # noqa: E402
-from nacre.retrieval.turns import TurnRecall  # noqa: E402
+from nacre.memories.vectors import embed_pending  # noqa: E402
+from nacre.recall.lanes import (  # noqa: E402
+    MemoryRecall,
+    QueryVector,
+    Ranking,
+)
+from nacre.recall.question import (  # noqa: E402
+    Question,
+    read_question,
+)
+from nacre.recall.scoring import Signals  # noqa: E402
+from nacre.recall.turns import TurnRecall  # noqa: E402
 from nacre.settings import load_settings  # noqa: E402
-from nacre.spending.embedders import configured_embedder  # noqa: E402
-from nacre.storage.search.full_text import memory_search  # noqa: E402
+from nacre.store.search import memory_search  # noqa: E402
 from nacre.values.recall import Filter  # noqa: E402
 
 SUITES = ("locomo", "longmemeval", "paraphrased", "devmembench")
@@ -83,25 +94,40 @@ def main() -> None:
         report(fit(asked, unknown=options.level == "turns"), asked)
 
 
-def ask_turns(data: Path, cache: Path, absent: dict[str, list], *, vectors: bool) -> Iterator[Asked]:
+def ask_turns(
+    data: Path, cache: Path, absent: dict[str, list], *, vectors: bool
+) -> Iterator[Asked]:
     """Every question of every suite, asked of its own home, and what its home cannot answer."""
     for name in SUITES:
         suite = load_suite(name, data)
-        for at, (haystack, context) in enumerate(open_homes(suite, Shelf(cache), load_minilm, lambda _: None)):
+        for at, (haystack, context) in enumerate(
+            open_homes(suite, Shelf(cache), load_minilm, lambda _: None)
+        ):
             engine = TurnRecall(context.turn_search, context.sessions)
-            session_of = {turn.id: session.id for session in haystack.sessions for turn in session.turns}
+            session_of = {
+                turn.id: session.id for session in haystack.sessions for turn in session.turns
+            }
             other = suite.haystacks[(at + 1) % len(suite.haystacks)]
             for kind, text, turns, sessions in questions(haystack, other, absent):
                 question = read(context, haystack, text)
-                hits = engine.rank(question, Filter(), vector=embedded(context, question, vectors=vectors), limit=10)
+                hits = engine.rank(
+                    question,
+                    Filter(),
+                    vector=embedded(context, question, vectors=vectors),
+                    limit=10,
+                )
                 stored = context.sessions.by_rows([hit.row for hit in hits])
                 ids = [stored[hit.row].turn.id for hit in hits]
-                scores = score_list(ids, turns) or score_list(sessions_of(ids, session_of), sessions)
+                scores = score_list(ids, turns) or score_list(
+                    sessions_of(ids, session_of), sessions
+                )
                 signals = tuple(hit.signals for hit in hits)
                 yield Asked((name, kind), signals, scores["recall@10"] if scores else None)
 
 
-def ask_memories(data: Path, cache: Path, absent: dict[str, list], *, vectors: bool) -> Iterator[Asked]:
+def ask_memories(
+    data: Path, cache: Path, absent: dict[str, list], *, vectors: bool
+) -> Iterator[Asked]:
     """The same of memories: what LoCoMo's makers observed, each stored as one."""
     suite = load_suite("locomo", data)
     observed = {
@@ -109,7 +135,9 @@ def ask_memories(data: Path, cache: Path, absent: dict[str, list], *, vectors: b
         for path in data.glob("locomo*.json")
         for sample in json.loads(path.read_text(encoding="utf-8"))
     }
-    for at, (haystack, spoken) in enumerate(open_homes(suite, Shelf(cache), load_minilm, lambda _: None)):
+    for at, (haystack, spoken) in enumerate(
+        open_homes(suite, Shelf(cache), load_minilm, lambda _: None)
+    ):
         context, evidence = observations(haystack, observed[haystack.id], cache)
         engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
         other = suite.haystacks[(at + 1) % len(suite.haystacks)]
@@ -121,7 +149,11 @@ def ask_memories(data: Path, cache: Path, absent: dict[str, list], *, vectors: b
             vector = embedded(context, question, vectors=vectors)
             hits = engine.rank(question, Filter(), Ranking(haystack.asked), vector=vector)[:10]
             scores = score_list([hit.memory.id for hit in hits], gold)
-            yield Asked(("memories", kind), tuple(hit.signals for hit in hits), scores["recall@10"] if scores else None)
+            yield Asked(
+                ("memories", kind),
+                tuple(hit.signals for hit in hits),
+                scores["recall@10"] if scores else None,
+            )
         context.database.close()
 
 
@@ -163,17 +195,25 @@ def questions(haystack: Haystack, other: Haystack, absent: dict[str, list]) -> I
 def read(context: Home, haystack: Haystack, text: str) -> Question:
     """The question, as recall takes it apart."""
     sessions = context.sessions
-    return read_question(text, now=haystack.asked, authors=sessions.authors(), projects=sessions.projects())
+    return read_question(
+        text, now=haystack.asked, authors=sessions.authors(), projects=sessions.projects()
+    )
 
 
 def embedded(context: Home, question: Question, *, vectors: bool) -> QueryVector | None:
     """The question's vector, where there are to be any."""
-    return QueryVector(configured_embedder(context).embed([question.semantic])[0], context.vectors) if vectors else None
+    return (
+        QueryVector(configured_embedder(context).embed([question.semantic])[0], context.vectors)
+        if vectors
+        else None
+    )
 
 
 def row(signals: Signals, *, unknown: bool) -> Vector:
     """A hit as the model sees it."""
-    meaning = calibration_of(MODEL_NAME).meaning(signals.cosine) if signals.cosine is not None else 0.0
+    meaning = (
+        calibration_of(MODEL_NAME).meaning(signals.cosine) if signals.cosine is not None else 0.0
+    )
     missing = signals.unknown if unknown else 0.0
     return np.array([meaning, signals.coverage, missing, float(signals.unknown_name), 1.0])
 
@@ -183,7 +223,10 @@ def fit(asked: Sequence[Asked], *, unknown: bool) -> Vector:
     asked = [item for item in asked if item.signals and not item.signals[0].empty]
     hits = [np.array([row(signals, unknown=unknown) for signals in item.signals]) for item in asked]
     real = np.array([item.found is not None for item in asked], float)
-    sizes = {group: sum(item.group == group for item in asked) for group in {item.group for item in asked}}
+    sizes = {
+        group: sum(item.group == group for item in asked)
+        for group in {item.group for item in asked}
+    }
     shares = np.array([WEIGHTS[item.group[1]] / sizes[item.group] ** 0.5 for item in asked])
     for side in (0.0, 1.0):
         shares[real == side] *= len(asked) / 2 / shares[real == side].sum()
@@ -216,7 +259,9 @@ def report(weights: Vector, asked: Sequence[Asked]) -> None:
             items = [item for item in asked if item.group == group]
             silent = [surest(item, weights, unknown=unknown) < border for item in items]
             if group[1] == "real":
-                lost = statistics.fmean((item.found or 0.0) * quiet for item, quiet in zip(items, silent, strict=True))
+                lost = statistics.fmean(
+                    (item.found or 0.0) * quiet for item, quiet in zip(items, silent, strict=True)
+                )
                 told.append(f"{group[0]} -{100 * lost:.1f}")
             else:
                 told.append(f"{group[0]}/{group[1]} {100 * statistics.fmean(silent):.0f}")
@@ -225,8 +270,14 @@ def report(weights: Vector, asked: Sequence[Asked]) -> None:
 
 def surest(item: Asked, weights: Vector, *, unknown: bool) -> float:
     """The best hit's sum before the logistic function."""
-    return max((float(row(signals, unknown=unknown) @ weights) for signals in item.signals if not signals.empty),
-               default=-9.0)  # fmt: skip
+    return max(
+        (
+            float(row(signals, unknown=unknown) @ weights)
+            for signals in item.signals
+            if not signals.empty
+        ),
+        default=-9.0,
+    )
 
 
 if __name__ == "__main__":

@@ -25,14 +25,29 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parent.parent
 _NOT_OURS = ("pip", "setuptools")
 _IN_WHEEL = (
-    "nacre/py.typed", "nacre/embed/minilm/model.onnx", "nacre/embed/minilm/tokenizer.json",
-    "nacre/embed/characters.json", "nacre/hosts/plugins/openclaw/package.json",
-)  # fmt: skip
+    "nacre/py.typed",
+    "nacre/llm/minilm/model.onnx",
+    "nacre/llm/minilm/tokenizer.json",
+    "nacre/llm/characters.json",
+    "nacre/hosts/plugins/openclaw/package.json",
+)
 _IN_SDIST = (
-    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "NOTICE", "Makefile", "constraints.txt",
-    "pyproject.toml", "src/nacre/__main__.py", "tests/conftest.py", "docs/quickstart.md", "plugins/src/index.ts",
-    "web/package.json", "web/src/main.tsx",
-)  # fmt: skip
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "LICENSE",
+    "NOTICE",
+    "Makefile",
+    "constraints.txt",
+    "pyproject.toml",
+    "src/nacre/__main__.py",
+    "tests/conftest.py",
+    "docs/quickstart.md",
+    "plugins/src/index.ts",
+    "web/package.json",
+    "web/src/main.tsx",
+)
 _PIP = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
 
 
@@ -69,7 +84,9 @@ def check_contents(wheel: Path, source: Path) -> None:
     with tarfile.open(source) as packed_source:
         inside = {name.partition("/")[2] for name in packed_source.getnames()}
     missing += [name for name in _IN_SDIST if name not in inside]
-    odd = sorted(name for name in names | inside if "node_modules" in name or name.endswith((".pyc", ".db")))
+    odd = sorted(
+        name for name in names | inside if "node_modules" in name or name.endswith((".pyc", ".db"))
+    )
     need(not missing, f"missing: {missing}")
     need(not odd, f"not to be published: {odd}")
     said = (told["Name"], told["License-Expression"], told["Description-Content-Type"])
@@ -79,7 +96,10 @@ def check_contents(wheel: Path, source: Path) -> None:
 def check_dashboard(wheel: Path) -> None:
     """What is published holds the built dashboard; a checkout may not have built it."""
     with zipfile.ZipFile(wheel) as packed:
-        need("nacre/web/static/index.html" in packed.namelist(), "the dashboard is missing: make web")
+        need(
+            "nacre/serve/static/index.html" in packed.namelist(),
+            "the dashboard is missing: make web",
+        )
 
 
 def environment(folder: Path) -> Path:
@@ -109,7 +129,12 @@ def packages_of(python: Path) -> Path:
 def asked(python: Path, code: str, environ: dict[str, str] | None = None) -> str:
     """What a program prints, run from a folder without a nacre."""
     done = subprocess.run(
-        [python, "-c", code], env=environ, cwd=python.parent, check=True, capture_output=True, text=True
+        [python, "-c", code],
+        env=environ,
+        cwd=python.parent,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return done.stdout.strip()
 
@@ -127,11 +152,16 @@ def try_it(python: Path, wanted: Installation, *, offline: bool) -> None:
         environ = {"HOME": home, "PATH": os.environ["PATH"], "NACRE_DAEMON_ENABLED": "false"}
 
         def run(*words: str) -> str:
-            done = subprocess.run([nacre, *words], env=environ, cwd=home, check=True, capture_output=True, text=True)
+            done = subprocess.run(
+                [nacre, *words], env=environ, cwd=home, check=True, capture_output=True, text=True
+            )
             return done.stdout
 
         version = run("--version").split()[-1]
-        need(version in _ROOT.joinpath("CHANGELOG.md").read_text(encoding="utf-8"), f"CHANGELOG.md has no {version}")
+        need(
+            version in _ROOT.joinpath("CHANGELOG.md").read_text(encoding="utf-8"),
+            f"CHANGELOG.md has no {version}",
+        )
         where = asked(python, "import nacre; print(nacre.__file__)", environ)
         need(Path(where).is_relative_to(packages_of(python)), f"another nacre runs: {where}")
         run("store", "The ferry leaves from pier seven.")
@@ -144,7 +174,9 @@ def try_it(python: Path, wanted: Installation, *, offline: bool) -> None:
 def weigh(python: Path, wanted: Installation) -> str:
     """How large it is, where that is not too large."""
     packages = packages_of(python)
-    files = [file for file in packages.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
+    files = [
+        file for file in packages.rglob("*") if file.is_file() and "__pycache__" not in file.parts
+    ]
     ours = [file for file in files if not file.relative_to(packages).parts[0].startswith(_NOT_OURS)]
     megabytes = sum(-(-file.stat().st_size // 4096) * 4096 for file in ours) / (1 << 20)
     count = sum(not one.name.startswith(_NOT_OURS) for one in packages.glob("*.dist-info"))
@@ -155,9 +187,13 @@ def weigh(python: Path, wanted: Installation) -> str:
 
 def main() -> None:
     """Build, look into it, install and try it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="where the wheel and the source distribution go")
-    parser.add_argument("--offline", action="store_true", help="take the libraries of this environment")
+    parser.add_argument(
+        "--offline", action="store_true", help="take the libraries of this environment"
+    )
     given = parser.parse_args()
     wheel, source = build(given.folder)
     check_contents(wheel, source)

@@ -31,20 +31,28 @@ _OF_OTHERS = ("NACRE_", "CLAUDE", "CODEX_", "OPENCLAW_", "XDG_", "PI_")
 def try_some(kind: str, seed: int, first: int, count: int) -> list[Result]:
     """Some damages of a kind, each known by its number."""
     memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
-    folder = Path(tempfile.mkdtemp(prefix="nacre-damage-", dir=memory if os.access(memory, os.W_OK) else None))
+    folder = Path(
+        tempfile.mkdtemp(prefix="nacre-damage-", dir=memory if os.access(memory, os.W_OK) else None)
+    )
     for name in [name for name in os.environ if name.startswith(_OF_OTHERS)]:
         del os.environ[name]
     os.environ.update(environment(folder))
     try:
         stage = Stage(folder)
-        return [try_one(stage, kind, f"{seed} {kind} {number}") for number in range(first, first + count)]
+        return [
+            try_one(stage, kind, f"{seed} {kind} {number}")
+            for number in range(first, first + count)
+        ]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def line(kind: str, results: list[Result]) -> str:
     """A row of the table."""
-    noticed, mended = sum(one.noticed for one in results), sum(bool(one.remedies) for one in results)
+    noticed, mended = (
+        sum(one.noticed for one in results),
+        sum(bool(one.remedies) for one in results),
+    )
     findings = sum(bool(one.wrong) for one in results)
     return f"| {kind} | {len(results)} | {noticed} | {mended} | {findings} |"
 
@@ -57,7 +65,9 @@ def write_table(results: list[Result], seed: int) -> None:
     told = f"{len(results):,} damages, {datetime.now(UTC):%Y-%m-%d}, seed {seed}.\n\n"
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
     text = TABLE.read_text(encoding="utf-8")
-    TABLE.write_text(pattern.sub(lambda _: f"{BEGIN}\n{told}{head}{body}\n{END}", text), encoding="utf-8")
+    TABLE.write_text(
+        pattern.sub(lambda _: f"{BEGIN}\n{told}{head}{body}\n{END}", text), encoding="utf-8"
+    )
 
 
 def main() -> int:

@@ -30,8 +30,12 @@ _SLOW_SECONDS = 20
 def main() -> int:
     """Run the targets, each in processes of its own."""
     arguments = argparse.ArgumentParser(description="Fuzz every parser of nacre.")
-    arguments.add_argument("targets", nargs="*", help="targets to fuzz; all of them where none is named")
-    arguments.add_argument("--seconds", type=int, default=600, help="time for all targets together, on one processor")
+    arguments.add_argument(
+        "targets", nargs="*", help="targets to fuzz; all of them where none is named"
+    )
+    arguments.add_argument(
+        "--seconds", type=int, default=600, help="time for all targets together, on one processor"
+    )
     arguments.add_argument("--jobs", type=int, default=2, help="targets side by side")
     arguments.add_argument("--show", type=Path, help="run one target on one file, as it was kept")
     arguments.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
@@ -44,13 +48,19 @@ def main() -> int:
 
     unknown = set(given.targets) - set(TARGETS)
     if unknown:
-        arguments.error(f"no such target: {', '.join(sorted(unknown))}; there are: {', '.join(TARGETS)}")
+        arguments.error(
+            f"no such target: {', '.join(sorted(unknown))}; there are: {', '.join(TARGETS)}"
+        )
     names = given.targets or list(TARGETS)
     if given.show:
         TARGETS[names[0]](given.show.read_bytes())
         return 0
     guided = find_spec("atheris") is not None
-    print("guided by coverage (atheris)" if guided else "atheris is not installed: hypothesis makes the inputs")
+    print(
+        "guided by coverage (atheris)"
+        if guided
+        else "atheris is not installed: hypothesis makes the inputs"
+    )
     each = max(1, given.seconds // len(names))
     with ThreadPoolExecutor(given.jobs) as pool:
         results = list(pool.map(lambda name: _run(name, each), names))
@@ -64,9 +74,14 @@ def _run(name: str, seconds: int) -> int:
     command = [sys.executable, __file__, name, "--here", "--seconds", str(seconds)]
     start = time.monotonic()
     with log.open("w", encoding="utf-8") as output:
-        code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False, cwd=ROOT).returncode
+        code = subprocess.run(
+            command, stdout=output, stderr=subprocess.STDOUT, check=False, cwd=ROOT
+        ).returncode
     state = "held" if code == 0 else f"BROKEN: {log.relative_to(ROOT)}"
-    print(f"{name:<12} {time.monotonic() - start:5.0f} s  {_runs(log):>9,} inputs  {state}", flush=True)
+    print(
+        f"{name:<12} {time.monotonic() - start:5.0f} s  {_runs(log):>9,} inputs  {state}",
+        flush=True,
+    )
     return 1 if code else 0
 
 
@@ -90,10 +105,17 @@ def _guided(name: str, seconds: int) -> int:
     corpus.mkdir(parents=True, exist_ok=True)
     seeds = [str(folder) for folder in (SEEDS / name, SAMPLES / name) if folder.is_dir()]
     options = [
-        sys.argv[0], str(corpus), *seeds, f"-dict={TOKENS}",
-        f"-max_total_time={seconds}", f"-max_len={_LONGEST_INPUT}", f"-timeout={_SLOW_SECONDS}", "-rss_limit_mb=2048",
-        f"-artifact_prefix={FOUND / name}/", "-print_final_stats=1",
-    ]  # fmt: skip
+        sys.argv[0],
+        str(corpus),
+        *seeds,
+        f"-dict={TOKENS}",
+        f"-max_total_time={seconds}",
+        f"-max_len={_LONGEST_INPUT}",
+        f"-timeout={_SLOW_SECONDS}",
+        "-rss_limit_mb=2048",
+        f"-artifact_prefix={FOUND / name}/",
+        "-print_final_stats=1",
+    ]
     atheris.Setup(options, TARGETS[name])
     atheris.Fuzz()
     return 0
@@ -108,7 +130,9 @@ def _random(name: str, seconds: int) -> int:
     tried = 0
     end = time.monotonic() + seconds
 
-    @settings(max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
     @given(inputs(name))
     def look(data: bytes) -> None:
         nonlocal tried

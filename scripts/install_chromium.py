@@ -24,7 +24,10 @@ def find() -> str | None:
 
 def install() -> None:
     """Install Debian's; raises OSError or CalledProcessError where that is impossible."""
-    for arguments in (["update", "-q"], ["install", "-y", "-q", "--no-install-recommends", "chromium"]):
+    for arguments in (
+        ["update", "-q"],
+        ["install", "-y", "-q", "--no-install-recommends", "chromium"],
+    ):
         subprocess.run(["apt-get", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 

@@ -21,7 +21,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.hosts.programs import CHOSEN, LATEST, TABLE
 
-_NPM = ("npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--omit=dev")
+_NPM = (
+    "npm",
+    "install",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    "--no-update-notifier",
+    "--omit=dev",
+)
 _SECONDS = 600
 _ASK_SECONDS = 60
 _AT_ONCE = 3
@@ -65,13 +73,18 @@ def _install(name: str) -> str:
 def _reason() -> str:
     """Why nothing can be installed on this machine, if so."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        return f"the programs are for Linux on x86_64, this is {sys.platform} on {platform.machine()}"
+        return (
+            f"the programs are for Linux on x86_64, this is {sys.platform} on {platform.machine()}"
+        )
     return "" if shutil.which("npm") else "npm is not there"
 
 
 def _dated(packages: dict[str, str]) -> dict[str, str]:
     """Packages with the version that each has now, where the newest is wanted; as they are where npm does not say."""
-    return {name: _latest(name) or wanted if wanted == LATEST else wanted for name, wanted in packages.items()}
+    return {
+        name: _latest(name) or wanted if wanted == LATEST else wanted
+        for name, wanted in packages.items()
+    }
 
 
 def _latest(package: str) -> str:
@@ -96,9 +109,17 @@ def _npm(folder: Path, packages: dict[str, str], start: str) -> str:
     return "" if (folder / start).exists() else f"npm brought no {start}"
 
 
-def _run(*words: str, folder: Path | None = None, seconds: int = _SECONDS) -> subprocess.CompletedProcess[str]:
+def _run(
+    *words: str, folder: Path | None = None, seconds: int = _SECONDS
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False
+        words,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
     )
 
 

@@ -20,12 +20,19 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from nacre.errors import NacreError  # noqa: E402
-from nacre.llm.cassettes import RecordingModel, ReplayingModel, file_name  # noqa: E402
-from nacre.llm.registry import open_model  # noqa: E402
+from nacre.llm.providers import (  # noqa: E402
+    RecordingModel,
+    ReplayingModel,
+    file_name,
+    open_model,
+)
 from nacre.protocols import LanguageModel  # noqa: E402
 from nacre.redact.redactor import Redactor  # noqa: E402
 from nacre.settings import load_settings  # noqa: E402
-from nacre.values.model_calls import Completion, Prompt  # noqa: E402
+from nacre.values.models import (  # noqa: E402
+    Completion,
+    Prompt,
+)
 from tests.llm.scenarios import SCENARIOS, Scenario  # noqa: E402
 
 CASSETTES = ROOT / "tests/llm/cassettes"
@@ -58,9 +65,13 @@ class Recorder:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", help="provider:model")
-    parser.add_argument("--only", action="append", choices=SCENARIOS, metavar="NAME", help="this scenario alone")
+    parser.add_argument(
+        "--only", action="append", choices=SCENARIOS, metavar="NAME", help="this scenario alone"
+    )
     parser.add_argument("--again", action="store_true", help="ask every prompt anew")
     options = parser.parse_args()
     try:
@@ -72,7 +83,10 @@ def main() -> int:
             if folder.is_dir() and folder.name not in SCENARIOS:
                 shutil.rmtree(folder)
     try:
-        good = [record(SCENARIOS[name], model, again=options.again) for name in options.only or SCENARIOS]
+        good = [
+            record(SCENARIOS[name], model, again=options.again)
+            for name in options.only or SCENARIOS
+        ]
     finally:
         model.close()
     print(f"{sum(good)} of {len(good)} scenarios came to a good end")
@@ -92,7 +106,9 @@ def record(scenario: Scenario, model: LanguageModel, *, again: bool) -> bool:
         return False
     except (AssertionError, LookupError, ValueError) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
-        print(f"✗ {scenario.name}: line {where.lineno} of {Path(where.filename).name} does not hold: {where.line}")
+        print(
+            f"✗ {scenario.name}: line {where.lineno} of {Path(where.filename).name} does not hold: {where.line}"
+        )
         print(f"  what was answered is in {fresh.relative_to(ROOT)}")
         return False
     shutil.rmtree(kept, ignore_errors=True)

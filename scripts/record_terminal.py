@@ -24,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from pathlib import Path
 
-from nacre.cli.paper import cells
+from nacre.cli.command import cells
 
 PICTURE = Path(__file__).parents[1] / "docs" / "terminal.svg"
 
@@ -42,7 +42,7 @@ COMMANDS = (
 LAUNCH = """
 import random, sys
 from datetime import datetime
-from nacre.platform import ancestry, ids
+from nacre.base import environment as ancestry, ids
 now, seed = datetime.fromisoformat(sys.argv.pop(1)), sys.argv.pop(1)
 ids.utc_now = lambda: now
 ids.uuid7_source.__defaults__ = (ids.utc_now, random.Random(seed).randbytes)
@@ -83,14 +83,29 @@ def record() -> Iterator[Step]:
     """Run the commands."""
     with tempfile.TemporaryDirectory() as home:
         environ = {
-            "PATH": os.environ["PATH"], "HOME": home, "NACRE_HOME": f"{home}/.nacre", "TERM": "xterm-256color",
-            "COLUMNS": str(COLUMNS), "LINES": str(ROWS), "LANG": "C.UTF-8", "TZ": "UTC",
-            "NACRE_DAEMON_ENABLED": "false", "NACRE_GIT_BACKGROUND": "false", "NACRE_INGEST_WORKERS": "1",
+            "PATH": os.environ["PATH"],
+            "HOME": home,
+            "NACRE_HOME": f"{home}/.nacre",
+            "TERM": "xterm-256color",
+            "COLUMNS": str(COLUMNS),
+            "LINES": str(ROWS),
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "NACRE_DAEMON_ENABLED": "false",
+            "NACRE_GIT_BACKGROUND": "false",
+            "NACRE_INGEST_WORKERS": "1",
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        }  # fmt: skip
+        }
         for number, command in enumerate(COMMANDS):
             now = NOW + timedelta(minutes=number)
-            arguments = [sys.executable, "-c", LAUNCH, now.isoformat(), str(number), *shlex.split(command)[1:]]
+            arguments = [
+                sys.executable,
+                "-c",
+                LAUNCH,
+                now.isoformat(),
+                str(number),
+                *shlex.split(command)[1:],
+            ]
             shown = run(arguments, environ, home).replace(home, "/home/ada")
             shown = re.sub(r"(?<= in )\d+(\.\d+)? s\b", TOOK, CONTROL.sub("", shown))
             yield Step(command, tuple(shown.rstrip().split("\n")))
@@ -100,7 +115,12 @@ def run(arguments: Sequence[str], environ: dict[str, str], folder: str) -> str:
     """What a program writes to a terminal; progress and complaints go elsewhere."""
     mine, theirs = pty.openpty()
     with subprocess.Popen(
-        arguments, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE, env=environ, cwd=folder
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        env=environ,
+        cwd=folder,
     ) as program:
         os.close(theirs)
         shown = bytearray()
@@ -173,7 +193,9 @@ class Film:
             end = self._now + len(command) * TYPING
             self._typed.append((self._now, end, len(command)))
             self._now = end + PAUSE
-        self.rows.append(f'<g class="{begun}">{self._text(0, "$", "p")}{self._text(2, command, kind)}</g>')
+        self.rows.append(
+            f'<g class="{begun}">{self._text(0, "$", "p")}{self._text(2, command, kind)}</g>'
+        )
         self._row += 1
 
     def show(self, lines: Sequence[str]) -> None:
@@ -191,8 +213,12 @@ class Film:
         whole = self._now + END
         found = ["", f"[class^=a], .window, [class*=t] {{ animation: {whole:.2f}s infinite }}"]
         for number, moment in enumerate(self._shown):
-            found.append(f".a{number} {{ animation-name: a{number}; animation-timing-function: step-end }}")
-            found.append(f"@keyframes a{number} {{ 0% {{ opacity: 0 }} {moment / whole:.3%} {{ opacity: 1 }} }}")
+            found.append(
+                f".a{number} {{ animation-name: a{number}; animation-timing-function: step-end }}"
+            )
+            found.append(
+                f"@keyframes a{number} {{ 0% {{ opacity: 0 }} {moment / whole:.3%} {{ opacity: 1 }} }}"
+            )
         for number, (begun, end, characters) in enumerate(self._typed):
             hidden, seen = "clip-path: inset(0 100% 0 0)", "clip-path: inset(0 0 0 0)"
             found.append(f".t{number} {{ animation-name: t{number} }}")
@@ -201,7 +227,8 @@ class Film:
                 f" animation-timing-function: steps({characters}) }} {end / whole:.3%}, 100% {{ {seen} }} }}"
             )
         places = "".join(
-            f" {moment / whole:.3%} {{ transform: translateY({-row * HEIGHT}px) }}" for moment, row in self._scrolled
+            f" {moment / whole:.3%} {{ transform: translateY({-row * HEIGHT}px) }}"
+            for moment, row in self._scrolled
         )
         found.append(".window { animation-name: window; animation-timing-function: step-end }")
         found.append(f"@keyframes window {{ 0% {{ transform: translateY(0) }}{places} }}")
@@ -218,8 +245,14 @@ class Film:
         return f"a{len(self._shown) - 1}"
 
     def _text(self, column: int, words: str, kind: str) -> str:
-        x, y, style = column * WIDTH, self._row * HEIGHT + FONT + 1, f' class="{kind}"' if kind else ""
-        fit = f' textLength="{len(words) * WIDTH:.1f}"' if words.isascii() and len(words) > 1 else ""
+        x, y, style = (
+            column * WIDTH,
+            self._row * HEIGHT + FONT + 1,
+            f' class="{kind}"' if kind else "",
+        )
+        fit = (
+            f' textLength="{len(words) * WIDTH:.1f}"' if words.isascii() and len(words) > 1 else ""
+        )
         return f'<text x="{x:.1f}" y="{y}"{fit}{style}>{escape(words, quote=False)}</text>'
 
 

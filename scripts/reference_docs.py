@@ -18,7 +18,7 @@ from nacre import api
 from nacre.cli.command import Command, Group, load_command
 from nacre.cli.root import SECTIONS, cli
 from nacre.known_settings import SETTINGS, Setting
-from nacre.mcp.offers import described, offered
+from nacre.serve.mcp import described, offered
 
 COMMANDS = """# Commands
 
@@ -77,9 +77,12 @@ def commands_page(sections: dict[str, str]) -> str:
         page = place.removeprefix("reference/")
         parts += [f"\n## {title}\n\n| command | what it does |\n|---|---|\n"]
         parts += [
-            f"| [`nacre {name}`]({page}#nacre-{name}) | {entry.summary} |\n" for name, entry in SECTIONS[title].items()
+            f"| [`nacre {name}`]({page}#nacre-{name}) | {entry.summary} |\n"
+            for name, entry in SECTIONS[title].items()
         ]
-    names = "\n".join(place.removeprefix("reference/").removesuffix(".md") for place in sections.values())
+    names = "\n".join(
+        place.removeprefix("reference/").removesuffix(".md") for place in sections.values()
+    )
     return "".join(parts) + f"\n```{{toctree}}\n:hidden:\n\n{names}\n```\n"
 
 
@@ -119,14 +122,20 @@ def option(names: str, help_: str) -> tuple[str, str]:
     name, _, choices = names.removesuffix("]").partition(" [")
     if "|" not in choices:
         return f"`{escaped(names)}`", plain(help_)
-    return f"`{name}`", f"{plain(help_)} One of {', '.join(f'`{one}`' for one in choices.split('|'))}."
+    return (
+        f"`{name}`",
+        f"{plain(help_)} One of {', '.join(f'`{one}`' for one in choices.split('|'))}.",
+    )
 
 
 def settings_page() -> str:
     """Every setting, by its section."""
     parts = [SETTINGS_PAGE]
     for section, settings in groupby(sorted(SETTINGS, key=section_of), section_of):
-        rows = [(f"`{one.key}`", type_of(one.type), default_of(one.default), plain(one.summary)) for one in settings]
+        rows = [
+            (f"`{one.key}`", type_of(one.type), default_of(one.default), plain(one.summary))
+            for one in settings
+        ]
         parts += [f"\n## {section}\n\n", table(("key", "type", "default", "what it does"), rows)]
     return "".join(parts)
 
@@ -176,15 +185,24 @@ def python_page() -> str:
     module = ast.parse(Path(api.__file__).read_text(encoding="utf-8"))
     (home,) = [one for one in module.body if isinstance(one, ast.ClassDef)]
     package = ["\n## The package\n", *functions(module.body, "")]
-    opened = [f"\n## An open home\n\n{words(ast.get_docstring(home))}\n", *functions(home.body, "memory.")]
+    opened = [
+        f"\n## An open home\n\n{words(ast.get_docstring(home))}\n",
+        *functions(home.body, "memory."),
+    ]
     return "".join([PYTHON, *package, *opened])
 
 
 def functions(body: Sequence[ast.stmt], prefix: str) -> Iterator[str]:
     """Each public function: its name, how it is called, what its docstring says."""
     for one in body:
-        if isinstance(one, ast.FunctionDef) and not one.name.startswith("_") and not one.decorator_list:
-            given = ast.unparse(one.args).removeprefix("self").removeprefix(", ").replace("=", " = ")
+        if (
+            isinstance(one, ast.FunctionDef)
+            and not one.name.startswith("_")
+            and not one.decorator_list
+        ):
+            given = (
+                ast.unparse(one.args).removeprefix("self").removeprefix(", ").replace("=", " = ")
+            )
             answer = ast.unparse(one.returns) if one.returns else "None"
             called = f"{prefix or 'nacre.'}{one.name}({given}) -> {answer}"
             lines = textwrap.wrap(re.sub(r"(?<!,) ", "\xa0", called), 96, subsequent_indent="    ")

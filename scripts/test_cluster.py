@@ -17,9 +17,14 @@ ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "citus"
 WITHOUT = ("lz4", "zstd", "libcurl")
 SUITES = (
-    "tests/storage", "tests/catalogue/test_server.py", "tests/moving", "tests/spaces",
-    "tests/app/test_forgetting_on_a_server.py", "tests/cli/test_server_home.py", "tests/cluster/test_node_faults.py",
-)  # fmt: skip
+    "tests/storage",
+    "tests/catalogue/test_server.py",
+    "tests/moving",
+    "tests/spaces",
+    "tests/app/test_forgetting_on_a_server.py",
+    "tests/cli/test_server_home.py",
+    "tests/cluster/test_node_faults.py",
+)
 
 
 def main() -> int:
@@ -29,7 +34,10 @@ def main() -> int:
         return 0
     source = Path(sys.argv[1]).resolve()
     if not (source / "configure").is_file():
-        print(f"{source} does not hold the source of Citus: it has no program configure", file=sys.stderr)
+        print(
+            f"{source} does not hold the source of Citus: it has no program configure",
+            file=sys.stderr,
+        )
         return 2
     command = [sys.executable, "-m", "pytest", "-m", "not live and not hosts and not web", *SUITES]
     return subprocess.run(
@@ -72,7 +80,9 @@ def _build(source: Path, copy: Path, server: Path) -> None:
 def _leave_out_unknown_flags(makefile: Path) -> None:
     """The wheel may have been built by a newer compiler than the one that is here."""
     flag = "-Wmissing-variable-declarations"
-    tried = subprocess.run(["cc", flag, "-E", "-x", "c", os.devnull], capture_output=True, check=False)
+    tried = subprocess.run(
+        ["cc", flag, "-E", "-x", "c", os.devnull], capture_output=True, check=False
+    )
     if tried.returncode:
         makefile.write_text(makefile.read_text().replace(flag, ""))
 

@@ -63,15 +63,25 @@ class Row:
         """The row in Markdown."""
         doubled = sum("doubled" in one or "twice" in one for one in self.findings)
         lost = len(self.findings) - doubled
-        outcome = "goes on" if "kill" in self.fault else f"{self.refused} refused with a hint, the rest done; goes on"
-        return f"| {self.scenario} | {self.fault} | {self.points} | {lost} | {doubled} | {outcome} |"
+        outcome = (
+            "goes on"
+            if "kill" in self.fault
+            else f"{self.refused} refused with a hint, the rest done; goes on"
+        )
+        return (
+            f"| {self.scenario} | {self.fault} | {self.points} | {lost} | {doubled} | {outcome} |"
+        )
 
 
-def try_all(client: Client, scenario: str, options: argparse.Namespace, kills_wanted: int) -> list[Row]:
+def try_all(
+    client: Client, scenario: str, options: argparse.Namespace, kills_wanted: int
+) -> list[Row]:
     """Every fault of one scenario."""
     rows = {fault: Row(scenario, fault) for fault in FAULTS}
     events, seconds = client.events(scenario)
-    for number, fault in enumerate([*kills(events)[:: options.every], *errors(events, options.errors)]):
+    for number, fault in enumerate(
+        [*kills(events)[:: options.every], *errors(events, options.errors)]
+    ):
         at = f"{fault} at {events[fault['at']]}"
         name = "kill" if fault["what"] in ("before", "half", "after") else fault["what"]
         rows[name].add(client.run(scenario, fault, **_depth(number)), at)
@@ -97,13 +107,17 @@ def scenario_line(name: str, rows: list[Row]) -> str:
     """Return the row of a scenario in Markdown."""
     points = {row.fault: row.points for row in rows}
     kills = sum(points.pop(fault, 0) for fault in FAULTS[:3])
-    return f"| {name} | {kills} | {sum(points.values())} | {sum(len(row.findings) for row in rows)} |"
+    return (
+        f"| {name} | {kills} | {sum(points.values())} | {sum(len(row.findings) for row in rows)} |"
+    )
 
 
 def write_table(rows: list[Row], options: argparse.Namespace) -> None:
     """Put the table where the document has its place."""
     points, findings = sum(row.points for row in rows), sum(len(row.findings) for row in rows)
-    sums = Counter({fault: sum(row.points for row in rows if row.fault == fault) for fault in FAULTS})
+    sums = Counter(
+        {fault: sum(row.points for row in rows if row.fault == fault) for fault in FAULTS}
+    )
     part = f", killed at each {options.every}th point" if options.every > 1 else ""
     told = (
         f"{points:,} faults ({', '.join(f'{count:,} {name}' for name, count in sums.items())}), {findings} findings. "
@@ -117,7 +131,9 @@ def write_table(rows: list[Row], options: argparse.Namespace) -> None:
     )
     text = TABLE.read_text(encoding="utf-8")
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
-    TABLE.write_text(pattern.sub(lambda _: f"{BEGIN}\n{told}{head}{body}\n{END}", text), encoding="utf-8")
+    TABLE.write_text(
+        pattern.sub(lambda _: f"{BEGIN}\n{told}{head}{body}\n{END}", text), encoding="utf-8"
+    )
 
 
 def main() -> int:
@@ -133,7 +149,11 @@ def main() -> int:
     parser.add_argument("--no-table", action="store_true")
     options = parser.parse_args()
     options.commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout.strip()
     chosen = options.scenario or list(SCENARIOS)
     share = -(-options.kills // len(chosen))

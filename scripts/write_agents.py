@@ -6,17 +6,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nacre.hosts.proven import proven_versions
-from nacre.hosts.registry import HOSTS
-from nacre.transcripts.adapter import Adapter, Places
-from nacre.transcripts.registry import builtins
+from nacre.hosts.host import proven_versions
+from nacre.hosts.registry import HOSTS_REGISTRY
+from nacre.readers.adapter import Adapter, Places
+from nacre.readers.registry import builtins
 
 PAGE = Path(__file__).parents[1] / "docs" / "agents.md"
 
 INTRODUCTION = """# Supported agents
 
 nacre reads the sessions of these tools. `scripts/write_agents.py` generates this page from the adapters in
-`src/nacre/transcripts/`; do not edit it by hand. Descriptions of formats are based on files of the listed versions.
+`src/nacre/readers/`; do not edit it by hand. Descriptions of formats are based on files of the listed versions.
 `nacre ingest` counts and reports unknown records, and they do not affect other records.
 
 Tools with several formats have several rows. Folders are those of Linux. On macOS and Windows, and if a tool's own
@@ -42,7 +42,10 @@ wrote. It found no unknown records. `nacre doctor hosts` shows these versions ne
 def page() -> str:
     """The whole page."""
     rows = [row(adapter) for adapter in builtins().values()]
-    driven = [(HOSTS[name].label, one.pinned, one.newest, str(one.on)) for name, one in proven_versions().items()]
+    driven = [
+        (HOSTS_REGISTRY[name].label, one.pinned, one.newest, str(one.on))
+        for name, one in proven_versions().items()
+    ]
     return INTRODUCTION + table(rows) + DRIVEN + table(driven)
 
 
@@ -54,16 +57,23 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 def row(adapter: Adapter) -> tuple[str, ...]:
     """The line of an adapter."""
     return (
-        adapter.label, adapter.versions or "–", place(adapter), "; ".join(adapter.reads) or "–",
+        adapter.label,
+        adapter.versions or "–",
+        place(adapter),
+        "; ".join(adapter.reads) or "–",
         "; ".join(adapter.leaves_out) or "–",
-    )  # fmt: skip
+    )
 
 
 def place(adapter: Adapter) -> str:
     """The first place that is looked into."""
     roots = adapter.roots(Places(Path("/~"), {}, "linux"))
     found = [f"`{(root.folder / root.patterns[0]).as_posix()[1:]}`" for root in roots[:1]]
-    return f"{found[0]} and {len(roots) - 1} more" if len(roots) > 1 else "".join(found) or "files that are named"
+    return (
+        f"{found[0]} and {len(roots) - 1} more"
+        if len(roots) > 1
+        else "".join(found) or "files that are named"
+    )
 
 
 if __name__ == "__main__":

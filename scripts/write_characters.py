@@ -1,4 +1,4 @@
-"""Write src/nacre/embed/characters.json: what BERT's uncased models make of every character.
+"""Write src/nacre/llm/characters.json: what BERT's uncased models make of every character.
 
 Asked of the library ``tokenizers``, character by character, so that nacre makes the same tokens without it:
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tokenizers import normalizers, pre_tokenizers
 
-_PAGE = Path(__file__).resolve().parent.parent / "src" / "nacre" / "embed" / "characters.json"
+_PAGE = Path(__file__).resolve().parent.parent / "src" / "nacre" / "llm" / "characters.json"
 _SURROGATES = range(0xD800, 0xE000)
 _SYLLABLES = range(0xAC00, 0xD7A4)
 
@@ -54,8 +54,15 @@ def main() -> None:
             apart.append(code)
         if bare and bare != chr(code) and code not in _SYLLABLES:
             becomes[chr(code)] = bare
-    page = {"dropped": runs(dropped), "space": runs(space), "apart": runs(apart), "becomes": becomes}
-    _PAGE.write_text(json.dumps(page, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    page = {
+        "dropped": runs(dropped),
+        "space": runs(space),
+        "apart": runs(apart),
+        "becomes": becomes,
+    }
+    _PAGE.write_text(
+        json.dumps(page, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -17,7 +17,12 @@ from packaging.requirements import Requirement
 
 _ROOT = Path(__file__).resolve().parent.parent
 _PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-_PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+_PLATFORMS = (
+    "manylinux_2_28_x86_64",
+    "manylinux_2_27_x86_64",
+    "manylinux_2_17_x86_64",
+    "manylinux2014_x86_64",
+)
 _HEAD = """\
 # What nacre needs to run, as constraints.txt has it, with the hashes of the wheels for Python 3.11 to 3.14 on Linux
 # (x86-64): pip install --require-hashes -r requirements-hashed.txt. Written by scripts/write_hashes.py.
@@ -41,15 +46,33 @@ def hashes(python: str) -> dict[str, str]:
         report = Path(folder) / "report.json"
         subprocess.run(
             [
-                sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps",
-                "--only-binary=:all:", "--python-version", python, *machine, "--target", folder, "--report",
-                str(report), *(f"{pin.name}{pin.specifier}" for pin in wanted),
-            ], check=True, timeout=_SECONDS,
-        )  # fmt: skip
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--dry-run",
+                "--ignore-installed",
+                "--no-deps",
+                "--only-binary=:all:",
+                "--python-version",
+                python,
+                *machine,
+                "--target",
+                folder,
+                "--report",
+                str(report),
+                *(f"{pin.name}{pin.specifier}" for pin in wanted),
+            ],
+            check=True,
+            timeout=_SECONDS,
+        )
         found = json.loads(report.read_text())["install"]
     names = {one["metadata"]["name"].lower().replace("_", "-"): one for one in found}
     told = {pin.name: names[pin.name.lower().replace("_", "-")] for pin in wanted}
-    return {name: one["download_info"]["archive_info"]["hashes"]["sha256"] for name, one in told.items()}
+    return {
+        name: one["download_info"]["archive_info"]["hashes"]["sha256"] for name, one in told.items()
+    }
 
 
 def main() -> None:
@@ -59,7 +82,10 @@ def main() -> None:
     lines = [_HEAD]
     for pin in pinned():
         known = sorted({of_python[pin.name] for of_python in found if pin.name in of_python})
-        lines.append(" \\\n    ".join([str(pin), *(f"--hash=sha256:{known_hash}" for known_hash in known)]) + "\n")
+        lines.append(
+            " \\\n    ".join([str(pin), *(f"--hash=sha256:{known_hash}" for known_hash in known)])
+            + "\n"
+        )
     (_ROOT / "requirements-hashed.txt").write_text("".join(lines))
 
 

@@ -11,17 +11,18 @@ from typing import Any
 
 import msgspec
 
-from nacre.catalogue import CATALOGUE, offered_by
-from nacre.operation import Face, Needs, Operation
-from nacre.platform import json_values
-from nacre.platform.request import Nothing
+from nacre.base import json as json_values
+from nacre.base.request import Nothing
+from nacre.serve.catalogue import CATALOGUE, offered_by
+from nacre.serve.operation import Needs, Operation
+from nacre.values.memory import Face
 
 PAGE = Path(__file__).parents[1] / "docs" / "json.md"
 HEADING = "## Requests of operations"
 
 INTRODUCTION = f"""{HEADING}
 
-Written by `scripts/write_json_docs.py` from `src/nacre/catalogue/`; do not edit it by hand. Every operation can be
+Written by `scripts/write_json_docs.py` from the catalogue of operations; do not edit it by hand. Every operation can be
 called from Python (`memory.call("list", limit=5)`; `nacre.call` for what needs the home closed) and, but for those that
 say otherwise, over [the daemon's socket](daemon.md). A request names nothing else than these fields, and what is out of
 bounds is refused (`invalid_input`).
@@ -50,14 +51,28 @@ LIMITS = {
 def page() -> str:
     """The whole page: what is written by hand, then the operations."""
     by_hand = PAGE.read_text(encoding="utf-8").partition(HEADING)[0]
-    return by_hand + INTRODUCTION + "".join(f"| {' | '.join(row(one))} |\n" for one in CATALOGUE.values()) + nested()
+    return (
+        by_hand
+        + INTRODUCTION
+        + "".join(f"| {' | '.join(row(one))} |\n" for one in CATALOGUE.values())
+        + nested()
+    )
 
 
 def row(operation: Operation) -> tuple[str, str, str]:
     """The line of an operation."""
-    summary = (getdoc(operation.function) or "").partition("\n\n")[0].replace("\n", " ").partition(" Raises ")[0]
+    summary = (
+        (getdoc(operation.function) or "")
+        .partition("\n\n")[0]
+        .replace("\n", " ")
+        .partition(" Raises ")[0]
+    )
     summary = re.sub(r":\w+:`(?:[\w.]+\.)?(\w+)`", r"`\1`", summary)
-    return f"`{operation.name}`", " ".join([summary, *notes(operation)]).replace("|", "\\|"), request(operation)
+    return (
+        f"`{operation.name}`",
+        " ".join([summary, *notes(operation)]).replace("|", "\\|"),
+        request(operation),
+    )
 
 
 def notes(operation: Operation) -> list[str]:
@@ -78,18 +93,29 @@ def request(operation: Operation) -> str:
         return "–"
     schema, known = schema_of(operation.request)
     return "<br>".join(
-        field(name, one, name in schema["required"], known) for name, one in schema["properties"].items()
+        field(name, one, name in schema["required"], known)
+        for name, one in schema["properties"].items()
     )
 
 
 def field(name: str, schema: dict[str, Any], is_required: bool, known: dict[str, Any]) -> str:
     """One field: its name, type, bounds, default and help."""
     options = [one for one in schema.get("anyOf", [schema]) if one != {"type": "null"}]
-    bounds = [f"{word} {one[key]:,}" for one in options for key, word in LIMITS.items() if key in one]
+    bounds = [
+        f"{word} {one[key]:,}" for one in options for key, word in LIMITS.items() if key in one
+    ]
     told = ", ".join([*dict.fromkeys(kind(one, known) for one in options), *bounds])
     default = schema.get("default")
-    told += ", required" if is_required else f", default `{json.dumps(default)}`" if is_shown(default) else ""
-    help_ = schema.get("description") or next((one["description"] for one in options if "description" in one), "")
+    told += (
+        ", required"
+        if is_required
+        else f", default `{json.dumps(default)}`"
+        if is_shown(default)
+        else ""
+    )
+    help_ = schema.get("description") or next(
+        (one["description"] for one in options if "description" in one), ""
+    )
     return f"`{name}` ({told}) {help_}".strip().replace("|", "\\|")
 
 
@@ -117,7 +143,9 @@ def nested() -> str:
     for operation in CATALOGUE.values():
         if operation.request is Nothing:
             continue
-        (whole,), more = msgspec.json.schema_components([operation.request], schema_hook=json_values.schema_hook)
+        (whole,), more = msgspec.json.schema_components(
+            [operation.request], schema_hook=json_values.schema_hook
+        )
         known |= more
         top = whole["$ref"].rpartition("/")[2]
         found |= {name: one for name, one in more.items() if name != top and "properties" in one}

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 NOTICE, WEB = ROOT / "NOTICE", ROOT / "web"
 HEADING = "Dashboard\n=========\n"
 INTRODUCTION = """
-The built dashboard, nacre/web/static, contains parts of these packages of the npm registry, each under the MIT licence:
+The built dashboard, nacre/serve/static, contains parts of these npm packages, each under the MIT licence:
 
 """
 BEGIN = "Permission is hereby granted"
@@ -45,9 +45,18 @@ def section() -> str:
         text = text_of(name)
         if not is_mit(text):
             sys.exit(f"{name} is not under the MIT licence: NOTICE has to tell its own")
-        owners = [" ".join(line.split()) for line in text.splitlines() if line.startswith("Copyright ")]
+        owners = [
+            " ".join(line.split()) for line in text.splitlines() if line.startswith("Copyright ")
+        ]
         lines += [f"  {name} {version}", *(f"      {owner}" for owner in owners), ""]
-    return HEADING + INTRODUCTION + "\n".join(lines) + "\n" + _permission(text_of(MODEL)).strip() + "\n"
+    return (
+        HEADING
+        + INTRODUCTION
+        + "\n".join(lines)
+        + "\n"
+        + _permission(text_of(MODEL)).strip()
+        + "\n"
+    )
 
 
 def _permission(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from nacre.mcp.offers import described, offered
+from nacre.serve.mcp import described, offered
 
 PATH = Path(__file__).parents[1] / "src" / "nacre" / "hosts" / "plugins" / "openclaw" / "tools.json"
 

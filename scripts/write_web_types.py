@@ -13,14 +13,20 @@ from typing import Any
 
 import msgspec
 
-from nacre.catalogue import CATALOGUE
-from nacre.platform.json_values import schema_hook
-from nacre.platform.request import Nothing
+from nacre.base.json import schema_hook
+from nacre.base.request import Nothing
+from nacre.serve.catalogue import CATALOGUE
 
 PATH = Path(__file__).parents[1] / "web" / "src" / "api" / "types.ts"
 REFERENCE = "#/$defs/"
-HEAD = "// Written by scripts/write_web_types.py from src/nacre/catalogue/; do not edit it by hand.\n"
-SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+HEAD = "// Written by scripts/write_web_types.py from src/nacre/serve/catalogue.py; do not edit it by hand.\n"
+SIMPLE = {
+    "string": "string",
+    "integer": "number",
+    "number": "number",
+    "boolean": "boolean",
+    "null": "null",
+}
 
 Schema = dict[str, Any]
 
@@ -28,12 +34,16 @@ Schema = dict[str, Any]
 class Types:
     """The types of requests, or of results; ``renamed`` are names that the other side uses, too."""
 
-    def __init__(self, roots: list[Any], *, are_requests: bool, taken: Mapping[str, Schema] | None = None) -> None:
+    def __init__(
+        self, roots: list[Any], *, are_requests: bool, taken: Mapping[str, Schema] | None = None
+    ) -> None:
         self._are_requests = are_requests
         roots = [str if root is Nothing else root for root in roots]
         self._roots, self.known = msgspec.json.schema_components(roots, schema_hook=_or_anything)
         self._renamed = {
-            name for name, schema in self.known.items() if name in (taken or {}) and "properties" in schema
+            name
+            for name, schema in self.known.items()
+            if name in (taken or {}) and "properties" in schema
         }
 
     def roots(self) -> list[str]:
@@ -86,11 +96,17 @@ class Types:
 def page() -> str:
     """The whole file."""
     results = Types([one.result for one in CATALOGUE.values()], are_requests=False)
-    requests = Types([one.request for one in CATALOGUE.values()], are_requests=True, taken=results.known)
-    asked = ["Record<string, never>" if one.request is Nothing else None for one in CATALOGUE.values()]
+    requests = Types(
+        [one.request for one in CATALOGUE.values()], are_requests=True, taken=results.known
+    )
+    asked = [
+        "Record<string, never>" if one.request is Nothing else None for one in CATALOGUE.values()
+    ]
     rows = "".join(
         f'  "{name}": [{nothing or request}, {result}];\n'
-        for name, nothing, request, result in zip(CATALOGUE, asked, requests.roots(), results.roots(), strict=True)
+        for name, nothing, request, result in zip(
+            CATALOGUE, asked, requests.roots(), results.roots(), strict=True
+        )
     )
     parts = [*results.declarations({}), *requests.declarations(results.known)]
     return "\n".join([HEAD, *parts, f"export interface Operations {{\n{rows}}}\n"])
@@ -104,7 +120,13 @@ def _or_anything(kind: type) -> Schema:
 
 
 def _literal(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    return (
+        f'"{value}"'
+        if isinstance(value, str)
+        else str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nacre.packs import pack as packs
+from nacre.store import packs
 
 CORE = "".join(random.Random(7).choices(string.ascii_letters, k=12))  # noqa: S311
 """What every planted secret holds, and nothing else."""
@@ -48,8 +48,14 @@ def planted(value: Any, path: Leaf, words: str) -> Any:
         return f"{value} {words}"
     first, *rest = path
     if isinstance(value, dict):
-        return {key: planted(item, tuple(rest), words) if key == first else item for key, item in value.items()}
-    return [planted(item, tuple(rest), words) if number == first else item for number, item in enumerate(value)]
+        return {
+            key: planted(item, tuple(rest), words) if key == first else item
+            for key, item in value.items()
+        }
+    return [
+        planted(item, tuple(rest), words) if number == first else item
+        for number, item in enumerate(value)
+    ]
 
 
 def shapes_of(records: Sequence[Any]) -> list[tuple[int, Leaf]]:
@@ -58,7 +64,9 @@ def shapes_of(records: Sequence[Any]) -> list[tuple[int, Leaf]]:
     for number, record in enumerate(records):
         kind = record.get("type") if isinstance(record, dict) else None
         for leaf in leaves(record):
-            found.setdefault((kind, *(part if isinstance(part, str) else 0 for part in leaf)), (number, leaf))
+            found.setdefault(
+                (kind, *(part if isinstance(part, str) else 0 for part in leaf)), (number, leaf)
+            )
     return list(found.values())
 
 
@@ -70,12 +78,20 @@ def spoiled(text: str, words: str) -> Iterator[str]:
         words = words.replace("\n", " ")  # a line is what such a format takes apart
         for number, line in enumerate(lines):
             body = line.rstrip("\n")
-            yield "".join([*lines[:number], f"{body} {words}{line[len(body) :]}", *lines[number + 1 :]])
+            yield "".join(
+                [*lines[:number], f"{body} {words}{line[len(body) :]}", *lines[number + 1 :]]
+            )
         return
     rows, is_whole = records
     for number, leaf in shapes_of(rows):
-        changed = [planted(one, leaf, words) if at == number else one for at, one in enumerate(rows)]
-        yield json.dumps(changed[0]) if is_whole else "".join(json.dumps(one) + "\n" for one in changed)
+        changed = [
+            planted(one, leaf, words) if at == number else one for at, one in enumerate(rows)
+        ]
+        yield (
+            json.dumps(changed[0])
+            if is_whole
+            else "".join(json.dumps(one) + "\n" for one in changed)
+        )
 
 
 def _records(text: str) -> tuple[list[Any], bool] | None:
@@ -95,9 +111,13 @@ def is_kept(home: Path, needle: str = CORE, *, outside: Path | None = None) -> l
     With ``outside``, what lies below that folder does not count.
     """
     wanted = needle.lower().encode()
-    paths = [path for path in home.rglob("*") if outside is None or outside not in (path, *path.parents)]
+    paths = [
+        path for path in home.rglob("*") if outside is None or outside not in (path, *path.parents)
+    ]
     texts = {path: path.read_bytes() + unpacked(path) for path in paths if path.is_file()}
-    found = [f"{path}: {_around(data, wanted)}" for path, data in texts.items() if wanted in data.lower()]
+    found = [
+        f"{path}: {_around(data, wanted)}" for path, data in texts.items() if wanted in data.lower()
+    ]
     found += [str(path) for path in paths if needle.lower() in path.name.lower()]
     if outside is None and (home / "vault" / ".git").exists():
         command = ["git", "-C", str(home / "vault"), "cat-file", "--batch-all-objects", "--batch"]

@@ -17,7 +17,16 @@ pytest_plugins = ("tests.cpu_time", "tests.database_server")
 _HOMES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 _SET_BY_PEOPLE = ("NACRE_", "XDG_", "CLAUDE_", "CODEX_", "OPENCLAW_", "PI_")
 _KEYS = ("_API_KEY", "_AUTH_TOKEN", "_OAUTH_TOKEN")
-_AGENTS = ("CLAUDECODE", "CURSOR_", "GEMINI_CLI", "OPENCODE", "CLINE_", "AUGMENT_", "GOOSE_", "AI_AGENT")
+_AGENTS = (
+    "CLAUDECODE",
+    "CURSOR_",
+    "GEMINI_CLI",
+    "OPENCODE",
+    "CLINE_",
+    "AUGMENT_",
+    "GOOSE_",
+    "AI_AGENT",
+)
 _TERMINAL = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "EDITOR", "VISUAL")
 _MEMORY, _ROOM_BYTES = Path("/dev/shm"), 3 << 30  # noqa: S108 - pytest makes a folder of its own there
 
@@ -27,13 +36,25 @@ settings.load_profile("nacre")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "citus: the test needs a server with Citus; it runs with make test-cluster only")
+    config.addinivalue_line(
+        "markers", "citus: the test needs a server with Citus; it runs with make test-cluster only"
+    )
     config.addinivalue_line("markers", "embedding: the test runs with the bundled embedding model")
-    config.addinivalue_line("markers", "hosts: the test drives a real host; it runs with make test-hosts only")
-    config.addinivalue_line("markers", "live: the test asks a real provider; it runs with make test-live only")
-    config.addinivalue_line("markers", "slow: the test is on the list of slow cases; it runs with make test-slow only")
-    config.addinivalue_line("markers", "web: the test drives the dashboard in Chromium, with make test-web only")
-    if _has_room(_MEMORY):  # nacre waits for a disk at every write: most of what a test would wait for
+    config.addinivalue_line(
+        "markers", "hosts: the test drives a real host; it runs with make test-hosts only"
+    )
+    config.addinivalue_line(
+        "markers", "live: the test asks a real provider; it runs with make test-live only"
+    )
+    config.addinivalue_line(
+        "markers", "slow: the test is on the list of slow cases; it runs with make test-slow only"
+    )
+    config.addinivalue_line(
+        "markers", "web: the test drives the dashboard in Chromium, with make test-web only"
+    )
+    if _has_room(
+        _MEMORY
+    ):  # nacre waits for a disk at every write: most of what a test would wait for
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 

@@ -41,7 +41,11 @@ _LIST = Path(__file__).with_name("slow.toml")
 def slow_cases() -> dict[str, str]:
     """Return the file or case → why it is slow."""
     reasons: dict[str, dict[str, str]] = tomllib.loads(_LIST.read_text("utf-8"))
-    return {f"tests/{folder}/{case}": why for folder, cases in reasons.items() for case, why in cases.items()}
+    return {
+        f"tests/{folder}/{case}": why
+        for folder, cases in reasons.items()
+        for case, why in cases.items()
+    }
 
 
 def is_slow(case: str) -> bool:
@@ -59,7 +63,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
     slow = sum(item.get_closest_marker("slow") is not None for item in items)
     if len(items) >= _WHOLE_SUITE and slow > MOST_SLOW * len(items):
-        raise pytest.UsageError(f"{slow} of {len(items)} cases are slow; at most {MOST_SLOW:.0%} may be")
+        raise pytest.UsageError(
+            f"{slow} of {len(items)} cases are slow; at most {MOST_SLOW:.0%} may be"
+        )
 
 
 def _seconds() -> float:
@@ -94,7 +100,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
             spent = dict(item.user_properties).get(_NAME, 0.0)
             programs = _spent(resource.RUSAGE_CHILDREN) - began_programs
             with Path(told).open("a", encoding="utf-8") as file:
-                file.write(f"{spent:.3f}\t{_seconds() - began:.3f}\t{programs:.3f}\t{item.nodeid}\n")
+                file.write(
+                    f"{spent:.3f}\t{_seconds() - began:.3f}\t{programs:.3f}\t{item.nodeid}\n"
+                )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -114,7 +122,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         for _ in range(_RETRIES):
             cases = _again_too_slow(cases, Path(folder))
     for case in cases:
-        reporter.write_line(f"takes more than {MOST_SECONDS} CPU seconds and is not in {_LIST.name}: {case}")
+        reporter.write_line(
+            f"takes more than {MOST_SECONDS} CPU seconds and is not in {_LIST.name}: {case}"
+        )
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -133,12 +143,18 @@ def _again_too_slow(cases: list[str], folder: Path) -> list[str]:
     times = folder / "times"
     times.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *functions]
-    environ = {**os.environ, "NACRE_TEST_TIMES": str(times), "NACRE_TEST_BYTECODE": str(folder / "bytecode")}
+    environ = {
+        **os.environ,
+        "NACRE_TEST_TIMES": str(times),
+        "NACRE_TEST_BYTECODE": str(folder / "bytecode"),
+    }
     before = _seconds_of_a_loop()
     subprocess.run(command, env=environ, check=False, capture_output=True)
     slowness = max(1.0, (before + _seconds_of_a_loop()) / 2 / _REFERENCE_SECONDS)
     lines = times.read_text(encoding="utf-8").splitlines() if times.exists() else []
-    spent = {case: float(seconds) for seconds, _, _, case in (line.split("\t", 3) for line in lines)}
+    spent = {
+        case: float(seconds) for seconds, _, _, case in (line.split("\t", 3) for line in lines)
+    }
     return [case for case in cases if spent.get(case, inf) > MOST_SECONDS * slowness]
 
 
@@ -154,4 +170,6 @@ def _seconds_of_a_loop() -> float:
 
 def _spent_by_case(reporter: pytest.TerminalReporter) -> list[tuple[float, str]]:
     reports = [one for kind in ("passed", "failed") for one in reporter.stats.get(kind, ())]
-    return sorted(((dict(one.user_properties).get(_NAME, 0.0), one.nodeid) for one in reports), reverse=True)
+    return sorted(
+        ((dict(one.user_properties).get(_NAME, 0.0), one.nodeid) for one in reports), reverse=True
+    )

@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-_OF_A_TERMINAL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else (signal.SIGINT,)
+_OF_A_TERMINAL = (
+    (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    if hasattr(signal, "SIGHUP")
+    else (signal.SIGINT,)
+)
 
 
 class Processes:

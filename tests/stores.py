@@ -43,7 +43,11 @@ def put_values(connection: sqlite3.Connection, table: str, values: Mapping[str, 
 
 
 def write_state(
-    path: Path, items: Mapping[str, Any], values: Mapping[str, Any] | None = None, *, folder: str | None = None
+    path: Path,
+    items: Mapping[str, Any],
+    values: Mapping[str, Any] | None = None,
+    *,
+    folder: str | None = None,
 ) -> Path:
     """A ``state.vscdb``; with values it has Cursor's table, too. ``folder`` is that of its workspace."""
     tables = EDITOR_TABLES if values is not None else EDITOR_TABLES[:1]
@@ -51,7 +55,9 @@ def write_state(
         put_values(connection, "ItemTable", {"telemetry.currentSessionDate": "x", **items})
         put_values(connection, "cursorDiskKV", values or {})
     if folder:
-        path.with_name("workspace.json").write_text(json.dumps({"folder": folder}), encoding="utf-8")
+        path.with_name("workspace.json").write_text(
+            json.dumps({"folder": folder}), encoding="utf-8"
+        )
     return path
 
 
@@ -65,10 +71,15 @@ def bubble(kind: int, text: str = "", **more: Any) -> JSON:
 def tool_bubble(name: str, arguments: Any, result: Any, **more: Any) -> JSON:
     """A tool call of the third generation, with what came of it."""
     called = {
-        "tool": 15, "name": name, "toolCallId": f"call_{name}_{len(str(result))}", "status": "completed",
-        "rawArgs": json.dumps(arguments), "params": json.dumps(arguments),
-        "result": result if isinstance(result, str) else json.dumps(result), **more,
-    }  # fmt: skip
+        "tool": 15,
+        "name": name,
+        "toolCallId": f"call_{name}_{len(str(result))}",
+        "status": "completed",
+        "rawArgs": json.dumps(arguments),
+        "params": json.dumps(arguments),
+        "result": result if isinstance(result, str) else json.dumps(result),
+        **more,
+    }
     return bubble(2, "", capabilityType=15, toolFormerData=called)
 
 
@@ -76,10 +87,20 @@ def conversation(composer: str, bubbles: Sequence[JSON], **facts: Any) -> dict[s
     """A conversation of the third generation: a key with the order of its bubbles, and a key a bubble."""
     headers = [{"bubbleId": one["bubbleId"], "type": one["type"]} for one in bubbles]
     data = {
-        "_v": 3, "composerId": composer, "name": "A talk", "createdAt": START, "lastUpdatedAt": START + 1,
-        "status": "completed", "unifiedMode": "agent", "fullConversationHeadersOnly": headers, "conversationMap": {},
-        "richText": "", "text": "", "context": {}, **facts,
-    }  # fmt: skip
+        "_v": 3,
+        "composerId": composer,
+        "name": "A talk",
+        "createdAt": START,
+        "lastUpdatedAt": START + 1,
+        "status": "completed",
+        "unifiedMode": "agent",
+        "fullConversationHeadersOnly": headers,
+        "conversationMap": {},
+        "richText": "",
+        "text": "",
+        "context": {},
+        **facts,
+    }
     # bubbles first and backwards: their order is that of the headers alone
     values = {f"bubbleId:{composer}:{one['bubbleId']}": one for one in reversed(bubbles)}
     return {**values, f"composerData:{composer}": data}
@@ -101,7 +122,9 @@ def _varint(value: int) -> bytes:
     return bytes([*found, value])
 
 
-def write_store(path: Path, messages: Iterable[JSON | bytes], *, listed: bool = True, **facts: Any) -> Path:
+def write_store(
+    path: Path, messages: Iterable[JSON | bytes], *, listed: bool = True, **facts: Any
+) -> Path:
     """A ``store.db``: blobs named after their content, the newest root with the order, facts in hexadecimal digits."""
     tables = (
         "CREATE TABLE IF NOT EXISTS blobs (id TEXT PRIMARY KEY, data BLOB)",
@@ -110,7 +133,11 @@ def write_store(path: Path, messages: Iterable[JSON | bytes], *, listed: bool = 
     with closing(connect(path, *tables)) as connection:
         ids = []
         for message in messages:
-            data = message if isinstance(message, bytes) else json.dumps(message, ensure_ascii=False).encode()
+            data = (
+                message
+                if isinstance(message, bytes)
+                else json.dumps(message, ensure_ascii=False).encode()
+            )
             ids.append(hashlib.sha256(data).digest())
             connection.execute("INSERT OR IGNORE INTO blobs VALUES (?, ?)", (ids[-1].hex(), data))
         root = b"".join(field(1, one) for one in ids) + field(9, b"file:///code/acme%20billing")
@@ -118,10 +145,17 @@ def write_store(path: Path, messages: Iterable[JSON | bytes], *, listed: bool = 
         if listed:
             connection.execute("INSERT OR IGNORE INTO blobs VALUES (?, ?)", (root_id, root))
         known = {
-            "agentId": "a6e17000-0000-4000-8000-000000000001", "latestRootBlobId": root_id, "name": "Fix the build",
-            "mode": "default", "createdAt": START, "lastUsedModel": "model-1", **facts,
-        }  # fmt: skip
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('0', ?)", (json.dumps(known).encode().hex(),))
+            "agentId": "a6e17000-0000-4000-8000-000000000001",
+            "latestRootBlobId": root_id,
+            "name": "Fix the build",
+            "mode": "default",
+            "createdAt": START,
+            "lastUsedModel": "model-1",
+            **facts,
+        }
+        connection.execute(
+            "INSERT OR REPLACE INTO meta VALUES ('0', ?)", (json.dumps(known).encode().hex(),)
+        )
     return path
 
 
@@ -161,9 +195,17 @@ class OpenCode:
 
     def session(self, name: str, **more: Any) -> str:
         row = {
-            "id": name, "project_id": "p1", "parent_id": None, "slug": "quiet-otter", "directory": "/code/acme",
-            "title": "Fix the build", "version": "1.17.2", "time_created": self.now, "time_updated": self.now, **more,
-        }  # fmt: skip
+            "id": name,
+            "project_id": "p1",
+            "parent_id": None,
+            "slug": "quiet-otter",
+            "directory": "/code/acme",
+            "title": "Fix the build",
+            "version": "1.17.2",
+            "time_created": self.now,
+            "time_updated": self.now,
+            **more,
+        }
         self._insert("session", row)
         return name
 
@@ -175,26 +217,48 @@ class OpenCode:
         data: JSON = {"role": role, "time": {"created": self.now}, "agent": "build", **more}
         if role == "assistant" and "time" not in more:
             data = {
-                **data, "parentID": "msg_0", "mode": "build", "path": {"cwd": "/code/acme", "root": "/code/acme"},
-                "modelID": "model-1", "providerID": "anthropic", "cost": 0, "finish": "stop",
-                "time": {"created": self.now, "completed": self.now + 500}, **more,
-            }  # fmt: skip
-        self._insert("message", {
-            "id": name, "session_id": session, "time_created": self.now, "time_updated": self.now,
-            "data": json.dumps(data),
-        })  # fmt: skip
+                **data,
+                "parentID": "msg_0",
+                "mode": "build",
+                "path": {"cwd": "/code/acme", "root": "/code/acme"},
+                "modelID": "model-1",
+                "providerID": "anthropic",
+                "cost": 0,
+                "finish": "stop",
+                "time": {"created": self.now, "completed": self.now + 500},
+                **more,
+            }
+        self._insert(
+            "message",
+            {
+                "id": name,
+                "session_id": session,
+                "time_created": self.now,
+                "time_updated": self.now,
+                "data": json.dumps(data),
+            },
+        )
         for part in parts:
             self.part(session, name, part)
-        self.connection.execute("UPDATE session SET time_updated = ? WHERE id = ?", (self.now, session))
+        self.connection.execute(
+            "UPDATE session SET time_updated = ? WHERE id = ?", (self.now, session)
+        )
         return name
 
     def part(self, session: str, message: str, part: JSON) -> str:
         self.count += 1
         name = f"prt_{self.count:05d}"
-        self._insert("part", {
-            "id": name, "message_id": message, "session_id": session, "time_created": self.now,
-            "time_updated": self.now, "data": json.dumps({"type": "text", **part}),
-        })  # fmt: skip
+        self._insert(
+            "part",
+            {
+                "id": name,
+                "message_id": message,
+                "session_id": session,
+                "time_created": self.now,
+                "time_updated": self.now,
+                "data": json.dumps({"type": "text", **part}),
+            },
+        )
         return name
 
     def _insert(self, table: str, row: JSON) -> None:
@@ -203,7 +267,9 @@ class OpenCode:
         self.connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", [*row.values()])  # noqa: S608
 
 
-def opencode_tool(name: str, arguments: JSON, output: str, status: str = "completed", **more: Any) -> JSON:
+def opencode_tool(
+    name: str, arguments: JSON, output: str, status: str = "completed", **more: Any
+) -> JSON:
     """A tool part with what came of it."""
     said = {"error": output} if status == "error" else {"output": output, "title": name}
     state = {
@@ -248,18 +314,34 @@ class OpenClaw:
         self.connection.close()
 
     def window(self, session: str, key: str = "agent:main:main", **more: Any) -> str:
-        row = {"session_id": session, "session_key": key, "created_at": START, "updated_at": START, **more}
+        row = {
+            "session_id": session,
+            "session_key": key,
+            "created_at": START,
+            "updated_at": START,
+            **more,
+        }
         names, marks = ", ".join(row), ", ".join("?" * len(row))
-        self.connection.execute(f"INSERT INTO session_windows ({names}) VALUES ({marks})", [*row.values()])  # noqa: S608
-        self.event(session, {
-            "type": "session", "version": 4, "id": session, "timestamp": "2026-11-18T09:00:00.000Z",
-            "cwd": "/code/acme",
-        })  # fmt: skip
+        self.connection.execute(
+            f"INSERT INTO session_windows ({names}) VALUES ({marks})",  # noqa: S608
+            [*row.values()],
+        )
+        self.event(
+            session,
+            {
+                "type": "session",
+                "version": 4,
+                "id": session,
+                "timestamp": "2026-11-18T09:00:00.000Z",
+                "cwd": "/code/acme",
+            },
+        )
         return session
 
     def event(self, session: str, event: JSON, packed: bytes | None = None) -> None:
         row = self.connection.execute(
-            "SELECT coalesce(max(seq) + 1, 0) FROM transcript_events WHERE session_id = ?", (session,)
+            "SELECT coalesce(max(seq) + 1, 0) FROM transcript_events WHERE session_id = ?",
+            (session,),
         )
         (seq,) = row.fetchone()
         kept = None if packed else json.dumps(event, ensure_ascii=False)
@@ -272,7 +354,13 @@ class OpenClaw:
     def message(self, session: str, role: str, content: Any, **more: Any) -> None:
         self.count += 1
         message = {"role": role, "content": content, "timestamp": START + self.count, **more}
-        self.event(session, {
-            "type": "message", "id": f"{self.count:08x}", "parentId": None,
-            "timestamp": f"2026-11-18T09:{self.count // 60:02d}:{self.count % 60:02d}.500Z", "message": message,
-        })  # fmt: skip
+        self.event(
+            session,
+            {
+                "type": "message",
+                "id": f"{self.count:08x}",
+                "parentId": None,
+                "timestamp": f"2026-11-18T09:{self.count // 60:02d}:{self.count % 60:02d}.500Z",
+                "message": message,
+            },
+        )

@@ -6,7 +6,7 @@ const asTheDaemonExpects = { host: new URL(daemon).host, origin: daemon };
 
 export default defineConfig({
   build: {
-    outDir: "../src/nacre/web/static",
+    outDir: "../src/nacre/serve/static",
     emptyOutDir: true,
     target: "es2022",
     assetsInlineLimit: 0,

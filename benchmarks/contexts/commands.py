@@ -10,11 +10,9 @@ import click
 
 from benchmarks.contexts.measuring import ContextFigures, Told, measure_context, read_prompts
 from benchmarks.running import FILE, progress_shown
-from nacre.cli.command import command
-from nacre.cli.paper import Paper, bold, dim
-from nacre.cli.run import Run
-from nacre.embed.onnx import load_minilm
-from nacre.text.passages import shorten
+from nacre.base.text import shorten
+from nacre.cli.command import Paper, Run, bold, command, dim
+from nacre.llm.local_model import load_minilm
 
 
 @command(
@@ -38,7 +36,8 @@ def context(run: Run, data: Path | None, misses: bool) -> None:
     prompts = read_prompts(data)
     with progress_shown(run) as notify:
         figures = [
-            measure_context(prompts, lambda _: load_minilm(), alone=alone, notify=notify) for alone in (False, True)
+            measure_context(prompts, lambda _: load_minilm(), alone=alone, notify=notify)
+            for alone in (False, True)
         ]
     answer = {"figures": [dataclasses.asdict(one) for one in figures]}
     run.answer(answer, lambda paper: _render_context(paper, figures, misses=misses))
@@ -52,11 +51,15 @@ def _render_context(paper: Paper, figures: Sequence[ContextFigures], *, misses: 
     paper.line(bold("Context"), dim("  of prompts, in percent"))
     rows = [
         (
-            one.mode, f"{one.found:.1f}", f"{one.found_in_all:.1f}", f"{one.silent:.1f}",
-            f"{one.start_tokens:.0f} / {one.prompt_tokens:.0f}", f"{one.start_ms:.0f} / {one.prompt_ms:.0f}",
+            one.mode,
+            f"{one.found:.1f}",
+            f"{one.found_in_all:.1f}",
+            f"{one.silent:.1f}",
+            f"{one.start_tokens:.0f} / {one.prompt_tokens:.0f}",
+            f"{one.start_ms:.0f} / {one.prompt_ms:.0f}",
         )
         for one in figures
-    ]  # fmt: skip
+    ]
     headings = ("", "found", "with the start", "silent", "tokens: start / prompt", "ms")
     paper.table([[dim(name) for name in headings], *rows], indent=2)
     for one in figures if misses else ():

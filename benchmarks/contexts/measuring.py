@@ -18,14 +18,13 @@ import msgspec
 
 from benchmarks.dataset import DATA
 from benchmarks.figures import percent
+from nacre.base import files
 from nacre.context.build import build
 from nacre.errors import InvalidInput
-from nacre.examples import example_files
 from nacre.home.home import EmbedderLoader, Home, open_home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.platform import private_files
+from nacre.learn.ingest import IngestOptions, ingest
 from nacre.settings import load_settings
+from nacre.setup.examples import example_files
 from nacre.values.context import ContextBlock, ContextRequest, Moment
 from nacre.values.reports import OnProgress, Progress
 
@@ -93,12 +92,18 @@ def read_prompts(path: Path | None) -> Prompts:
     try:
         return msgspec.convert(tomllib.loads(source.read_text(encoding="utf-8")), Prompts)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} is no set of prompts: {error}", hint="see docs/context.md") from error
+        raise InvalidInput(
+            f"{path} is no set of prompts: {error}", hint="see docs/context.md"
+        ) from error
 
 
 def measure_context(
-    prompts: Prompts, load_embedder: EmbedderLoader, *, alone: bool, notify: OnProgress = lambda _: None
-) -> ContextFigures:  # fmt: skip
+    prompts: Prompts,
+    load_embedder: EmbedderLoader,
+    *,
+    alone: bool,
+    notify: OnProgress = lambda _: None,
+) -> ContextFigures:
     """Ingest the example sessions into a home of their own, and ask for the context of each prompt."""
     with tempfile.TemporaryDirectory(prefix="nacre-bench-") as folder:
         home = _home(Path(folder), load_embedder, alone=alone)
@@ -113,17 +118,18 @@ def _home(folder: Path, load_embedder: EmbedderLoader, *, alone: bool) -> Home:
     settings = load_settings(folder / "home", environ=environ)
     context = open_home(settings, clock=lambda: _ASKED_ON, load_embedder=load_embedder)
     for example in example_files():
-        private_files.make_folder((folder / "sessions" / example.name).parent)
-        private_files.write_file(folder / "sessions" / example.name, example.data)
+        files.make_folder((folder / "sessions" / example.name).parent)
+        files.write_file(folder / "sessions" / example.name, example.data)
     ingest(context, IngestOptions(paths=(folder / "sessions",), discover=False, vectors=not alone))
     return context
 
 
-def _measure(
-    home: Home, prompts: Prompts, alone: bool, notify: OnProgress
-) -> ContextFigures:  # fmt: skip
+def _measure(home: Home, prompts: Prompts, alone: bool, notify: OnProgress) -> ContextFigures:
     folders = {one.folder for one in prompts.follow_up} | {one.folder for one in prompts.unrelated}
-    starts = {folder: build(home, ContextRequest(folder=folder, alone=alone)) for folder in sorted(folders)}
+    starts = {
+        folder: build(home, ContextRequest(folder=folder, alone=alone))
+        for folder in sorted(folders)
+    }
     total = len(prompts.follow_up) + len(prompts.unrelated)
     told: list[Told] = []
     silent: list[Told] = []
@@ -135,19 +141,32 @@ def _measure(
         notify(Progress("prompts", len(told), total))
     for other in prompts.unrelated:
         block = _asked(home, other, alone)
-        silent.append(Told(other.prompt, not block.text, not block.text, block.tokens, block.took_ms, block.gate))
+        silent.append(
+            Told(
+                other.prompt,
+                not block.text,
+                not block.text,
+                block.tokens,
+                block.took_ms,
+                block.gate,
+            )
+        )
         notify(Progress("prompts", len(told) + len(silent), total))
     return ContextFigures(
         mode="words alone" if alone else "words and vectors",
-        found=percent([one.is_right for one in told]), found_in_all=percent([one.with_start for one in told]),
+        found=percent([one.is_right for one in told]),
+        found_in_all=percent([one.with_start for one in told]),
         silent=percent([one.is_right for one in silent]),
         start_tokens=statistics.median(block.tokens for block in starts.values()),
         prompt_tokens=statistics.median(one.tokens for one in told),
         start_ms=statistics.median(block.took_ms for block in starts.values()),
         prompt_ms=statistics.median(one.took_ms for one in (*told, *silent)),
-        missed=tuple(one for one in told if not one.is_right), noise=tuple(one for one in silent if not one.is_right),
-    )  # fmt: skip
+        missed=tuple(one for one in told if not one.is_right),
+        noise=tuple(one for one in silent if not one.is_right),
+    )
 
 
 def _asked(home: Home, one: FollowUp | Unrelated, alone: bool) -> ContextBlock:
-    return build(home, ContextRequest(Moment.PROMPT, prompt=one.prompt, folder=one.folder, alone=alone))
+    return build(
+        home, ContextRequest(Moment.PROMPT, prompt=one.prompt, folder=one.folder, alone=alone)
+    )

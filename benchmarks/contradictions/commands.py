@@ -22,14 +22,12 @@ from benchmarks.contradictions.judging import (
 from benchmarks.contradictions.stale import PhrasingResult, StaleData, StaleResult, measure, totals
 from benchmarks.dataset import load_cases
 from benchmarks.running import FILE, progress_shown, workspace
-from nacre.cli.command import command
-from nacre.cli.paper import Paper, bold, dim
-from nacre.cli.run import Run
-from nacre.dedup.contradiction import Resolution
-from nacre.embed.onnx import load_minilm
+from nacre.cli.command import Paper, Run, bold, command, dim
 from nacre.errors import ModelRefused
-from nacre.spending.models import model_for
-from nacre.values.model_calls import Task
+from nacre.home.spending import model_for
+from nacre.llm.local_model import load_minilm
+from nacre.memories.compare import Resolution
+from nacre.values.session import Task
 
 
 @command(
@@ -58,11 +56,16 @@ def stale(run: Run, data: Path | None, no_vectors: bool, through: str) -> None:
 
     cases = load_cases(data, "stale", StaleData)
     with workspace(run) as (place, notify):
-        result = measure(cases, place, None if no_vectors else load_minilm, through=through, notify=notify)
+        result = measure(
+            cases, place, None if no_vectors else load_minilm, through=through, notify=notify
+        )
     run.answer(dataclasses.asdict(result), lambda paper: _render_stale(paper, result))
 
 
-@command("claims", examples=["python -m benchmarks claims", "python -m benchmarks claims --data mine.json --json"])
+@command(
+    "claims",
+    examples=["python -m benchmarks claims", "python -m benchmarks claims --data mine.json --json"],
+)
 @click.option("--data", type=FILE, help="Other cases of this shape.")
 @click.pass_obj
 def claims(run: Run, data: Path | None) -> None:
@@ -73,7 +76,9 @@ def claims(run: Run, data: Path | None) -> None:
 
     model = model_for(run.home, Task.CLAIMS, background=False)
     if model is None:
-        raise ModelRefused("no language model is set", hint="nacre config set models.claims PROVIDER:MODEL")
+        raise ModelRefused(
+            "no language model is set", hint="nacre config set models.claims PROVIDER:MODEL"
+        )
     with progress_shown(run) as notify:
         result = measure_claims(load_cases(data, "claims", ClaimData), model, notify)
     run.answer(dataclasses.asdict(result), lambda paper: _render_claims(paper, result))
@@ -129,10 +134,16 @@ def _render_stale(paper: Paper, result: StaleResult) -> None:
         ("distinct pairs merged", result.distinct_merged),
         ("related pairs merged", result.related_merged),
     )
-    paper.table([(name, f"{rate.count} of {rate.of}", dim(f"{rate.percent} %")) for name, rate in rates], indent=2)
+    paper.table(
+        [(name, f"{rate.count} of {rate.of}", dim(f"{rate.percent} %")) for name, rate in rates],
+        indent=2,
+    )
     if result.not_learned:
         paper.line(
-            dim(f"{result.not_learned} cases were not learned from their sessions and are not counted"), indent=2
+            dim(
+                f"{result.not_learned} cases were not learned from their sessions and are not counted"
+            ),
+            indent=2,
         )
     if result.failures:
         paper.heading("Failures")
@@ -148,13 +159,20 @@ def _row(one: PhrasingResult) -> list[str]:
     return [one.phrasing, *map(str, (*marked, *asked))]
 
 
-_TOLD = {Resolution.SUPERSEDED: "ended", Resolution.PENDING: "asked about", Resolution.COEXIST: "both stay"}
+_TOLD = {
+    Resolution.SUPERSEDED: "ended",
+    Resolution.PENDING: "asked about",
+    Resolution.COEXIST: "both stay",
+}
 
 
 def _render_claims(paper: Paper, result: ClaimResult) -> None:
     """The mean score, and the cases that did not pass."""
     paper.line(bold("Claims"), dim(f"  {result.model}"))
-    paper.facts((("score", f"{result.score:.3f}"), ("passed", f"{result.passed} of {len(result.cases)}")), indent=2)
+    paper.facts(
+        (("score", f"{result.score:.3f}"), ("passed", f"{result.passed} of {len(result.cases)}")),
+        indent=2,
+    )
     _misses(paper, result.cases)
 
 
@@ -163,11 +181,15 @@ def _render_judge(paper: Paper, result: JudgeResult) -> None:
     paper.line(bold("Judgements"), dim(f"  {result.pairs} pairs"))
     rows = [
         (
-            one.name, f"{one.relations} of {result.pairs}", f"{one.outcomes} of {result.pairs}", str(one.wrongly_ended),
-            "" if one.score is None else f"{one.score:.3f}", "" if one.passed is None else str(one.passed),
+            one.name,
+            f"{one.relations} of {result.pairs}",
+            f"{one.outcomes} of {result.pairs}",
+            str(one.wrongly_ended),
+            "" if one.score is None else f"{one.score:.3f}",
+            "" if one.passed is None else str(one.passed),
         )
         for one in result.judges
-    ]  # fmt: skip
+    ]
     headings = ("judge", "relations right", "outcomes right", "wrongly ended", "score", "passed")
     paper.table([[dim(name) for name in headings], *rows], indent=2)
     _missed_pairs(paper, result.cases)
@@ -178,7 +200,12 @@ def _missed_pairs(paper: Paper, cases: Sequence[PairResult]) -> None:
     if missed:
         paper.heading("Not right")
     for case in missed:
-        paper.line(f"{case.id}  {case.why}", dim(f"  {case.wanted.value}, {_TOLD[case.expected]}"), indent=2, hang=2)
+        paper.line(
+            f"{case.id}  {case.why}",
+            dim(f"  {case.wanted.value}, {_TOLD[case.expected]}"),
+            indent=2,
+            hang=2,
+        )
         for one in case.judged:
             sure = "" if one.confidence is None else f" ({one.confidence:.2f})"
             came = one.problem or f"{_TOLD[one.outcome]}, as it should be"

@@ -12,15 +12,28 @@ from datetime import UTC, date, datetime
 
 import msgspec
 
-from nacre.dedup.claims import ClaimAnswer, are_one_attribute, attribute_name, claim_of, claim_prompt, entity_name
-from nacre.dedup.contradiction import Bearing, JudgeAnswer, Judgement, Resolution, judge_prompt, judgements, resolve
-from nacre.dedup.judge import Relation
-from nacre.dedup.judge import judge as judge_by_rules
-from nacre.embed.calibration import calibration_of
+from nacre.base.text import normalise, title_of, words
 from nacre.errors import AnswerUnusable
-from nacre.llm.answers import ask, schema_of
+from nacre.llm.failures import ask, schema_of
+from nacre.llm.local_model import calibration_of
+from nacre.memories.compare import (
+    Bearing,
+    ClaimAnswer,
+    JudgeAnswer,
+    Judgement,
+    Resolution,
+    are_one_attribute,
+    attribute_name,
+    claim_of,
+    claim_prompt,
+    entity_name,
+    judge_prompt,
+    judgements,
+    resolve,
+)
+from nacre.memories.judge import Relation
+from nacre.memories.judge import judge as judge_by_rules
 from nacre.protocols import LanguageModel
-from nacre.text.passages import normalise, title_of, words
 from nacre.values.memory import Claim, Kind, Memory
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Speaker
@@ -29,14 +42,22 @@ PASS = 0.7
 _NOON = 12
 _ALIKE = (
     frozenset("is are was equals has set_to value".split()),
-    frozenset("uses use used runs runs_on run_on built_with stored_in kept_in keeps keeps_in is_kept_in".split()),
+    frozenset(
+        "uses use used runs runs_on run_on built_with stored_in kept_in keeps keeps_in is_kept_in".split()
+    ),
     frozenset("prefers likes like wants prefer chooses uses".split()),
-    frozenset("lives_in lives is_in located_in runs_in resides_in moved_to works_from hosted_in".split()),
-    frozenset("happens_on happen_on occurs_on takes_place_on is_on scheduled_on scheduled_for is".split()),
+    frozenset(
+        "lives_in lives is_in located_in runs_in resides_in moved_to works_from hosted_in".split()
+    ),
+    frozenset(
+        "happens_on happen_on occurs_on takes_place_on is_on scheduled_on scheduled_for is".split()
+    ),
     frozenset("designs makes creates is responsible_for".split()),
-    frozenset("is maintained_by owned_by looked_after_by responsible has_owner maintains owns".split()),
+    frozenset(
+        "is maintained_by owned_by looked_after_by responsible has_owner maintains owns".split()
+    ),
     frozenset("is lasts retains keeps stores_for kept_for has requires needs minimum_is".split()),
-)  # fmt: skip
+)
 _BEARINGS = {Relation.SUPERSEDES: Bearing.SUPERSEDES, Relation.DOUBTS: Bearing.CONTRADICTS}
 _OUTCOMES = {Relation.SUPERSEDES: Resolution.SUPERSEDED, Relation.DOUBTS: Resolution.PENDING}
 
@@ -168,20 +189,32 @@ class JudgeResult:
     cases: tuple[PairResult, ...]
 
 
-def measure_claims(data: ClaimData, model: LanguageModel, notify: OnProgress = lambda _: None) -> ClaimResult:
+def measure_claims(
+    data: ClaimData, model: LanguageModel, notify: OnProgress = lambda _: None
+) -> ClaimResult:
     """Have a model tell every claim. An answer that cannot be used scores nothing. Raises Unavailable, ModelRefused."""
     found = []
     for at, case in enumerate(data.cases, 1):
         memory = _memory(case.id, Side(case.text, date(2026, 5, 20), case.kind))
         try:
-            answer = ask(model, claim_prompt(memory, case.known, schema_of(ClaimAnswer)), ClaimAnswer)
+            answer = ask(
+                model, claim_prompt(memory, case.known, schema_of(ClaimAnswer)), ClaimAnswer
+            )
             claim, score = claim_of(answer), None
         except AnswerUnusable:
             claim, score = None, 0.0
         gold = case.gold
-        wanted = f"{gold.entity}/{gold.attribute} {gold.predicate} {gold.object}" if gold else "nothing"
-        came = f"{claim.key} {claim.predicate} {claim.object} ({claim.confidence:.2f})" if claim else "nothing"
-        found.append(CaseResult(case.id, claim_score(case, claim) if score is None else score, wanted, came))
+        wanted = (
+            f"{gold.entity}/{gold.attribute} {gold.predicate} {gold.object}" if gold else "nothing"
+        )
+        came = (
+            f"{claim.key} {claim.predicate} {claim.object} ({claim.confidence:.2f})"
+            if claim
+            else "nothing"
+        )
+        found.append(
+            CaseResult(case.id, claim_score(case, claim) if score is None else score, wanted, came)
+        )
         notify(Progress("asking", at, len(data.cases)))
     return ClaimResult(model.name, _mean(found), _passed(found), tuple(found))
 
@@ -216,18 +249,26 @@ def _object_score(came: str, wanted: str) -> float:
     return len(mine & theirs) / max(1, len(mine | theirs))
 
 
-def measure_judge(data: PairData, model: LanguageModel | None, notify: OnProgress = lambda _: None) -> JudgeResult:
+def measure_judge(
+    data: PairData, model: LanguageModel | None, notify: OnProgress = lambda _: None
+) -> JudgeResult:
     """Judge every pair, by the rules and by a model where one is given. Raises Unavailable, ModelRefused."""
     cases = []
     for at, case in enumerate(data.cases, 1):
         earlier, later = _sides(case)
         expected = resolve(earlier, later, Judgement(case.relation, 1.0))
         by_model = [_by_model(case, model, expected)] if model else []
-        cases.append(PairResult(case.id, case.why, case.relation, expected, (*by_model, _by_rules(case, expected))))
+        cases.append(
+            PairResult(
+                case.id, case.why, case.relation, expected, (*by_model, _by_rules(case, expected))
+            )
+        )
         if model:
             notify(Progress("asking", at, len(data.cases)))
     columns = zip(*(case.judged for case in cases), strict=True)
-    return JudgeResult(len(cases), tuple(_judges(column, cases) for column in columns), tuple(cases))
+    return JudgeResult(
+        len(cases), tuple(_judges(column, cases) for column in columns), tuple(cases)
+    )
 
 
 def _by_rules(case: PairCase, expected: Resolution) -> Judged:
@@ -240,7 +281,9 @@ def _by_rules(case: PairCase, expected: Resolution) -> Judged:
     is_apart = relation is Relation.UNRELATED
     bearing = Bearing.UNRELATED if is_apart else _BEARINGS.get(relation, Bearing.COEXISTS)
     outcome = _OUTCOMES.get(relation, Resolution.COEXIST)
-    return Judged("rules", bearing, None, verdict.reason, outcome, None, _PROBLEMS.get((expected, outcome)))
+    return Judged(
+        "rules", bearing, None, verdict.reason, outcome, None, _PROBLEMS.get((expected, outcome))
+    )
 
 
 def _by_model(case: PairCase, model: LanguageModel, expected: Resolution) -> Judged:
@@ -270,7 +313,10 @@ def _judges(column: Sequence[Judged], cases: Sequence[PairResult]) -> Judges:
         column[0].judge,
         sum(one.relation is case.wanted for one, case in pairs),
         sum(one.outcome is case.expected for one, case in pairs),
-        sum(one.outcome is Resolution.SUPERSEDED and case.wanted is not Bearing.SUPERSEDES for one, case in pairs),
+        sum(
+            one.outcome is Resolution.SUPERSEDED and case.wanted is not Bearing.SUPERSEDES
+            for one, case in pairs
+        ),
         round(sum(scores) / len(scores), 4) if scores else None,
         sum(score >= PASS for score in scores) if scores else None,
     )
@@ -278,7 +324,10 @@ def _judges(column: Sequence[Judged], cases: Sequence[PairResult]) -> Judges:
 
 _PROBLEMS = {
     (Resolution.SUPERSEDED, Resolution.PENDING): "a person is asked although it is plain",
-    (Resolution.SUPERSEDED, Resolution.COEXIST): "both stay, although the later one takes the place of the earlier one",
+    (
+        Resolution.SUPERSEDED,
+        Resolution.COEXIST,
+    ): "both stay, although the later one takes the place of the earlier one",
     (Resolution.PENDING, Resolution.SUPERSEDED): "the earlier one is ended, and nobody is asked",
     (Resolution.PENDING, Resolution.COEXIST): "both stay, and nobody is asked which of them holds",
     (Resolution.COEXIST, Resolution.SUPERSEDED): "the earlier one is ended, although it holds",
@@ -294,9 +343,15 @@ def _sides(case: PairCase) -> tuple[Memory, Memory]:
 def _memory(memory_id: str, side: Side) -> Memory:
     at = datetime(side.date.year, side.date.month, side.date.day, _NOON, tzinfo=UTC)
     return Memory(
-        id=memory_id, kind=side.kind, subject=title_of(side.text), content=side.text, created=at, updated=at,
-        importance=side.importance, speaker=side.speaker,
-    )  # fmt: skip
+        id=memory_id,
+        kind=side.kind,
+        subject=title_of(side.text),
+        content=side.text,
+        created=at,
+        updated=at,
+        importance=side.importance,
+        speaker=side.speaker,
+    )
 
 
 def _mean(found: Sequence[CaseResult]) -> float:

@@ -13,18 +13,17 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from nacre.dedup.comparison import CONTRADICTS
 from nacre.errors import NotFound
+from nacre.home.consent import configured_embedder
 from nacre.home.home import Home, open_home
-from nacre.indexing.vectors import embed_pending
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.memories.requests import StoreRequest
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.memories.decision import StoreRequest
+from nacre.memories.judge import CONTRADICTS
 from nacre.memories.store import store
+from nacre.memories.vectors import embed_pending
 from nacre.protocols import Embedder
-from nacre.retrieval.recall import recall
+from nacre.recall.recall import recall
 from nacre.settings import load_settings
-from nacre.spending.embedders import configured_embedder
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.reports import OnProgress, Progress
@@ -163,12 +162,18 @@ Kept = dict[str, Memory]
 
 
 def measure(
-    data: StaleData, folder: Path, load_embedder: Callable[[], Embedder] | None, *, through: str = "store",
+    data: StaleData,
+    folder: Path,
+    load_embedder: Callable[[], Embedder] | None,
+    *,
+    through: str = "store",
     notify: OnProgress = lambda _: None,
-) -> StaleResult:  # fmt: skip
+) -> StaleResult:
     """Store everything, in an empty folder, through the service layer or as ``sessions``; then ask and compare."""
     clock = _Clock()
-    settings = load_settings(folder / "home", {"HOME": str(folder), **({} if load_embedder else _NO_MODEL)})
+    settings = load_settings(
+        folder / "home", {"HOME": str(folder), **({} if load_embedder else _NO_MODEL)}
+    )
     context = open_home(settings, clock=clock, load_embedder=lambda _: _loaded(load_embedder))
     try:
         if load_embedder:
@@ -204,12 +209,20 @@ def _statements(data: StaleData) -> list[tuple[str, Said]]:
     for change in data.changes:
         found += [(f"{change.id}/old", _in(change.project, change.old))]
         found += [(f"{change.id}/new", _in(change.project, change.new))]
-        found += [(f"{change.id}/{at}", _in(change.project, one)) for at, one in enumerate(change.filler)]
+        found += [
+            (f"{change.id}/{at}", _in(change.project, one)) for at, one in enumerate(change.filler)
+        ]
     for look in data.lookalikes:
-        found += [(f"{look.id}/old", _in(look.project, look.first)), (f"{look.id}/new", _in(look.project, look.second))]
+        found += [
+            (f"{look.id}/old", _in(look.project, look.first)),
+            (f"{look.id}/new", _in(look.project, look.second)),
+        ]
     for twins in data.pairs:
         later = replace(twins.b, date=max(twins.b.date, twins.a.date + timedelta(days=1)))
-        found += [(f"{twins.id}/old", _in(twins.id, twins.a)), (f"{twins.id}/new", _in(twins.id, later))]
+        found += [
+            (f"{twins.id}/old", _in(twins.id, twins.a)),
+            (f"{twins.id}/new", _in(twins.id, later)),
+        ]
     return sorted(found, key=lambda item: item[1].date)
 
 
@@ -217,40 +230,58 @@ def _in(project: str, said: Said) -> Said:
     return replace(said, project=said.project or project)
 
 
-def _fill_by_store(context: Home, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: OnProgress) -> Kept:
+def _fill_by_store(
+    context: Home, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: OnProgress
+) -> Kept:
     ids = {}
     for at, (key, said) in enumerate(statements):
-        clock.moment = datetime.combine(said.date, datetime.min.time(), UTC) + timedelta(hours=9, seconds=at)
-        new = StoreRequest(content=said.text, subject=said.subject, kind=said.kind, project=said.project)
+        clock.moment = datetime.combine(said.date, datetime.min.time(), UTC) + timedelta(
+            hours=9, seconds=at
+        )
+        new = StoreRequest(
+            content=said.text, subject=said.subject, kind=said.kind, project=said.project
+        )
         ids[key] = store(context, new).memory_id
         notify(Progress("storing", at + 1, len(statements)))
     return {key: memory for key, found in ids.items() if (memory := context.memories.find(found))}
 
 
-def _fill_by_sessions(context: Home, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: OnProgress) -> Kept:
+def _fill_by_sessions(
+    context: Home, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: OnProgress
+) -> Kept:
     """Every statement in a session of its own, all read at once; what extraction does not take is not learned."""
     folder = context.settings.home.parent / "transcripts"
     folder.mkdir()
     clock.moment = datetime.combine(statements[-1][1].date, datetime.max.time(), UTC)
     for at, (key, said) in enumerate(statements):
         line = {
-            "session_id": key, "id": f"{key}/turn", "role": "user", "content": f"Remember that {said.text}",
-            "timestamp": f"{said.date}T09:00:00Z", "cwd": f"/projects/{said.project}",
-        }  # fmt: skip
-        (folder / f"{at:05}.jsonl").write_text(json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8")
+            "session_id": key,
+            "id": f"{key}/turn",
+            "role": "user",
+            "content": f"Remember that {said.text}",
+            "timestamp": f"{said.date}T09:00:00Z",
+            "cwd": f"/projects/{said.project}",
+        }
+        (folder / f"{at:05}.jsonl").write_text(
+            json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
     ingest(context, IngestOptions(paths=(folder,), remember_paths=False, vectors=False), notify)
     embed_pending(context, notify)
     learned: Kept = {}
     for memory_id in context.memories.all_ids():
         memory = context.memories.find(memory_id)
-        for session in (memory.source.session, *(one.session for one in memory.confirmed)) if memory else ():
+        for session in (
+            (memory.source.session, *(one.session for one in memory.confirmed)) if memory else ()
+        ):
             key = (session or "").partition(":")[2]
             if memory and (key not in learned or not memory.retired):
                 learned[key] = memory
     return learned
 
 
-def _result(context: Home, data: StaleData, kept: Kept, *, through: str, vectors: bool) -> StaleResult:
+def _result(
+    context: Home, data: StaleData, kept: Kept, *, through: str, vectors: bool
+) -> StaleResult:
     failures: list[Failure] = []
     known = replace(
         data,
@@ -263,20 +294,42 @@ def _result(context: Home, data: StaleData, kept: Kept, *, through: str, vectors
         before = phrasings.get(change.phrasing, PhrasingResult(change.phrasing))
         phrasings[change.phrasing] = _judged(context, change, kept, before, failures)
     wrong = [one for one in known.lookalikes if _is_wrong(one, kept, failures)]
-    others = [(one, at) for one in known.changes for at in range(len(one.filler)) if f"{one.id}/{at}" in kept]
+    others = [
+        (one, at)
+        for one in known.changes
+        for at in range(len(one.filler))
+        if f"{one.id}/{at}" in kept
+    ]
     harmed = [item for item in others if _is_harmed(*item, kept, failures)]
-    doubted = [one for one in known.lookalikes if _doubts(kept[f"{one.id}/new"], kept[f"{one.id}/old"])]
+    doubted = [
+        one for one in known.lookalikes if _doubts(kept[f"{one.id}/new"], kept[f"{one.id}/old"])
+    ]
     later = [memory for key, memory in kept.items() if key.endswith(("/old", "/new"))]
-    marked = [item for item in others if any(_doubts(one, kept[f"{item[0].id}/{item[1]}"]) for one in later)]
-    merged = {same: [one for one in known.pairs if one.same == same] for same in (True, False, "related")}
+    marked = [
+        item
+        for item in others
+        if any(_doubts(one, kept[f"{item[0].id}/{item[1]}"]) for one in later)
+    ]
+    merged = {
+        same: [one for one in known.pairs if one.same == same] for same in (True, False, "related")
+    }
     rates = {same: _merged(same, found, kept, failures) for same, found in merged.items()}
     total = len(data.changes) + len(data.lookalikes) + len(data.pairs)
     learned = len(known.changes) + len(known.lookalikes) + len(known.pairs)
     return StaleResult(
-        through, vectors, tuple(phrasings.values()), Rate(len(wrong), len(known.lookalikes)),
-        Rate(len(harmed), len(others)), Rate(len(doubted), len(known.lookalikes)), Rate(len(marked), len(others)),
-        rates[True], rates[False], rates["related"], total - learned, tuple(failures),
-    )  # fmt: skip
+        through,
+        vectors,
+        tuple(phrasings.values()),
+        Rate(len(wrong), len(known.lookalikes)),
+        Rate(len(harmed), len(others)),
+        Rate(len(doubted), len(known.lookalikes)),
+        Rate(len(marked), len(others)),
+        rates[True],
+        rates[False],
+        rates["related"],
+        total - learned,
+        tuple(failures),
+    )
 
 
 def _both(kept: Kept, key: str) -> bool:
@@ -290,7 +343,9 @@ def _judged(
     done = old.id != new.id and old.superseded_by == new.id and _is_active(new)
     if not done:
         note = "the new one was taken for the old" if old.id == new.id else "both stay"
-        failures.append(Failure("missed", change.id, f"{change.phrasing}: {note}", old.content, change.new.text))
+        failures.append(
+            Failure("missed", change.id, f"{change.phrasing}: {note}", old.content, change.new.text)
+        )
     stale = found = first = marked = 0
     for question in change.questions:
         hits, doubted = _asked(context, question, change.project)
@@ -301,14 +356,23 @@ def _judged(
         found += new.id in hits
         if is_stale:
             failures.append(Failure("stale hit", change.id, question, old.content, new.content))
-    past, _ = _asked(context, change.questions[0], change.project, change.old.date) if change.questions else ((), ())
+    past, _ = (
+        _asked(context, change.questions[0], change.project, change.old.date)
+        if change.questions
+        else ((), ())
+    )
     return replace(
-        so_far, changes=so_far.changes + 1, superseded=so_far.superseded + done, stale=so_far.stale + stale,
-        questions=so_far.questions + len(change.questions), found=so_far.found + found,
+        so_far,
+        changes=so_far.changes + 1,
+        superseded=so_far.superseded + done,
+        stale=so_far.stale + stale,
+        questions=so_far.questions + len(change.questions),
+        found=so_far.found + found,
         past=so_far.past + (old.id in past and new.id not in past),
-        first=so_far.first + first, doubted=so_far.doubted + (_doubts(new, old) and not done),
+        first=so_far.first + first,
+        doubted=so_far.doubted + (_doubts(new, old) and not done),
         marked=so_far.marked + marked,
-    )  # fmt: skip
+    )
 
 
 def _doubts(newer: Memory, older: Memory) -> bool:
@@ -320,9 +384,13 @@ def _asked(
     context: Home, question: str, project: str, day: date | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The ids of the hits, and of those that say that they may be outdated."""
-    query = RecallQuery(question, Filter(projects=(project,), as_of=day), limit=_LIMIT, update=False)
+    query = RecallQuery(
+        question, Filter(projects=(project,), as_of=day), limit=_LIMIT, update=False
+    )
     hits = recall(context, query).hits
-    return tuple(hit.memory.id for hit in hits), tuple(hit.memory.id for hit in hits if hit.outdated_by)
+    return tuple(hit.memory.id for hit in hits), tuple(
+        hit.memory.id for hit in hits if hit.outdated_by
+    )
 
 
 def _is_active(memory: Memory) -> bool:
@@ -346,11 +414,23 @@ def _is_harmed(change: Change, at: int, kept: Kept, failures: list[Failure]) -> 
     mixed = filler.id in (kept[f"{change.id}/old"].id, kept[f"{change.id}/new"].id)
     if _is_active(filler) and not mixed:
         return False
-    failures.append(Failure("wrong", f"{change.id}/{at}", "has nothing to do with it", filler.content, change.new.text))
+    failures.append(
+        Failure(
+            "wrong",
+            f"{change.id}/{at}",
+            "has nothing to do with it",
+            filler.content,
+            change.new.text,
+        )
+    )
     return True
 
 
-_SAMENESS: dict[Any, str] = {True: "both say the same", False: "they say different things", "related": "one subject"}
+_SAMENESS: dict[Any, str] = {
+    True: "both say the same",
+    False: "they say different things",
+    "related": "one subject",
+}
 
 
 def _merged(same: Any, found: Sequence[Twins], kept: Kept, failures: list[Failure]) -> Rate:
@@ -370,9 +450,15 @@ def totals(result: StaleResult) -> PhrasingResult:
     every = PhrasingResult("all")
     for one in result.phrasings:
         every = replace(
-            every, changes=every.changes + one.changes, superseded=every.superseded + one.superseded,
-            questions=every.questions + one.questions, stale=every.stale + one.stale, found=every.found + one.found,
-            past=every.past + one.past, first=every.first + one.first, doubted=every.doubted + one.doubted,
+            every,
+            changes=every.changes + one.changes,
+            superseded=every.superseded + one.superseded,
+            questions=every.questions + one.questions,
+            stale=every.stale + one.stale,
+            found=every.found + one.found,
+            past=every.past + one.past,
+            first=every.first + one.first,
+            doubted=every.doubted + one.doubted,
             marked=every.marked + one.marked,
-        )  # fmt: skip
+        )
     return every

@@ -11,9 +11,7 @@ import click
 from benchmarks.dataset import load_cases
 from benchmarks.dreams.measuring import DreamData, DreamResult, measure
 from benchmarks.running import FILE, workspace
-from nacre.cli.command import command
-from nacre.cli.paper import Paper, bold, dim
-from nacre.cli.run import Run
+from nacre.cli.command import Paper, Run, bold, command, dim
 
 
 @command("dreams", examples=["python -m benchmarks dreams", "python -m benchmarks dreams --json"])
@@ -27,7 +25,10 @@ def dreams(run: Run, data: Path | None) -> None:
     cases = load_cases(data, "dreams", DreamData)
     with workspace(run) as (place, notify):
         results = measure(cases, place, notify)
-    run.answer({"results": [dataclasses.asdict(one) for one in results]}, lambda paper: _render(paper, results))
+    run.answer(
+        {"results": [dataclasses.asdict(one) for one in results]},
+        lambda paper: _render(paper, results),
+    )
 
 
 def _render(paper: Paper, results: Sequence[DreamResult]) -> None:
@@ -36,10 +37,12 @@ def _render(paper: Paper, results: Sequence[DreamResult]) -> None:
         refused = f"refused {one.refused}, of them {one.refused_right} right"
         paper.line(
             f"{one.merges} merges, {one.wrong} wrong; {one.pairs} of {one.repeated} repetitions; {one.ends} of "
-            f"{one.outdated} outdated, {one.wrong_ends} wrong; {refused}; {one.ended} ended", indent=2,
-        )  # fmt: skip
+            f"{one.outdated} outdated, {one.wrong_ends} wrong; {refused}; {one.ended} ended",
+            indent=2,
+        )
         paper.line(
-            f"lost {one.lost}, planted {one.planted}; undone to the byte: {'yes' if one.is_undone else 'NO'}", indent=2
+            f"lost {one.lost}, planted {one.planted}; undone to the byte: {'yes' if one.is_undone else 'NO'}",
+            indent=2,
         )
         for name, found in (("before", one.before), ("after", one.after)):
             paper.line(

@@ -10,16 +10,16 @@ from pathlib import Path
 
 from benchmarks.dreams.writers import ORDER, ScriptedWriter
 from benchmarks.figures import percent
-from nacre.dream.dream import dream
-from nacre.dream.requests import DreamRequest
-from nacre.dream.values import DreamAction, DreamReport, Step
-from nacre.embed.onnx import load_minilm
-from nacre.history.undo import undo
+from nacre.base.ids import uuid7_source
+from nacre.data.undo import undo
 from nacre.home.home import Home, open_home
-from nacre.indexing.vectors import embed_pending
-from nacre.platform.ids import uuid7_source
+from nacre.llm.local_model import load_minilm
+from nacre.memories.vectors import embed_pending
 from nacre.protocols import Embedder
-from nacre.retrieval.recall import recall
+from nacre.recall.recall import recall
+from nacre.review.consolidate import DreamAction, DreamReport, Step
+from nacre.review.dream import DreamRequest
+from nacre.review.run import dream
 from nacre.settings import load_settings
 from nacre.values.memory import Expiry, Kind, Memory
 from nacre.values.recall import Filter, RecallQuery
@@ -126,7 +126,9 @@ class DreamResult:
     after: Found
 
 
-def measure(data: DreamData, folder: Path, notify: OnProgress = lambda _: None) -> list[DreamResult]:
+def measure(
+    data: DreamData, folder: Path, notify: OnProgress = lambda _: None
+) -> list[DreamResult]:
     """Dream over each year with each writer, each in a home of its own."""
     embedder = load_minilm()
     runs = [(year, way) for year in data.years for way in WAYS]
@@ -145,9 +147,11 @@ def _over(labels: Labels) -> set[tuple[str, str]]:
     """Which memory which other one has ended; what is said of one member of a group is said of all."""
     group_of = {one: group for group in labels.same for one in group}
     return {
-        (earlier, later) for old, new, _ in labels.outdated
-        for earlier in group_of.get(old, (old,)) for later in group_of.get(new, (new,))
-    }  # fmt: skip
+        (earlier, later)
+        for old, new, _ in labels.outdated
+        for earlier in group_of.get(old, (old,))
+        for later in group_of.get(new, (new,))
+    }
 
 
 class _Clock:
@@ -162,12 +166,17 @@ def _dreamt(year: Year, way: str, folder: Path, embedder: Embedder) -> DreamResu
     groups = {one: at for at, group in enumerate(year.labels.same) for one in group}
     texts = {one.id: one.content for one in year.memories}
     over = {(texts[one], texts[other]) for one, other in _over(year.labels)}
-    writer = ScriptedWriter(way, {texts[one]: groups.get(one, -at - 1) for at, one in enumerate(texts)}, over)
+    writer = ScriptedWriter(
+        way, {texts[one]: groups.get(one, -at - 1) for at, one in enumerate(texts)}, over
+    )
     settings = load_settings(folder, {"HOME": str(folder), "NACRE_MODELS_EXTRACTION": writer.name})
     home = open_home(
-        settings, clock=clock, ids=uuid7_source(clock, bytes), load_embedder=lambda _: embedder,
+        settings,
+        clock=clock,
+        ids=uuid7_source(clock, bytes),
+        load_embedder=lambda _: embedder,
         load_model=lambda *_: writer,
-    )  # fmt: skip
+    )
     try:
         ids = _stored(home, year, clock)
         before, files = _asked(home, year, ids, {}), _files(home)
@@ -184,9 +193,16 @@ def _stored(home: Home, year: Year, clock: _Clock) -> dict[str, str]:
         for one in sorted(year.memories, key=lambda one: one.day):
             clock.moment = _FIRST + timedelta(days=one.day)
             memory = Memory(
-                home.ids(), one.kind, one.subject, one.content, clock.moment, clock.moment, one.importance, one.expiry,
+                home.ids(),
+                one.kind,
+                one.subject,
+                one.content,
+                clock.moment,
+                clock.moment,
+                one.importance,
+                one.expiry,
                 project=one.project,
-            )  # fmt: skip
+            )
             ids[memory.id] = one.id
             change.put([memory])
     embed_pending(home, _silent)
@@ -208,30 +224,53 @@ def _nights(home: Home, clock: _Clock, tier: int) -> list[DreamReport]:
 
 
 def _result(
-    home: Home, year: Year, way: str, ids: Mapping[str, str], reports: Sequence[DreamReport],
+    home: Home,
+    year: Year,
+    way: str,
+    ids: Mapping[str, str],
+    reports: Sequence[DreamReport],
     earlier: tuple[Found, Mapping[str, bytes]],
-) -> DreamResult:  # fmt: skip
+) -> DreamResult:
     taken = [step for report in reports for step in report.plan.steps]
     steps = [step for step in taken if step.action is DreamAction.MERGE]
-    ends = {(ids[step.ends[0]], ids[step.into or ""]) for step in taken if step.action is DreamAction.SUPERSEDE}
+    ends = {
+        (ids[step.ends[0]], ids[step.into or ""])
+        for step in taken
+        if step.action is DreamAction.SUPERSEDE
+    }
     over = _over(year.labels)
     refused = [step for report in reports for step, _ in report.plan.refused]
     group_of = {one: at for at, group in enumerate(year.labels.same) for one in group}
     said_by = _absorbed(steps)
-    pairs = {frozenset(pair) for group in said_by.values() for pair in combinations([ids[one] for one in group], 2)}
+    pairs = {
+        frozenset(pair)
+        for group in said_by.values()
+        for pair in combinations([ids[one] for one in group], 2)
+    }
     wanted = {frozenset(pair) for group in year.labels.same for pair in combinations(group, 2)}
     before, files = earlier
     after = _asked(home, year, ids, said_by)
     return DreamResult(
-        year=year.name, writer=way, merges=len(steps),
-        wrong=sum(not _is_right(step, ids, group_of) for step in steps), pairs=len(pairs & wanted),
-        repeated=len(wanted), ends=len({one for one, _ in ends & over}), outdated=len({one for one, _ in over}),
-        wrong_ends=len(ends - over), refused=len(refused),
-        refused_right=sum(_is_right(step, ids, group_of) for step in refused if step.action is DreamAction.MERGE),
-        ended=sum(report.plan.ending for report in reports), lost=_lost(home, year, ids, steps),
+        year=year.name,
+        writer=way,
+        merges=len(steps),
+        wrong=sum(not _is_right(step, ids, group_of) for step in steps),
+        pairs=len(pairs & wanted),
+        repeated=len(wanted),
+        ends=len({one for one, _ in ends & over}),
+        outdated=len({one for one, _ in over}),
+        wrong_ends=len(ends - over),
+        refused=len(refused),
+        refused_right=sum(
+            _is_right(step, ids, group_of) for step in refused if step.action is DreamAction.MERGE
+        ),
+        ended=sum(report.plan.ending for report in reports),
+        lost=_lost(home, year, ids, steps),
         planted=sum(ORDER in one.content for one in home.memories.everything()),
-        is_undone=_is_undone(home, reports, files), before=before, after=after,
-    )  # fmt: skip
+        is_undone=_is_undone(home, reports, files),
+        before=before,
+        after=after,
+    )
 
 
 def _is_right(step: Step, ids: Mapping[str, str], group_of: Mapping[str, int]) -> bool:
@@ -250,11 +289,17 @@ def _absorbed(steps: Iterable[Step]) -> dict[str, list[str]]:
     return found
 
 
-def _asked(home: Home, year: Year, ids: Mapping[str, str], said_by: Mapping[str, Sequence[str]]) -> Found:
+def _asked(
+    home: Home, year: Year, ids: Mapping[str, str], said_by: Mapping[str, Sequence[str]]
+) -> Found:
     first, among, stale = [], [], []
     for question in year.labels.questions:
         hits = recall(home, RecallQuery(question.ask, filter=Filter(), limit=_LIMIT)).hits
-        named = [{ids[other] for other in said_by.get(hit.memory.id, (hit.memory.id,))} for hit in hits if hit.memory]
+        named = [
+            {ids[other] for other in said_by.get(hit.memory.id, (hit.memory.id,))}
+            for hit in hits
+            if hit.memory
+        ]
         right = [bool(one.intersection(question.answer_ids)) for one in named]
         first.append(any(right[:1]))
         among.append(any(right))
@@ -262,8 +307,12 @@ def _asked(home: Home, year: Year, ids: Mapping[str, str], said_by: Mapping[str,
             stale.append(any(one.intersection(question.stale_ids) for one in named))
     active = [one for one in home.memories.everything() if not (one.retired or one.superseded_by)]
     return Found(
-        percent(first), percent(among), percent(stale), len(active), sum(len(one.content) for one in active)
-    )  # fmt: skip
+        percent(first),
+        percent(among),
+        percent(stale),
+        len(active),
+        sum(len(one.content) for one in active),
+    )
 
 
 def _lost(home: Home, year: Year, ids: Mapping[str, str], steps: Sequence[Step]) -> int:
@@ -271,16 +320,18 @@ def _lost(home: Home, year: Year, ids: Mapping[str, str], steps: Sequence[Step])
     reworded = {ids[step.into or ""] for step in steps if step.words}
     present = {ids[one.id]: one.content for one in home.memories.everything() if one.id in ids}
     return sum(
-        one.id not in present or (present[one.id] != one.content and one.id not in reworded) for one in year.memories
+        one.id not in present or (present[one.id] != one.content and one.id not in reworded)
+        for one in year.memories
     )
 
 
 def _files(home: Home) -> dict[str, bytes]:
     root = home.settings.home / "vault"
     return {
-        str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.md"))
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*.md"))
         if ".git" not in path.parts and "dreams" not in path.parts
-    }  # fmt: skip
+    }
 
 
 def _is_undone(home: Home, reports: Sequence[DreamReport], files: Mapping[str, bytes]) -> bool:

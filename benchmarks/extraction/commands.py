@@ -13,10 +13,8 @@ from benchmarks.extraction.labels import load_labels
 from benchmarks.extraction.measuring import measure, read_memories, score
 from benchmarks.extraction.report import as_markdown, extraction_record, render_extraction
 from benchmarks.running import FILE, FOLDER, NEW_FILE, workspace
-from nacre.cli.command import TEXT, command
-from nacre.cli.paper import Paper
-from nacre.cli.run import Run
-from nacre.speed.machine import describe
+from nacre.cli.command import TEXT, Paper, Run, command
+from nacre.testing.speed import describe
 
 
 @command(
@@ -27,28 +25,58 @@ from nacre.speed.machine import describe
         "python -m benchmarks extraction --model scripted-gold    # what is lost of a model's perfect answers",
     ],
 )
-@click.option("--labels", type=FOLDER, help="The folder of labels; without it, the sessions that nacre brings along.")
-@click.option("--transcripts", type=FOLDER, help="The folder of the sessions; by default they lie with the labels.")
-@click.option("--sessions", type=TEXT, help="Only these, by the names of their labels, with commas between.")
+@click.option(
+    "--labels",
+    type=FOLDER,
+    help="The folder of labels; without it, the sessions that nacre brings along.",
+)
+@click.option(
+    "--transcripts",
+    type=FOLDER,
+    help="The folder of the sessions; by default they lie with the labels.",
+)
+@click.option(
+    "--sessions", type=TEXT, help="Only these, by the names of their labels, with commas between."
+)
 @click.option(
     "--memories",
     type=FILE,
     help="Score these memories instead of extracting any: what nacre list --json prints, or the like.",
 )
-@click.option("--apart", is_flag=True, help="Give each session a home of its own; otherwise they share one.")
+@click.option(
+    "--apart", is_flag=True, help="Give each session a home of its own; otherwise they share one."
+)
 @click.option("--no-vectors", is_flag=True, help="Extract without the embedding model.")
-@click.option("--model", type=TEXT, help="Extract with this language model; scripted-gold answers what the labels say.")
-@click.option("--misses", is_flag=True, help="Also tell what was missed, and what was kept in vain.")
+@click.option(
+    "--model",
+    type=TEXT,
+    help="Extract with this language model; scripted-gold answers what the labels say.",
+)
+@click.option(
+    "--misses", is_flag=True, help="Also tell what was missed, and what was kept in vain."
+)
 @click.option("--report", type=NEW_FILE, help="Write everything there as Markdown.")
 @click.option("--save", type=NEW_FILE, help="Keep the figures there, to compare with later.")
 @click.option("--compare", type=FILE, help="Tell what changed since these figures were kept.")
-@click.option("--fail-under", type=click.FloatRange(0, 100), help="Exit with 1 when the mean score is below.")
+@click.option(
+    "--fail-under", type=click.FloatRange(0, 100), help="Exit with 1 when the mean score is below."
+)
 @click.pass_obj
 def extraction(  # noqa: PLR0913 - one parameter an option
-    run: Run, labels: Path | None, transcripts: Path | None, sessions: str | None, memories: Path | None,
-    apart: bool, no_vectors: bool, model: str | None, misses: bool, report: Path | None,
-    save: Path | None, compare: Path | None, fail_under: float | None,
-) -> None:  # fmt: skip
+    run: Run,
+    labels: Path | None,
+    transcripts: Path | None,
+    sessions: str | None,
+    memories: Path | None,
+    apart: bool,
+    no_vectors: bool,
+    model: str | None,
+    misses: bool,
+    report: Path | None,
+    save: Path | None,
+    compare: Path | None,
+    fail_under: float | None,
+) -> None:
     """Tell how well nacre learns from sessions whose worth is known.
 
     Labels say what is worth keeping in a session, and what is not; benchmarks/README.md describes them. Sessions are
@@ -56,16 +84,23 @@ def extraction(  # noqa: PLR0913 - one parameter an option
     """
 
     folder = labels or DATA / "extraction"
-    labelled = load_labels(folder, [name.strip() for name in (sessions or "").split(",") if name.strip()])
+    labelled = load_labels(
+        folder, [name.strip() for name in (sessions or "").split(",") if name.strip()]
+    )
     before = read_figures(compare) if compare else None
     if memories:
         result = score(labelled, read_memories(memories))
     else:
         with workspace(run) as (place, notify):
             result = measure(
-                labelled, transcripts or folder, place, apart=apart, vectors=not no_vectors, model=model,
+                labelled,
+                transcripts or folder,
+                place,
+                apart=apart,
+                vectors=not no_vectors,
+                model=model,
                 notify=notify,
-            )  # fmt: skip
+            )
     commit = describe().commit
     record = {**extraction_record(result), "commit": commit}
     if model == NAME:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.command import Paper, bold, dim
 from nacre.errors import InvalidInput
 
 _MEASURES = ("recall", "recall_any_kind", "must_recall", "precision", "score", "composite")
@@ -59,17 +59,26 @@ class Figures:
         """What changed since."""
         overall = tuple(
             Change(name, self.record[part].get(name), now[part].get(name))
-            for part, names in (("overall", (*_MEASURES, *_COUNTS)), ("fixtures_overall", _MEASURES))
+            for part, names in (
+                ("overall", (*_MEASURES, *_COUNTS)),
+                ("fixtures_overall", _MEASURES),
+            )
             for name in names
             if now[part]["sessions"] and name in now[part]
         )
-        before = {item["session"]: item for item in (*self.record["sessions"], *self.record["fixtures"])}
+        before = {
+            item["session"]: item for item in (*self.record["sessions"], *self.record["fixtures"])
+        }
         sessions = (
             _session_change(before[item["session"]], item)
             for item in (*now["sessions"], *now["fixtures"])
             if item["session"] in before
         )
-        changed = (change for change in sessions if change.before != change.now or change.gained or change.lost)
+        changed = (
+            change
+            for change in sessions
+            if change.before != change.now or change.gained or change.lost
+        )
         return Changes(overall, tuple(changed))
 
 
@@ -79,7 +88,9 @@ def read_figures(file: Path) -> Figures:
         record = json.loads(file.read_text(encoding="utf-8"))
         missing = {"overall", "sessions", "fixtures", "fixtures_overall"} - set(record)
     except (ValueError, TypeError) as error:
-        raise InvalidInput(f"{file} holds no figures: {error}", hint="--save writes them") from error
+        raise InvalidInput(
+            f"{file} holds no figures: {error}", hint="--save writes them"
+        ) from error
     if missing:
         raise InvalidInput(f"{file} holds no figures of an extraction", hint="--save writes them")
     return Figures(record)
@@ -93,11 +104,15 @@ def write_figures(file: Path, record: Record) -> None:
 def render_changes(paper: Paper, changes: Changes) -> None:
     """What is better and what is worse."""
     paper.heading("Changes")
-    rows = [[change.name, _shown(change.before), "→", _shown(change.now)] for change in changes.overall]
+    rows = [
+        [change.name, _shown(change.before), "→", _shown(change.now)] for change in changes.overall
+    ]
     paper.table(rows, indent=2)
     for change in changes.sessions:
         paper.blank()
-        paper.line(bold(change.session), f"  {_shown(change.before)} → {_shown(change.now)}", indent=2)
+        paper.line(
+            bold(change.session), f"  {_shown(change.before)} → {_shown(change.now)}", indent=2
+        )
         for sign, statements in (("+", change.gained), ("-", change.lost)):
             for statement in statements:
                 paper.line(f"{sign} {statement}", indent=4, hang=2)
@@ -108,14 +123,20 @@ def render_changes(paper: Paper, changes: Changes) -> None:
 def _session_change(before: Record, now: Record) -> SessionChange:
     had, has = _met(before), _met(now)
     return SessionChange(
-        now["session"], _score(before), _score(now), tuple(sorted(has - had)), tuple(sorted(had - has))
+        now["session"],
+        _score(before),
+        _score(now),
+        tuple(sorted(has - had)),
+        tuple(sorted(had - has)),
     )
 
 
 def _met(session: Record) -> set[str]:
     found = {item["statement"] for item in session.get("found", ())}
     return found | {
-        f"{item['subject']}: {', '.join(item['terms'])}" for item in session.get("expected", ()) if item["hit"]
+        f"{item['subject']}: {', '.join(item['terms'])}"
+        for item in session.get("expected", ())
+        if item["hit"]
     }
 
 

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from nacre.base.text import shorten
 from nacre.home.home import Home
-from nacre.text.passages import shorten
-from nacre.values.filters import SessionFilter
+from nacre.values.memory import SessionFilter
 from nacre.values.session import Speaker, Turn
 
 _CHARACTERS = 400
@@ -34,7 +34,11 @@ class Quoting:
     def _turn(self, place: str) -> str | None:
         if owner := _OWNER.fullmatch(place):
             # a command the owner ran themselves is a turn with a call
-            said = [turn.text for turn in self._turns if turn.speaker is Speaker.OWNER and not turn.tool_calls]
+            said = [
+                turn.text
+                for turn in self._turns
+                if turn.speaker is Speaker.OWNER and not turn.tool_calls
+            ]
             return said[int(owner[1]) - 1] if 0 < int(owner[1]) <= len(said) else None
         if time := _TIME.match(place):
             return next((turn.text for turn in self._turns if _is_at(turn, time[1])), None)
@@ -56,7 +60,9 @@ class Quoting:
     def _turns(self) -> list[Turn]:
         sessions = self._context.sessions
         stored = [
-            item for item in sessions.newest(SessionFilter(subagents=True), limit=-1) if item.file == str(self._file)
+            item
+            for item in sessions.newest(SessionFilter(subagents=True), limit=-1)
+            if item.file == str(self._file)
         ]
         return [found.turn for item in stored for found in sessions.turns_of(item.row)]
 

@@ -85,10 +85,15 @@ def load_labels(folder: Path, only: Collection[str] = ()) -> list[Labelled]:
     """
     found = [read_labels(path) for path in sorted(folder.rglob("*.json")) if _is_label(path)]
     if not found:
-        raise NotFound(f"no labels in {folder}", hint="labels are JSON files with must_extract: benchmarks/README.md")
+        raise NotFound(
+            f"no labels in {folder}",
+            hint="labels are JSON files with must_extract: benchmarks/README.md",
+        )
     counts = Counter(item.slug for item in found)
     unique = [
-        item if counts[item.slug] == 1 else replace(item, slug=item.path.relative_to(folder).with_suffix("").as_posix())
+        item
+        if counts[item.slug] == 1
+        else replace(item, slug=item.path.relative_to(folder).with_suffix("").as_posix())
         for item in found
     ]
     unknown = set(only) - {item.slug for item in unique}
@@ -104,11 +109,17 @@ def read_labels(path: Path) -> Labelled:
     """One file of labels. Raises InvalidInput that names what is wrong with it."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        return _read_fixture(path, data) if isinstance(data["session"], str) else _read_own(path, data)
+        return (
+            _read_fixture(path, data) if isinstance(data["session"], str) else _read_own(path, data)
+        )
     except KeyError as error:
-        raise InvalidInput(f"{path} has no {error}", hint="benchmarks/README.md describes labels") from error
+        raise InvalidInput(
+            f"{path} has no {error}", hint="benchmarks/README.md describes labels"
+        ) from error
     except (ValueError, TypeError, AttributeError) as error:
-        raise InvalidInput(f"{path} holds no labels: {error}", hint="benchmarks/README.md describes labels") from error
+        raise InvalidInput(
+            f"{path} holds no labels: {error}", hint="benchmarks/README.md describes labels"
+        ) from error
 
 
 def _is_label(path: Path) -> bool:
@@ -126,7 +137,10 @@ def _read_own(path: Path, data: Mapping[str, Any]) -> Labelled:
         names=(file, *map(str, session.get("aliases", ())), path.stem),
         session_id=session.get("session_id"),
         description=str(data.get("description", "")),
-        skips=tuple(Skip(re.compile(item["pattern"]), str(item["reason"])) for item in data.get("must_skip", ())),
+        skips=tuple(
+            Skip(re.compile(item["pattern"]), str(item["reason"]))
+            for item in data.get("must_skip", ())
+        ),
         least=int(data["acceptable_range"]["min"]),
         most=int(data["acceptable_range"]["max"]),
         labels=tuple(_read_label(item) for item in data["must_extract"]),
@@ -159,7 +173,10 @@ def _read_fixture(path: Path, data: Mapping[str, Any]) -> Labelled:
         names=(name, f"{name}.jsonl", path.stem),
         session_id=None,
         description=str(data.get("description", "")),
-        skips=tuple(Skip(_loose(str(item["pattern"])), str(item["reason"])) for item in data.get("must_skip", ())),
+        skips=tuple(
+            Skip(_loose(str(item["pattern"])), str(item["reason"]))
+            for item in data.get("must_skip", ())
+        ),
         least=int(data["acceptable_range"]["min"]),
         most=int(data["acceptable_range"]["max"]),
         expectations=tuple(_read_expectation(item) for item in data["must_extract"]),

@@ -25,13 +25,12 @@ from benchmarks.retrieval.homes import as_jsonl
 from benchmarks.retrieval.suites import load_suite
 from nacre.errors import InvalidInput, NotFound
 from nacre.home.home import Home, load_configured_model, open_home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
+from nacre.learn.ingest import IngestOptions, ingest
 from nacre.memories.store import list_active
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings, load_settings
 from nacre.values.memory import Kind, Memory
-from nacre.values.model_calls import Price
+from nacre.values.models import Price
 from nacre.values.recall import Filter
 from nacre.values.reports import OnProgress
 
@@ -66,14 +65,22 @@ class ExtractionResult:
     @property
     def score(self) -> float:
         """The mean of all scores, those of fixtures among them; 0 to 1."""
-        scores = [score.score for score in self.sessions] + [score.composite for score in self.fixtures]
+        scores = [score.score for score in self.sessions] + [
+            score.composite for score in self.fixtures
+        ]
         return sum(scores) / len(scores) if scores else 0.0
 
 
 def measure(
-    labelled: Sequence[Labelled], transcripts: Path, folder: Path, *, apart: bool = False, vectors: bool = True,
-    model: str | None = None, notify: OnProgress = lambda _: None,
-) -> ExtractionResult:  # fmt: skip
+    labelled: Sequence[Labelled],
+    transcripts: Path,
+    folder: Path,
+    *,
+    apart: bool = False,
+    vectors: bool = True,
+    model: str | None = None,
+    notify: OnProgress = lambda _: None,
+) -> ExtractionResult:
     """Ingest the sessions into homes in ``folder`` and score what was kept. Raises NotFound when there are none.
 
     Labelled sessions share a home, as in life, so that what one taught is not learned again from the next one; with
@@ -82,7 +89,10 @@ def measure(
     """
     files = _files(labelled, transcripts, folder)
     if not files:
-        raise NotFound(f"none of the labelled sessions lies in {transcripts}", hint="point --transcripts at them")
+        raise NotFound(
+            f"none of the labelled sessions lies in {transcripts}",
+            hint="point --transcripts at them",
+        )
     kept: list[Kept] = []
     unread = {item.slug: _NO_FILE for item in labelled if item.slug not in files}
     said: dict[tuple[str, str], str] = {}
@@ -115,7 +125,10 @@ def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | Non
     if model is None:
         return open_home(load_settings(home, environ))
     mine = load_settings()
-    asked = {"NACRE_MODELS_EXTRACTION": gold.name if gold else model, "NACRE_MODELS_BACKGROUND": "true"}
+    asked = {
+        "NACRE_MODELS_EXTRACTION": gold.name if gold else model,
+        "NACRE_MODELS_BACKGROUND": "true",
+    }
     settings = load_settings(home, {**environ, **asked})
 
     def load(_: Settings, name: str) -> LanguageModel:
@@ -126,7 +139,9 @@ def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | Non
     return open_home(settings, load_model=load)
 
 
-def _groups(labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: bool) -> Iterator[list[Labelled]]:
+def _groups(
+    labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: bool
+) -> Iterator[list[Labelled]]:
     """The sessions of each home."""
     there = [item for item in labelled if item.slug in files]
     together = [item for item in there if not (apart or item.is_fixture)]
@@ -135,23 +150,34 @@ def _groups(labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: b
     yield from ([item] for item in there if item not in together)
 
 
-def _ingest(context: Home, files: Mapping[str, Path], notify: OnProgress, *, learns: bool = True) -> dict[str, str]:
+def _ingest(
+    context: Home, files: Mapping[str, Path], notify: OnProgress, *, learns: bool = True
+) -> dict[str, str]:
     """Read and learn; returns why sessions could not be read. Vectors of what was read would change nothing here."""
     options = IngestOptions(
         paths=tuple(files.values()), remember_paths=False, vectors=False, extract=learns
-    )  # fmt: skip
-    problems = {problem.path: problem.message for problem in ingest(context, options, notify).problems}
+    )
+    problems = {
+        problem.path: problem.message for problem in ingest(context, options, notify).problems
+    }
     return {slug: problems[str(path)] for slug, path in files.items() if str(path) in problems}
 
 
 def score(
-    labelled: Sequence[Labelled], kept: Sequence[Kept], *, unread: Mapping[str, str] | None = None,
+    labelled: Sequence[Labelled],
+    kept: Sequence[Kept],
+    *,
+    unread: Mapping[str, str] | None = None,
     said: Mapping[tuple[str, str], str] | None = None,
-) -> ExtractionResult:  # fmt: skip
+) -> ExtractionResult:
     """Score memories, wherever they come from."""
     sorted_out, unassigned = _assign(kept, labelled)
-    sessions = tuple(score_session(item, sorted_out[item.slug]) for item in labelled if not item.is_fixture)
-    fixtures = tuple(score_fixture(item, sorted_out[item.slug]) for item in labelled if item.is_fixture)
+    sessions = tuple(
+        score_session(item, sorted_out[item.slug]) for item in labelled if not item.is_fixture
+    )
+    fixtures = tuple(
+        score_fixture(item, sorted_out[item.slug]) for item in labelled if item.is_fixture
+    )
     return ExtractionResult(
         sessions=sessions,
         overall=total(sessions),
@@ -209,7 +235,11 @@ def _files(labelled: Sequence[Labelled], transcripts: Path, folder: Path) -> dic
     below = sorted(path for path in transcripts.rglob("*") if path.is_file())
     found: dict[str, Path] = {}
     for item in labelled:
-        path = _written(item, below, folder) if item.tool == _DEVMEMBENCH else _locate(item, transcripts, below)
+        path = (
+            _written(item, below, folder)
+            if item.tool == _DEVMEMBENCH
+            else _locate(item, transcripts, below)
+        )
         if path:
             found[item.slug] = path.absolute()
     return found
@@ -223,14 +253,20 @@ def _locate(item: Labelled, transcripts: Path, below: Sequence[Path]) -> Path | 
                 return folder / name
     names = {name.replace("\\", "/").rpartition("/")[2] for name in item.names}
     others = [path for path in below if path != item.path]
-    named = [path for path in others if path.name in names] or [path for path in others if path.stem == item.path.stem]
+    named = [path for path in others if path.name in names] or [
+        path for path in others if path.stem == item.path.stem
+    ]
     return named[0] if len(named) == 1 else None
 
 
 def _written(item: Labelled, below: Sequence[Path], folder: Path) -> Path | None:
     """A session of DevMemBench, which keeps all of them in one file, as a transcript of its own."""
-    suites = {path.parent.parent for path in below if path.parts[-2:] == (_DEVMEMBENCH, "sessions.json")}
-    haystacks = (haystack for suite in suites for haystack in load_suite(_DEVMEMBENCH, suite).haystacks)
+    suites = {
+        path.parent.parent for path in below if path.parts[-2:] == (_DEVMEMBENCH, "sessions.json")
+    }
+    haystacks = (
+        haystack for suite in suites for haystack in load_suite(_DEVMEMBENCH, suite).haystacks
+    )
     sessions = {session.id: session for haystack in haystacks for session in haystack.sessions}
     session = sessions.get(f"{_DEVMEMBENCH}/{item.session_id}")
     if session is None:
@@ -254,16 +290,27 @@ def _kept(memory: Memory, slugs: Mapping[str, str]) -> Kept:
     """A memory with the slug of the session whose file it comes from."""
     file, session = memory.source.file or "", memory.source.session
     return Kept(
-        kind=memory.kind.value, subject=memory.subject, content=memory.content, importance=memory.importance,
-        sessions=(session,) if session else (), files=(slugs.get(file, file),), turns=memory.source.turns,
-    )  # fmt: skip
+        kind=memory.kind.value,
+        subject=memory.subject,
+        content=memory.content,
+        importance=memory.importance,
+        sessions=(session,) if session else (),
+        files=(slugs.get(file, file),),
+        turns=memory.source.turns,
+    )
 
 
-def _assign(kept: Sequence[Kept], labelled: Sequence[Labelled]) -> tuple[dict[str, list[Kept]], int]:
+def _assign(
+    kept: Sequence[Kept], labelled: Sequence[Labelled]
+) -> tuple[dict[str, list[Kept]], int]:
     """The memories of each session, and how many belong to none."""
     found: dict[str, list[Kept]] = {item.slug: [] for item in labelled}
     names = sorted(
-        ((name, item.slug) for item in labelled for name in (*item.names, item.slug, f"{item.slug}.json")),
+        (
+            (name, item.slug)
+            for item in labelled
+            for name in (*item.names, item.slug, f"{item.slug}.json")
+        ),
         key=lambda pair: -len(pair[0]),
     )
     ids = {item.session_id: item.slug for item in reversed(labelled) if item.session_id}
@@ -271,7 +318,9 @@ def _assign(kept: Sequence[Kept], labelled: Sequence[Labelled]) -> tuple[dict[st
     for memory in kept:
         by_file = (_by_name(file.replace("\\", "/"), names) for file in memory.files)
         by_session = (
-            ids.get(session) or ids.get(session.rpartition(":")[2]) or (session if session in found else None)
+            ids.get(session)
+            or ids.get(session.rpartition(":")[2])
+            or (session if session in found else None)
             for session in memory.sessions
         )
         slug = next((slug for slugs in (by_file, by_session) for slug in slugs if slug), None)
@@ -290,12 +339,16 @@ def _by_name(file: str, names: Sequence[tuple[str, str]]) -> str | None:
     return slug or (slugs.pop() if len(slugs) == 1 else None)
 
 
-def _quotations(labelled: Sequence[Labelled], files: Mapping[str, Path], context: Home) -> dict[tuple[str, str], str]:
+def _quotations(
+    labelled: Sequence[Labelled], files: Mapping[str, Path], context: Home
+) -> dict[tuple[str, str], str]:
     """The words behind the evidence of labels."""
     said: dict[tuple[str, str], str] = {}
     for item in labelled:
         if any(label.evidence for label in item.labels):
             quoting = Quoting(context, files[item.slug])
             places = {place for label in item.labels for place in label.evidence}
-            said |= {(item.slug, place): words for place in places if (words := quoting.words_at(place))}
+            said |= {
+                (item.slug, place): words for place in places if (words := quoting.words_at(place))
+            }
     return said

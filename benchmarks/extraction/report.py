@@ -12,15 +12,33 @@ from benchmarks.extraction.measuring import ExtractionResult
 from benchmarks.extraction.rubric import FixtureScore, Met
 from benchmarks.extraction.scoring import Found, Kept, SessionScore, Skipped, Totals
 from benchmarks.extraction.terms import plain
-from nacre.cli.paper import Cell, Paper, bold, dim
-from nacre.text.passages import one_line
+from nacre.base.text import one_line
+from nacre.cli.command import Cell, Paper, bold, dim
 
 Record = dict[str, Any]
 
 _COLUMNS = (
-    "kept", "off", "recall", "any kind", "must", "precision", "dup", "skip", "long", "score",
-)  # fmt: skip
-_FIXTURE_COLUMNS = ("kept", "met", "recall", "partial", "precision", "in range", "composite", "passes")
+    "kept",
+    "off",
+    "recall",
+    "any kind",
+    "must",
+    "precision",
+    "dup",
+    "skip",
+    "long",
+    "score",
+)
+_FIXTURE_COLUMNS = (
+    "kept",
+    "met",
+    "recall",
+    "partial",
+    "precision",
+    "in range",
+    "composite",
+    "passes",
+)
 NOTE = (
     "Shares in percent. off: memories below or above the sensible number. any kind: recall, lenient about kinds. "
     "must: labels of weight 1 alone. dup: memories that repeat what another one is credited with. skip: memories "
@@ -85,14 +103,21 @@ def as_markdown(result: ExtractionResult, commit: str | None) -> str:
     lines = ["# Extraction", "", f"nacre {commit or 'installed'}", ""]
     for table in tables(result):
         lines += [f"## {table.title}", "", *(_row(cells) for cells in table.rows[:1])]
-        lines += [_row(["---"] * len(table.rows[0])), *(_row(cells) for cells in table.rows[1:]), ""]
+        lines += [
+            _row(["---"] * len(table.rows[0])),
+            *(_row(cells) for cells in table.rows[1:]),
+            "",
+        ]
     lines += [line for note in notes(result) for line in (note, "")]
     for chapter in chapters(result):
         lines += [f"## {chapter.title}", "", chapter.description, ""]
         for topic, findings in chapter.topics.items():
             lines += [f"### {topic}", ""]
             for finding in findings:
-                lines += [f"- {finding.statement}", *(f"  - {detail}" for detail in finding.details)]
+                lines += [
+                    f"- {finding.statement}",
+                    *(f"  - {detail}" for detail in finding.details),
+                ]
             lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
@@ -102,17 +127,28 @@ def tables(result: ExtractionResult) -> Iterator[Table]:
     if result.sessions:
         rows = [[score.session.slug, *_figures(score)] for score in result.sessions]
         yield Table("Sessions", [["session", *_COLUMNS], *rows, ["all", *_sums(result.overall)]])
-        by_tool = [[tool, str(totals.sessions), *_sums(totals)] for tool, totals in result.by_tool.items()]
+        by_tool = [
+            [tool, str(totals.sessions), *_sums(totals)] for tool, totals in result.by_tool.items()
+        ]
         yield Table("Tools", [["tool", "sessions", *_COLUMNS], *by_tool])
         by_kind = [
-            [kind, str(item.labels), str(item.found), str(item.found_any_kind)] for kind, item in result.by_kind.items()
+            [kind, str(item.labels), str(item.found), str(item.found_any_kind)]
+            for kind, item in result.by_kind.items()
         ]
         yield Table("Kinds", [["kind", "labels", "found", "as any kind"], *by_kind])
     if result.fixtures:
         rows = [[score.session.slug, *_fixture_figures(score)] for score in result.fixtures]
         totals = result.fixtures_overall
         shares = map(_percent, (totals.recall, totals.partial_recall, totals.precision))
-        last = ["all", "", "", *shares, "", _percent(totals.composite), f"{totals.passed} of {totals.sessions}"]
+        last = [
+            "all",
+            "",
+            "",
+            *shares,
+            "",
+            _percent(totals.composite),
+            f"{totals.passed} of {totals.sessions}",
+        ]
         yield Table("Fixtures", [["fixture", *_FIXTURE_COLUMNS], *rows, last])
 
 
@@ -137,7 +173,9 @@ def chapters(result: ExtractionResult) -> Iterator[Chapter]:
         topics = {
             "Missed": [_missed(result, score, label) for label in score.missed],
             "Found as another kind": [_wrong_kind(found) for found in score.wrong_kind],
-            "Should not be": [Finding(_shown(item.memory), (f"because: {item.reason}",)) for item in score.skipped],
+            "Should not be": [
+                Finding(_shown(item.memory), (f"because: {item.reason}",)) for item in score.skipped
+            ],
             "Kept in vain": [Finding(_shown(memory)) for memory in score.junk],
             "Said twice": [Finding(_shown(memory)) for memory in score.repeats],
         }
@@ -147,17 +185,25 @@ def chapters(result: ExtractionResult) -> Iterator[Chapter]:
             "Not met": [
                 Finding(
                     f"{item.expectation.kind}: {item.expectation.subject}, {', '.join(item.expectation.terms)}",
-                    (f"likeness {item.likeness:.2f}", _shown(item.memory) if item.memory else "by no memory"),
+                    (
+                        f"likeness {item.likeness:.2f}",
+                        _shown(item.memory) if item.memory else "by no memory",
+                    ),
                 )
                 for item in fixture.met
                 if not item.is_hit
             ],
-            "Should not be": [Finding(_shown(item.memory), (f"because: {item.reason}",)) for item in fixture.skipped],
+            "Should not be": [
+                Finding(_shown(item.memory), (f"because: {item.reason}",))
+                for item in fixture.skipped
+            ],
         }
         yield from _chapter(fixture.session.slug, fixture.session.description, topics)
 
 
-def _chapter(title: str, description: str, topics: Mapping[str, Sequence[Finding]]) -> Iterator[Chapter]:
+def _chapter(
+    title: str, description: str, topics: Mapping[str, Sequence[Finding]]
+) -> Iterator[Chapter]:
     told = {topic: findings for topic, findings in topics.items() if findings}
     if told:
         yield Chapter(title, description, told)
@@ -179,12 +225,15 @@ def _near(result: ExtractionResult, score: SessionScore, label: Label) -> list[K
     return [
         memory
         for memory in score.junk
-        if set(memory.turns) & set(label.evidence) or any(plain(memory.content).strip() in said for said in words)
+        if set(memory.turns) & set(label.evidence)
+        or any(plain(memory.content).strip() in said for said in words)
     ]
 
 
 def _wrong_kind(found: Found) -> Finding:
-    return Finding(f"{' or '.join(found.label.kinds)}: {found.label.statement}", (_shown(found.memory),))
+    return Finding(
+        f"{' or '.join(found.label.kinds)}: {found.label.statement}", (_shown(found.memory),)
+    )
 
 
 def _shown(memory: Kept) -> str:
@@ -192,7 +241,9 @@ def _shown(memory: Kept) -> str:
 
 
 def _figures(score: SessionScore) -> list[str]:
-    shares = map(_percent, (score.recall, score.recall_any_kind, score.must_recall, score.precision))
+    shares = map(
+        _percent, (score.recall, score.recall_any_kind, score.must_recall, score.precision)
+    )
     counts = (len(score.repeats), len(score.skipped), score.long)
     return [
         str(len(score.kept)),
@@ -205,19 +256,30 @@ def _figures(score: SessionScore) -> list[str]:
 
 def _sums(totals: Totals) -> list[str]:
     off = f"{totals.sessions_out_of_range} out" if totals.sessions_out_of_range else ""
-    shares = map(_percent, (totals.recall, totals.recall_any_kind, totals.must_recall, totals.precision))
+    shares = map(
+        _percent, (totals.recall, totals.recall_any_kind, totals.must_recall, totals.precision)
+    )
     counts = (totals.duplicates, totals.skip_hits, totals.long)
     return [
-        str(totals.memories), off, *shares, *_counted(counts), _percent(totals.score),
-    ]  # fmt: skip
+        str(totals.memories),
+        off,
+        *shares,
+        *_counted(counts),
+        _percent(totals.score),
+    ]
 
 
 def _fixture_figures(score: FixtureScore) -> list[str]:
     return [
-        str(len(score.kept)), f"{sum(item.is_hit for item in score.met)} of {len(score.met)}", _percent(score.recall),
-        _percent(score.partial_recall), _percent(score.precision), _yes(score.in_range), _percent(score.composite),
+        str(len(score.kept)),
+        f"{sum(item.is_hit for item in score.met)} of {len(score.met)}",
+        _percent(score.recall),
+        _percent(score.partial_recall),
+        _percent(score.precision),
+        _yes(score.in_range),
+        _percent(score.composite),
         _yes(score.passed),
-    ]  # fmt: skip
+    ]
 
 
 def _counted(counts: Sequence[int]) -> list[str]:
@@ -241,8 +303,12 @@ def extraction_record(result: ExtractionResult) -> Record:
     return {
         "score": result.score,
         "overall": dataclasses.asdict(result.overall),
-        "by_tool": [{"tool": tool, **dataclasses.asdict(totals)} for tool, totals in result.by_tool.items()],
-        "by_kind": [{"kind": kind, **dataclasses.asdict(totals)} for kind, totals in result.by_kind.items()],
+        "by_tool": [
+            {"tool": tool, **dataclasses.asdict(totals)} for tool, totals in result.by_tool.items()
+        ],
+        "by_kind": [
+            {"kind": kind, **dataclasses.asdict(totals)} for kind, totals in result.by_kind.items()
+        ],
         "sessions": [_session_record(result, score) for score in result.sessions],
         "fixtures": [_fixture_record(score) for score in result.fixtures],
         "fixtures_overall": dataclasses.asdict(result.fixtures_overall),
@@ -254,9 +320,20 @@ def extraction_record(result: ExtractionResult) -> Record:
 
 def _session_record(result: ExtractionResult, score: SessionScore) -> Record:
     names = (
-        "weight", "weight_found", "weight_found_any_kind", "recall", "recall_any_kind", "must_recall", "precision",
-        "matched", "long", "off", "score", "importance_fits", "importance_judged",
-    )  # fmt: skip
+        "weight",
+        "weight_found",
+        "weight_found_any_kind",
+        "recall",
+        "recall_any_kind",
+        "must_recall",
+        "precision",
+        "matched",
+        "long",
+        "off",
+        "score",
+        "importance_fits",
+        "importance_judged",
+    )
     return {
         "session": score.session.slug,
         "tool": score.session.tool,
@@ -274,7 +351,15 @@ def _session_record(result: ExtractionResult, score: SessionScore) -> Record:
 
 
 def _fixture_record(score: FixtureScore) -> Record:
-    names = ("recall", "partial_recall", "precision", "in_range", "below_ceiling", "composite", "passed")
+    names = (
+        "recall",
+        "partial_recall",
+        "precision",
+        "in_range",
+        "below_ceiling",
+        "composite",
+        "passed",
+    )
     return {
         "session": score.session.slug,
         "description": score.session.description,
@@ -298,15 +383,20 @@ def _met_record(item: Met) -> Record:
 
 def _memory_record(memory: Kept) -> Record:
     return {
-        "kind": memory.kind, "subject": memory.subject, "content": memory.content, "importance": memory.importance,
+        "kind": memory.kind,
+        "subject": memory.subject,
+        "content": memory.content,
+        "importance": memory.importance,
         "turn_ids": list(memory.turns),
-    }  # fmt: skip
+    }
 
 
 def _found_record(found: Found) -> Record:
     return {
-        "statement": found.label.statement, "kinds": list(found.label.kinds), "memory": _memory_record(found.memory),
-    }  # fmt: skip
+        "statement": found.label.statement,
+        "kinds": list(found.label.kinds),
+        "memory": _memory_record(found.memory),
+    }
 
 
 def _skipped_record(item: Skipped) -> Record:
@@ -319,6 +409,9 @@ def _label_record(result: ExtractionResult, score: SessionScore, label: Label) -
         "statement": label.statement,
         "kinds": list(label.kinds),
         "weight": label.weight,
-        "evidence": [{"at": place, "words": said.get((score.session.slug, place))} for place in label.evidence],
+        "evidence": [
+            {"at": place, "words": said.get((score.session.slug, place))}
+            for place in label.evidence
+        ],
         "near": [_memory_record(memory) for memory in _near(result, score, label)],
     }

@@ -76,12 +76,24 @@ def score_fixture(session: Labelled, kept: Sequence[Kept]) -> FixtureScore:
     partial = sum(item.likeness for item in met) / len(met) if met else 1.0
     precision = max(0.0, 1 - len(skipped) / len(kept)) if kept else 1.0
     in_range = session.least <= len(kept) <= session.most
-    below = session.ceiling is None or all((memory.importance or 0) <= session.ceiling for memory in kept)
+    below = session.ceiling is None or all(
+        (memory.importance or 0) <= session.ceiling for memory in kept
+    )
     composite = 2 * precision * partial / (precision + partial) if precision + partial else 0.0
     composite *= (1 if in_range else _OUT_OF_RANGE) * (1 if below else _ABOVE_CEILING)
     passed = all(item.is_hit for item in met) and not skipped and in_range and below
     return FixtureScore(
-        session, tuple(kept), met, skipped, recall, partial, precision, in_range, below, composite, passed
+        session,
+        tuple(kept),
+        met,
+        skipped,
+        recall,
+        partial,
+        precision,
+        in_range,
+        below,
+        composite,
+        passed,
     )
 
 
@@ -101,7 +113,8 @@ def _meet(expectations: Sequence[Expectation], kept: Sequence[Kept]) -> tuple[Me
     left = list(kept)
     met: dict[int, Met] = {}
     order = sorted(
-        range(len(expectations)), key=lambda at: (-len(expectations[at].terms), -len(expectations[at].subject))
+        range(len(expectations)),
+        key=lambda at: (-len(expectations[at].terms), -len(expectations[at].subject)),
     )
     for at in order:
         wanted = expectations[at]
@@ -129,7 +142,11 @@ def _likeness(wanted: Expectation, memory: Kept) -> float:
 
 
 def _share(wanted: Expectation, memory: Kept) -> float:
-    return sum(_has(memory.content, term) for term in wanted.terms) / len(wanted.terms) if wanted.terms else 1.0
+    return (
+        sum(_has(memory.content, term) for term in wanted.terms) / len(wanted.terms)
+        if wanted.terms
+        else 1.0
+    )
 
 
 def _has(text: str, term: str) -> bool:

@@ -114,7 +114,8 @@ def score_session(session: Labelled, kept: Sequence[Kept]) -> SessionScore:
     texts = [plain(f"{memory.subject} . {memory.content}") for memory in kept]
     fits = [[at for at, text in enumerate(texts) if holds(text, label.groups)] for label in labels]
     fits_kind = [
-        [at for at in places if kept[at].kind in label.kinds] for label, places in zip(labels, fits, strict=True)
+        [at for at in places if kept[at].kind in label.kinds]
+        for label, places in zip(labels, fits, strict=True)
     ]
     weights = [label.weight for label in labels]
     strict, lenient = assign_credit(weights, fits_kind), assign_credit(weights, fits)
@@ -124,7 +125,10 @@ def score_session(session: Labelled, kept: Sequence[Kept]) -> SessionScore:
     repeats = tuple(kept[at] for at in sorted(matching - credited))
     long = sum(len(memory.content) > LONG for memory in kept)
     total = sum(weights)
-    musts, musts_found = sum(weight >= 1 for weight in weights), sum(weights[at] >= 1 for at in strict)
+    musts, musts_found = (
+        sum(weight >= 1 for weight in weights),
+        sum(weights[at] >= 1 for at in strict),
+    )
     judged = [
         (labels[label].importance, importance)
         for label, at in strict.items()
@@ -134,7 +138,9 @@ def score_session(session: Labelled, kept: Sequence[Kept]) -> SessionScore:
         session=session,
         kept=tuple(kept),
         found=tuple(Found(labels[label], kept[at]) for label, at in strict.items()),
-        wrong_kind=tuple(Found(labels[label], kept[at]) for label, at in lenient.items() if label not in strict),
+        wrong_kind=tuple(
+            Found(labels[label], kept[at]) for label, at in lenient.items() if label not in strict
+        ),
         missed=tuple(label for at, label in enumerate(labels) if at not in lenient),
         junk=tuple(memory for at, memory in enumerate(kept) if at not in matching),
         repeats=repeats,
@@ -151,7 +157,9 @@ def score_session(session: Labelled, kept: Sequence[Kept]) -> SessionScore:
         musts_found=musts_found,
         long=long,
         off=_off(session, len(kept)),
-        score=_score(session, list(strict), len(kept), len(matching), len(skipped), len(repeats) + long),
+        score=_score(
+            session, list(strict), len(kept), len(matching), len(skipped), len(repeats) + long
+        ),
         importance_fits=sum(low <= importance <= high for (low, high), importance in judged),
         importance_judged=len(judged),
     )
@@ -160,7 +168,10 @@ def score_session(session: Labelled, kept: Sequence[Kept]) -> SessionScore:
 def _skipped(session: Labelled, kept: Sequence[Kept]) -> Iterable[Skipped]:
     for memory in kept:
         said = (memory.subject, memory.content, f"{memory.subject}. {memory.content}")
-        hit = next((skip for skip in session.skips if any(skip.pattern.search(text) for text in said)), None)
+        hit = next(
+            (skip for skip in session.skips if any(skip.pattern.search(text) for text in said)),
+            None,
+        )
         if hit:
             yield Skipped(memory, hit.reason)
 
@@ -169,7 +180,9 @@ def _off(session: Labelled, count: int) -> int:
     return max(0, count - session.most) + min(0, count - session.least)
 
 
-def _score(session: Labelled, found: Sequence[int], kept: int, matching: int, skipped: int, clumsy: int) -> float:
+def _score(
+    session: Labelled, found: Sequence[int], kept: int, matching: int, skipped: int, clumsy: int
+) -> float:
     """One figure from 0 to 1: F1 of recall and precision, less for junk, repetition, length, and the wrong number.
 
     For the recall of this figure all labels of less weight than 1 count at most half of what the others count. Where
@@ -204,20 +217,26 @@ def _sum(values: Sequence[float], places: Iterable[int]) -> float:
 
 def total(scores: Sequence[SessionScore]) -> Totals:
     """Sessions taken together; recall and precision over all labels and memories, the score as a mean."""
-    weight, memories = sum(score.weight for score in scores), sum(len(score.kept) for score in scores)
+    weight, memories = (
+        sum(score.weight for score in scores),
+        sum(len(score.kept) for score in scores),
+    )
     return Totals(
         sessions=len(scores),
         memories=memories,
         recall=ratio(sum(score.weight_found for score in scores), weight),
         recall_any_kind=ratio(sum(score.weight_found_any_kind for score in scores), weight),
-        must_recall=ratio(sum(score.musts_found for score in scores), sum(score.musts for score in scores)),
+        must_recall=ratio(
+            sum(score.musts_found for score in scores), sum(score.musts for score in scores)
+        ),
         precision=ratio(sum(score.matched for score in scores), memories),
         duplicates=sum(len(score.repeats) for score in scores),
         skip_hits=sum(len(score.skipped) for score in scores),
         long=sum(score.long for score in scores),
         sessions_out_of_range=sum(score.off != 0 for score in scores),
         importance_in_range=ratio(
-            sum(score.importance_fits for score in scores), sum(score.importance_judged for score in scores)
+            sum(score.importance_fits for score in scores),
+            sum(score.importance_judged for score in scores),
         ),
         score=ratio(sum(score.score for score in scores), len(scores)),
     )
@@ -226,7 +245,9 @@ def total(scores: Sequence[SessionScore]) -> Totals:
 def total_by_tool(scores: Sequence[SessionScore]) -> dict[str, Totals]:
     """The totals of each tool's sessions."""
     tools = sorted({score.session.tool for score in scores})
-    return {tool: total([score for score in scores if score.session.tool == tool]) for tool in tools}
+    return {
+        tool: total([score for score in scores if score.session.tool == tool]) for tool in tools
+    }
 
 
 def total_by_kind(scores: Sequence[SessionScore]) -> dict[str, KindTotals]:
@@ -235,7 +256,9 @@ def total_by_kind(scores: Sequence[SessionScore]) -> dict[str, KindTotals]:
     strict = [found.label.kinds[0] for score in scores for found in score.found]
     missed = [label.kinds[0] for score in scores for label in score.missed]
     return {
-        kind: KindTotals(labels.count(kind), strict.count(kind), labels.count(kind) - missed.count(kind))
+        kind: KindTotals(
+            labels.count(kind), strict.count(kind), labels.count(kind) - missed.count(kind)
+        )
         for kind in sorted(set(labels))
     }
 

@@ -7,11 +7,13 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 
-_PLAIN = str.maketrans({
-    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
-    **dict.fromkeys("\u2018\u2019\u201b", "'"),
-    **dict.fromkeys("\u201c\u201d", '"'),
-})  # fmt: skip
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+        **dict.fromkeys("\u2018\u2019\u201b", "'"),
+        **dict.fromkeys("\u201c\u201d", '"'),
+    }
+)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPACES = re.compile(r"\s+")
 _SHORT = re.compile(r"[a-z0-9]{1,4}")

@@ -11,12 +11,21 @@ from pathlib import Path
 
 from benchmarks.figures import Spread, spread
 from benchmarks.load.code_material import write_repository
-from nacre.code.ask import about, callers, impact, importers
+from nacre.code.ask import (
+    CallersRequest,
+    CodeAnswer,
+    CodeReport,
+    CodeRequest,
+    ImpactRequest,
+    IngestCodeRequest,
+    about,
+    callers,
+    impact,
+    importers,
+)
 from nacre.code.ingest import ingest_code
-from nacre.code.requests import CallersRequest, CodeRequest, ImpactRequest, IngestCodeRequest
-from nacre.code.values import CodeAnswer, CodeReport
 from nacre.home.home import Home, open_home
-from nacre.memories.scan import catch_up
+from nacre.memories.edit import catch_up
 from nacre.settings import load_settings
 from nacre.values.reports import OnProgress
 from nacre.vault.watch import VaultWatch
@@ -45,7 +54,7 @@ class CodeResult:
 
 def measure_code(
     place: Path, *, root: Path | None, files: int, symbols: int, memories: int, notify: OnProgress
-) -> CodeResult:  # fmt: skip
+) -> CodeResult:
     """Read a repository, that of ``root`` or one that is made, and ask about it in a home of its own."""
     made = root is None
     root = root or place / "repository"
@@ -60,20 +69,33 @@ def measure_code(
     unchanged = _read(home, root, notify).seconds
     changed = unchanged
     if made:
-        (root / "py" / "part000" / "file00000.py").write_text("def work0x0(value):\n    pass\n", encoding="utf-8")
+        (root / "py" / "part000" / "file00000.py").write_text(
+            "def work0x0(value):\n    pass\n", encoding="utf-8"
+        )
         changed = _read(home, root, notify).seconds
     _write_memories(home, memories)
     home.vault.watch = VaultWatch(home.vault)  # as in the daemon
     result = CodeResult(
-        report.files, report.symbols, report.edges, len(os.sched_getaffinity(0)), report.seconds, cpu, unchanged,
-        changed, _questions(home), memory, home.settings.database.stat().st_size / 1e6,
-    )  # fmt: skip
+        report.files,
+        report.symbols,
+        report.edges,
+        len(os.sched_getaffinity(0)),
+        report.seconds,
+        cpu,
+        unchanged,
+        changed,
+        _questions(home),
+        memory,
+        home.settings.database.stat().st_size / 1e6,
+    )
     home.close()
     return result
 
 
 def _read(home: Home, root: Path, notify: OnProgress) -> CodeReport:
-    return ingest_code(home, IngestCodeRequest(folder=str(root), project=PROJECT, seconds=3600), notify)
+    return ingest_code(
+        home, IngestCodeRequest(folder=str(root), project=PROJECT, seconds=3600), notify
+    )
 
 
 def _write_memories(home: Home, count: int) -> None:
@@ -100,7 +122,9 @@ def _questions(home: Home) -> dict[str, Spread]:
     about(home, CodeRequest(name=names[0]))  # the names in memories are looked for once
     return {
         "callers": _timed(names, lambda one: callers(home, CallersRequest(name=one))),
-        "callers, 3 steps": _timed(names, lambda one: callers(home, CallersRequest(name=one, depth=3))),
+        "callers, 3 steps": _timed(
+            names, lambda one: callers(home, CallersRequest(name=one, depth=3))
+        ),
         "importers": _timed(paths, lambda one: importers(home, CodeRequest(name=one))),
         "about": _timed(names, lambda one: about(home, CodeRequest(name=one))),
         "impact of a symbol": _timed(names, lambda one: impact(home, ImpactRequest(name=one))),

@@ -12,15 +12,20 @@ _BODY = 8
 def write_repository(root: Path, files: int, symbols: int) -> None:
     """Write so many files with about so many symbols in each. Each calls and imports its neighbours."""
     languages: tuple[tuple[str, Callable[[int, int, int], str]], ...] = (
-        ("py", _python), ("ts", _typescript), ("go", _go), ("java", _java),
-    )  # fmt: skip
+        ("py", _python),
+        ("ts", _typescript),
+        ("go", _go),
+        ("java", _java),
+    )
     root.mkdir(parents=True, exist_ok=True)
     (root / "go.mod").write_text("module example.org/made\n", encoding="utf-8")
     for number in range(files):
         suffix, write = languages[number % len(languages)]
         place = root / suffix / f"part{number // 400:03}"
         place.mkdir(parents=True, exist_ok=True)
-        (place / f"file{number:05}.{suffix}").write_text(write(number, files, symbols), encoding="utf-8")
+        (place / f"file{number:05}.{suffix}").write_text(
+            write(number, files, symbols), encoding="utf-8"
+        )
 
 
 def _neighbour(number: int, files: int) -> int:
@@ -30,28 +35,45 @@ def _neighbour(number: int, files: int) -> int:
 
 def _python(number: int, files: int, symbols: int) -> str:
     other = _neighbour(number, files)
-    lines = [f"from py.part{other // 400:03}.file{other:05} import Kind{other}x0, work{other}x0", ""]
+    lines = [
+        f"from py.part{other // 400:03}.file{other:05} import Kind{other}x0, work{other}x0",
+        "",
+    ]
     for one in range(symbols // (_METHODS + 2)):
         base = f"Kind{other}x0" if one == 0 and number % 3 == 0 else "object"
         lines.append(f"class Kind{number}x{one}({base}):")
         for method in range(_METHODS):
             lines.append(f"    def step{number}x{one}x{method}(self, value: Kind{other}x0):")
-            lines += [f"        total = value.step{other}x0x0({line}) + len('text {line}')" for line in range(_BODY)]
+            lines += [
+                f"        total = value.step{other}x0x0({line}) + len('text {line}')"
+                for line in range(_BODY)
+            ]
             lines.append(f"        return self.step{number}x{one}x{(method + 1) % _METHODS}(total)")
-        lines += [f"def work{number}x{one}(value):", f"    return work{other}x0(Kind{number}x{one}())", ""]
+        lines += [
+            f"def work{number}x{one}(value):",
+            f"    return work{other}x0(Kind{number}x{one}())",
+            "",
+        ]
     return "\n".join(lines)
 
 
 def _typescript(number: int, files: int, symbols: int) -> str:
     other = _neighbour(number, files)
-    lines = [f'import {{ Kind{other}x0, work{other}x0 }} from "../part{other // 400:03}/file{other:05}";']
+    lines = [
+        f'import {{ Kind{other}x0, work{other}x0 }} from "../part{other // 400:03}/file{other:05}";'
+    ]
     for one in range(symbols // (_METHODS + 2)):
         lines.append(f"export class Kind{number}x{one} {{")
         for method in range(_METHODS):
             lines.append(f"  step{number}x{one}x{method}(value: Kind{other}x0): number {{")
-            lines += [f"    const t{line} = value.step{other}x0x0({line}) + `text`.length;" for line in range(_BODY)]
+            lines += [
+                f"    const t{line} = value.step{other}x0x0({line}) + `text`.length;"
+                for line in range(_BODY)
+            ]
             lines.append(f"    return this.step{number}x{one}x{(method + 1) % _METHODS}(t0);\n  }}")
-        lines.append(f"}}\nexport function work{number}x{one}(value: number) {{ return work{other}x0(value); }}")
+        lines.append(
+            f"}}\nexport function work{number}x{one}(value: number) {{ return work{other}x0(value); }}"
+        )
     return "\n".join(lines)
 
 
@@ -61,8 +83,12 @@ def _go(number: int, files: int, symbols: int) -> str:
     for one in range(symbols // (_METHODS + 2)):
         lines.append(f"type Kind{number}x{one} struct {{ next *Kind{other}x0 }}")
         for method in range(_METHODS):
-            lines.append(f"func (k *Kind{number}x{one}) Step{number}x{one}x{method}(value int) int {{")
-            lines += [f"\tk.next.Step{other}x0x0({line}); fmt.Println({line})" for line in range(_BODY)]
+            lines.append(
+                f"func (k *Kind{number}x{one}) Step{number}x{one}x{method}(value int) int {{"
+            )
+            lines += [
+                f"\tk.next.Step{other}x0x0({line}); fmt.Println({line})" for line in range(_BODY)
+            ]
             lines.append(f"\treturn k.Step{number}x{one}x{(method + 1) % _METHODS}(value)\n}}")
         lines.append(f"func Work{number}x{one}(value int) int {{ return Work{other}x0(value) }}")
     return "\n".join(lines)
@@ -70,12 +96,20 @@ def _go(number: int, files: int, symbols: int) -> str:
 
 def _java(number: int, files: int, symbols: int) -> str:
     other = _neighbour(number, files)
-    lines = [f"package made.part{number // 400:03};", f"import made.part{other // 400:03}.Kind{other}x0;"]
+    lines = [
+        f"package made.part{number // 400:03};",
+        f"import made.part{other // 400:03}.Kind{other}x0;",
+    ]
     for one in range(symbols // (_METHODS + 2)):
         lines.append(f"class Kind{number}x{one} {{")
         for method in range(_METHODS):
             lines.append(f"  int step{number}x{one}x{method}(Kind{other}x0 value) {{")
-            lines += [f"    value.step{other}x0x0({line}); System.out.println({line});" for line in range(_BODY)]
+            lines += [
+                f"    value.step{other}x0x0({line}); System.out.println({line});"
+                for line in range(_BODY)
+            ]
             lines.append(f"    return step{number}x{one}x{(method + 1) % _METHODS}(value);\n  }}")
-        lines.append(f"  static int work{number}x{one}() {{ return new Kind{number}x{one}().hashCode(); }}\n}}")
+        lines.append(
+            f"  static int work{number}x{one}() {{ return new Kind{number}x{one}().hashCode(); }}\n}}"
+        )
     return "\n".join(lines)

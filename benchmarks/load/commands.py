@@ -14,10 +14,8 @@ from benchmarks.load.locks import JobHolds, measure_locks
 from benchmarks.load.size import SizeResult, measure_size
 from benchmarks.load.writers import WritersResult, measure_writers
 from benchmarks.running import FOLDER, NEW_FOLDER, workspace
-from nacre.cli.command import command
-from nacre.cli.measured import answer_measured
-from nacre.cli.paper import Paper, dim
-from nacre.cli.run import Run
+from nacre.cli.command import Paper, Run, command, dim
+from nacre.cli.root import answer_measured
 
 
 @command(
@@ -28,12 +26,32 @@ from nacre.cli.run import Run
         "python -m benchmarks size --transcripts samples --server postgresql://postgres@localhost/bench",
     ],
 )
-@click.option("--transcripts", type=FOLDER, required=True, multiple=True, help="Sessions to grow a large home from.")
-@click.option("--turns", type=click.IntRange(1000), default=1_000_000, show_default=True, help="Turns in the end.")
-@click.option("--folder", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one.")
-@click.option("--server", default="", help="The address of an empty PostgreSQL database, to measure that instead.")
+@click.option(
+    "--transcripts",
+    type=FOLDER,
+    required=True,
+    multiple=True,
+    help="Sessions to grow a large home from.",
+)
+@click.option(
+    "--turns",
+    type=click.IntRange(1000),
+    default=1_000_000,
+    show_default=True,
+    help="Turns in the end.",
+)
+@click.option(
+    "--folder", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one."
+)
+@click.option(
+    "--server",
+    default="",
+    help="The address of an empty PostgreSQL database, to measure that instead.",
+)
 @click.pass_obj
-def size(run: Run, transcripts: tuple[Path, ...], turns: int, folder: Path | None, server: str) -> None:
+def size(
+    run: Run, transcripts: tuple[Path, ...], turns: int, folder: Path | None, server: str
+) -> None:
     """Tell how search grows from a thousand turns to a million.
 
     Works in a folder of its own; nothing is written to your home. A million turns take about 3 GB and half an hour.
@@ -51,7 +69,13 @@ def size(run: Run, transcripts: tuple[Path, ...], turns: int, folder: Path | Non
         "python -m benchmarks writers --clients 16 --as threads --seconds 5 --json",
     ],
 )
-@click.option("--clients", type=click.IntRange(1, 512), default=64, show_default=True, help="How many at once.")
+@click.option(
+    "--clients",
+    type=click.IntRange(1, 512),
+    default=64,
+    show_default=True,
+    help="How many at once.",
+)
 @click.option(
     "--as",
     "kind",
@@ -60,8 +84,16 @@ def size(run: Run, transcripts: tuple[Path, ...], turns: int, folder: Path | Non
     show_default=True,
     help="Processes of their own, threads of one process, or half of each.",
 )
-@click.option("--seconds", type=click.FloatRange(1, 600), default=20.0, show_default=True, help="How long they work.")
-@click.option("--home", type=NEW_FOLDER, help="A new home on the disk that counts; else a temporary one.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1, 600),
+    default=20.0,
+    show_default=True,
+    help="How long they work.",
+)
+@click.option(
+    "--home", type=NEW_FOLDER, help="A new home on the disk that counts; else a temporary one."
+)
 @click.pass_obj
 def writers(run: Run, clients: int, kind: str, seconds: float, home: Path | None) -> None:
     """Tell how many memories many clients store a second, and whether all of them are there.
@@ -79,11 +111,19 @@ def writers(run: Run, clients: int, kind: str, seconds: float, home: Path | None
     run.exit_code = 1 if result.wrong else 0
 
 
-@command("locks", examples=["python -m benchmarks locks", "python -m benchmarks locks --size 500 --json"])
-@click.option(
-    "--size", type=click.IntRange(10, 100_000), default=2000, show_default=True, help="How many sessions and memories."
+@command(
+    "locks", examples=["python -m benchmarks locks", "python -m benchmarks locks --size 500 --json"]
 )
-@click.option("--home", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one.")
+@click.option(
+    "--size",
+    type=click.IntRange(10, 100_000),
+    default=2000,
+    show_default=True,
+    help="How many sessions and memories.",
+)
+@click.option(
+    "--home", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one."
+)
 @click.pass_obj
 def locks(run: Run, size: int, home: Path | None) -> None:
     """Tell how long each long job keeps other writers waiting.
@@ -98,12 +138,27 @@ def locks(run: Run, size: int, home: Path | None) -> None:
     answer_measured(run, record, lambda paper: _render_locks(paper, size, jobs))
 
 
-@command("gateway", examples=["python -m benchmarks gateway", "python -m benchmarks gateway --messages 600 --json"])
-@click.option(
-    "--messages", type=click.IntRange(10, 1_000_000), default=10_000, show_default=True, help="How many come."
+@command(
+    "gateway",
+    examples=["python -m benchmarks gateway", "python -m benchmarks gateway --messages 600 --json"],
 )
-@click.option("--conversations", type=click.IntRange(1), default=200, show_default=True, help="From so many people.")
-@click.option("--home", type=NEW_FOLDER, help="A new home on the disk that counts; else a temporary one.")
+@click.option(
+    "--messages",
+    type=click.IntRange(10, 1_000_000),
+    default=10_000,
+    show_default=True,
+    help="How many come.",
+)
+@click.option(
+    "--conversations",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    help="From so many people.",
+)
+@click.option(
+    "--home", type=NEW_FOLDER, help="A new home on the disk that counts; else a temporary one."
+)
 @click.pass_obj
 def gateway(run: Run, messages: int, conversations: int, home: Path | None) -> None:
     """Tell how many messages a second the gateway answers, and whether each was answered once, in its order.
@@ -120,11 +175,22 @@ def gateway(run: Run, messages: int, conversations: int, home: Path | None) -> N
 
 def _render_gateway(paper: Paper, result: GatewayResult) -> None:
     """What a crowd got answered."""
-    paper.heading(f"{result.messages:,} messages of {result.conversations:,} people in {result.seconds:.0f} seconds")
+    paper.heading(
+        f"{result.messages:,} messages of {result.conversations:,} people in {result.seconds:.0f} seconds"
+    )
     rows = [
-        ["answered", f"{result.messages_per_second:.0f} messages a second, in {result.turns:,} answers"],
-        ["came in the way", f"{result.duplicates:,} duplicates, {result.cuts} cuts, {result.refusals:,} refused sends"],
-        ["memory", f"half-way {result.memory_half_mb:.0f} MB, in the end {result.memory_end_mb:.0f} MB"],
+        [
+            "answered",
+            f"{result.messages_per_second:.0f} messages a second, in {result.turns:,} answers",
+        ],
+        [
+            "came in the way",
+            f"{result.duplicates:,} duplicates, {result.cuts} cuts, {result.refusals:,} refused sends",
+        ],
+        [
+            "memory",
+            f"half-way {result.memory_half_mb:.0f} MB, in the end {result.memory_end_mb:.0f} MB",
+        ],
         ["sent twice perhaps", f"{result.doubled}"],
     ]
     paper.table(rows, indent=2)
@@ -153,11 +219,16 @@ def _render_size(paper: Paper, result: SizeResult) -> None:
 def _render_writers(paper: Paper, result: WritersResult) -> None:
     """What many clients got done at once."""
     clients = f"{result.processes} processes and {result.threads} threads"
-    paper.heading(f"{clients}, {result.seconds:.0f} seconds: {result.stores_per_second:.0f} durable stores a second")
+    paper.heading(
+        f"{clients}, {result.seconds:.0f} seconds: {result.stores_per_second:.0f} durable stores a second"
+    )
     spreads = {
-        "store": result.stores, "recall": result.recalls, "update of one memory": result.updates,
-        "write lock held": result.write_lock, "vault lock held": result.vault_lock,
-    }  # fmt: skip
+        "store": result.stores,
+        "recall": result.recalls,
+        "update of one memory": result.updates,
+        "write lock held": result.write_lock,
+        "vault lock held": result.vault_lock,
+    }
     rows = [
         [
             name,
@@ -171,7 +242,10 @@ def _render_writers(paper: Paper, result: WritersResult) -> None:
     ]
     paper.table(rows, indent=2)
     each = 1000 * result.cpu_seconds / max(1, result.stores.count)
-    paper.line(f"The clients used {result.cpu_seconds:.1f} s of CPU in all, {each:.1f} ms for each store.", indent=2)
+    paper.line(
+        f"The clients used {result.cpu_seconds:.1f} s of CPU in all, {each:.1f} ms for each store.",
+        indent=2,
+    )
     told = ", ".join(f"{count:,} {name}" for name, count in sorted(result.outcomes.items()))
     paper.line(f"Answers: {told or 'none'}.", indent=2)
     errors = ", ".join(f"{count:,} × {name}" for name, count in sorted(result.errors.items()))
@@ -183,7 +257,20 @@ def _render_writers(paper: Paper, result: WritersResult) -> None:
 def _render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds]) -> None:
     """How long each job held the two locks."""
     paper.heading(f"Locks held at a time, in milliseconds, {size:,} sessions and as many memories")
-    rows = [["job", "seconds", "write lock", "p50", "p99", "longest", "vault lock", "p50", "p99", "longest"]]
+    rows = [
+        [
+            "job",
+            "seconds",
+            "write lock",
+            "p50",
+            "p99",
+            "longest",
+            "vault lock",
+            "p50",
+            "p99",
+            "longest",
+        ]
+    ]
     for job in jobs:
         locks = (
             [f"{one.count:,} ×", *(f"{figure:.0f}" for figure in (one.p50, one.p99, one.longest))]
@@ -193,13 +280,33 @@ def _render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds]) -> None:
     paper.table(rows, indent=2)
 
 
-@command("graph", examples=["python -m benchmarks graph", "python -m benchmarks graph --memories 2000 --links 6000"])
-@click.option("--memories", type=click.IntRange(100), default=10_000, show_default=True, help="Memories.")
-@click.option("--links", type=click.IntRange(100), default=30_000, show_default=True, help="Links between them.")
-@click.option(
-    "--files", type=click.IntRange(0), default=5_000, show_default=True, help="Files of code, with 40 symbols each."
+@command(
+    "graph",
+    examples=[
+        "python -m benchmarks graph",
+        "python -m benchmarks graph --memories 2000 --links 6000",
+    ],
 )
-@click.option("--folder", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one.")
+@click.option(
+    "--memories", type=click.IntRange(100), default=10_000, show_default=True, help="Memories."
+)
+@click.option(
+    "--links",
+    type=click.IntRange(100),
+    default=30_000,
+    show_default=True,
+    help="Links between them.",
+)
+@click.option(
+    "--files",
+    type=click.IntRange(0),
+    default=5_000,
+    show_default=True,
+    help="Files of code, with 40 symbols each.",
+)
+@click.option(
+    "--folder", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one."
+)
 @click.pass_obj
 def graph(run: Run, memories: int, links: int, files: int, folder: Path | None) -> None:
     """Tell how long links take in a large home.
@@ -219,5 +326,5 @@ def _render_graph(paper: Paper, result: GraphResult) -> None:
     rows = [
         (one.name, f"{one.milliseconds:.0f} ms", dim(f"{one.cpu_milliseconds:.0f} ms CPU"))
         for one in result.operations
-    ]  # fmt: skip
+    ]
     paper.table(rows, indent=2)

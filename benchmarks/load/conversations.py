@@ -16,21 +16,18 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nacre.daemon.footprint import memory_mb
-from nacre.daemon.homes import Homes
+from nacre.base.ids import utc_now, uuid7_source
 from nacre.errors import ChannelRefused, ChannelUnavailable
-from nacre.gateway.admission import EVERYBODY, Rules
-from nacre.gateway.answering import Answering
-from nacre.gateway.channel_options import ChannelOptions, Open
-from nacre.gateway.channels.channel import Inbox
+from nacre.gateway.channels import Inbox
+from nacre.gateway.conversation import EVERYBODY, ChannelOptions, Open, Question, Rules
 from nacre.gateway.engine import Gateway, Parts
-from nacre.gateway.responder import Question
+from nacre.gateway.sessions import Answering
 from nacre.home.home import open_home
-from nacre.platform.ids import utc_now, uuid7_source
 from nacre.redact.redactor import Redactor
+from nacre.serve.homes import Homes, memory_mb
 from nacre.settings import load_settings
-from nacre.storage.gateway import GatewayStore
-from nacre.values.gateway.message import Answer, Attachment, Chat, Incoming, Limits, Outgoing, Sender
+from nacre.store.gateway import GatewayStore
+from nacre.values.gateway import Answer, Attachment, Chat, Incoming, Limits, Outgoing, Sender
 
 NAME = "crowd"
 _NUMBER = re.compile(r"\bnumber (\d+-\d+)\b")
@@ -136,7 +133,11 @@ class CrowdChannel:
             who = dice.randrange(conversations)
             places.append((at + dice.uniform(0, _AROUND), f"{who}-{counts[who]}"))
             counts[who] += 1
-        again = [(place + dice.uniform(0, 10 * _AROUND), one) for place, one in places if dice.random() < _DUPLICATES]
+        again = [
+            (place + dice.uniform(0, 10 * _AROUND), one)
+            for place, one in places
+            if dice.random() < _DUPLICATES
+        ]
         return [one for _, one in sorted(places + again)]
 
 
@@ -164,7 +165,12 @@ class QuickAgent:
 
 
 def measure_gateway(
-    place: Path, *, messages: int, conversations: int, most_waiting: int = 0, patience: float = 3600.0
+    place: Path,
+    *,
+    messages: int,
+    conversations: int,
+    most_waiting: int = 0,
+    patience: float = 3600.0,
 ) -> GatewayResult:
     """Play a crowd of people through the gateway of a new home. ``most_waiting`` messages wait at most: of half the
     people, unless it is told, so that most are answered one by one."""
@@ -174,7 +180,11 @@ def measure_gateway(
     settings = load_settings(place)
     agent = QuickAgent()
     with closing(Homes(lambda: open_home(settings), place, settings.config)) as homes:
-        return asyncio.run(_play(homes, agent, CrowdChannel(messages, conversations, seed=1), conversations, patience))
+        return asyncio.run(
+            _play(
+                homes, agent, CrowdChannel(messages, conversations, seed=1), conversations, patience
+            )
+        )
 
 
 async def _play(
@@ -187,28 +197,48 @@ async def _play(
     told: list[str] = []
     with closing(GatewayStore.open(settings.home)) as store:
         parts = Parts(
-            settings, store, {NAME: Open(channel, options)}, answering, Redactor(*settings.redaction), utc_now,
-            uuid7_source(), told.append,
-        )  # fmt: skip
+            settings,
+            store,
+            {NAME: Open(channel, options)},
+            answering,
+            Redactor(*settings.redaction),
+            utc_now,
+            uuid7_source(),
+            told.append,
+        )
         stop = asyncio.Event()
         began = time.perf_counter()
         running = asyncio.create_task(Gateway(parts).run(stop))
         waiting = asyncio.create_task(channel.done.wait())
-        await asyncio.wait((running, waiting), timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            (running, waiting), timeout=patience, return_when=asyncio.FIRST_COMPLETED
+        )
         seconds = time.perf_counter() - began
         stop.set()
         await running
         doubled = sum(one.doubled for one in store.traffic())
     return GatewayResult(
-        channel.wanted, conversations, agent.turns, len(channel.stream) - channel.wanted, channel.refusals,
-        channel.cuts, round(seconds, 1), round(channel.answered / seconds, 1), channel.half_mb, memory_mb() or 0.0,
-        channel.most_mb, doubled, _wrong(channel, settings.home, told),
-    )  # fmt: skip
+        channel.wanted,
+        conversations,
+        agent.turns,
+        len(channel.stream) - channel.wanted,
+        channel.refusals,
+        channel.cuts,
+        round(seconds, 1),
+        round(channel.answered / seconds, 1),
+        channel.half_mb,
+        memory_mb() or 0.0,
+        channel.most_mb,
+        doubled,
+        _wrong(channel, settings.home, told),
+    )
 
 
 def _message(number: str) -> Incoming:
     who = number.partition("-")[0]
-    return Incoming(number, Chat(NAME, who), Sender(who, f"Person {who}"), f"Is this number {number}?")
+    return Incoming(
+        number, Chat(NAME, who), Sender(who, f"Person {who}"), f"Is this number {number}?"
+    )
 
 
 def _wrong(channel: CrowdChannel, home: Path, told: list[str]) -> list[str]:
@@ -220,7 +250,9 @@ def _wrong(channel: CrowdChannel, home: Path, told: list[str]) -> list[str]:
         if answered != numbers:
             wrong.append(f"{who}: {len(numbers)} messages came, answers name {answered[:50]}")
         if kept[who] != numbers:
-            wrong.append(f"{who}: {len(numbers)} messages came, the transcript has {kept[who][:50]}")
+            wrong.append(
+                f"{who}: {len(numbers)} messages came, the transcript has {kept[who][:50]}"
+            )
     return wrong
 
 
@@ -229,7 +261,11 @@ def _transcripts(home: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for path in (home / "gateway/sessions").glob("*.jsonl"):
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        asked = [one["message"] for one in lines if one["type"] == "message" and one["message"]["role"] == "user"]
+        asked = [
+            one["message"]
+            for one in lines
+            if one["type"] == "message" and one["message"]["role"] == "user"
+        ]
         who = lines[0]["key"].partition(":")[2]
         found[who] += [number for one in asked for number in _NUMBER.findall(one["content"])]
     return found

@@ -11,13 +11,11 @@ from statistics import median
 from typing import Any
 
 from benchmarks.load.code_material import write_repository
+from nacre.code.ask import IngestCodeRequest
 from nacre.code.ingest import ingest_code
-from nacre.code.requests import IngestCodeRequest
-from nacre.graph.analysis import central, components, gaps
-from nacre.graph.brief import brief
-from nacre.graph.links import link
-from nacre.graph.listing import list_links, traverse
-from nacre.graph.requests import (
+from nacre.home.home import Home, open_home
+from nacre.memories.edit import catch_up, scan
+from nacre.memories.graph import (
     AnalysisRequest,
     BriefRequest,
     LinkRequest,
@@ -25,9 +23,14 @@ from nacre.graph.requests import (
     NewLink,
     Relation,
     TraverseRequest,
+    brief,
+    central,
+    components,
+    gaps,
+    link,
+    list_links,
+    traverse,
 )
-from nacre.home.home import Home, open_home
-from nacre.memories.scan import catch_up, scan
 from nacre.settings import load_settings
 from nacre.values.reports import OnProgress, Progress
 from nacre.vault.watch import VaultWatch
@@ -36,9 +39,7 @@ _PROJECT_SIZE = 100
 _SYMBOLS = 40
 _ROUNDS = 7
 _BULK = 1000
-_NOTE = (
-    "---\nid: {id}\nkind: fact\nsubject: {name}\ncreated: 2026-11-01\nlinks: [{links}]\n---\n{name} holds {words}.\n"
-)
+_NOTE = "---\nid: {id}\nkind: fact\nsubject: {name}\ncreated: 2026-11-01\nlinks: [{links}]\n---\n{name} holds {words}.\n"  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,9 @@ class GraphResult:
     operations: tuple[Took, ...]
 
 
-def measure_graph(place: Path, *, memories: int, links: int, files: int, notify: OnProgress) -> GraphResult:
+def measure_graph(
+    place: Path, *, memories: int, links: int, files: int, notify: OnProgress
+) -> GraphResult:
     """Make a home in a new folder, with so many files of code, and measure."""
     pairs = draw_links(memories, links)
     write_vault(place / "vault", memories, pairs)
@@ -84,7 +87,9 @@ def measure_graph(place: Path, *, memories: int, links: int, files: int, notify:
 
 def _read_code(home: Home, root: Path, files: int, notify: OnProgress) -> int:
     write_repository(root, files, _SYMBOLS)
-    return ingest_code(home, IngestCodeRequest(folder=str(root), project="made", seconds=3600), notify).symbols
+    return ingest_code(
+        home, IngestCodeRequest(folder=str(root), project="made", seconds=3600), notify
+    ).symbols
 
 
 def draw_links(memories: int, links: int) -> list[tuple[int, int]]:
@@ -98,11 +103,18 @@ def draw_links(memories: int, links: int) -> list[tuple[int, int]]:
         one = draw.randrange(memories)
         inside = by_project[one % projects]
         if draw.random() < 0.8:
-            other = draw.choice(inside) if inside and draw.random() < 0.5 else draw.randrange(memories)
+            other = (
+                draw.choice(inside) if inside and draw.random() < 0.5 else draw.randrange(memories)
+            )
             other = other - other % projects + one % projects
         else:
             other = draw.choice(ends) if ends else draw.randrange(memories)
-        if one != other and other < memories and (other, one) not in found and (one, other) not in found:
+        if (
+            one != other
+            and other < memories
+            and (other, one) not in found
+            and (one, other) not in found
+        ):
             found.add((one, other))
             inside.append(other)
             ends += (one, other)
@@ -131,7 +143,9 @@ def _id(at: int) -> str:
 def _operations(home: Home) -> dict[str, Callable[[int], Any]]:
     def drawn(round_: int) -> Any:
         ends = [(_id(at), _id(at + 1 + round_)) for at in range(_BULK)]
-        new = [NewLink(source=one, relation=Relation.ELABORATES, target=other) for one, other in ends]
+        new = [
+            NewLink(source=one, relation=Relation.ELABORATES, target=other) for one, other in ends
+        ]
         return link(home, LinkRequest(links=tuple(new)))
 
     def analysed(work: Callable[..., Any]) -> Callable[[int], Any]:
@@ -139,8 +153,12 @@ def _operations(home: Home) -> dict[str, Callable[[int], Any]]:
 
     return {
         "look for edits by hand: part of each": lambda _: catch_up(home),
-        "traverse, depth 2": lambda at: traverse(home, TraverseRequest(reference=_id(at * 97), depth=2)),
-        "traverse, depth 10": lambda at: traverse(home, TraverseRequest(reference=_id(at * 97), depth=10, limit=1000)),
+        "traverse, depth 2": lambda at: traverse(
+            home, TraverseRequest(reference=_id(at * 97), depth=2)
+        ),
+        "traverse, depth 10": lambda at: traverse(
+            home, TraverseRequest(reference=_id(at * 97), depth=10, limit=1000)
+        ),
         "list": lambda _: list_links(home, LinksRequest()),
         "central": analysed(central),
         "gaps": analysed(gaps),

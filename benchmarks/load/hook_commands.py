@@ -9,20 +9,35 @@ import click
 
 from benchmarks.load.hooks import LIMIT_MS, START_LIMIT_MS, STATES, HookFigures, measure_hooks
 from benchmarks.running import workspace
-from nacre.cli.command import TEXT, command
-from nacre.cli.measured import answer_measured
-from nacre.cli.paper import Paper, bold, dim
-from nacre.cli.run import Run
+from nacre.cli.command import TEXT, Paper, Run, bold, command, dim
+from nacre.cli.root import answer_measured
 from nacre.errors import InvalidInput
 
 
 @command(
     "hooks",
-    examples=["python -m benchmarks hooks", "python -m benchmarks hooks --state 'daemon hung' --runs 50 --json"],
+    examples=[
+        "python -m benchmarks hooks",
+        "python -m benchmarks hooks --state 'daemon hung' --runs 50 --json",
+    ],
 )
-@click.option("--runs", type=click.IntRange(10, 10_000), default=200, show_default=True, help="Of each event in each.")
-@click.option("--memories", type=click.IntRange(10, 100_000), default=2000, show_default=True, help="In the home.")
-@click.option("--state", "states", type=TEXT, multiple=True, help="Only this state; may be given again.")
+@click.option(
+    "--runs",
+    type=click.IntRange(10, 10_000),
+    default=200,
+    show_default=True,
+    help="Of each event in each.",
+)
+@click.option(
+    "--memories",
+    type=click.IntRange(10, 100_000),
+    default=2000,
+    show_default=True,
+    help="In the home.",
+)
+@click.option(
+    "--state", "states", type=TEXT, multiple=True, help="Only this state; may be given again."
+)
 @click.pass_obj
 def hooks(run: Run, runs: int, memories: int, states: tuple[str, ...]) -> None:
     """Tell what hooks cost their hosts, with the daemon and without, and where things go wrong.
@@ -32,13 +47,17 @@ def hooks(run: Run, runs: int, memories: int, states: tuple[str, ...]) -> None:
 
     unknown = [state for state in states if state not in STATES]
     if unknown:
-        raise InvalidInput(f"no state is called {unknown[0]!r}", hint=f"one of: {', '.join(STATES)}")
+        raise InvalidInput(
+            f"no state is called {unknown[0]!r}", hint=f"one of: {', '.join(STATES)}"
+        )
     with workspace(run) as (place, notify):
         figures = measure_hooks(place, runs=runs, memories=memories, only=states, notify=notify)
     record = {
-        "memories": memories, "limit_ms": LIMIT_MS, "start_limit_ms": START_LIMIT_MS,
+        "memories": memories,
+        "limit_ms": LIMIT_MS,
+        "start_limit_ms": START_LIMIT_MS,
         "figures": [dataclasses.asdict(one) for one in figures],
-    }  # fmt: skip
+    }
     answer_measured(run, record, lambda paper: _render_hooks(paper, figures))
 
 
@@ -51,10 +70,15 @@ def _render_hooks(paper: Paper, figures: Sequence[HookFigures]) -> None:
         p99, limit = f"{one.p99:.0f}", START_LIMIT_MS if one.event == "SessionStart" else LIMIT_MS
         rows.append(
             [
-                one.state, one.event, f"{one.p50:.0f}", p99 if one.p99 < limit else bold(p99),
-                f"{one.longest:.0f}", f"{one.cpu_p50:.0f}", f"{one.told}/{one.runs}",
+                one.state,
+                one.event,
+                f"{one.p50:.0f}",
+                p99 if one.p99 < limit else bold(p99),
+                f"{one.longest:.0f}",
+                f"{one.cpu_p50:.0f}",
+                f"{one.told}/{one.runs}",
                 bold(str(one.failed)) if one.failed else "0",
             ]
-        )  # fmt: skip
+        )
     headings = ("", "event", "p50", "p99", "longest", "cpu", "told", "failed")
     paper.table([[dim(name) for name in headings], *rows], indent=2)

@@ -18,13 +18,11 @@ from pathlib import Path
 import apsw
 
 import nacre
+from nacre.base.environment import environment
+from nacre.base.link import CHORES_LOCK, Away, ask, socket_path
+from nacre.base.locks import FileLock
 from nacre.errors import StoreUnusable
-from nacre.link.address import CHORES_LOCK, socket_path
-from nacre.link.client import Away, ask
-from nacre.platform.environment import environment
-from nacre.platform.locks import FileLock
-from nacre.speed.material import statement, subject, write_notes
-from nacre.speed.measurement import percentile
+from nacre.testing.speed import percentile, statement, subject, write_notes
 from nacre.values.reports import OnProgress, Progress
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "SessionEnd")
@@ -51,9 +49,13 @@ class HookFigures:
 
 
 def measure_hooks(
-    folder: Path, *, runs: int, memories: int, only: Sequence[str] = (),
+    folder: Path,
+    *,
+    runs: int,
+    memories: int,
+    only: Sequence[str] = (),
     notify: OnProgress = lambda _: None,
-) -> list[HookFigures]:  # fmt: skip
+) -> list[HookFigures]:
     """Run hooks of Claude Code's shape on a new home in ``folder`` with so many memories."""
     home = folder / "home"
     wanted = {name: state for name, state in STATES.items() if not only or name in only}
@@ -68,7 +70,10 @@ def measure_hooks(
         for event in EVENTS:
             notify(Progress("hooks", len(figures), total, f"{name}, {event}"))
             place = folder / "gone" if name == "home missing" else home
-            with state(home, environ), FileLock(home / CHORES_LOCK):  # nobody works beside what is measured
+            with (
+                state(home, environ),
+                FileLock(home / CHORES_LOCK),
+            ):  # nobody works beside what is measured
                 figures.append(_measured(name, event, place, environ, runs))
             for chore in (home / "run" / "chores").glob("*.json"):
                 chore.unlink()
@@ -83,14 +88,20 @@ def make_home(home: Path, memories: int) -> None:
         memory.recall(statement(0))
 
 
-def _measured(state: str, event: str, home: Path, environ: Mapping[str, str], runs: int) -> HookFigures:
+def _measured(
+    state: str, event: str, home: Path, environ: Mapping[str, str], runs: int
+) -> HookFigures:
     taken, cpu, told, failed = [], [], 0, 0
     for number in range(-_WARMING, runs):
         given = {
-            "session_id": f"bench-{state}-{event}-{number}", "cwd": str(home.parent), "hook_event_name": event,
-            "prompt": f"on which port does {subject(abs(number))} listen?", "source": "startup",
-            "tool_name": "Bash", "tool_input": {"command": "cd app && npm run build && git commit -m done"},
-        }  # fmt: skip
+            "session_id": f"bench-{state}-{event}-{number}",
+            "cwd": str(home.parent),
+            "hook_event_name": event,
+            "prompt": f"on which port does {subject(abs(number))} listen?",
+            "source": "startup",
+            "tool_name": "Bash",
+            "tool_input": {"command": "cd app && npm run build && git commit -m done"},
+        }
         data = json.dumps(given).encode()
         seconds, worked, out, code = _run(event, home, environ, data, is_full=state == "disk full")
         if number >= 0:
@@ -99,9 +110,16 @@ def _measured(state: str, event: str, home: Path, environ: Mapping[str, str], ru
             told += bool(out)
             failed += code != 0
     return HookFigures(
-        state, event, runs, percentile(taken, 0.5), percentile(taken, 0.99), max(taken), percentile(cpu, 0.5), told,
+        state,
+        event,
+        runs,
+        percentile(taken, 0.5),
+        percentile(taken, 0.99),
+        max(taken),
+        percentile(cpu, 0.5),
+        told,
         failed,
-    )  # fmt: skip
+    )
 
 
 def _run(
@@ -110,14 +128,19 @@ def _run(
     """Seconds as a host waits, seconds of the processor, what was told, the exit code."""
     quick = Path(sys.executable).with_name("nacre-hook.sh")
     is_quick = event in ("UserPromptSubmit", "PreToolUse") and quick.exists()
-    program = [str(quick)] if is_quick else [sys.executable, "-m", "nacre.hooks.process"]
+    program = [str(quick)] if is_quick else [sys.executable, "-m", "nacre.serve.hook_process"]
     command = [*program, "--home", str(home), "claude-code", event]
     before = _worked()
     began = time.perf_counter()
     ran = subprocess.run(
-        command, input=given, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
+        command,
+        input=given,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
         preexec_fn=_fill_disk if is_full else None,
-    )  # fmt: skip
+    )
     seconds = time.perf_counter() - began
     return seconds, _worked() - before, ran.stdout, ran.returncode
 
@@ -136,14 +159,22 @@ def _fill_disk() -> None:
 def _daemon(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
     """A daemon of its own, warm."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "nacre", "serve", "--no-watch"], env=environ, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-m", "nacre", "serve", "--no-watch"],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         until = time.monotonic() + _START_SECONDS
         while True:
             with suppress(Away):
-                ask(str(home), "context", {"moment": "prompt", "prompt": statement(1)}, seconds=_START_SECONDS)
+                ask(
+                    str(home),
+                    "context",
+                    {"moment": "prompt", "prompt": statement(1)},
+                    seconds=_START_SECONDS,
+                )
                 break
             if time.monotonic() > until:
                 raise StoreUnusable("the daemon does not start", hint="nacre serve tells why")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from benchmarks.load.statements import PLACES, THINGS, VERBS, statement
 from nacre.values.memory import Kind, Memory
-from nacre.vault.document import render
+from nacre.vault.documents import render
 
 PROJECT = "lighthouse"
 
@@ -52,17 +52,26 @@ def write_sessions(folder: Path, count: int) -> Path:
         began = _DAY + timedelta(minutes=40 * number)
         said = [("user", f"Remember that {statement(draw, number)}")]
         for _ in range(_REPLIES):
-            said += [("assistant", _reply(draw)), ("user", f"Now look at the {draw.choice(THINGS)}, please.")]
+            said += [
+                ("assistant", _reply(draw)),
+                ("user", f"Now look at the {draw.choice(THINGS)}, please."),
+            ]
         lines = [
             json.dumps(
                 {
-                    "session_id": f"session-{number:05}", "id": f"{number:05}-{at}", "role": role, "content": text,
-                    "timestamp": (began + timedelta(minutes=at)).isoformat(), "cwd": f"/code/{PROJECT}",
+                    "session_id": f"session-{number:05}",
+                    "id": f"{number:05}-{at}",
+                    "role": role,
+                    "content": text,
+                    "timestamp": (began + timedelta(minutes=at)).isoformat(),
+                    "cwd": f"/code/{PROJECT}",
                 }
             )
             for at, (role, text) in enumerate(said)
-        ]  # fmt: skip
-        (folder / f"session-{number:05}.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        ]
+        (folder / f"session-{number:05}.jsonl").write_text(
+            "".join(f"{line}\n" for line in lines), encoding="utf-8"
+        )
     return folder
 
 
@@ -73,7 +82,9 @@ def write_notes(vault: Path, count: int) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for number in range(count):
-        memory = Memory(str(UUID(int=(7 << 76) + number)), Kind.FACT, f"Note {number}", "", _DAY, _DAY)
+        memory = Memory(
+            str(UUID(int=(7 << 76) + number)), Kind.FACT, f"Note {number}", "", _DAY, _DAY
+        )
         path = folder / f"note-{number}.md"
         path.write_text(render(replace(memory, content=statement(draw, number))), encoding="utf-8")
         files.append(path)

@@ -13,31 +13,31 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.figures import Spread, spread
-from benchmarks.load.lock_material import PROJECT, HashEmbedder, change_notes, write_notes, write_sessions
-from nacre.extraction.learn import learn
-from nacre.forgetting.forget import forget, plan
-from nacre.forgetting.requests import ForgetRequest, ScrubOptions
-from nacre.forgetting.scrub import scrub
-from nacre.health import database
-from nacre.health.prove import prove
-from nacre.history import undo
-from nacre.history.commit import commit_operations
-from nacre.history.operations import log
+from benchmarks.load.lock_material import (
+    PROJECT,
+    HashEmbedder,
+    change_notes,
+    write_notes,
+    write_sessions,
+)
+from nacre.care import database
+from nacre.care.proofs import prove
+from nacre.data import backup, imports, undo
+from nacre.data.export import ExportOptions, ImportOptions, export
+from nacre.data.forget import ForgetRequest, ScrubOptions, forget, plan
+from nacre.data.history import commit_operations
+from nacre.data.scrub import scrub
+from nacre.data.sync import SyncRequest, sync
+from nacre.data.undo import log
 from nacre.home.home import Home, open_home
-from nacre.indexing.vectors import embed_pending
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.memories.requests import StoreRequest
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.learn.learn import learn
+from nacre.memories.decision import StoreRequest
+from nacre.memories.edit import scan
 from nacre.memories.retire import choose, retire_chosen
-from nacre.memories.scan import scan
-from nacre.memories.store import store
-from nacre.memories.usage import fold_usage, spool_use
-from nacre.portability import backup, importing
-from nacre.portability.exporting import export
-from nacre.portability.requests import ExportOptions, ImportOptions
+from nacre.memories.store import fold_usage, spool_use, store
+from nacre.memories.vectors import embed_pending
 from nacre.settings import Settings, load_settings
-from nacre.sync.requests import SyncRequest
-from nacre.sync.sync import sync
 from nacre.values.reports import OnProgress, Progress
 
 _JOBS = 18
@@ -70,16 +70,21 @@ class _Watch:
         started = time.perf_counter()
         work()
         seconds = round(time.perf_counter() - started, 2)
-        self.jobs.append(JobHolds(job, seconds, spread(self.held["write"]), spread(self.held["vault.lock"])))
+        self.jobs.append(
+            JobHolds(job, seconds, spread(self.held["write"]), spread(self.held["vault.lock"]))
+        )
 
     def settings(self, home: str, **environ: str) -> Settings:
-        return load_settings(self.folder / home, {"HOME": str(self.folder), "PATH": os.defpath, **environ})
+        return load_settings(
+            self.folder / home, {"HOME": str(self.folder), "PATH": os.defpath, **environ}
+        )
 
     def open(self, settings: Settings, *, model: str = "hash-1") -> Home:
         return open_home(
-            settings, load_embedder=lambda _: HashEmbedder(model),
+            settings,
+            load_embedder=lambda _: HashEmbedder(model),
             observe=lambda name, seconds: self.held[name].append(seconds),
-        )  # fmt: skip
+        )
 
     @contextmanager
     def home(self, name: str, *, model: str = "hash-1", **environ: str) -> Iterator[Home]:
@@ -90,14 +95,18 @@ class _Watch:
             context.database.close()
 
 
-def measure_locks(folder: Path, *, size: int = 2000, notify: OnProgress = lambda _: None) -> tuple[JobHolds, ...]:
+def measure_locks(
+    folder: Path, *, size: int = 2000, notify: OnProgress = lambda _: None
+) -> tuple[JobHolds, ...]:
     """Do every long job on homes in ``folder``, which should be new: ``size`` sessions, and as many memories."""
     watch = _Watch(folder, size, notify)
     with watch.home("first") as context:
         _learn(watch, context)
         _edit_by_hand(watch, context)
         remote = folder / "remote.git"
-        subprocess.run(["git", "init", "--quiet", "--bare", str(remote)], check=True, env={"PATH": os.defpath})
+        subprocess.run(
+            ["git", "init", "--quiet", "--bare", str(remote)], check=True, env={"PATH": os.defpath}
+        )
         watch.run("commit", lambda: commit_operations(context))
         sync(context, SyncRequest(remote=str(remote)))
         with watch.home("second") as other:
@@ -111,7 +120,10 @@ def measure_locks(folder: Path, *, size: int = 2000, notify: OnProgress = lambda
         watch.run("vectors of another model", lambda: embed_pending(context, notify))
         watch.run("doctor --deep", lambda: prove(context))
         watch.run("backup", lambda: backup.create(context, folder / "backup.zip"))
-    watch.run("rebuild", lambda: database.rebuild(watch.settings("first"), partial(watch.open, model="hash-2")))
+    watch.run(
+        "rebuild",
+        lambda: database.rebuild(watch.settings("first"), partial(watch.open, model="hash-2")),
+    )
     _take_away(watch)
     return tuple(watch.jobs)
 
@@ -147,8 +159,8 @@ def _carry(watch: _Watch, context: Home) -> None:
     target = watch.folder / "export.jsonl"
     export(context, target, ExportOptions(project=PROJECT))
     with watch.home("third") as other:
-        planned = importing.plan_import(other, ImportOptions(path=target, trust=True))
-        watch.run("import", lambda: importing.carry_out(other, planned))
+        planned = imports.plan_import(other, ImportOptions(path=target, trust=True))
+        watch.run("import", lambda: imports.carry_out(other, planned))
 
 
 def _take_away(watch: _Watch) -> None:

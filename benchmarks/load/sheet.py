@@ -102,15 +102,29 @@ def needs(people: int, measured: Measured, use: Use, prices: Prices) -> Needs:
     kept = use.turns * use.days * use.years
     per_second = people * use.requests * use.busiest / _HOUR
     api = per_second * measured.api_ms / 1000 / LOADED
-    server = per_second * (measured.request_ms(hot) - measured.api_ms + measured.opening_ms) / 1000 / LOADED
+    server = (
+        per_second
+        * (measured.request_ms(hot) - measured.api_ms + measured.opening_ms)
+        / 1000
+        / LOADED
+    )
     worker = people * use.turns * measured.turn_ms / 1000 / _DAY / LOADED
     disk = people * measured.disk(hot) / _GB
     objects = people * measured.turn_bytes * (kept - hot) / _GB
     memory = IN_MEMORY * disk
-    nodes = max(1, math.ceil(max(server / NODE_CORES, memory / NODE_MEMORY_GB, disk / NODE_DISK_GB)))
+    nodes = max(
+        1, math.ceil(max(server / NODE_CORES, memory / NODE_MEMORY_GB, disk / NODE_DISK_GB))
+    )
     cores = api + worker + COPIES * max(server, memory / 4)
     return Needs(
-        people=people, per_second=per_second, api_cores=math.ceil(api), server_cores=math.ceil(COPIES * server),
-        worker_cores=math.ceil(worker), nodes=COPIES * nodes, memory_gb=COPIES * memory, disk_gb=COPIES * disk,
-        objects_gb=objects, usd=prices.core * cores + prices.disk_gb * COPIES * disk + prices.object_gb * objects,
-    )  # fmt: skip
+        people=people,
+        per_second=per_second,
+        api_cores=math.ceil(api),
+        server_cores=math.ceil(COPIES * server),
+        worker_cores=math.ceil(worker),
+        nodes=COPIES * nodes,
+        memory_gb=COPIES * memory,
+        disk_gb=COPIES * disk,
+        objects_gb=objects,
+        usd=prices.core * cores + prices.disk_gb * COPIES * disk + prices.object_gb * objects,
+    )

@@ -12,14 +12,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from nacre.home.home import Home, open_home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.retrieval.recall import recall
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.recall.recall import recall
 from nacre.settings import Settings, load_settings
-from nacre.speed.growing import gather, grow, scatter
-from nacre.speed.material import draw_questions
-from nacre.speed.measurement import percentile
-from nacre.storage.postgres.connection import connect
+from nacre.store.postgres_connection import connect
+from nacre.testing.growth import gather, grow, scatter
+from nacre.testing.speed import draw_questions, percentile
 from nacre.values.recall import Mode, RecallQuery
 from nacre.values.reports import OnProgress, Progress
 
@@ -34,7 +32,10 @@ _VECTOR_TABLES = (
     "sqlite_autoindex_turn_passages",
 )
 _TEXT_TABLES = ("turns_fts", "turns_parts")
-_ON_SERVER = {"text": ("words", "terms", "names"), "vectors": ("passages", "turn_passages", "signs")}
+_ON_SERVER = {
+    "text": ("words", "terms", "names"),
+    "vectors": ("passages", "turn_passages", "signs"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,12 @@ NOTE = (
 
 
 def measure_size(
-    paths: Sequence[Path], folder: Path, *, turns: int, server: str = "", notify: OnProgress = lambda _: None
+    paths: Sequence[Path],
+    folder: Path,
+    *,
+    turns: int,
+    server: str = "",
+    notify: OnProgress = lambda _: None,
 ) -> SizeResult:
     """Grow a home in ``folder``, which should be empty and on the disk that counts, from the sessions at ``paths``.
 
@@ -106,7 +112,10 @@ def measure_size(
     sizes = []
     try:
         context.database.relax()
-        ingest(context, IngestOptions(paths=tuple(paths), extract=False, vectors=False, remember_paths=False))
+        ingest(
+            context,
+            IngestOptions(paths=tuple(paths), extract=False, vectors=False, remember_paths=False),
+        )
         material = gather(context)
         questions = draw_questions(context, _QUESTIONS)
         have = material.turns
@@ -146,7 +155,11 @@ def _settle(context: Home) -> None:
 
 
 def _size(
-    context: Home, settings: Settings, questions: Sequence[str], counts: tuple[int, int], seconds: Sequence[float]
+    context: Home,
+    settings: Settings,
+    questions: Sequence[str],
+    counts: tuple[int, int],
+    seconds: Sequence[float],
 ) -> Size:
     turns, passages = counts
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -154,12 +167,17 @@ def _size(
     text, vectors = _bytes(context)
     growing, embedding = seconds
     return Size(
-        turns=turns, passages=passages,
-        lexical=searched.lexical, all_lanes=searched.all_lanes,
-        text_bytes=round(text / turns, 1), vector_bytes=round(vectors / turns, 1),
-        memory_mb=searched.memory_mb, mapped_mb=searched.mapped_mb,
-        growing_seconds=growing, vector_seconds=embedding,
-    )  # fmt: skip
+        turns=turns,
+        passages=passages,
+        lexical=searched.lexical,
+        all_lanes=searched.all_lanes,
+        text_bytes=round(text / turns, 1),
+        vector_bytes=round(vectors / turns, 1),
+        memory_mb=searched.memory_mb,
+        mapped_mb=searched.mapped_mb,
+        growing_seconds=growing,
+        vector_seconds=embedding,
+    )
 
 
 def _bytes(context: Home) -> tuple[int, int]:
@@ -183,7 +201,9 @@ def _search(home: Path, server: str, questions: Sequence[str]) -> _Searched:
     """In a process of its own: only what searching needs is in its memory."""
     context = open_home(_settings(home, server))
     try:
-        lexical, hybrid = (_spread(context, mode, questions) for mode in (Mode.LEXICAL, Mode.HYBRID))
+        lexical, hybrid = (
+            _spread(context, mode, questions) for mode in (Mode.LEXICAL, Mode.HYBRID)
+        )
     finally:
         context.database.close()
     memory, mapped = _memory()
@@ -191,7 +211,9 @@ def _search(home: Path, server: str, questions: Sequence[str]) -> _Searched:
 
 
 def _spread(context: Home, mode: Mode, questions: Sequence[str]) -> Spread:
-    queries = [RecallQuery(text, mode=mode, turns=_RECALLED_TURNS, update=False) for text in questions]
+    queries = [
+        RecallQuery(text, mode=mode, turns=_RECALLED_TURNS, update=False) for text in questions
+    ]
     for query in queries[:_WARMING]:
         recall(context, query)
     waited, worked = [], []
@@ -200,7 +222,13 @@ def _spread(context: Home, mode: Mode, questions: Sequence[str]) -> Spread:
         recall(context, query)
         waited.append(1000 * (time.perf_counter() - started))
         worked.append(1000 * (time.process_time() - busy))
-    return Spread(*(round(percentile(found, share), 1) for found in (waited, worked) for share in (0.5, 0.95, 0.99)))
+    return Spread(
+        *(
+            round(percentile(found, share), 1)
+            for found in (waited, worked)
+            for share in (0.5, 0.95, 0.99)
+        )
+    )
 
 
 def _memory() -> tuple[float, float]:
@@ -209,7 +237,9 @@ def _memory() -> tuple[float, float]:
         return 0.0, 0.0
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     kilobytes = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
-    own, mapped = (round(int(kilobytes[name][0]) * 1024 / 1_000_000, 1) for name in ("RssAnon", "RssFile"))
+    own, mapped = (
+        round(int(kilobytes[name][0]) * 1024 / 1_000_000, 1) for name in ("RssAnon", "RssFile")
+    )
     return own, mapped
 
 

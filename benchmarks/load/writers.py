@@ -16,8 +16,8 @@ from typing import IO
 from benchmarks.figures import Spread, spread
 from benchmarks.load.writing_client import KEYS, REPEATED, Task, Told, open_observed
 from nacre.api import MemoryHome
+from nacre.care.health import doctor
 from nacre.errors import NacreError
-from nacre.health.checks import doctor
 from nacre.home.home import Home
 from nacre.values.reports import OnProgress, Progress
 
@@ -49,9 +49,15 @@ class WritersResult:
 
 
 def measure_writers(
-    home: Path, *, processes: int, threads: int, seconds: float, recalls: float = 0.2, updates: float = 0.02,
+    home: Path,
+    *,
+    processes: int,
+    threads: int,
+    seconds: float,
+    recalls: float = 0.2,
+    updates: float = 0.02,
     notify: OnProgress = lambda _: None,
-) -> WritersResult:  # fmt: skip
+) -> WritersResult:
     """Let clients work on ``home``, which should be new: ``processes`` of one client each, and ``threads`` in one more.
 
     ``recalls`` and ``updates`` are their shares of what each client does; the rest are stores.
@@ -61,10 +67,15 @@ def measure_writers(
     with MemoryHome(context) as memory:
         hot = memory.store(_HOT).memory_id
         sizes = [1] * processes + ([threads] if threads else [])
-        tasks = [Task(str(home), hot, at, size, seconds, recalls, updates) for at, size in enumerate(sizes)]
+        tasks = [
+            Task(str(home), hot, at, size, seconds, recalls, updates)
+            for at, size in enumerate(sizes)
+        ]
         told = _run(tasks, notify)
         return WritersResult(
-            processes=processes, threads=threads, seconds=seconds,
+            processes=processes,
+            threads=threads,
+            seconds=seconds,
             stores_per_second=round(sum(len(one.stores) for one in told) / seconds, 1),
             cpu_seconds=round(sum(one.cpu for one in told), 1),
             outcomes=dict(Counter(action for one in told for _, action, _ in one.acknowledged)),
@@ -76,7 +87,7 @@ def measure_writers(
             errors=dict(sum((Counter(one.errors) for one in told), Counter())),
             memories=sum(context.memories.counts().values()),
             wrong=tuple(_wrong(context, memory, hot, told)),
-        )  # fmt: skip
+        )
 
 
 def _run(tasks: Sequence[Task], notify: OnProgress) -> list[Told]:
@@ -149,7 +160,11 @@ def _wrong(context: Home, memory: MemoryHome, hot: str, told: Sequence[Told]) ->
         yield f"canonical keys are held more than once: {dict(keys)}"
     if context.files.intents():
         yield f"{len(context.files.intents())} writes are pending"
-    yield from (f"{check.name}: {check.detail}" for check in doctor(context) if _is_bad(check.name, check.state))
+    yield from (
+        f"{check.name}: {check.detail}"
+        for check in doctor(context)
+        if _is_bad(check.name, check.state)
+    )
 
 
 def _is_there(context: Home, memory_id: str) -> bool:

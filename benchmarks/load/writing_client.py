@@ -25,7 +25,9 @@ from nacre.settings import load_settings
 
 REPEATED = tuple(
     f"The {room} of the lighthouse is swept on the {day} day of the month."
-    for day, room in enumerate(("kitchen", "lamp room", "cellar", "workshop", "boat house"), start=3)
+    for day, room in enumerate(
+        ("kitchen", "lamp room", "cellar", "workshop", "boat house"), start=3
+    )
 )
 """Statements that many clients store: each is one memory in the end."""
 
@@ -70,7 +72,9 @@ class Told:
 def open_observed(home: Path, told: Told) -> Home:
     """A home without the embedding model whose locks tell how long they were held."""
     settings = load_settings(home, {"HOME": str(home), "NACRE_EMBEDDING_MODEL": "none"})
-    return open_home(settings, observe=lambda name, seconds: told.held.setdefault(name, []).append(seconds))
+    return open_home(
+        settings, observe=lambda name, seconds: told.held.setdefault(name, []).append(seconds)
+    )
 
 
 def work(task: Task, client: int, until: float, told: Told, memory: MemoryHome) -> None:
@@ -108,7 +112,10 @@ def _statement(draw: random.Random, name: str, step: int) -> tuple[str, str | No
         return draw.choice(REPEATED), None
     if chance < 0.12:
         number = draw.randrange(KEYS)
-        return f"The depth of basin {number} is {draw.randrange(10_000)} fathoms.", f"basin.{number}.depth"
+        return (
+            f"The depth of basin {number} is {draw.randrange(10_000)} fathoms.",
+            f"basin.{number}.depth",
+        )
     return statement(draw, f"{name}-{step}").capitalize(), None
 
 

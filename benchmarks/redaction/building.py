@@ -27,13 +27,23 @@ HARMLESS_COPIES = 9
 
 _LOWER, _UPPER, _DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 ALPHABETS = {
-    "alnum": string.ascii_letters + _DIGITS, "letters": string.ascii_letters, "letterslow": _LOWER,
-    "lower": _LOWER + _DIGITS, "upper": _UPPER + _DIGITS, "digits": _DIGITS, "hex": "0123456789abcdef",
-    "HEX": "0123456789ABCDEF", "url64": f"{string.ascii_letters}{_DIGITS}-_",
+    "alnum": string.ascii_letters + _DIGITS,
+    "letters": string.ascii_letters,
+    "letterslow": _LOWER,
+    "lower": _LOWER + _DIGITS,
+    "upper": _UPPER + _DIGITS,
+    "digits": _DIGITS,
+    "hex": "0123456789abcdef",
+    "HEX": "0123456789ABCDEF",
+    "url64": f"{string.ascii_letters}{_DIGITS}-_",
     "b64": f"{string.ascii_letters}{_DIGITS}+/",
-    "base32": _UPPER + "234567", "base32low": _LOWER + "234567", "crockford": "0123456789ABCDEFGHJKMNPQRSTVWXYZ",
-    "mixed": string.ascii_letters + _DIGITS + "!@#%^&*(-_=+)", "dna": "ACGT", "protein": "ACDEFGHIKLMNPQRSTVWY",
-}  # fmt: skip
+    "base32": _UPPER + "234567",
+    "base32low": _LOWER + "234567",
+    "crockford": "0123456789ABCDEFGHJKMNPQRSTVWXYZ",
+    "mixed": string.ascii_letters + _DIGITS + "!@#%^&*(-_=+)",
+    "dna": "ACGT",
+    "protein": "ACDEFGHIKLMNPQRSTVWY",
+}
 _WORDS = (
     "amber anchor atlas birch canyon cedar cobalt comet copper coral delta ember falcon fjord garnet glacier harbor "
     "hazel heron indigo juniper kestrel lantern lagoon maple meadow nimbus oasis orchid osprey pepper quartz raven "
@@ -41,7 +51,9 @@ _WORDS = (
 ).split()
 _LEET = str.maketrans("aeo", "430")
 _SYMBOLS = "!#$%*+?_-"
-_SLOT = re.compile(r"<(?:(\d+):(\w+)|block:([A-Z ]+)|(word|Word|WORD|password|passphrase|uuid|jwt|digits1))>")
+_SLOT = re.compile(
+    r"<(?:(\d+):(\w+)|block:([A-Z ]+)|(word|Word|WORD|password|passphrase|uuid|jwt|digits1))>"
+)
 _MARKED = re.compile("«(.*?)»", re.DOTALL)
 
 
@@ -73,14 +85,20 @@ def read_samples(path: Path) -> list[Sample]:
             found.append(_sample(json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             hint = 'e.g. {"text": "KEY=abc", "family": "dotenv", "secrets": ["abc"]}'
-            raise InvalidInput(f"{path}, line {number}: not a labelled text: {error}", hint=hint) from error
+            raise InvalidInput(
+                f"{path}, line {number}: not a labelled text: {error}", hint=hint
+            ) from error
     return found
 
 
 def write_samples(path: Path, samples: list[Sample]) -> None:
     """Write a labelled set as :func:`read_samples` reads it."""
-    lines = ({"text": one.text, "family": one.family, "secrets": list(one.secrets)} for one in samples)
-    path.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8")
+    lines = (
+        {"text": one.text, "family": one.family, "secrets": list(one.secrets)} for one in samples
+    )
+    path.write_text(
+        "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8"
+    )
 
 
 def _sample(record: Mapping[str, Any]) -> Sample:
@@ -89,7 +107,9 @@ def _sample(record: Mapping[str, Any]) -> Sample:
     text = record["text"]
     if not isinstance(text, str):
         raise TypeError("text is no text")
-    return Sample(text, str(record.get("family") or ("secret" if listed else "harmless")), tuple(listed))
+    return Sample(
+        text, str(record.get("family") or ("secret" if listed else "harmless")), tuple(listed)
+    )
 
 
 def _table(name: str) -> dict[str, Any]:
@@ -115,7 +135,9 @@ class _Maker:
             for name, pattern in rows:
                 for context in self._draw(self._contexts["values"], VALUE_CONTEXTS):
                     named = _named(context, name)
-                    yield self._dressed(self._fill(named.replace("<secret>", f"«{self._fill(pattern)}»")), family)
+                    yield self._dressed(
+                        self._fill(named.replace("<secret>", f"«{self._fill(pattern)}»")), family
+                    )
 
     def texts(self) -> Iterator[Sample]:
         for family, patterns in self._forms["texts"].items():
@@ -133,7 +155,9 @@ class _Maker:
         """A text as transcripts hold it: alone, among other lines, in JSON, in JSON within JSON, in a diff."""
         secrets = tuple(_MARKED.findall(marked))
         text = _MARKED.sub(lambda match: match[1], marked)
-        dress = self._chance.choices((str, self._surrounded, _in_json, _in_json_twice, _as_diff), (10, 6, 3, 2, 2))[0]
+        dress = self._chance.choices(
+            (str, self._surrounded, _in_json, _in_json_twice, _as_diff), (10, 6, 3, 2, 2)
+        )[0]
         dressed = dress(text)
         return Sample(dressed, family, tuple(_as_dressed(secret, dress) for secret in secrets))
 
@@ -166,7 +190,7 @@ class _Maker:
             "uuid": lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
             "jwt": self._jwt,
             "digits1": lambda: chance.choice("123456789"),
-        }  # fmt: skip
+        }
         return made[name]()
 
     def _jwt(self) -> str:
@@ -183,7 +207,7 @@ class _Maker:
             lambda: f"{word.translate(_LEET)}{chance.choice('!#*')}{chance.randint(1, 9)}x",
             lambda: self._random(chance.randint(10, 24), ALPHABETS["alnum"]),
             lambda: self._random(chance.randint(12, 20), ALPHABETS["alnum"] + "!#%*_-"),
-        )  # fmt: skip
+        )
         return chance.choice(shapes)()
 
     def _random(self, size: int, alphabet: str) -> str:
@@ -192,14 +216,20 @@ class _Maker:
         return "".join((self._chance.choice(edge), *middle, self._chance.choice(edge)))[:size]
 
     def _block(self, label: str) -> str:
-        rows = "\n".join(self._random(64, ALPHABETS["b64"]) for _ in range(self._chance.randint(4, 14)))
+        rows = "\n".join(
+            self._random(64, ALPHABETS["b64"]) for _ in range(self._chance.randint(4, 14))
+        )
         return f"-----BEGIN {label}-----\n{rows}\n-----END {label}-----"
 
 
 def _named(context: str, name: str) -> str:
     first, *rest = name.lower().split("_")
     camel = first + "".join(part.capitalize() for part in rest)
-    return context.replace("<NAME>", name.upper()).replace("<name>", name.lower()).replace("<camel>", camel)
+    return (
+        context.replace("<NAME>", name.upper())
+        .replace("<name>", name.lower())
+        .replace("<camel>", camel)
+    )
 
 
 def _in_json(text: str) -> str:

@@ -11,11 +11,9 @@ import click
 from benchmarks.redaction.building import SEED, build, read_samples, write_samples
 from benchmarks.redaction.measuring import Outcome, RedactionResult, measure
 from benchmarks.running import FILE, NEW_FILE, progress_shown
-from nacre.cli.command import command
-from nacre.cli.measured import answer_measured
-from nacre.cli.paper import Paper, bold, dim
-from nacre.cli.run import Run
-from nacre.text.passages import shorten
+from nacre.base.text import shorten
+from nacre.cli.command import Paper, Run, bold, command, dim
+from nacre.cli.root import answer_measured
 
 
 @command(
@@ -26,15 +24,29 @@ from nacre.text.passages import shorten
         "python -m benchmarks redaction --write set.jsonl",
     ],
 )
-@click.option("--file", "file", type=FILE, help="Your own labelled texts: JSON lines with text, family, secrets.")
+@click.option(
+    "--file",
+    "file",
+    type=FILE,
+    help="Your own labelled texts: JSON lines with text, family, secrets.",
+)
 @click.option("--seed", type=int, help="Make the set from another seed.")
 @click.option("--write", "target", type=NEW_FILE, help="Write the set to a file, too.")
-@click.option("--misses", is_flag=True, help="Show what was missed, and what was taken for a secret and is none.")
+@click.option(
+    "--misses",
+    is_flag=True,
+    help="Show what was missed, and what was taken for a secret and is none.",
+)
 @click.option("--no-scanner", is_flag=True, help="Leave out the independent scanner.")
 @click.pass_obj
 def redaction(
-    run: Run, file: Path | None, seed: int | None, target: Path | None, misses: bool, no_scanner: bool
-) -> None:  # fmt: skip
+    run: Run,
+    file: Path | None,
+    seed: int | None,
+    target: Path | None,
+    misses: bool,
+    no_scanner: bool,
+) -> None:
     """Tell how many secrets redaction takes out, how often it errs, and how fast it is.
 
     The set is made from patterns and a seed: no real secret is in it. Where kingfisher is installed (pip install
@@ -46,7 +58,9 @@ def redaction(
         write_samples(target, samples)
     with progress_shown(run) as notify:
         result = measure(samples, notify, with_scanner=not no_scanner)
-    answer_measured(run, _record(result), lambda paper: _render_redaction(paper, result, misses=misses))
+    answer_measured(
+        run, _record(result), lambda paper: _render_redaction(paper, result, misses=misses)
+    )
 
 
 _SHOWN = 140
@@ -69,7 +83,13 @@ def _render_redaction(paper: Paper, result: RedactionResult, *, misses: bool) ->
         [
             ("scanner", "found", "recall", "touched", "false positives"),
             *(
-                (one.scanner, f"{one.found:,}", f"{one.recall:.1%}", f"{one.touched:,}", f"{one.false_positives:.2%}")
+                (
+                    one.scanner,
+                    f"{one.found:,}",
+                    f"{one.recall:.1%}",
+                    f"{one.touched:,}",
+                    f"{one.false_positives:.2%}",
+                )
                 for one in outcomes
             ),
         ]
@@ -77,7 +97,9 @@ def _render_redaction(paper: Paper, result: RedactionResult, *, misses: bool) ->
     weak = [family for family in result.own.families if family.right < family.samples]
     if weak:
         paper.heading("Families that are not complete")
-        paper.table([(family.name, f"{family.right} of {family.samples}") for family in weak], indent=2)
+        paper.table(
+            [(family.name, f"{family.right} of {family.samples}") for family in weak], indent=2
+        )
     paper.heading("Speed on clean text")
     rows = [
         (
@@ -104,9 +126,14 @@ def _render_misses(paper: Paper, outcome: Outcome) -> None:
 
 def _outcome_record(outcome: Outcome) -> dict[str, Any]:
     return {
-        "scanner": outcome.scanner, "positives": outcome.positives, "found": outcome.found, "recall": outcome.recall,
-        "negatives": outcome.negatives, "touched": outcome.touched, "false_positives": outcome.false_positives,
+        "scanner": outcome.scanner,
+        "positives": outcome.positives,
+        "found": outcome.found,
+        "recall": outcome.recall,
+        "negatives": outcome.negatives,
+        "touched": outcome.touched,
+        "false_positives": outcome.false_positives,
         "families": [dataclasses.asdict(family) for family in outcome.families],
         "missed": [dataclasses.asdict(sample) for sample in outcome.missed],
         "wrong": [dataclasses.asdict(sample) for sample in outcome.wrong],
-    }  # fmt: skip
+    }

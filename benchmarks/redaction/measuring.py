@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.dataset import DATA
 from benchmarks.redaction.building import Sample
-from nacre.redact import Redactor
+from nacre.redact.redactor import Redactor
 from nacre.values.reports import OnProgress, Progress
 
 SCANNER = "kingfisher"
@@ -89,7 +89,11 @@ def measure(
     scanner = shutil.which(SCANNER) if with_scanner else None
     notify(Progress("scanning", 0, 1))
     other = _scanned(samples, scanner) if scanner else None
-    note = "" if scanner or not with_scanner else f"{SCANNER} is not installed: pip install 'nacre-memory[scan]'"
+    note = (
+        ""
+        if scanner or not with_scanner
+        else f"{SCANNER} is not installed: pip install 'nacre-memory[scan]'"
+    )
     return RedactionResult(own, other, measure_speed(_clean_text(samples), redactor), note)
 
 
@@ -131,9 +135,15 @@ def _outcome(scanner: str, samples: Sequence[Sample], right: Sequence[bool]) -> 
     wrong = tuple(sample for sample, is_right in pairs if not sample.secrets and not is_right)
     positives = sum(bool(sample.secrets) for sample in samples)
     return Outcome(
-        scanner, positives, positives - len(missed), len(samples) - positives, len(wrong),
-        tuple(Family(name, len(rights), sum(rights)) for name, rights in tallies.items()), missed, wrong,
-    )  # fmt: skip
+        scanner,
+        positives,
+        positives - len(missed),
+        len(samples) - positives,
+        len(wrong),
+        tuple(Family(name, len(rights), sum(rights)) for name, rights in tallies.items()),
+        missed,
+        wrong,
+    )
 
 
 def _scanned(samples: Sequence[Sample], scanner: str) -> Outcome:
@@ -143,16 +153,33 @@ def _scanned(samples: Sequence[Sample], scanner: str) -> Outcome:
         for number, sample in enumerate(samples):
             (folder / f"{number}.txt").write_text(sample.text, encoding="utf-8", errors="replace")
         finished = subprocess.run(
-            [scanner, "scan", "--no-validate", "--no-update-check", "--no-dedup", "--format", "json", "--quiet",
-             "--git-history", "none", str(folder)],
-            capture_output=True, text=True, timeout=_SCAN_SECONDS, check=False, cwd=folder,
-        )  # fmt: skip
+            [
+                scanner,
+                "scan",
+                "--no-validate",
+                "--no-update-check",
+                "--no-dedup",
+                "--format",
+                "json",
+                "--quiet",
+                "--git-history",
+                "none",
+                str(folder),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=_SCAN_SECONDS,
+            check=False,
+            cwd=folder,
+        )
     found = _findings(finished.stdout)
     right = []
     for number, sample in enumerate(samples):
         snippets = found.get(number, [])
         right.append(
-            all(_is_covered(secret, snippets) for secret in sample.secrets) if sample.secrets else not snippets
+            all(_is_covered(secret, snippets) for secret in sample.secrets)
+            if sample.secrets
+            else not snippets
         )
     return _outcome(SCANNER, samples, right)
 

@@ -17,24 +17,32 @@ from benchmarks.retrieval.scoring import MEASURES
 from benchmarks.retrieval.silence import SilenceResult, measure_silence
 from benchmarks.retrieval.suites import SUITES, load_suite
 from benchmarks.running import FILE, FOLDER, NEW_FOLDER, progress_shown
-from nacre.cli.command import command
-from nacre.cli.measured import answer_measured
-from nacre.cli.paper import Paper, bold, dim
-from nacre.cli.run import Run
-from nacre.embed.onnx import load_minilm
+from nacre.cli.command import Paper, Run, bold, command, dim
+from nacre.cli.root import answer_measured
+from nacre.llm.local_model import load_minilm
 
 _TURN_MEASURES = MEASURES
 _SESSION_MEASURES = ("hit@1", "hit@5", "recall@5", "recall@10", "all@10", "mrr")
 _SUITE = click.option(
-    "--suite", "name", type=click.Choice(SUITES), required=True, help="What to ask; pile is all others in one home."
+    "--suite",
+    "name",
+    type=click.Choice(SUITES),
+    required=True,
+    help="What to ask; pile is all others in one home.",
 )
 _DATA = click.option(
-    "--data", type=FOLDER, default=".", help="The folder that holds the suites' files; coding needs none."
+    "--data",
+    type=FOLDER,
+    default=".",
+    help="The folder that holds the suites' files; coding needs none.",
 )
 _CACHE = click.option(
-    "--cache", type=NEW_FOLDER, default=Path(tempfile.gettempdir()) / "nacre-benchmark", show_default=True,
+    "--cache",
+    type=NEW_FOLDER,
+    default=Path(tempfile.gettempdir()) / "nacre-benchmark",
+    show_default=True,
     help="Where homes and vectors are kept between runs.",
-)  # fmt: skip
+)
 _NO_VECTORS = click.option("--no-vectors", is_flag=True, help="Measure the lexical lane alone.")
 
 
@@ -55,9 +63,15 @@ _NO_VECTORS = click.option("--no-vectors", is_flag=True, help="Measure the lexic
 @_NO_VECTORS
 @click.pass_obj
 def retrieval(
-    run: Run, name: str, data: Path, cache: Path, fresh: bool, ablations: bool, questions: int | None,
+    run: Run,
+    name: str,
+    data: Path,
+    cache: Path,
+    fresh: bool,
+    ablations: bool,
+    questions: int | None,
     no_vectors: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Tell how well recall finds what a public benchmark asks for.
 
     Each haystack gets a home of its own, filled by nacre's own ingest. Nothing is written to your home.
@@ -66,9 +80,13 @@ def retrieval(
     shelf = Shelf(cache, vectors=not no_vectors, fresh=fresh)
     with progress_shown(run) as notify:
         result = measure(
-            load_suite(name, data), shelf, load_minilm,
-            ablations=ablations, questions=questions, notify=notify,
-        )  # fmt: skip
+            load_suite(name, data),
+            shelf,
+            load_minilm,
+            ablations=ablations,
+            questions=questions,
+            notify=notify,
+        )
     answer_measured(run, dataclasses.asdict(result), lambda paper: _render_retrieval(paper, result))
 
 
@@ -81,11 +99,15 @@ def retrieval(
 )
 @_SUITE
 @_DATA
-@click.option("--absent", type=FILE, multiple=True, help="A list of questions that nothing answers, as JSON.")
+@click.option(
+    "--absent", type=FILE, multiple=True, help="A list of questions that nothing answers, as JSON."
+)
 @_CACHE
 @_NO_VECTORS
 @click.pass_obj
-def silence(run: Run, name: str, data: Path, absent: tuple[Path, ...], cache: Path, no_vectors: bool) -> None:
+def silence(
+    run: Run, name: str, data: Path, absent: tuple[Path, ...], cache: Path, no_vectors: bool
+) -> None:
     """Tell how often recall shows nothing: where nothing is, and where something is.
 
     Homes are asked what their suite knows to be absent, what another home of the suite is asked, and your own list:
@@ -107,13 +129,25 @@ def silence(run: Run, name: str, data: Path, absent: tuple[Path, ...], cache: Pa
         "python -m benchmarks parity --server postgresql://postgres@localhost/bench --data bench --json",
     ],
 )
-@click.option("--server", required=True, help="The address of a PostgreSQL server; each home gets a new tenant there.")
-@click.option("--suite", "names", type=click.Choice(SUITES), multiple=True, help="What to ask; else all that is there.")
+@click.option(
+    "--server",
+    required=True,
+    help="The address of a PostgreSQL server; each home gets a new tenant there.",
+)
+@click.option(
+    "--suite",
+    "names",
+    type=click.Choice(SUITES),
+    multiple=True,
+    help="What to ask; else all that is there.",
+)
 @_DATA
 @_CACHE
 @_NO_VECTORS
 @click.pass_obj
-def parity(run: Run, server: str, names: tuple[str, ...], data: Path, cache: Path, no_vectors: bool) -> None:
+def parity(
+    run: Run, server: str, names: tuple[str, ...], data: Path, cache: Path, no_vectors: bool
+) -> None:
     """Tell whether a memory on a server answers as one in a file.
 
     Both are filled with the same sessions and asked the same: what is found first, and when nothing is shown.
@@ -133,26 +167,36 @@ def gaps(run: Run) -> None:
     """
     found = measure_grouping()
     answer_measured(
-        run, {"borders": [dataclasses.asdict(one) for one in found]}, lambda paper: _render_gaps(paper, found)
+        run,
+        {"borders": [dataclasses.asdict(one) for one in found]},
+        lambda paper: _render_gaps(paper, found),
     )
 
 
 def _render_gaps(paper: Paper, found: Sequence[Border]) -> None:
     """A line a border, in percent."""
     rows = [
-        (one.by, one.border, *(f"{100 * share:.0f}" for half in (one.chosen_on, one.held_out)
-         for share in (half.precision, half.recall)))
+        (
+            one.by,
+            one.border,
+            *(
+                f"{100 * share:.0f}"
+                for half in (one.chosen_on, one.held_out)
+                for share in (half.precision, half.recall)
+            ),
+        )
         for one in found
-    ]  # fmt: skip
+    ]
     paper.table(rows, header=("by", "from", "precision", "recall", "held out: precision", "recall"))
 
 
 def _render_retrieval(paper: Paper, result: RetrievalResult) -> None:
     """Overall figures, figures by category, gains over the baseline, latency."""
     paper.line(
-        bold(result.suite), f": {result.questions:,} questions, {result.turns:,} turns, {result.sessions:,} sessions, ",
+        bold(result.suite),
+        f": {result.questions:,} questions, {result.turns:,} turns, {result.sessions:,} sessions, ",
         f"{result.haystacks} homes; figures in percent",
-    )  # fmt: skip
+    )
     if any(recipe.turns.overall for recipe in result.recipes):
         paper.heading("Turns")
         _table(paper, result.recipes, "turns", _TURN_MEASURES)
@@ -163,26 +207,40 @@ def _render_retrieval(paper: Paper, result: RetrievalResult) -> None:
         _by_category(paper, result.recipes, "sessions", "hit@1")
     _gains(paper, result.recipes)
     paper.heading("Latency in ms")
-    rows = [[recipe.name, f"{recipe.p50_ms:.1f}", f"{recipe.p95_ms:.1f}"] for recipe in result.recipes]
+    rows = [
+        [recipe.name, f"{recipe.p50_ms:.1f}", f"{recipe.p95_ms:.1f}"] for recipe in result.recipes
+    ]
     paper.table([[dim("recipe"), dim("p50"), dim("p95")], *rows], indent=2)
 
 
 def _render_silence(paper: Paper, suite: str, result: SilenceResult) -> None:
     """How often recall shows nothing, and what that costs."""
-    paper.line(bold(suite), f": {result.questions:,} questions that have an answer; figures in percent")
+    paper.line(
+        bold(suite), f": {result.questions:,} questions that have an answer; figures in percent"
+    )
     paper.heading("Nothing shown for what is not there")
-    rows = [[silent.kind, f"{silent.silent:.1f}", f"{silent.asked} questions"] for silent in result.silent]
+    rows = [
+        [silent.kind, f"{silent.silent:.1f}", f"{silent.asked} questions"]
+        for silent in result.silent
+    ]
     paper.table(rows, indent=2)
     paper.heading("recall@10 for what is there")
     paper.table(
         [
             ["everything that matches", f"{result.found:.1f}", ""],
-            ["what recall shows", f"{result.answered:.1f}", f"{result.answered - result.found:+.1f}"],
+            [
+                "what recall shows",
+                f"{result.answered:.1f}",
+                f"{result.answered - result.found:+.1f}",
+            ],
         ],
         indent=2,
     )
     paper.heading("If the border of confidence lay elsewhere")
-    rows = [[f"{trade.border:.1f}", f"{trade.silent:.1f}", f"{-trade.lost:+.1f}"] for trade in result.curve]
+    rows = [
+        [f"{trade.border:.1f}", f"{trade.silent:.1f}", f"{-trade.lost:+.1f}"]
+        for trade in result.curve
+    ]
     header = [dim("border"), dim("silent where nothing is"), dim("points of recall@10")]
     paper.table([header, *rows], indent=2)
 
@@ -190,22 +248,38 @@ def _render_silence(paper: Paper, suite: str, result: SilenceResult) -> None:
 def _render_parity(paper: Paper, result: ParityResult) -> None:
     """A line a suite, in percent and milliseconds."""
     header = (
-        "suite", "questions", "hit@5 file", "server", "top ten", "same order", "silence alike", "ms file", "ms server"
-    )  # fmt: skip
+        "suite",
+        "questions",
+        "hit@5 file",
+        "server",
+        "top ten",
+        "same order",
+        "silence alike",
+        "ms file",
+        "ms server",
+    )
     rows = [
         (
-            one.suite, f"{one.questions:,}", f"{one.hit_file:.1f}", f"{one.hit_server:.1f}", f"{one.overlap:.1f}",
-            f"{one.same_order:.1f}", f"{one.silence:.1f} of {one.asked:,}",
-            f"{one.file.p50:.1f}", f"{one.server.p50:.1f}",
+            one.suite,
+            f"{one.questions:,}",
+            f"{one.hit_file:.1f}",
+            f"{one.hit_server:.1f}",
+            f"{one.overlap:.1f}",
+            f"{one.same_order:.1f}",
+            f"{one.silence:.1f} of {one.asked:,}",
+            f"{one.file.p50:.1f}",
+            f"{one.server.p50:.1f}",
         )
         for one in result.suites
-    ]  # fmt: skip
+    ]
     paper.table(rows, header=header)
     if result.absent:
         paper.line(dim(f"Not there: {', '.join(result.absent)}."))
 
 
-def _table(paper: Paper, recipes: Sequence[RecipeResult], level: str, measures: Sequence[str]) -> None:
+def _table(
+    paper: Paper, recipes: Sequence[RecipeResult], level: str, measures: Sequence[str]
+) -> None:
     rows = [
         [recipe.name, *(f"{overall[measure]:.1f}" for measure in measures)]
         for recipe in recipes
@@ -219,11 +293,20 @@ def _by_category(paper: Paper, recipes: Sequence[RecipeResult], level: str, meas
     if len(categories) < 2 or len(categories) > 8:
         return
     rows = [
-        [recipe.name, *(f"{_level(recipe, level).categories[category][measure]:.1f}" for category in categories)]
+        [
+            recipe.name,
+            *(
+                f"{_level(recipe, level).categories[category][measure]:.1f}"
+                for category in categories
+            ),
+        ]
         for recipe in recipes
     ]
     paper.blank()
-    paper.table([[dim(f"{measure} by category"), *(dim(category) for category in categories)], *rows], indent=2)
+    paper.table(
+        [[dim(f"{measure} by category"), *(dim(category) for category in categories)], *rows],
+        indent=2,
+    )
 
 
 def _gains(paper: Paper, recipes: Sequence[RecipeResult]) -> None:
@@ -233,7 +316,13 @@ def _gains(paper: Paper, recipes: Sequence[RecipeResult]) -> None:
     names = list(compared[0].gains)
     paper.heading("Points over plain FTS5 (paired bootstrap, 95 %)")
     rows = [
-        [recipe.name, *(f"{gain.points:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]" for gain in recipe.gains.values())]
+        [
+            recipe.name,
+            *(
+                f"{gain.points:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]"
+                for gain in recipe.gains.values()
+            ),
+        ]
         for recipe in compared
     ]
     paper.table([[dim("recipe"), *(dim(name) for name in names)], *rows], indent=2)

@@ -19,20 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.retrieval.suites import BenchSession, Haystack, Suite
-from nacre import embed, redact, storage, transcripts
+from nacre import embed, storage, transcripts
+from nacre.base import text
 from nacre.errors import TranscriptUnreadable
+from nacre.home import parsing
 from nacre.home.home import Home, open_home
-from nacre.indexing import vectors as embedding
-from nacre.ingestion import ingest as ingesting
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.parsing import parse
+from nacre.learn import ingest as ingesting
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.memories import vectors as embedding
 from nacre.protocols import Embedder
+from nacre.redact import redactor
 from nacre.settings import Settings, load_settings
-from nacre.text import passages as text
 from nacre.values.reports import OnProgress
 
-_FILLS_HOMES = (embed, embedding, ingesting, parse, redact, storage, text, transcripts)
+_FILLS_HOMES = (embed, embedding, ingesting, parsing, redactor, storage, text, transcripts)
 """Modules and packages whose code decides what a home holds."""
 
 _FILLED = "filled"
@@ -59,7 +59,9 @@ class RememberingEmbedder:
         self._db = apsw.Connection(str(file))
         self._db.set_busy_timeout(60_000)
         self._db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF")
-        self._db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
+        )
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit vector a text."""
@@ -68,7 +70,10 @@ class RememberingEmbedder:
         missing = [at for at, key in enumerate(keys) if found[key] is None]
         if missing:
             made = self._inner.embed([texts[at] for at in missing])
-            rows = [(keys[at], made[number].astype(np.float32).tobytes()) for number, at in enumerate(missing)]
+            rows = [
+                (keys[at], made[number].astype(np.float32).tobytes())
+                for number, at in enumerate(missing)
+            ]
             with self._db:
                 self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
             found.update(rows)
@@ -108,7 +113,9 @@ def _fill(context: Home, haystack: Haystack, folder: Path, notify: OnProgress) -
     transcripts.mkdir(parents=True)
     for at, session in enumerate(haystack.sessions):
         (transcripts / f"{at:06}.jsonl").write_text(as_jsonl(session), encoding="utf-8")
-    report = ingest(context, IngestOptions(paths=(transcripts,), extract=False, remember_paths=False), notify)
+    report = ingest(
+        context, IngestOptions(paths=(transcripts,), extract=False, remember_paths=False), notify
+    )
     if report.problems:
         raise TranscriptUnreadable(f"{report.problems[0].path}: {report.problems[0].message}")
     (folder / _FILLED).touch()
@@ -129,7 +136,10 @@ def as_jsonl(session: BenchSession) -> str:
         for turn in session.turns
     )
     return "".join(
-        json.dumps({key: value for key, value in line.items() if value is not None}, ensure_ascii=False) + "\n"
+        json.dumps(
+            {key: value for key, value in line.items() if value is not None}, ensure_ascii=False
+        )
+        + "\n"
         for line in lines
     )
 

@@ -16,7 +16,7 @@ from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, lo
 from nacre.errors import NotFound
 from nacre.home.home import Home
 from nacre.protocols import Embedder
-from nacre.retrieval.recall import recall
+from nacre.recall.recall import recall
 from nacre.values.recall import RecallQuery
 from nacre.values.reports import OnProgress, Progress
 
@@ -63,9 +63,13 @@ class _Pair:
 
 
 def measure_parity(
-    names: Sequence[str], data: Path, shelf: Shelf, server: str, load_embedder: Callable[[], Embedder],
+    names: Sequence[str],
+    data: Path,
+    shelf: Shelf,
+    server: str,
+    load_embedder: Callable[[], Embedder],
     notify: OnProgress = lambda _: None,
-) -> ParityResult:  # fmt: skip
+) -> ParityResult:
     """Fill homes in files and on a server, whose tenants get names of their own, and ask both the same."""
     found, absent = [], []
     for name in names:
@@ -79,7 +83,12 @@ def measure_parity(
 
 
 def _measure(
-    name: str, data: Path, shelf: Shelf, server: str, load_embedder: Callable[[], Embedder], notify: OnProgress
+    name: str,
+    data: Path,
+    shelf: Shelf,
+    server: str,
+    load_embedder: Callable[[], Embedder],
+    notify: OnProgress,
 ) -> Parity:
     suite = load_suite(name, data)
     pairs: list[_Pair] = []
@@ -95,13 +104,20 @@ def _measure(
         notify(Progress("homes", at + 1, len(suite.haystacks)))
     hits = [pair.hits for pair in pairs if pair.hits]
     return Parity(
-        suite=name, homes=len(suite.haystacks), questions=len(pairs),
-        hit_file=percent([one for one, _ in hits]), hit_server=percent([other for _, other in hits]),
+        suite=name,
+        homes=len(suite.haystacks),
+        questions=len(pairs),
+        hit_file=percent([one for one, _ in hits]),
+        hit_server=percent([other for _, other in hits]),
         overlap=percent([_overlap(pair) for pair in pairs]),
-        same_order=percent([float(pair.file.turns[:_TEN] == pair.server.turns[:_TEN]) for pair in pairs]),
-        asked=len(alike), silence=percent(alike),
-        file=spread(pair.file.seconds for pair in pairs), server=spread(pair.server.seconds for pair in pairs),
-    )  # fmt: skip
+        same_order=percent(
+            [float(pair.file.turns[:_TEN] == pair.server.turns[:_TEN]) for pair in pairs]
+        ),
+        asked=len(alike),
+        silence=percent(alike),
+        file=spread(pair.file.seconds for pair in pairs),
+        server=spread(pair.server.seconds for pair in pairs),
+    )
 
 
 def _asked(haystack: Haystack, file: Home, server: Home) -> list[_Pair]:
@@ -118,7 +134,9 @@ def _asked(haystack: Haystack, file: Home, server: Home) -> list[_Pair]:
 
 
 def _hit(ranked: Ranked, question: BenchQuestion, session_of: dict[str, str]) -> float:
-    return (score_list(sessions_of(ranked.turns, session_of), question.sessions) or {"hit@5": 0.0})["hit@5"]
+    return (score_list(sessions_of(ranked.turns, session_of), question.sessions) or {"hit@5": 0.0})[
+        "hit@5"
+    ]
 
 
 def _overlap(pair: _Pair) -> float:

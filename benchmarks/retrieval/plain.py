@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import apsw
 
 from benchmarks.retrieval.suites import BenchTurn
-from nacre.text.passages import STOP_WORDS
+from nacre.base.text import STOP_WORDS
 
 
 class PlainFts:
@@ -16,16 +16,26 @@ class PlainFts:
 
     def __init__(self, turns: Sequence[BenchTurn]) -> None:
         self._db = apsw.Connection(":memory:")
-        self._db.execute("CREATE VIRTUAL TABLE plain USING fts5 (id UNINDEXED, text, tokenize = 'porter unicode61')")
-        self._db.executemany("INSERT INTO plain VALUES (?, ?)", [(turn.id, _said(turn)) for turn in turns])
+        self._db.execute(
+            "CREATE VIRTUAL TABLE plain USING fts5 (id UNINDEXED, text, tokenize = 'porter unicode61')"
+        )
+        self._db.executemany(
+            "INSERT INTO plain VALUES (?, ?)", [(turn.id, _said(turn)) for turn in turns]
+        )
 
     def rank(self, question: str, limit: int) -> list[str]:
         """Turn ids, the best first."""
-        words = [word for word in dict.fromkeys(re.findall(r"\w+", question.lower())) if word not in STOP_WORDS]
+        words = [
+            word
+            for word in dict.fromkeys(re.findall(r"\w+", question.lower()))
+            if word not in STOP_WORDS
+        ]
         if not words:
             return []
         expression = " OR ".join(f'"{word}"' for word in words)
-        rows = self._db.execute("SELECT id FROM plain WHERE plain MATCH ? ORDER BY rank LIMIT ?", (expression, limit))
+        rows = self._db.execute(
+            "SELECT id FROM plain WHERE plain MATCH ? ORDER BY rank LIMIT ?", (expression, limit)
+        )
         return [turn for (turn,) in rows]
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from nacre.embed.onnx import load_minilm
-from nacre.review.question_groups import Likeness, gather, stems_of
+from nacre.llm.local_model import load_minilm
+from nacre.review.queue import Likeness, gather, stems_of
 
 DATA = Path(__file__).parents[1] / "data" / "unanswered.json"
 JACCARDS = (0.25, 0.35, 0.5, 0.7)
@@ -55,7 +55,7 @@ def measure_grouping(path: Path = DATA) -> list[Border]:
     return [
         Border(by, told, *(_graded(half, jaccard, cosine) for half in halves))
         for by, told, jaccard, cosine in _borders()
-    ]  # fmt: skip
+    ]
 
 
 def _borders() -> Iterator[tuple[str, str, float, float]]:
@@ -86,7 +86,11 @@ def _graded(half: _Half, jaccard: float, cosine: float) -> Grouping:
     def likeness(first: int, second: int) -> float:
         return max(half.jaccard(first, second) / jaccard, half.cosine(first, second) / cosine)
 
-    places = {item: number for number, items in enumerate(gather(len(half.group_of), likeness)) for item in items}
+    places = {
+        item: number
+        for number, items in enumerate(gather(len(half.group_of), likeness))
+        for item in items
+    }
     pairs = list(combinations(range(len(half.group_of)), 2))
     wanted = {pair for pair in pairs if half.group_of[pair[0]] == half.group_of[pair[1]]}
     made = {pair for pair in pairs if places[pair[0]] == places[pair[1]]}

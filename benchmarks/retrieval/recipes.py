@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from benchmarks.retrieval.plain import PlainFts
 from benchmarks.retrieval.suites import BenchQuestion, Haystack
+from nacre.base.text import STOP_WORDS, is_unspaced, words
+from nacre.home.consent import configured_embedder
 from nacre.home.home import Home
-from nacre.retrieval.lanes import QueryVector
-from nacre.retrieval.question.anchors import anchored
-from nacre.retrieval.question.question import Question, read_question
-from nacre.retrieval.recipe import DEFAULT, Recipe
-from nacre.retrieval.turns import TurnRecall
-from nacre.spending.embedders import configured_embedder
-from nacre.text.passages import STOP_WORDS, is_unspaced, words
+from nacre.recall.lanes import QueryVector
+from nacre.recall.question import Question, anchored, read_question
+from nacre.recall.ranking import DEFAULT, Recipe
+from nacre.recall.turns import TurnRecall
 from nacre.values.recall import Filter
 
 K = TypeVar("K", bound=Hashable)
@@ -58,7 +57,9 @@ def reciprocal_rank(scores: Mapping[K, float], floor: float | None = None) -> di
     """The usual rank fusion's scale: what counts is the place alone. The best gets 1; what is at the floor, 0."""
     order = sorted(scores, key=lambda key: -scores[key])
     return {
-        key: 0.0 if floor is not None and scores[key] <= floor else (_RANK_CONSTANT + 1) / (_RANK_CONSTANT + place)
+        key: 0.0
+        if floor is not None and scores[key] <= floor
+        else (_RANK_CONSTANT + 1) / (_RANK_CONSTANT + place)
         for place, key in enumerate(order, start=1)
     }
 
@@ -73,7 +74,9 @@ def _with_names(question: Question) -> Question:
 
 def _in_one_spelling(question: Question) -> Question:
     written = set(words(question.text))
-    return replace(question, spellings=(), words=tuple(word for word in question.words if word in written))
+    return replace(
+        question, spellings=(), words=tuple(word for word in question.words if word in written)
+    )
 
 
 def _with_particles(question: Question) -> Question:
@@ -103,7 +106,9 @@ ABLATIONS = (
 )
 
 
-def rankers(haystack: Haystack, context: Home, variations: tuple[Variation, ...]) -> dict[str, Ranker]:
+def rankers(
+    haystack: Haystack, context: Home, variations: tuple[Variation, ...]
+) -> dict[str, Ranker]:
     """The baseline and the variations over one home, by name."""
     plain = PlainFts([turn for session in haystack.sessions for turn in session.turns])
     embed = _Embedding(context)
@@ -113,7 +118,9 @@ def rankers(haystack: Haystack, context: Home, variations: tuple[Variation, ...]
         found = plain.rank(question.text, _DEPTH)
         return Ranked(found, time.perf_counter() - started)
 
-    recalls = {variation.name: _recall(variation, haystack, context, embed) for variation in variations}
+    recalls = {
+        variation.name: _recall(variation, haystack, context, embed) for variation in variations
+    }
     return {PLAIN: rank_plain, **recalls}
 
 
@@ -125,7 +132,9 @@ def _recall(variation: Variation, haystack: Haystack, context: Home, embed: _Emb
         started = time.perf_counter()
 
         def read(text: str) -> Question:
-            return read_question(text, now=asked.asked or haystack.asked, authors=authors, projects=projects)
+            return read_question(
+                text, now=asked.asked or haystack.asked, authors=authors, projects=projects
+            )
 
         question = read(asked.text)
         if variation.events:
@@ -135,7 +144,9 @@ def _recall(variation: Variation, haystack: Haystack, context: Home, embed: _Emb
         wanted = variation.vector and not (variation.lexical and is_unspaced(question.semantic))
         vector, embedding = embed(question.semantic) if wanted else (None, 0.0)
         started = time.perf_counter()
-        found = engine.rank(question, Filter(), vector=vector, lexical=variation.lexical, limit=_DEPTH)
+        found = engine.rank(
+            question, Filter(), vector=vector, lexical=variation.lexical, limit=_DEPTH
+        )
         seconds = reading + embedding + time.perf_counter() - started
         turns = context.sessions.by_rows([item.row for item in found])
         return Ranked([turns[item.row].turn.id for item in found], seconds)
@@ -159,4 +170,6 @@ class _Embedding:
             value = embedder.embed([text])[0]
             self._known[text] = value, time.perf_counter() - started
         value, seconds = self._known[text]
-        return QueryVector(value, self._context.vectors.of(configured_embedder(self._context).name)), seconds
+        return QueryVector(
+            value, self._context.vectors.of(configured_embedder(self._context).name)
+        ), seconds

@@ -10,7 +10,7 @@ from benchmarks.retrieval.recipes import ABLATIONS, LANES, PLAIN, Variation, ran
 from benchmarks.retrieval.scoring import Gain, Scored, mean, paired_gain, score_list, sessions_of
 from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
 from nacre.protocols import Embedder
-from nacre.speed.measurement import percentile
+from nacre.testing.speed import percentile
 from nacre.values.reports import OnProgress, Progress
 
 Scores = Mapping[str, float]
@@ -49,16 +49,23 @@ class RetrievalResult:
 
 
 def measure(
-    suite: Suite, shelf: Shelf, load_embedder: Callable[[], Embedder], *, ablations: bool = False,
-    questions: int | None = None, notify: OnProgress = lambda _: None,
-) -> RetrievalResult:  # fmt: skip
+    suite: Suite,
+    shelf: Shelf,
+    load_embedder: Callable[[], Embedder],
+    *,
+    ablations: bool = False,
+    questions: int | None = None,
+    notify: OnProgress = lambda _: None,
+) -> RetrievalResult:
     """Rank the turns of every haystack for its questions, in every way; ``questions`` takes that many, evenly."""
     variations = _variations(shelf, ablations=ablations)
     chosen = _chosen(suite, questions)
     scored: dict[str, list[Scored]] = {}
     asked = 0
     for haystack, context in open_homes(suite, shelf, load_embedder, notify):
-        session_of = {turn.id: session.id for session in haystack.sessions for turn in session.turns}
+        session_of = {
+            turn.id: session.id for session in haystack.sessions for turn in session.turns
+        }
         ways = rankers(haystack, context, variations)
         for question in chosen[haystack.id]:
             for name, rank in ways.items():
@@ -77,7 +84,9 @@ def measure(
         suite=suite.name,
         haystacks=len(suite.haystacks),
         sessions=sum(len(haystack.sessions) for haystack in suite.haystacks),
-        turns=sum(len(session.turns) for haystack in suite.haystacks for session in haystack.sessions),
+        turns=sum(
+            len(session.turns) for haystack in suite.haystacks for session in haystack.sessions
+        ),
         questions=asked,
         recipes=tuple(_summary(name, scores, scored[PLAIN]) for name, scores in scored.items()),
     )
@@ -85,11 +94,19 @@ def measure(
 
 def _variations(shelf: Shelf, *, ablations: bool) -> tuple[Variation, ...]:
     wanted = (*LANES, *ABLATIONS) if ablations else LANES
-    return wanted if shelf.vectors else tuple(variation for variation in wanted if not variation.vector)
+    return (
+        wanted
+        if shelf.vectors
+        else tuple(variation for variation in wanted if not variation.vector)
+    )
 
 
 def _chosen(suite: Suite, count: int | None) -> dict[str, list[BenchQuestion]]:
-    every = [(haystack.id, question) for haystack in suite.haystacks for question in _answerable(haystack)]
+    every = [
+        (haystack.id, question)
+        for haystack in suite.haystacks
+        for question in _answerable(haystack)
+    ]
     if count and count < len(every):
         every = [every[at * len(every) // count] for at in range(count)]
     chosen: dict[str, list[BenchQuestion]] = {haystack.id: [] for haystack in suite.haystacks}
@@ -133,7 +150,9 @@ def _gains(scored: Sequence[Scored], baseline: Sequence[Scored]) -> dict[str, Ga
         "session recall@10": (lambda score: score.sessions, "recall@10"),
         "session mrr": (lambda score: score.sessions, "mrr"),
     }
-    gains = {name: paired_gain(ours, theirs, level, measure) for name, (level, measure) in wanted.items()}
+    gains = {
+        name: paired_gain(ours, theirs, level, measure) for name, (level, measure) in wanted.items()
+    }
     return {name: gain for name, gain in gains.items() if gain is not None}
 
 

@@ -56,13 +56,19 @@ def mean(scores: Sequence[Mapping[str, float] | None]) -> dict[str, float] | Non
     known = [score for score in scores if score is not None]
     if not known:
         return None
-    return {measure: round(100 * sum(score[measure] for score in known) / len(known), 1) for measure in MEASURES}
+    return {
+        measure: round(100 * sum(score[measure] for score in known) / len(known), 1)
+        for measure in MEASURES
+    }
 
 
 def paired_gain(
-    better: Sequence[Scored], baseline: Sequence[Scored], level: Callable[[Scored], Mapping[str, float] | None],
-    measure: str, seed: int = 0,
-) -> Gain | None:  # fmt: skip
+    better: Sequence[Scored],
+    baseline: Sequence[Scored],
+    level: Callable[[Scored], Mapping[str, float] | None],
+    measure: str,
+    seed: int = 0,
+) -> Gain | None:
     """By how much one recipe beats another on the same questions: paired bootstrap over questions."""
     differences = [
         ours[measure] - theirs[measure]
@@ -73,7 +79,9 @@ def paired_gain(
         return None
     draw = random.Random(seed)  # noqa: S311 - a repeatable draw
     count = len(differences)
-    means = sorted(sum(draw.choices(differences, k=count)) / count for _ in range(_BOOTSTRAP_ROUNDS))
+    means = sorted(
+        sum(draw.choices(differences, k=count)) / count for _ in range(_BOOTSTRAP_ROUNDS)
+    )
     return Gain(
         round(100 * sum(differences) / count, 1),
         round(100 * means[int(0.025 * _BOOTSTRAP_ROUNDS)], 1),

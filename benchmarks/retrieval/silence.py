@@ -18,11 +18,11 @@ from benchmarks.figures import percent
 from benchmarks.retrieval.homes import Shelf, open_homes
 from benchmarks.retrieval.scoring import score_list, sessions_of
 from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
+from nacre.base.ids import Clock
 from nacre.errors import NotFound
 from nacre.home.home import Home
-from nacre.platform.ids import Clock
 from nacre.protocols import Embedder
-from nacre.retrieval.recall import recall, search_sessions
+from nacre.recall.recall import recall, search_sessions
 from nacre.values.recall import HitConfidence, Mode, RecallQuery, RecallResult
 from nacre.values.reports import OnProgress, Progress
 
@@ -75,9 +75,12 @@ class _Asked:
 
 
 def measure_silence(
-    suite: Suite, shelf: Shelf, load_embedder: Callable[[], Embedder], absent: Sequence[Path],
+    suite: Suite,
+    shelf: Shelf,
+    load_embedder: Callable[[], Embedder],
+    absent: Sequence[Path],
     notify: OnProgress = lambda _: None,
-) -> SilenceResult:  # fmt: skip
+) -> SilenceResult:
     """Ask everything that is there and everything that is not. Raises NotFound for a file that is no list."""
     from_files = [(path.stem, entry) for path in absent for entry in _read(path)]
     asked: list[_Asked] = []
@@ -111,19 +114,25 @@ class _Asker:
         return asked
 
     def what_is_there(self, haystack: Haystack) -> list[_Asked]:
-        session_of = {turn.id: session.id for session in haystack.sessions for turn in session.turns}
+        session_of = {
+            turn.id: session.id for session in haystack.sessions for turn in session.turns
+        }
         asked = []
         for question in haystack.questions:
             if question.category == ADVERSARIAL or not (question.turns or question.sessions):
                 continue
             every, shown = self._search(question.text), self._recall(question.text)
-            found, answered = (_recall_at_ten(result, question, session_of) for result in (every, shown))
+            found, answered = (
+                _recall_at_ten(result, question, session_of) for result in (every, shown)
+            )
             asked.append(_Asked("real", not shown.turns, _surest(every), found, answered))
         return asked
 
     def _recall(self, text: str) -> RecallResult:
         """What recall shows, where any of it is likely to answer; weak hits alone only say that nothing does."""
-        answer = recall(self._context, RecallQuery(text, mode=self._mode, turns=_DEPTH, update=False))
+        answer = recall(
+            self._context, RecallQuery(text, mode=self._mode, turns=_DEPTH, update=False)
+        )
         shown = [hit.confidence for hit in answer.hits] + [hit.confidence for hit in answer.turns]
         is_likely = any(one is not HitConfidence.WEAK for one in shown)
         return answer if is_likely else dataclasses.replace(answer, hits=(), turns=())
@@ -139,9 +148,13 @@ def _surest(result: RecallResult) -> float:
     return max((hit.components["sure"] for hit in result.turns), default=0.0)
 
 
-def _recall_at_ten(result: RecallResult, question: BenchQuestion, session_of: dict[str, str]) -> float:
+def _recall_at_ten(
+    result: RecallResult, question: BenchQuestion, session_of: dict[str, str]
+) -> float:
     turns = [hit.turn.id for hit in result.turns]
-    scores = score_list(turns, question.turns) or score_list(sessions_of(turns, session_of), question.sessions)
+    scores = score_list(turns, question.turns) or score_list(
+        sessions_of(turns, session_of), question.sessions
+    )
     return scores["recall@10"] if scores else 0.0
 
 
@@ -166,8 +179,12 @@ def _read(path: Path) -> list[Any]:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         entries = None
-    if not isinstance(entries, list) or not all(isinstance(entry, str) or "question" in entry for entry in entries):
-        raise NotFound(f"{path} is no list of questions", hint='expected [{"question": "…"}, …] or ["…", …]')
+    if not isinstance(entries, list) or not all(
+        isinstance(entry, str) or "question" in entry for entry in entries
+    ):
+        raise NotFound(
+            f"{path} is no list of questions", hint='expected [{"question": "…"}, …] or ["…", …]'
+        )
     return entries
 
 
@@ -176,7 +193,9 @@ def _summary(asked: Sequence[_Asked]) -> SilenceResult:
     real = [item for item in asked if item.found is not None]
     kinds = dict.fromkeys(item.kind for item in absent)
     return SilenceResult(
-        silent=tuple(_silent(kind, [item for item in absent if item.kind == kind]) for kind in kinds),
+        silent=tuple(
+            _silent(kind, [item for item in absent if item.kind == kind]) for kind in kinds
+        ),
         questions=len(real),
         found=percent([item.found or 0.0 for item in real]),
         answered=percent([item.answered or 0.0 for item in real]),

@@ -16,7 +16,13 @@ from typing import Any
 from benchmarks.dataset import load_cases
 from nacre.errors import NotFound
 
-LOCOMO_CATEGORIES = {1: "1 multi-hop", 2: "2 temporal", 3: "3 open-domain", 4: "4 single-hop", 5: "5 adversarial"}
+LOCOMO_CATEGORIES = {
+    1: "1 multi-hop",
+    2: "2 temporal",
+    3: "3 open-domain",
+    4: "4 single-hop",
+    5: "5 adversarial",
+}
 ADVERSARIAL = LOCOMO_CATEGORIES[5]
 """Questions that name the wrong person; never part of an overall figure."""
 
@@ -105,16 +111,21 @@ def _pile(data: Path) -> Haystack:
         except NotFound:
             continue
     if not haystacks:
-        raise NotFound(f"no benchmark data in {data}", hint=f"expected any of {', '.join(_SUITES)} there")
+        raise NotFound(
+            f"no benchmark data in {data}", hint=f"expected any of {', '.join(_SUITES)} there"
+        )
     sessions = {session.id: session for haystack in haystacks for session in haystack.sessions}
     questions = tuple(
         BenchQuestion(
-            question.text, _pile_category(haystack, question), question.turns, question.sessions,
+            question.text,
+            _pile_category(haystack, question),
+            question.turns,
+            question.sessions,
             question.asked or haystack.asked,
         )
         for haystack in haystacks
         for question in haystack.questions
-    )  # fmt: skip
+    )
     return Haystack("pile", tuple(sessions.values()), questions)
 
 
@@ -157,14 +168,23 @@ def _with_photo(turn: Mapping[str, Any]) -> str:
 
 
 def _locomo_question(name: str, question: Mapping[str, Any], known: set[str]) -> BenchQuestion:
-    turns = frozenset(f"{name}/{place}" for place in parse_evidence(question.get("evidence") or ())) & known
+    turns = (
+        frozenset(f"{name}/{place}" for place in parse_evidence(question.get("evidence") or ()))
+        & known
+    )
     sessions = frozenset(turn.rpartition(":")[0] for turn in turns)
-    return BenchQuestion(str(question["question"]), LOCOMO_CATEGORIES[question["category"]], turns, sessions)
+    return BenchQuestion(
+        str(question["question"]), LOCOMO_CATEGORIES[question["category"]], turns, sessions
+    )
 
 
 def parse_evidence(evidence: Iterable[object]) -> list[str]:
     """Turn ids ``D<session>:<turn>`` in LoCoMo's evidence, also where several share a string or a colon is doubled."""
-    return [f"D{int(session)}:{int(turn)}" for item in evidence for session, turn in _EVIDENCE.findall(str(item))]
+    return [
+        f"D{int(session)}:{int(turn)}"
+        for item in evidence
+        for session, turn in _EVIDENCE.findall(str(item))
+    ]
 
 
 # LongMemEval: one person and an assistant; answers by session, and by turn where a turn is marked.
@@ -176,12 +196,17 @@ def _read_longmemeval(path: Path) -> Iterator[Haystack]:
         sessions = tuple(
             _longmemeval_session(f"longmemeval/{session_id}", turns, parse_date(date), marked)
             for session_id, date, turns in zip(
-                sample["haystack_session_ids"], sample["haystack_dates"], sample["haystack_sessions"], strict=True
+                sample["haystack_session_ids"],
+                sample["haystack_dates"],
+                sample["haystack_sessions"],
+                strict=True,
             )
         )
         asked = parse_date(sample.get("question_date"))
         questions = tuple(
-            BenchQuestion(text, sample["question_type"], _marked_in(gold, sessions, marked), gold, asked)
+            BenchQuestion(
+                text, sample["question_type"], _marked_in(gold, sessions, marked), gold, asked
+            )
             for text, gold in _longmemeval_questions(sample)
         )
         yield Haystack(f"longmemeval/{sample['question_id']}", sessions, questions)
@@ -193,7 +218,10 @@ def _longmemeval_session(
     marked.update(f"{name}:{at}" for at, turn in enumerate(turns) if turn.get("has_answer"))
     return BenchSession(
         name,
-        tuple(BenchTurn(f"{name}:{at}", turn["role"], None, turn["content"], time) for at, turn in enumerate(turns)),
+        tuple(
+            BenchTurn(f"{name}:{at}", turn["role"], None, turn["content"], time)
+            for at, turn in enumerate(turns)
+        ),
     )
 
 
@@ -206,9 +234,15 @@ def _longmemeval_questions(sample: Mapping[str, Any]) -> Iterator[tuple[str, fro
         yield text, frozenset(f"longmemeval/{session_id}" for session_id in gold)
 
 
-def _marked_in(gold: frozenset[str], sessions: Sequence[BenchSession], marked: set[str]) -> frozenset[str]:
+def _marked_in(
+    gold: frozenset[str], sessions: Sequence[BenchSession], marked: set[str]
+) -> frozenset[str]:
     return frozenset(
-        turn.id for session in sessions if session.id in gold for turn in session.turns if turn.id in marked
+        turn.id
+        for session in sessions
+        if session.id in gold
+        for turn in session.turns
+        if turn.id in marked
     )
 
 
@@ -218,7 +252,12 @@ def _paraphrased(original: Suite) -> Iterator[Haystack]:
     for question in load_cases(None, "paraphrased", dict[str, Any])["questions"]:
         turn = f"longmemeval/{question['turn']}"
         asked.setdefault(f"longmemeval/{question['haystack']}", []).append(
-            BenchQuestion(question["question"], "paraphrased", frozenset({turn}), frozenset({turn.rpartition(":")[0]}))
+            BenchQuestion(
+                question["question"],
+                "paraphrased",
+                frozenset({turn}),
+                frozenset({turn.rpartition(":")[0]}),
+            )
         )
     for haystack in original.haystacks:
         if haystack.id in asked:
@@ -234,7 +273,10 @@ def _read_devmembench(path: Path) -> Iterator[Haystack]:
             f"devmembench/{session['sessionId']}",
             tuple(
                 BenchTurn(
-                    f"devmembench/{session['sessionId']}:{at}", message["role"], None, message["content"],
+                    f"devmembench/{session['sessionId']}:{at}",
+                    message["role"],
+                    None,
+                    message["content"],
                     parse_date(session.get("metadata", {}).get("date")),
                 )
                 for at, message in enumerate(session["messages"])
@@ -242,15 +284,17 @@ def _read_devmembench(path: Path) -> Iterator[Haystack]:
             session.get("metadata", {}).get("project"),
         )
         for session in json.loads(path.read_text(encoding="utf-8"))
-    )  # fmt: skip
+    )
     questions = tuple(
         BenchQuestion(
-            question["question"], question["questionType"], frozenset(),
+            question["question"],
+            question["questionType"],
+            frozenset(),
             frozenset(f"devmembench/{session_id}" for session_id in question["haystackSessionIds"]),
         )
         for file in sorted(path.parent.glob("questions*.json"))
         for question in json.loads(file.read_text(encoding="utf-8"))
-    )  # fmt: skip
+    )
     absent = tuple(question.text for question in questions if not question.sessions)
     yield Haystack("devmembench/all", sessions, questions, absent)
 
@@ -264,7 +308,13 @@ def _read_coding() -> Haystack:
         BenchSession(
             session["id"],
             tuple(
-                BenchTurn(f"{session['id']}:{at}", turn["role"], None, turn["text"], parse_date(session["date"]))
+                BenchTurn(
+                    f"{session['id']}:{at}",
+                    turn["role"],
+                    None,
+                    turn["text"],
+                    parse_date(session["date"]),
+                )
                 for at, turn in enumerate(session["turns"])
             ),
             session["project"],
@@ -273,11 +323,14 @@ def _read_coding() -> Haystack:
     )
     questions = tuple(
         BenchQuestion(
-            question["question"], question["category"], frozenset(question["turns"]),
-            frozenset(turn.partition(":")[0] for turn in question["turns"]), parse_date(question["asked"]),
+            question["question"],
+            question["category"],
+            frozenset(question["turns"]),
+            frozenset(turn.partition(":")[0] for turn in question["turns"]),
+            parse_date(question["asked"]),
         )
         for question in told["questions"]
-    )  # fmt: skip
+    )
     return Haystack("coding/all", sessions, questions, tuple(told["absent"]))
 
 

@@ -8,36 +8,36 @@
 
 from __future__ import annotations
 
-from nacre.platform import late_modules
+from nacre.base import late_modules
 
 late_modules.install()
 
-TYPE_CHECKING = False  # as type checkers take it; typing itself takes longer to load than all of this
+TYPE_CHECKING = (
+    False  # as type checkers take it; typing itself takes longer to load than all of this
+)
 if TYPE_CHECKING:
     from typing import Any
 
     from nacre.api import MemoryHome, call, open_memory
     from nacre.errors import NacreError
-    from nacre.extraction.propose import Proposal
+    from nacre.learn.learn import Proposal
     from nacre.values.context import ContextBlock
-    from nacre.values.deep_recall import DeepResult
-    from nacre.values.handoff import FlushReport, HandoffView
     from nacre.values.memory import Expiry, Kind, Memory, Scope
-    from nacre.values.recall import Filter, MemoryHit, Mode, RecallResult, TurnHit
+    from nacre.values.recall import DeepResult, Filter, MemoryHit, Mode, RecallResult, TurnHit
     from nacre.values.reports import IngestReport, StoreOutcome
     from nacre.values.review import FeedbackReport
-    from nacre.values.session import Session, Turn
+    from nacre.values.session import FlushReport, HandoffView, Session, Turn
 
 __version__ = "0.1.0"
 
 _EXPORTS = {
     "ContextBlock": "nacre.values.context",
-    "DeepResult": "nacre.values.deep_recall",
+    "DeepResult": "nacre.values.recall",
     "Expiry": "nacre.values.memory",
     "FeedbackReport": "nacre.values.review",
     "Filter": "nacre.values.recall",
-    "FlushReport": "nacre.values.handoff",
-    "HandoffView": "nacre.values.handoff",
+    "FlushReport": "nacre.values.session",
+    "HandoffView": "nacre.values.session",
     "IngestReport": "nacre.values.reports",
     "Kind": "nacre.values.memory",
     "Memory": "nacre.values.memory",
@@ -45,7 +45,7 @@ _EXPORTS = {
     "MemoryHome": "nacre.api",
     "Mode": "nacre.values.recall",
     "NacreError": "nacre.errors",
-    "Proposal": "nacre.extraction.propose",
+    "Proposal": "nacre.learn.learn",
     "RecallResult": "nacre.values.recall",
     "Scope": "nacre.values.memory",
     "Session": "nacre.values.session",
@@ -57,16 +57,36 @@ _EXPORTS = {
 }
 
 __all__ = [
-    "ContextBlock", "DeepResult", "Expiry", "FeedbackReport", "Filter", "FlushReport", "HandoffView", "IngestReport",
-    "Kind", "Memory", "MemoryHit", "MemoryHome", "Mode", "NacreError", "Proposal", "RecallResult", "Scope", "Session",
-    "StoreOutcome", "Turn", "TurnHit", "call", "open_memory",
-]  # fmt: skip
+    "ContextBlock",
+    "DeepResult",
+    "Expiry",
+    "FeedbackReport",
+    "Filter",
+    "FlushReport",
+    "HandoffView",
+    "IngestReport",
+    "Kind",
+    "Memory",
+    "MemoryHit",
+    "MemoryHome",
+    "Mode",
+    "NacreError",
+    "Proposal",
+    "RecallResult",
+    "Scope",
+    "Session",
+    "StoreOutcome",
+    "Turn",
+    "TurnHit",
+    "call",
+    "open_memory",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first asked for, so that ``import nacre`` costs nothing."""
     if name not in _EXPORTS:
         raise AttributeError(f"module 'nacre' has no attribute {name!r}")
-    from nacre.platform.lazy import load  # noqa: PLC0415 - every hook imports this package
+    from nacre.base.lazy import load  # noqa: PLC0415 - every hook imports this package
 
     return load(f"{_EXPORTS[name]}:{name}")

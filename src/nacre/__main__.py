@@ -9,16 +9,22 @@ import sys
 
 from nacre import __version__
 from nacre.cli import root
-from nacre.hooks import statusline
+from nacre.serve import statusline
 
 
 def main() -> None:
     """Run the command line; exits with 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 unavailable."""
-    if sys.argv[1:] in (["--version"], ["-V"]):  # asked by scripts and prompts, who should not wait for the rest
+    if sys.argv[1:] in (
+        ["--version"],
+        ["-V"],
+    ):  # asked by scripts and prompts, who should not wait for the rest
         print(f"nacre {__version__}")  # noqa: T201 - the command line is not loaded
         return
     for name in ("SIGTERM", "SIGHUP"):
-        if getattr(signal, name, None) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
+        if (
+            getattr(signal, name, None)
+            and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL
+        ):
             signal.signal(getattr(signal, name), _end)
     umask = os.umask(0o077)  # what git and SQLite make for nacre is the owner's alone, too
     if sys.argv[1:] == ["statusline"]:

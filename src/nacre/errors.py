@@ -117,8 +117,12 @@ class ChannelUnavailable(Unavailable):
     code = "channel_unavailable"
 
     def __init__(
-        self, message: str | None = None, *, hint: str | None = None, retry_after: float | None = None
-    ) -> None:  # fmt: skip
+        self,
+        message: str | None = None,
+        *,
+        hint: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
         """``retry_after``: seconds that the platform asked to wait."""
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
@@ -172,7 +176,12 @@ class EmbedderHeld(EmbedderUnavailable):
     code = "embedder_held"
 
     def __init__(
-        self, message: str | None = None, *, hint: str | None = None, reason: str = "no yes", for_less: bool = False
+        self,
+        message: str | None = None,
+        *,
+        hint: str | None = None,
+        reason: str = "no yes",
+        for_less: bool = False,
     ) -> None:
         """``reason`` is ``no yes``, or as in a refusal of models; ``for_less``: fewer texts might go."""
         super().__init__(message, hint=hint)
@@ -192,9 +201,14 @@ class ModelUnavailable(Unavailable):
     code = "model_unavailable"
 
     def __init__(
-        self, message: str | None = None, *, hint: str | None = None, retry: bool = True,
-        after_seconds: float | None = None, may_cost: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        message: str | None = None,
+        *,
+        hint: str | None = None,
+        retry: bool = True,
+        after_seconds: float | None = None,
+        may_cost: bool = True,
+    ) -> None:
         """``retry`` says whether to try again may help, ``after_seconds`` how long the provider asks to wait,
         ``may_cost`` whether the model may have begun to work on it, which is paid for."""
         super().__init__(message, hint=hint)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nacre.base import json
 from nacre.errors import SettingsInvalid
-from nacre.platform import json_values
-from nacre.values.tasks import Task
+from nacre.values.session import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,42 @@ SETTINGS: tuple[Setting, ...] = (
         [],
         "hosts to which texts may go for their vectors; nacre embed switch asks first",
     ),
-    Setting("embedding.query_seconds", float, 2.0, "maximum wait for the query embedding, in seconds"),
+    Setting(
+        "embedding.query_seconds", float, 2.0, "maximum wait for the query embedding, in seconds"
+    ),
     Setting("embedding.threads", int, 0, "threads for embedding; 0 takes all cores"),
     Setting(
-        "embedding.turns_newer_than", int, 0, "days: older turns get no vectors, words alone find them; 0 embeds all"
+        "embedding.turns_newer_than",
+        int,
+        0,
+        "days: older turns get no vectors, words alone find them; 0 embeds all",
     ),
-    Setting("storage.url", str, "", "PostgreSQL server that holds the memory, without a password; empty: a file"),
-    Setting("storage.tenant", str, "main", "the space on a PostgreSQL server that is read and written"),
-    Setting("storage.most_turns", int, 0, "turns that the memory may hold; further ones are refused; 0 sets no bound"),
-    Setting("storage.account", str, "", "who you are on a PostgreSQL server; empty: who the space is called after"),
     Setting(
-        "storage.spaces", list[str], [], "further spaces on the server that recall reads, too: teams, organisations"
+        "storage.url",
+        str,
+        "",
+        "PostgreSQL server that holds the memory, without a password; empty: a file",
+    ),
+    Setting(
+        "storage.tenant", str, "main", "the space on a PostgreSQL server that is read and written"
+    ),
+    Setting(
+        "storage.most_turns",
+        int,
+        0,
+        "turns that the memory may hold; further ones are refused; 0 sets no bound",
+    ),
+    Setting(
+        "storage.account",
+        str,
+        "",
+        "who you are on a PostgreSQL server; empty: who the space is called after",
+    ),
+    Setting(
+        "storage.spaces",
+        list[str],
+        [],
+        "further spaces on the server that recall reads, too: teams, organisations",
     ),
     Setting("recall.limit", int, 10, "memories in an answer"),
     Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
@@ -63,127 +88,483 @@ SETTINGS: tuple[Setting, ...] = (
         "none",
         "who looks at the best hits again: none, model (the language model), or a cross-encoder's folder",
     ),
-    Setting("recall.expand", bool, False, "a language model also asks each question in other words"),
-    Setting("recall.deep_seconds", int, 60, "seconds that recall --deep may ask a model; then rules go on"),
+    Setting(
+        "recall.expand", bool, False, "a language model also asks each question in other words"
+    ),
+    Setting(
+        "recall.deep_seconds",
+        int,
+        60,
+        "seconds that recall --deep may ask a model; then rules go on",
+    ),
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
-    Setting("context.budget_tokens", int, 2_000, "tokens that an agent is given at most as its session starts"),
-    Setting("context.signals", bool, True, "what is stored in one session and matters is told to others that run"),
-    Setting("signals.min_importance", int, 8, "importance from which a new memory is told to other sessions"),
-    Setting("signals.most_at_once", int, 3, "memories that a session is told so with one prompt, at most"),
-    Setting("signals.cooldown_seconds", int, 30, "pause after that, in seconds, until it is told more"),
+    Setting(
+        "context.budget_tokens",
+        int,
+        2_000,
+        "tokens that an agent is given at most as its session starts",
+    ),
+    Setting(
+        "context.signals",
+        bool,
+        True,
+        "what is stored in one session and matters is told to others that run",
+    ),
+    Setting(
+        "signals.min_importance",
+        int,
+        8,
+        "importance from which a new memory is told to other sessions",
+    ),
+    Setting(
+        "signals.most_at_once",
+        int,
+        3,
+        "memories that a session is told so with one prompt, at most",
+    ),
+    Setting(
+        "signals.cooldown_seconds", int, 30, "pause after that, in seconds, until it is told more"
+    ),
     Setting("signals.most_per_session", int, 10, "memories that one session is told so, at most"),
-    Setting("signals.max_age_seconds", int, 300, "seconds after which a new memory is no news any more"),
-    Setting("context.nudges", bool, True, "agents that stored nothing for long are reminded that they can"),
-    Setting("context.proposals_after", int, 0, "prompts until Claude Code is asked once for five memories; 0: never"),
-    Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
-    Setting("context.tool_tokens", int, 80, "tokens of a rule that it is given at most before a tool; 0 gives none"),
-    Setting("context.most_memories", int, 12, "memories that a session starts with, at most; 0 sets no bound"),
+    Setting(
+        "signals.max_age_seconds", int, 300, "seconds after which a new memory is no news any more"
+    ),
+    Setting(
+        "context.nudges",
+        bool,
+        True,
+        "agents that stored nothing for long are reminded that they can",
+    ),
+    Setting(
+        "context.proposals_after",
+        int,
+        0,
+        "prompts until Claude Code is asked once for five memories; 0: never",
+    ),
+    Setting(
+        "context.prompt_tokens",
+        int,
+        600,
+        "tokens that it is given at most with a prompt; 0 gives none",
+    ),
+    Setting(
+        "context.tool_tokens",
+        int,
+        80,
+        "tokens of a rule that it is given at most before a tool; 0 gives none",
+    ),
+    Setting(
+        "context.most_memories",
+        int,
+        12,
+        "memories that a session starts with, at most; 0 sets no bound",
+    ),
     Setting("mcp.tools", str, "core", "tools that agents are offered: core (four) or all (ten)"),
     Setting(
-        "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
+        "scoring.profile",
+        str,
+        "nacre",
+        "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)",
     ),
-    Setting("usage.raise_importance", bool, True, "memories that are recalled often gain importance, up to 9"),
-    Setting("usefulness.hold_out", float, 0.0, "share of sessions told nothing, to see what telling does (to 0.5)"),
-    Setting("dream.at_night", bool, False, "a dream a day (nacre dream), when nobody asks the daemon for anything"),
-    Setting("forgetting.enabled", bool, True, "a dream retires what is old, matters little and nobody asked for"),
-    Setting("forgetting.score_threshold", float, 0.05, "score below which a dream forgets a memory; 0 forgets none"),
-    Setting("forgetting.max_age_days", int, 60, "days since its last use within which no memory is forgotten"),
-    Setting("forgetting.protect", list[str], [], "subjects that are never to be forgotten; * stands for any text"),
     Setting(
-        "owner.identities", list[str], [], "who you are in chats with agents: ids (telegram:4711, +4915…), not names"
+        "usage.raise_importance",
+        bool,
+        True,
+        "memories that are recalled often gain importance, up to 9",
+    ),
+    Setting(
+        "usefulness.hold_out",
+        float,
+        0.0,
+        "share of sessions told nothing, to see what telling does (to 0.5)",
+    ),
+    Setting(
+        "dream.at_night",
+        bool,
+        False,
+        "a dream a day (nacre dream), when nobody asks the daemon for anything",
+    ),
+    Setting(
+        "forgetting.enabled",
+        bool,
+        True,
+        "a dream retires what is old, matters little and nobody asked for",
+    ),
+    Setting(
+        "forgetting.score_threshold",
+        float,
+        0.05,
+        "score below which a dream forgets a memory; 0 forgets none",
+    ),
+    Setting(
+        "forgetting.max_age_days",
+        int,
+        60,
+        "days since its last use within which no memory is forgotten",
+    ),
+    Setting(
+        "forgetting.protect",
+        list[str],
+        [],
+        "subjects that are never to be forgotten; * stands for any text",
+    ),
+    Setting(
+        "owner.identities",
+        list[str],
+        [],
+        "who you are in chats with agents: ids (telegram:4711, +4915…), not names",
     ),
     Setting("ingest.roots", list[str], [], "more folders to look for transcripts in"),
     Setting("ingest.exclude", list[str], [], "glob patterns of transcripts to leave out"),
-    Setting("ingest.exclude_tools", list[str], [], "agent tools whose sessions are not read, e.g. codex"),
-    Setting("ingest.exclude_projects", list[str], [], "projects whose sessions are not read; * stands for any text"),
-    Setting("ingest.exclude_paths", list[str], [], "folders (glob patterns) in which sessions are not read"),
-    Setting("ingest.workers", int, 0, "processes that read transcripts; 0 takes what pays, 1 reads in nacre itself"),
+    Setting(
+        "ingest.exclude_tools", list[str], [], "agent tools whose sessions are not read, e.g. codex"
+    ),
+    Setting(
+        "ingest.exclude_projects",
+        list[str],
+        [],
+        "projects whose sessions are not read; * stands for any text",
+    ),
+    Setting(
+        "ingest.exclude_paths",
+        list[str],
+        [],
+        "folders (glob patterns) in which sessions are not read",
+    ),
+    Setting(
+        "ingest.workers",
+        int,
+        0,
+        "processes that read transcripts; 0 takes what pays, 1 reads in nacre itself",
+    ),
     Setting("archive.enabled", bool, True, "keep transcripts, without secrets and compressed"),
-    Setting("archive.budget_mb", int, 0, "size of the archive; beyond it what changed longest ago goes; 0 sets none"),
-    Setting("archive.keep_days", int, 0, "days for which a transcript that changes no more is kept; 0 is for ever"),
+    Setting(
+        "archive.budget_mb",
+        int,
+        0,
+        "size of the archive; beyond it what changed longest ago goes; 0 sets none",
+    ),
+    Setting(
+        "archive.keep_days",
+        int,
+        0,
+        "days for which a transcript that changes no more is kept; 0 is for ever",
+    ),
     Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),
-    Setting("extraction.substance_words", int, 6, "a model is asked about sessions in which you typed so many in a go"),
-    Setting("dedup.aggressive", bool, False, "a language model judges memories that are less alike, and sees more"),
-    Setting("dedup.threshold", float, 0.0, "cosine from which a language model judges; 0 takes the vectors' own"),
-    Setting("dedup.model_seconds", float, 5.0, "so long storing waits for a language model; then the rules decide"),
-    Setting("models.default", str, "none", "language model (provider:model) for every task without its own; or none"),
+    Setting(
+        "extraction.substance_words",
+        int,
+        6,
+        "a model is asked about sessions in which you typed so many in a go",
+    ),
+    Setting(
+        "dedup.aggressive",
+        bool,
+        False,
+        "a language model judges memories that are less alike, and sees more",
+    ),
+    Setting(
+        "dedup.threshold",
+        float,
+        0.0,
+        "cosine from which a language model judges; 0 takes the vectors' own",
+    ),
+    Setting(
+        "dedup.model_seconds",
+        float,
+        5.0,
+        "so long storing waits for a language model; then the rules decide",
+    ),
+    Setting(
+        "models.default",
+        str,
+        "none",
+        "language model (provider:model) for every task without its own; or none",
+    ),
     *(
-        Setting(f"models.{task.value}", str, "", f"language model for {task.value}; empty takes models.default")
+        Setting(
+            f"models.{task.value}",
+            str,
+            "",
+            f"language model for {task.value}; empty takes models.default",
+        )
         for task in Task
         if task is not Task.TEST
     ),
-    Setting("writer.since", str, "", "sessions that ended before are not shown to a writer; set when one is"),
-    Setting("writer.tokens_per_day", int, 0, "tokens that a writer paid by subscription may take a day; 0 sets none"),
+    Setting(
+        "writer.since",
+        str,
+        "",
+        "sessions that ended before are not shown to a writer; set when one is",
+    ),
+    Setting(
+        "writer.tokens_per_day",
+        int,
+        0,
+        "tokens that a writer paid by subscription may take a day; 0 sets none",
+    ),
     Setting("writer.calls_per_day", int, 100, "calls that it may make a day; 0 sets no bound"),
     Setting("writer.paused", bool, False, "no session is shown to a writer for now"),
     Setting("writer.on_battery", bool, False, "a writer works on battery, too"),
-    Setting("writer.exclude_tools", list[str], [], "tools whose sessions no writer is shown, as codex"),
-    Setting("writer.exclude_projects", list[str], [], "projects whose sessions no writer is shown; * is any text"),
-    Setting("models.background", bool, False, "models also do what nobody asked for in so many words, as in ingest"),
-    Setting("models.daily_budget_usd", float, 1.0, "what models may cost a day in the background; 0 stops it all"),
-    Setting("models.task_budgets", dict[str, float], {}, "the same for single tasks: extraction = 0.5"),
+    Setting(
+        "writer.exclude_tools", list[str], [], "tools whose sessions no writer is shown, as codex"
+    ),
+    Setting(
+        "writer.exclude_projects",
+        list[str],
+        [],
+        "projects whose sessions no writer is shown; * is any text",
+    ),
+    Setting(
+        "models.background",
+        bool,
+        False,
+        "models also do what nobody asked for in so many words, as in ingest",
+    ),
+    Setting(
+        "models.daily_budget_usd",
+        float,
+        1.0,
+        "what models may cost a day in the background; 0 stops it all",
+    ),
+    Setting(
+        "models.task_budgets", dict[str, float], {}, "the same for single tasks: extraction = 0.5"
+    ),
     Setting("models.timeout_seconds", float, 120.0, "so long a model may take to answer"),
-    Setting("models.providers", dict[str, dict[str, str]], {}, "more providers: name = {base_url = …, key = …}"),
-    Setting("models.capabilities", dict[str, dict[str, Any]], {}, "what a model can do, where nacre has it wrong"),
-    Setting("models.auth", str, "", "how nacre signs in to Anthropic or OpenAI (nacre setup); empty: what it finds"),
-    Setting("contradiction.auto_supersede", float, 0.85, "surer than this, a model's judgement ends a fact by itself"),
-    Setting("contradiction.after_commands", bool, True, "judge new memories after commands, not by nacre review judge"),
-    Setting("models.cache_days", int, 7, "days for which what a model answered is kept; 0 asks each time"),
+    Setting(
+        "models.providers",
+        dict[str, dict[str, str]],
+        {},
+        "more providers: name = {base_url = …, key = …}",
+    ),
+    Setting(
+        "models.capabilities",
+        dict[str, dict[str, Any]],
+        {},
+        "what a model can do, where nacre has it wrong",
+    ),
+    Setting(
+        "models.auth",
+        str,
+        "",
+        "how nacre signs in to Anthropic or OpenAI (nacre setup); empty: what it finds",
+    ),
+    Setting(
+        "contradiction.auto_supersede",
+        float,
+        0.85,
+        "surer than this, a model's judgement ends a fact by itself",
+    ),
+    Setting(
+        "contradiction.after_commands",
+        bool,
+        True,
+        "judge new memories after commands, not by nacre review judge",
+    ),
+    Setting(
+        "models.cache_days",
+        int,
+        7,
+        "days for which what a model answered is kept; 0 asks each time",
+    ),
     Setting("traces.cases", bool, True, "keep a trace of every question that is answered"),
     Setting("traces.keep_days", int, 30, "days for which traces are kept; 0 keeps none"),
-    Setting("vault.listing", bool, True, "keep MEMORY.md in the vault, a listing of memories for people"),
+    Setting(
+        "vault.listing", bool, True, "keep MEMORY.md in the vault, a listing of memories for people"
+    ),
     Setting("git.enabled", bool, True, "keep the history of the vault in git"),
-    Setting("git.author_name", str, "", "author of commits; empty takes git's own user.name, else nacre"),
+    Setting(
+        "git.author_name", str, "", "author of commits; empty takes git's own user.name, else nacre"
+    ),
     Setting("git.author_email", str, "", "its address; empty takes git's own user.email"),
-    Setting("git.background", bool, True, "commit in the background, after commands; off leaves it to nacre commit"),
-    Setting("git.commit_after_seconds", int, 60, "age at which operations are committed in the background"),
-    Setting("git.commit_after_operations", int, 100, "so many operations are committed without waiting for their age"),
-    Setting("git.remote", str, "origin", "name of the git remote that nacre sync keeps in step with"),
-    Setting("remote.url", str, "", "the server that this home is kept in step with; nacre remote add asks for its key"),
+    Setting(
+        "git.background",
+        bool,
+        True,
+        "commit in the background, after commands; off leaves it to nacre commit",
+    ),
+    Setting(
+        "git.commit_after_seconds",
+        int,
+        60,
+        "age at which operations are committed in the background",
+    ),
+    Setting(
+        "git.commit_after_operations",
+        int,
+        100,
+        "so many operations are committed without waiting for their age",
+    ),
+    Setting(
+        "git.remote", str, "origin", "name of the git remote that nacre sync keeps in step with"
+    ),
+    Setting(
+        "remote.url",
+        str,
+        "",
+        "the server that this home is kept in step with; nacre remote add asks for its key",
+    ),
     Setting("remote.private", bool, True, "private memories, and sessions, go to that server, too"),
-    Setting("remote.every_seconds", int, 60, "so long between two exchanges with it in the background, at least"),
+    Setting(
+        "remote.every_seconds",
+        int,
+        60,
+        "so long between two exchanges with it in the background, at least",
+    ),
     Setting("sync.auto", bool, False, "sync in the background, after commands"),
-    Setting("sync.every_seconds", int, 300, "so long between two syncs in the background, at least"),
+    Setting(
+        "sync.every_seconds", int, 300, "so long between two syncs in the background, at least"
+    ),
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("redaction.emails", bool, False, "take e-mail addresses out, too"),
-    Setting("redaction.home_paths", bool, False, "write the folders of users (/home/NAME and the like) as ~"),
+    Setting(
+        "redaction.home_paths",
+        bool,
+        False,
+        "write the folders of users (/home/NAME and the like) as ~",
+    ),
     Setting("redaction.payment_cards", bool, False, "take numbers of payment cards out, too"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
-    Setting("daemon.enabled", bool, True, "hooks and nacre mcp start nacre serve where it does not run"),
-    Setting("daemon.idle_minutes", float, 30.0, "a daemon that a hook started ends when nobody asked for so long"),
-    Setting("daemon.watch", bool, True, "the daemon follows your agents' sessions, unless nacre watch does"),
-    Setting("daemon.http", str, "", "[host:]port at which the daemon serves HTTP; empty: nowhere, until nacre open"),
-    Setting("web.port", int, 7077, "port at which nacre open has this machine's browsers served; if taken, any other"),
-    Setting("web.origins", list[str], [], "pages of these origins (https://app.example) may ask, with the token"),
+    Setting(
+        "daemon.enabled", bool, True, "hooks and nacre mcp start nacre serve where it does not run"
+    ),
+    Setting(
+        "daemon.idle_minutes",
+        float,
+        30.0,
+        "a daemon that a hook started ends when nobody asked for so long",
+    ),
+    Setting(
+        "daemon.watch",
+        bool,
+        True,
+        "the daemon follows your agents' sessions, unless nacre watch does",
+    ),
+    Setting(
+        "daemon.http",
+        str,
+        "",
+        "[host:]port at which the daemon serves HTTP; empty: nowhere, until nacre open",
+    ),
+    Setting(
+        "web.port",
+        int,
+        7077,
+        "port at which nacre open has this machine's browsers served; if taken, any other",
+    ),
+    Setting(
+        "web.origins",
+        list[str],
+        [],
+        "pages of these origins (https://app.example) may ask, with the token",
+    ),
     Setting("web.tls_cert", str, "", "file of the certificate by which HTTP is served encrypted"),
     Setting("web.tls_key", str, "", "file of its key; empty: it is in the certificate's"),
     Setting("web.insecure", bool, False, "HTTP may be served to other machines without encryption"),
-    Setting("gateway.enabled", bool, False, "the daemon answers in the channels; else nacre gateway run does"),
     Setting(
-        "gateway.channels", dict[str, dict[str, Any]], {}, 'where the agent answers: name = {kind = "telegram", …}'
+        "gateway.enabled",
+        bool,
+        False,
+        "the daemon answers in the channels; else nacre gateway run does",
     ),
-    Setting("gateway.listen", str, "127.0.0.1:7078", "[host:]port at which platforms deliver to webhooks"),
+    Setting(
+        "gateway.channels",
+        dict[str, dict[str, Any]],
+        {},
+        'where the agent answers: name = {kind = "telegram", …}',
+    ),
+    Setting(
+        "gateway.listen",
+        str,
+        "127.0.0.1:7078",
+        "[host:]port at which platforms deliver to webhooks",
+    ),
     Setting("gateway.instructions", str, "", "what the agent is told of itself before each answer"),
-    Setting("gateway.debounce_seconds", float, 1.5, "pause after a message, in seconds; those within it are one turn"),
+    Setting(
+        "gateway.debounce_seconds",
+        float,
+        1.5,
+        "pause after a message, in seconds; those within it are one turn",
+    ),
     Setting("gateway.at_once", int, 3, "answers that are made at a time"),
     Setting("gateway.answer_seconds", float, 300.0, "longest time an answer may take, in seconds"),
     Setting(
-        "gateway.tokens_per_day", int, 1_000_000, "tokens that answers by a subscription may take a day; 0 stops them"
+        "gateway.tokens_per_day",
+        int,
+        1_000_000,
+        "tokens that answers by a subscription may take a day; 0 stops them",
     ),
-    Setting("gateway.files_mb", int, 500, "megabytes of files from messages that are kept, the newest; 0 keeps none"),
+    Setting(
+        "gateway.files_mb",
+        int,
+        500,
+        "megabytes of files from messages that are kept, the newest; 0 keeps none",
+    ),
     Setting("gateway.history", int, 20, "messages of the conversation that an answer sees"),
-    Setting("gateway.group_history", int, 50, "messages of a group since the last answer that an answer sees"),
-    Setting("gateway.session_hours", float, 4.0, "hours of silence after which a conversation begins anew"),
-    Setting("gateway.index_every", int, 5, "messages after which a conversation is made searchable"),
-    Setting("gateway.search_results", int, 5, "passages of earlier conversations that an answer sees, at most"),
-    Setting("gateway.context_tokens", int, 2_000, "tokens of memories and passages that an answer sees, at most"),
-    Setting("gateway.answers_a_minute", int, 10, "answers in one conversation a minute; more messages wait for them"),
-    Setting("gateway.most_waiting", int, 10_000, "messages that may wait; then channels receive more slowly"),
-    Setting("watch.interval_seconds", int, 120, "so often the watcher looks at all transcripts, whatever it was told"),
-    Setting("watch.changed_since", str, "", "a time: transcripts that did not change since wait for nacre ingest"),
-    Setting("watch.context", str, "", "a file that the watcher keeps as nacre context --output does; none: no file"),
-    Setting("watch.polling", bool, False, "watch by looking again and again: for network drives, which tell nothing"),
+    Setting(
+        "gateway.group_history",
+        int,
+        50,
+        "messages of a group since the last answer that an answer sees",
+    ),
+    Setting(
+        "gateway.session_hours",
+        float,
+        4.0,
+        "hours of silence after which a conversation begins anew",
+    ),
+    Setting(
+        "gateway.index_every", int, 5, "messages after which a conversation is made searchable"
+    ),
+    Setting(
+        "gateway.search_results",
+        int,
+        5,
+        "passages of earlier conversations that an answer sees, at most",
+    ),
+    Setting(
+        "gateway.context_tokens",
+        int,
+        2_000,
+        "tokens of memories and passages that an answer sees, at most",
+    ),
+    Setting(
+        "gateway.answers_a_minute",
+        int,
+        10,
+        "answers in one conversation a minute; more messages wait for them",
+    ),
+    Setting(
+        "gateway.most_waiting",
+        int,
+        10_000,
+        "messages that may wait; then channels receive more slowly",
+    ),
+    Setting(
+        "watch.interval_seconds",
+        int,
+        120,
+        "so often the watcher looks at all transcripts, whatever it was told",
+    ),
+    Setting(
+        "watch.changed_since",
+        str,
+        "",
+        "a time: transcripts that did not change since wait for nacre ingest",
+    ),
+    Setting(
+        "watch.context",
+        str,
+        "",
+        "a file that the watcher keeps as nacre context --output does; none: no file",
+    ),
+    Setting(
+        "watch.polling",
+        bool,
+        False,
+        "watch by looking again and again: for network drives, which tell nothing",
+    ),
 )
 
 VECTORS = "embedding"
@@ -199,9 +580,14 @@ CHOICES = {
     "scoring.profile": ("nacre", "agenr"),
     "mcp.tools": ("core", "all"),
     "models.auth": (
-        "", "anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription",
+        "",
+        "anthropic-api-key",
+        "anthropic-token",
+        "anthropic-oauth",
+        "openai-api-key",
+        "openai-subscription",
     ),
-}  # fmt: skip
+}
 """Of some texts, every value that they can have."""
 
 _SERVER = re.compile(r"postgres(?:ql)?://[^/?#\s]*/[^/?#\s]+(?:\?[^#\s]*)?")
@@ -241,22 +627,36 @@ def known(key: str) -> Setting:
     """The setting of that key. Raises SettingsInvalid with the nearest names."""
     if key in _BY_KEY:
         return _BY_KEY[key]
-    near = [name for name in _BY_KEY if key.split(".")[-1] in name or name.split(".")[0] == key.split(".")[0]]
-    raise SettingsInvalid(f"no setting is called {key!r}", hint=", ".join(near) or "nacre config lists them")
+    near = [
+        name
+        for name in _BY_KEY
+        if key.split(".")[-1] in name or name.split(".")[0] == key.split(".")[0]
+    ]
+    raise SettingsInvalid(
+        f"no setting is called {key!r}", hint=", ".join(near) or "nacre config lists them"
+    )
 
 
 def check(key: str, value: Any) -> Any:
     """Convert a value (text from a command line counts) to its setting's type. Raises SettingsInvalid."""
     setting = known(key)
     try:
-        converted = value if type(value) is setting.type and not _is_compound(setting) else _converted(setting, value)
+        converted = (
+            value
+            if type(value) is setting.type and not _is_compound(setting)
+            else _converted(setting, value)
+        )
     except (ValueError, RecursionError) as error:
         if key in _MAY_HOLD_KEYS:
             raise SettingsInvalid(f"{key} has another shape", hint=setting.summary) from None
         form = '; several are written ["one", "two"]' if setting.type == list[str] else ""
-        raise SettingsInvalid(f"{key} cannot be {value!r}: {error}", hint=f"{setting.summary}{form}") from error
+        raise SettingsInvalid(
+            f"{key} cannot be {value!r}: {error}", hint=f"{setting.summary}{form}"
+        ) from error
     if key in CHOICES and converted not in CHOICES[key]:
-        raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"one of: {', '.join(filter(None, CHOICES[key]))}")
+        raise SettingsInvalid(
+            f"{key} cannot be {value!r}", hint=f"one of: {', '.join(filter(None, CHOICES[key]))}"
+        )
     if setting.type in (int, float):
         least, most = _LEAST.get(key, 0), _MOST.get(key, math.inf)
         if not least <= converted <= most:
@@ -268,7 +668,9 @@ def check(key: str, value: Any) -> Any:
         hint = "provider:model, as ollama:qwen3 or anthropic:sonnet; or none"
         raise SettingsInvalid(f"{key} cannot be {value!r}", hint=hint)
     if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
-        raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"{setting.summary}; docs/embeddings.md tells more")
+        raise SettingsInvalid(
+            f"{key} cannot be {value!r}", hint=f"{setting.summary}; docs/embeddings.md tells more"
+        )
     return converted
 
 
@@ -276,14 +678,18 @@ def _converted(setting: Setting, value: Any) -> Any:
     """Raises ValueError, RecursionError."""
     import msgspec  # noqa: PLC0415 - 7 ms that a hook pays only for a setting that needs it
 
-    if isinstance(value, str) and setting.type == list[str] and value.lstrip()[:1] not in ("[", '"', "'"):
+    if (
+        isinstance(value, str)
+        and setting.type == list[str]
+        and value.lstrip()[:1] not in ("[", '"', "'")
+    ):
         if "," in value:
             raise ValueError("several are written as a list")
         return [value.strip()] if value.strip() else []
     if isinstance(value, str) and _is_compound(setting):
         value = msgspec.toml.decode(f"value = {value.strip()}".encode())["value"]
         value = [value] if isinstance(value, str) and setting.type == list[str] else value
-    return json_values.convert(value, setting.type, strict=False)
+    return json.convert(value, setting.type, strict=False)
 
 
 def _check_server(address: str) -> None:
@@ -302,10 +708,14 @@ def _check_tasks(budgets: Mapping[str, float]) -> None:
     tasks = [*(task.value for task in Task), VECTORS]
     for task, dollars in budgets.items():
         if task not in tasks:
-            raise SettingsInvalid(f"models.task_budgets: there is no task {task!r}", hint=f"one of: {', '.join(tasks)}")
+            raise SettingsInvalid(
+                f"models.task_budgets: there is no task {task!r}",
+                hint=f"one of: {', '.join(tasks)}",
+            )
         if not 0 <= dollars < math.inf:
             raise SettingsInvalid(
-                f"models.task_budgets: {task} cannot be {dollars}", hint="US dollars a day, at least 0"
+                f"models.task_budgets: {task} cannot be {dollars}",
+                hint="US dollars a day, at least 0",
             )
 
 
@@ -319,12 +729,16 @@ def _check_patterns(patterns: list[str]) -> None:
                 f"redaction.patterns: {pattern!r} is not a regular expression: {error}", hint=hint
             ) from error
         if matches_all:
-            raise SettingsInvalid(f"redaction.patterns: {pattern!r} matches the empty text", hint=hint)
+            raise SettingsInvalid(
+                f"redaction.patterns: {pattern!r} matches the empty text", hint=hint
+            )
 
 
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
-    "storage.url": _check_server, "models.task_budgets": _check_tasks, "redaction.patterns": _check_patterns,
-}  # fmt: skip
+    "storage.url": _check_server,
+    "models.task_budgets": _check_tasks,
+    "redaction.patterns": _check_patterns,
+}
 """What else a value has to fulfil."""
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from nacre.values.model_calls import Capabilities, Completion, Prompt
+    from nacre.values.models import Capabilities, Completion, Prompt
 
 
 class Embedder(Protocol):

@@ -8,10 +8,10 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar
 
-from nacre.catalogue import CATALOGUE
+from nacre.data.sync import embed_new_memories
 from nacre.errors import InvalidInput
-from nacre.operation import Operation
-from nacre.sync.follow_up import embed_new_memories
+from nacre.serve.catalogue import CATALOGUE
+from nacre.serve.operation import Operation
 
 Home = TypeVar("Home")
 
@@ -48,7 +48,9 @@ def one_at_a_time(home: type[Home]) -> type[Home]:
 
 
 def _in_turn(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    operation = None if name in _BY_THEMSELVES else CATALOGUE.get(_NAMES.get(name, name.replace("_", "-")))
+    operation = (
+        None if name in _BY_THEMSELVES else CATALOGUE.get(_NAMES.get(name, name.replace("_", "-")))
+    )
 
     @wraps(method)
     def in_turn(self: Any, *given: Any, **named: Any) -> Any:

@@ -8,8 +8,8 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, TypedDict, TypeVar
 
+from nacre.base import times
 from nacre.errors import InvalidInput, MemoryInvalid
-from nacre.platform import days
 from nacre.values.memory import Expiry, Kind, Scope, Validity
 from nacre.values.recall import Filter
 
@@ -41,7 +41,9 @@ def choose(options: type[Choice], given: str, error: type[InvalidInput]) -> Choi
         return options(given)
     except ValueError:
         choices = ", ".join(options)
-        raise error(f"{given!r} is no {options.__name__.lower()}", hint=f"one of {choices}") from None
+        raise error(
+            f"{given!r} is no {options.__name__.lower()}", hint=f"one of {choices}"
+        ) from None
 
 
 def changes_given(changes: Changes) -> dict[str, Any]:
@@ -83,7 +85,9 @@ def checked_importance(given: object) -> int:
 def tags_of(given: Sequence[str]) -> tuple[str, ...]:
     """Tags, each once. Raises MemoryInvalid for a text instead of a list."""
     if isinstance(given, str) or not all(isinstance(tag, str) for tag in given):
-        raise MemoryInvalid(f"tags are a list of words, not {given!r}", hint="e.g. tags=['billing']")
+        raise MemoryInvalid(
+            f"tags are a list of words, not {given!r}", hint="e.g. tags=['billing']"
+        )
     return tuple(dict.fromkeys(given))
 
 
@@ -94,4 +98,4 @@ def in_utc(wanted: Filter | None) -> Filter:
 
 def utc(moment: datetime | None) -> datetime | None:
     """Return a moment in UTC; one without a zone is local."""
-    return days.in_utc(moment) if moment else None
+    return times.in_utc(moment) if moment else None

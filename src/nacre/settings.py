@@ -14,26 +14,26 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nacre.errors import SettingsInvalid
-from nacre.known_settings import SETTINGS, Setting, check, known
-from nacre.platform import ancestry, private_files
-from nacre.platform.environment import (
+from nacre.base import environment, files
+from nacre.base.environment import (
     OWNERS,
     agent_in,
-    environment,
     home_folder,
     server_address,
     session_in,
     user_home,
     without_login,
 )
-from nacre.platform.lazy import Module
-from nacre.values import actor as actors
+from nacre.base.environment import environment as environment_environment
+from nacre.base.lazy import Module
+from nacre.errors import SettingsInvalid
+from nacre.known_settings import SETTINGS, Setting, check, known
+from nacre.values import memory as actors
 
 if TYPE_CHECKING:
     import tomlkit
 
-    from nacre.values.actor import Actor
+    from nacre.values.memory import Actor
 else:
     tomlkit = Module("tomlkit")
 
@@ -66,7 +66,7 @@ class Settings:
     user_home: Path = field(default_factory=Path)
     platform: str = sys.platform
     face: str = "python"
-    """Through which :class:`~nacre.values.actor.Face` whoever runs this process reaches nacre."""
+    """Through which :class:`~nacre.values.memory.Face` whoever runs this process reaches nacre."""
 
     is_temporary: bool = False
     """Whether the home goes with the process: what must last may not wait in its files."""
@@ -98,7 +98,11 @@ class Settings:
     @property
     def redaction(self) -> tuple[list[str], list[str], tuple[str, ...]]:
         """What the owner says of redaction: patterns, what is no secret, and what else is to go."""
-        kinds = tuple(kind for kind in ("emails", "home_paths", "payment_cards") if self.flag(f"redaction.{kind}"))
+        kinds = tuple(
+            kind
+            for kind in ("emails", "home_paths", "payment_cards")
+            if self.flag(f"redaction.{kind}")
+        )
         return self.texts("redaction.patterns"), self.texts("redaction.allow"), kinds
 
     def _of(self, kind: type[T], key: str) -> T:
@@ -114,7 +118,11 @@ class Settings:
         """The same as its file has it by now; what this process set itself stays. Raises SettingsInvalid."""
         now = load_settings(self.home, self.environ)
         read = ("default", str(self.config))
-        own = {key: one for key, one in self.values.items() if one.origin not in read and one.origin[:1] != "$"}
+        own = {
+            key: one
+            for key, one in self.values.items()
+            if one.origin not in read and one.origin[:1] != "$"
+        }
         return replace(self, values={**now.values, **own})
 
     @property
@@ -122,13 +130,15 @@ class Settings:
         """Who asks: as it was said for this thread; else an agent, where its variables or its program among the parents
         of this process tell so; else the owner. What the daemon does by itself is the owner's."""
         is_own = self.face == actors.Face.DAEMON
-        agent = None if is_own else agent_in(self.environ) or ancestry.own_agent()
+        agent = None if is_own else agent_in(self.environ) or environment.own_agent()
         return actors.acting_now() or actors.Actor(actors.Face(self.face), agent)
 
     @property
     def server(self) -> str:
         """The address of the PostgreSQL server that holds the memory; empty where a file here does."""
-        return server_address(self.environ) or ("" if self.environ.get("NACRE_DB") else self.text("storage.url"))
+        return server_address(self.environ) or (
+            "" if self.environ.get("NACRE_DB") else self.text("storage.url")
+        )
 
     @property
     def session(self) -> str | None:
@@ -166,13 +176,16 @@ class Settings:
 
 
 def load_settings(
-    home: Path | str | None = None, environ: Mapping[str, str] | None = None, *, mending: str | None = None
+    home: Path | str | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    mending: str | None = None,
 ) -> Settings:
     """Read settings. ``home`` goes before ``NACRE_HOME``, which goes before ``~/.nacre``. Raises SettingsInvalid.
 
     What the file says of the key ``mending`` is about to be replaced, and may be wrong.
     """
-    environ = environment() if environ is None else dict(environ)
+    environ = environment_environment() if environ is None else dict(environ)
     owner = Path(user_home(environ))
     folder = Path(home_folder(environ, str(home) if home else None))
     config = Path(environ.get("NACRE_CONFIG") or folder / "config.toml").expanduser()
@@ -196,19 +209,21 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
     before = _read_file(config).get(key)  # it refuses what cannot be read
     if converted and isinstance(converted, dict) and isinstance(before, dict):
         converted = check(key, {**before, **converted})
-    document = tomlkit.parse(config.read_text(encoding="utf-8")) if config.exists() else tomlkit.document()
+    document = (
+        tomlkit.parse(config.read_text(encoding="utf-8")) if config.exists() else tomlkit.document()
+    )
     section, _, name = key.partition(".")
     if section not in document:
         document[section] = tomlkit.table()
     document[section][name] = converted
-    private_files.make_folder(config.parent)
-    private_files.write_file(config, tomlkit.dumps(document))
+    files.make_folder(config.parent)
+    files.write_file(config, tomlkit.dumps(document))
     return converted
 
 
 def _is_agents(environ: Mapping[str, str]) -> bool:
     """Whether an agent runs this process, and may have set its variables."""
-    return bool(agent_in(environ) or ancestry.own_agent())
+    return bool(agent_in(environ) or environment.own_agent())
 
 
 def unwrite_setting(config: Path, key: str) -> None:
@@ -220,10 +235,12 @@ def unwrite_setting(config: Path, key: str) -> None:
     section, _, name = key.partition(".")
     table = document[section]
     del table[name]
-    private_files.write_file(config, tomlkit.dumps(document))
+    files.write_file(config, tomlkit.dumps(document))
 
 
-def _resolve(setting: Setting, written: Mapping[str, Any], config: Path, environ: Mapping[str, str]) -> Value:
+def _resolve(
+    setting: Setting, written: Mapping[str, Any], config: Path, environ: Mapping[str, str]
+) -> Value:
     is_agents = setting.variable in OWNERS and _is_agents(environ)
     if environ.get(setting.variable) and not is_agents and setting.key not in _FROM_FILE:
         return Value(check(setting.key, environ[setting.variable]), f"${setting.variable}")
@@ -238,22 +255,32 @@ def _resolve(setting: Setting, written: Mapping[str, Any], config: Path, environ
 def _read_file(config: Path) -> dict[str, Any]:
     """The file's values by dotted key."""
     try:
-        with os.fdopen(private_files.open_file(os.path.realpath(config), os.O_RDONLY), "rb") as file:
+        with os.fdopen(files.open_file(os.path.realpath(config), os.O_RDONLY), "rb") as file:
             data = file.read(_MAX_BYTES + 1)
         text = data.decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise SettingsInvalid(f"cannot read {config}: {reason}", hint="check its permissions") from error
+        raise SettingsInvalid(
+            f"cannot read {config}: {reason}", hint="check its permissions"
+        ) from error
     if len(data) > _MAX_BYTES:
-        raise SettingsInvalid(f"{config} is larger than {_MAX_BYTES // 1000:,} KB", hint="is it the right file?")
+        raise SettingsInvalid(
+            f"{config} is larger than {_MAX_BYTES // 1000:,} KB", hint="is it the right file?"
+        )
     try:
         document = tomllib.loads(text)
     except RecursionError as error:
-        raise SettingsInvalid(f"{config} is nested too deeply", hint="mend or remove that line") from error
-    except ValueError as error:  # not only TOMLDecodeError: a number may be longer than Python reads
-        raise SettingsInvalid(f"{config} is not valid TOML: {error}", hint="mend or remove that line") from error
+        raise SettingsInvalid(
+            f"{config} is nested too deeply", hint="mend or remove that line"
+        ) from error
+    except (
+        ValueError
+    ) as error:  # not only TOMLDecodeError: a number may be longer than Python reads
+        raise SettingsInvalid(
+            f"{config} is not valid TOML: {error}", hint="mend or remove that line"
+        ) from error
     found: dict[str, Any] = {}
     for section, values in document.items():
         if not isinstance(values, dict):

@@ -12,23 +12,41 @@ OWNER = "telegram:5054"
 
 
 def write_chat(
-    home: Path, number: int, said: Sequence[tuple[str, str]], *, key: str = OWNER, start: datetime, group: bool = False
+    home: Path,
+    number: int,
+    said: Sequence[tuple[str, str]],
+    *,
+    key: str = OWNER,
+    start: datetime,
+    group: bool = False,
 ) -> str:
     """One session of a conversation; gives its id. ``said`` has who, and what: ``owner``, ``agent`` or a name."""
     session = f"{number:08x}-0000-4000-8000-000000000000"
     channel = key.split(":")[2 if key.startswith("agent:") else 0]
-    lines: list[dict[str, Any]] = [{
-        "type": "session", "version": 1, "id": session, "timestamp": start.isoformat(), "key": key,
-        "channel": channel, "chatType": "group" if group else "direct",
-    }]  # fmt: skip
+    lines: list[dict[str, Any]] = [
+        {
+            "type": "session",
+            "version": 1,
+            "id": session,
+            "timestamp": start.isoformat(),
+            "key": key,
+            "channel": channel,
+            "chatType": "group" if group else "direct",
+        }
+    ]
     for place, (who, words) in enumerate(said, start=1):
-        message: dict[str, Any] = {"role": "assistant" if who == "agent" else "user", "content": words}
+        message: dict[str, Any] = {
+            "role": "assistant" if who == "agent" else "user",
+            "content": words,
+        }
         if who == "owner":
             message |= {"from": OWNER, "name": "Otto", "owner": True}
         elif who != "agent":
             message |= {"from": f"{channel}:{who}", "name": who}
         time = (start + timedelta(seconds=place)).isoformat(timespec="milliseconds")
-        lines.append({"type": "message", "id": f"{number}-{place}", "timestamp": time, "message": message})
+        lines.append(
+            {"type": "message", "id": f"{number}-{place}", "timestamp": time, "message": message}
+        )
     path = home / "gateway" / "sessions" / f"{session}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

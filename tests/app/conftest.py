@@ -21,16 +21,16 @@ import pytest
 from numpy.typing import NDArray
 
 from nacre.api import MemoryHome
-from nacre.health.database import rebuild
+from nacre.base.text import words
+from nacre.care.database import rebuild
 from nacre.home.home import Home, open_home
+from nacre.home.views import Pending, PendingKind
 from nacre.protocols import LanguageModel
+from nacre.review.contradictions import ReviewRequest
 from nacre.review.queue import listed
-from nacre.review.requests import ReviewRequest
 from nacre.settings import Settings, load_settings
-from nacre.storage.sqlite.open import open_database
-from nacre.text.passages import words
+from nacre.store.sqlite import open_database
 from nacre.values.memory import Memory
-from nacre.views import Pending, PendingKind
 from tests.processes import Processes
 
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -125,9 +125,11 @@ class World:
         if self.has_database and not self.environ.get("NACRE_DB"):
             _place_empty_database(self.home / "nacre.db")
         return open_home(
-            settings or self.settings(), clock=self.clock, load_embedder=lambda _: self.embedder,
+            settings or self.settings(),
+            clock=self.clock,
+            load_embedder=lambda _: self.embedder,
             load_model=(lambda _, __: self.model) if self.model else None,
-        )  # fmt: skip
+        )
 
     @contextmanager
     def open(self) -> Iterator[MemoryHome]:
@@ -141,13 +143,20 @@ class World:
     def start(self, code: str) -> subprocess.Popen[str]:
         """Start a program that runs indented ``code`` with the open home, ``memory``."""
         environ = {
-            "HOME": str(self.user_home), "NACRE_HOME": str(self.home), "PYTHONPATH": SOURCE, "PATH": os.environ["PATH"],
-            "NACRE_EMBEDDING_MODEL": "none", "PYTHONPYCACHEPREFIX": os.environ["PYTHONPYCACHEPREFIX"], **self.environ,
-        }  # fmt: skip
+            "HOME": str(self.user_home),
+            "NACRE_HOME": str(self.home),
+            "PYTHONPATH": SOURCE,
+            "PATH": os.environ["PATH"],
+            "NACRE_EMBEDDING_MODEL": "none",
+            "PYTHONPYCACHEPREFIX": os.environ["PYTHONPYCACHEPREFIX"],
+            **self.environ,
+        }
         return self.processes.start(
             [sys.executable, "-c", f"import nacre\nwith nacre.open_memory() as memory:\n{code}"],
-            env=environ, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            env=environ,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def write(self, path: str, text: str) -> Path:
         """Write a file of the vault, as a person with an editor would."""
@@ -158,7 +167,11 @@ class World:
 
     def memory_file(self, memory_id: str) -> Path:
         """The file that holds a memory's id."""
-        found = [path for path in self.vault.rglob("*.md") if f"id: {memory_id}" in path.read_text(encoding="utf-8")]
+        found = [
+            path
+            for path in self.vault.rglob("*.md")
+            if f"id: {memory_id}" in path.read_text(encoding="utf-8")
+        ]
         assert len(found) == 1, found
         return found[0]
 
@@ -181,7 +194,9 @@ def world(tmp_path: Path, processes: Processes) -> World:
     return World(user_home, processes=processes)
 
 
-def calls(name: str, answer: str, *, uuid: str, session: str, beside: Any = None, **given: Any) -> list[dict[str, Any]]:
+def calls(
+    name: str, answer: str, *, uuid: str, session: str, beside: Any = None, **given: Any
+) -> list[dict[str, Any]]:
     """Claude Code's records of a call of the agent's and its answer."""
     call = {"type": "tool_use", "id": f"t-{uuid}", "name": name, "input": given}
     result = {"type": "tool_result", "tool_use_id": f"t-{uuid}", "content": answer}
@@ -193,28 +208,49 @@ def calls(name: str, answer: str, *, uuid: str, session: str, beside: Any = None
     ]
 
 
-def asks(question: str, *options: str, answer: str, uuid: str, session: str) -> list[dict[str, Any]]:
+def asks(
+    question: str, *options: str, answer: str, uuid: str, session: str
+) -> list[dict[str, Any]]:
     """Claude Code's records of a form with one question, and how it was answered."""
     asked = [{"question": question, "options": [{"label": one} for one in options]}]
     return calls(
-        "AskUserQuestion", "Answered.", uuid=uuid, session=session, questions=asked,
+        "AskUserQuestion",
+        "Answered.",
+        uuid=uuid,
+        session=session,
+        questions=asked,
         beside={"questions": asked, "answers": {question: answer}},
-    )  # fmt: skip
+    )
 
 
 def says(
-    role: str, text: str, *, uuid: str, session: str = "5e55-0001", at: str = "2026-11-18T09:00:00.000Z",
-    cwd: str = "/code/acme-billing", **more: Any,
-) -> dict[str, Any]:  # fmt: skip
+    role: str,
+    text: str,
+    *,
+    uuid: str,
+    session: str = "5e55-0001",
+    at: str = "2026-11-18T09:00:00.000Z",
+    cwd: str = "/code/acme-billing",
+    **more: Any,
+) -> dict[str, Any]:
     """A Claude Code record: ``role`` user or assistant says something."""
     content: Any = text if role == "user" else [{"type": "text", "text": text}]
     message: dict[str, Any] = {"role": role, "content": content}
     if role == "assistant":
         message |= {"id": f"msg_{uuid}", "model": "model-1"}
     return {
-        "type": role, "uuid": uuid, "parentUuid": None, "sessionId": session, "timestamp": at, "cwd": cwd,
-        "version": "2.1.0", "gitBranch": "main", "isSidechain": False, "message": message, **more,
-    }  # fmt: skip
+        "type": role,
+        "uuid": uuid,
+        "parentUuid": None,
+        "sessionId": session,
+        "timestamp": at,
+        "cwd": cwd,
+        "version": "2.1.0",
+        "gitBranch": "main",
+        "isSidechain": False,
+        "message": message,
+        **more,
+    }
 
 
 def doubts(home: Home) -> tuple[Pending, ...]:

@@ -23,8 +23,23 @@ from tests.app.shapes import SHAPES, Agent, Owner, Step, Tool
 _PATIENCE_SECONDS = 120.0
 _GLANCE_SECONDS = 0.05
 _NOTES = "notes"
-_THINGS = ("sluice", "millstone", "hopper", "bell", "gear train", "weir", "granary", "wheel pit", "flour chute")
-_DEEDS = ("is dressed in March", "runs dry by noon", "was moved to the north side", "needs oil twice a week")
+_THINGS = (
+    "sluice",
+    "millstone",
+    "hopper",
+    "bell",
+    "gear train",
+    "weir",
+    "granary",
+    "wheel pit",
+    "flour chute",
+)
+_DEEDS = (
+    "is dressed in March",
+    "runs dry by noon",
+    "was moved to the north side",
+    "needs oil twice a week",
+)
 
 
 @dataclass
@@ -134,7 +149,9 @@ class Day:
             scribe.path.write_bytes(scribe.written)
             self.notes.append("cut and restored")
         elif chance < 0.04 and ".claude" in scribe.path.parts and scribe.is_done:
-            copy = scribe.path.parent.with_name(f"{scribe.path.parent.name}-copy") / scribe.path.name
+            copy = (
+                scribe.path.parent.with_name(f"{scribe.path.parent.name}-copy") / scribe.path.name
+            )
             copy.parent.mkdir(exist_ok=True)
             shutil.copy2(scribe.path, copy)
             self.notes.append("copied")
@@ -154,11 +171,16 @@ class Day:
         size = path.stat().st_size
         until = time.monotonic() + _PATIENCE_SECONDS
         while read_of(self.home / ".nacre" / "nacre.db", path) < size:
-            assert time.monotonic() < until, f"{path.name} was not read for {_PATIENCE_SECONDS:.0f} s"
+            assert time.monotonic() < until, (
+                f"{path.name} was not read for {_PATIENCE_SECONDS:.0f} s"
+            )
             time.sleep(_GLANCE_SECONDS)
 
     def _clerk(self) -> Clerk:
-        words = [f"Entry {number}: the {self._random.choice(_THINGS)} was seen to" for number in range(self.sessions)]
+        words = [
+            f"Entry {number}: the {self._random.choice(_THINGS)} was seen to"
+            for number in range(self.sessions)
+        ]
         return Clerk(self.home / ".local" / "share" / "opencode" / "opencode.db", 5, words)
 
     def _scribe(self, number: int) -> Scribe:
@@ -177,12 +199,14 @@ class Day:
         now = datetime.now(UTC)
         text = text.replace("2026-11-18T09:", f"{now:%Y-%m-%dT%H}:")
         own = {
-            "5e55-0001": f"5e55{number:04d}-0000-4000-8000-000000000000", "00000000-0000": f"{number:08x}-0000",
+            "5e55-0001": f"5e55{number:04d}-0000-4000-8000-000000000000",
+            "00000000-0000": f"{number:08x}-0000",
             '"msg_': f'"msg_{number}_',
             "019fa000-1111-7222-8333-444455556666": f"019fa000-1111-7222-8333-{number:012d}",
             "7d9c1a00-aaaa-4bbb-8ccc-dddd00001111": f"7d9c1a00-aaaa-4bbb-8ccc-{number:012d}",
-            '"call_id": "c': f'"call_id": "c{number}_', "# Acme": f"# Acme {number}",
-        }  # fmt: skip
+            '"call_id": "c': f'"call_id": "c{number}_',
+            "# Acme": f"# Acme {number}",
+        }
         for before, after in own.items():
             text = text.replace(before, after)
         return self.home / _place(tool, number, now), text
@@ -196,23 +220,33 @@ class Day:
     def _steps(self, number: int) -> Iterator[Step]:
         for place in range(self._random.randint(2, 8)):
             thing, deed = self._random.choice(_THINGS), self._random.choice(_DEEDS)
-            yield Owner(f"In mill {number} the {thing} {deed}, and that makes {place} – süß, 水車 №{place}.")
+            yield Owner(
+                f"In mill {number} the {thing} {deed}, and that makes {place} – süß, 水車 №{place}."
+            )
             if self._random.random() < 0.5:
-                yield Tool("Bash", f"make check-{place}", "\n".join(["ok"] * self._random.randint(1, 40)))
+                yield Tool(
+                    "Bash", f"make check-{place}", "\n".join(["ok"] * self._random.randint(1, 40))
+                )
             yield Agent(f"Noted for mill {number}: the {thing} {deed} ({place}).")
         if number % 4 == 0:
-            yield Owner(f"We decided to use cast iron for mill {number} instead of oak because oak rots.")
+            yield Owner(
+                f"We decided to use cast iron for mill {number} instead of oak because oak rots."
+            )
             yield Agent(f"Done: mill {number} is of cast iron.")
 
 
 def _place(tool: str, number: int, now: datetime) -> Path:
     if tool == "claude-code":
-        return Path(f".claude/projects/-code-mill-{number}/deep/er/5e55{number:04d}-0000-4000-8000-000000000000.jsonl")
+        return Path(
+            f".claude/projects/-code-mill-{number}/deep/er/5e55{number:04d}-0000-4000-8000-000000000000.jsonl"
+        )
     if tool == "codex":
         name = f"rollout-{now:%Y-%m-%dT%H-%M-%S}-019fa000-1111-7222-8333-{number:012d}.jsonl"
         return Path(f".codex/sessions/{now:%Y/%m}/{number % 28 + 1:02d}/{name}")
     if tool == "openclaw":
-        return Path(f".openclaw/agents/miller{number % 3}/sessions/7d9c1a00-aaaa-4bbb-8ccc-{number:012d}.jsonl")
+        return Path(
+            f".openclaw/agents/miller{number % 3}/sessions/7d9c1a00-aaaa-4bbb-8ccc-{number:012d}.jsonl"
+        )
     return Path(f"{_NOTES}/{number}/2026-11-18_talk.md")
 
 
@@ -233,7 +267,9 @@ def read_of(database: Path, path: Path) -> int:
         return 0
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)
     try:
-        found = connection.execute("SELECT size FROM transcript_cursors WHERE path = ?", (str(path),)).fetchone()
+        found = connection.execute(
+            "SELECT size FROM transcript_cursors WHERE path = ?", (str(path),)
+        ).fetchone()
     except sqlite3.OperationalError:
         return 0  # it is being made
     finally:
@@ -257,7 +293,9 @@ def held(database: Path) -> dict[str, list[tuple[Any, ...]]]:
         connection.close()
 
 
-def differences(watched: dict[str, list[tuple[Any, ...]]], fresh: dict[str, list[tuple[Any, ...]]]) -> list[str]:
+def differences(
+    watched: dict[str, list[tuple[Any, ...]]], fresh: dict[str, list[tuple[Any, ...]]]
+) -> list[str]:
     """What was missed, doubled or is otherwise, in words; nothing when all is well."""
     told = [f"{session} is missing" for session in fresh.keys() - watched.keys()]
     told += [f"{session} is too much" for session in watched.keys() - fresh.keys()]
@@ -269,5 +307,7 @@ def differences(watched: dict[str, list[tuple[Any, ...]]], fresh: dict[str, list
         lost = [turn[0] for turn in theirs if turn[0] not in ids]
         more = [name for name in ids if name not in [turn[0] for turn in theirs]]
         changed = [mine for mine, other in zip(ours, theirs, strict=False) if mine != other]
-        told.append(f"{session}: {len(lost)} lost {lost[:2]}, {len(more)} too many {more[:2]}, else {changed[:1]}")
+        told.append(
+            f"{session}: {len(lost)} lost {lost[:2]}, {len(more)} too many {more[:2]}, else {changed[:1]}"
+        )
     return told

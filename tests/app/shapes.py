@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from nacre.testing.steps import Agent, Owner, Step, Summary, Tool
-from nacre.transcripts.copilot.editor_state import SESSIONS
+from nacre.readers.copilot import SESSIONS
+from nacre.testing.conformance import Agent, Owner, Step, Summary, Tool
 from tests.stores import (
     START,
     OpenClaw,
@@ -32,15 +32,24 @@ def claude_code(steps: Sequence[Step]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for number, step in enumerate(steps):
         common = {
-            "uuid": f"00000000-0000-4000-8000-{number:012d}", "sessionId": "5e55-0001", "timestamp": _at(number),
-            "cwd": "/code/acme", "version": "2.1.0", "gitBranch": "main", "isSidechain": False,
-        }  # fmt: skip
+            "uuid": f"00000000-0000-4000-8000-{number:012d}",
+            "sessionId": "5e55-0001",
+            "timestamp": _at(number),
+            "cwd": "/code/acme",
+            "version": "2.1.0",
+            "gitBranch": "main",
+            "isSidechain": False,
+        }
         match step:
             case Owner(text):
-                found.append({**common, "type": "user", "message": {"role": "user", "content": text}})
+                found.append(
+                    {**common, "type": "user", "message": {"role": "user", "content": text}}
+                )
             case Summary(text):
                 message = {"role": "user", "content": text}
-                found.append({**common, "type": "user", "isCompactSummary": True, "message": message})
+                found.append(
+                    {**common, "type": "user", "isCompactSummary": True, "message": message}
+                )
             case Agent(text):
                 found.append(_claude_says(common, number, {"type": "text", "text": text}))
             case Tool(name, argument, output):
@@ -48,8 +57,14 @@ def claude_code(steps: Sequence[Step]) -> list[dict[str, Any]]:
                 call = {"type": "tool_use", "id": f"t{number}", "name": name, "input": given}
                 found.append(_claude_says(common, number, call))
                 block = {"type": "tool_result", "tool_use_id": f"t{number}", "content": output}
-                own = {**common, "uuid": f"00000000-0000-4000-9000-{number:012d}", "toolUseResult": {"stdout": output}}
-                found.append({**own, "type": "user", "message": {"role": "user", "content": [block]}})
+                own = {
+                    **common,
+                    "uuid": f"00000000-0000-4000-9000-{number:012d}",
+                    "toolUseResult": {"stdout": output},
+                }
+                found.append(
+                    {**own, "type": "user", "message": {"role": "user", "content": [block]}}
+                )
     return found
 
 
@@ -59,18 +74,27 @@ def _claude_says(common: dict[str, Any], number: int, block: dict[str, Any]) -> 
 
 
 def codex(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    meta = {"id": "019fa000-1111-7222-8333-444455556666", "timestamp": _at(0), "cwd": "/code/acme", "source": "cli"}
+    meta = {
+        "id": "019fa000-1111-7222-8333-444455556666",
+        "timestamp": _at(0),
+        "cwd": "/code/acme",
+        "source": "cli",
+    }
     found: list[dict[str, Any]] = [{"timestamp": _at(0), "type": "session_meta", "payload": meta}]
     for number, step in enumerate(steps, start=1):
         match step:
             case Owner(text):
                 found.append(_codex_message(number, "user", text))
-                found.append(_codex(number, "event_msg", type="user_message", message=text, kind="plain"))
+                found.append(
+                    _codex(number, "event_msg", type="user_message", message=text, kind="plain")
+                )
             case Agent(text):
                 found.append(_codex(number, "event_msg", type="agent_message", message=text))
                 found.append(_codex_message(number, "assistant", text))
             case Summary(text):
-                found.append({"timestamp": _at(number), "type": "compacted", "payload": {"message": text}})
+                found.append(
+                    {"timestamp": _at(number), "type": "compacted", "payload": {"message": text}}
+                )
             case Tool(name, argument, output):
                 found += _codex_call(number, name, argument, output)
     return found
@@ -82,7 +106,9 @@ def _codex(number: int, record: str, /, **payload: Any) -> dict[str, Any]:
 
 def _codex_message(number: int, role: str, text: str) -> dict[str, Any]:
     kind = "output_text" if role == "assistant" else "input_text"
-    return _codex(number, "response_item", type="message", role=role, content=[{"type": kind, "text": text}])
+    return _codex(
+        number, "response_item", type="message", role=role, content=[{"type": kind, "text": text}]
+    )
 
 
 def _codex_call(number: int, name: str, argument: str, output: str) -> list[dict[str, Any]]:
@@ -92,16 +118,34 @@ def _codex_call(number: int, name: str, argument: str, output: str) -> list[dict
     answer = json.dumps({"output": output, "metadata": {"exit_code": 0}})
     tool = "shell" if name in scripts else name
     return [
-        _codex(number, "response_item", type="function_call", name=tool, arguments=called, call_id=f"c{number}"),
-        _codex(number, "response_item", type="function_call_output", call_id=f"c{number}", output=answer),
+        _codex(
+            number,
+            "response_item",
+            type="function_call",
+            name=tool,
+            arguments=called,
+            call_id=f"c{number}",
+        ),
+        _codex(
+            number,
+            "response_item",
+            type="function_call_output",
+            call_id=f"c{number}",
+            output=answer,
+        ),
     ]
 
 
 def openclaw(steps: Sequence[Step]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
-        {"type": "session", "version": 3, "id": "7d9c1a00-aaaa-4bbb-8ccc-dddd00001111", "timestamp": _at(0),
-         "cwd": "/code/acme"}
-    ]  # fmt: skip
+        {
+            "type": "session",
+            "version": 3,
+            "id": "7d9c1a00-aaaa-4bbb-8ccc-dddd00001111",
+            "timestamp": _at(0),
+            "cwd": "/code/acme",
+        }
+    ]
     names = {"WebFetch": "web_fetch", "Bash": "exec", "Read": "read"}
     for number, step in enumerate(steps, start=1):
         match step:
@@ -110,20 +154,36 @@ def openclaw(steps: Sequence[Step]) -> list[dict[str, Any]]:
             case Agent(text):
                 found.append(_openclaw(number, "assistant", [{"type": "text", "text": text}]))
             case Summary(text):
-                found.append({"type": "compaction", "id": f"{number:08x}", "timestamp": _at(number), "summary": text})
+                found.append(
+                    {
+                        "type": "compaction",
+                        "id": f"{number:08x}",
+                        "timestamp": _at(number),
+                        "summary": text,
+                    }
+                )
             case Tool(name, argument, output):
                 given = {_ARGUMENTS.get(name, "query"): argument}
                 tool = names.get(name, name)
                 call = {"type": "toolCall", "id": f"t{number}", "name": tool, "arguments": given}
                 found.append(_openclaw(number, "assistant", [call]))
                 more = {"toolCallId": f"t{number}", "toolName": tool, "isError": False}
-                found.append(_openclaw(number + 900, "toolResult", [{"type": "text", "text": output}], **more))
+                found.append(
+                    _openclaw(
+                        number + 900, "toolResult", [{"type": "text", "text": output}], **more
+                    )
+                )
     return found
 
 
 def _openclaw(number: int, role: str, content: Any, **more: Any) -> dict[str, Any]:
     message = {"role": role, "content": content, **more}
-    return {"type": "message", "id": f"{number:08x}", "timestamp": _at(number % 900), "message": message}
+    return {
+        "type": "message",
+        "id": f"{number:08x}",
+        "timestamp": _at(number % 900),
+        "message": message,
+    }
 
 
 def jsonl(steps: Sequence[Step]) -> list[dict[str, Any]]:
@@ -141,8 +201,15 @@ def jsonl(steps: Sequence[Step]) -> list[dict[str, Any]]:
                 given = json.dumps({_ARGUMENTS.get(name, "query"): argument})
                 call = {"id": f"c{number}", "function": {"name": name, "arguments": given}}
                 found.append({**common, "role": "assistant", "content": None, "tool_calls": [call]})
-                found.append({**common, "id": f"r{number}", "role": "tool", "tool_call_id": f"c{number}",
-                              "content": output})  # fmt: skip
+                found.append(
+                    {
+                        **common,
+                        "id": f"r{number}",
+                        "role": "tool",
+                        "tool_call_id": f"c{number}",
+                        "content": output,
+                    }
+                )
     return found
 
 
@@ -156,25 +223,44 @@ def specstory(steps: Sequence[Step]) -> str:
                 parts.append(f"_**Agent (model-1)**_\n\n{text}\n\n---\n")
             case Tool(name, argument, output):
                 told = f"<details><summary>{name} {argument}</summary>\n\n{output}\n\n</details>"
-                parts.append(f'_**Agent (model-1)**_\n\n<tool-use data-tool-name="{name}">{told}</tool-use>\n\n---\n')
+                parts.append(
+                    f'_**Agent (model-1)**_\n\n<tool-use data-tool-name="{name}">{told}</tool-use>\n\n---\n'
+                )
     return "\n".join(parts)
 
 
 def copilot_cli(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    start = {"sessionId": "0c0p1107-0000-4000-8000-000000000000", "version": 1, "copilotVersion": "1.0.77",
-             "startTime": _at(0), "selectedModel": "model-1",
-             "context": {"cwd": "/code/acme", "branch": "main"}}  # fmt: skip
+    start = {
+        "sessionId": "0c0p1107-0000-4000-8000-000000000000",
+        "version": 1,
+        "copilotVersion": "1.0.77",
+        "startTime": _at(0),
+        "selectedModel": "model-1",
+        "context": {"cwd": "/code/acme", "branch": "main"},
+    }
     found = [_copilot(0, "session.start", start)]
     names = {"WebFetch": "web_fetch", "Bash": "bash", "Read": "view"}
     for number, step in enumerate(steps, start=1):
         match step:
             case Owner(text):
-                data = {"content": text, "transformedContent": f"{text} <reminder/>", "attachments": []}
+                data = {
+                    "content": text,
+                    "transformedContent": f"{text} <reminder/>",
+                    "attachments": [],
+                }
                 found.append(_copilot(number, "user.message", data))
             case Agent(text):
-                found.append(_copilot(number, "assistant.message", {"content": text, "toolRequests": []}))
+                found.append(
+                    _copilot(number, "assistant.message", {"content": text, "toolRequests": []})
+                )
             case Summary(text):
-                found.append(_copilot(number, "session.compaction_complete", {"success": True, "summaryContent": text}))
+                found.append(
+                    _copilot(
+                        number,
+                        "session.compaction_complete",
+                        {"success": True, "summaryContent": text},
+                    )
+                )
             case Tool(name, argument, output):
                 tool, call = names.get(name, name), f"call_{number}"
                 given = {_ARGUMENTS.get(name, "query"): argument}
@@ -182,10 +268,13 @@ def copilot_cli(steps: Sequence[Step]) -> list[dict[str, Any]]:
                 done = {"toolCallId": call, "success": True, "result": {"content": output}}
                 found += [
                     _copilot(number, "assistant.message", {"content": "", "toolRequests": asked}),
-                    _copilot(number + 300, "tool.execution_start",
-                             {"toolCallId": call, "toolName": tool, "arguments": given}),
+                    _copilot(
+                        number + 300,
+                        "tool.execution_start",
+                        {"toolCallId": call, "toolName": tool, "arguments": given},
+                    ),
                     _copilot(number + 600, "tool.execution_complete", done),
-                ]  # fmt: skip
+                ]
     return found
 
 
@@ -206,18 +295,51 @@ def _gemini_messages(steps: Sequence[Step]) -> list[dict[str, Any]]:
                 snapshot = f"<state_snapshot>{text}</state_snapshot>"
                 found.append({**common, "type": "user", "content": [{"text": snapshot}]})
             case Agent(text):
-                found.append({**common, "type": "gemini", "content": text, "thoughts": [], "model": "model-1"})
+                found.append(
+                    {
+                        **common,
+                        "type": "gemini",
+                        "content": text,
+                        "thoughts": [],
+                        "model": "model-1",
+                    }
+                )
             case Tool(name, argument, output):
                 tool = names.get(name, name)
-                answer = {"functionResponse": {"id": f"c{number}", "name": tool, "response": {"output": output}}}
-                call = {"id": f"c{number}", "name": tool, "args": {_ARGUMENTS.get(name, "query"): argument},
-                        "result": [answer], "status": "success", "timestamp": _at(number)}  # fmt: skip
-                found.append({**common, "type": "gemini", "content": "", "toolCalls": [call], "model": "model-1"})
+                answer = {
+                    "functionResponse": {
+                        "id": f"c{number}",
+                        "name": tool,
+                        "response": {"output": output},
+                    }
+                }
+                call = {
+                    "id": f"c{number}",
+                    "name": tool,
+                    "args": {_ARGUMENTS.get(name, "query"): argument},
+                    "result": [answer],
+                    "status": "success",
+                    "timestamp": _at(number),
+                }
+                found.append(
+                    {
+                        **common,
+                        "type": "gemini",
+                        "content": "",
+                        "toolCalls": [call],
+                        "model": "model-1",
+                    }
+                )
     return found
 
 
-_GEMINI = {"sessionId": "6e111111-0000-4000-8000-000000000000", "projectHash": "ab" * 32, "startTime": _at(0),
-           "lastUpdated": _at(99), "kind": "main"}  # fmt: skip
+_GEMINI = {
+    "sessionId": "6e111111-0000-4000-8000-000000000000",
+    "projectHash": "ab" * 32,
+    "startTime": _at(0),
+    "lastUpdated": _at(99),
+    "kind": "main",
+}
 
 
 def gemini(steps: Sequence[Step]) -> str:
@@ -244,12 +366,18 @@ def _copilot_chat(steps: Sequence[Step]) -> dict[str, Any]:
     for number, step in enumerate(steps):
         if isinstance(step, Owner) or not requests:
             own = f"request_00000000-0000-4000-8000-{number:012d}"
-            requests.append({
-                "requestId": own, "timestamp": 1795000000000 + number * 1000, "modelId": "copilot/model-1",
-                "message": {"text": step.text if isinstance(step, Owner) else "", "parts": []}, "response": [],
-                "responseId": own.replace("request", "response"), "modelState": {"value": 1},
-                "result": {"metadata": {"toolCallRounds": [], "toolCallResults": {}}},
-            })  # fmt: skip
+            requests.append(
+                {
+                    "requestId": own,
+                    "timestamp": 1795000000000 + number * 1000,
+                    "modelId": "copilot/model-1",
+                    "message": {"text": step.text if isinstance(step, Owner) else "", "parts": []},
+                    "response": [],
+                    "responseId": own.replace("request", "response"),
+                    "modelState": {"value": 1},
+                    "result": {"metadata": {"toolCallRounds": [], "toolCallResults": {}}},
+                }
+            )
         last = requests[-1]
         match step:
             case Agent(text):
@@ -263,21 +391,45 @@ def _copilot_chat(steps: Sequence[Step]) -> dict[str, Any]:
                 last["result"]["metadata"]["summary"] = {"toolCallRoundId": "r1", "text": text}
             case Tool(name, argument, output):
                 _copilot_call(last, f"call_{number}", name, argument, output)
-    return {"version": 3, "sessionId": "c0c0c0c0-0000-4000-8000-000000000000", "creationDate": 1795000000000,
-            "initialLocation": "panel", "responderUsername": "GitHub Copilot", "requests": requests}  # fmt: skip
+    return {
+        "version": 3,
+        "sessionId": "c0c0c0c0-0000-4000-8000-000000000000",
+        "creationDate": 1795000000000,
+        "initialLocation": "panel",
+        "responderUsername": "GitHub Copilot",
+        "requests": requests,
+    }
 
 
-def _copilot_call(request: dict[str, Any], call: str, name: str, argument: str, output: str) -> None:
-    tool = {"WebFetch": "copilot_fetchWebPage", "Bash": "run_in_terminal", "Read": "copilot_readFile"}.get(name, name)
+def _copilot_call(
+    request: dict[str, Any], call: str, name: str, argument: str, output: str
+) -> None:
+    tool = {
+        "WebFetch": "copilot_fetchWebPage",
+        "Bash": "run_in_terminal",
+        "Read": "copilot_readFile",
+    }.get(name, name)
     given = json.dumps({_ARGUMENTS.get(name, "query"): argument})
     metadata = request["result"]["metadata"]
-    metadata["toolCallRounds"].append({"id": f"r-{call}", "response": "",
-                                       "toolCalls": [{"id": call, "name": tool, "arguments": given}]})  # fmt: skip
+    metadata["toolCallRounds"].append(
+        {
+            "id": f"r-{call}",
+            "response": "",
+            "toolCalls": [{"id": call, "name": tool, "arguments": given}],
+        }
+    )
     metadata["toolCallResults"][call] = {"content": [{"value": output}]}
-    request["response"].append({
-        "kind": "toolInvocationSerialized", "toolId": tool, "toolCallId": call, "isComplete": True, "isConfirmed": True,
-        "invocationMessage": {"value": f"Using {tool}"}, "pastTenseMessage": {"value": f"Used {tool}"},
-    })  # fmt: skip
+    request["response"].append(
+        {
+            "kind": "toolInvocationSerialized",
+            "toolId": tool,
+            "toolCallId": call,
+            "isComplete": True,
+            "isConfirmed": True,
+            "invocationMessage": {"value": f"Using {tool}"},
+            "pastTenseMessage": {"value": f"Used {tool}"},
+        }
+    )
 
 
 def cline(steps: Sequence[Step]) -> str:
@@ -286,25 +438,53 @@ def cline(steps: Sequence[Step]) -> str:
         stamp = 1795000000000 + number * 1000
         match step:
             case Owner(text):
-                found.append({"ts": stamp, "type": "say", "say": "user_feedback" if found else "task", "text": text})
+                found.append(
+                    {
+                        "ts": stamp,
+                        "type": "say",
+                        "say": "user_feedback" if found else "task",
+                        "text": text,
+                    }
+                )
             case Agent(text):
-                found.append({"ts": stamp, "type": "say", "say": "text", "text": text[:3], "partial": True})
-                found.append({"ts": stamp, "type": "say", "say": "text", "text": text, "partial": False})
+                found.append(
+                    {"ts": stamp, "type": "say", "say": "text", "text": text[:3], "partial": True}
+                )
+                found.append(
+                    {"ts": stamp, "type": "say", "say": "text", "text": text, "partial": False}
+                )
             case Summary(text):
                 condensed = {"summary": text, "prevContextTokens": 9, "newContextTokens": 1}
-                found.append({"ts": stamp, "type": "say", "say": "condense_context", "contextCondense": condensed})
+                found.append(
+                    {
+                        "ts": stamp,
+                        "type": "say",
+                        "say": "condense_context",
+                        "contextCondense": condensed,
+                    }
+                )
             case Tool("Bash", argument, output):
                 found.append({"ts": stamp, "type": "ask", "ask": "command", "text": argument})
-                found.append({"ts": stamp + 1, "type": "say", "say": "command_output", "text": output})
+                found.append(
+                    {"ts": stamp + 1, "type": "say", "say": "command_output", "text": output}
+                )
             case Tool("Read", argument, output):
                 told = json.dumps({"tool": "readFile", "path": argument, "content": output})
                 found.append({"ts": stamp, "type": "say", "say": "tool", "text": told})
             case Tool(name, argument, output):
                 server = name.removeprefix("mcp__").partition("__")[0]
-                given = {"type": "use_mcp_tool", "serverName": server, "toolName": name.rsplit("__", 1)[-1],
-                         "arguments": json.dumps({"query": argument})}  # fmt: skip
-                found.append({"ts": stamp, "type": "ask", "ask": "use_mcp_server", "text": json.dumps(given)})
-                found.append({"ts": stamp + 1, "type": "say", "say": "mcp_server_response", "text": output})
+                given = {
+                    "type": "use_mcp_tool",
+                    "serverName": server,
+                    "toolName": name.rsplit("__", 1)[-1],
+                    "arguments": json.dumps({"query": argument}),
+                }
+                found.append(
+                    {"ts": stamp, "type": "ask", "ask": "use_mcp_server", "text": json.dumps(given)}
+                )
+                found.append(
+                    {"ts": stamp + 1, "type": "say", "say": "mcp_server_response", "text": output}
+                )
     return json.dumps(found)
 
 
@@ -316,20 +496,35 @@ def cline_history(steps: Sequence[Step]) -> str:
         match step:
             case Owner(text):
                 tag = "feedback" if found else "task"
-                said = [{"type": "text", "text": f"<{tag}>\n{text}\n</{tag}>"}, {"type": "text", "text": details}]
+                said = [
+                    {"type": "text", "text": f"<{tag}>\n{text}\n</{tag}>"},
+                    {"type": "text", "text": details},
+                ]
                 found.append({"role": "user", "content": said, "ts": stamp})
             case Agent(text) | Summary(text):
-                found.append({"role": "assistant", "content": [{"type": "text", "text": text}], "ts": stamp})
+                found.append(
+                    {"role": "assistant", "content": [{"type": "text", "text": text}], "ts": stamp}
+                )
             case Tool(name, argument, output):
-                call = {"type": "tool_use", "id": f"t{number}", "name": name,
-                        "input": {_ARGUMENTS.get(name, "query"): argument}}  # fmt: skip
+                call = {
+                    "type": "tool_use",
+                    "id": f"t{number}",
+                    "name": name,
+                    "input": {_ARGUMENTS.get(name, "query"): argument},
+                }
                 answer = {
                     "type": "tool_result",
                     "tool_use_id": f"t{number}",
                     "content": [{"type": "text", "text": output}],
                 }
                 found.append({"role": "assistant", "content": [call], "ts": stamp})
-                found.append({"role": "user", "content": [answer, {"type": "text", "text": details}], "ts": stamp + 1})
+                found.append(
+                    {
+                        "role": "user",
+                        "content": [answer, {"type": "text", "text": details}],
+                        "ts": stamp + 1,
+                    }
+                )
     return json.dumps(found)
 
 
@@ -339,25 +534,50 @@ def continue_dev(steps: Sequence[Step]) -> str:
         own = f"00000000-0000-4000-c000-{number:012d}"
         match step:
             case Owner(text):
-                message: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": text}], "id": own}
-                history.append({"message": message, "contextItems": [], "editorState": {"text": text}})
+                message: dict[str, Any] = {
+                    "role": "user",
+                    "content": [{"type": "text", "text": text}],
+                    "id": own,
+                }
+                history.append(
+                    {"message": message, "contextItems": [], "editorState": {"text": text}}
+                )
             case Agent(text):
                 message = {"role": "assistant", "content": text, "id": own}
-                history.append({"message": message, "contextItems": [], "promptLogs": [{"prompt": "much"}]})
+                history.append(
+                    {"message": message, "contextItems": [], "promptLogs": [{"prompt": "much"}]}
+                )
             case Summary(text):
                 history[-1]["conversationSummary"] = text
             case Tool(name, argument, output):
                 given = {_ARGUMENTS.get(name, "query"): argument}
                 function = {"name": name, "arguments": json.dumps(given)}
                 call = {"id": f"call_{number}", "type": "function", "function": function}
-                state = {"status": "done", "toolCallId": f"call_{number}", "toolCall": call, "parsedArgs": given,
-                         "output": [{"name": "Result", "content": output}]}  # fmt: skip
+                state = {
+                    "status": "done",
+                    "toolCallId": f"call_{number}",
+                    "toolCall": call,
+                    "parsedArgs": given,
+                    "output": [{"name": "Result", "content": output}],
+                }
                 message = {"role": "assistant", "content": "", "id": own, "toolCalls": [call]}
                 history.append({"message": message, "contextItems": [], "toolCallStates": [state]})
-                answer = {"role": "tool", "content": output, "toolCallId": f"call_{number}", "id": own[:-1] + "f"}
+                answer = {
+                    "role": "tool",
+                    "content": output,
+                    "toolCallId": f"call_{number}",
+                    "id": own[:-1] + "f",
+                }
                 history.append({"message": answer, "contextItems": []})
-    return json.dumps({"sessionId": "c0e70000-0000-4000-8000-000000000000", "title": "Acme",
-                       "workspaceDirectory": "file:///code/acme", "history": history}, indent=2)  # fmt: skip
+    return json.dumps(
+        {
+            "sessionId": "c0e70000-0000-4000-8000-000000000000",
+            "title": "Acme",
+            "workspaceDirectory": "file:///code/acme",
+            "history": history,
+        },
+        indent=2,
+    )
 
 
 def cursor(steps: Sequence[Step]) -> list[dict[str, Any]]:
@@ -372,8 +592,18 @@ def cursor(steps: Sequence[Step]) -> list[dict[str, Any]]:
                 found.append(_cursor("assistant", {"type": "text", "text": text}))
             case Tool(name, argument, output):
                 given = {_ARGUMENTS.get(name, "query"): argument}
-                found.append(_cursor("assistant", {"type": "tool_use", "name": names.get(name, name), "input": given}))
-                found.append(_cursor("user", {"type": "tool_result", "content": [{"type": "text", "text": output}]}))
+                found.append(
+                    _cursor(
+                        "assistant",
+                        {"type": "tool_use", "name": names.get(name, name), "input": given},
+                    )
+                )
+                found.append(
+                    _cursor(
+                        "user",
+                        {"type": "tool_result", "content": [{"type": "text", "text": output}]},
+                    )
+                )
     return found
 
 
@@ -382,8 +612,10 @@ def _cursor(role: str, block: dict[str, Any]) -> dict[str, Any]:
 
 
 def aider(steps: Sequence[Step]) -> str:
-    parts = ["\n# aider chat started at 2026-11-18 09:00:00\n\n> Aider v0.86.1  \n> Main model: model-1 with diff edit"
-             " format  \n"]  # fmt: skip
+    parts = [
+        "\n# aider chat started at 2026-11-18 09:00:00\n\n> Aider v0.86.1  \n> Main model: model-1 with diff edit"
+        " format  \n"
+    ]
     for step in steps:
         match step:
             case Owner(text):
@@ -399,11 +631,23 @@ def aider(steps: Sequence[Step]) -> str:
 def chatgpt(steps: Sequence[Step]) -> str:
     nodes: dict[str, Any] = {"n0": {"id": "n0", "message": None, "parent": None, "children": []}}
 
-    def add(role: str, text: str, kind: str = "text", recipient: str = "all", name: str | None = None) -> None:
+    def add(
+        role: str, text: str, kind: str = "text", recipient: str = "all", name: str | None = None
+    ) -> None:
         own, parent = f"n{len(nodes)}", f"n{len(nodes) - 1}"
-        content = {"content_type": kind, "parts": [text]} if kind == "text" else {"content_type": kind, "text": text}
-        message = {"id": own, "author": {"role": role, "name": name}, "create_time": 1795000000.0 + len(nodes),
-                   "content": content, "metadata": {}, "recipient": recipient}  # fmt: skip
+        content = (
+            {"content_type": kind, "parts": [text]}
+            if kind == "text"
+            else {"content_type": kind, "text": text}
+        )
+        message = {
+            "id": own,
+            "author": {"role": role, "name": name},
+            "create_time": 1795000000.0 + len(nodes),
+            "content": content,
+            "metadata": {},
+            "recipient": recipient,
+        }
         nodes[parent]["children"].append(own)
         nodes[own] = {"id": own, "parent": parent, "children": [], "message": message}
 
@@ -416,8 +660,17 @@ def chatgpt(steps: Sequence[Step]) -> str:
             case Tool(name, argument, output):
                 add("assistant", argument, "code", name)
                 add("tool", output, name=name)
-    return json.dumps([{"title": "Acme", "create_time": 1795000000.0, "conversation_id": "c4a70000",
-                        "current_node": f"n{len(nodes) - 1}", "mapping": nodes}])  # fmt: skip
+    return json.dumps(
+        [
+            {
+                "title": "Acme",
+                "create_time": 1795000000.0,
+                "conversation_id": "c4a70000",
+                "current_node": f"n{len(nodes) - 1}",
+                "mapping": nodes,
+            }
+        ]
+    )
 
 
 def claude_ai(steps: Sequence[Step]) -> str:
@@ -432,11 +685,20 @@ def claude_ai(steps: Sequence[Step]) -> str:
                 messages.append({**common, "sender": "assistant", "text": text, "content": content})
             case Tool(name, argument, output):
                 given = {_ARGUMENTS.get(name, "query"): argument}
-                answer = {"type": "tool_result", "tool_use_id": f"t{number}", "name": name,
-                          "content": [{"type": "text", "text": output}]}  # fmt: skip
-                content = [{"type": "tool_use", "id": f"t{number}", "name": name, "input": given}, answer]
+                answer = {
+                    "type": "tool_result",
+                    "tool_use_id": f"t{number}",
+                    "name": name,
+                    "content": [{"type": "text", "text": output}],
+                }
+                content = [
+                    {"type": "tool_use", "id": f"t{number}", "name": name, "input": given},
+                    answer,
+                ]
                 messages.append({**common, "sender": "assistant", "text": "", "content": content})
-    return json.dumps([{"uuid": "c1a0de00", "name": "Acme", "created_at": _at(0), "chat_messages": messages}])
+    return json.dumps(
+        [{"uuid": "c1a0de00", "name": "Acme", "created_at": _at(0), "chat_messages": messages}]
+    )
 
 
 def cursor_state(steps: Sequence[Step]) -> Database:
@@ -450,7 +712,9 @@ def cursor_state(steps: Sequence[Step]) -> Database:
                 found = bubble(2, text)
             case Tool(name, argument, output):
                 found = tool_bubble(
-                    names.get(name, name), {_ARGUMENTS.get(name, "query"): argument}, {"output": output}
+                    names.get(name, name),
+                    {_ARGUMENTS.get(name, "query"): argument},
+                    {"output": output},
                 )
         bubbles.append({**found, "bubbleId": f"b{number:03d}", "createdAt": _at(number)})
     values = conversation("c0de0000-0000-4000-8000-000000000001", bubbles)
@@ -463,15 +727,25 @@ def cursor_store(steps: Sequence[Step]) -> Database:
     for number, step in enumerate(steps):
         match step:
             case Owner(text):
-                words = {"type": "text", "text": f"<user_info>OS: linux</user_info><user_query>\n{text}\n</user_query>"}
+                words = {
+                    "type": "text",
+                    "text": f"<user_info>OS: linux</user_info><user_query>\n{text}\n</user_query>",
+                }
                 messages.append({"role": "user", "content": [words]})
             case Agent(text) | Summary(text):
                 messages.append({"role": "assistant", "content": [{"type": "text", "text": text}]})
             case Tool(name, argument, output):
                 common = {"toolCallId": f"t{number}", "toolName": names.get(name, name)}
-                call = {"type": "tool-call", **common, "args": {_ARGUMENTS.get(name, "query"): argument}}
+                call = {
+                    "type": "tool-call",
+                    **common,
+                    "args": {_ARGUMENTS.get(name, "query"): argument},
+                }
                 result = {"type": "tool-result", **common, "result": output}
-                messages += [{"role": "assistant", "content": [call]}, {"role": "tool", "content": [result]}]
+                messages += [
+                    {"role": "assistant", "content": [call]},
+                    {"role": "tool", "content": [result]},
+                ]
     return lambda path: write_store(path, messages)
 
 
@@ -491,7 +765,9 @@ def opencode(steps: Sequence[Step]) -> Database:
                     store.message(session, "assistant", {"text": text}, summary=True)
                 case Tool(name, argument, output):
                     given = {_ARGUMENTS.get(name, "query"): argument}
-                    store.message(session, "assistant", opencode_tool(names.get(name, name), given, output))
+                    store.message(
+                        session, "assistant", opencode_tool(names.get(name, name), given, output)
+                    )
         store.close()
 
     return write_to
@@ -504,8 +780,22 @@ def opencode_files(steps: Sequence[Step]) -> str:
     def add(role: str, part: dict[str, Any], **more: Any) -> None:
         number = len(messages) + 1
         own = {"id": f"msg_{number:05d}", "sessionID": "ses_0001"}
-        info = {**own, "role": role, "time": {"created": START + number * 1000}, "agent": "build", **more}
-        parts = [{"type": "text", **part, "id": f"prt_{number:05d}", "messageID": own["id"], "sessionID": "ses_0001"}]
+        info = {
+            **own,
+            "role": role,
+            "time": {"created": START + number * 1000},
+            "agent": "build",
+            **more,
+        }
+        parts = [
+            {
+                "type": "text",
+                **part,
+                "id": f"prt_{number:05d}",
+                "messageID": own["id"],
+                "sessionID": "ses_0001",
+            }
+        ]
         messages.append({"info": info, "parts": parts})
 
     for step in steps:
@@ -518,9 +808,18 @@ def opencode_files(steps: Sequence[Step]) -> str:
                 add("assistant", {"text": text}, summary=True)
             case Tool(name, argument, output):
                 given = {_ARGUMENTS.get(name, "query"): argument}
-                add("assistant", opencode_tool(names.get(name, name), given, output), modelID="model-1")
-    info = {"id": "ses_0001", "title": "Fix the build", "directory": "/code/acme", "version": "1.17.2",
-            "time": {"created": START}}  # fmt: skip
+                add(
+                    "assistant",
+                    opencode_tool(names.get(name, name), given, output),
+                    modelID="model-1",
+                )
+    info = {
+        "id": "ses_0001",
+        "title": "Fix the build",
+        "directory": "/code/acme",
+        "version": "1.17.2",
+        "time": {"created": START},
+    }
     return json.dumps({"info": info, "messages": messages}, indent=2)
 
 
@@ -596,7 +895,11 @@ def render(shape: str, steps: Sequence[Step]) -> str | None:
 
 
 def _text(told: list[dict[str, Any]] | str) -> str:
-    return told if isinstance(told, str) else "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in told)
+    return (
+        told
+        if isinstance(told, str)
+        else "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in told)
+    )
 
 
 WITHOUT_OUTPUT = frozenset({"markdown", "aider"})

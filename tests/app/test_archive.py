@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from nacre.archive import operations, prune
+from nacre.care import database
+from nacre.data.forget import ScrubOptions
+from nacre.data.scrub import scrub
 from nacre.errors import ArchiveDamaged, Conflict, NotFound
-from nacre.forgetting.requests import ScrubOptions
-from nacre.forgetting.scrub import scrub
-from nacre.health import database
-from nacre.home.exclusions import Exclusions
+from nacre.home import archive, retention
+from nacre.home.change import Exclusions
 from nacre.home.home import open_home
-from nacre.packs import pack as packs
-from nacre.packs.payload import Payload
+from nacre.store import packs
+from nacre.store.packs import Payload
 from tests.app.conftest import World, says
 
 KEY = "sk-ant-api03-" + "Zq7Lr2Vx9Kd4Tn6Hb8Wm3Pc5Yf1Gs0Ja" * 3
@@ -33,15 +33,23 @@ def talk(world: World) -> World:
     world.transcript(
         "depot",
         says("user", "Remember that the northern depot opens at six.", uuid="depot-a"),
-        says("assistant", "Noted: the northern depot opens at six.", uuid="depot-b", toolUseResult={
-            "stdout": f"export ANTHROPIC_API_KEY={KEY}\nquetzal 4711", "password": "tulip-harbour-9",
-            "image": "iVBORw0KGgo" * 400,
-        }),
+        says(
+            "assistant",
+            "Noted: the northern depot opens at six.",
+            uuid="depot-b",
+            toolUseResult={
+                "stdout": f"export ANTHROPIC_API_KEY={KEY}\nquetzal 4711",
+                "password": "tulip-harbour-9",
+                "image": "iVBORw0KGgo" * 400,
+            },
+        ),
         says("user", "And the southern depot opens at eight.", uuid="depot-c"),
-    )  # fmt: skip
+    )
     world.transcript(
         "ferry",
-        says("user", "We decided to take the ferry on Mondays.", uuid="ferry-a", session="5e55-0002"),
+        says(
+            "user", "We decided to take the ferry on Mondays.", uuid="ferry-a", session="5e55-0002"
+        ),
         says("assistant", "The ferry on Mondays it is.", uuid="ferry-b", session="5e55-0002"),
     )
     return world
@@ -75,7 +83,9 @@ def told(world: World) -> list[Any]:
 def rebuild(world: World) -> Any:
     return database.rebuild(
         world.settings(),
-        lambda settings: open_home(settings, clock=world.clock, load_embedder=lambda _: world.embedder),
+        lambda settings: open_home(
+            settings, clock=world.clock, load_embedder=lambda _: world.embedder
+        ),
         vectors=False,
     )
 
@@ -89,7 +99,9 @@ def kept(world: World) -> dict[str, bytes]:
     context = world.context()
     try:
         return {
-            Path(state.path).name: b"".join(part.text for _, part in operations.pack_store.payloads(context, state))
+            Path(state.path).name: b"".join(
+                part.text for _, part in archive.archive_packs.payloads(context, state)
+            )
             for state in context.archive.all()
             if state.pack
         }
@@ -106,7 +118,9 @@ def with_context(world: World, work: Any) -> Any:
 
 
 @pytest.mark.parametrize("is_database_lost", [False, True])
-def test_what_was_deleted_is_read_from_the_archive_again(talk: World, is_database_lost: bool) -> None:
+def test_what_was_deleted_is_read_from_the_archive_again(
+    talk: World, is_database_lost: bool
+) -> None:
     ingest(talk)
     before = told(talk)
     shutil.rmtree(talk.user_home / ".claude")
@@ -129,13 +143,20 @@ def test_no_secret_is_kept_where_no_adapter_looks_and_lines_stay_json(talk: Worl
     records = [json.loads(line) for line in text.splitlines()]
     assert [record["uuid"] for record in records] == ["depot-a", "depot-b", "depot-c"]
     assert records[1]["toolUseResult"]["password"].startswith("[REDACTED:")
-    original = (talk.user_home / ".claude/projects/-work-acme/depot.jsonl").read_bytes().splitlines()
+    original = (
+        (talk.user_home / ".claude/projects/-work-acme/depot.jsonl").read_bytes().splitlines()
+    )
     assert text.splitlines()[0] == original[0]
 
 
 def test_private_blocks_are_not_kept(world: World) -> None:
-    world.transcript("one", says("user", "The lock is old. <private>marzipan-77</private> Replace it.", uuid="aaaa-1"))
-    world.transcript("one", says("user", "An open one: <private>nougat-12 and so on", uuid="aaaa-2"))
+    world.transcript(
+        "one",
+        says("user", "The lock is old. <private>marzipan-77</private> Replace it.", uuid="aaaa-1"),
+    )
+    world.transcript(
+        "one", says("user", "An open one: <private>nougat-12 and so on", uuid="aaaa-2")
+    )
     ingest(world)
     text = kept(world)["one.jsonl"]
     assert b"marzipan-77" not in text
@@ -146,7 +167,12 @@ def test_private_blocks_are_not_kept(world: World) -> None:
 def test_an_appended_file_stores_only_what_is_new(world: World) -> None:
     for number in range(40):
         world.transcript(
-            "one", says("user", f"Item {number}: box {number * 7919} goes to bay {number}.", uuid=f"u-{number}")
+            "one",
+            says(
+                "user",
+                f"Item {number}: box {number * 7919} goes to bay {number}.",
+                uuid=f"u-{number}",
+            ),
         )
     ingest(world)
     (pack,) = pack_files(world)
@@ -163,7 +189,9 @@ def test_an_appended_file_stores_only_what_is_new(world: World) -> None:
 def test_many_small_segments_become_one(world: World) -> None:
     world.clock.pass_days(0)
     for number in range(70):
-        world.transcript("one", says("user", f"Item {number} goes to bay {number}.", uuid=f"u-{number}"))
+        world.transcript(
+            "one", says("user", f"Item {number} goes to bay {number}.", uuid=f"u-{number}")
+        )
         ingest(world)
     assert len(packs.load(pack_files(world)[0]).segments) < 40
     assert kept(world)["one.jsonl"].count(b"\n") == 70
@@ -177,11 +205,13 @@ def test_a_torn_tail_is_cut_and_archiving_goes_on(talk: World) -> None:
     ingest(talk)
     for pack in pack_files(talk):
         with pack.open("ab") as file:
-            file.write(b'{"start":9999,"until":12345,"digest":"00","length":5000,"size":4000,"sum":"00"}\nhalf of it')
+            file.write(
+                b'{"start":9999,"until":12345,"digest":"00","length":5000,"size":4000,"sum":"00"}\nhalf of it'
+            )
     talk.transcript("ferry", says("user", "On Tuesdays, too.", uuid="ferry-c", session="5e55-0002"))
     ingest(talk)
     assert kept(talk)["ferry.jsonl"].count(b"\n") == 3
-    assert with_context(talk, operations.verify) == (2, [])
+    assert with_context(talk, archive.verify) == (2, [])
 
 
 def test_what_reached_the_pack_and_not_the_index_is_not_archived_twice(talk: World) -> None:
@@ -190,7 +220,7 @@ def test_what_reached_the_pack_and_not_the_index_is_not_archived_twice(talk: Wor
     def set_back(context: Any) -> None:
         with context.database.transaction():
             for state in context.archive.all():
-                context.archive.save(operations.replace(state, until=0, size=0, changed=1), [])
+                context.archive.save(archive.replace(state, until=0, size=0, changed=1), [])
 
     with_context(talk, set_back)
     sizes = [pack.stat().st_size for pack in pack_files(talk)]
@@ -214,7 +244,9 @@ def test_two_copies_of_a_session_take_the_room_of_one(world: World) -> None:
     assert whole["copy.jsonl"] == whole["one.jsonl"]
 
     def prune_first(context: Any) -> None:
-        prune.prune(context, [state for state in context.archive.all() if state.path.endswith("one.jsonl")])
+        retention.prune(
+            context, [state for state in context.archive.all() if state.path.endswith("one.jsonl")]
+        )
 
     with_context(world, prune_first)
     assert kept(world) == {"copy.jsonl": whole["one.jsonl"]}
@@ -224,7 +256,9 @@ def test_a_renamed_transcript_goes_on_in_its_pack(talk: World) -> None:
     ingest(talk)
     path = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
     path.rename(path.with_name("renamed.jsonl"))
-    talk.transcript("renamed", says("user", "On Tuesdays, too.", uuid="ferry-c", session="5e55-0002"))
+    talk.transcript(
+        "renamed", says("user", "On Tuesdays, too.", uuid="ferry-c", session="5e55-0002")
+    )
     ingest(talk)
     assert len(pack_files(talk)) == 2
     assert kept(talk)["renamed.jsonl"].count(b"\n") == 3
@@ -241,7 +275,14 @@ def test_a_transcript_that_was_reset_keeps_both_of_its_lives(talk: World) -> Non
     path = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
     path.unlink()
     talk.transcript(
-        "ferry", says("user", "A new life.", uuid="ferry-x", session="5e55-0003", at="2026-11-19T09:00:00.000Z")
+        "ferry",
+        says(
+            "user",
+            "A new life.",
+            uuid="ferry-x",
+            session="5e55-0003",
+            at="2026-11-19T09:00:00.000Z",
+        ),
     )
     ingest(talk)
     before = told(talk)
@@ -300,21 +341,27 @@ def test_what_settings_exclude_is_not_archived(talk: World) -> None:
 def test_a_new_rule_reaches_the_archive(talk: World) -> None:
     ingest(talk)
     talk.environ["NACRE_REDACTION_PATTERNS"] = '["quetzal \\\\d+"]'
-    dry = with_context(talk, lambda context: scrub(context, ScrubOptions(dry_run=True, vectors=False)))
+    dry = with_context(
+        talk, lambda context: scrub(context, ScrubOptions(dry_run=True, vectors=False))
+    )
     assert dry.found["archive"]
     assert b"quetzal" in kept(talk)["depot.jsonl"]
     with_context(talk, lambda context: scrub(context, ScrubOptions(vectors=False)))
     text = kept(talk)["depot.jsonl"]
     assert b"quetzal" not in text
-    assert [json.loads(line)["uuid"] for line in text.splitlines()] == ["depot-a", "depot-b", "depot-c"]
-    assert with_context(talk, operations.verify) == (2, [])
+    assert [json.loads(line)["uuid"] for line in text.splitlines()] == [
+        "depot-a",
+        "depot-b",
+        "depot-c",
+    ]
+    assert with_context(talk, archive.verify) == (2, [])
 
 
 def test_a_restored_transcript_lies_where_it_was_and_goes_on(talk: World) -> None:
     ingest(talk)
     path = talk.user_home / ".claude/projects/-work-acme/depot.jsonl"
     path.unlink()
-    restored = with_context(talk, lambda context: operations.restore(context, "5e55-0001"))
+    restored = with_context(talk, lambda context: archive.restore(context, "5e55-0001"))
     assert restored.path == path
     assert restored.is_whole
     assert path.stat().st_mode & 0o777 == 0o600
@@ -333,12 +380,14 @@ def test_a_restored_transcript_lies_where_it_was_and_goes_on(talk: World) -> Non
 def test_restoring_overwrites_nothing_and_can_go_elsewhere(talk: World, tmp_path: Path) -> None:
     ingest(talk)
     with pytest.raises(Conflict):
-        with_context(talk, lambda context: operations.restore(context, "5e55-0002"))
-    elsewhere = with_context(talk, lambda context: operations.restore(context, "5e55-0002", tmp_path / "old"))
+        with_context(talk, lambda context: archive.restore(context, "5e55-0002"))
+    elsewhere = with_context(
+        talk, lambda context: archive.restore(context, "5e55-0002", tmp_path / "old")
+    )
     original = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
     assert elsewhere.path.read_bytes() == original.read_bytes()
     with pytest.raises(NotFound):
-        with_context(talk, lambda context: operations.restore(context, "no-such-session"))
+        with_context(talk, lambda context: archive.restore(context, "no-such-session"))
 
 
 def test_a_damaged_pack_is_told_of_and_archived_again(talk: World) -> None:
@@ -348,11 +397,11 @@ def test_a_damaged_pack_is_told_of_and_archived_again(talk: World) -> None:
     data = bytearray(pack.read_bytes())
     data[-20] ^= 0xFF
     pack.write_bytes(data)
-    files, problems = with_context(talk, operations.verify)
+    files, problems = with_context(talk, archive.verify)
     assert (files, len(problems)) == (2, 1)
-    assert with_context(talk, operations.mend) == 1
+    assert with_context(talk, archive.mend) == 1
     ingest(talk)
-    assert with_context(talk, operations.verify) == (2, [])
+    assert with_context(talk, archive.verify) == (2, [])
     assert kept(talk) == before
     assert pack.with_name(pack.name + ".damaged").exists()
 
@@ -362,7 +411,9 @@ def test_no_damage_goes_unseen(tmp_path: Path, position: int) -> None:
     place = tmp_path / "one.pack"
     texts = [b'{"a": %d}\n' % number * 9 for number in range(5)]
     fresh = [
-        packs.Fresh(number * 100, number * 100 + 100, packs.digest_of(Payload(text).pack()), Payload(text))
+        packs.Fresh(
+            number * 100, number * 100 + 100, packs.digest_of(Payload(text).pack()), Payload(text)
+        )
         for number, text in enumerate(texts)
     ]
     pack = packs.create(place, packs.Title("jsonl", "/code/one.jsonl"), fresh)
@@ -372,7 +423,9 @@ def test_no_damage_goes_unseen(tmp_path: Path, position: int) -> None:
     place.write_bytes(data)
     try:
         found = packs.load(place, thorough=True)
-        same = [part.text for _, part in found.payloads(lambda _: None)] == texts and found.title == pack.title
+        same = [
+            part.text for _, part in found.payloads(lambda _: None)
+        ] == texts and found.title == pack.title
     except ArchiveDamaged:
         return
     assert not same
@@ -400,7 +453,9 @@ def test_a_budget_is_kept(world: World) -> None:
     now = world.clock.now.timestamp()
     for name in range(3):
         noise = os.urandom(300_000).hex(" ", 4)
-        path = world.transcript(f"t{name}", says("user", noise, uuid=f"t{name}-a", session=f"5e55-{name}"))
+        path = world.transcript(
+            f"t{name}", says("user", noise, uuid=f"t{name}-a", session=f"5e55-{name}")
+        )
         os.utime(path, (now - 1000 + name, now - 1000 + name))
     report = ingest(world)
     assert report.archived.pruned == 1
@@ -416,7 +471,9 @@ def test_nothing_is_archived_when_it_is_off(talk: World) -> None:
     assert len(pack_files(talk)) == 2
 
 
-def test_what_was_deleted_before_there_was_an_archive_is_kept_as_the_index_has_it(talk: World) -> None:
+def test_what_was_deleted_before_there_was_an_archive_is_kept_as_the_index_has_it(
+    talk: World,
+) -> None:
     talk.environ["NACRE_ARCHIVE_ENABLED"] = "false"
     ingest(talk)
     shutil.rmtree(talk.user_home / ".claude")
@@ -454,30 +511,39 @@ def test_what_a_tool_is_about_to_delete_is_told(talk: World, days: str, is_told:
     os.utime(path.with_name("depot.jsonl"), (old + 2 * WEEK, old + 2 * WEEK))
     talk.environ["NACRE_ARCHIVE_ENABLED"] = "false"
     ingest(talk)
-    found = with_context(talk, operations.leaving)
-    assert [(one.files, one.archived, round(one.days)) for one in found] == ([(1, 0, 6)] if is_told else [])
+    found = with_context(talk, archive.leaving)
+    assert [(one.files, one.archived, round(one.days)) for one in found] == (
+        [(1, 0, 6)] if is_told else []
+    )
     del talk.environ["NACRE_ARCHIVE_ENABLED"]
     ingest(talk)
-    assert all(one.is_kept for one in with_context(talk, operations.leaving))
+    assert all(one.is_kept for one in with_context(talk, archive.leaving))
 
 
 def test_what_an_editor_deletes_because_a_workspace_is_full_is_told(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nacre.archive.retention.SOON_FILES", 397)  # of the 400 that are kept
+    monkeypatch.setattr("nacre.home.retention.SOON_FILES", 397)  # of the 400 that are kept
     chats = world.user_home / ".config/Code/User/workspaceStorage"
     for number, workspace in enumerate(("ferry", "ferry", "ferry", "ferry", "ferry", "depot")):
         path = chats / workspace / "chatSessions" / f"{number}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         request = {
-            "requestId": f"r{number}", "message": {"text": f"Which quay, the {number}th?"}, "response": [],
+            "requestId": f"r{number}",
+            "message": {"text": f"Which quay, the {number}th?"},
+            "response": [],
             "timestamp": 1_795_000_000_000 + number,
-        }  # fmt: skip
-        chat = {"version": 3, "responderUsername": "x", "initialLocation": "panel", "sessionId": f"s{number}"}
+        }
+        chat = {
+            "version": 3,
+            "responderUsername": "x",
+            "initialLocation": "panel",
+            "sessionId": f"s{number}",
+        }
         path.write_text(json.dumps({**chat, "requests": [request]}), encoding="utf-8")
     world.environ["NACRE_ARCHIVE_ENABLED"] = "false"
     ingest(world)
-    (told,) = with_context(world, operations.leaving)
+    (told,) = with_context(world, archive.leaving)
     assert (told.files, told.archived, told.days) == (2, 0, None)
     assert told.in_words() == (
         "VS Code Copilot Chat keeps the newest 400 sessions of a folder: "
@@ -485,7 +551,7 @@ def test_what_an_editor_deletes_because_a_workspace_is_full_is_told(
     )
     del world.environ["NACRE_ARCHIVE_ENABLED"]
     ingest(world)
-    assert [one.is_kept for one in with_context(world, operations.leaving)] == [True]
+    assert [one.is_kept for one in with_context(world, archive.leaving)] == [True]
 
 
 def test_lines_that_are_no_json_and_no_text_are_kept_in_their_place(world: World) -> None:
@@ -502,18 +568,23 @@ def test_lines_that_are_no_json_and_no_text_are_kept_in_their_place(world: World
 
 
 def test_segments_are_cut_at_line_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nacre.parsing.redaction.SEGMENT_BYTES", 1000)
+    monkeypatch.setattr("nacre.home.parsing.SEGMENT_BYTES", 1000)
     for number in range(30):
         words = "x" * (number * 90)
         world.transcript(
-            "one", says("user", f"Row {number} {words} {KEY if number % 7 == 3 else ''}", uuid=f"r-{number}")
+            "one",
+            says(
+                "user", f"Row {number} {words} {KEY if number % 7 == 3 else ''}", uuid=f"r-{number}"
+            ),
         )
     ingest(world)
     pack = packs.load(pack_files(world)[0])
     size = (world.user_home / ".claude/projects/-work-acme/one.jsonl").stat().st_size
     assert len(pack.segments) > 10
     assert pack.segments[-1].until == size
-    assert all(one.until == two.start for one, two in zip(pack.segments, pack.segments[1:], strict=False))
+    assert all(
+        one.until == two.start for one, two in zip(pack.segments, pack.segments[1:], strict=False)
+    )
     before = told(world)
     shutil.rmtree(world.user_home / ".claude")
     rebuild(world)

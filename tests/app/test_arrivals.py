@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from nacre.health.database import rebuild
+from nacre.care.database import rebuild
+from nacre.data.export import ImportOptions
+from nacre.data.imports import carry_out, plan_import
+from nacre.data.sync import SyncRequest, sync
 from nacre.home.home import Home
-from nacre.memories.scan import catch_up
+from nacre.memories.edit import catch_up
 from nacre.memories.store import get
-from nacre.portability.importing import carry_out, plan_import
-from nacre.portability.requests import ImportOptions
 from nacre.review.contradictions import judge_waiting
-from nacre.sync.requests import SyncRequest
-from nacre.sync.sync import sync
-from nacre.values.model_calls import Prompt, Task
+from nacre.values.models import Prompt
+from nacre.values.session import Task
 from tests.app.conftest import World
 from tests.app.test_contradictions import NEW, OLD, Judge, claim, home, put, state
 
@@ -54,7 +54,10 @@ def by_sync(world: World, tmp_path: Path) -> None:
             if machine is machines[1]:
                 put(context, OLD)
     for machine in (*machines, world):
-        with home(machine, NACRE_MODELS_BACKGROUND="true" if machine is world else "false") as (context, _):
+        with home(machine, NACRE_MODELS_BACKGROUND="true" if machine is world else "false") as (
+            context,
+            _,
+        ):
             sync(context, SyncRequest(remote=str(remote), timeout_seconds=20.0))
 
 
@@ -62,7 +65,9 @@ ARRIVALS: dict[str, Arrive] = {"hand": by_hand, "import": by_import, "sync": by_
 
 
 @pytest.mark.parametrize("name", ARRIVALS)
-def test_what_comes_in_any_way_is_judged_against_what_is_there(world: World, tmp_path: Path, name: str) -> None:
+def test_what_comes_in_any_way_is_judged_against_what_is_there(
+    world: World, tmp_path: Path, name: str
+) -> None:
     with home(world) as (context, _):
         newer = put(context, NEW)
         judge_waiting(context)
@@ -151,7 +156,9 @@ def test_a_vault_that_is_read_anew_is_not_judged_anew(world: World, tmp_path: Pa
         assert context.claims.waiting().count == 0
 
 
-def test_where_much_more_comes_than_is_here_what_is_here_is_judged(world: World, tmp_path: Path) -> None:
+def test_where_much_more_comes_than_is_here_what_is_here_is_judged(
+    world: World, tmp_path: Path
+) -> None:
     other = World(tmp_path / "other")
     other.user_home.mkdir()
     remote = tmp_path / "remote.git"

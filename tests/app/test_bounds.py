@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from nacre.base.yaml import MAX_CHARACTERS, MAX_DEPTH, MAX_EVENTS
 from nacre.errors import MemoryInvalid, SettingsInvalid
-from nacre.memories.scan import scan
-from nacre.text.plain_yaml import MAX_CHARACTERS, MAX_DEPTH, MAX_EVENTS
+from nacre.memories.edit import scan
 from nacre.vault.files import MAX_FILE_BYTES
 from tests.app.conftest import World, says
 
 LAUGHS = "a: &a [ha, ha, ha, ha, ha, ha, ha, ha, ha]\n" + "".join(
-    f"{chr(98 + level)}: &{chr(98 + level)} [{', '.join([f'*{chr(97 + level)}'] * 9)}]\n" for level in range(12)
+    f"{chr(98 + level)}: &{chr(98 + level)} [{', '.join([f'*{chr(97 + level)}'] * 9)}]\n"
+    for level in range(12)
 )
 
 BOMBS = {
@@ -27,12 +28,18 @@ BOMBS = {
     "merge keys": ("base: {kind: todo}\n<<: {kind: fact}", "merge keys"),
     "a key twice": ("kind: fact\nkind: todo", "'kind' is there twice"),
     "a key twice, deeper": ("source: {session: a, session: b}", "'session' is there twice"),
-    "python objects": ("subject: !!python/object/apply:os.system [touch /tmp/pwned]", "tags (!) are not used"),
+    "python objects": (
+        "subject: !!python/object/apply:os.system [touch /tmp/pwned]",
+        "tags (!) are not used",
+    ),
     "a tag of YAML's own": ("importance: !!int 8", "tags (!) are not used"),
     "flow lists in each other": ("tags: " + "[" * 100_000, "nested too deeply"),
     "mappings in each other": ("x: " + "{a: " * 1_000 + "}" * 1_000, "nested too deeply"),
     "block lists in each other": ("x:\n  " + "- " * 100_000 + "a", "nested too deeply"),
-    "one level too many": ("x: " + "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), "nested too deeply"),
+    "one level too many": (
+        "x: " + "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1),
+        "nested too deeply",
+    ),
     "a huge list": (f"tags: [{'x, ' * MAX_EVENTS}x]", "more than 20,000 values"),
     "a huge text": (f"subject: {'x' * MAX_CHARACTERS}", "longer than 256,000 characters"),
     "a huge key": (f"{'k' * 2_000}: x", "broken YAML"),
@@ -67,34 +74,45 @@ def test_a_bomb_in_front_matter_is_reported_and_harms_nothing_else(world: World,
 
 
 def test_a_memory_with_a_time_out_of_range_is_listed(world: World) -> None:
-    world.write("global/fact/tea.md", "---\ncreated: 0001-01-01T00:00:00+23:59\n---\nTea is at four.\n")
+    world.write(
+        "global/fact/tea.md", "---\ncreated: 0001-01-01T00:00:00+23:59\n---\nTea is at four.\n"
+    )
     with world.open() as memory:
         assert [item.content for item in memory.list()] == ["Tea is at four."]
     assert _problems(world) == []
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_bomb_in_a_project_page_is_reported_and_harms_nothing_else(world: World, bomb: str) -> None:
+def test_a_bomb_in_a_project_page_is_reported_and_harms_nothing_else(
+    world: World, bomb: str
+) -> None:
     world.write("projects/acme/project.md", f"---\n{BOMBS[bomb][0]}\n---\n# Acme\n")
     with world.open() as memory:
         memory.store("Tea is at four.", project="acme")
         assert [item.project for item in memory.list()] == ["acme"]
 
 
-@pytest.mark.parametrize("bomb", [bomb for bomb in BOMBS if bomb != "zero bytes"])  # with these it is no note
+@pytest.mark.parametrize(
+    "bomb", [bomb for bomb in BOMBS if bomb != "zero bytes"]
+)  # with these it is no note
 def test_a_bomb_in_a_note_that_is_ingested_is_text(world: World, tmp_path: Path, bomb: str) -> None:
     note = tmp_path / "note.md"
     note.write_text(f"---\n{BOMBS[bomb][0]}\n---\n# Tea\n\nTea is at four.\n", encoding="utf-8")
     with world.open() as memory:
         report = memory.ingest(note, vectors=False)
         assert not report.problems
-        assert any("Tea is at four." in hit.turn.text for hit in memory.search_sessions("when is tea?").turns)
+        assert any(
+            "Tea is at four." in hit.turn.text
+            for hit in memory.search_sessions("when is tea?").turns
+        )
 
 
 def test_what_only_looks_odd_is_read_as_it_is_written(world: World) -> None:
     world.write(
         "global/fact/odd.md",
-        "---\nsubject: 'yes'\nwhen: 2026-13-45\nbig: " + "9" * 9_000 + "\noctal: 0755\nsexagesimal: 190:20:30\n"
+        "---\nsubject: 'yes'\nwhen: 2026-13-45\nbig: "
+        + "9" * 9_000
+        + "\noctal: 0755\nsexagesimal: 190:20:30\n"
         "nothing: ~\nfloat: 1e999\ndeep: {a: [1, {b: c}]}\n---\nWords.\n",
     )
     with world.open() as memory:
@@ -102,14 +120,19 @@ def test_what_only_looks_odd_is_read_as_it_is_written(world: World) -> None:
         memory.edit(found.id, importance=9)
     text = world.memory_file(found.id).read_text()
     assert "when: 2026-13-45\nbig: 9999" in text
-    assert "octal: 0755\nsexagesimal: 190:20:30\nnothing: ~\nfloat: 1e999\ndeep: {a: [1, {b: c}]}\n" in text
+    assert (
+        "octal: 0755\nsexagesimal: 190:20:30\nnothing: ~\nfloat: 1e999\ndeep: {a: [1, {b: c}]}\n"
+        in text
+    )
     assert "importance: 9\n" in text
 
 
 def test_a_file_beyond_the_limit_is_not_read(world: World) -> None:
     file = world.write("global/fact/huge.md", "x")
     with file.open("r+b") as stream:
-        stream.truncate(1_000_000_000)  # sparse: it takes no room, and would take a gigabyte to read
+        stream.truncate(
+            1_000_000_000
+        )  # sparse: it takes no room, and would take a gigabyte to read
     assert _problems(world) == ["global/fact/huge.md: it is larger than 2 MB"]
     with pytest.raises(MemoryInvalid, match="larger than"):
         world.context().vault.read("global/fact/huge.md")
@@ -162,28 +185,65 @@ def test_long_lines_are_read_in_one_go(world: World, tmp_path: Path, text: str) 
 
 
 PLACES = [
-    "../../outside", "/etc/passwd", "..\\..\\outside", "..", ".", "a/../../b", "\uff0e\uff0e\uff0foutside", "\u2025/x",
-    "\u202egnp.exe", "con", "NUL.txt", "lpt1", "com\u00b9", "trailing. ", " .hidden", "a\0b", "a\nb", "~", "$HOME",
-    "x" * 300, "\U00020000" * 300, "file:///etc", "-rf", "C:\\Windows", "ﷺ" * 40,
-]  # fmt: skip
+    "../../outside",
+    "/etc/passwd",
+    "..\\..\\outside",
+    "..",
+    ".",
+    "a/../../b",
+    "\uff0e\uff0e\uff0foutside",
+    "\u2025/x",
+    "\u202egnp.exe",
+    "con",
+    "NUL.txt",
+    "lpt1",
+    "com\u00b9",
+    "trailing. ",
+    " .hidden",
+    "a\0b",
+    "a\nb",
+    "~",
+    "$HOME",
+    "x" * 300,
+    "\U00020000" * 300,
+    "file:///etc",
+    "-rf",
+    "C:\\Windows",
+    "ﷺ" * 40,
+]
 
 
 @pytest.mark.parametrize("name", PLACES, ids=ascii)
-def test_whatever_a_project_or_a_subject_is_called_its_file_lies_in_the_vault(world: World, name: str) -> None:
+def test_whatever_a_project_or_a_subject_is_called_its_file_lies_in_the_vault(
+    world: World, name: str
+) -> None:
     before = {path for path in world.user_home.parent.rglob("*") if world.home not in path.parents}
     with world.open() as memory:
         memory.store("Tea is at four.", subject=name.strip() or "x", project=name)
         found = memory.list()
-    world.write("inbox/note.md", f"---\nproject: {json.dumps(name)}\nsubject: {json.dumps(name)}\n---\nMilk is cold.\n")
+    world.write(
+        "inbox/note.md",
+        f"---\nproject: {json.dumps(name)}\nsubject: {json.dumps(name)}\n---\nMilk is cold.\n",
+    )
     world.transcript(
-        "talk", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1", cwd=f"/code/{name}")
+        "talk",
+        says(
+            "user",
+            "Remember that the staging cluster is rebuilt on Sundays.",
+            uuid="u1",
+            cwd=f"/code/{name}",
+        ),
     )
     with world.open() as memory:
         memory.ingest(vectors=False)
         for item in memory.list():
             memory.edit(item.id, importance=item.importance % 9 + 1)
     after = {path for path in world.user_home.parent.rglob("*") if world.home not in path.parents}
-    assert after - before <= {world.home, *(world.user_home / ".claude").rglob("*"), world.user_home / ".claude"}
+    assert after - before <= {
+        world.home,
+        *(world.user_home / ".claude").rglob("*"),
+        world.user_home / ".claude",
+    }
     assert len(found) == 1
     for path in world.vault.rglob("*"):
         shown = path.relative_to(world.vault).as_posix()
@@ -193,7 +253,9 @@ def test_whatever_a_project_or_a_subject_is_called_its_file_lies_in_the_vault(wo
         assert path.stem.lower() not in {"con", "nul", "lpt1", "com1", "aux", "prn"}
 
 
-def test_a_project_stated_in_front_matter_moves_the_file_within_the_vault_alone(world: World) -> None:
+def test_a_project_stated_in_front_matter_moves_the_file_within_the_vault_alone(
+    world: World,
+) -> None:
     with world.open() as memory:
         stored = memory.store("Quokkas live on Rottnest.", project="zoo")
     file = world.memory_file(stored.memory_id)
@@ -203,10 +265,17 @@ def test_a_project_stated_in_front_matter_moves_the_file_within_the_vault_alone(
     assert world.memory_file(stored.memory_id).parent == world.vault / "projects/outside/fact"
 
 
-@pytest.mark.parametrize("path", ["../x.md", "/etc/passwd", "global/../../x.md", "a//b.md", "", "a/\0.md"])
+@pytest.mark.parametrize(
+    "path", ["../x.md", "/etc/passwd", "global/../../x.md", "a//b.md", "", "a/\0.md"]
+)
 def test_no_path_leads_out_of_the_vault(world: World, path: str) -> None:
     vault = world.context().vault
-    for use in (vault.read, vault.stat, vault.remove, lambda path: vault.write(path, "x", base=None)):
+    for use in (
+        vault.read,
+        vault.stat,
+        vault.remove,
+        lambda path: vault.write(path, "x", base=None),
+    ):
         with pytest.raises(MemoryInvalid, match="outside the vault"):
             use(path)
     with pytest.raises(MemoryInvalid, match="outside the vault"):
@@ -231,7 +300,9 @@ def test_a_folder_swapped_for_a_link_is_not_followed(world: World, tmp_path: Pat
     assert [path.name for path in outside.iterdir()] == ["tea.md"]
 
 
-def test_a_hard_link_is_a_file_and_what_shares_it_outside_is_not_changed(world: World, tmp_path: Path) -> None:
+def test_a_hard_link_is_a_file_and_what_shares_it_outside_is_not_changed(
+    world: World, tmp_path: Path
+) -> None:
     outside = tmp_path / "note.md"
     outside.write_text("Tea is at four.")
     (world.vault / "global/fact").mkdir(parents=True)
@@ -278,12 +349,27 @@ def test_folders_within_each_other_are_read_to_the_end(world: World) -> None:
 DEEP = "[" * 100_000
 RECORDS = {
     "nesting": '{"type": "user", "x": ' + DEEP + "}",
-    "nesting that closes": '{"type": "user", "message": {"role": "user", "content": ' + DEEP + "]" * 100_000 + "}}",
+    "nesting that closes": '{"type": "user", "message": {"role": "user", "content": '
+    + DEEP
+    + "]" * 100_000
+    + "}}",
     "glued nesting": '{"a": 1}{"b": ' + DEEP,
     "nesting in an argument": json.dumps(
         says("assistant", "x", uuid="u7")
-        | {"message": {"role": "assistant", "id": "m7", "content": [
-            {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "{" + '"a":{' * 50_000}}]}}
+        | {
+            "message": {
+                "role": "assistant",
+                "id": "m7",
+                "content": [
+                    {
+                        "type": "tool_use",
+                        "id": "c",
+                        "name": "Bash",
+                        "input": {"command": "{" + '"a":{' * 50_000},
+                    }
+                ],
+            }
+        }
     ),
     "a number without end": '{"type": "user", "n": ' + "9" * 10_000 + "}",
     "infinity": '{"type": "user", "n": Infinity, "timestamp": 1e999}',
@@ -291,17 +377,23 @@ RECORDS = {
     "a key twice": '{"type": "user", "type": "assistant", "message": {}, "message": []}',
     "zero bytes": "\0" * 500,
     "a line that is no record": "null",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("record", RECORDS)
-@pytest.mark.parametrize("last", [False, True], ids=["within", "at the end, without its line's end"])
+@pytest.mark.parametrize(
+    "last", [False, True], ids=["within", "at the end, without its line's end"]
+)
 def test_a_bomb_in_a_transcript_costs_its_own_line(world: World, record: str, last: bool) -> None:
-    path = world.transcript("talk", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1"))
+    path = world.transcript(
+        "talk", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1")
+    )
     with path.open("a", encoding="utf-8") as file:
         file.write(RECORDS[record] if last else f"{RECORDS[record]}\n")
     if not last:
-        world.transcript("talk", says("user", "Remember that the gate is closed at nine.", uuid="u2"))
+        world.transcript(
+            "talk", says("user", "Remember that the gate is closed at nine.", uuid="u2")
+        )
     with world.open() as memory:
         report = memory.ingest(vectors=False)
         assert not report.problems
@@ -315,10 +407,18 @@ def test_a_bomb_in_the_ledger_costs_its_own_line(world: World) -> None:
         stored = memory.store("Tea is at four.")
         memory.retire(stored.memory_id, reason="a\u2028b\u0085c")
     with (world.vault / "ledger.jsonl").open("a", encoding="utf-8") as file:
-        for record in [*RECORDS.values(), '{"op": 1, "at": [], "action": {}}', '{"op": "a", "at": "x", "action": "y"}']:
+        for record in [
+            *RECORDS.values(),
+            '{"op": 1, "at": [], "action": {}}',
+            '{"op": "a", "at": "x", "action": "y"}',
+        ]:
             file.write(f"{record}\n")
-        file.write('{"op": "b", "at": "2026-11-20T00:00:00Z", "action": "ingest", "paths": [1, {}, "/code/none"]}\n')
-        file.write('{"op": "c", "at": "2026-11-20", "action": "importance", "memory": [], "steps": NaN}\n')
+        file.write(
+            '{"op": "b", "at": "2026-11-20T00:00:00Z", "action": "ingest", "paths": [1, {}, "/code/none"]}\n'
+        )
+        file.write(
+            '{"op": "c", "at": "2026-11-20", "action": "importance", "memory": [], "steps": NaN}\n'
+        )
     for path in world.home.glob("nacre.db*"):
         path.unlink()
     with world.open() as memory:
@@ -332,12 +432,19 @@ def test_a_bomb_in_the_ledger_costs_its_own_line(world: World) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a = " + "[" * 100_000, "a = " + "[" * 4_000 + "]" * 4_000, "[recall]\nlimit = " + "9" * 10_000, "\0", "\ufeff",
-        "[recall]\nlimit = nan", "[recall]\nlimit = 3\nlimit = 4", "x" * 300_000, "[recall]\nlimit = 1979-13-99",
+        "a = " + "[" * 100_000,
+        "a = " + "[" * 4_000 + "]" * 4_000,
+        "[recall]\nlimit = " + "9" * 10_000,
+        "\0",
+        "\ufeff",
+        "[recall]\nlimit = nan",
+        "[recall]\nlimit = 3\nlimit = 4",
+        "x" * 300_000,
+        "[recall]\nlimit = 1979-13-99",
         "[projects]\nlabels = " + "{a=" * 5_000,
     ],
     ids=range(10),
-)  # fmt: skip
+)
 def test_a_bomb_in_the_configuration_is_refused_in_words(world: World, text: str) -> None:
     world.home.mkdir(mode=0o700)
     (world.home / "config.toml").write_text(text, encoding="utf-8")
@@ -353,11 +460,17 @@ def _problems(world: World) -> list[str]:
     return list(context.problems)
 
 
-def test_a_link_out_of_a_folder_that_was_named_is_not_followed(world: World, tmp_path: Path) -> None:
-    (tmp_path / "secret.txt").write_text("# Chat\n\n## User\n\nThe code of the safe is 4711.\n", encoding="utf-8")
+def test_a_link_out_of_a_folder_that_was_named_is_not_followed(
+    world: World, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.txt").write_text(
+        "# Chat\n\n## User\n\nThe code of the safe is 4711.\n", encoding="utf-8"
+    )
     folder = tmp_path / "notes"
     folder.mkdir()
-    (folder / "own.md").write_text("# Chat\n\n## User\n\nThe heron nests in the willow.\n", encoding="utf-8")
+    (folder / "own.md").write_text(
+        "# Chat\n\n## User\n\nThe heron nests in the willow.\n", encoding="utf-8"
+    )
     (folder / "out.md").symlink_to(tmp_path / "secret.txt")
     (folder / "within.md").symlink_to(folder / "own.md")
     (folder / "loop.md").symlink_to(folder / "loop.md")

@@ -15,7 +15,9 @@ def _without_vectors(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
 
 
-def both(world: World, older: str, newer: str, *, kind: str = "fact", then: str | None = None) -> tuple[Memory, Memory]:
+def both(
+    world: World, older: str, newer: str, *, kind: str = "fact", then: str | None = None
+) -> tuple[Memory, Memory]:
     """Two memories of one project, stored weeks apart, as they are in the end."""
     with world.open() as memory:
         first = memory.store(older, project="quarry", kind=kind).memory_id
@@ -44,7 +46,10 @@ CASES = [
     ("Photos are limited to 8 MB", "Surveyors may send 90 MB"),
     ("Photos are limited to 8 MB", "Photos of surveyors are limited to 90 MB"),
     ("Blasts need one signature", "Blasts near the road need two signatures"),
-    ("The gate lets 90 carts an hour through", "The gate lets 15 carts an hour through for visitors"),
+    (
+        "The gate lets 90 carts an hour through",
+        "The gate lets 15 carts an hour through for visitors",
+    ),
     ("Maps are kept 7 days", "Old maps are kept 60 days"),
     ("The siren sounds at 8:00", "On Sundays the siren sounds at 9:00"),
     ("Never dig by the river", "Never dig by the river, but students may dig there"),
@@ -55,14 +60,18 @@ CASES = [
 
 
 @pytest.mark.parametrize(("general", "special"), CASES)
-def test_a_special_case_ends_no_rule_and_is_not_doubted(world: World, general: str, special: str) -> None:
+def test_a_special_case_ends_no_rule_and_is_not_doubted(
+    world: World, general: str, special: str
+) -> None:
     older, newer = both(world, general, special)
     assert (older.superseded_by, older.retired) == (None, None)
     assert "contradicts" not in dict(links(newer))
 
 
 @pytest.mark.parametrize(("general", "special"), CASES)
-def test_a_rule_ends_no_special_case_and_does_not_doubt_it(world: World, general: str, special: str) -> None:
+def test_a_rule_ends_no_special_case_and_does_not_doubt_it(
+    world: World, general: str, special: str
+) -> None:
     older, newer = both(world, special, general)
     assert (older.superseded_by, older.retired) == (None, None)
     assert "contradicts" not in dict(links(newer))
@@ -75,7 +84,9 @@ def test_a_rule_ends_no_special_case_and_does_not_doubt_it(world: World, general
         ("Use two spaces for indentation.", "Use tabs for indentation."),
     ],
 )
-def test_opposites_about_one_object_are_a_conflict_and_no_special_case(world: World, older: str, newer: str) -> None:
+def test_opposites_about_one_object_are_a_conflict_and_no_special_case(
+    world: World, older: str, newer: str
+) -> None:
     first, second = both(world, older, newer, kind="preference")
     assert links(second) == [("contradicts", first.id)]
     with world.open() as memory:
@@ -91,8 +102,13 @@ def test_what_is_linked_as_a_special_case_by_hand_is_never_ended_by_its_rule(wor
         rule = memory.store("The siren sounds at 8:00", project="quarry").memory_id
         case = memory.store("The siren sounds twice", project="quarry").memory_id
     file = world.memory_file(case)
-    text = file.read_text(encoding="utf-8").replace("The siren sounds twice", "The siren sounds at 7:00")
-    file.write_text(text.replace("---\n", f"---\nlinks: [{{rel: specializes, to: {rule}}}]\n", 1), encoding="utf-8")
+    text = file.read_text(encoding="utf-8").replace(
+        "The siren sounds twice", "The siren sounds at 7:00"
+    )
+    file.write_text(
+        text.replace("---\n", f"---\nlinks: [{{rel: specializes, to: {rule}}}]\n", 1),
+        encoding="utf-8",
+    )
     with world.open() as memory:
         memory.recall("siren")
         assert memory.get(rule).superseded_by is None
@@ -106,7 +122,9 @@ def test_what_is_linked_as_a_special_case_by_hand_is_never_ended_by_its_rule(wor
         ("Blasts need a signature", "Road blasts need a signature"),
     ],
 )
-def test_a_case_of_which_the_same_is_said_is_no_repetition(world: World, general: str, special: str) -> None:
+def test_a_case_of_which_the_same_is_said_is_no_repetition(
+    world: World, general: str, special: str
+) -> None:
     stay_two(world, general, special)
 
 
@@ -117,10 +135,15 @@ def test_a_case_of_which_the_same_is_said_is_no_repetition(world: World, general
         ("The default pit is north", "The default pit is no longer north"),
         ("Deploys happen on Fridays", "Deploys now happen on Mondays"),
         ("Carts are hired from Brandt", "Carts are hired from Keller instead of Brandt"),
-        ("Run the linter before every commit", "Do not run the linter before every commit any more, CI does it"),
+        (
+            "Run the linter before every commit",
+            "Do not run the linter before every commit any more, CI does it",
+        ),
     ],
 )
-def test_another_value_of_the_same_and_nothing_more_ends_the_older_one(world: World, older: str, newer: str) -> None:
+def test_another_value_of_the_same_and_nothing_more_ends_the_older_one(
+    world: World, older: str, newer: str
+) -> None:
     first, second = both(world, older, newer)
     assert first.superseded_by == second.id
 
@@ -133,7 +156,10 @@ def test_another_value_of_the_same_and_nothing_more_ends_the_older_one(world: Wo
         ("Crane A stops at 110 degrees", "Crane B stops at 140 degrees"),
         ("The left conveyor runs at 3 m/s", "The right conveyor runs at 4 m/s"),
         ("We order from Stripe", "We order from Twilio"),
-        ("The ledger keeps its rows in PostgreSQL", "We looked at moving from PostgreSQL to CockroachDB"),
+        (
+            "The ledger keeps its rows in PostgreSQL",
+            "We looked at moving from PostgreSQL to CockroachDB",
+        ),
         ("左边的传送带限速 3 米", "右边的传送带限速 4 米"),
     ],
 )
@@ -167,20 +193,30 @@ BESIDE = [
 ]
 
 
-def test_rules_that_hold_beside_each_other_are_neither_doubted_nor_cases_of_each_other(world: World) -> None:
+def test_rules_that_hold_beside_each_other_are_neither_doubted_nor_cases_of_each_other(
+    world: World,
+) -> None:
     with world.open() as memory:
         for rules in (BESIDE, BESIDE[::-1]):
-            ids = [memory.store(rule, project="quarry", kind="preference").memory_id for rule in rules]
+            ids = [
+                memory.store(rule, project="quarry", kind="preference").memory_id for rule in rules
+            ]
             told = [memory.get(one) for one in ids]
-            assert [(one.content, links(one), one.superseded_by) for one in told] == [(one, [], None) for one in rules]
+            assert [(one.content, links(one), one.superseded_by) for one in told] == [
+                (one, [], None) for one in rules
+            ]
             memory.retire(*ids)
 
 
 @pytest.mark.parametrize("then", ["fact", "decision", "preference", "event"])
 @pytest.mark.parametrize("kind", ["fact", "decision", "preference"])
-def test_what_names_the_old_value_replaces_it_whatever_kind_either_is(world: World, kind: str, then: str) -> None:
+def test_what_names_the_old_value_replaces_it_whatever_kind_either_is(
+    world: World, kind: str, then: str
+) -> None:
     told = "We moved from PostgreSQL to CockroachDB last week"
-    first, second = both(world, "The ledger keeps its rows in PostgreSQL", told, kind=kind, then=then)
+    first, second = both(
+        world, "The ledger keeps its rows in PostgreSQL", told, kind=kind, then=then
+    )
     assert first.superseded_by == second.id
     assert links(second) == [("supersedes", first.id)]
 
@@ -191,10 +227,15 @@ def test_an_event_that_names_no_old_value_ends_nothing(world: World) -> None:
 
 
 def test_another_date_moves_only_the_todo_that_it_is_of(world: World) -> None:
-    first, second = both(world, "Order new carts by March 3", "Order new carts by March 10", kind="todo")
+    first, second = both(
+        world, "Order new carts by March 3", "Order new carts by March 10", kind="todo"
+    )
     assert links(second) == [("contradicts", first.id)]
     other, third = both(
-        world, "Call the drillers on March 3", "Call the painters of the north pit on March 5", kind="todo"
+        world,
+        "Call the drillers on March 3",
+        "Call the painters of the north pit on March 5",
+        kind="todo",
     )
     assert (other.superseded_by, links(third)) == (None, [])
 
@@ -211,12 +252,18 @@ def test_another_date_moves_only_the_todo_that_it_is_of(world: World) -> None:
         ("Visitors may bring dogs", "Only visitors may bring dogs"),
         ("Carts are washed before the shift", "Carts are washed after the shift"),
         ("The lamp of the gate is off by default", "The lamp of the gate is on by default"),
-        ("Lifting loads larger than 2 tons fails", "Lifting loads larger than 2 tons works since 3.4"),
+        (
+            "Lifting loads larger than 2 tons fails",
+            "Lifting loads larger than 2 tons works since 3.4",
+        ),
         ("Drillers can order tools", "Drillers can order steel tools"),
         ("The foreman pays the driller", "A driller pays the foreman"),
         ("Plan the shift with -v", "Plan the shift with -V"),
         ("Carts need tyres >= 3.10", "Carts need tyres <= 3.10"),
-        ("The north pit was closed because the crane broke", "The north pit was closed because it was flooded"),
+        (
+            "The north pit was closed because the crane broke",
+            "The north pit was closed because it was flooded",
+        ),
         ("Blasts need a signature and a witness", "Blasts need a signature or a witness"),
         ("大于 2 吨的石头装车失败", "大于 2 吨的石头装车成功"),
         ("小李向老王汇报", "老王向小李汇报了"),
@@ -224,7 +271,9 @@ def test_another_date_moves_only_the_todo_that_it_is_of(world: World) -> None:
         ("小李和老王都要签字", "小李或老王要签字"),
     ],
 )
-def test_what_has_a_word_a_number_or_an_order_of_its_own_is_no_repetition(world: World, one: str, other: str) -> None:
+def test_what_has_a_word_a_number_or_an_order_of_its_own_is_no_repetition(
+    world: World, one: str, other: str
+) -> None:
     stay_two(world, one, other)
 
 
@@ -234,7 +283,9 @@ def test_what_has_a_word_a_number_or_an_order_of_its_own_is_no_repetition(world:
         ("The quarry has seven cranes", "The quarry has 7 cranes"),
     ],
 )
-def test_what_is_said_in_the_same_words_otherwise_spelt_or_ordered_is_known(world: World, one: str, again: str) -> None:
+def test_what_is_said_in_the_same_words_otherwise_spelt_or_ordered_is_known(
+    world: World, one: str, again: str
+) -> None:
     with world.open() as memory:
         first = memory.store(one, project="quarry").memory_id
         outcome = memory.store(again, project="quarry")
@@ -253,7 +304,9 @@ def test_what_is_said_in_the_same_words_otherwise_spelt_or_ordered_is_known(worl
         ("访客不得进入北坑", "现在访客可以进入北坑了"),
     ],
 )
-def test_the_opposite_and_another_object_of_the_same_verb_are_a_doubt(world: World, older: str, newer: str) -> None:
+def test_the_opposite_and_another_object_of_the_same_verb_are_a_doubt(
+    world: World, older: str, newer: str
+) -> None:
     first, second = both(world, older, newer)
     assert first.superseded_by is None
     assert links(second) == [("contradicts", first.id)]
@@ -278,6 +331,8 @@ UNRELATED = [
 
 
 @pytest.mark.parametrize("other", UNRELATED)
-def test_what_names_the_same_thing_and_denies_something_is_no_case_of_the_other(world: World, other: str) -> None:
+def test_what_names_the_same_thing_and_denies_something_is_no_case_of_the_other(
+    world: World, other: str
+) -> None:
     for one in both(world, other, VERSION, kind="decision"):
         assert links(one) == []

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from nacre.care.database import rebuild
+from nacre.care.health import doctor
 from nacre.errors import Conflict
-from nacre.health.checks import doctor
-from nacre.health.database import rebuild
-from nacre.memories.requests import StoreRequest
+from nacre.memories.decision import StoreRequest
 from nacre.memories.store import store
 from nacre.values.memory import Link, Memory
 from nacre.values.recall import Filter
@@ -36,7 +36,9 @@ def change(world: World, *texts: str, kind: str = "fact") -> list[Memory]:
 
 def contents(world: World, question: str, **options: object) -> list[str]:
     with world.open() as memory:
-        return [hit.memory.content for hit in memory.recall(question, filter=Filter(**options)).hits]  # type: ignore[arg-type]
+        return [
+            hit.memory.content for hit in memory.recall(question, filter=Filter(**options)).hits
+        ]  # type: ignore[arg-type]
 
 
 def active(world: World) -> set[str]:
@@ -66,7 +68,11 @@ def test_a_question_about_the_past_gets_what_was_true_then(world: World) -> None
 
 
 def test_the_history_tells_all_that_followed_each_other_from_either_end(world: World) -> None:
-    texts = ("The gate listens on port 8080", "The gate listens on port 8443", "The gate listens on port 9443")
+    texts = (
+        "The gate listens on port 8080",
+        "The gate listens on port 8443",
+        "The gate listens on port 9443",
+    )
     memories = change(world, *texts)
     with world.open() as memory:
         for one in memories:
@@ -78,10 +84,19 @@ def test_the_history_tells_all_that_followed_each_other_from_either_end(world: W
 
 
 def test_a_question_in_the_old_words_finds_what_took_their_place(world: World) -> None:
-    change(world, "The database of the ledger with its bookings is MongoDB", "We moved from MongoDB to Valkey")
-    assert contents(world, "which database holds the bookings of the ledger?") == ["We moved from MongoDB to Valkey"]
+    change(
+        world,
+        "The database of the ledger with its bookings is MongoDB",
+        "We moved from MongoDB to Valkey",
+    )
+    assert contents(world, "which database holds the bookings of the ledger?") == [
+        "We moved from MongoDB to Valkey"
+    ]
     change(world, "The kettle is filled by Ana")
-    assert contents(world, "which database holds the bookings?", projects=("kitchen",), strict=True) == []
+    assert (
+        contents(world, "which database holds the bookings?", projects=("kitchen",), strict=True)
+        == []
+    )
 
 
 def test_a_change_survives_a_rebuild(world: World) -> None:
@@ -102,7 +117,10 @@ def test_retiring_the_new_brings_the_old_back(world: World) -> None:
 
 def test_retiring_one_in_the_middle_joins_its_neighbours(world: World) -> None:
     first, second, third = change(
-        world, "The gate listens on port 8080", "The gate listens on port 8443", "The gate listens on port 9443"
+        world,
+        "The gate listens on port 8080",
+        "The gate listens on port 8443",
+        "The gate listens on port 9443",
     )
     with world.open() as memory:
         memory.retire(second.id)
@@ -142,7 +160,9 @@ def test_a_person_may_say_by_hand_that_one_supersedes_the_other(world: World) ->
     old, new = change(world, "The barn is painted red", "Barn paint comes from the harbour")
     file = world.memory_file(new.id)
     file.write_text(
-        file.read_text(encoding="utf-8").replace("---\n", f"---\nlinks: [{{rel: supersedes, to: {old.id}}}]\n", 1),
+        file.read_text(encoding="utf-8").replace(
+            "---\n", f"---\nlinks: [{{rel: supersedes, to: {old.id}}}]\n", 1
+        ),
         encoding="utf-8",
     )
     assert active(world) == {new.content}
@@ -167,14 +187,22 @@ def test_what_comes_from_an_untrusted_source_ends_nothing_that_the_owner_said(wo
     store(context, StoreRequest(content=OLD, project="acme"))
     untrusted = store(context, StoreRequest(content=NEW, project="acme", trust=Trust.UNTRUSTED))
     assert untrusted.supersedes == ()
-    store(context, StoreRequest(content="The ledger went from PostgreSQL to CockroachDB", project="acme"))
+    store(
+        context,
+        StoreRequest(content="The ledger went from PostgreSQL to CockroachDB", project="acme"),
+    )
     context.database.close()
     assert OLD in active(world)
     assert NEW not in active(world)
 
 
 def test_what_was_undone_can_be_said_again(world: World) -> None:
-    change(world, "The gate listens on port 8080", "The gate listens on port 8443", "The gate listens on port 8080")
+    change(
+        world,
+        "The gate listens on port 8080",
+        "The gate listens on port 8443",
+        "The gate listens on port 8080",
+    )
     with world.open() as memory:
         assert [one.content for one in memory.list()] == ["The gate listens on port 8080"]
 
@@ -193,7 +221,11 @@ def test_a_todo_is_closed_by_what_says_that_it_is_done(world: World) -> None:
 
 def told(world: World, name: str, text: str, day: str) -> None:
     record = says(
-        "user", f"Remember that {text}", uuid=f"turn-{name}", session=f"5e55-{name}", at=f"{day}T09:00:00.000Z"
+        "user",
+        f"Remember that {text}",
+        uuid=f"turn-{name}",
+        session=f"5e55-{name}",
+        at=f"{day}T09:00:00.000Z",
     )
     world.transcript(name, record)
 
@@ -235,7 +267,9 @@ def test_what_is_said_again_keeps_where_it_was_said(world: World) -> None:
         with world.open() as memory:
             memory.ingest()
             (known,) = memory.list()
-            assert [(one.session, one.turns) for one in known.confirmed] == [("claude-code:5e55-b", ("turn-b",))]
+            assert [(one.session, one.turns) for one in known.confirmed] == [
+                ("claude-code:5e55-b", ("turn-b",))
+            ]
             evidence = memory.recall("what colour is the quarry gate painted?").hits[0].evidence
             assert [one.turn_id for one in evidence] == ["turn-a", "turn-b"]
         rebuild(world.settings(), world.context)
@@ -248,7 +282,9 @@ def test_a_turn_that_says_what_was_superseded_is_not_shown_beside_memories(world
         memory.ingest()
         now = memory.recall("which port does the quarry gate listen on?", turns=3)
         then = memory.recall(
-            "which port does the quarry gate listen on?", turns=3, filter=Filter(as_of=date(2026, 1, 5))
+            "which port does the quarry gate listen on?",
+            turns=3,
+            filter=Filter(as_of=date(2026, 1, 5)),
         )
         searched = memory.search_sessions("quarry gate port")
     assert [turn.turn.id for turn in now.turns] == ["turn-b"]
@@ -269,7 +305,9 @@ def test_many_memories_at_once_follow_each_other_as_one_by_one(world: World) -> 
     many(world, 140)
     with world.open() as memory:
         memory.ingest()
-        assert sorted(int(one.content.split()[-1].strip(".")) for one in memory.list()) == list(range(8133, 8140))
+        assert sorted(int(one.content.split()[-1].strip(".")) for one in memory.list()) == list(
+            range(8133, 8140)
+        )
 
 
 def test_an_ingest_killed_at_any_moment_goes_on_where_it_was(world: World) -> None:
@@ -302,19 +340,23 @@ def test_memories_that_are_near_are_linked_in_the_index_alone(world: World) -> N
     for _ in range(2):
         links = world.context().links.of(first)
         assert {(one.rel, one.origin) for one in links} == {("related_to", "auto")}
-        assert {frozenset((one.source, one.target)) for one in links} == {frozenset((first, second))}
+        assert {frozenset((one.source, one.target)) for one in links} == {
+            frozenset((first, second))
+        }
         rebuild(world.settings(), world.context)
 
 
 @pytest.mark.embedding
 def test_what_says_the_same_in_other_words_is_found_by_its_meaning(world: World) -> None:
-    from nacre.embed.onnx import load_minilm
+    from nacre.llm.local_model import load_minilm
 
     world.embedder = load_minilm()  # type: ignore[assignment]
     with world.open() as memory:
         first = memory.store("Invoices are numbered in order and without gaps", project="acme")
         memory.ingest()
-        again = memory.store("The numbers of invoices run in order and have no gaps", project="acme")
+        again = memory.store(
+            "The numbers of invoices run in order and have no gaps", project="acme"
+        )
         assert (again.action, again.memory_id) == ("known", first.memory_id)
         (kept,) = memory.list(filter=Filter(projects=("acme",)))
         assert kept.id == first.memory_id
@@ -324,14 +366,21 @@ def test_ledger_and_outcome_tell_a_restore(world: World) -> None:
     old, _ = change(world, OLD, NEW)
     with world.open() as memory:
         memory.unretire(old.id)
-    lines = [json.loads(line) for line in Path(world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.loads(line)
+        for line in Path(world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert [line["action"] for line in lines] == ["store", "store", "unretire"]
     assert lines[-1]["memory"] == old.id
 
 
 # A chain that loses some of its memories
 
-PORTS = ("The gate listens on port 8080", "The gate listens on port 8443", "The gate listens on port 9443")
+PORTS = (
+    "The gate listens on port 8080",
+    "The gate listens on port 8443",
+    "The gate listens on port 9443",
+)
 
 
 def rebuilt(world: World) -> None:
@@ -351,7 +400,10 @@ def test_retiring_the_two_in_the_middle_joins_what_is_left(world: World) -> None
     first, second, third, fourth = change(world, *PORTS, "The gate listens on port 9555")
     with world.open() as memory:
         memory.retire(third.id, second.id)
-        assert [step.memory.id for step in memory.history(first.id) if not step.memory.retired] == [first.id, fourth.id]
+        assert [step.memory.id for step in memory.history(first.id) if not step.memory.retired] == [
+            first.id,
+            fourth.id,
+        ]
         assert {link.to for link in memory.get(fourth.id).links} >= {first.id}
     assert active(world) == {"The gate listens on port 9555"}
 
@@ -385,13 +437,22 @@ def test_a_rebuild_keeps_what_was_restored_though_others_had_replaced_it(world: 
 
 
 @pytest.mark.parametrize("by", ["itself", "nothing", "a circle"])
-def test_what_nothing_replaced_is_named_by_doctor_and_can_be_restored(world: World, by: str) -> None:
+def test_what_nothing_replaced_is_named_by_doctor_and_can_be_restored(
+    world: World, by: str
+) -> None:
     one, other = change(world, "The lamp is green", "Marta waters the plants")
-    said = {"itself": one.id, "nothing": "01a1f848-0000-7000-8000-000000000000", "a circle": other.id}[by]
+    said = {
+        "itself": one.id,
+        "nothing": "01a1f848-0000-7000-8000-000000000000",
+        "a circle": other.id,
+    }[by]
     files_of = {one.id: said, **({other.id: one.id} if by == "a circle" else {})}
     for memory_id, newer in files_of.items():
         file = world.memory_file(memory_id)
-        file.write_text(file.read_text("utf-8").replace("\n---\n", f"\nsuperseded_by: {newer}\n---\n", 1), "utf-8")
+        file.write_text(
+            file.read_text("utf-8").replace("\n---\n", f"\nsuperseded_by: {newer}\n---\n", 1),
+            "utf-8",
+        )
     found = {check.name: check for check in doctor(world.context())}
     assert "The lamp is green" in found["changes"].detail
     with world.open() as memory:
@@ -409,7 +470,9 @@ def test_a_crash_between_the_writes_of_one_file_doubles_nothing(world: World, wr
     (lamp,) = change(world, "The lamp is green")
     context = world.context()
     steps = [
-        replace(lamp, id="01a1f848-0000-7000-8000-000000000001", content="The gate listens on port 8080"),
+        replace(
+            lamp, id="01a1f848-0000-7000-8000-000000000001", content="The gate listens on port 8080"
+        ),
     ]
     steps.append(replace(steps[0], importance=9))
     steps.append(replace(steps[1], superseded_by=lamp.id))

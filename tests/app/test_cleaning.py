@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nacre.packs.lines import Cleaner
-from nacre.parsing.parse import Job
-from nacre.parsing.redaction import Ahead, Portion, clean_file, cut
-from nacre.redact import Redactor
+from nacre.home.parsing import Ahead, Job, Portion, clean_file, cut
+from nacre.redact.redactor import Redactor
+from nacre.store.packs import Cleaner
 from tests.canary import CORE, SECRET
 
 REDACTOR = Redactor()
 
 
 def cleaned(path: Path) -> list[Portion]:
-    return list(clean_file(Job(path, path.stat().st_size), Cleaner(REDACTOR.clean_all, REDACTOR.find_suspects)))
+    return list(
+        clean_file(
+            Job(path, path.stat().st_size), Cleaner(REDACTOR.clean_all, REDACTOR.find_suspects)
+        )
+    )
 
 
 def test_what_was_cleaned_ahead_is_found_in_the_order_of_files(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("one", "two", "three", "gone")]
-    texts = [b'{"text": "plain"}\n', f'{{"text": "{SECRET}"}}\n'.encode(), b'{"text": "more"}\n{"to']
+    texts = [
+        b'{"text": "plain"}\n',
+        f'{{"text": "{SECRET}"}}\n'.encode(),
+        b'{"text": "more"}\n{"to',
+    ]
     for path, text in zip(paths, texts, strict=False):
         path.write_bytes(text)
     portions = [portion for path in paths[:3] for portion in cleaned(path)]

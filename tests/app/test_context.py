@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from nacre.base.text import count_tokens, harmless
 from nacre.context.build import build
-from nacre.context.session_state import read_state, write_state
+from nacre.context.hooks import read_state, write_state
 from nacre.errors import InvalidInput
-from nacre.ingestion.ingest import ingest
-from nacre.memories.requests import StoreRequest
-from nacre.memories.scan import scan
+from nacre.learn.ingest import ingest
+from nacre.memories.decision import StoreRequest
+from nacre.memories.edit import scan
 from nacre.memories.store import edit, store
-from nacre.text.passages import count_tokens, harmless
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.memory import Expiry, Kind
 from nacre.values.session import Trust
@@ -48,7 +48,9 @@ def start(world: World, folder: str | None = BILLING, **more: object) -> Context
     return delivered(world, ContextRequest(folder=folder, **more))  # type: ignore[arg-type]
 
 
-def prompted(world: World, prompt: str, folder: str | None = BILLING, **more: object) -> ContextBlock:
+def prompted(
+    world: World, prompt: str, folder: str | None = BILLING, **more: object
+) -> ContextBlock:
     return delivered(world, ContextRequest(Moment.PROMPT, prompt=prompt, folder=folder, **more))  # type: ignore[arg-type]
 
 
@@ -63,7 +65,9 @@ def parts(block: ContextBlock) -> list[str]:
     return list(dict.fromkeys(item.part.value for item in block.items))
 
 
-def test_a_session_starts_with_the_end_of_the_last_one_and_with_what_was_decided(home: World) -> None:
+def test_a_session_starts_with_the_end_of_the_last_one_and_with_what_was_decided(
+    home: World,
+) -> None:
     block = start(home)
     assert block.text.startswith("<nacre-context>\n")
     assert block.text.endswith("\n</nacre-context>")
@@ -88,7 +92,14 @@ def test_a_home_that_knows_nothing_gives_nothing(world: World) -> None:
 
 def test_another_project_is_not_told_of(home: World) -> None:
     home.transcript(
-        "s2", says("user", "Remember that the quay camera is blue.", uuid="q1", session="5e55-0002", cwd="/code/quay")
+        "s2",
+        says(
+            "user",
+            "Remember that the quay camera is blue.",
+            uuid="q1",
+            session="5e55-0002",
+            cwd="/code/quay",
+        ),
     )
     ingest(home.context())
     assert "quay camera" not in start(home).text
@@ -97,7 +108,10 @@ def test_another_project_is_not_told_of(home: World) -> None:
 
 
 def test_a_folder_of_no_project_is_told_only_what_holds_everywhere(home: World) -> None:
-    store(home.context(), StoreRequest(content="Commit messages are in the present tense.", kind=Kind.PREFERENCE))
+    store(
+        home.context(),
+        StoreRequest(content="Commit messages are in the present tense.", kind=Kind.PREFERENCE),
+    )
     block = start(home, "/code/somewhere-else")
     assert "present tense" in block.text
     assert "PostgreSQL" not in block.text
@@ -158,14 +172,18 @@ def test_a_session_is_told_nothing_twice_until_it_forgot(home: World) -> None:
 
 
 def test_what_did_not_reach_the_agent_is_told_with_the_next_prompt(home: World) -> None:
-    asked = ContextRequest(Moment.PROMPT, prompt="which database does billing use?", folder=BILLING, session=SESSION)
+    asked = ContextRequest(
+        Moment.PROMPT, prompt="which database does billing use?", folder=BILLING, session=SESSION
+    )
     lost = build(home.context(), asked)
     assert DECIDED in lost.text
     assert DECIDED in delivered(home, asked).text
     assert prompted(home, "why do we use that database for billing?", session=SESSION).text == ""
 
 
-@pytest.mark.parametrize("kept", [b"", b"{", b"[]", b'{"given": "all", "turns": null}', b"\xff", b'{"given": [1, []]}'])
+@pytest.mark.parametrize(
+    "kept", [b"", b"{", b"[]", b'{"given": "all", "turns": null}', b"\xff", b'{"given": [1, []]}']
+)
 def test_a_state_that_was_spoilt_is_a_new_one(home: World, kept: bytes) -> None:
     prompted(home, "which database does billing use?", session=SESSION)
     (file,) = (home.home / "run" / "sessions").iterdir()
@@ -175,9 +193,18 @@ def test_a_state_that_was_spoilt_is_a_new_one(home: World, kept: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "importance", "is_told"),
-    [("lesson", 7, True), ("lesson", 6, False), ("preference", 7, True), ("preference", 6, False), ("todo", 6, False),
-     ("decision", 6, False), ("decision", 7, True), ("fact", 6, False), ("fact", 7, True)],
-)  # fmt: skip
+    [
+        ("lesson", 7, True),
+        ("lesson", 6, False),
+        ("preference", 7, True),
+        ("preference", 6, False),
+        ("todo", 6, False),
+        ("decision", 6, False),
+        ("decision", 7, True),
+        ("fact", 6, False),
+        ("fact", 7, True),
+    ],
+)
 def test_a_session_starts_with_what_most_sessions_should_know(
     home: World, kind: str, importance: int, is_told: bool
 ) -> None:
@@ -191,18 +218,30 @@ def test_a_session_starts_with_three_at_most_of_what_fits_its_first_prompt_and_o
 ) -> None:
     with home.open() as memory:
         for name in ("billing", "invoices", "customers", "payments", "taxes"):
-            memory.store(f"PostgreSQL holds the {name} of billing.", importance=5, project="acme-billing", force=True)
+            memory.store(
+                f"PostgreSQL holds the {name} of billing.",
+                importance=5,
+                project="acme-billing",
+                force=True,
+            )
     home.transcript(
-        "s2", says("user", "On which PostgreSQL does billing run now?", uuid="q1", session="5e55-0002"),
-        says("assistant", "PostgreSQL 18 holds billing.", uuid="q2", parent="q1", session="5e55-0002"),
-    )  # fmt: skip
+        "s2",
+        says("user", "On which PostgreSQL does billing run now?", uuid="q1", session="5e55-0002"),
+        says(
+            "assistant", "PostgreSQL 18 holds billing.", uuid="q2", parent="q1", session="5e55-0002"
+        ),
+    )
     ingest(home.context())
     fitting = (
         start(home, prompt="On which PostgreSQL does billing run now?"),
         start(home),
         start(home, prompt="hello"),
     )
-    assert [sum(item.part is Part.RELEVANT for item in block.items) for block in fitting] == [3, 1, 1]
+    assert [sum(item.part is Part.RELEVANT for item in block.items) for block in fitting] == [
+        3,
+        1,
+        1,
+    ]
 
 
 def test_a_session_that_is_gone_on_with_is_told_what_is_new_alone(home: World) -> None:
@@ -211,19 +250,30 @@ def test_a_session_that_is_gone_on_with_is_told_what_is_new_alone(home: World) -
     assert "Prefer short answers" in first.text
     assert start(home, session=SESSION, occasion=Occasion.RESUME).text == ""
     store(
-        home.context(), StoreRequest(content="Invoices go out on Fridays.", kind=Kind.DECISION, project="acme-billing")
+        home.context(),
+        StoreRequest(
+            content="Invoices go out on Fridays.", kind=Kind.DECISION, project="acme-billing"
+        ),
     )
     again = start(home, session=SESSION, occasion=Occasion.RESUME)
     assert parts(again) == ["preferences"]
     assert "Fridays" in again.text
-    assert "Prefer short answers" in start(home, session="claude-code:never-seen", occasion=Occasion.RESUME).text
+    assert (
+        "Prefer short answers"
+        in start(home, session="claude-code:never-seen", occasion=Occasion.RESUME).text
+    )
 
 
-def test_a_session_that_is_gone_on_with_again_and_again_is_told_what_is_new_and_nothing_twice(home: World) -> None:
+def test_a_session_that_is_gone_on_with_again_and_again_is_told_what_is_new_and_nothing_twice(
+    home: World,
+) -> None:
     def remembered(what: str, count: int) -> None:
         for number in range(count):
             content = f"{what} of region {number} go out on day {number + 1}."
-            store(home.context(), StoreRequest(content=content, kind=Kind.DECISION, project="acme-billing"))
+            store(
+                home.context(),
+                StoreRequest(content=content, kind=Kind.DECISION, project="acme-billing"),
+            )
 
     def told(occasion: Occasion) -> list[str]:
         block = start(home, session=SESSION, occasion=occasion)
@@ -258,7 +308,10 @@ def test_untrusted_memories_are_never_told(home: World) -> None:
 def test_a_context_keeps_within_its_budget_and_says_what_it_left_out(home: World) -> None:
     for number in range(40):
         rule = f"Rule {number}: the ledger of year {1980 + number} is kept in cupboard {number} of the archive."
-        store(home.context(), StoreRequest(content=rule, kind=Kind.PREFERENCE, project="acme-billing", force=True))
+        store(
+            home.context(),
+            StoreRequest(content=rule, kind=Kind.PREFERENCE, project="acme-billing", force=True),
+        )
     for budget in (150, 400, 900):
         block = start(home, budget_tokens=budget)
         assert 0 < block.tokens <= budget
@@ -268,11 +321,26 @@ def test_a_context_keeps_within_its_budget_and_says_what_it_left_out(home: World
 
 
 def test_what_lasts_is_told_however_old_and_of_older_facts_a_little(home: World) -> None:
-    facts = [f"The weather mast {number} of the harbour stands on pier {number}." for number in range(60)]
-    stored = [store(home.context(), StoreRequest(content=fact, project="acme-billing", force=True)) for fact in facts]
-    learned = {Part.RELEVANT, Part.CORE, Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT, Part.KNOWN}
+    facts = [
+        f"The weather mast {number} of the harbour stands on pier {number}." for number in range(60)
+    ]
+    stored = [
+        store(home.context(), StoreRequest(content=fact, project="acme-billing", force=True))
+        for fact in facts
+    ]
+    learned = {
+        Part.RELEVANT,
+        Part.CORE,
+        Part.ACTIVE,
+        Part.PREFERENCES,
+        Part.LESSONS,
+        Part.RECENT,
+        Part.KNOWN,
+    }
     assert sum(item.part in learned for item in start(home).items) == 12
-    assert any(one.why == "a session starts with 12 memories at most" for one in start(home).left_out)
+    assert any(
+        one.why == "a session starts with 12 memories at most" for one in start(home).left_out
+    )
     home.environ["NACRE_CONTEXT_MOST_MEMORIES"] = "0"
     assert sum(item.part is Part.RECENT for item in start(home).items) > 30
     home.clock.pass_days(40)
@@ -295,23 +363,32 @@ def test_lessons_are_told_however_old(home: World) -> None:
 
 def test_of_a_session_the_last_exchange_is_told_and_nothing_of_one_last_month(home: World) -> None:
     home.clock.pass_days(6)
-    assert [item.text for item in start(home).items if item.part is Part.PREVIOUS][-1].endswith("each time.")
+    assert [item.text for item in start(home).items if item.part is Part.PREVIOUS][-1].endswith(
+        "each time."
+    )
     assert len([item for item in start(home).items if item.part is Part.PREVIOUS]) == 2
     home.clock.pass_days(30)
     block = start(home)
     assert Part.PREVIOUS not in {item.part for item in block.items}
-    assert any(one.part is Part.PREVIOUS and one.why.startswith("ended 3") for one in block.left_out)
+    assert any(
+        one.part is Part.PREVIOUS and one.why.startswith("ended 3") for one in block.left_out
+    )
 
 
 @pytest.mark.parametrize(
     ("tool", "file", "is_told"),
     [
-        ("claude-code", "{folder}/CLAUDE.md", False), ("claude-code", "{home}/.claude/CLAUDE.md", False),
-        ("claude-code", "{folder}/AGENTS.md", True), ("codex", "{folder}/AGENTS.md", False),
-        ("codex", "{above}/AGENTS.md", False), ("gemini-cli", "{folder}/CLAUDE.md", True),
+        ("claude-code", "{folder}/CLAUDE.md", False),
+        ("claude-code", "{home}/.claude/CLAUDE.md", False),
+        ("claude-code", "{folder}/AGENTS.md", True),
+        ("codex", "{folder}/AGENTS.md", False),
+        ("codex", "{above}/AGENTS.md", False),
+        ("gemini-cli", "{folder}/CLAUDE.md", True),
     ],
-)  # fmt: skip
-def test_what_a_host_loads_by_itself_is_not_told_again(home: World, tool: str, file: str, is_told: bool) -> None:
+)
+def test_what_a_host_loads_by_itself_is_not_told_again(
+    home: World, tool: str, file: str, is_told: bool
+) -> None:
     folder = home.user_home / "code" / "acme-billing"
     folder.mkdir(parents=True)
     path = Path(file.format(folder=folder, home=home.user_home, above=folder.parent))
@@ -321,18 +398,32 @@ def test_what_a_host_loads_by_itself_is_not_told_again(home: World, tool: str, f
     block = start(home, str(folder), session=f"{tool}:5e55-0009")
     assert (MAST in block.text) is is_told
     assert is_told or any(one.why.startswith("its host tells it") for one in block.left_out)
-    for at, other in enumerate((MAST.replace("is lowered", "is not lowered"), f"Never do as follows: {MAST}")):
+    for at, other in enumerate(
+        (MAST.replace("is lowered", "is not lowered"), f"Never do as follows: {MAST}")
+    ):
         path.write_text(f"# Rules\n\n- Speak plainly.\n- {other}\n", encoding="utf-8")
         assert MAST in start(home, str(folder), session=f"{tool}:5e55-001{at}").text
 
 
 def test_of_what_an_agent_says_in_a_row_the_end_is_told(home: World) -> None:
-    told = (("user", "Move the mast to pier 9."), ("assistant", "Let me look at the pier."),
-            ("assistant", "Now the tests."), ("assistant", "The mast stands on pier 9."),
-            ("user", "thanks"))  # fmt: skip
-    home.transcript("s5", *(says(who, text, uuid=f"m{at}", session="5e55-0005") for at, (who, text) in enumerate(told)))
+    told = (
+        ("user", "Move the mast to pier 9."),
+        ("assistant", "Let me look at the pier."),
+        ("assistant", "Now the tests."),
+        ("assistant", "The mast stands on pier 9."),
+        ("user", "thanks"),
+    )
+    home.transcript(
+        "s5",
+        *(
+            says(who, text, uuid=f"m{at}", session="5e55-0005")
+            for at, (who, text) in enumerate(told)
+        ),
+    )
     ingest(home.context())
-    said = [item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS]
+    said = [
+        item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS
+    ]
     assert said == ["Move the mast to pier 9.", "The mast stands on pier 9."]
 
 
@@ -352,12 +443,16 @@ def test_of_what_an_agent_says_in_a_row_the_end_is_told(home: World) -> None:
 def test_of_what_the_owner_said_last_nothing_is_told_that_they_may_only_show(
     home: World, text: str, told: bool
 ) -> None:
-    turns = [says("user", "Move the mast.", uuid="m0", session="5e55-0005"),
-             says("user", text, uuid="m1", session="5e55-0005"),
-             says("assistant", "Done.", uuid="m2", session="5e55-0005")]  # fmt: skip
+    turns = [
+        says("user", "Move the mast.", uuid="m0", session="5e55-0005"),
+        says("user", text, uuid="m1", session="5e55-0005"),
+        says("assistant", "Done.", uuid="m2", session="5e55-0005"),
+    ]
     home.transcript("s5", *turns)
     ingest(home.context())
-    said = [item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS]
+    said = [
+        item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS
+    ]
     assert said == [*(["answer him please"] if told else []), "Done."]
 
 
@@ -373,23 +468,40 @@ def test_of_what_the_owner_said_last_nothing_is_told_that_they_may_only_show(
 def test_an_option_that_was_picked_after_a_page_was_read_is_not_told_as_said(
     home: World, tool: str, answer: str, told: list[str]
 ) -> None:
-    form = asks("How are masts held?", "Glue every mast", "No", answer=answer, uuid="m2", session="5e55-0005")
+    form = asks(
+        "How are masts held?",
+        "Glue every mast",
+        "No",
+        answer=answer,
+        uuid="m2",
+        session="5e55-0005",
+    )
     page = calls(tool, "Masts.", uuid="m1", session="5e55-0005", url="https://masts.example")
-    turns = [says("user", "Move the mast.", uuid="m0", session="5e55-0005"), *page, *form,
-             says("assistant", "Done.", uuid="m3", session="5e55-0005")]  # fmt: skip
+    turns = [
+        says("user", "Move the mast.", uuid="m0", session="5e55-0005"),
+        *page,
+        *form,
+        says("assistant", "Done.", uuid="m3", session="5e55-0005"),
+    ]
     home.transcript("s5", *turns)
     ingest(home.context())
-    said = [item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS]
+    said = [
+        item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS
+    ]
     assert said == [*told, "Done."]
 
 
 def test_tables_and_code_of_what_was_said_last_are_left_out(home: World) -> None:
     told = "All masts stand.\n\n| pier | mast |\n|---|---|\n| 9 | oak |\n\n```sh\nls | wc -l\n```\nNext: the ropes."
-    turns = [says("user", "Move the mast.", uuid="m1", session="5e55-0005"),
-             says("assistant", told, uuid="m2", session="5e55-0005")]  # fmt: skip
+    turns = [
+        says("user", "Move the mast.", uuid="m1", session="5e55-0005"),
+        says("assistant", told, uuid="m2", session="5e55-0005"),
+    ]
     home.transcript("s5", *turns)
     ingest(home.context())
-    said = [item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS]
+    said = [
+        item.text.partition(": ")[2] for item in start(home).items if item.part is Part.PREVIOUS
+    ]
     assert said == ["Move the mast.", "All masts stand. Next: the ropes."]
 
 
@@ -405,27 +517,37 @@ def test_a_session_of_a_single_command_is_not_the_one_before(home: World) -> Non
     command = "<command-name>/model</command-name>\n<command-args>opus</command-args>"
     printed = "<local-command-stdout>Set model to opus</local-command-stdout>"
     home.transcript(
-        "s4", says("user", command, uuid="c1", session="5e55-0004"),
+        "s4",
+        says("user", command, uuid="c1", session="5e55-0004"),
         says("user", printed, uuid="c2", parent="c1", session="5e55-0004"),
-    )  # fmt: skip
+    )
     ingest(home.context())
     assert "> owner, " in start(home).text
 
 
-def test_of_more_memories_than_a_session_starts_with_the_most_important_are_told(home: World) -> None:
+def test_of_more_memories_than_a_session_starts_with_the_most_important_are_told(
+    home: World,
+) -> None:
     with home.open() as memory:
         memory.store(MAST, kind="preference", importance=9, project="acme-billing")
         for day in range(14):
             home.clock.pass_days(6)
-            memory.store(f"Crane {day} lifts the freight of berth {day}.", kind="decision", project="acme-billing",
-                         importance=7, force=True)  # fmt: skip
+            memory.store(
+                f"Crane {day} lifts the freight of berth {day}.",
+                kind="decision",
+                project="acme-billing",
+                importance=7,
+                force=True,
+            )
     told = start(home).text
     assert MAST in told
     assert told.count("lifts the freight") < 14
 
 
 def test_the_session_itself_is_not_the_one_before(home: World) -> None:
-    home.transcript("s5", says("user", "Let us begin with the invoices.", uuid="b1", session="5e55-0005"))
+    home.transcript(
+        "s5", says("user", "Let us begin with the invoices.", uuid="b1", session="5e55-0005")
+    )
     ingest(home.context())
     block = start(home, session="claude-code:5e55-0005", occasion=Occasion.RESUME)
     assert "> owner, " in block.text
@@ -435,16 +557,24 @@ def test_the_session_itself_is_not_the_one_before(home: World) -> None:
 def test_a_subject_that_the_content_holds_is_not_said_twice(home: World) -> None:
     content = "Harbour alerts: let's go with a fall of more than 30 cm within an hour."
     named = "Harbour alerts: fall of more than 30 cm within an hour"
-    store(home.context(), StoreRequest(content=content, subject=named, kind=Kind.DECISION, project="acme-billing"))
+    store(
+        home.context(),
+        StoreRequest(content=content, subject=named, kind=Kind.DECISION, project="acme-billing"),
+    )
     other = "They are integers in grams."
-    store(home.context(), StoreRequest(content=other, subject="Weights of parcels", project="acme-billing"))
+    store(
+        home.context(),
+        StoreRequest(content=other, subject="Weights of parcels", project="acme-billing"),
+    )
     text = start(home).text
     assert f"- {content} (decision, " in text
     assert f"- Weights of parcels: {other} (fact, " in text
 
 
 def test_no_page_takes_the_place_of_what_was_learned(home: World) -> None:
-    long = "\n".join(f"Line {number} of the owner's page, which goes on and on." for number in range(300))
+    long = "\n".join(
+        f"Line {number} of the owner's page, which goes on and on." for number in range(300)
+    )
     home.write("identity.md", long)
     home.write("profile.md", long)
     block = start(home)
@@ -461,19 +591,30 @@ def test_the_owners_identity_page_is_no_memory(home: World) -> None:
     home.write("identity.md", "I sail, and I write the billing of the harbour.\n")
     ingest(home.context())
     assert "## Who you are here\n> I sail, and" in start(home).text
-    assert "I sail, and" not in prompted(home, "what about the billing of the harbour where I sail?").text
-    assert (home.vault / "identity.md").read_text() == "I sail, and I write the billing of the harbour.\n"
+    assert (
+        "I sail, and"
+        not in prompted(home, "what about the billing of the harbour where I sail?").text
+    )
+    assert (
+        home.vault / "identity.md"
+    ).read_text() == "I sail, and I write the billing of the harbour.\n"
 
 
 def test_what_is_not_to_be_told_at_a_moment_is_not_told_then(home: World) -> None:
     told = "The harbour's crane is painted green."
-    stored = store(home.context(), StoreRequest(content=told, kind=Kind.DECISION, project="acme-billing"))
+    stored = store(
+        home.context(), StoreRequest(content=told, kind=Kind.DECISION, project="acme-billing")
+    )
     path = home.memory_file(stored.memory_id)
-    path.write_text(path.read_text().replace("---\n", "---\nsuppressed_contexts: [session-start]\n", 1))
+    path.write_text(
+        path.read_text().replace("---\n", "---\nsuppressed_contexts: [session-start]\n", 1)
+    )
     scan(home.context())
     block = start(home)
     assert told not in block.text
-    assert any(one.ref == stored.memory_id and one.why == "suppressed here" for one in block.left_out)
+    assert any(
+        one.ref == stored.memory_id and one.why == "suppressed here" for one in block.left_out
+    )
     assert told in prompted(home, "which colour is the harbour's crane painted?").text
 
 
@@ -491,13 +632,20 @@ def test_what_fits_a_prompt_is_told_among_many_that_share_its_words(home: World)
         fact = f"The gauge in berth {berth} is read at {berth} past."
         home.write(f"global/fact/berth-{berth}.md", f"# Berth {berth}\n\n{fact}\n")
     scan(home.context())
-    block = prompted(home, "when is the gauge in berth 217 read, and which database does billing use?")
+    block = prompted(
+        home, "when is the gauge in berth 217 read, and which database does billing use?"
+    )
     assert "berth 217 is read" in block.text
     assert DECIDED in block.text
 
 
 def test_an_order_that_names_something_new_is_still_about_what_is_known(home: World) -> None:
-    assert DECIDED in prompted(home, "add an invoices_archive table to the PostgreSQL database of billing").text
+    assert (
+        DECIDED
+        in prompted(
+            home, "add an invoices_archive table to the PostgreSQL database of billing"
+        ).text
+    )
 
 
 @pytest.fixture
@@ -523,13 +671,18 @@ def harbour(home: World) -> World:
         ("¿cómo guardamos los títulos?", "标题一律保存中文原文"),
         ("哪个数据库？mysql 吗？", DECIDED),
         ("how do we save the titles?", "标题一律保存中文原文"),
-        ("rename it everywhere, adapt what imports it, run the script again, then commit the result", RULE),
+        (
+            "rename it everywhere, adapt what imports it, run the script again, then commit the result",
+            RULE,
+        ),
         ("what's left?", "new ropes"),
         ("was ist noch zu tun?", "new ropes"),
         ("was there something I wanted to do for the pier?", "new ropes"),
     ],
 )
-def test_a_prompt_meets_what_it_concerns_in_other_words(harbour: World, prompt: str, told: str) -> None:
+def test_a_prompt_meets_what_it_concerns_in_other_words(
+    harbour: World, prompt: str, told: str
+) -> None:
     assert told in prompted(harbour, prompt, alone=True).text
 
 
@@ -554,12 +707,18 @@ def test_a_prompt_that_points_back_is_looked_for_with_the_one_before(home: World
     told = "The crane of the harbour is inspected each spring."
     store(home.context(), StoreRequest(content=told, project="acme-billing"))
     prompted(home, "which database does billing use?", session=SESSION)
-    assert told in prompted(home, "and the crane of the harbour, what about that?", session=SESSION).text
+    assert (
+        told
+        in prompted(home, "and the crane of the harbour, what about that?", session=SESSION).text
+    )
     assert prompted(home, "and why is that?", session=SESSION).gate == "asked just now"
 
 
 def test_a_list_is_given_only_where_one_is_asked_for(home: World) -> None:
-    store(home.context(), StoreRequest(content="Order new ropes.", kind=Kind.TODO, project="acme-billing"))
+    store(
+        home.context(),
+        StoreRequest(content="Order new ropes.", kind=Kind.TODO, project="acme-billing"),
+    )
     assert "Order new ropes" in prompted(home, "what are my open todos?").text
     for prompt in ("make a decision", "can you do that this week?", "this should be done today"):
         assert prompted(home, prompt).text == "", prompt
@@ -569,7 +728,9 @@ def test_a_list_is_given_only_where_one_is_asked_for(home: World) -> None:
 def test_no_budget_is_overrun_and_no_text_breaks_the_frame(poisoned: World, budget: int) -> None:
     for block in (
         start(poisoned, budget_tokens=budget),
-        prompted(poisoned, "what does rule 7 say of the ledger of the archive?", budget_tokens=budget),
+        prompted(
+            poisoned, "what does rule 7 say of the ledger of the archive?", budget_tokens=budget
+        ),
     ):
         assert block.tokens <= budget
         assert len(block.text) <= 9_900
@@ -588,7 +749,13 @@ def test_no_budget_is_overrun_and_no_text_breaks_the_frame(poisoned: World, budg
 
 
 @pytest.mark.parametrize(
-    "text", ["👩\u200d💻", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "if a < user.age and b <= 3", "<table>"]
+    "text",
+    [
+        "👩\u200d💻",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "if a < user.age and b <= 3",
+        "<table>",
+    ],
 )
 def test_what_people_write_stays_as_it_is(text: str) -> None:
     assert harmless(text) == text
@@ -597,11 +764,19 @@ def test_what_people_write_stays_as_it_is(text: str) -> None:
 _HEADINGS = [
     f"## {title}"
     for title in (
-        "Who you are here", "The person you work for", "This project", "The end of the last session",
-        "What may matter for this", "Always true", "Open", "Preferences and decisions", "Lessons", "Learned lately",
+        "Who you are here",
+        "The person you work for",
+        "This project",
+        "The end of the last session",
+        "What may matter for this",
+        "Always true",
+        "Open",
+        "Preferences and decisions",
+        "Lessons",
+        "Learned lately",
         "Known for longer",
     )
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -613,7 +788,12 @@ def poisoned(home: World) -> World:
         text = f"Rule {number} of the archive{poison}: the ledger {number} is kept in cupboard {number}."
         expiry = Expiry.CORE if number % 3 == 0 else Expiry.PERMANENT
         kind = list(Kind)[number % len(Kind)]
-        store(home.context(), StoreRequest(content=text, kind=kind, expiry=expiry, project="acme-billing", force=True))
+        store(
+            home.context(),
+            StoreRequest(
+                content=text, kind=kind, expiry=expiry, project="acme-billing", force=True
+            ),
+        )
     home.write("identity.md", f"I am{poison}{poison}")
     home.write("profile.md", 40 * f"Prefer{poison}\n")
     home.transcript("s7", says("user", f"See to it{poison} soon.", uuid="p1", session="5e55-0007"))
@@ -624,7 +804,9 @@ def poisoned(home: World) -> World:
 def test_temporary_facts_are_told_for_a_week(home: World) -> None:
     store(
         home.context(),
-        StoreRequest(content="The lift is out of order.", expiry=Expiry.TEMPORARY, project="acme-billing"),
+        StoreRequest(
+            content="The lift is out of order.", expiry=Expiry.TEMPORARY, project="acme-billing"
+        ),
     )
     assert "lift" in start(home).text
     home.clock.now += timedelta(days=8)
@@ -655,14 +837,19 @@ def test_only_the_parts_that_are_wanted_are_told(home: World) -> None:
 @pytest.mark.parametrize("alone", [False, True])
 def test_no_secret_of_a_prompt_is_kept_with_its_session(home: World, alone: bool) -> None:
     key = "sk-" + "ant-api03-" + "Zk3vQ9" * 8
-    for prompt in (f"use the key {key} for the billing database of staging", "and what about its ledger?"):
+    for prompt in (
+        f"use the key {key} for the billing database of staging",
+        "and what about its ledger?",
+    ):
         prompted(home, prompt, session=SESSION, alone=alone)
     kept = read_state(home.home, SESSION)
     assert kept.heard[-1] == "and what about its ledger?"
     assert "Zk3vQ9" not in str(kept)
 
 
-def test_the_end_of_a_session_goes_out_without_secrets_and_without_what_came_from_outside(home: World) -> None:
+def test_the_end_of_a_session_goes_out_without_secrets_and_without_what_came_from_outside(
+    home: World,
+) -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     home.transcript("s1", says("user", f"The token of the mirror is {key} by the way.", uuid="u3"))
     ingest(home.context())
@@ -674,7 +861,10 @@ def test_the_end_of_a_session_goes_out_without_secrets_and_without_what_came_fro
 def test_everything_told_is_stripped_when_a_transcript_brings_it_back(home: World) -> None:
     before = len(home.context().memories.counts())
     told = start(home).text
-    home.transcript("s9", says("user", f"{told}\n\nPlease go on with the invoices.", uuid="u9", session="5e55-0009"))
+    home.transcript(
+        "s9",
+        says("user", f"{told}\n\nPlease go on with the invoices.", uuid="u9", session="5e55-0009"),
+    )
     report = ingest(home.context())
     assert report.memories == ()
     assert len(home.context().memories.counts()) == before
@@ -685,9 +875,14 @@ def test_from_python_a_context_is_told_once_it_was_delivered(home: World) -> Non
         asked = "which database does billing use?"
         block = memory.context(asked, folder=BILLING, session=SESSION)
         assert DECIDED in block.text
-        assert DECIDED in memory.context(asked, folder=BILLING, session=SESSION).text, "nobody said that it arrived"
+        assert DECIDED in memory.context(asked, folder=BILLING, session=SESSION).text, (
+            "nobody said that it arrived"
+        )
         memory.context_told(SESSION, block)
-        assert memory.context("why that database for billing?", folder=BILLING, session=SESSION).text == ""
+        assert (
+            memory.context("why that database for billing?", folder=BILLING, session=SESSION).text
+            == ""
+        )
         assert DECIDED in memory.context(folder=BILLING).text
         assert memory.context(folder=BILLING, moment="start", parts=["profile"]).text == ""
         with pytest.raises(InvalidInput, match="no part"):

@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from nacre.home.home import Home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
+from nacre.learn.ingest import IngestOptions, ingest
 from nacre.values.session import Speaker
 from tests.app.conftest import World
 from tests.app.shapes import Agent, Owner, Step, write
 
 TALK: tuple[Step, ...] = (
-    Owner("When do the boats leave?"), Agent("At nine."), Owner("Then we row at eight."), Agent("Good."),
-)  # fmt: skip
+    Owner("When do the boats leave?"),
+    Agent("At nine."),
+    Owner("Then we row at eight."),
+    Agent("Good."),
+)
 
 
 @pytest.fixture
@@ -29,7 +31,11 @@ def home(world: World) -> Iterator[Home]:
 
 def turns(context: Home) -> list[tuple[Speaker, str]]:
     lines = context.sessions.newest(limit=50)
-    return [(stored.turn.speaker, stored.turn.text) for line in lines for stored in context.sessions.turns_of(line.row)]
+    return [
+        (stored.turn.speaker, stored.turn.text)
+        for line in lines
+        for stored in context.sessions.turns_of(line.row)
+    ]
 
 
 def read(context: Home, path: Path) -> None:
@@ -39,11 +45,18 @@ def read(context: Home, path: Path) -> None:
 SAID = [(Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text) for step in TALK]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("shapes", [
-    ("cline", "cline-history"), ("cline-history", "cline"), ("gemini-cli", "gemini-cli/log"),
-    ("gemini-cli/log", "gemini-cli"),
-])  # fmt: skip
-def test_two_files_of_one_session_are_one_session(shapes: tuple[str, str], home: Home, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ("cline", "cline-history"),
+        ("cline-history", "cline"),
+        ("gemini-cli", "gemini-cli/log"),
+        ("gemini-cli/log", "gemini-cli"),
+    ],
+)
+def test_two_files_of_one_session_are_one_session(
+    shapes: tuple[str, str], home: Home, tmp_path: Path
+) -> None:
     for shape in shapes:
         written = write(tmp_path, shape, TALK)
         read(home, written)
@@ -55,7 +68,9 @@ def test_two_files_of_one_session_are_one_session(shapes: tuple[str, str], home:
 
 
 @pytest.mark.parametrize("shape", ["copilot-chat", "gemini-cli", "cline", "continue"])
-def test_a_document_that_is_torn_while_its_tool_writes_loses_nothing(shape: str, home: Home, tmp_path: Path) -> None:
+def test_a_document_that_is_torn_while_its_tool_writes_loses_nothing(
+    shape: str, home: Home, tmp_path: Path
+) -> None:
     path = write(tmp_path, shape, TALK[:2])
     read(home, path)
     whole = write(tmp_path, shape, TALK).read_bytes()
@@ -70,7 +85,9 @@ def test_a_document_that_is_torn_while_its_tool_writes_loses_nothing(shape: str,
 
 
 @pytest.mark.parametrize("shape", ["copilot-cli", "cursor-transcripts", "aider"])
-def test_a_file_that_grows_by_half_lines_gives_each_turn_once(shape: str, home: Home, tmp_path: Path) -> None:
+def test_a_file_that_grows_by_half_lines_gives_each_turn_once(
+    shape: str, home: Home, tmp_path: Path
+) -> None:
     whole = write(tmp_path, shape, TALK).read_bytes()
     path = write(tmp_path / "live", shape, TALK[:1])
     for end in (*range(len(whole) // 3, len(whole), 97), len(whole)):
@@ -79,13 +96,17 @@ def test_a_file_that_grows_by_half_lines_gives_each_turn_once(shape: str, home: 
     assert turns(home) == SAID
 
 
-def test_a_chat_history_that_was_begun_anew_keeps_what_was_said_before(home: Home, tmp_path: Path) -> None:
+def test_a_chat_history_that_was_begun_anew_keeps_what_was_said_before(
+    home: Home, tmp_path: Path
+) -> None:
     path = write(tmp_path, "aider", TALK)
     read(home, path)
     anew = "# aider chat started at 2026-11-19 09:00:00\n\n#### Hello again  \n\nHi.\n"
     path.write_text(anew, encoding="utf-8")
     read(home, path)
-    assert sorted(turns(home)) == sorted([*SAID, (Speaker.OWNER, "Hello again"), (Speaker.AGENT, "Hi.")])
+    assert sorted(turns(home)) == sorted(
+        [*SAID, (Speaker.OWNER, "Hello again"), (Speaker.AGENT, "Hi.")]
+    )
 
 
 HISTORY = (
@@ -100,12 +121,15 @@ EXPORT = (
 )
 
 
-@pytest.mark.parametrize(("name", "early", "late", "tools"), [
-    ("chat.md", HISTORY[:20], HISTORY, ("markdown", "aider")),
-    ("notes", "When do", HISTORY, ("text", "aider")),
-    ("notes.txt", "Row, row.", "---\ntitle: Boats\n---\n\nRow, row.\n", ("text", "markdown")),
-    ("log.jsonl", EXPORT[0], EXPORT[1], ("jsonl", "codex")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "early", "late", "tools"),
+    [
+        ("chat.md", HISTORY[:20], HISTORY, ("markdown", "aider")),
+        ("notes", "When do", HISTORY, ("text", "aider")),
+        ("notes.txt", "Row, row.", "---\ntitle: Boats\n---\n\nRow, row.\n", ("text", "markdown")),
+        ("log.jsonl", EXPORT[0], EXPORT[1], ("jsonl", "codex")),
+    ],
+)
 def test_what_a_file_was_first_taken_for_is_corrected_as_it_grows(
     name: str, early: str, late: str, tools: tuple[str, str], home: Home, tmp_path: Path
 ) -> None:
@@ -117,10 +141,14 @@ def test_what_a_file_was_first_taken_for_is_corrected_as_it_grows(
 
 
 MORE: tuple[Step, ...] = (*TALK, Owner("Bring the red oars."), Agent("I will."))
-AND_MORE = [(Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text) for step in MORE]  # type: ignore[union-attr]
+AND_MORE = [
+    (Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text) for step in MORE
+]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("shape", ["gemini-cli", "gemini-cli/log", "cline", "cline-history", "continue", "claude-code"])
+@pytest.mark.parametrize(
+    "shape", ["gemini-cli", "gemini-cli/log", "cline", "cline-history", "continue", "claude-code"]
+)
 @pytest.mark.parametrize("longer_first", [True, False])
 def test_two_copies_of_one_session_are_the_union_of_both(
     shape: str, longer_first: bool, home: Home, tmp_path: Path
@@ -154,7 +182,9 @@ def test_what_a_file_takes_back_goes_unless_a_copy_has_it(home: Home, tmp_path: 
 
 
 @pytest.mark.parametrize("shape", ["gemini-cli", "claude-code"])
-def test_an_old_copy_does_not_shorten_a_message_that_grew(shape: str, home: Home, tmp_path: Path) -> None:
+def test_an_old_copy_does_not_shorten_a_message_that_grew(
+    shape: str, home: Home, tmp_path: Path
+) -> None:
     new = write(tmp_path / "new", shape, (*TALK[:1], Agent("At nine, when the tide is in.")))
     old = write(tmp_path / "old", shape, (*TALK[:1], Agent("At nine")))
     for path in (old, new, old):

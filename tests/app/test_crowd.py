@@ -31,30 +31,52 @@ CHANGES = [
     ("Uploads are limited to 10 MB", "Uploads are now limited to 25 MB"),
     ("Invoices are sent by Postmark", "Invoices are sent by Mailgun now, no longer by Postmark"),
     ("Errors are reported to Sentry", "We moved error reports from Sentry to GlitchTip"),
-    ("The frontend is built with webpack", "The frontend is now built with Vite instead of webpack"),
+    (
+        "The frontend is built with webpack",
+        "The frontend is now built with Vite instead of webpack",
+    ),
     ("Nadia owns the billing module", "Tomas took over the billing module from Nadia"),
     ("Passwords have at least 8 characters", "Passwords now have at least 12 characters"),
     ("The default branch is master", "The default branch is main now"),
-    ("The search index is rebuilt every night at 2:00", "The search index is now rebuilt every night at 4:00"),
+    (
+        "The search index is rebuilt every night at 2:00",
+        "The search index is now rebuilt every night at 4:00",
+    ),
     ("Backups are kept for 30 days", "Backups are now kept for 90 days"),
     ("The docs are hosted on Netlify", "The docs moved from Netlify to Cloudflare"),
     ("The linter is flake8", "The linter is ruff now"),
-    ("Reports are exported as CSV", "Reports are no longer exported as CSV, they are Parquet files"),
+    (
+        "Reports are exported as CSV",
+        "Reports are no longer exported as CSV, they are Parquet files",
+    ),
 ]
 OTHERS = [
     f"The {thing} {said}"
     for thing, said in (
-        ("admin page", "lists the last hundred orders"), ("changelog", "is written by hand"),
-        ("mobile app", "caches the map tiles"), ("billing job", "runs after midnight"),
-        ("calendar export", "speaks ics"), ("map", "shows the bus stops"), ("style guide", "asks for short lines"),
-        ("metrics page", "is public"), ("test data", "comes from a script"), ("licence", "is Apache 2.0"),
-        ("support rota", "changes on Mondays"), ("tax table", "is read from a file"),
-        ("password reset mail", "is plain text"), ("signup form", "asks for a phone number"),
-        ("webhook sender", "retries five times"), ("image resizer", "writes WebP"),
-        ("audit log", "cannot be changed"), ("team calendar", "is in Nextcloud"), ("onboarding page", "links the wiki"),
-        ("release notes", "name their authors"), ("data export", "takes a minute"), ("price list", "is in euro"),
+        ("admin page", "lists the last hundred orders"),
+        ("changelog", "is written by hand"),
+        ("mobile app", "caches the map tiles"),
+        ("billing job", "runs after midnight"),
+        ("calendar export", "speaks ics"),
+        ("map", "shows the bus stops"),
+        ("style guide", "asks for short lines"),
+        ("metrics page", "is public"),
+        ("test data", "comes from a script"),
+        ("licence", "is Apache 2.0"),
+        ("support rota", "changes on Mondays"),
+        ("tax table", "is read from a file"),
+        ("password reset mail", "is plain text"),
+        ("signup form", "asks for a phone number"),
+        ("webhook sender", "retries five times"),
+        ("image resizer", "writes WebP"),
+        ("audit log", "cannot be changed"),
+        ("team calendar", "is in Nextcloud"),
+        ("onboarding page", "links the wiki"),
+        ("release notes", "name their authors"),
+        ("data export", "takes a minute"),
+        ("price list", "is in euro"),
     )
-]  # fmt: skip
+]
 
 
 @pytest.mark.embedding
@@ -62,7 +84,7 @@ OTHERS = [
 def test_plain_changes_in_a_crowd_end_or_doubt_what_they_changed_and_nothing_beside(
     world: World, with_vectors: bool
 ) -> None:
-    from nacre.embed.onnx import load_minilm
+    from nacre.llm.local_model import load_minilm
 
     if with_vectors:
         world.embedder = load_minilm()  # type: ignore[assignment]
@@ -81,7 +103,9 @@ def test_plain_changes_in_a_crowd_end_or_doubt_what_they_changed_and_nothing_bes
             world.clock.pass_days(1)
             outcome = memory.store(new, project="crowd")
             ended.append(memory.get(stored[old]).superseded_by == outcome.memory_id)
-            doubted += [link.to for link in memory.get(outcome.memory_id).links if link.rel == "contradicts"]
+            doubted += [
+                link.to for link in memory.get(outcome.memory_id).links if link.rel == "contradicts"
+            ]
         harmed = [text for text in (*SIBLINGS, *OTHERS) if memory.get(stored[text]).superseded_by]
         assert harmed == []
         assert len(stored) == 60

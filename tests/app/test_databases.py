@@ -15,14 +15,12 @@ import pytest
 
 from nacre.errors import InvalidInput, TranscriptUnreadable
 from nacre.home.home import Home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.plan import plan
-from nacre.ingestion.requests import IngestOptions
-from nacre.parsing.parse import batches
+from nacre.home.parsing import batches
+from nacre.learn.ingest import IngestOptions, ingest, plan
+from nacre.readers.adapter import FileSource
+from nacre.readers.registry import get_adapter
 from nacre.redact.redactor import Redactor
-from nacre.storage.sqlite.foreign import MAX_COPY_BYTES, ForeignDatabase, open_foreign
-from nacre.transcripts.file_source import FileSource
-from nacre.transcripts.registry import get_adapter
+from nacre.store.foreign import MAX_COPY_BYTES, ForeignDatabase, open_foreign
 from nacre.values.reports import IngestReport
 from tests.app.conftest import World
 from tests.processes import Processes
@@ -131,7 +129,11 @@ def read(context: Home) -> IngestReport:
 
 
 def texts(context: Home) -> list[str]:
-    rows = [stored for line in context.sessions.newest(limit=50) for stored in context.sessions.turns_of(line.row)]
+    rows = [
+        stored
+        for line in context.sessions.newest(limit=50)
+        for stored in context.sessions.turns_of(line.row)
+    ]
     return [item.turn.text for item in rows]
 
 
@@ -168,7 +170,9 @@ def test_a_tool_is_never_kept_from_writing_and_nothing_it_writes_is_missed(
     ]
 
 
-def test_a_reader_in_the_middle_does_not_stop_a_writer(opencode: Callable[[str], Path], writer: Start) -> None:
+def test_a_reader_in_the_middle_does_not_stop_a_writer(
+    opencode: Callable[[str], Path], writer: Start
+) -> None:
     for journal in ("wal", "delete"):
         path = opencode(journal)
         tool = writer(path)
@@ -209,7 +213,9 @@ def test_a_log_without_its_index_is_read_from_a_copy(
     assert "note 1 of the other process" in texts(context)
 
 
-def test_a_file_that_was_closed_gets_no_log_by_being_read(context: Home, opencode: Callable[[str], Path]) -> None:
+def test_a_file_that_was_closed_gets_no_log_by_being_read(
+    context: Home, opencode: Callable[[str], Path]
+) -> None:
     path = opencode("wal")
     assert set(around(path)) == {"opencode.db"}
     before = around(path)
@@ -252,19 +258,25 @@ def test_a_locked_database_is_named_and_read_when_it_is_free(
     tool = writer(path)
     assert tool.tell("lock") == "locked"
     report = read(context)
-    assert [(problem.path, "locked" in problem.message) for problem in report.problems] == [(str(path), True)]
+    assert [(problem.path, "locked" in problem.message) for problem in report.problems] == [
+        (str(path), True)
+    ]
     assert texts(context) == ["The other file is read."]
     tool.end()
     assert read(context).problems == ()
     assert "The ledger needs a nightly export." in texts(context)
 
 
-def test_what_is_no_database_where_one_is_expected_is_named_and_never_fatal(context: Home, world: World) -> None:
+def test_what_is_no_database_where_one_is_expected_is_named_and_never_fatal(
+    context: Home, world: World
+) -> None:
     share = world.user_home / ".local" / "share" / "opencode"
     share.mkdir(parents=True)
     (share / "opencode.db").write_bytes(b"")
     (share / "opencode-beta.db").write_bytes(os.urandom(8192))
-    whole = write_state(world.user_home / "whole.vscdb", {}, conversation("c1", [bubble(1, "x" * 30_000)]))
+    whole = write_state(
+        world.user_home / "whole.vscdb", {}, conversation("c1", [bubble(1, "x" * 30_000)])
+    )
     torn = world.user_home / ".config" / "Cursor" / "User" / "globalStorage" / "state.vscdb"
     torn.parent.mkdir(parents=True)
     torn.write_bytes(whole.read_bytes()[:9000])
@@ -298,7 +310,9 @@ def test_an_empty_database_is_told_each_time_and_a_failure_only_where_it_was_nam
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
-def test_a_folder_whose_name_is_no_text_and_one_with_marks_of_a_uri_are_opened(tmp_path: Path) -> None:
+def test_a_folder_whose_name_is_no_text_and_one_with_marks_of_a_uri_are_opened(
+    tmp_path: Path,
+) -> None:
     for name in (b"\xff\xfe", b"50% off?mode=rw#x", "größe".encode()):
         path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name), "state.vscdb")
         write_state(Path(tmp_path, "plain.vscdb"), {"k": 1})
@@ -313,8 +327,12 @@ def test_a_path_that_is_no_text_is_named_and_the_rest_is_read(
     context: Home, world: World, opencode: Callable[[str], Path]
 ) -> None:
     opencode("wal")
-    folder = os.fsencode(world.user_home / ".config" / "Cursor" / "User" / "workspaceStorage") + b"/\xff"
-    state = write_state(world.user_home / "state.vscdb", {}, conversation("c1", [bubble(1, "Hello")]))
+    folder = (
+        os.fsencode(world.user_home / ".config" / "Cursor" / "User" / "workspaceStorage") + b"/\xff"
+    )
+    state = write_state(
+        world.user_home / "state.vscdb", {}, conversation("c1", [bubble(1, "Hello")])
+    )
     Path(os.fsdecode(folder)).mkdir(parents=True)
     state.rename(Path(os.fsdecode(folder), "state.vscdb"))
     (problem,) = read(context).problems
@@ -346,7 +364,9 @@ def test_a_file_that_would_have_to_be_copied_and_is_huge_is_named(
         ForeignDatabase(path)
 
 
-def test_other_files_that_are_named_like_databases_are_no_problem(context: Home, world: World, tmp_path: Path) -> None:
+def test_other_files_that_are_named_like_databases_are_no_problem(
+    context: Home, world: World, tmp_path: Path
+) -> None:
     folder = tmp_path / "pictures"
     folder.mkdir()
     (folder / "Thumbs.db").write_bytes(b"\xd0\xcf\x11\xe0 something of an old Windows")
@@ -378,10 +398,17 @@ def test_of_a_database_that_grew_only_the_sessions_that_changed_are_read(
 ) -> None:
     path = opencode("wal")
     store = OpenCode.__new__(OpenCode)
-    store.connection, store.path, store.now, store.count = sqlite3.connect(path, isolation_level=None), path, 10, 500
+    store.connection, store.path, store.now, store.count = (
+        sqlite3.connect(path, isolation_level=None),
+        path,
+        10,
+        500,
+    )
     for number in range(40):
         store.session(f"ses_9{number:02d}", time_created=number)
-        store.message(f"ses_9{number:02d}", "user", {"text": f"Session {number}: " + "words " * 2000})
+        store.message(
+            f"ses_9{number:02d}", "user", {"text": f"Session {number}: " + "words " * 2000}
+        )
     first = read(context)
     store.message("ses_907", "user", {"text": "One more thing."})
     second = read(context)
@@ -406,38 +433,63 @@ def test_a_session_that_lies_in_files_and_in_the_database_is_one(
 def write_opencode_files(storage: Path) -> None:
     files = {
         "session/p1/ses_1.json": {
-            "id": "ses_1", "version": "0.15.0", "projectID": "p1", "directory": "/code/acme", "title": "Export",
+            "id": "ses_1",
+            "version": "0.15.0",
+            "projectID": "p1",
+            "directory": "/code/acme",
+            "title": "Export",
             "time": {"created": 1_795_000_000_000, "updated": 1_795_000_009_000},
         },
         "message/ses_1/msg_0.json": {
-            "id": "msg_0", "sessionID": "ses_1", "role": "user", "time": {"created": 1_795_000_001_000},
+            "id": "msg_0",
+            "sessionID": "ses_1",
+            "role": "user",
+            "time": {"created": 1_795_000_001_000},
         },
         "message/ses_1/msg_1.json": {
-            "id": "msg_1", "sessionID": "ses_1", "role": "assistant",
+            "id": "msg_1",
+            "sessionID": "ses_1",
+            "role": "assistant",
             "time": {"created": 1_795_000_002_000, "completed": 1_795_000_003_000},
         },
         "part/msg_0/prt_0.json": {
-            "id": "prt_0", "messageID": "msg_0", "type": "text", "text": "The ledger needs a nightly export.",
+            "id": "prt_0",
+            "messageID": "msg_0",
+            "type": "text",
+            "text": "The ledger needs a nightly export.",
         },
-        "part/msg_1/prt_1.json": {"id": "prt_1", "messageID": "msg_1", "type": "text", "text": "It runs at two."},
-    }  # fmt: skip
+        "part/msg_1/prt_1.json": {
+            "id": "prt_1",
+            "messageID": "msg_1",
+            "type": "text",
+            "text": "It runs at two.",
+        },
+    }
     for name, values in files.items():
         path = storage / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values, indent=2), encoding="utf-8")
 
 
-def test_a_session_in_files_is_read_again_when_one_of_its_messages_changed(context: Home, world: World) -> None:
+def test_a_session_in_files_is_read_again_when_one_of_its_messages_changed(
+    context: Home, world: World
+) -> None:
     storage = world.user_home / ".local" / "share" / "opencode" / "storage"
     write_opencode_files(storage)
     read(context)
     assert read(context).files == 0
     part = storage / "part" / "msg_1" / "prt_2.json"
-    part.write_text('{"id": "prt_2", "messageID": "msg_1", "type": "text", "text": "And at noon."}', encoding="utf-8")
+    part.write_text(
+        '{"id": "prt_2", "messageID": "msg_1", "type": "text", "text": "And at noon."}',
+        encoding="utf-8",
+    )
     message = storage / "message" / "ses_1" / "msg_1.json"
     os.utime(message, ns=(1, message.stat().st_mtime_ns + 1))
     read(context)
-    assert texts(context) == ["The ledger needs a nightly export.", "It runs at two.\n\nAnd at noon."]
+    assert texts(context) == [
+        "The ledger needs a nightly export.",
+        "It runs at two.\n\nAnd at noon.",
+    ]
 
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(x) AS title FROM n"
@@ -451,7 +503,10 @@ def test_foreign_database_reads_only_tables(tmp_path: Path, definition: str) -> 
     path = tmp_path / "books.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(definition)
-    with open_foreign(path) as database, pytest.raises(InvalidInput, match="view or a virtual table"):
+    with (
+        open_foreign(path) as database,
+        pytest.raises(InvalidInput, match="view or a virtual table"),
+    ):
         database.all("SELECT count(title) FROM Books")
 
 

@@ -10,20 +10,17 @@ from typing import Any
 import pytest
 
 from nacre.api import MemoryHome
+from nacre.care.database import rebuild
+from nacre.data.forget import ScrubOptions
+from nacre.data.scrub import scrub
 from nacre.errors import QueryInvalid
-from nacre.forgetting.requests import ScrubOptions
-from nacre.forgetting.scrub import scrub
-from nacre.health.database import rebuild
 from nacre.home.home import Home
-from nacre.retrieval import answers
-from nacre.retrieval.aspects import admission
-from nacre.retrieval.recall import search_sessions
-from nacre.retrieval.requests import TurnQuery
-from nacre.sessions.file_history import did
-from nacre.sessions.fixes import fix
-from nacre.sessions.pattern_search import match_turns
-from nacre.sessions.requests import DidQuery, FixQuery
-from nacre.values.filters import DeedFilter
+from nacre.recall import recall
+from nacre.recall.ranking import TurnQuery, admission
+from nacre.recall.recall import search_sessions
+from nacre.sessions.find import DidQuery, FixQuery, match_turns
+from nacre.sessions.work import did, fix
+from nacre.values.memory import DeedFilter
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.session import Trust
 from tests.app.conftest import World, says
@@ -51,9 +48,16 @@ def calls(
     return record
 
 
-def gives(uuid: str, output: str, at: str, *, fails: bool = False, session: str = "5e55-0001") -> dict[str, Any]:
+def gives(
+    uuid: str, output: str, at: str, *, fails: bool = False, session: str = "5e55-0001"
+) -> dict[str, Any]:
     record = says("user", "", uuid=f"{uuid}-result", at=at, session=session)
-    result = {"type": "tool_result", "tool_use_id": f"toolu_{uuid}", "content": output, "is_error": fails}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": f"toolu_{uuid}",
+        "content": output,
+        "is_error": fails,
+    }
     record["message"]["content"] = [result]
     return record
 
@@ -62,25 +66,47 @@ def bakery(world: World) -> None:
     """A session in which a failing test is mended by an edit and an installation."""
     world.transcript(
         "5e55-0001",
-        says("user", "The dough tests fail since yesterday, please mend them.", uuid="u1", at=BEGAN),
+        says(
+            "user", "The dough tests fail since yesterday, please mend them.", uuid="u1", at=BEGAN
+        ),
         calls("a1", "Bash", "2026-11-18T09:00:10.000Z", command="cd oven && pytest -q tests/dough"),
-        gives("a1", f"Exit code 1\ncollected 3 items\n{ERROR}", "2026-11-18T09:00:11.000Z", fails=True),
-        calls("a2", "Read", "2026-11-18T09:00:20.000Z", file_path="/code/acme-billing/src/dough.py"),
+        gives(
+            "a1", f"Exit code 1\ncollected 3 items\n{ERROR}", "2026-11-18T09:00:11.000Z", fails=True
+        ),
+        calls(
+            "a2", "Read", "2026-11-18T09:00:20.000Z", file_path="/code/acme-billing/src/dough.py"
+        ),
         gives("a2", "import yeast", "2026-11-18T09:00:21.000Z"),
         calls("a3", "Bash", "2026-11-18T09:00:30.000Z", command="pip install yeast-tools"),
         gives("a3", "done", "2026-11-18T09:00:31.000Z"),
-        calls("a4", "Edit", "2026-11-18T09:00:40.000Z", file_path="/code/acme-billing/src/dough.py",
-              old_string="import yeast", new_string="import yeast_tools"),
+        calls(
+            "a4",
+            "Edit",
+            "2026-11-18T09:00:40.000Z",
+            file_path="/code/acme-billing/src/dough.py",
+            old_string="import yeast",
+            new_string="import yeast_tools",
+        ),
         gives("a4", "edited", "2026-11-18T09:00:41.000Z"),
         calls("a5", "Bash", "2026-11-18T09:00:50.000Z", command="pytest -q tests/dough"),
         gives("a5", "3 passed", "2026-11-18T09:00:51.000Z"),
-        says("assistant", "The package was renamed: it is yeast_tools now, and the tests pass.", uuid="a6",
-             at="2026-11-18T09:01:00.000Z"),
+        says(
+            "assistant",
+            "The package was renamed: it is yeast_tools now, and the tests pass.",
+            uuid="a6",
+            at="2026-11-18T09:01:00.000Z",
+        ),
         says("user", "ok", uuid="u2", at="2026-11-18T09:02:00.000Z"),
-        calls("a7", "Edit", "2026-11-18T09:02:10.000Z", file_path="/code/acme-billing/src/dough.py",
-              old_string="x", new_string="y"),
+        calls(
+            "a7",
+            "Edit",
+            "2026-11-18T09:02:10.000Z",
+            file_path="/code/acme-billing/src/dough.py",
+            old_string="x",
+            new_string="y",
+        ),
         gives("a7", "String to replace not found in file.", "2026-11-18T09:02:11.000Z", fails=True),
-    )  # fmt: skip
+    )
 
 
 def elsewhere(world: World) -> None:
@@ -90,12 +116,16 @@ def elsewhere(world: World) -> None:
     jammed = "Exit code 2\nmill: stone 7 is jammed at 0x7f31aa"
     records = [
         says("user", "Grind finer, the flour is too coarse.", uuid="m1", session=mill, at=at(0)),
-        calls("m2", "Write", at(10), file_path="/code/mill/src/dough.py", content="x", session=mill),
+        calls(
+            "m2", "Write", at(10), file_path="/code/mill/src/dough.py", content="x", session=mill
+        ),
         gives("m2", "written", at(11), session=mill),
         calls("m3", "Bash", at(20), command="make flour", session=mill),
         gives("m3", jammed, at(21), fails=True, session=mill),
     ]
-    world.transcript("5e55-0002", *({**record, "cwd": cwd} for record in records), folder="-code-mill")
+    world.transcript(
+        "5e55-0002", *({**record, "cwd": cwd} for record in records), folder="-code-mill"
+    )
 
 
 def test_a_file_tells_who_changed_it_when_and_why(world: World) -> None:
@@ -157,8 +187,9 @@ def test_commands_that_name_a_file_are_told_when_asked_for(world: World) -> None
         memory.ingest()
         history = did(context, DidQuery(path="tests/dough", commands=True))
     assert [call.input for change in history.changes for call in change.commands] == [
-        "cd oven && pytest -q tests/dough", "pytest -q tests/dough",
-    ]  # fmt: skip
+        "cd oven && pytest -q tests/dough",
+        "pytest -q tests/dough",
+    ]
 
 
 def test_an_error_tells_what_mended_it(world: World) -> None:
@@ -171,8 +202,10 @@ def test_an_error_tells_what_mended_it(world: World) -> None:
     repair = found.troubles[0].repairs[0]
     assert (repair.worked, repair.attempts) == (True, 0)
     assert [call.input for call in repair.steps] == [
-        "pip install yeast-tools", "/code/acme-billing/src/dough.py", "pytest -q tests/dough",
-    ]  # fmt: skip
+        "pip install yeast-tools",
+        "/code/acme-billing/src/dough.py",
+        "pytest -q tests/dough",
+    ]
     assert repair.words
     assert "renamed" in repair.words.text
 
@@ -182,7 +215,9 @@ def test_an_error_that_nothing_mended_is_told_as_such(world: World) -> None:
     with opened(world) as (memory, context):
         memory.ingest()
         found = fix(context, FixQuery(error="mill: stone 12 is jammed at 0x99aa10"))
-        assert [(trouble.mended, trouble.times) for trouble in found.troubles] == [(0, 1)], "numbers are new each time"
+        assert [(trouble.mended, trouble.times) for trouble in found.troubles] == [(0, 1)], (
+            "numbers are new each time"
+        )
         other = fix(context, FixQuery(error="mill: no grain left in the funnel"))
         assert other.troubles == ()
 
@@ -206,27 +241,45 @@ def test_no_error_is_a_clear_mistake(world: World) -> None:
 
 
 def test_a_fix_holds_no_declined_and_no_unrelated_step(world: World) -> None:
-    declined = gives("b2", "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it "
-                     "was a file edit, the new_string was NOT written to the file). STOP what you are doing and wait "
-                     "for the user to tell you how to proceed.", "2026-11-18T09:00:21.000Z", fails=True)  # fmt: skip
+    declined = gives(
+        "b2",
+        "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it "
+        "was a file edit, the new_string was NOT written to the file). STOP what you are doing and wait "
+        "for the user to tell you how to proceed.",
+        "2026-11-18T09:00:21.000Z",
+        fails=True,
+    )
     world.transcript(
         "5e55-0001",
         says("user", "Start the tide gauge.", uuid="u1", at=BEGAN),
         calls("b1", "Bash", "2026-11-18T09:00:10.000Z", command="gauge serve --port 7070"),
-        gives("b1", "Exit code 1\nERROR: BuoyMissing: no buoy in harbour.toml", "2026-11-18T09:00:11.000Z", fails=True),
+        gives(
+            "b1",
+            "Exit code 1\nERROR: BuoyMissing: no buoy in harbour.toml",
+            "2026-11-18T09:00:11.000Z",
+            fails=True,
+        ),
         calls("b2", "Bash", "2026-11-18T09:00:20.000Z", command="gauge reset --all"),
         declined,
         calls("b3", "Bash", "2026-11-18T09:00:30.000Z", command="prettier --write docs/menu.md"),
         gives("b3", "done", "2026-11-18T09:00:31.000Z"),
-        calls("b4", "Edit", "2026-11-18T09:00:40.000Z", file_path="/code/acme-billing/harbour.toml",
-              old_string="a", new_string="b"),
+        calls(
+            "b4",
+            "Edit",
+            "2026-11-18T09:00:40.000Z",
+            file_path="/code/acme-billing/harbour.toml",
+            old_string="a",
+            new_string="b",
+        ),
         gives("b4", "edited", "2026-11-18T09:00:41.000Z"),
         calls("b5", "Bash", "2026-11-18T09:00:50.000Z", command="gauge serve --port 7070"),
         gives("b5", "listening", "2026-11-18T09:00:51.000Z"),
-    )  # fmt: skip
+    )
     with opened(world) as (memory, context):
         memory.ingest(extract=False, vectors=False)
-        (repair,) = fix(context, FixQuery(error="BuoyMissing: no buoy in harbour.toml")).troubles[0].repairs
+        (repair,) = (
+            fix(context, FixQuery(error="BuoyMissing: no buoy in harbour.toml")).troubles[0].repairs
+        )
     assert repair.worked
     assert [(call.name, call.outcome) for call in repair.steps] == [("Edit", "ok"), ("Bash", "ok")]
 
@@ -289,7 +342,9 @@ def test_a_search_can_be_limited_to_what_turns_are_about(world: World) -> None:
         memory.ingest()
 
         def found(aspect: str, role: str = "all") -> list[str]:
-            result = search_sessions(context, RecallQuery("dough tests zinc"), admits=admission(aspect, role))
+            result = search_sessions(
+                context, RecallQuery("dough tests zinc"), admits=admission(aspect, role)
+            )
             return sorted(hit.turn.id for hit in result.turns)
 
         assert set(found("errors")) == {"u1", "a1", "a7"}
@@ -302,11 +357,13 @@ def test_a_search_can_be_limited_to_what_turns_are_about(world: World) -> None:
 def test_a_search_for_errors_shows_the_error(world: World) -> None:
     long = " ".join(["We knead the dough for the tests."] * 20)
     bakery(world)
-    world.transcript("5e55-0002", says("user", f"{long} It ends with KeyError: 'oven'. {long}", uuid="u9"))
+    world.transcript(
+        "5e55-0002", says("user", f"{long} It ends with KeyError: 'oven'. {long}", uuid="u9")
+    )
     with opened(world) as (memory, context):
         memory.ingest()
         request = TurnQuery("dough tests", aspect="errors")
-        hits = {hit.turn.id: hit for hit in answers.search_sessions(context, request).turns}
+        hits = {hit.turn.id: hit for hit in recall.search_sessions_answers(context, request).turns}
         assert ERROR in hits["a1"].excerpt
         assert hits["a1"].turn.trust is Trust.UNTRUSTED
         assert "KeyError" in hits["u9"].excerpt
@@ -314,10 +371,14 @@ def test_a_search_for_errors_shows_the_error(world: World) -> None:
 
 def test_pages_of_a_search_follow_each_other(world: World) -> None:
     for number in range(7):
-        world.transcript("5e55-0001", says("user", f"The loaf number {number} was too dark.", uuid=f"u{number}"))
+        world.transcript(
+            "5e55-0001", says("user", f"The loaf number {number} was too dark.", uuid=f"u{number}")
+        )
     with opened(world) as (memory, context):
         memory.ingest()
-        pages = [search_sessions(context, RecallQuery("loaf dark", limit=3), offset=at) for at in (3, 6)]
+        pages = [
+            search_sessions(context, RecallQuery("loaf dark", limit=3), offset=at) for at in (3, 6)
+        ]
         assert [page.truncated for page in pages] == [True, False]
         assert len({hit.turn.id for page in pages for hit in page.turns}) == 4
 
@@ -336,7 +397,9 @@ def test_an_expression_is_looked_for_in_words_and_deeds(world: World) -> None:
 
 def test_an_expression_that_takes_for_ever_is_given_up(world: World) -> None:
     world.transcript(
-        "5e55-0001", says("user", "oh ah " * 300 + ".", uuid="u1"), says("user", "bread and butter", uuid="u2")
+        "5e55-0001",
+        says("user", "oh ah " * 300 + ".", uuid="u1"),
+        says("user", "bread and butter", uuid="u2"),
     )
     with opened(world) as (memory, context):
         memory.ingest()

@@ -14,16 +14,22 @@ PLAN = (
     "the sea and count that way."
 )
 QUOTE = "numbered from the lighthouse, not from the gate"
-CHOSEN = "Berths are numbered from the lighthouse, not from the gate, because pilots count that way."
+CHOSEN = (
+    "Berths are numbered from the lighthouse, not from the gate, because pilots count that way."
+)
 
 
-def called(uuid: str, command: str, output: str, *, fails: bool = False, words: str = "") -> list[dict[str, Any]]:
+def called(
+    uuid: str, command: str, output: str, *, fails: bool = False, words: str = ""
+) -> list[dict[str, Any]]:
     """A command that the agent ran, after some words, and what it put out."""
     call, result = says("assistant", "", uuid=uuid), says("user", "", uuid=f"{uuid}r")
     used = {"type": "tool_use", "id": uuid, "name": "Bash", "input": {"command": command}}
     call["message"]["content"] = [*([{"type": "text", "text": words}] if words else []), used]
     said = f"Exit code 1\n{output}" if fails else output
-    result["message"]["content"] = [{"type": "tool_result", "tool_use_id": uuid, "content": said, "is_error": fails}]
+    result["message"]["content"] = [
+        {"type": "tool_result", "tool_use_id": uuid, "content": said, "is_error": fails}
+    ]
     return [call, result]
 
 
@@ -37,10 +43,14 @@ def shown(world: World, *records: dict[str, Any]) -> str:
 
 def test_calls_that_fail_and_those_that_mend_it_are_shown_and_others_are_not(world: World) -> None:
     text = shown(
-        world, says("user", ASK, uuid="u"), *called("a", "ls harbour/ledger", "all.csv"),
-        *called("b", "make export", "no space left", fails=True), *called("c", "make export", "done"),
-        *called("d", "make export", "done"), says("assistant", "The disk was full.", uuid="z"),
-    )  # fmt: skip
+        world,
+        says("user", ASK, uuid="u"),
+        *called("a", "ls harbour/ledger", "all.csv"),
+        *called("b", "make export", "no space left", fails=True),
+        *called("c", "make export", "done"),
+        *called("d", "make export", "done"),
+        says("assistant", "The disk was full.", uuid="z"),
+    )
     assert "ls harbour/ledger" not in text
     assert text.count("· Bash: make export") == 2
     assert "no space left" in text
@@ -52,9 +62,13 @@ def test_who_compares_sees_the_calls_that_the_writer_saw(world: World) -> None:
         called("b", "make export", "no space left", fails=True),
         called("c", "make export", "done", words="The disk was full: now it has room."),
     )
-    world.transcript("one", says("user", ASK, uuid="u"), *failing, *mending, says("user", "good", uuid="z"))
+    world.transcript(
+        "one", says("user", ASK, uuid="u"), *failing, *mending, says("user", "good", uuid="z")
+    )
     cause = "Exports of the harbour stopped since the disk was full."
-    model = ScriptedModel([found(told(cause, kind="lesson", evidence=[3], quote="The disk was full"))])
+    model = ScriptedModel(
+        [found(told(cause, kind="lesson", evidence=[3], quote="The disk was full"))]
+    )
     learned(world, model)
     assert "now it has room" in model.compared[0].text
     assert "· Bash: make export → ok" in model.compared[0].text
@@ -62,7 +76,9 @@ def test_who_compares_sees_the_calls_that_the_writer_saw(world: World) -> None:
 
 def test_a_plan_that_the_owner_accepts_is_shown_and_can_be_cited(world: World) -> None:
     world.transcript(
-        "one", says("user", f"Implement the following plan:\n\n{PLAN}", uuid="u"), says("assistant", "Done.", uuid="a")
+        "one",
+        says("user", f"Implement the following plan:\n\n{PLAN}", uuid="u"),
+        says("assistant", "Done.", uuid="a"),
     )
     model = ScriptedModel([found(told(CHOSEN, evidence=[1, 2], quote=QUOTE))])
     memories, _ = learned(world, model)
@@ -72,9 +88,20 @@ def test_a_plan_that_the_owner_accepts_is_shown_and_can_be_cited(world: World) -
 
 
 def test_words_that_a_host_sums_up_are_no_text_from_outside(world: World) -> None:
-    recap = says("user", f"This session is being continued. Summary: {CHOSEN}", uuid="r", isCompactSummary=True)
+    recap = says(
+        "user",
+        f"This session is being continued. Summary: {CHOSEN}",
+        uuid="r",
+        isCompactSummary=True,
+    )
     agreed = says("assistant", f"So I take it: {CHOSEN}", uuid="a")
-    world.transcript("one", says("user", ASK, uuid="u"), agreed, recap, says("user", "yes, do it that way", uuid="y"))
+    world.transcript(
+        "one",
+        says("user", ASK, uuid="u"),
+        agreed,
+        recap,
+        says("user", "yes, do it that way", uuid="y"),
+    )
     model = ScriptedModel([found(told(CHOSEN, evidence=[2, 3], quote=QUOTE))])
     memories, _ = learned(world, model)
     assert "Summary:" not in model.prompts[0].text
@@ -83,7 +110,8 @@ def test_words_that_a_host_sums_up_are_no_text_from_outside(world: World) -> Non
 
 def test_what_the_owner_pasted_is_marked_and_a_long_paste_loses_its_middle(world: World) -> None:
     paste = "\n".join(
-        f"[10:{minute:02}] tug {minute}: standing by at berth {minute} of the harbour" for minute in range(60)
+        f"[10:{minute:02}] tug {minute}: standing by at berth {minute} of the harbour"
+        for minute in range(60)
     )
     text = shown(world, says("user", f"what do you make of this log?\n\n{paste}", uuid="u"))
     assert "> [10:00] tug 0:" in text
@@ -94,25 +122,45 @@ def test_what_the_owner_pasted_is_marked_and_a_long_paste_loses_its_middle(world
 def test_a_long_session_is_cut_before_the_owner_speaks(world: World) -> None:
     records = []
     for number in range(12):
-        records.append(says("user", f"Tell me all about the quay number {number} of the harbour.", uuid=f"u{number}"))
+        records.append(
+            says(
+                "user",
+                f"Tell me all about the quay number {number} of the harbour.",
+                uuid=f"u{number}",
+            )
+        )
         records += [
-            says("assistant", f"Quay {number}, part {part}: {'it is long and old. ' * 60}", uuid=f"a{number}{part}")
+            says(
+                "assistant",
+                f"Quay {number}, part {part}: {'it is long and old. ' * 60}",
+                uuid=f"a{number}{part}",
+            )
             for part in range(4)
         ]
     world.transcript("one", *records)
     model = ScriptedModel([{"memories": []}], repeats=True)
     learned(world, model)
     assert len(model.prompts) > 1
-    ends = [prompt.text.partition("\n</transcript>")[0].rpartition("\n[m")[2] for prompt in model.prompts]
+    ends = [
+        prompt.text.partition("\n</transcript>")[0].rpartition("\n[m")[2]
+        for prompt in model.prompts
+    ]
     assert all("part 3:" in end for end in ends)
 
 
 def test_a_call_without_words_is_shown_where_it_is_evidence(world: World) -> None:
     world.transcript(
-        "one", says("user", ASK, uuid="u"), *called("b", "make export", "no space left", fails=True),
-        *called("c", "make export", "done"), says("assistant", "The disk was full, so I emptied it.", uuid="z"),
-    )  # fmt: skip
-    statement = "The export of the harbour's ledger failed since the disk was full; emptying it helped."
-    model = ScriptedModel([found(told(statement, kind="lesson", evidence=[2, 3, 4], quote="The disk was full"))])
+        "one",
+        says("user", ASK, uuid="u"),
+        *called("b", "make export", "no space left", fails=True),
+        *called("c", "make export", "done"),
+        says("assistant", "The disk was full, so I emptied it.", uuid="z"),
+    )
+    statement = (
+        "The export of the harbour's ledger failed since the disk was full; emptying it helped."
+    )
+    model = ScriptedModel(
+        [found(told(statement, kind="lesson", evidence=[2, 3, 4], quote="The disk was full"))]
+    )
     learned(world, model)
     assert model.compared[0].text.count("· Bash: make export") == 2

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.transcripts.adapter import Places
-from nacre.transcripts.registry import adapters, builtins
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.readers.adapter import Places
+from nacre.readers.registry import adapters, builtins
 from tests.app.conftest import World
 from tests.app.shapes import SHAPES, Agent, Owner, adapter_of, write
 
@@ -22,24 +21,59 @@ CHAT = "workspaceStorage/0a1b/chatSessions"
 PLACES = [
     ("linux", {}, ".copilot/session-state/0c/events.jsonl", "copilot-cli"),
     ("linux", {"COPILOT_HOME": "/H/co"}, "co/session-state/0c/events.jsonl", "copilot-cli"),
-    ("linux", {"XDG_CONFIG_HOME": "/H/xdg"}, "xdg/.copilot/session-state/0c/events.jsonl", "copilot-cli"),
+    (
+        "linux",
+        {"XDG_CONFIG_HOME": "/H/xdg"},
+        "xdg/.copilot/session-state/0c/events.jsonl",
+        "copilot-cli",
+    ),
     ("linux", {}, ".gemini/tmp/acme/chats/session-2026-11-18T09-00-6e111111.json", "gemini-cli"),
     ("linux", {}, ".gemini/tmp/acme/chats/6e111111/abcdef.jsonl", "gemini-cli/log"),
-    ("linux", {"GEMINI_CLI_HOME": "/H/g"}, "g/.gemini/tmp/acme/chats/session-1.jsonl", "gemini-cli/log"),
+    (
+        "linux",
+        {"GEMINI_CLI_HOME": "/H/g"},
+        "g/.gemini/tmp/acme/chats/session-1.jsonl",
+        "gemini-cli/log",
+    ),
     ("linux", {}, ".continue/sessions/c0.json", "continue"),
     ("linux", {"CONTINUE_GLOBAL_DIR": "/H/con"}, "con/sessions/c0.json", "continue"),
     ("linux", {}, f".config/Code/User/{CHAT}/c0.json", "copilot-chat"),
     ("linux", {"XDG_CONFIG_HOME": "/H/xdg"}, f"xdg/VSCodium/User/{CHAT}/c0.json", "copilot-chat"),
-    ("linux", {}, ".config/Code/User/globalStorage/emptyWindowChatSessions/c0.json", "copilot-chat"),
-    ("linux", {}, ".vscode-server/data/User/globalStorage/emptyWindowChatSessions/c0.json", "copilot-chat"),
+    (
+        "linux",
+        {},
+        ".config/Code/User/globalStorage/emptyWindowChatSessions/c0.json",
+        "copilot-chat",
+    ),
+    (
+        "linux",
+        {},
+        ".vscode-server/data/User/globalStorage/emptyWindowChatSessions/c0.json",
+        "copilot-chat",
+    ),
     ("linux", {"VSCODE_PORTABLE": "/H/p"}, f"p/user-data/User/{CHAT}/c0.json", "copilot-chat"),
     ("darwin", {}, f"{MAC}/Code/User/{CHAT}/c0.json", "copilot-chat"),
     ("darwin", {}, f"{MAC}/Cursor/User/{TASK}/ui_messages.json", "cline"),
-    ("win32", {"APPDATA": "/H/AppData/Roaming"}, f"AppData/Roaming/Code/User/{TASK}/ui_messages.json", "cline"),
-    ("win32", {}, f"AppData/Roaming/Code - Insiders/User/{TASK}/api_conversation_history.json", "cline-history"),
+    (
+        "win32",
+        {"APPDATA": "/H/AppData/Roaming"},
+        f"AppData/Roaming/Code/User/{TASK}/ui_messages.json",
+        "cline",
+    ),
+    (
+        "win32",
+        {},
+        f"AppData/Roaming/Code - Insiders/User/{TASK}/api_conversation_history.json",
+        "cline-history",
+    ),
     ("linux", {}, ".cline/data/tasks/1795000000000/ui_messages.json", "cline"),
     ("linux", {}, ".cursor/projects/code-acme/agent-transcripts/c0/c0.jsonl", "cursor-transcripts"),
-    ("linux", {}, ".cursor/projects/code-acme/agent-transcripts/c0/subagents/c1.jsonl", "cursor-transcripts"),
+    (
+        "linux",
+        {},
+        ".cursor/projects/code-acme/agent-transcripts/c0/subagents/c1.jsonl",
+        "cursor-transcripts",
+    ),
     ("linux", {}, ".aider.chat.history.md", "aider"),
     ("linux", {"AIDER_CHAT_HISTORY_FILE": "/H/notes/talk.md"}, "notes/talk.md", "aider"),
 ]
@@ -51,7 +85,11 @@ def test_a_transcript_is_found_where_its_tool_keeps_it(
 ) -> None:
     told = {name: value.replace("/H", str(world.user_home)) for name, value in environ.items()}
     render = SHAPES[shape][1](TALK)
-    text = render if isinstance(render, str) else "".join(json.dumps(record) + "\n" for record in render)
+    text = (
+        render
+        if isinstance(render, str)
+        else "".join(json.dumps(record) + "\n" for record in render)
+    )
     file = world.user_home / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
@@ -64,7 +102,11 @@ def test_a_transcript_is_found_where_its_tool_keeps_it(
 
 
 def test_roo_code_is_told_from_cline_by_its_place(world: World) -> None:
-    write(world.user_home / ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline", "cline", TALK)
+    write(
+        world.user_home / ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline",
+        "cline",
+        TALK,
+    )
     context = world.context()
     assert ingest(context, IngestOptions(vectors=False)).tools == {"roo-code": 1}
     context.database.close()
@@ -86,7 +128,9 @@ def test_aider_is_read_in_folders_where_another_tool_worked(world: World, tmp_pa
     context.database.close()
 
 
-def test_a_folder_that_the_config_names_is_read_whatever_tool_wrote_what_is_in_it(world: World, tmp_path: Path) -> None:
+def test_a_folder_that_the_config_names_is_read_whatever_tool_wrote_what_is_in_it(
+    world: World, tmp_path: Path
+) -> None:
     for shape in SHAPES:
         write(tmp_path / "kept" / shape, shape, TALK)
     world.environ["NACRE_INGEST_ROOTS"] = json.dumps([str(tmp_path / "kept")])
@@ -98,7 +142,9 @@ def test_a_folder_that_the_config_names_is_read_whatever_tool_wrote_what_is_in_i
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-def test_every_adapter_says_where_it_looks_without_a_variable_set(platform: str, tmp_path: Path) -> None:
+def test_every_adapter_says_where_it_looks_without_a_variable_set(
+    platform: str, tmp_path: Path
+) -> None:
     for adapter in adapters():
         for root in adapter.roots(Places(tmp_path, {}, platform)):
             assert root.folder.is_relative_to(tmp_path)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from nacre.dedup.comparison import compare
-from nacre.dedup.judge import Relation
-from nacre.health.database import rebuild
-from nacre.memories.requests import StoreRequest
+from nacre.care.database import rebuild
+from nacre.memories.decision import StoreRequest
+from nacre.memories.judge import Relation, compare
 from nacre.memories.store import store
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
@@ -40,7 +39,9 @@ def test_both_are_hits_the_newer_one_first_and_the_older_one_marked(world: World
     assert [(hit.memory.id, hit.outdated_by) for hit in hits] == [(new, ()), (old, (new,))]
 
 
-def test_the_newer_one_takes_the_better_place_of_the_two_also_once_a_person_said_that_both_hold(world: World) -> None:
+def test_the_newer_one_takes_the_better_place_of_the_two_also_once_a_person_said_that_both_hold(
+    world: World,
+) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         hits = memory.recall("the quarry bucket is emptied on Mondays").hits
@@ -59,7 +60,9 @@ def test_what_a_person_wrote_down_again_since_keeps_its_place(world: World) -> N
         assert memory.recall("the quarry bucket is emptied on Mondays").hits[0].memory.id == old
 
 
-def test_what_is_said_again_in_the_same_words_holds_and_what_doubted_it_is_doubted(world: World) -> None:
+def test_what_is_said_again_in_the_same_words_holds_and_what_doubted_it_is_doubted(
+    world: World,
+) -> None:
     old, new = store_both(world)
     world.clock.pass_days(1)
     with world.open() as memory:
@@ -70,7 +73,10 @@ def test_what_is_said_again_in_the_same_words_holds_and_what_doubted_it_is_doubt
         told = memory.context(folder="/code/acme", moment="prompt", prompt=PROMPT).text
         waiting = [one.memory.id for one in memory.reviews()]
         memory.store(NEW, project="acme")
-        assert [hit.memory.id for hit in memory.recall(ASKED).hits] == [old, new]  # both were said in one moment
+        assert [hit.memory.id for hit in memory.recall(ASKED).hits] == [
+            old,
+            new,
+        ]  # both were said in one moment
         world.clock.pass_days(1)
         memory.store(NEW, project="acme")
         back = memory.recall(ASKED).hits
@@ -137,26 +143,44 @@ def test_where_a_prompt_finds_the_older_one_alone_it_is_told_with_its_doubt(worl
     old, new = store_both(world)
     with world.open() as memory:
         memory.edit(old, triggers=["parcels"])
-        told = memory.context(folder="/code/acme", moment="prompt", prompt="Where do the parcels of acme go?").text
+        told = memory.context(
+            folder="/code/acme", moment="prompt", prompt="Where do the parcels of acme go?"
+        ).text
     assert f"{old[-8:]}; may be out of date: {new[-8:]} says otherwise)" in told
     assert NEW not in told
 
 
 def test_of_a_row_of_doubts_the_newest_comes_first_and_a_ring_loses_none(world: World) -> None:
-    for number, doubted, day in ((1, "2 3", 19), (2, "", 12), (3, "2", 13), (4, "5", 14), (5, "4", 15)):
+    for number, doubted, day in (
+        (1, "2 3", 19),
+        (2, "", 12),
+        (3, "2", 13),
+        (4, "5", 14),
+        (5, "4", 15),
+    ):
         links = [f"{{rel: contradicts, to: {uuid(int(one))}}}" for one in doubted.split()]
         front = f"id: {uuid(number)}\ncreated: 2026-11-{day}\nlinks: [{', '.join(links)}]"
-        world.write(f"global/fact/{number}.md", f"---\n{front}\n---\nThe kiln {'abcde'[number - 1]} burns at night.\n")
+        world.write(
+            f"global/fact/{number}.md",
+            f"---\n{front}\n---\nThe kiln {'abcde'[number - 1]} burns at night.\n",
+        )
     with world.open() as memory:
         hits = [hit.memory.id for hit in memory.recall("when do kilns burn").hits]
-    assert [hit for hit in hits if hit in (uuid(1), uuid(2), uuid(3))] == [uuid(1), uuid(3), uuid(2)]
+    assert [hit for hit in hits if hit in (uuid(1), uuid(2), uuid(3))] == [
+        uuid(1),
+        uuid(3),
+        uuid(2),
+    ]
     assert [hit for hit in hits if hit in (uuid(4), uuid(5))] == [uuid(5), uuid(4)]
 
 
 def test_what_was_said_in_one_breath_is_marked_on_both_sides(world: World) -> None:
     for number, other in ((1, 2), (2, 1)):
         front = f"id: {uuid(number)}\ncreated: 2026-11-10\nlinks: [{{rel: contradicts, to: {uuid(other)}}}]"
-        world.write(f"global/fact/{number}.md", f"---\n{front}\n---\nThe kiln {'ab'[number - 1]} burns at night.\n")
+        world.write(
+            f"global/fact/{number}.md",
+            f"---\n{front}\n---\nThe kiln {'ab'[number - 1]} burns at night.\n",
+        )
     with world.open() as memory:
         hits = {hit.memory.id: hit.outdated_by for hit in memory.recall("when do kilns burn").hits}
     assert hits == {uuid(1): (uuid(2),), uuid(2): (uuid(1),)}
@@ -186,7 +210,9 @@ def test_a_person_who_keeps_it_is_not_asked_again_and_both_hold(world: World) ->
     assert {hit.memory.id: hit.outdated_by for hit in hits} == {old: (), new: ()}
 
 
-def said(memory_id: str, content: str, kind: Kind = Kind.FACT, speaker: Speaker = Speaker.OWNER) -> Memory:
+def said(
+    memory_id: str, content: str, kind: Kind = Kind.FACT, speaker: Speaker = Speaker.OWNER
+) -> Memory:
     return Memory(memory_id, kind, content, content, NOON, NOON, project="acme", speaker=speaker)
 
 
@@ -201,7 +227,9 @@ def test_what_only_the_agent_said_ends_nothing_of_the_owner() -> None:
 def test_a_lesson_ends_no_decision() -> None:
     old = said("1", "The jobs go over RabbitMQ", Kind.DECISION)
     lesson = said(
-        "2", "Do not use RabbitMQ for the jobs any more: we moved the jobs from RabbitMQ to NATS", Kind.LESSON
+        "2",
+        "Do not use RabbitMQ for the jobs any more: we moved the jobs from RabbitMQ to NATS",
+        Kind.LESSON,
     )
     found = compare(lesson, [old])[0]
     assert not found.replaces

@@ -9,21 +9,30 @@ from typing import Any
 
 import pytest
 
-from nacre.dream.dream import carry_out, dream, dream_unasked, plan
-from nacre.dream.requests import DreamPlanRequest, DreamRequest
-from nacre.dream.values import DreamAction, DreamPlan, DreamReport
 from nacre.errors import Conflict
-from nacre.values.memory import Expiry, Kind, Link, Memory, Scope, Source, Trust
-from nacre.values.session import Speaker
+from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport
+from nacre.review.dream import DreamPlanRequest, DreamRequest
+from nacre.review.run import carry_out, dream, dream_unasked, plan
+from nacre.values.memory import Expiry, Kind, Link, Memory, Scope, Source
+from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World
 
 
-def kept(world: World, content: str, *, days: float = 0, subject: str | None = None, **more: Any) -> Memory:
+def kept(
+    world: World, content: str, *, days: float = 0, subject: str | None = None, **more: Any
+) -> Memory:
     """A memory as it lies in a vault, last said so many days ago."""
     home = world.context()
     at = home.now() - timedelta(days=days)
     values: dict[str, Any] = {"kind": Kind.FACT, "importance": 5, "project": "hive", **more}
-    memory = Memory(id=home.ids(), subject=subject or content[:40], content=content, created=at, updated=at, **values)
+    memory = Memory(
+        id=home.ids(),
+        subject=subject or content[:40],
+        content=content,
+        created=at,
+        updated=at,
+        **values,
+    )
     with home.change("store") as change, change.transaction():
         change.put([memory])
     return memory
@@ -48,11 +57,15 @@ def vault(world: World) -> dict[str, bytes]:
 
 
 def test_what_was_meant_for_a_while_ends_after_130_days_without_a_recall(world: World) -> None:
-    over = kept(world, "The build machine is borrowed from Anna.", days=131, expiry=Expiry.TEMPORARY)
+    over = kept(
+        world, "The build machine is borrowed from Anna.", days=131, expiry=Expiry.TEMPORARY
+    )
     kept(world, "The scale is read every ten minutes.", days=129, expiry=Expiry.TEMPORARY)
     recalled = kept(world, "The demo runs on the old server.", days=400, expiry=Expiry.TEMPORARY)
     with world.open() as memory:
-        assert recalled.id in {hit.memory.id for hit in memory.recall("the demo on the old server").hits}
+        assert recalled.id in {
+            hit.memory.id for hit in memory.recall("the demo on the old server").hits
+        }
     assert actions(planned(world)) == {over.id: (DreamAction.EXPIRE, None)}
 
 
@@ -83,7 +96,9 @@ def test_the_owner_says_what_is_forgotten_and_whether_anything_is(world: World) 
     assert set(actions(planned(world))) == {old.id}
     world.environ["NACRE_FORGETTING_ENABLED"] = "false"
     over = kept(world, "The freeze holds.", expires_on=world.clock().date())
-    assert actions(planned(world)) == {over.id: (DreamAction.EXPIRE, None)}, "what says itself when it ends, ends"
+    assert actions(planned(world)) == {over.id: (DreamAction.EXPIRE, None)}, (
+        "what says itself when it ends, ends"
+    )
 
 
 def test_what_the_owner_protects_is_neither_over_nor_forgotten(world: World) -> None:
@@ -95,12 +110,21 @@ def test_what_the_owner_protects_is_neither_over_nor_forgotten(world: World) -> 
 
 def test_of_what_was_said_twice_one_stays_with_what_the_other_brought(world: World) -> None:
     first = kept(
-        world, "Honey is sold in jars of 500 g.", subject="Jars", days=30, importance=7, tags=("sale",),
+        world,
+        "Honey is sold in jars of 500 g.",
+        subject="Jars",
+        days=30,
+        importance=7,
+        tags=("sale",),
         source=Source("codex:1", ("t1",)),
-    )  # fmt: skip
+    )
     other = kept(world, "The label is yellow.", subject="Label")
     later = kept(
-        world, "Honey is sold in jars of 500 g!", subject="jars", tags=("jar",), links=(Link("related", other.id),)
+        world,
+        "Honey is sold in jars of 500 g!",
+        subject="jars",
+        tags=("jar",),
+        links=(Link("related", other.id),),
     )
     report = dreamt(world)
     assert actions(report.plan) == {first.id: (DreamAction.MERGE, later.id)}
@@ -128,7 +152,7 @@ def test_of_what_was_said_twice_one_stays_with_what_the_other_brought(world: Wor
         ("Honey is sold in jars.", "Honey is sold in jars.", {"project": "shop"}),
         ("Honey is sold in jars.", "Honey is sold in jars.", {"kind": Kind.LESSON}),
     ],
-)  # fmt: skip
+)
 def test_what_differs_in_a_word_a_sign_their_order_or_its_place_is_not_one(
     world: World, one: str, other: str, more: dict[str, Any]
 ) -> None:
@@ -139,8 +163,20 @@ def test_what_differs_in_a_word_a_sign_their_order_or_its_place_is_not_one(
 
 def test_the_word_of_nobody_in_particular_never_takes_the_place_of_the_owners(world: World) -> None:
     own = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=30)
-    agents = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", speaker=Speaker.AGENT, importance=9)
-    kept(world, "Honey is sold in jars of 500 g.", subject="Jars", trust=Trust.UNTRUSTED, importance=9)
+    agents = kept(
+        world,
+        "Honey is sold in jars of 500 g.",
+        subject="Jars",
+        speaker=Speaker.AGENT,
+        importance=9,
+    )
+    kept(
+        world,
+        "Honey is sold in jars of 500 g.",
+        subject="Jars",
+        trust=Trust.UNTRUSTED,
+        importance=9,
+    )
     report = dreamt(world)
     assert actions(report.plan) == {agents.id: (DreamAction.MERGE, own.id)}
     with world.open() as memory:
@@ -150,7 +186,11 @@ def test_the_word_of_nobody_in_particular_never_takes_the_place_of_the_owners(wo
 
 @pytest.mark.parametrize(
     "other",
-    ["honey is sold in jars of 500 g", "- Honey is sold  in **jars** of 500 g.", "Honey is sold in jars\nof 500 g!"],
+    [
+        "honey is sold in jars of 500 g",
+        "- Honey is sold  in **jars** of 500 g.",
+        "Honey is sold in jars\nof 500 g!",
+    ],
 )
 def test_layout_makes_no_other_statement_nor_does_the_subject(world: World, other: str) -> None:
     first = kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=3)
@@ -161,10 +201,14 @@ def test_layout_makes_no_other_statement_nor_does_the_subject(world: World, othe
 @pytest.mark.parametrize(
     "more",
     [
-        {"scope": Scope.PUBLIC}, {"expires_on": date(2099, 1, 1)}, {"expiry": Expiry.TEMPORARY},
-        {"canonical_key": "honey-jar-large"}, {"suppressed_contexts": ("session-start",)}, {"trust": Trust.UNTRUSTED},
+        {"scope": Scope.PUBLIC},
+        {"expires_on": date(2099, 1, 1)},
+        {"expiry": Expiry.TEMPORARY},
+        {"canonical_key": "honey-jar-large"},
+        {"suppressed_contexts": ("session-start",)},
+        {"trust": Trust.UNTRUSTED},
     ],
-)  # fmt: skip
+)
 def test_what_is_written_alike_and_told_to_others_or_for_another_time_stays_apart(
     world: World, more: dict[str, Any]
 ) -> None:
@@ -188,7 +232,9 @@ def test_of_what_is_written_alike_the_protected_one_stays(world: World) -> None:
         ("Read **options and **more", "Read options and more"),
     ],
 )
-def test_names_of_files_patterns_and_operators_are_no_layout(world: World, one: str, other: str) -> None:
+def test_names_of_files_patterns_and_operators_are_no_layout(
+    world: World, one: str, other: str
+) -> None:
     kept(world, one)
     kept(world, other)
     assert planned(world).steps == ()
@@ -196,7 +242,12 @@ def test_names_of_files_patterns_and_operators_are_no_layout(world: World, one: 
 
 def test_one_night_ends_no_more_than_its_share_and_the_rest_waits(world: World) -> None:
     for number in range(25):
-        kept(world, f"Crate {number} stands in row {number + 100}.", days=200 + number, expiry=Expiry.TEMPORARY)
+        kept(
+            world,
+            f"Crate {number} stands in row {number + 100}.",
+            days=200 + number,
+            expiry=Expiry.TEMPORARY,
+        )
     found = planned(world)
     assert (found.ending, len(found.put_off), found.most) == (20, 5, 20)
     assert planned(world, most=3).ending == 3
@@ -260,13 +311,18 @@ def test_what_was_edited_since_it_was_planned_is_left_alone_and_told(world: Worl
 
 
 def test_ten_memories_of_one_text_become_one(world: World) -> None:
-    made = [kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=day) for day in range(10)]
+    made = [
+        kept(world, "Honey is sold in jars of 500 g.", subject="Jars", days=day)
+        for day in range(10)
+    ]
     report = dreamt(world)
     assert actions(report.plan) == {one.id: (DreamAction.MERGE, made[0].id) for one in made[1:]}
     assert Path(world.vault / (report.diary or "")).is_file()
 
 
-def test_unasked_a_dream_comes_once_a_day_where_the_owner_wants_it_and_plans_first(world: World) -> None:
+def test_unasked_a_dream_comes_once_a_day_where_the_owner_wants_it_and_plans_first(
+    world: World,
+) -> None:
     over = kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
     assert dream_unasked(world.context()) is None
     world.environ["NACRE_DREAM_AT_NIGHT"] = "true"
@@ -285,7 +341,9 @@ def test_unasked_a_dream_comes_once_a_day_where_the_owner_wants_it_and_plans_fir
 def gone(world: World, memory: Memory) -> None:
     """A person deletes a memory's file, and then the one in ``retired/``: nothing of it is left."""
     for _ in range(2):
-        (path,) = [path for path in world.vault.rglob("*.md") if f"\nid: {memory.id}\n" in path.read_text()]
+        (path,) = [
+            path for path in world.vault.rglob("*.md") if f"\nid: {memory.id}\n" in path.read_text()
+        ]
         path.unlink()
         planned(world)
 
@@ -293,7 +351,12 @@ def gone(world: World, memory: Memory) -> None:
 def test_a_link_to_what_is_gone_for_good_is_dropped_and_comes_back_with_undo(world: World) -> None:
     label = kept(world, "The label is yellow.")
     lid = kept(world, "The lid is green.")
-    jar = kept(world, "Honey is sold in jars.", links=(Link("related_to", label.id), Link("builds_on", lid.id)), days=3)
+    jar = kept(
+        world,
+        "Honey is sold in jars.",
+        links=(Link("related_to", label.id), Link("builds_on", lid.id)),
+        days=3,
+    )
     gone(world, label)
     before = vault(world)
     found = planned(world)
@@ -306,7 +369,8 @@ def test_a_link_to_what_is_gone_for_good_is_dropped_and_comes_back_with_undo(wor
         assert now.links == (Link("builds_on", lid.id),)
         assert (now.updated, now.content) == (jar.updated, jar.content)
     assert (
-        f"nothing is left at the end of related_to {label.id[-8:]}" in (world.vault / (report.diary or "")).read_text()
+        f"nothing is left at the end of related_to {label.id[-8:]}"
+        in (world.vault / (report.diary or "")).read_text()
     )
     assert planned(world).steps == ()
     with world.open() as memory:
@@ -321,7 +385,11 @@ def test_a_link_to_what_was_forgotten_is_dropped(world: World) -> None:
     with world.open() as memory:
         memory.forget(memory.plan_forgetting(memories=[label.id]))
     (path,) = [path for path in world.vault.rglob("*.md") if jar.id in path.read_text()]
-    path.write_text(path.read_text().replace("\n---\n", f"\nlinks:\n- rel: related_to\n  to: {label.id}\n---\n", 1))
+    path.write_text(
+        path.read_text().replace(
+            "\n---\n", f"\nlinks:\n- rel: related_to\n  to: {label.id}\n---\n", 1
+        )
+    )
     assert [step.links for step in planned(world).steps] == [(label.id,)]
 
 
@@ -329,7 +397,13 @@ def test_links_to_what_is_retired_superseded_or_never_was_a_memory_stay(world: W
     retired = kept(world, "The label is yellow.")
     newer = kept(world, "The lid is green.")
     superseded = kept(world, "The lid is red.", superseded_by=newer.id)
-    ends = (retired.id, superseded.id, "https://example.org/jars", "src/jars.py", world.context().ids())
+    ends = (
+        retired.id,
+        superseded.id,
+        "https://example.org/jars",
+        "src/jars.py",
+        world.context().ids(),
+    )
     kept(world, "Honey is sold in jars.", links=tuple(Link("related_to", end) for end in ends))
     with world.open() as memory:
         memory.retire(retired.id)
@@ -354,7 +428,12 @@ def test_while_a_file_cannot_be_read_no_link_is_dropped(world: World) -> None:
 def test_what_stays_for_others_loses_its_orphan_link_in_a_dream_of_its_own(world: World) -> None:
     label = kept(world, "The label is yellow.")
     kept(world, "Honey is sold in jars of 500 g.", days=30)
-    later = kept(world, "Honey is sold in jars of 500 g!", links=(Link("related_to", label.id),), tags=("jar",))
+    later = kept(
+        world,
+        "Honey is sold in jars of 500 g!",
+        links=(Link("related_to", label.id),),
+        tags=("jar",),
+    )
     gone(world, label)
     assert [step.action for step in dreamt(world).plan.steps] == [DreamAction.MERGE]
     assert [step.action for step in dreamt(world).plan.steps] == [DreamAction.UNLINK]
@@ -382,7 +461,9 @@ def test_a_link_that_a_person_took_out_meanwhile_is_no_business_of_a_dream(world
     gone(world, label)
     home = world.context()
     found = plan(home, DreamPlanRequest())
-    (path,) = [path for path in world.vault.rglob("*.md") if f"\nid: {jar.id}\n" in path.read_text()]
+    (path,) = [
+        path for path in world.vault.rglob("*.md") if f"\nid: {jar.id}\n" in path.read_text()
+    ]
     edited = path.read_text().replace(f"to: {label.id}", "to: https://example.org/jars")
     path.write_text(edited)
     report = carry_out(home, found)
@@ -396,12 +477,19 @@ def undone(world: World, report: DreamReport | None = None) -> None:
         memory.undo(report.operation if report else None)
 
 
-def test_what_stays_with_tags_and_links_in_an_order_of_its_own_is_brought_back_to_the_byte(world: World) -> None:
+def test_what_stays_with_tags_and_links_in_an_order_of_its_own_is_brought_back_to_the_byte(
+    world: World,
+) -> None:
     lid = kept(world, "The lid is green.")
     label = kept(world, "The label is yellow.")
     links = (Link("related_to", label.id), Link("builds_on", lid.id, "it fits"))
     kept(world, "Honey is sold in jars of 500 g.", days=30, tags=("sale", "jar"), links=links)
-    kept(world, "Honey is sold in jars of 500 g!", tags=("yard", "fair"), links=(Link("builds_on", lid.id),))
+    kept(
+        world,
+        "Honey is sold in jars of 500 g!",
+        tags=("yard", "fair"),
+        links=(Link("builds_on", lid.id),),
+    )
     before = vault(world)
     undone(world, dreamt(world))
     assert vault(world) == before
@@ -409,7 +497,9 @@ def test_what_stays_with_tags_and_links_in_an_order_of_its_own_is_brought_back_t
 
 def test_an_edit_to_tags_in_an_order_of_their_own_is_undone_to_the_byte(world: World) -> None:
     links = (Link("related_to", kept(world, "Wax.").id), Link("builds_on", kept(world, "Lids.").id))
-    jars = kept(world, "Honey is sold in jars of 500 g.", days=30, tags=("sale", "jar", "fair"), links=links)
+    jars = kept(
+        world, "Honey is sold in jars of 500 g.", days=30, tags=("sale", "jar", "fair"), links=links
+    )
     before = vault(world)
     world.clock.now += timedelta(seconds=1)
     with world.open() as memory:
@@ -419,14 +509,20 @@ def test_an_edit_to_tags_in_an_order_of_their_own_is_undone_to_the_byte(world: W
     assert vault(world) == before
 
 
-def test_what_is_as_it_was_already_but_for_the_order_of_its_tags_is_left_alone_by_undo(world: World) -> None:
+def test_what_is_as_it_was_already_but_for_the_order_of_its_tags_is_left_alone_by_undo(
+    world: World,
+) -> None:
     jars = kept(world, "Honey is sold in jars of 500 g.", tags=("jar", "sale"))
     world.clock.now += timedelta(seconds=1)
     with world.open() as memory:
         memory.edit(jars.id, importance=9)
         edit = memory.log(limit=1)[0].operation
     (path,) = world.vault.glob("projects/hive/fact/*.md")
-    path.write_text(path.read_text().replace("importance: 9", "importance: 5").replace("[jar, sale]", "[sale, jar]"))
+    path.write_text(
+        path.read_text()
+        .replace("importance: 9", "importance: 5")
+        .replace("[jar, sale]", "[sale, jar]")
+    )
     written = path.read_text()
     assert "tags: [sale, jar]\n" in written
     world.clock.now += timedelta(seconds=1)
@@ -435,7 +531,9 @@ def test_what_is_as_it_was_already_but_for_the_order_of_its_tags_is_left_alone_b
     assert path.read_text() == written
 
 
-def test_what_was_merged_and_brought_back_stays_apart_whichever_of_them_would_stay(world: World) -> None:
+def test_what_was_merged_and_brought_back_stays_apart_whichever_of_them_would_stay(
+    world: World,
+) -> None:
     first = kept(world, "Honey is sold in jars of 500 g.", days=30)
     later = kept(world, "Honey is sold in jars of 500 g!")
     report = dreamt(world)
@@ -476,12 +574,17 @@ def test_what_was_over_or_forgotten_and_was_brought_back_is_left_by_dreams_until
         assert memory.retire(over.id)
 
 
-def test_what_a_memory_that_ends_had_superseded_does_not_come_back_with_its_end(world: World) -> None:
+def test_what_a_memory_that_ends_had_superseded_does_not_come_back_with_its_end(
+    world: World,
+) -> None:
     old = kept(world, "The build machine is borrowed from Anna.", days=400)
     newer = kept(
-        world, "The build machine is borrowed from Bert.", days=200, expiry=Expiry.TEMPORARY,
+        world,
+        "The build machine is borrowed from Bert.",
+        days=200,
+        expiry=Expiry.TEMPORARY,
         links=(Link("supersedes", old.id),),
-    )  # fmt: skip
+    )
     with world.context().change("store") as change, change.transaction():
         change.put([replace(old, superseded_by=newer.id)])
     before = vault(world)

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from nacre.dream.dream import carry_out, dream, dream_estimate, dream_unasked, plan
-from nacre.dream.requests import DreamPlanRequest, DreamRequest
-from nacre.dream.values import DreamPlan, DreamReport
 from nacre.errors import ModelUnavailable
-from nacre.values.memory import Confirmation, Expiry, Kind, Link, Memory, Scope, Source, Trust
-from nacre.values.model_calls import Prompt
+from nacre.review.consolidate import DreamPlan, DreamReport
+from nacre.review.dream import DreamPlanRequest, DreamRequest
+from nacre.review.run import carry_out, dream, dream_estimate, dream_unasked, plan
+from nacre.values.memory import Confirmation, Expiry, Kind, Link, Memory, Scope, Source
+from nacre.values.models import Prompt
 from nacre.values.review import Reason
-from nacre.values.session import Speaker
+from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World
 from tests.app.test_dreams import kept, vault
 from tests.fakes.model import ScriptedModel
@@ -30,12 +30,16 @@ AT_YARD = "At the yard honey is sold in jars of 500 g, because they stack."
 
 
 def texts(prompt: Prompt) -> list[str]:
-    return [str(json.loads(line)["text"]) for line in prompt.text.splitlines() if line.startswith("{")]
+    return [
+        str(json.loads(line)["text"]) for line in prompt.text.splitlines() if line.startswith("{")
+    ]
 
 
 PROBES = {
     text
-    for pair in tomllib.loads((files("nacre.dream") / "probes.toml").read_text(encoding="utf-8"))["pairs"]
+    for pair in tomllib.loads((files("nacre.review") / "probes.toml").read_text(encoding="utf-8"))[
+        "pairs"
+    ]
     for text in pair
 }
 """What a writer is tried with."""
@@ -49,9 +53,14 @@ class Writer(ScriptedModel):
     """
 
     def __init__(
-        self, words: str | None = None, *, finding: str = "same", gullible: str = "",
-        sorts: Callable[[Prompt], dict[str, Any]] | None = None, **more: Any,
-    ) -> None:  # fmt: skip
+        self,
+        words: str | None = None,
+        *,
+        finding: str = "same",
+        gullible: str = "",
+        sorts: Callable[[Prompt], dict[str, Any]] | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(self._answer, **more)
         self._words, self._finding, self._gullible = words, finding, gullible
         self._sorts = sorts
@@ -79,22 +88,37 @@ class Writer(ScriptedModel):
                 continue
             numbers = [one["number"] for one in members]
             keep = None if self._words else numbers[0]
-            yield {"numbers": numbers, "keep": keep, "words": self._words, "why": "both tell the jar"}
+            yield {
+                "numbers": numbers,
+                "keep": keep,
+                "words": self._words,
+                "why": "both tell the jar",
+            }
 
 
 def same(*texts: str, keep: str) -> Callable[[Prompt], dict[str, Any]]:
     """What sorts memories of these texts as the same, one of which is kept."""
     return lambda prompt: {
-        "merges": [{"numbers": [number(prompt, one) for one in texts], "keep": number(prompt, keep), "words": None,
-                    "why": "it says both"}], "over": [],
-    }  # fmt: skip
+        "merges": [
+            {
+                "numbers": [number(prompt, one) for one in texts],
+                "keep": number(prompt, keep),
+                "words": None,
+                "why": "it says both",
+            }
+        ],
+        "over": [],
+    }
 
 
 def over(earlier: str, later: str) -> Callable[[Prompt], dict[str, Any]]:
     """What sorts a memory as ended by another."""
     return lambda prompt: {
-        "merges": [], "over": [{"number": number(prompt, earlier), "by": number(prompt, later), "why": "smaller jars"}],
-    }  # fmt: skip
+        "merges": [],
+        "over": [
+            {"number": number(prompt, earlier), "by": number(prompt, later), "why": "smaller jars"}
+        ],
+    }
 
 
 def number(prompt: Prompt, text: str) -> int:
@@ -125,7 +149,9 @@ def active(world: World) -> dict[str, Memory]:
 
 
 @pytest.mark.parametrize("git", ["true", "false"])
-def test_what_says_the_same_in_other_words_becomes_one_and_is_taken_back_to_the_byte(world: World, git: str) -> None:
+def test_what_says_the_same_in_other_words_becomes_one_and_is_taken_back_to_the_byte(
+    world: World, git: str
+) -> None:
     world.environ["NACRE_GIT_ENABLED"] = git
     first = kept(world, JARS, subject="Jars", days=3, source=Source("codex:1", ("t1",)))
     later = kept(world, AT_YARD, subject="Jars at the yard", importance=7)
@@ -136,7 +162,11 @@ def test_what_says_the_same_in_other_words_becomes_one_and_is_taken_back_to_the_
     report = dreamt(world)
     now = active(world)
     assert set(now) == {later.id, apart.id}
-    assert (now[later.id].content, now[later.id].created, now[later.id].importance) == (words, first.created, 7)
+    assert (now[later.id].content, now[later.id].created, now[later.id].importance) == (
+        words,
+        first.created,
+        7,
+    )
     assert now[later.id].extra["merged"]["of"] == [later.id, first.id]
     assert now[later.id].extra["merged"]["by"] == "scripted:1"
     diary = (world.vault / (report.diary or "")).read_text()
@@ -150,7 +180,9 @@ def test_what_says_the_same_in_other_words_becomes_one_and_is_taken_back_to_the_
 def test_a_memory_that_says_all_of_it_stays_as_it_is(world: World) -> None:
     kept(world, "At the yard honey is sold in jars.", days=3)
     whole = kept(world, "At the yard honey is sold in jars of 500 g.")
-    world.model = Writer(sorts=same("At the yard honey is sold in jars.", whole.content, keep=whole.content))
+    world.model = Writer(
+        sorts=same("At the yard honey is sold in jars.", whole.content, keep=whole.content)
+    )
     dreamt(world)
     assert {one.content for one in active(world).values()} == {whole.content}
 
@@ -192,12 +224,21 @@ def test_what_does_not_bear_a_second_look_changes_nothing(world: World) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"importance": 10}, {"evergreen": True}, {"expiry": Expiry.CORE}, {"expiry": Expiry.TEMPORARY},
-        {"expires_on": date(2099, 1, 1)}, {"scope": Scope.PUBLIC}, {"triggers": ("jar",)}, {"subject": "Client Meier"},
-        {"project": "press"}, {"trust": Trust.UNTRUSTED}, {"proposed": True, "speaker": Speaker.AGENT},
-        {"kind": Kind.TODO}, {"kind": Kind.EVENT},
+        {"importance": 10},
+        {"evergreen": True},
+        {"expiry": Expiry.CORE},
+        {"expiry": Expiry.TEMPORARY},
+        {"expires_on": date(2099, 1, 1)},
+        {"scope": Scope.PUBLIC},
+        {"triggers": ("jar",)},
+        {"subject": "Client Meier"},
+        {"project": "press"},
+        {"trust": Trust.UNTRUSTED},
+        {"proposed": True, "speaker": Speaker.AGENT},
+        {"kind": Kind.TODO},
+        {"kind": Kind.EVENT},
     ],
-)  # fmt: skip
+)
 def test_memories_of_another_place_trust_sort_or_life_and_protected_ones_are_not_even_shown_together(
     world: World, more: dict[str, Any]
 ) -> None:
@@ -223,12 +264,20 @@ def test_a_writer_that_names_what_it_was_not_shown_together_merges_nothing(world
     kept(world, "The gate is locked with the brass key.", days=1)
     kept(world, "The gate is locked with the brass key at night.")
     gate = "The gate is locked with the brass key at night."
-    world.model = Writer(sorts=lambda prompt: {
-        "merges": [
-            {"numbers": [number(prompt, one) for one in (JARS, gate)], "keep": 99, "words": JARS, "why": "x"},
-            {"numbers": [99, number(prompt, AT_YARD)], "keep": 99, "words": None, "why": "x"},
-        ], "over": [],
-    })  # fmt: skip
+    world.model = Writer(
+        sorts=lambda prompt: {
+            "merges": [
+                {
+                    "numbers": [number(prompt, one) for one in (JARS, gate)],
+                    "keep": 99,
+                    "words": JARS,
+                    "why": "x",
+                },
+                {"numbers": [99, number(prompt, AT_YARD)], "keep": 99, "words": None, "why": "x"},
+            ],
+            "over": [],
+        }
+    )
     found = planned(world)
     assert found.steps == ()
     assert len(found.refused) == 1
@@ -243,7 +292,9 @@ def test_nobody_is_asked_twice_about_the_same_and_what_was_merged_rests(world: W
     assert dream_estimate(world.context(), DreamPlanRequest()).clusters == 0
     dreamt(world)
     assert len(world.model.prompts) == asked
-    kept(world, "At the yard honey is sold in jars of 500 g.")  # now there is something new to look at
+    kept(
+        world, "At the yard honey is sold in jars of 500 g."
+    )  # now there is something new to look at
     world.model = Writer("Honey is sold at the yard in jars of 500 g, because they stack.")
     assert dreamt(world).operation
     assert len(active(world)) == 1
@@ -274,7 +325,9 @@ def test_a_writer_that_fails_leaves_what_rules_found(world: World) -> None:
 
 
 @pytest.mark.parametrize("when", ["merging", "comparing", "ending"])
-def test_a_writer_that_takes_what_surely_differs_for_the_same_is_not_believed(world: World, when: str) -> None:
+def test_a_writer_that_takes_what_surely_differs_for_the_same_is_not_believed(
+    world: World, when: str
+) -> None:
     one, other = kept(world, JARS, days=1), kept(world, AT_YARD)
     world.model = Writer(gullible=when)
     report = dreamt(world)
@@ -304,7 +357,9 @@ def test_what_was_edited_since_it_was_planned_is_not_merged(world: World) -> Non
     later = kept(world, AT_YARD)
     found = planned(world)
     with world.open() as memory:
-        memory.edit(later.id, content="At the yard honey is sold in jars of 250 g, because they stack.")
+        memory.edit(
+            later.id, content="At the yard honey is sold in jars of 250 g, because they stack."
+        )
     report = carry_out(world.context(), found)
     assert [why for _, why in report.left] == ["they have changed since"]
 
@@ -334,7 +389,9 @@ def test_at_night_the_writer_is_asked_only_where_models_may_work_in_the_backgrou
     assert len(active(world)) == 1
 
 
-def test_what_a_later_memory_has_ended_is_history_and_is_taken_back_to_the_byte(world: World) -> None:
+def test_what_a_later_memory_has_ended_is_history_and_is_taken_back_to_the_byte(
+    world: World,
+) -> None:
     old = kept(world, "Honey is sold in jars of 500 g at the yard.", days=90)
     new = kept(world, "At the yard honey is sold in jars of 250 g now.", days=2)
     before = vault(world)
@@ -345,8 +402,15 @@ def test_what_a_later_memory_has_ended_is_history_and_is_taken_back_to_the_byte(
         gone = memory.get(old.id)
         assert (gone.superseded_by, gone.valid.until) == (new.id, new.created.date())
         (link,) = memory.get(new.id).links
-        assert (link.rel, link.to, link.reason) == ("supersedes", old.id, "smaller jars (scripted:1)")
-        assert "over: Honey is sold in jars of 500 g" in (world.vault / (report.diary or "")).read_text()
+        assert (link.rel, link.to, link.reason) == (
+            "supersedes",
+            old.id,
+            "smaller jars (scripted:1)",
+        )
+        assert (
+            "over: Honey is sold in jars of 500 g"
+            in (world.vault / (report.diary or "")).read_text()
+        )
         memory.undo(report.operation)
     assert {path: text for path, text in vault(world).items() if "dreams/" not in path} == before
 
@@ -362,7 +426,12 @@ def test_what_a_later_memory_has_ended_is_history_and_is_taken_back_to_the_byte(
 def test_what_is_said_earlier_by_an_agent_or_of_a_day_ends_nothing(
     world: World, more: dict[str, Any], why: str
 ) -> None:
-    old = kept(world, "Honey is sold in jars of 500 g at the yard.", days=90, kind=more.get("kind", Kind.FACT))
+    old = kept(
+        world,
+        "Honey is sold in jars of 500 g at the yard.",
+        days=90,
+        kind=more.get("kind", Kind.FACT),
+    )
     other = kept(world, "At the yard honey is sold in jars of 250 g now.", **more)
     world.model = Writer(sorts=over(old.content, other.content))
     assert why in planned(world).refused[0][1]
@@ -396,16 +465,23 @@ def test_an_agents_memory_brings_nothing_to_the_owners(world: World) -> None:
     other = kept(world, "The label of the jars is yellow.", subject="Label")
     own = kept(world, AT_YARD, days=9, importance=3)
     kept(
-        world, JARS, speaker=Speaker.AGENT, importance=9, tags=("agent",), links=(Link("contradicts", other.id),),
+        world,
+        JARS,
+        speaker=Speaker.AGENT,
+        importance=9,
+        tags=("agent",),
+        links=(Link("contradicts", other.id),),
         confirmed=(Confirmation(world.clock(), "codex:1", ("t1",)),),
-    )  # fmt: skip
+    )
     world.model = Writer(sorts=same(JARS, AT_YARD, keep=AT_YARD))
     dreamt(world)
     stays = active(world)[own.id]
     assert (stays.importance, stays.tags, stays.links, stays.confirmed) == (3, (), (), ())
 
 
-def test_what_a_merged_memory_had_superseded_is_superseded_by_the_one_that_stays(world: World) -> None:
+def test_what_a_merged_memory_had_superseded_is_superseded_by_the_one_that_stays(
+    world: World,
+) -> None:
     oldest = kept(world, "Honey is sold in buckets.", days=90)
     middle = kept(world, JARS, days=9, links=(Link("supersedes", oldest.id),))
     kept_so = replace(oldest, superseded_by=middle.id)
@@ -416,7 +492,9 @@ def test_what_a_merged_memory_had_superseded_is_superseded_by_the_one_that_stays
     dreamt(world)
     with world.open() as memory:
         assert memory.get(oldest.id).superseded_by == stays.id
-        assert [link.to for link in memory.get(stays.id).links if link.rel == "supersedes"] == [oldest.id]
+        assert [link.to for link in memory.get(stays.id).links if link.rel == "supersedes"] == [
+            oldest.id
+        ]
         assert memory.get(middle.id).retired
 
 
@@ -437,7 +515,10 @@ def test_only_what_was_shown_is_done(world: World) -> None:
     kept(world, AT_YARD)
     shown = planned(world)
     over = kept(world, "The crew is away.", expires_on=world.clock().date())
-    report = dream(world.context(), DreamRequest(tier=2, first=True, steps=tuple(step.key for step in shown.steps)))
+    report = dream(
+        world.context(),
+        DreamRequest(tier=2, first=True, steps=tuple(step.key for step in shown.steps)),
+    )
     assert report.operation
     assert over.id in active(world)
     assert len(report.plan.put_off) == 1
@@ -446,10 +527,14 @@ def test_only_what_was_shown_is_done(world: World) -> None:
 def test_once_the_writer_is_away_nobody_goes_on_asking_it(world: World) -> None:
     for place in range(40):
         kept(
-            world, f"Hive {place} stands in row {place} of the northern yard, near the old fence.", project=f"p{place}"
+            world,
+            f"Hive {place} stands in row {place} of the northern yard, near the old fence.",
+            project=f"p{place}",
         )
         kept(
-            world, f"In row {place} of the northern yard stands hive {place}, near the old fence.", project=f"p{place}"
+            world,
+            f"In row {place} of the northern yard stands hive {place}, near the old fence.",
+            project=f"p{place}",
         )
     world.model = ScriptedModel([ModelUnavailable("it is asleep", retry=False)], repeats=True)
     found = planned(world)
@@ -458,7 +543,9 @@ def test_once_the_writer_is_away_nobody_goes_on_asking_it(world: World) -> None:
 
 
 @pytest.mark.parametrize("finding", ["same", "over"])
-def test_what_the_writer_ended_and_was_brought_back_is_not_shown_to_it_again(world: World, finding: str) -> None:
+def test_what_the_writer_ended_and_was_brought_back_is_not_shown_to_it_again(
+    world: World, finding: str
+) -> None:
     ended = kept(world, JARS, days=9)
     kept(world, AT_YARD)
     sorts = same(JARS, AT_YARD, keep=AT_YARD) if finding == "same" else over(JARS, AT_YARD)

@@ -9,18 +9,29 @@ from typing import Any
 
 import pytest
 
-from nacre.health.format_drift import is_sudden
+from nacre.care.health import is_sudden
 from tests.cli.conftest import Nacre, nacre, said, write_transcript  # noqa: F401
 
 
-def session(home: Path, number: int, roles: Sequence[str], version: str = "2.1.0", **more: Any) -> Path:
+def session(
+    home: Path, number: int, roles: Sequence[str], version: str = "2.1.0", **more: Any
+) -> Path:
     name = f"{number:08d}-0000-4000-8000-000000000000"
     records = [
-        said(role, f"Word {place} of session {number}", place, session=name, day=f"2026-10-{number:02d}") | more
+        said(
+            role,
+            f"Word {place} of session {number}",
+            place,
+            session=name,
+            day=f"2026-10-{number:02d}",
+        )
+        | more
         for place, role in enumerate(roles)
     ]
     folder = home / ".claude" / "projects" / "-code-mill"
-    return write_transcript(folder / f"{name}.jsonl", [record | {"version": version} for record in records])
+    return write_transcript(
+        folder / f"{name}.jsonl", [record | {"version": version} for record in records]
+    )
 
 
 @pytest.fixture
@@ -33,7 +44,9 @@ def formats(nacre: Nacre) -> Callable[[], list[str]]:  # noqa: F811
     return read
 
 
-def test_sessions_that_suddenly_lose_the_owner_are_told_with_the_version(user_home: Path, formats: Any) -> None:
+def test_sessions_that_suddenly_lose_the_owner_are_told_with_the_version(
+    user_home: Path, formats: Any
+) -> None:
     for number in range(1, 11):
         session(user_home, number, ("user", "assistant"))
     assert formats() == []
@@ -60,7 +73,9 @@ def test_a_tool_in_whose_sessions_the_owner_seldom_speaks_is_not_told_of() -> No
     assert not is_sudden(silent=3, before=50, spoke=50)
 
 
-def test_unknown_records_are_counted_once_however_often_a_file_grows(user_home: Path, formats: Any) -> None:
+def test_unknown_records_are_counted_once_however_often_a_file_grows(
+    user_home: Path, formats: Any
+) -> None:
     path = session(user_home, 1, ("user", "assistant"), "2.9.0")
     odd = json.dumps({"type": "hologram", "sessionId": "x"}) + "\n"
     for _ in range(3):

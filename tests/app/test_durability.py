@@ -9,29 +9,36 @@ from dataclasses import replace
 
 import pytest
 
+from nacre.care.database import backup, rebuild, reset
 from nacre.errors import SchemaTooNew, StoreUnusable, VaultUnusable
-from nacre.health.database import backup, rebuild, reset
 from nacre.home.change import FEW
 from nacre.home.home import open_home
-from nacre.memories.scan import scan
-from nacre.storage.maintenance.carry_over import CARRIED, DERIVED, DISCARDED
-from nacre.values.memory import Kind, Link, Memory, Retirement
-from nacre.values.operation import Intent, Operation
+from nacre.memories.edit import scan
+from nacre.store.maintenance import CARRIED, DERIVED, DISCARDED
+from nacre.values.memory import Intent, Kind, Link, Memory, Operation, Retirement
 from tests.app.conftest import NOON, World, leave_pending, says
 
 
 def a_memory(memory_id: str, content: str, **more: object) -> Memory:
-    values = {"id": memory_id, "kind": Kind.FACT, "subject": content.split(".")[0], "content": content}
+    values = {
+        "id": memory_id,
+        "kind": Kind.FACT,
+        "subject": content.split(".")[0],
+        "content": content,
+    }
     return Memory(**values, created=NOON, updated=NOON, **more)  # type: ignore[arg-type]
 
 
 def test_a_few_memories_are_written_whole_however_slow_the_machine_is(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nacre.storage.sqlite.database._BREATH_SECONDS", 0.0)  # as if each of them took long
+    monkeypatch.setattr("nacre.store.sqlite._BREATH_SECONDS", 0.0)  # as if each of them took long
     held: list[str] = []
     context = open_home(world.settings(), observe=lambda name, _: held.append(name))
-    buoys = [a_memory(f"01990000-0000-7000-8000-{number:012d}", f"Buoy {number} is red.") for number in range(FEW)]
+    buoys = [
+        a_memory(f"01990000-0000-7000-8000-{number:012d}", f"Buoy {number} is red.")
+        for number in range(FEW)
+    ]
     with context.change("store") as change:
         change.put(buoys)
         assert held.count("write") == 1
@@ -39,17 +46,23 @@ def test_a_few_memories_are_written_whole_however_slow_the_machine_is(
 
 def test_a_crash_between_the_commit_and_the_file_loses_nothing(world: World) -> None:
     context = world.context()
-    leave_pending(context, [a_memory("01990000-0000-7000-8000-000000000001", "The vault door opens inwards.")])
+    leave_pending(
+        context, [a_memory("01990000-0000-7000-8000-000000000001", "The vault door opens inwards.")]
+    )
     context.database.close()
     assert list(world.vault.rglob("*.md")) == []
 
     with world.open() as memory:
         assert [item.content for item in memory.list()] == ["The vault door opens inwards."]
-    assert "opens inwards" in (world.vault / "global/fact/the-vault-door-opens-inwards.md").read_text()
+    assert (
+        "opens inwards" in (world.vault / "global/fact/the-vault-door-opens-inwards.md").read_text()
+    )
     assert world.context().files.intents() == []
 
 
-def test_a_crash_after_the_file_and_before_the_intent_is_cleared_doubles_nothing(world: World) -> None:
+def test_a_crash_after_the_file_and_before_the_intent_is_cleared_doubles_nothing(
+    world: World,
+) -> None:
     with world.open() as memory:
         outcome = memory.store("Lunch is at noon.", subject="Lunch")
     context = world.context()
@@ -86,17 +99,25 @@ def test_an_edit_that_meets_a_pending_write_keeps_both_versions(world: World) ->
     assert "with the porter" in file.read_text()
 
 
-def test_a_rebuild_from_an_empty_database_gives_the_same_memories_and_the_same_answers(world: World) -> None:
+def test_a_rebuild_from_an_empty_database_gives_the_same_memories_and_the_same_answers(
+    world: World,
+) -> None:
     world.transcript(
         "s1",
-        says("user", "Remember that the staging database is called heron and lives in Frankfurt.", uuid="u1"),
+        says(
+            "user",
+            "Remember that the staging database is called heron and lives in Frankfurt.",
+            uuid="u1",
+        ),
         says("assistant", "Noted.", uuid="a1"),
         says("user", "From now on always run the linter before you commit anything.", uuid="u2"),
     )
     questions = ("where is the staging database?", "what to do before a commit?", "heron")
     with world.open() as memory:
         memory.ingest()
-        memory.store("The ledger is append-only.", subject="Ledger", project="acme-billing", tags=["ledger"])
+        memory.store(
+            "The ledger is append-only.", subject="Ledger", project="acme-billing", tags=["ledger"]
+        )
         first = memory.store("Backups go to the vault in Zurich.", subject="Backups")
         memory.retire(first.memory_id)
         before = memory.list()
@@ -112,7 +133,9 @@ def test_a_rebuild_from_an_empty_database_gives_the_same_memories_and_the_same_a
         for question, answer in zip(questions, answers, strict=True):
             again = memory.recall(question, turns=3, update=False)
             assert again.hits == answer.hits
-            assert [(hit.turn, hit.score) for hit in again.turns] == [(hit.turn, hit.score) for hit in answer.turns]
+            assert [(hit.turn, hit.score) for hit in again.turns] == [
+                (hit.turn, hit.score) for hit in answer.turns
+            ]
 
 
 def test_every_table_is_derived_carried_over_or_discarded(world: World) -> None:
@@ -129,17 +152,25 @@ def test_links_between_memories_survive_a_rebuild(world: World) -> None:
     old, new = "01990000-0000-7000-8000-000000000001", "01990000-0000-7000-8000-000000000002"
     context = world.context()
     leave_pending(context, [a_memory(old, "The build takes ten minutes.", superseded_by=new)])
-    leave_pending(context, [a_memory(new, "The build takes two minutes.", links=(Link("supersedes", old),))])
+    leave_pending(
+        context, [a_memory(new, "The build takes two minutes.", links=(Link("supersedes", old),))]
+    )
     scan(context)
     context.database.close()
     rebuild(world.settings(), world.context, vectors=False)
     with world.open() as memory:
         assert memory.get(new).links == (Link("supersedes", old),)
-        assert [hit.memory.id for hit in memory.recall("how long does the build take?").hits] == [new]
+        assert [hit.memory.id for hit in memory.recall("how long does the build take?").hits] == [
+            new
+        ]
 
 
-def test_a_rebuild_writes_no_memories_and_finds_paths_that_were_named_once(world: World, tmp_path: object) -> None:
-    path = world.transcript("s1", says("user", "Remember that tea is served at four in the library.", uuid="u1"))
+def test_a_rebuild_writes_no_memories_and_finds_paths_that_were_named_once(
+    world: World, tmp_path: object
+) -> None:
+    path = world.transcript(
+        "s1", says("user", "Remember that tea is served at four in the library.", uuid="u1")
+    )
     elsewhere = world.user_home / "old-machine" / "session.jsonl"
     elsewhere.parent.mkdir()
     path.rename(elsewhere)
@@ -157,7 +188,9 @@ def test_a_rebuild_writes_no_memories_and_finds_paths_that_were_named_once(world
 
 
 def test_what_was_retired_or_edited_does_not_come_back_from_its_transcript(world: World) -> None:
-    world.transcript("s1", says("user", "Remember that the release manager is the duty engineer.", uuid="u1"))
+    world.transcript(
+        "s1", says("user", "Remember that the release manager is the duty engineer.", uuid="u1")
+    )
     with world.open() as memory:
         memory.ingest()
         learned = memory.list()
@@ -168,7 +201,9 @@ def test_what_was_retired_or_edited_does_not_come_back_from_its_transcript(world
         file.unlink()
     with world.open() as memory:
         assert memory.ingest().memories == ()
-        assert [item.content for item in memory.list()] == ["The release manager is whoever is on duty."]
+        assert [item.content for item in memory.list()] == [
+            "The release manager is whoever is on duty."
+        ]
         memory.retire(learned[0].id)
     for file in world.home.glob("nacre.db*"):
         file.unlink()
@@ -229,7 +264,9 @@ def test_a_reset_keeps_a_copy_and_the_vault(world: World) -> None:
 def test_a_rebuild_and_a_reset_write_first_what_is_pending(world: World) -> None:
     for number, forget in enumerate(("rebuild", "reset")):
         context = world.context()
-        memory = a_memory(f"01990000-0000-7000-8000-00000000000{number}", f"Pending before the {forget}.")
+        memory = a_memory(
+            f"01990000-0000-7000-8000-00000000000{number}", f"Pending before the {forget}."
+        )
         leave_pending(context, [memory])
         context.database.close()
         if forget == "rebuild":
@@ -265,7 +302,9 @@ def test_an_edit_whose_file_was_deleted_meanwhile_is_written_again(world: World)
     context.database.close()
     (world.vault / "global/fact/kettle.md").unlink()
     with world.open() as memory:
-        assert [(item.id, item.content) for item in memory.list()] == [(outcome.memory_id, "The kettle is blue.")]
+        assert [(item.id, item.content) for item in memory.list()] == [
+            (outcome.memory_id, "The kettle is blue.")
+        ]
 
 
 def test_a_write_that_cannot_be_done_blocks_nothing_else(world: World) -> None:
@@ -285,7 +324,9 @@ def test_a_write_that_cannot_be_done_blocks_nothing_else(world: World) -> None:
 
 def test_the_database_and_its_side_files_are_for_the_owner_alone(world: World) -> None:
     context = world.context()
-    context.memories.put(a_memory("01990000-0000-7000-8000-000000000009", "A row that makes the log appear."))
+    context.memories.put(
+        a_memory("01990000-0000-7000-8000-000000000009", "A row that makes the log appear.")
+    )
     modes = {path.name: path.stat().st_mode & 0o777 for path in world.home.glob("nacre.db*")}
     assert set(modes.values()) == {0o600}, modes
 
@@ -294,7 +335,10 @@ def test_deleting_many_files_is_quick_enough_not_to_block_others(world: World) -
     context = world.context()
     leave_pending(
         context,
-        [a_memory(f"01990000-0000-7000-8000-{number:012}", f"Note number {number}.") for number in range(1200)],
+        [
+            a_memory(f"01990000-0000-7000-8000-{number:012}", f"Note number {number}.")
+            for number in range(1200)
+        ],
     )
     scan(context)
     for path in sorted(world.vault.rglob("*.md"))[:500]:
@@ -304,7 +348,9 @@ def test_deleting_many_files_is_quick_enough_not_to_block_others(world: World) -
     assert context.memories.counts()["retired"] == 500
 
 
-def test_a_line_of_the_ledger_that_was_cut_short_is_written_anew_and_leaves_nothing(world: World) -> None:
+def test_a_line_of_the_ledger_that_was_cut_short_is_written_anew_and_leaves_nothing(
+    world: World,
+) -> None:
     with world.open() as memory:
         memory.store("The lamp is lit at dusk.", subject="Lamp")
     ledger = world.vault / "ledger.jsonl"
@@ -332,7 +378,9 @@ def test_a_line_of_the_ledger_that_only_lacks_its_end_gets_it(world: World) -> N
     assert ledger.read_bytes() == whole + line.encode() + b"\n"
 
 
-def test_an_operation_that_a_crash_left_open_is_closed_by_the_next_command_even_one_that_reads(world: World) -> None:
+def test_an_operation_that_a_crash_left_open_is_closed_by_the_next_command_even_one_that_reads(
+    world: World,
+) -> None:
     with world.open() as memory:
         memory.store("The lamp is lit at dusk.", subject="Lamp")
     context = world.context()
@@ -347,7 +395,9 @@ def test_an_operation_that_a_crash_left_open_is_closed_by_the_next_command_even_
 
 
 def test_a_rebuild_that_fails_on_the_way_leaves_the_database_as_it_was(world: World) -> None:
-    world.transcript("s1", says("user", "Remember that tea is served at four in the library.", uuid="u1"))
+    world.transcript(
+        "s1", says("user", "Remember that tea is served at four in the library.", uuid="u1")
+    )
     with world.open() as memory:
         memory.ingest()
 
@@ -361,10 +411,14 @@ def test_a_rebuild_that_fails_on_the_way_leaves_the_database_as_it_was(world: Wo
 
 
 def test_what_is_stored_while_a_rebuild_runs_is_there_when_it_is_done(world: World) -> None:
-    world.transcript("s1", says("user", "Remember that tea is served at four in the library.", uuid="u1"))
+    world.transcript(
+        "s1", says("user", "Remember that tea is served at four in the library.", uuid="u1")
+    )
     with world.open() as memory:
         memory.ingest()
-    late = a_memory("01990000-0000-7000-8000-000000000007", "The late guest sleeps in the blue room.")
+    late = a_memory(
+        "01990000-0000-7000-8000-000000000007", "The late guest sleeps in the blue room."
+    )
 
     def meanwhile(_: object) -> None:
         context = world.context()
@@ -377,7 +431,9 @@ def test_what_is_stored_while_a_rebuild_runs_is_there_when_it_is_done(world: Wor
         assert late.content in [item.content for item in memory.list()]
 
 
-def test_a_note_written_by_hand_keeps_its_date_through_a_rebuild_however_late_it_got_its_id(world: World) -> None:
+def test_a_note_written_by_hand_keeps_its_date_through_a_rebuild_however_late_it_got_its_id(
+    world: World,
+) -> None:
     with world.open():
         pass
     path = world.write("global/fact/heating.md", "# Heating\n\nThe heating is bled in October.\n")
@@ -392,20 +448,31 @@ def test_a_note_written_by_hand_keeps_its_date_through_a_rebuild_however_late_it
 
 def test_closing_a_home_never_fails(world: World) -> None:
     context = world.context()
-    context.memories.put(a_memory("01990000-0000-7000-8000-000000000009", "A row that makes the log appear."))
+    context.memories.put(
+        a_memory("01990000-0000-7000-8000-000000000009", "A row that makes the log appear.")
+    )
     shutil.rmtree(world.home)
     context.database.close()
 
 
 def test_what_was_written_ahead_and_is_there_already_leaves_no_temporary_file(world: World) -> None:
     with world.open() as memory:
-        stored = [memory.store(f"Lamp {number} is lit at dusk.", subject=f"Lamp {number}") for number in range(3)]
+        stored = [
+            memory.store(f"Lamp {number} is lit at dusk.", subject=f"Lamp {number}")
+            for number in range(3)
+        ]
     context = world.context()
     files = [world.memory_file(outcome.memory_id) for outcome in stored]
     with context.database.transaction():
         context.files.intend(
             [
-                Intent("write", str(file.relative_to(world.vault)), file.read_text(), None, outcome.memory_id)
+                Intent(
+                    "write",
+                    str(file.relative_to(world.vault)),
+                    file.read_text(),
+                    None,
+                    outcome.memory_id,
+                )
                 for file, outcome in zip(files, stored, strict=True)
             ]
         )

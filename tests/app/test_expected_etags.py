@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nacre.errors import EditConflict, InvalidInput, MemoryInvalid, NotFound
-from nacre.home.projects import page_path
+from nacre.home.change import page_path
 from tests.app.conftest import World
 
 PAGE = "# Hive\n\nSensors of the bee yard.\n"
@@ -26,7 +26,9 @@ def test_an_edit_of_what_was_read_is_written_and_changes_the_etag(world: World) 
 def test_looking_at_a_memory_leaves_its_etag_as_it_is(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("Uploads may be 10 MB").memory_id
-        assert memory.call("look", reference=stored).etag == memory.call("look", reference=stored).etag
+        assert (
+            memory.call("look", reference=stored).etag == memory.call("look", reference=stored).etag
+        )
 
 
 def test_an_edit_gives_way_to_what_an_editor_saved_meanwhile(world: World) -> None:
@@ -49,10 +51,14 @@ def test_an_edit_that_expects_nothing_is_written_over_whatever_is_there(world: W
 
 
 @pytest.mark.parametrize(("name", "path"), [("profile", "profile.md"), ("identity", "identity.md")])
-def test_a_page_of_the_owner_is_written_only_over_the_one_that_was_read(world: World, name: str, path: str) -> None:
+def test_a_page_of_the_owner_is_written_only_over_the_one_that_was_read(
+    world: World, name: str, path: str
+) -> None:
     with world.open() as memory:
         none = memory.call("page-own", name=name)
-        first = memory.call("page-write", name=name, text="Prefers short answers.", expected=none.etag)
+        first = memory.call(
+            "page-write", name=name, text="Prefers short answers.", expected=none.etag
+        )
         with pytest.raises(EditConflict):
             memory.call("page-write", name=name, text="Prefers long answers.", expected=none.etag)
         memory.call("page-write", name=name, text="", expected=first.etag)
@@ -63,24 +69,34 @@ def test_a_page_of_the_owner_is_written_only_over_the_one_that_was_read(world: W
 @pytest.fixture
 def page(world: World) -> Path:
     """The page of a project that lists a folder."""
-    world.write(page_path("hive"), "---\nid: hive-1\nname: Hive\nroots: [/code/hive]\n---\n# Hive\n")
+    world.write(
+        page_path("hive"), "---\nid: hive-1\nname: Hive\nroots: [/code/hive]\n---\n# Hive\n"
+    )
     return world.vault / page_path("hive")
 
 
-def test_a_projects_page_keeps_its_front_matter_where_the_new_text_has_none(world: World, page: Path) -> None:
+def test_a_projects_page_keeps_its_front_matter_where_the_new_text_has_none(
+    world: World, page: Path
+) -> None:
     with world.open() as memory:
         read = memory.call("page-own", name="project", project="Hive")
         assert read.text == page.read_text("utf-8").strip()
-        written = memory.call("page-write", name="project", project="hive", text=PAGE, expected=read.etag)
+        written = memory.call(
+            "page-write", name="project", project="hive", text=PAGE, expected=read.etag
+        )
         assert memory.call("place", folder="/code/hive").project == "hive"
     assert written.text.endswith(PAGE.strip())
     assert "roots: [/code/hive]" in page.read_text("utf-8")
 
 
-def test_a_projects_page_that_is_written_is_known_at_once_and_undone_to_the_byte(world: World, page: Path) -> None:
+def test_a_projects_page_that_is_written_is_known_at_once_and_undone_to_the_byte(
+    world: World, page: Path
+) -> None:
     before = page.read_bytes()
     with world.open() as memory:
-        text = page.read_text("utf-8").replace("/code/hive", "/code/yard").replace("hive-1", "another")
+        text = (
+            page.read_text("utf-8").replace("/code/hive", "/code/yard").replace("hive-1", "another")
+        )
         memory.call("page-write", name="project", project="hive", text=text)
         assert memory.call("place", folder="/code/yard").project == "hive"
         assert "id: hive-1" in page.read_text("utf-8")
@@ -88,7 +104,9 @@ def test_a_projects_page_that_is_written_is_known_at_once_and_undone_to_the_byte
     assert page.read_bytes() == before
 
 
-def test_a_projects_page_gives_way_to_what_an_editor_saved_meanwhile(world: World, page: Path) -> None:
+def test_a_projects_page_gives_way_to_what_an_editor_saved_meanwhile(
+    world: World, page: Path
+) -> None:
     with world.open() as memory:
         read = memory.call("page-own", name="project", project="hive")
         page.write_text(page.read_text("utf-8") + "\nBy hand.\n", "utf-8")

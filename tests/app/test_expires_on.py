@@ -64,7 +64,9 @@ def test_an_edit_sets_and_clears_it(world: World, staged: Memory) -> None:
     with world.open() as memory:
         assert memory.edit(staged.id, expires_on=None).expires_on is None
     assert recalled(world) == [CONTENT]
-    assert not [path for path in world.vault.rglob("*staging*.md") if "expires_on" in path.read_text()]
+    assert not [
+        path for path in world.vault.rglob("*staging*.md") if "expires_on" in path.read_text()
+    ]
 
 
 def test_what_is_stored_again_after_its_day_is_shown_again(world: World, staged: Memory) -> None:

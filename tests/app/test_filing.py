@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from nacre.dream.dream import carry_out, dream, plan
-from nacre.dream.requests import DreamPlanRequest, DreamRequest
-from nacre.dream.values import DreamAction, DreamPlan, DreamReport
-from nacre.values.memory import Confidence, Confirmation, Expiry, Kind, Memory, Source, Trust
+from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport
+from nacre.review.dream import DreamPlanRequest, DreamRequest
+from nacre.review.run import carry_out, dream, plan
+from nacre.values.memory import Confidence, Confirmation, Expiry, Kind, Memory, Source
+from nacre.values.session import Trust
 from tests.app.conftest import World, says
 from tests.app.test_dreams import kept, vault
 
@@ -28,7 +29,12 @@ def known(world: World) -> World:
 
 def waiting(world: World, content: str, **more: Any) -> Memory:
     """A memory in the inbox, as it was read off a session."""
-    read = {"project": None, "inbox": True, "confidence": Confidence.INFERRED, "source": Source("codex:1", ("t1",))}
+    read = {
+        "project": None,
+        "inbox": True,
+        "confidence": Confidence.INFERRED,
+        "source": Source("codex:1", ("t1",)),
+    }
     return kept(world, content, **{**read, **more})
 
 
@@ -42,7 +48,11 @@ def dreamt(world: World, **more: Any) -> DreamReport:
 
 
 def filed(found: DreamPlan) -> dict[str, tuple[str, str]]:
-    return {step.into or "": (step.project, step.why) for step in found.steps if step.action is DreamAction.FILE}
+    return {
+        step.into or "": (step.project, step.why)
+        for step in found.steps
+        if step.action is DreamAction.FILE
+    }
 
 
 @pytest.mark.parametrize(
@@ -50,14 +60,24 @@ def filed(found: DreamPlan) -> dict[str, tuple[str, str]]:
     [
         ("The cart of hivelog-shop is kept for a week.", "hivelog-shop", "names hivelog-shop"),
         ("The Hivelog Shop closes in January.", "hivelog-shop", "names Hivelog Shop"),
-        ("Labels are made in /code/hivelog-shop/labels.", "hivelog-shop", "a path of it, below /code/hivelog-shop"),
-        ("See https://github.com/lena-io/hivelog-shop/issues/5 first.", "hivelog-shop", "names its repository"),
+        (
+            "Labels are made in /code/hivelog-shop/labels.",
+            "hivelog-shop",
+            "a path of it, below /code/hivelog-shop",
+        ),
+        (
+            "See https://github.com/lena-io/hivelog-shop/issues/5 first.",
+            "hivelog-shop",
+            "names its repository",
+        ),
         ("Apiarium is built with make.", "honey", "names apiarium"),
         ("The honey repo is built with make.", "honey", "names honey"),
         ("Releases of `honey` are tagged.", "honey", "names honey"),
     ],
 )
-def test_what_names_one_project_is_filed_there(known: World, content: str, slug: str, why: str) -> None:
+def test_what_names_one_project_is_filed_there(
+    known: World, content: str, slug: str, why: str
+) -> None:
     one = waiting(known, content)
     ((memory_id, (project, told)),) = filed(planned(known)).items()
     assert (memory_id, project) == (one.id, slug)
@@ -76,7 +96,9 @@ def test_what_names_one_project_is_filed_there(known: World, content: str, slug:
         "The hivelog-shop sells honey.",
     ],
 )
-def test_what_names_none_or_two_or_may_mean_something_else_stays(known: World, content: str) -> None:
+def test_what_names_none_or_two_or_may_mean_something_else_stays(
+    known: World, content: str
+) -> None:
     one = waiting(known, content)
     found = planned(known)
     assert (found.steps, found.unfiled) == ((), (one.id,))
@@ -98,13 +120,17 @@ def test_what_nobody_answers_for_names_nothing(known: World) -> None:
 @pytest.fixture
 def met(world: World) -> str:
     """A session in a folder that belongs to no project yet; returns its id."""
-    world.transcript("5e55-0001", says("user", "The scales are read hourly.", uuid="u1", cwd="/code"))
+    world.transcript(
+        "5e55-0001", says("user", "The scales are read hourly.", uuid="u1", cwd="/code")
+    )
     with world.open() as memory:
         memory.ingest()
     return "claude-code:5e55-0001"
 
 
-def test_what_was_said_in_a_session_is_filed_once_that_belongs_to_a_project(world: World, met: str) -> None:
+def test_what_was_said_in_a_session_is_filed_once_that_belongs_to_a_project(
+    world: World, met: str
+) -> None:
     one = waiting(world, "The scales are read hourly.", source=Source(met, ("u1",)))
     assert not filed(planned(world))
     world.write("projects/scales/project.md", "---\nname: scales\nroots: [/code]\n---\n")
@@ -126,7 +152,9 @@ def test_where_session_and_words_say_different_things_it_stays(known: World, met
 
 def test_what_was_said_in_sessions_of_two_projects_stays(world: World, met: str) -> None:
     world.write("projects/scales/project.md", "---\nname: scales\nroots: [/code]\n---\n")
-    world.transcript("5e55-0002", says("user", "Hello.", uuid="u2", session="5e55-0002", cwd="/srv/acme-billing"))
+    world.transcript(
+        "5e55-0002", says("user", "Hello.", uuid="u2", session="5e55-0002", cwd="/srv/acme-billing")
+    )
     with world.open() as memory:
         memory.ingest()
     again = Confirmation(world.clock.now, "claude-code:5e55-0002", ("u2",))
@@ -161,7 +189,9 @@ def test_what_lost_its_evidence_since_it_was_planned_is_not_filed(known: World) 
     home = known.context()
     found = plan(home, DreamPlanRequest(tier=3))
     known.write("projects/honey/project.md", HONEY.replace("apiarium", "bees"))
-    assert [why for _, why in carry_out(home, found).left] == ["nothing says any more that it belongs there"]
+    assert [why for _, why in carry_out(home, found).left] == [
+        "nothing says any more that it belongs there"
+    ]
 
 
 def test_what_three_dreams_could_not_file_in_a_week_is_retired(known: World) -> None:
@@ -199,7 +229,9 @@ def test_a_week_alone_retires_nothing(known: World) -> None:
     ],
     ids=lambda more: next(iter(more)),
 )
-def test_what_is_a_persons_or_protected_waits_in_the_inbox(known: World, more: dict[str, Any]) -> None:
+def test_what_is_a_persons_or_protected_waits_in_the_inbox(
+    known: World, more: dict[str, Any]
+) -> None:
     waiting(known, "The printer needs blue toner.", **more)
     for _ in range(5):
         known.clock.pass_days(5)
@@ -220,7 +252,9 @@ def test_what_was_not_filed_and_was_brought_back_is_retired_by_no_other_dream(kn
     for _ in range(4):
         known.clock.now += timedelta(days=4)
         report = dreamt(known)
-    assert [(step.action, step.ends) for step in report.plan.steps] == [(DreamAction.SHELVE, (lost.id,))]
+    assert [(step.action, step.ends) for step in report.plan.steps] == [
+        (DreamAction.SHELVE, (lost.id,))
+    ]
     with known.open() as memory:
         memory.unretire(lost.id)
     for _ in range(5):

@@ -16,12 +16,12 @@ import apsw
 import pytest
 
 from nacre.api import MemoryHome
+from nacre.care.database import rebuild
+from nacre.care.health import doctor
 from nacre.errors import Conflict, NotFound, QueryInvalid
-from nacre.health.checks import doctor
-from nacre.health.database import rebuild
-from nacre.memories.scan import scan
-from nacre.tombstones.erasure import apply_tombstones
-from nacre.tombstones.tombstones import heed_ledger
+from nacre.memories.edit import scan
+from nacre.memories.erasure import apply_tombstones
+from nacre.memories.tombstones import heed_ledger
 from tests.app.conftest import NOON, World, says
 
 CHEESE = "5e55-c4ee-0001"
@@ -34,18 +34,46 @@ def talk(world: World) -> World:
     """Two sessions: one about a cheese cellar that says a rule, too; another that says the same rule."""
     world.transcript(
         "cheese",
-        says("user", "Remember that the gruyere cellar code is zanzibar9431.", uuid="c1", session=CHEESE),
-        says("assistant", "Noted: the gruyere cellar code is zanzibar9431.", uuid="c2", session=CHEESE),
+        says(
+            "user",
+            "Remember that the gruyere cellar code is zanzibar9431.",
+            uuid="c1",
+            session=CHEESE,
+        ),
+        says(
+            "assistant",
+            "Noted: the gruyere cellar code is zanzibar9431.",
+            uuid="c2",
+            session=CHEESE,
+        ),
         says("user", RULE, uuid="c3", session=CHEESE),
         says("assistant", "Understood.", uuid="c4", session=CHEESE),
     )
     world.transcript(
         "other",
         says("user", RULE, uuid="o1", session=OTHER, at="2026-11-19T09:00:00.000Z"),
-        says("assistant", "The linter runs first.", uuid="o2", session=OTHER, at="2026-11-19T09:01:00.000Z"),
-        says("user", "We decided to use SQLite for the inventory.", uuid="o3", session=OTHER, at="2026-11-19T09:02Z"),
-        says("assistant", "The inventory uses SQLite now.", uuid="o4", session=OTHER, at="2026-11-19T09:03:00Z"),
-    )  # fmt: skip
+        says(
+            "assistant",
+            "The linter runs first.",
+            uuid="o2",
+            session=OTHER,
+            at="2026-11-19T09:01:00.000Z",
+        ),
+        says(
+            "user",
+            "We decided to use SQLite for the inventory.",
+            uuid="o3",
+            session=OTHER,
+            at="2026-11-19T09:02Z",
+        ),
+        says(
+            "assistant",
+            "The inventory uses SQLite now.",
+            uuid="o4",
+            session=OTHER,
+            at="2026-11-19T09:03:00Z",
+        ),
+    )
     return world
 
 
@@ -65,7 +93,10 @@ def bytes_of(world: World) -> bytes:
 
 
 def ledger_of(world: World) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def read_again(world: World) -> None:
@@ -77,7 +108,9 @@ def read_again(world: World) -> None:
         memory.ingest()
 
 
-def test_a_forgotten_session_takes_what_only_it_taught_and_leaves_what_others_said(talk: World) -> None:
+def test_a_forgotten_session_takes_what_only_it_taught_and_leaves_what_others_said(
+    talk: World,
+) -> None:
     with talk.open() as memory:
         memory.ingest()
         rule = next(one for one in memory.list() if one.content.startswith("Always run"))
@@ -85,18 +118,29 @@ def test_a_forgotten_session_takes_what_only_it_taught_and_leaves_what_others_sa
         assert len(rule.confirmed) == 1
         plan = memory.plan_forgetting(sessions=[CHEESE])
         assert (plan.sessions, plan.turns, len(plan.memories), len(plan.losing)) == (
-            {f"claude-code:{CHEESE}": 4}, 4, 1, 1
-        )  # fmt: skip
+            {f"claude-code:{CHEESE}": 4},
+            4,
+            1,
+            1,
+        )
         report = memory.forget(plan)
         assert report.is_erased
         assert not any("gruyere" in content for content in subjects(memory))
         left = memory.get(rule.id, update=False)
-        assert (left.source.session, left.source.turns, left.confirmed) == (f"claude-code:{OTHER}", ("o1",), ())
+        assert (left.source.session, left.source.turns, left.confirmed) == (
+            f"claude-code:{OTHER}",
+            ("o1",),
+            (),
+        )
         assert not told(memory, "gruyere cellar")
         with pytest.raises(NotFound):
             memory.plan_forgetting(sessions=[CHEESE])
     assert b"zanzibar9431" not in bytes_of(talk)
-    assert not [path for path in talk.vault.rglob("*") if path.is_file() and b"zanzibar" in path.read_bytes()]
+    assert not [
+        path
+        for path in talk.vault.rglob("*")
+        if path.is_file() and b"zanzibar" in path.read_bytes()
+    ]
 
 
 def test_what_was_forgotten_stays_away_when_everything_is_read_again(talk: World) -> None:
@@ -115,7 +159,10 @@ def test_a_forgotten_session_stays_forgotten_when_it_grows(talk: World) -> None:
     with talk.open() as memory:
         memory.ingest()
         memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
-        talk.transcript("cheese", says("user", "Remember that the brie is in row quebec7.", uuid="c9", session=CHEESE))
+        talk.transcript(
+            "cheese",
+            says("user", "Remember that the brie is in row quebec7.", uuid="c9", session=CHEESE),
+        )
         memory.ingest()
         assert not told(memory, "brie quebec7")
         assert not any("brie" in content for content in subjects(memory))
@@ -124,7 +171,9 @@ def test_a_forgotten_session_stays_forgotten_when_it_grows(talk: World) -> None:
 
 def test_a_copy_of_forgotten_turns_in_another_session_does_not_come_back(world: World) -> None:
     said_once = says(
-        "user", "Remember that the manchego is in crate tango55.", uuid="7f3a1c2d-0000-4000-8000-0000000000a1"
+        "user",
+        "Remember that the manchego is in crate tango55.",
+        uuid="7f3a1c2d-0000-4000-8000-0000000000a1",
     )
     world.transcript("first", said_once | {"sessionId": "5e55-first"})
     with world.open() as memory:
@@ -133,7 +182,12 @@ def test_a_copy_of_forgotten_turns_in_another_session_does_not_come_back(world: 
         world.transcript(
             "resumed",
             said_once | {"sessionId": "5e55-resumed"},
-            says("user", "Remember that the fridge is serviced in March.", uuid="r2", session="5e55-resumed"),
+            says(
+                "user",
+                "Remember that the fridge is serviced in March.",
+                uuid="r2",
+                session="5e55-resumed",
+            ),
         )
         memory.ingest()
         assert not told(memory, "manchego tango55")
@@ -155,15 +209,24 @@ def test_tombstones_quote_nothing(talk: World) -> None:
     assert [line["action"] for line in ledger_of(talk)].count("forget") == 3
 
 
-def test_a_text_is_forgotten_in_turns_and_memories_and_the_rest_of_its_session_stays(talk: World) -> None:
+def test_a_text_is_forgotten_in_turns_and_memories_and_the_rest_of_its_session_stays(
+    talk: World,
+) -> None:
     with talk.open() as memory:
         memory.ingest()
         plan = memory.plan_forgetting(match="ZANZIBAR9431")
-        assert (dict(plan.sessions), dict(plan.parts), len(plan.memories)) == ({}, {f"claude-code:{CHEESE}": 2}, 1)
+        assert (dict(plan.sessions), dict(plan.parts), len(plan.memories)) == (
+            {},
+            {f"claude-code:{CHEESE}": 2},
+            1,
+        )
         assert any("zanzibar9431" in one.text for one in plan.excerpts)
         memory.forget(plan)
         assert told(memory, "linter before you commit")
-        talk.transcript("cheese", says("user", "The terrace faces south, by the way.", uuid="c7", session=CHEESE))
+        talk.transcript(
+            "cheese",
+            says("user", "The terrace faces south, by the way.", uuid="c7", session=CHEESE),
+        )
         memory.ingest()
         assert told(memory, "terrace faces south")
         assert memory.plan_forgetting(match="zanzibar9431").is_empty
@@ -172,8 +235,12 @@ def test_a_text_is_forgotten_in_turns_and_memories_and_the_rest_of_its_session_s
     assert b"zanzibar9431" not in bytes_of(talk)
 
 
-@pytest.mark.parametrize("what", [{"sessions": [CHEESE]}, {"match": "zanzibar9431"}, {"project": "acme-billing"}])
-def test_what_is_forgotten_goes_from_what_was_handed_over_too(talk: World, what: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "what", [{"sessions": [CHEESE]}, {"match": "zanzibar9431"}, {"project": "acme-billing"}]
+)
+def test_what_is_forgotten_goes_from_what_was_handed_over_too(
+    talk: World, what: dict[str, Any]
+) -> None:
     with talk.open() as memory:
         memory.ingest()
         memory.hand_over(session=f"claude-code:{CHEESE}")
@@ -181,7 +248,9 @@ def test_what_is_forgotten_goes_from_what_was_handed_over_too(talk: World, what:
         plan = memory.plan_forgetting(**what)
         assert len(plan.handoffs) == (2 if "project" in what else 1)
         memory.forget(plan)
-    assert not [path for path in talk.home.rglob("handoffs/**/*.md") if b"zanzibar" in path.read_bytes()]
+    assert not [
+        path for path in talk.home.rglob("handoffs/**/*.md") if b"zanzibar" in path.read_bytes()
+    ]
 
 
 def test_words_that_only_a_handoff_says_are_forgotten(talk: World) -> None:
@@ -190,22 +259,35 @@ def test_words_that_only_a_handoff_says_are_forgotten(talk: World) -> None:
         memory.hand_over("Ask Quillfeather about the brie.", session=f"claude-code:{OTHER}")
         plan = memory.plan_forgetting(match="quillfeather")
         assert (plan.turns, plan.memories, [one.text for one in plan.excerpts]) == (
-            0, (), ["Ask Quillfeather about the brie."]
-        )  # fmt: skip
+            0,
+            (),
+            ["Ask Quillfeather about the brie."],
+        )
         memory.forget(plan)
     assert list(talk.home.glob("handoffs/**/*.md")) == []
-    assert not [path for path in talk.home.rglob("*") if path.is_file() and b"Quillfeather" in path.read_bytes()]
+    assert not [
+        path
+        for path in talk.home.rglob("*")
+        if path.is_file() and b"Quillfeather" in path.read_bytes()
+    ]
 
 
 def test_a_text_in_a_tool_call_a_title_and_a_reason_is_found_too(world: World) -> None:
-    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "curl https://wombat77.example/api"}}
+    call = {
+        "type": "tool_use",
+        "id": "t1",
+        "name": "Bash",
+        "input": {"command": "curl https://wombat77.example/api"},
+    }
     record = says("assistant", "", uuid="a1")
     record["message"]["content"] = [call]
     world.transcript(
-        "tools", says("user", "Call the service.", uuid="u1"), record,
+        "tools",
+        says("user", "Call the service.", uuid="u1"),
+        record,
         {"type": "custom-title", "customTitle": "Calling wombat77", "sessionId": "5e55-0001"},
         says("user", "Thank you, that was all for now.", uuid="u2"),
-    )  # fmt: skip
+    )
     with world.open() as memory:
         memory.ingest()
         kept = memory.store("The printer is on the second floor").memory_id
@@ -226,9 +308,14 @@ def test_a_forgotten_memory_takes_the_turns_that_show_it_and_no_other_memory(wor
         memory.ingest()
         found = {one.content: one for one in memory.list()}
         boiler = next(one for text, one in found.items() if "Kessel" in text)
-        plumber = next(one for text, one in found.items() if "plumber" in text and one.id != boiler.id)
+        plumber = next(
+            one for text, one in found.items() if "plumber" in text and one.id != boiler.id
+        )
         plan = memory.plan_forgetting(memories=[boiler.id])
-        assert ([one.id for one in plan.memories], [one.id for one in plan.losing]) == ([boiler.id], [plumber.id])
+        assert ([one.id for one in plan.memories], [one.id for one in plan.losing]) == (
+            [boiler.id],
+            [plumber.id],
+        )
         memory.forget(plan)
         assert {one.id for one in memory.list()} == {plumber.id}
         assert memory.get(plumber.id, update=False).source.turns == ()
@@ -257,7 +344,10 @@ def test_what_a_forgotten_memory_had_superseded_does_not_come_back(world: World)
         assert [one.id for one in plan.released] == [old]
         memory.forget(plan)
         left = memory.get(old, update=False)
-        assert (left.superseded_by, left.retired and left.retired.reason) == (None, "what superseded it was forgotten")
+        assert (left.superseded_by, left.retired and left.retired.reason) == (
+            None,
+            "what superseded it was forgotten",
+        )
         assert not memory.list()
         memory.unretire(old)
         assert [one.id for one in memory.list()] == [old]
@@ -277,7 +367,9 @@ def test_a_chain_closes_over_a_forgotten_memory(world: World) -> None:
         assert [(link.rel, link.to, link.reason) for link in links] == [("supersedes", first, None)]
         assert [one.memory.id for one in memory.history(third)] == [first, third]
     assert b"8443" not in bytes_of(world)
-    assert not [path for path in world.vault.rglob("*.md") if "8443" in path.read_text(encoding="utf-8")]
+    assert not [
+        path for path in world.vault.rglob("*.md") if "8443" in path.read_text(encoding="utf-8")
+    ]
 
 
 def test_a_project_is_forgotten_with_its_page_and_can_begin_anew(talk: World) -> None:
@@ -303,7 +395,14 @@ def test_a_project_is_forgotten_with_its_page_and_can_begin_anew(talk: World) ->
         talk.clock.pass_days(2)
         later = "2026-11-22T09:00:00.000Z"
         talk.transcript(
-            "new", says("user", "Remember that invoices go out on Mondays.", uuid="n1", session="5e55-new", at=later)
+            "new",
+            says(
+                "user",
+                "Remember that invoices go out on Mondays.",
+                uuid="n1",
+                session="5e55-new",
+                at=later,
+            ),
         )
         memory.ingest()
         assert any("Mondays" in content for content in subjects(memory))
@@ -313,7 +412,9 @@ def test_a_project_is_forgotten_with_its_page_and_can_begin_anew(talk: World) ->
         assert any("Mondays" in content for content in subjects(memory))
 
 
-def test_what_was_said_before_a_day_goes_and_a_session_that_went_on_keeps_the_rest(talk: World) -> None:
+def test_what_was_said_before_a_day_goes_and_a_session_that_went_on_keeps_the_rest(
+    talk: World,
+) -> None:
     talk.transcript(
         "cheese",
         says(
@@ -354,13 +455,19 @@ def test_a_day_within_a_project_leaves_other_projects_alone(talk: World) -> None
     )
     with talk.open() as memory:
         memory.ingest()
-        memory.forget(memory.plan_forgetting(project="acme-billing", before=datetime(2026, 11, 19, tzinfo=UTC)))
+        memory.forget(
+            memory.plan_forgetting(
+                project="acme-billing", before=datetime(2026, 11, 19, tzinfo=UTC)
+            )
+        )
         assert not any("gruyere" in content for content in subjects(memory))
         assert any("tulips" in content for content in subjects(memory))
         assert any("SQLite" in content for content in subjects(memory))
 
 
-def test_a_tombstone_that_comes_with_the_ledger_forgets_on_a_second_machine(talk: World, tmp_path: Path) -> None:
+def test_a_tombstone_that_comes_with_the_ledger_forgets_on_a_second_machine(
+    talk: World, tmp_path: Path
+) -> None:
     with talk.open() as memory:
         memory.ingest()
     second = World(tmp_path / "second")
@@ -386,7 +493,10 @@ def test_a_merge_of_the_ledger_is_carried_out_by_one_call(talk: World, tmp_path:
     shutil.copytree(talk.user_home, second.user_home)
     with talk.open() as memory:
         memory.forget(memory.plan_forgetting(project="acme-billing"))
-    second.transcript("own", says("user", "Remember that the brie is in row quebec7.", uuid="q1", session="5e55-own"))
+    second.transcript(
+        "own",
+        says("user", "Remember that the brie is in row quebec7.", uuid="q1", session="5e55-own"),
+    )
     with second.open() as memory:
         memory.ingest()
     context = second.context()
@@ -413,10 +523,11 @@ def test_a_forgotten_memory_that_comes_back_as_a_file_goes_again(world: World) -
 
 def test_a_title_alone_is_forgotten_and_does_not_come_back(world: World) -> None:
     world.transcript(
-        "titled", says("user", "Good morning, what is the weather like?", uuid="t1"),
+        "titled",
+        says("user", "Good morning, what is the weather like?", uuid="t1"),
         {"type": "custom-title", "customTitle": "Moving to Ulaanbaatar", "sessionId": "5e55-0001"},
         says("user", "And tomorrow morning?", uuid="t2"),
-    )  # fmt: skip
+    )
     with world.open() as memory:
         memory.ingest()
         plan = memory.plan_forgetting(match="ulaanbaatar")
@@ -451,13 +562,17 @@ def test_files_that_a_merge_took_away_are_not_kept_as_retired(talk: World, tmp_p
     assert all(line["action"] != "retire" for line in ledger_of(second))
 
 
-def test_a_memory_that_another_machine_learned_from_a_forgotten_session_goes_when_it_arrives(talk: World) -> None:
+def test_a_memory_that_another_machine_learned_from_a_forgotten_session_goes_when_it_arrives(
+    talk: World,
+) -> None:
     with talk.open() as memory:
         memory.ingest()
         cellar = next(one for one in memory.list() if "gruyere" in one.content)
         text = talk.memory_file(cellar.id).read_text(encoding="utf-8")
         memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
-        arrived = talk.write("global/fact/cellar.md", text.replace(cellar.id, "0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81"))
+        arrived = talk.write(
+            "global/fact/cellar.md", text.replace(cellar.id, "0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81")
+        )
         assert not any("gruyere" in content for content in subjects(memory))
     assert not arrived.exists()
 
@@ -468,7 +583,9 @@ def test_nothing_is_left_of_links_usage_and_kept_answers(world: World) -> None:
         second = memory.store("The globe stands beside the window").memory_id
         file = world.memory_file(second)
         linked = file.read_text(encoding="utf-8").replace(
-            "\n---\n", f"\nlinks:\n  - {{rel: part_of, to: {first}, reason: both in the Umbra room}}\n---\n", 1
+            "\n---\n",
+            f"\nlinks:\n  - {{rel: part_of, to: {first}, reason: both in the Umbra room}}\n---\n",
+            1,
         )
         file.write_text(linked, encoding="utf-8")
         memory.recall("where is the atlas?")
@@ -486,7 +603,11 @@ def test_nothing_is_left_of_links_usage_and_kept_answers(world: World) -> None:
     for path in [*world.home.rglob("*")]:
         if path.is_file():
             assert b"Umbra" not in path.read_bytes(), path
-            assert path.name == "ledger.jsonl" or first.encode() not in path.read_bytes() or "nacre.db" in path.name
+            assert (
+                path.name == "ledger.jsonl"
+                or first.encode() not in path.read_bytes()
+                or "nacre.db" in path.name
+            )
 
 
 @pytest.mark.embedding
@@ -500,7 +621,9 @@ def test_vectors_that_nothing_else_says_go_and_the_others_stay(talk: World) -> N
             " LEFT JOIN turn_passages t ON t.passage = p.row GROUP BY p.row"
         )
         assert all(bool(is_blank) is (turns == 0) for _, is_blank, turns in shown)
-        assert sum(is_blank for _, is_blank, _ in shown) == 2  # the rule was said in both; the last word is too short
+        assert (
+            sum(is_blank for _, is_blank, _ in shown) == 2
+        )  # the rule was said in both; the last word is too short
         found = memory.search_sessions("which database holds the inventory?", mode="vector")
         assert any("SQLite" in hit.excerpt for hit in found.turns)
         talk.transcript(
@@ -563,7 +686,9 @@ def test_forgotten_again_after_it_was_allowed_stays_away(talk: World) -> None:
 
 
 def test_sub_agents_go_with_the_session_they_worked_for(world: World) -> None:
-    world.transcript("main", says("user", "Look into the kelp farm.", uuid="k1", session="5e55-kelp"))
+    world.transcript(
+        "main", says("user", "Look into the kelp farm.", uuid="k1", session="5e55-kelp")
+    )
     side = says(
         "assistant",
         "The kelp farm has nautilus88 tanks.",
@@ -629,7 +754,7 @@ def test_one_thing_at_a_time_is_asked_for(world: World) -> None:
 KILLED = """
 import os, signal, sys
 from nacre.api import open_memory
-import nacre.tombstones.erasure as erasing, nacre.forgetting.forget as forgetting
+import nacre.memories.erasure as erasing, nacre.data.forget as forgetting
 name, times = sys.argv[1], int(sys.argv[2])
 module = forgetting if hasattr(forgetting, name) and name in ("apply_tombstones", "erase_bytes") else erasing
 real, calls = getattr(module, name), [0]
@@ -659,11 +784,20 @@ with open_memory() as memory:
 def test_what_a_kill_cut_short_is_completed_by_the_next_command(talk: World, step: str) -> None:
     with talk.open() as memory:
         memory.ingest()
-    environ = {**os.environ, "HOME": str(talk.user_home), "NACRE_HOME": str(talk.home), "PYTHONPATH": "src"}
+    environ = {
+        **os.environ,
+        "HOME": str(talk.user_home),
+        "NACRE_HOME": str(talk.home),
+        "PYTHONPATH": "src",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, step, "1"], env=environ, check=False, capture_output=True, text=True,
+        [sys.executable, "-c", KILLED, step, "1"],
+        env=environ,
+        check=False,
+        capture_output=True,
+        text=True,
         cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr
     with talk.open() as memory:
         assert not any("gruyere" in content for content in subjects(memory))
@@ -671,13 +805,15 @@ def test_what_a_kill_cut_short_is_completed_by_the_next_command(talk: World, ste
         memory.ingest()
         assert len(memory.list()) == 2
     assert b"zanzibar9431" not in bytes_of(talk)
-    assert not [path for path in talk.vault.rglob("*.md") if "zanzibar" in path.read_text(encoding="utf-8")]
+    assert not [
+        path for path in talk.vault.rglob("*.md") if "zanzibar" in path.read_text(encoding="utf-8")
+    ]
 
 
 KILLED_BETWEEN = """
 import os, signal, sys
 from nacre.api import open_memory
-from nacre.storage.sqlite.database import FileDatabase
+from nacre.store.sqlite import FileDatabase
 with open_memory() as memory:
     plan = memory.plan_forgetting(sessions=["5e55-c4ee-0001"])
     memory.call("traces")  # what the ingest noted is brought in by a transaction of its own
@@ -698,18 +834,29 @@ def test_what_a_kill_between_two_transactions_cut_short_is_completed(talk: World
     """From the second on: the first one makes it durable."""
     with talk.open() as memory:
         memory.ingest()
-    environ = {**os.environ, "HOME": str(talk.user_home), "NACRE_HOME": str(talk.home), "PYTHONPATH": "src"}
+    environ = {
+        **os.environ,
+        "HOME": str(talk.user_home),
+        "NACRE_HOME": str(talk.home),
+        "PYTHONPATH": "src",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", KILLED_BETWEEN, str(at)], env=environ, check=False, capture_output=True, text=True,
+        [sys.executable, "-c", KILLED_BETWEEN, str(at)],
+        env=environ,
+        check=False,
+        capture_output=True,
+        text=True,
         cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    )
     assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
     with talk.open() as memory:
         memory.ingest()
         assert not told(memory, "gruyere cellar")
         assert len(memory.list()) == 2
     assert b"zanzibar9431" not in bytes_of(talk)
-    assert not [path for path in talk.vault.rglob("*.md") if "zanzibar" in path.read_text(encoding="utf-8")]
+    assert not [
+        path for path in talk.vault.rglob("*.md") if "zanzibar" in path.read_text(encoding="utf-8")
+    ]
     assert [line["action"] for line in ledger_of(talk)].count("forget") == 1
 
 

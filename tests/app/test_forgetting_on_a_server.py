@@ -16,11 +16,18 @@ SESSION = "5e55-c4ee-0001"
 CANARIES = ("zanzibar", "gruyere", "cellarcode")
 TALK = (
     says(
-        "user", "Remember that the gruyere cellar code is zanzibar9431 in src/cellarcode_zanzibar.py.", uuid="c1",
+        "user",
+        "Remember that the gruyere cellar code is zanzibar9431 in src/cellarcode_zanzibar.py.",
+        uuid="c1",
         session=SESSION,
     ),
-    says("assistant", "Noted: the gruyere code is zanzibar9431, see cellarcode().", uuid="c2", session=SESSION),
-)  # fmt: skip
+    says(
+        "assistant",
+        "Noted: the gruyere code is zanzibar9431, see cellarcode().",
+        uuid="c2",
+        session=SESSION,
+    ),
+)
 
 
 @dataclass
@@ -45,7 +52,11 @@ class Served:
     def told(self, *canaries: str) -> list[tuple[str, str]]:
         """The rows that say any of some words, as text or in bytes."""
         sought = [form for word in canaries for form in (word, word.encode().hex())]
-        return [(table, row) for table, row in self.rows() if any(form in row.lower() for form in sought)]
+        return [
+            (table, row)
+            for table, row in self.rows()
+            if any(form in row.lower() for form in sought)
+        ]
 
 
 @pytest.fixture
@@ -83,16 +94,23 @@ def test_not_a_word_of_what_was_forgotten_by_id_is_left_in_any_row(served: Serve
     assert not (told := served.told(*CANARIES)), "\n".join(f"{table}: {row}" for table, row in told)
 
 
-def test_not_a_word_of_a_forgotten_session_is_left_in_any_row_though_a_kill_cut_it_short(served: Served) -> None:
+def test_not_a_word_of_a_forgotten_session_is_left_in_any_row_though_a_kill_cut_it_short(
+    served: Served,
+) -> None:
     world = served.world
     world.transcript("cheese", *TALK)
     with world.open() as memory:
         memory.ingest()
         memory.recall("where is zanzibar")
-        assert {table for table, _ in served.told(*CANARIES)} > {"turns", "memories", "terms", "names"}
+        assert {table for table, _ in served.told(*CANARIES)} > {
+            "turns",
+            "memories",
+            "terms",
+            "names",
+        }
     code = f"""
     import os
-    from nacre.tombstones import version_erasure
+    from nacre.memories import erasure as version_erasure
     version_erasure.erase_naming = lambda *_: os._exit(9)
     memory.forget(memory.plan_forgetting(sessions=["{SESSION}"]))
 """
@@ -115,16 +133,28 @@ def test_the_report_names_what_only_the_administrator_of_the_server_reaches(serv
 def write_about(memory: MemoryHome) -> tuple[str, str]:
     """A memory that stays, and one that is to go: named, reworded, renamed, linked, filed in a project, retired and
     brought back."""
-    kept = memory.store("The office opens at nine.", subject="Office hours", project="acme").memory_id
+    kept = memory.store(
+        "The office opens at nine.", subject="Office hours", project="acme"
+    ).memory_id
     secret = memory.store(
         "The gruyere is behind zanzibar.", subject="Gruyere behind zanzibar", project="acme"
     ).memory_id
-    memory.call("edit", reference=kept, content="The office opens at nine, see [[Gruyere behind zanzibar]].")
-    memory.call("edit", reference=secret, subject="Zanzibar as it was", content="It is behind the zanzibar door.")
+    memory.call(
+        "edit", reference=kept, content="The office opens at nine, see [[Gruyere behind zanzibar]]."
+    )
+    memory.call(
+        "edit",
+        reference=secret,
+        subject="Zanzibar as it was",
+        content="It is behind the zanzibar door.",
+    )
     memory.call("edit", reference=secret, subject="The cheese", content="It is somewhere else now.")
     memory.call("edit", reference=kept, content="The office opens at ten.")
     memory.call(
-        "graph-link", links=[{"source": kept, "relation": "related_to", "target": secret, "reason": "zanzibar again"}]
+        "graph-link",
+        links=[
+            {"source": kept, "relation": "related_to", "target": secret, "reason": "zanzibar again"}
+        ],
     )
     memory.retire(secret, reason="zanzibar is no place for cheese")
     memory.call("unretire", references=[secret])

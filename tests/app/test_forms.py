@@ -18,30 +18,49 @@ def form(world: World, question: str, answer: str) -> None:
     """A session in which an agent asks by a form, and the owner answers."""
     call, result = says("assistant", "", uuid="f-1"), says("user", "", uuid="f-2", at=ANSWERED)
     call["message"]["content"] = [
-        {"type": "tool_use", "id": "q1", "name": "AskUserQuestion", "input": {"questions": [{"question": question}]}}
+        {
+            "type": "tool_use",
+            "id": "q1",
+            "name": "AskUserQuestion",
+            "input": {"questions": [{"question": question}]},
+        }
     ]
     told = f'User has answered your questions: "{question}"="{answer}". You can now continue with them in mind.'
     result["message"]["content"] = [{"type": "tool_result", "tool_use_id": "q1", "content": told}]
-    ask = says("user", "Please look over the deploy scripts of the tern project for me.", uuid="f-0")
-    world.transcript("form", ask, call, result, says("assistant", "Understood.", uuid="f-3", at=ANSWERED))
+    ask = says(
+        "user", "Please look over the deploy scripts of the tern project for me.", uuid="f-0"
+    )
+    world.transcript(
+        "form", ask, call, result, says("assistant", "Understood.", uuid="f-3", at=ANSWERED)
+    )
 
 
 @pytest.mark.parametrize("quote", [PLAN, f"{QUESTION} → Yes"])
-def test_what_a_form_states_and_the_owner_nods_to_is_the_owners_by_that(world: World, quote: str) -> None:
+def test_what_a_form_states_and_the_owner_nods_to_is_the_owners_by_that(
+    world: World, quote: str
+) -> None:
     form(world, QUESTION, "Yes")
-    (memory,), _ = learned(world, ScriptedModel([found(told(PLAN, evidence=[2], quote=quote, importance=9))]))
+    (memory,), _ = learned(
+        world, ScriptedModel([found(told(PLAN, evidence=[2], quote=quote, importance=9))])
+    )
     assert (memory.speaker, memory.importance) == (Speaker.OWNER, 9)
 
 
 def test_an_answer_in_words_is_the_owners(world: World) -> None:
     form(world, "Which database does the tern project use?", "PostgreSQL 18, for the ledger")
     content = "The tern project uses PostgreSQL 18 for the ledger."
-    (memory,), _ = learned(world, ScriptedModel([found(told(content, evidence=[2], quote="PostgreSQL 18, for the"))]))
+    (memory,), _ = learned(
+        world, ScriptedModel([found(told(content, evidence=[2], quote="PostgreSQL 18, for the"))])
+    )
     assert memory.speaker is Speaker.OWNER
 
 
 def test_without_a_model_no_statement_of_a_form_becomes_the_owners_by_itself(world: World) -> None:
-    form(world, "From now on we always sign the installers by hand. Is there anything else to look at?", "No")
+    form(
+        world,
+        "From now on we always sign the installers by hand. Is there anything else to look at?",
+        "No",
+    )
     with world.open() as memory:
         memory.ingest()
         assert [one.content for one in memory.list() if one.content.endswith("by hand.")] == []

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from nacre import MemoryHome
+from nacre.api import MemoryHome
 from nacre.errors import Conflict, InvalidInput, NotFound, OwnerOnly
-from nacre.graph.values import LinkChange, Traversal
-from nacre.memories.requests import StoreRequest
+from nacre.memories.decision import StoreRequest
+from nacre.memories.graph import LinkChange, Traversal
 from nacre.memories.store import get, store
-from nacre.values.actor import Actor, Face, acting
-from nacre.values.memory import Link, Validity
+from nacre.values.memory import Actor, Face, Link, Validity, acting
 from nacre.values.recall import Filter
 from nacre.values.session import Speaker
 from tests.app.conftest import World
@@ -26,9 +25,13 @@ from tests.app.test_syncing import Machine, converge, machine, remote
 __all__ = ["remote"]
 
 WORDS = (
-    "The kiln is fired with beech wood.", "The glaze needs eleven hundred degrees.", "Bowls dry for nine days.",
-    "The shop opens on Saturdays.", "Clay comes from the pit at Ried.", "The wheel runs on a treadle.",
-)  # fmt: skip
+    "The kiln is fired with beech wood.",
+    "The glaze needs eleven hundred degrees.",
+    "Bowls dry for nine days.",
+    "The shop opens on Saturdays.",
+    "Clay comes from the pit at Ried.",
+    "The wheel runs on a treadle.",
+)
 
 
 @pytest.fixture
@@ -58,7 +61,9 @@ def links_of(world: World, memory_id: str) -> tuple[Link, ...]:
 
 
 def file_of(world: World, words: str) -> Path:
-    return next(path for path in world.vault.rglob("*.md") if words in path.read_text(encoding="utf-8"))
+    return next(
+        path for path in world.vault.rglob("*.md") if words in path.read_text(encoding="utf-8")
+    )
 
 
 @contextmanager
@@ -72,11 +77,25 @@ def by_agent(world: World) -> Iterator[MemoryHome]:
 
 def test_a_link_says_how_strong_it_is_when_it_holds_and_why(world: World, ids: list[str]) -> None:
     done = linked(
-        world, ids[0], "depends_on", ids[1], strength=0.8, since="2026-01-01", until="2027-01-01", reason="the heat",
+        world,
+        ids[0],
+        "depends_on",
+        ids[1],
+        strength=0.8,
+        since="2026-01-01",
+        until="2027-01-01",
+        reason="the heat",
         origin="import",
-    )  # fmt: skip
+    )
     assert (done.made, done.changed) == (1, 0)
-    link = Link("depends_on", ids[1], "the heat", "import", 0.8, Validity(date(2026, 1, 1), date(2027, 1, 1)))
+    link = Link(
+        "depends_on",
+        ids[1],
+        "the heat",
+        "import",
+        0.8,
+        Validity(date(2026, 1, 1), date(2027, 1, 1)),
+    )
     assert links_of(world, ids[0]) == (link,)
     text = file_of(world, "beech").read_text(encoding="utf-8")
     assert "strength: 0.8, valid: {from: 2026-01-01, to: 2027-01-01}}]" in text
@@ -84,14 +103,20 @@ def test_a_link_says_how_strong_it_is_when_it_holds_and_why(world: World, ids: l
     assert links_of(world, ids[0]) == (link,)
 
 
-def test_a_link_that_says_nothing_more_is_two_words_in_its_file(world: World, ids: list[str]) -> None:
+def test_a_link_that_says_nothing_more_is_two_words_in_its_file(
+    world: World, ids: list[str]
+) -> None:
     linked(world, ids[0], "builds_on", ids[1])
-    assert f"links: [{{rel: builds_on, to: {ids[1]}}}]\n" in file_of(world, "beech").read_text(encoding="utf-8")
+    assert f"links: [{{rel: builds_on, to: {ids[1]}}}]\n" in file_of(world, "beech").read_text(
+        encoding="utf-8"
+    )
     (line,) = asked(world, "graph-list").links
     assert (line.strength, line.origin, line.holds) == (0.5, "manual", True)
 
 
-def test_drawing_it_again_changes_it_and_drawing_it_the_same_writes_nothing(world: World, ids: list[str]) -> None:
+def test_drawing_it_again_changes_it_and_drawing_it_the_same_writes_nothing(
+    world: World, ids: list[str]
+) -> None:
     linked(world, ids[0], "builds_on", ids[1])
     assert linked(world, ids[0], "builds_on", ids[1], strength=0.9).changed == 1
     before = len(asked(world, "log", limit=100))
@@ -100,7 +125,9 @@ def test_drawing_it_again_changes_it_and_drawing_it_the_same_writes_nothing(worl
     assert len(asked(world, "log", limit=100)) == before
 
 
-def test_a_memory_that_is_linked_keeps_its_words_its_time_and_its_vector(world: World, ids: list[str]) -> None:
+def test_a_memory_that_is_linked_keeps_its_words_its_time_and_its_vector(
+    world: World, ids: list[str]
+) -> None:
     with world.open() as memory:
         memory.ingest()
     before = get(world.context(), ids[0])
@@ -113,7 +140,10 @@ def test_a_memory_that_is_linked_keeps_its_words_its_time_and_its_vector(world: 
 
 def test_an_undone_link_leaves_the_file_as_it_was_to_the_byte(world: World, ids: list[str]) -> None:
     file = file_of(world, "beech")
-    file.write_text(file.read_text(encoding="utf-8").replace("kind: fact", "kind:   fact  # sure"), encoding="utf-8")
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("kind: fact", "kind:   fact  # sure"),
+        encoding="utf-8",
+    )
     asked(world, "list")
     before = file.read_bytes()
     linked(world, ids[0], "builds_on", ids[1], strength=0.7)
@@ -127,12 +157,15 @@ def test_an_undone_link_leaves_the_file_as_it_was_to_the_byte(world: World, ids:
 @pytest.mark.parametrize(
     ("more", "error"),
     [
-        ({"strength": 1.5}, InvalidInput), ({"since": "2026-02-02", "until": "2026-02-02"}, InvalidInput),
-        ({"origin": "auto"}, InvalidInput), ({"relation": "calls"}, InvalidInput),
-        ({"relation": "likes"}, InvalidInput), ({"target": "nobody"}, NotFound),
+        ({"strength": 1.5}, InvalidInput),
+        ({"since": "2026-02-02", "until": "2026-02-02"}, InvalidInput),
+        ({"origin": "auto"}, InvalidInput),
+        ({"relation": "calls"}, InvalidInput),
+        ({"relation": "likes"}, InvalidInput),
+        ({"target": "nobody"}, NotFound),
         ({"relation": "supersedes", "strength": 0.2}, InvalidInput),
     ],
-)  # fmt: skip
+)
 def test_a_link_that_makes_no_sense_is_refused(
     world: World, ids: list[str], more: dict[str, Any], error: type[Exception]
 ) -> None:
@@ -149,7 +182,11 @@ def test_a_memory_is_not_linked_with_itself(world: World, ids: list[str]) -> Non
 def test_many_links_are_drawn_together_or_not_at_all(world: World, ids: list[str]) -> None:
     good = [{"source": one, "relation": "part_of", "target": ids[0]} for one in ids[1:]]
     with pytest.raises(NotFound, match=r"link 6 of 6: .*; none was drawn"):
-        asked(world, "graph-link", links=[*good, {"source": ids[1], "relation": "part_of", "target": "nobody"}])
+        asked(
+            world,
+            "graph-link",
+            links=[*good, {"source": ids[1], "relation": "part_of", "target": "nobody"}],
+        )
     assert asked(world, "graph-list").total == 0
     assert asked(world, "graph-link", links=good).made == 5
     assert asked(world, "graph-list").total == 5
@@ -164,10 +201,14 @@ def test_more_than_a_thousand_links_are_refused(world: World, ids: list[str]) ->
         asked(world, "graph-link", links=[one] * 1001)
 
 
-def test_a_symbol_of_code_may_be_the_target_and_is_no_loose_end(world: World, ids: list[str]) -> None:
+def test_a_symbol_of_code_may_be_the_target_and_is_no_loose_end(
+    world: World, ids: list[str]
+) -> None:
     linked(world, ids[0], "related_to", "code:src/kiln.py::fire")
     assert links_of(world, ids[0])[0].to == "code:src/kiln.py::fire"
-    assert "code:src/kiln.py::fire" in [one.id for one in asked(world, "graph-show", reference=ids[0]).nodes]
+    assert "code:src/kiln.py::fire" in [
+        one.id for one in asked(world, "graph-show", reference=ids[0]).nodes
+    ]
     assert next(one for one in asked(world, "doctor-deep") if one.name == "links").state == "ok"
 
 
@@ -197,7 +238,9 @@ def test_a_contradiction_waits_for_the_owner(world: World, ids: list[str]) -> No
 # Ending
 
 
-def test_an_ended_link_is_kept_and_holds_no_more_from_that_day_on(world: World, ids: list[str]) -> None:
+def test_an_ended_link_is_kept_and_holds_no_more_from_that_day_on(
+    world: World, ids: list[str]
+) -> None:
     linked(world, ids[0], "depends_on", ids[1])
     today = world.clock.now.date()
     done = asked(world, "graph-invalidate", source=ids[0], relation="depends_on", target=ids[1])
@@ -214,7 +257,14 @@ def test_an_ended_link_is_kept_and_holds_no_more_from_that_day_on(world: World, 
 def test_an_end_before_the_beginning_is_refused(world: World, ids: list[str]) -> None:
     linked(world, ids[0], "depends_on", ids[1], since="2026-05-01")
     with pytest.raises(InvalidInput, match="cannot end"):
-        asked(world, "graph-invalidate", source=ids[0], relation="depends_on", target=ids[1], at="2026-04-01")
+        asked(
+            world,
+            "graph-invalidate",
+            source=ids[0],
+            relation="depends_on",
+            target=ids[1],
+            at="2026-04-01",
+        )
 
 
 def test_recall_follows_a_link_while_it_holds(world: World, ids: list[str]) -> None:
@@ -237,8 +287,16 @@ def test_a_stronger_link_lends_more(world: World, ids: list[str]) -> None:
     linked(world, ids[3], "related_to", ids[0], strength=0.3)
     linked(world, ids[4], "related_to", ids[0], strength=0.9)
     with world.open() as memory:
-        hits = {one.memory.id: one for one in memory.recall("which wood is the kiln fired with?", mode="lexical").hits}
-    assert 0 < hits[ids[3]].components["link"] < hits[ids[4]].components["link"] < hits[ids[0]].components["relevance"]
+        hits = {
+            one.memory.id: one
+            for one in memory.recall("which wood is the kiln fired with?", mode="lexical").hits
+        }
+    assert (
+        0
+        < hits[ids[3]].components["link"]
+        < hits[ids[4]].components["link"]
+        < hits[ids[0]].components["relevance"]
+    )
 
 
 def test_a_link_is_taken_away_from_the_side_that_has_it(world: World, ids: list[str]) -> None:
@@ -247,7 +305,10 @@ def test_a_link_is_taken_away_from_the_side_that_has_it(world: World, ids: list[
         asked(world, "graph-unlink", source=ids[1], relation="depends_on", target=ids[0])
     with pytest.raises(NotFound, match="no such link"):
         asked(world, "graph-unlink", source=ids[0], relation="part_of", target=ids[1])
-    assert asked(world, "graph-unlink", source=ids[0], relation="depends_on", target=ids[1]).removed == 1
+    assert (
+        asked(world, "graph-unlink", source=ids[0], relation="depends_on", target=ids[1]).removed
+        == 1
+    )
     assert "links:" not in file_of(world, "beech").read_text(encoding="utf-8")
 
 
@@ -260,7 +321,9 @@ def test_a_name_in_a_text_is_no_link_that_can_be_taken_away(world: World, ids: l
         asked(world, "graph-unlink", source=naming, relation="related_to", target=ids[0])
 
 
-def test_all_links_of_an_origin_go_together_and_what_says_what_holds_stays(world: World, ids: list[str]) -> None:
+def test_all_links_of_an_origin_go_together_and_what_says_what_holds_stays(
+    world: World, ids: list[str]
+) -> None:
     for one in ids[1:4]:
         linked(world, one, "part_of", ids[0], origin="import")
     linked(world, ids[4], "part_of", ids[0])
@@ -276,7 +339,9 @@ def test_all_links_of_an_origin_go_together_and_what_says_what_holds_stays(world
 # Following
 
 
-def test_a_traversal_tells_each_link_once_and_each_memory_where_it_is_nearest(world: World, ids: list[str]) -> None:
+def test_a_traversal_tells_each_link_once_and_each_memory_where_it_is_nearest(
+    world: World, ids: list[str]
+) -> None:
     for source, target in ((0, 1), (1, 2), (2, 3), (3, 0), (3, 4)):
         linked(world, ids[source], "builds_on", ids[target])
     found: Traversal = asked(world, "graph-show", reference=ids[0], depth=10)
@@ -289,7 +354,9 @@ def test_a_traversal_tells_each_link_once_and_each_memory_where_it_is_nearest(wo
     assert [one.id for one in into.nodes] == [ids[0], ids[3]]
 
 
-def test_a_traversal_goes_no_further_than_it_is_told_and_says_that_there_is_more(world: World, ids: list[str]) -> None:
+def test_a_traversal_goes_no_further_than_it_is_told_and_says_that_there_is_more(
+    world: World, ids: list[str]
+) -> None:
     for one in ids[1:]:
         linked(world, one, "part_of", ids[0])
     found: Traversal = asked(world, "graph-show", reference=ids[0], limit=2)
@@ -305,7 +372,9 @@ def test_what_became_of_a_memory_is_told_where_it_is_reached(world: World, ids: 
     linked(world, ids[3], "supersedes", ids[1])
     with world.open() as memory:
         memory.retire(ids[2])
-    states = {one.id: one.state for one in asked(world, "graph-show", reference=ids[0], depth=1).nodes}
+    states = {
+        one.id: one.state for one in asked(world, "graph-show", reference=ids[0], depth=1).nodes
+    }
     assert states == {ids[0]: "active", ids[1]: "superseded", ids[2]: "retired"}
 
 
@@ -321,9 +390,14 @@ def test_what_was_used_together_stands_beside_the_links(world: World, ids: list[
 # Elsewhere
 
 
-def test_links_reach_the_other_machine_and_what_both_change_is_merged_by_field(tmp_path: Path, remote: Path) -> None:
+def test_links_reach_the_other_machine_and_what_both_change_is_merged_by_field(
+    tmp_path: Path, remote: Path
+) -> None:
     one, other = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
-    first, second = (one.store(words, project="harbour") for words in ("The crane lifts ten tons.", "The quay is wet."))
+    first, second = (
+        one.store(words, project="harbour")
+        for words in ("The crane lifts ten tons.", "The quay is wet.")
+    )
     one.sync(remote=str(remote))
     other.sync(remote=str(remote))
     _link(one, first, second)
@@ -340,13 +414,17 @@ def _link(where: Machine, source: str, target: str, **more: Any) -> None:
     linked(where.world, source, "part_of", target, **more)
 
 
-def test_an_export_carries_strength_and_time_to_another_home(world: World, ids: list[str], tmp_path: Path) -> None:
+def test_an_export_carries_strength_and_time_to_another_home(
+    world: World, ids: list[str], tmp_path: Path
+) -> None:
     linked(world, ids[0], "builds_on", ids[1], strength=0.25, until="2027-03-01")
     asked(world, "export", target=str(tmp_path / "all.jsonl"))
     (tmp_path / "there").mkdir()
     there = World(tmp_path / "there", environ={"PATH": os.environ["PATH"]})
     asked(there, "import", path=str(tmp_path / "all.jsonl"), trust=True)
-    assert links_of(there, ids[0]) == (Link("builds_on", ids[1], None, None, 0.25, Validity(until=date(2027, 3, 1))),)
+    assert links_of(there, ids[0]) == (
+        Link("builds_on", ids[1], None, None, 0.25, Validity(until=date(2027, 3, 1))),
+    )
 
 
 def test_relations_that_nacre_does_not_know_keep_working(world: World, ids: list[str]) -> None:
@@ -363,25 +441,36 @@ def test_relations_that_nacre_does_not_know_keep_working(world: World, ids: list
 # Agents
 
 
-def test_an_agent_links_what_it_stored_and_wishes_for_links_of_the_owners(world: World, ids: list[str]) -> None:
+def test_an_agent_links_what_it_stored_and_wishes_for_links_of_the_owners(
+    world: World, ids: list[str]
+) -> None:
     own = store(
-        world.context(), StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT)
+        world.context(),
+        StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT),
     )
     with by_agent(world) as memory:
-        done = memory.call("graph-link", links=[
-            {"source": own.memory_id, "relation": "part_of", "target": ids[0]},
-            {"source": ids[1], "relation": "part_of", "target": ids[0]},
-        ])  # fmt: skip
+        done = memory.call(
+            "graph-link",
+            links=[
+                {"source": own.memory_id, "relation": "part_of", "target": ids[0]},
+                {"source": ids[1], "relation": "part_of", "target": ids[0]},
+            ],
+        )
     assert (done.made, done.waiting) == (1, (ids[1],))
     assert links_of(world, own.memory_id) == (Link("part_of", ids[0], origin="agent"),)
     assert links_of(world, ids[1]) == ()
-    (review,) = [one for one in asked(world, "review", only="doubt").items if one.memory.id == ids[1]]
+    (review,) = [
+        one for one in asked(world, "review", only="doubt").items if one.memory.id == ids[1]
+    ]
     assert "claude-code wants it linked: part_of The kiln" in (review.detail or "")
 
 
-def test_an_agent_neither_ends_nor_takes_away_what_the_owner_drew(world: World, ids: list[str]) -> None:
+def test_an_agent_neither_ends_nor_takes_away_what_the_owner_drew(
+    world: World, ids: list[str]
+) -> None:
     own = store(
-        world.context(), StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT)
+        world.context(),
+        StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT),
     )
     ends = {"source": own.memory_id, "relation": "part_of", "target": ids[0]}
     linked(world, **ends)
@@ -393,9 +482,12 @@ def test_an_agent_neither_ends_nor_takes_away_what_the_owner_drew(world: World, 
     assert links_of(world, own.memory_id) == (Link("part_of", ids[0]),)
 
 
-def test_an_agent_draws_no_link_anew_that_the_owner_drew_nor_in_anothers_name(world: World, ids: list[str]) -> None:
+def test_an_agent_draws_no_link_anew_that_the_owner_drew_nor_in_anothers_name(
+    world: World, ids: list[str]
+) -> None:
     own = store(
-        world.context(), StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT)
+        world.context(),
+        StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT),
     )
     ends = {"source": own.memory_id, "relation": "part_of", "target": ids[0]}
     linked(world, **ends, reason="it hangs there")
@@ -412,10 +504,13 @@ def test_an_agent_draws_no_link_anew_that_the_owner_drew_nor_in_anothers_name(wo
 @pytest.mark.parametrize("relation", ["supersedes", "contradicts"])
 def test_an_agent_does_not_say_what_holds(world: World, ids: list[str], relation: str) -> None:
     own = store(
-        world.context(), StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT)
+        world.context(),
+        StoreRequest(content="The kiln door sticks.", project="pottery", speaker=Speaker.AGENT),
     )
     with by_agent(world) as memory:
-        done = memory.call("graph-link", links=[{"source": own.memory_id, "relation": relation, "target": ids[0]}])
+        done = memory.call(
+            "graph-link", links=[{"source": own.memory_id, "relation": relation, "target": ids[0]}]
+        )
     assert (done.made, len(done.waiting)) == (0, 1)
     assert get(world.context(), ids[0]).superseded_by is None
     assert asked(world, "review").conflicts == 0

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nacre.home.home import Home
-from nacre.memories.scan import scan
+from nacre.memories.edit import scan
 from nacre.values.memory import Kind, Memory
 from tests.app.conftest import World, leave_pending
 
@@ -61,7 +61,9 @@ EDITS = [_in_place, _atomically, _like_vim, _like_emacs, _keeping_its_time, _wit
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.__name__.strip("_"))
-def test_an_edit_is_seen_by_the_next_recall_however_the_editor_writes(world: World, edit: Edit) -> None:
+def test_an_edit_is_seen_by_the_next_recall_however_the_editor_writes(
+    world: World, edit: Edit
+) -> None:
     with world.open() as memory:
         stored = memory.store("The staging server is called heron.", subject="Staging server")
     file = world.memory_file(stored.memory_id)
@@ -90,13 +92,20 @@ def test_lines_of_windows_and_the_byte_order_mark_survive_what_nacre_changes(wor
 
 
 def test_folders_that_editors_keep_for_themselves_hold_no_memories(world: World) -> None:
-    for path in (".obsidian/plugins/note.md", ".trash/old.md", "projects/acme/.stversions/fact/old.md", ".git/x.md"):
+    for path in (
+        ".obsidian/plugins/note.md",
+        ".trash/old.md",
+        "projects/acme/.stversions/fact/old.md",
+        ".git/x.md",
+    ):
         world.write(path, "Not a memory.")
     with world.open() as memory:
         assert memory.list() == []
 
 
-def test_a_note_moved_to_an_editors_trash_is_retired_and_comes_back_with_its_file(world: World) -> None:
+def test_a_note_moved_to_an_editors_trash_is_retired_and_comes_back_with_its_file(
+    world: World,
+) -> None:
     with world.open() as memory:
         stored = memory.store("The spare key hangs in the shed.", subject="Spare key")
     file = world.memory_file(stored.memory_id)
@@ -114,7 +123,9 @@ def test_a_note_moved_to_an_editors_trash_is_retired_and_comes_back_with_its_fil
     assert _actions(world, stored.memory_id) == ["store", "retire", "restore"]
 
 
-def test_a_file_that_was_deleted_is_logged_as_a_removal_beside_what_was_edited(world: World) -> None:
+def test_a_file_that_was_deleted_is_logged_as_a_removal_beside_what_was_edited(
+    world: World,
+) -> None:
     with world.open() as memory:
         gone = memory.store("The rain barrel leaks.", subject="Rain barrel")
         kept = memory.store("The ladder is aluminium.", subject="Ladder")
@@ -170,7 +181,9 @@ def test_two_files_that_swap_names_stay_the_memories_they_are(world: World) -> N
 def test_three_names_that_go_round_stay_three_memories(world: World) -> None:
     with world.open() as memory:
         ids = [
-            memory.store(f"Gate {number} is closed at {number}.", subject=f"Gate {number}").memory_id
+            memory.store(
+                f"Gate {number} is closed at {number}.", subject=f"Gate {number}"
+            ).memory_id
             for number in (1, 2, 3)
         ]
     files = [world.memory_file(one) for one in ids]
@@ -190,7 +203,9 @@ def test_a_folder_renamed_is_another_project_with_all_its_memories(world: World)
         }
     (world.vault / "projects/acme-billing").rename(world.vault / "projects/acme-ledger")
     with world.open() as memory:
-        assert {(item.id, item.project) for item in memory.list()} == {(one, "acme-ledger") for one in ids}
+        assert {(item.id, item.project) for item in memory.list()} == {
+            (one, "acme-ledger") for one in ids
+        }
     assert all("project: acme-ledger\n" in world.memory_file(one).read_text() for one in ids)
     assert not (world.vault / "projects/acme-billing").exists()
 
@@ -201,13 +216,17 @@ def test_a_folder_with_a_name_of_a_persons_own_stays_where_it_is(world: World) -
     (world.vault / "projects/acme-billing").rename(world.vault / "projects/Acme Billing")
     for _ in range(3):
         with world.open() as memory:
-            memory.edit(stored.memory_id, importance=memory.get(stored.memory_id).importance % 9 + 1)
+            memory.edit(
+                stored.memory_id, importance=memory.get(stored.memory_id).importance % 9 + 1
+            )
     assert world.memory_file(stored.memory_id).parent == world.vault / "projects/Acme Billing/fact"
 
 
 def test_a_file_moved_to_the_inbox_waits_there(world: World) -> None:
     with world.open() as memory:
-        stored = memory.store("Perhaps we need a second press.", subject="Second press", project="print")
+        stored = memory.store(
+            "Perhaps we need a second press.", subject="Second press", project="print"
+        )
     target = world.vault / "inbox/second-press.md"
     target.parent.mkdir()
     world.memory_file(stored.memory_id).rename(target)
@@ -228,12 +247,15 @@ def test_a_file_moved_to_the_retired_folder_is_retired_in_the_ledger_and_moved_b
     file.rename(away)
     with world.open() as memory:
         assert memory.recall("which branch are releases cut from?").hits == ()
-    assert "retired: {at: 2026-11-20T12:00:00Z, reason: its file was moved to retired/}" in away.read_text()
+    assert (
+        "retired: {at: 2026-11-20T12:00:00Z, reason: its file was moved to retired/}"
+        in away.read_text()
+    )
     away.rename(file)
     with world.open() as memory:
-        assert [hit.memory.id for hit in memory.recall("which branch are releases cut from?").hits] == [
-            stored.memory_id
-        ]
+        assert [
+            hit.memory.id for hit in memory.recall("which branch are releases cut from?").hits
+        ] == [stored.memory_id]
     assert "retired:" not in file.read_text()
     assert _actions(world, stored.memory_id) == ["store", "retire", "restore"]
 
@@ -252,8 +274,12 @@ def test_an_edit_of_a_retired_memory_is_kept_and_it_stays_retired(world: World) 
 
 def test_an_edit_of_a_superseded_memory_is_kept_and_it_stays_superseded(world: World) -> None:
     with world.open() as memory:
-        old = memory.store("The database of billing is MongoDB.", subject="Database", canonical_key="billing-db")
-        new = memory.store("The database of billing is PostgreSQL.", subject="Database", canonical_key="billing-db")
+        old = memory.store(
+            "The database of billing is MongoDB.", subject="Database", canonical_key="billing-db"
+        )
+        new = memory.store(
+            "The database of billing is PostgreSQL.", subject="Database", canonical_key="billing-db"
+        )
         assert new.supersedes
     file = world.memory_file(old.memory_id)
     _in_place(file, file.read_text().replace("MongoDB.", "MongoDB 7."))
@@ -264,15 +290,17 @@ def test_an_edit_of_a_superseded_memory_is_kept_and_it_stays_superseded(world: W
 
 
 @pytest.mark.parametrize("text", ["", "\n", "\ufeff", " \r\n\t\n"])
-def test_a_file_emptied_is_reported_and_its_words_are_still_recalled(world: World, text: str) -> None:
+def test_a_file_emptied_is_reported_and_its_words_are_still_recalled(
+    world: World, text: str
+) -> None:
     with world.open() as memory:
         stored = memory.store("The nightly job starts at two.", subject="Nightly job")
     file = world.memory_file(stored.memory_id)
     file.write_text(text, newline="")
     with world.open() as memory:
-        assert [hit.memory.content for hit in memory.recall("when does the nightly job start?").hits] == [
-            "The nightly job starts at two."
-        ]
+        assert [
+            hit.memory.content for hit in memory.recall("when does the nightly job start?").hits
+        ] == ["The nightly job starts at two."]
     assert _problems(world) == ["global/fact/nightly-job.md: the file is empty"]
     assert file.read_bytes() == text.encode("utf-8")
 
@@ -318,7 +346,9 @@ def test_a_copy_is_reported_noted_in_the_ledger_and_costs_no_words(world: World)
         assert [item.content for item in found] == ["Tea is at four."] * 2
         assert stored.memory_id in {item.id for item in found}
         copy = next(item.id for item in found if item.id != stored.memory_id)
-    assert [(item["of"], item["path"]) for item in _ledger(world, copy)] == [(stored.memory_id, "global/fact/tea 2.md")]
+    assert [(item["of"], item["path"]) for item in _ledger(world, copy)] == [
+        (stored.memory_id, "global/fact/tea 2.md")
+    ]
 
 
 def test_a_file_moved_over_another_retires_the_one_below(world: World) -> None:
@@ -327,7 +357,9 @@ def test_a_file_moved_over_another_retires_the_one_below(world: World) -> None:
         second = memory.store("The south gate is tin.", subject="South gate")
     world.memory_file(first.memory_id).replace(world.memory_file(second.memory_id))
     with world.open() as memory:
-        assert [(item.id, item.content) for item in memory.list()] == [(first.memory_id, "The north gate is red.")]
+        assert [(item.id, item.content) for item in memory.list()] == [
+            (first.memory_id, "The north gate is red.")
+        ]
         assert memory.get(second.memory_id).content == "The south gate is tin."
         assert memory.get(second.memory_id).retired is not None
 
@@ -341,13 +373,19 @@ def test_an_edit_while_nacre_rewrites_the_file_keeps_both_and_says_so(world: Wor
     scan(context)
     assert context.problems == ["global/fact/tide.md: was edited meanwhile; both versions are kept"]
     with world.open() as home:
-        assert {item.content for item in home.list()} == {"High tide is at seven.", "High tide is at nine."}
+        assert {item.content for item in home.list()} == {
+            "High tide is at seven.",
+            "High tide is at nine.",
+        }
     assert "High tide is at seven." in file.read_text()
 
 
 def test_a_thousand_files_moved_at_once_are_a_thousand_memories_elsewhere(world: World) -> None:
     for number in range(1000):
-        world.write(f"global/fact/shelf-{number}.md", f"Shelf number {number} holds jars of kind {number * 7}.")
+        world.write(
+            f"global/fact/shelf-{number}.md",
+            f"Shelf number {number} holds jars of kind {number * 7}.",
+        )
     with world.open() as memory:
         before = {item.id for item in memory.list(limit=2000)}
     (world.vault / "projects/cellar").mkdir(parents=True)
@@ -406,9 +444,13 @@ def test_a_file_from_another_age_is_read(world: World, seconds: int) -> None:
 
 def _stored(context: Home) -> Memory:
     memory = Memory(
-        id=context.ids(), kind=Kind.FACT, subject="Tide", content="High tide is at eight.",
-        created=context.now(), updated=context.now(),
-    )  # fmt: skip
+        id=context.ids(),
+        kind=Kind.FACT,
+        subject="Tide",
+        content="High tide is at eight.",
+        created=context.now(),
+        updated=context.now(),
+    )
     leave_pending(context, [memory])
     scan(context)
     return memory
@@ -433,7 +475,9 @@ def _actions(world: World, memory_id: str) -> list[str]:
     return [item["action"] for item in _ledger(world, memory_id)]
 
 
-def test_a_file_with_line_ends_of_carriage_returns_alone_is_read_and_changed_as_any_other(world: World) -> None:
+def test_a_file_with_line_ends_of_carriage_returns_alone_is_read_and_changed_as_any_other(
+    world: World,
+) -> None:
     with world.open() as memory:
         stored = memory.store("The kiln reaches 1200 degrees.", subject="Kiln", tags=["clay"])
     file = world.memory_file(stored.memory_id)
@@ -476,7 +520,12 @@ def test_what_is_kept_of_the_files_that_were_seen_is_as_old_as_the_last_write(wo
 
 
 @pytest.mark.parametrize(
-    "text", [b"---\nkind: rumour\n---\n\nThe tide is late.\n", b"---\ntags: [tide\n---\n\nLate.\n", b"\xff\xfe\xfa"]
+    "text",
+    [
+        b"---\nkind: rumour\n---\n\nThe tide is late.\n",
+        b"---\ntags: [tide\n---\n\nLate.\n",
+        b"\xff\xfe\xfa",
+    ],
 )
 def test_a_file_that_is_no_memory_is_told_of_each_time_and_read_again_when_it_changed(
     world: World, text: bytes
@@ -495,7 +544,9 @@ def test_a_file_that_is_no_memory_is_told_of_each_time_and_read_again_when_it_ch
     file.write_text("The tide is late.\n")
     assert _problems(world) == []
     with world.open() as memory:
-        assert {"The tide is late.", "Honey is sold in jars."} <= {one.content for one in memory.list()}
+        assert {"The tide is late.", "Honey is sold in jars."} <= {
+            one.content for one in memory.list()
+        }
     file.write_bytes(text)
     assert _problems(world) == told
     file.unlink()
@@ -503,7 +554,9 @@ def test_a_file_that_is_no_memory_is_told_of_each_time_and_read_again_when_it_ch
     assert not home.files.seen_now()[2]
 
 
-def test_of_a_file_that_is_no_memory_and_holds_a_secret_the_database_keeps_nothing(world: World) -> None:
+def test_of_a_file_that_is_no_memory_and_holds_a_secret_the_database_keeps_nothing(
+    world: World,
+) -> None:
     _stored(world.context())
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     (world.vault / "global" / "fact" / "key.md").write_text(f"---\nkind: {secret}\n---\n\nA key.\n")

@@ -29,7 +29,9 @@ def known(world: World) -> World:
 def qualities(world: World) -> dict[str, float]:
     with world.open() as memory:
         found = {one.id: one.content for one in memory.list(filter=Filter(kinds=(Kind.LESSON,)))}
-    return {found[key]: usage.quality for key, usage in world.context().usage.of(list(found)).items()}
+    return {
+        found[key]: usage.quality for key, usage in world.context().usage.of(list(found)).items()
+    }
 
 
 def test_what_the_agent_used_gains_and_what_it_did_not_loses_a_little(known: World) -> None:
@@ -46,7 +48,12 @@ def test_a_use_is_judged_once_however_often_the_session_ends(known: World) -> No
 
 
 def test_words_from_before_the_look_and_words_of_the_owner_say_nothing(known: World) -> None:
-    ended(known, talk(known, USED, "Understood.", USED, "I will do that now.", at="2026-11-20T10:00:00.000Z"))
+    ended(
+        known,
+        talk(
+            known, USED, "Understood.", USED, "I will do that now.", at="2026-11-20T10:00:00.000Z"
+        ),
+    )
     assert qualities(known)[DRAIN] == NEUTRAL_QUALITY
 
 

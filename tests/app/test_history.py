@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from nacre.care.database import rebuild
+from nacre.data.history import Committed, commit_operations
+from nacre.data.undo import changes_of, log, undo
 from nacre.errors import GitUnavailable, RepositoryUnusable
-from nacre.health.database import rebuild
-from nacre.history.commit import Committed, commit_operations
-from nacre.history.operations import changes_of, log
-from nacre.history.undo import undo
-from nacre.memories.scan import scan
-from nacre.values.operation import FOREIGN
+from nacre.memories.edit import scan
+from nacre.values.memory import FOREIGN
 from tests.app.conftest import World, says
 from tests.processes import Processes
 
@@ -27,7 +26,12 @@ def git(world: World, *arguments: str, code: int = 0) -> str:
     environ = {**os.environ, "HOME": str(world.user_home), "GIT_CONFIG_NOSYSTEM": "1"}
     who = ["-c", "user.name=Nadia", "-c", "user.email=nadia@example.org"]
     done = subprocess.run(
-        ["git", *who, *arguments], cwd=world.vault, env=environ, capture_output=True, text=True, check=False
+        ["git", *who, *arguments],
+        cwd=world.vault,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == code, done.stderr
     return done.stdout
@@ -111,7 +115,9 @@ def test_a_folder_of_memories_that_the_owner_ignores_is_never_committed(world: W
     assert is_clean(world)
 
 
-def test_a_commit_that_the_owner_makes_meanwhile_is_kept_and_nothing_is_said_twice(world: World) -> None:
+def test_a_commit_that_the_owner_makes_meanwhile_is_kept_and_nothing_is_said_twice(
+    world: World,
+) -> None:
     store(world, "The lamp is green.")
     commit(world)
     store(world, "The door is red.")
@@ -147,7 +153,10 @@ def test_an_edit_with_a_secret_waits_and_goes_on_when_it_is_mended_or_allowed(wo
 
 def test_a_vault_inside_another_repository_never_commits_there(world: World) -> None:
     subprocess.run(["git", "init", "-q", str(world.user_home)], check=True)
-    world.environ |= {"GIT_DIR": str(world.user_home / ".git"), "GIT_WORK_TREE": str(world.user_home)}
+    world.environ |= {
+        "GIT_DIR": str(world.user_home / ".git"),
+        "GIT_WORK_TREE": str(world.user_home),
+    }
     store(world, "The lamp is green.")
     commit(world)
     assert (world.vault / ".git").is_dir()
@@ -160,11 +169,16 @@ def test_a_vault_inside_another_repository_never_commits_there(world: World) -> 
     ("damage", "said"),
     [
         (lambda world: git(world, "checkout", "-q", "--detach"), "detached HEAD"),
-        (lambda world: (world.vault / ".git/MERGE_HEAD").write_text(git(world, "rev-parse", "HEAD")), "merge is going"),
+        (
+            lambda world: (world.vault / ".git/MERGE_HEAD").write_text(
+                git(world, "rev-parse", "HEAD")
+            ),
+            "merge is going",
+        ),
         (lambda world: (world.vault / ".git" / "HEAD").write_text("nonsense"), "is broken"),
         (lambda world: git(world, "config", "core.bare", "true"), "bare"),
     ],
-)  # fmt: skip
+)
 def test_a_repository_that_cannot_take_a_commit_is_told_and_nothing_is_lost(
     world: World, damage: object, said: str
 ) -> None:
@@ -239,7 +253,7 @@ def test_a_rebuilt_database_reads_operations_from_history(world: World) -> None:
 KILLER = """
 import os, signal, sys
 from datetime import UTC, datetime
-from nacre.history.commit import commit_operations
+from nacre.data.history import commit_operations
 from nacre.home.home import open_home
 from nacre.settings import load_settings
 
@@ -272,9 +286,12 @@ def test_a_kill_at_any_point_of_a_commit_loses_nothing_and_says_nothing_twice(wo
             memory.edit(lamp, importance=9)
         expected += 2
         done = subprocess.run(
-            [sys.executable, "-c", KILLER, str(world.home), str(point)], env=environ, capture_output=True, text=True,
+            [sys.executable, "-c", KILLER, str(world.home), str(point)],
+            env=environ,
+            capture_output=True,
+            text=True,
             check=False,
-        )  # fmt: skip
+        )
         if done.returncode == 0:
             break
         assert done.returncode == -signal.SIGKILL, done.stderr
@@ -288,7 +305,9 @@ def test_a_kill_at_any_point_of_a_commit_loses_nothing_and_says_nothing_twice(wo
     assert world.context().journal.pending() == []
 
 
-def test_two_clones_that_a_plain_git_client_merges_tell_the_same_operations(world: World, tmp_path: Path) -> None:
+def test_two_clones_that_a_plain_git_client_merges_tell_the_same_operations(
+    world: World, tmp_path: Path
+) -> None:
     (lamp, door) = store(world, "The lamp is green.", "The door is red.")
     commit(world)
     other = World(tmp_path / "other")
@@ -307,9 +326,16 @@ def test_two_clones_that_a_plain_git_client_merges_tell_the_same_operations(worl
     assert done.commits == ()
     assert is_clean(world)
     context = world.context()
-    assert sorted(one.operation.action for one in log(context)) == ["retire", "store", "store", "update"]
+    assert sorted(one.operation.action for one in log(context)) == [
+        "retire",
+        "store",
+        "store",
+        "update",
+    ]
     assert len((world.vault / "ledger.jsonl").read_text().splitlines()) == 4
-    update = next(one.operation for one in log(context, reference=lamp) if one.operation.action == "update")
+    update = next(
+        one.operation for one in log(context, reference=lamp) if one.operation.action == "update"
+    )
     undo(context, update.id)
     with world.open() as memory:
         assert [one.content for one in memory.list()] == ["The lamp is green."]
@@ -329,7 +355,9 @@ def test_two_committers_at_once_do_each_operation_once(world: World, processes: 
     environ = {**os.environ, "HOME": str(world.user_home), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "nacre", "commit", "--json"]
     running = [
-        processes.start(command, env={**environ, "NACRE_HOME": str(world.home)}, stdout=subprocess.PIPE)
+        processes.start(
+            command, env={**environ, "NACRE_HOME": str(world.home)}, stdout=subprocess.PIPE
+        )
         for _ in range(3)
     ]
     for one in running:
@@ -342,7 +370,11 @@ def test_two_committers_at_once_do_each_operation_once(world: World, processes: 
 def test_an_ingest_is_undone_and_does_not_come_back(world: World) -> None:
     world.transcript(
         "s1",
-        says("user", "Remember that the staging database is called heron and lives in Frankfurt.", uuid="u1"),
+        says(
+            "user",
+            "Remember that the staging database is called heron and lives in Frankfurt.",
+            uuid="u1",
+        ),
         says("user", "From now on always run the linter before you commit anything.", uuid="u2"),
     )
     with world.open() as memory:
@@ -363,7 +395,9 @@ def test_an_ingest_is_undone_and_does_not_come_back(world: World) -> None:
         assert len(memory.list()) > 1
 
 
-def test_an_index_of_git_that_a_crash_left_behind_is_brought_along_when_the_database_is_new(world: World) -> None:
+def test_an_index_of_git_that_a_crash_left_behind_is_brought_along_when_the_database_is_new(
+    world: World,
+) -> None:
     context = world.context()
     with world.open() as memory:
         memory.store("The lamp is lit at dusk.", subject="Lamp")
@@ -372,15 +406,25 @@ def test_an_index_of_git_that_a_crash_left_behind_is_brought_along_when_the_data
     (world.vault / ".git/index").unlink()
     rebuild(world.settings(), world.context, vectors=False)
     commit_operations(world.context())
-    status = subprocess.run(["git", "-C", world.vault, "status", "--porcelain"], capture_output=True, check=True)
+    status = subprocess.run(
+        ["git", "-C", world.vault, "status", "--porcelain"], capture_output=True, check=True
+    )
     assert status.stdout == b""
 
 
-def test_undo_takes_back_its_own_lines_of_a_text_that_was_changed_elsewhere_since(world: World) -> None:
+def test_undo_takes_back_its_own_lines_of_a_text_that_was_changed_elsewhere_since(
+    world: World,
+) -> None:
     with world.open() as memory:
-        lamp = memory.store("The lamp is green.\n\nIt hangs over the gate.\n\nIt burns oil.", subject="Lamp").memory_id
+        lamp = memory.store(
+            "The lamp is green.\n\nIt hangs over the gate.\n\nIt burns oil.", subject="Lamp"
+        ).memory_id
         memory.edit(lamp, content="The lamp is blue.\n\nIt hangs over the gate.\n\nIt burns oil.")
-        memory.edit(lamp, content="The lamp is blue.\n\nIt hangs over the gate.\n\nIt burns gas.", tags=["light"])
+        memory.edit(
+            lamp,
+            content="The lamp is blue.\n\nIt hangs over the gate.\n\nIt burns gas.",
+            tags=["light"],
+        )
         context = world.context()
         first, second = (one.operation for one in log(context)[:2][::-1])
         undo(context, first.id)

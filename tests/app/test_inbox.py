@@ -19,8 +19,14 @@ def home(world: World) -> World:
     """A home with a session in the owner's home folder, and one in a project."""
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     elsewhere = {"session": "5e55-0001", "cwd": str(world.user_home)}
-    world.transcript("s1", says("user", CENTS, uuid="u1", **elsewhere), says("user", RULE, uuid="u2", **elsewhere))
-    other = says("user", "Never log card numbers, not even masked ones.", uuid="u3", session="5e55-0002")
+    world.transcript(
+        "s1",
+        says("user", CENTS, uuid="u1", **elsewhere),
+        says("user", RULE, uuid="u2", **elsewhere),
+    )
+    other = says(
+        "user", "Never log card numbers, not even masked ones.", uuid="u3", session="5e55-0002"
+    )
     world.transcript("s2", other)
     with world.open() as memory:
         memory.ingest()
@@ -48,7 +54,9 @@ def test_what_was_learned_in_no_project_waits_in_the_inbox(home: World) -> None:
 
 
 @pytest.mark.parametrize("folder", [BILLING, None, "user home"])
-def test_what_waits_in_the_inbox_is_given_to_nobody_unasked(home: World, folder: str | None) -> None:
+def test_what_waits_in_the_inbox_is_given_to_nobody_unasked(
+    home: World, folder: str | None
+) -> None:
     where = str(home.user_home) if folder == "user home" else folder
     assert "cents" not in given(home, where)
 
@@ -110,7 +118,13 @@ def test_what_waits_in_the_inbox_ends_nothing_that_holds(world: World) -> None:
     with world.open() as memory:
         memory.store("We use MySQL for the ledger.", kind="decision")
         path = world.transcript(
-            "s1", says("user", "We moved from MySQL to Postgres for the ledger.", uuid="u1", cwd=str(world.user_home))
+            "s1",
+            says(
+                "user",
+                "We moved from MySQL to Postgres for the ledger.",
+                uuid="u1",
+                cwd=str(world.user_home),
+            ),
         )
         memory.ingest(path)
         assert "We use MySQL for the ledger." in [item.content for item in memory.list()]

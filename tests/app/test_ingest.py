@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from nacre.errors import NotFound
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.parsing import parse as reading
-from nacre.transcripts import file_source as files
-from nacre.transcripts.adapter import Adapter
-from nacre.values.filters import SessionFilter
-from nacre.values.memory import Kind
+from nacre.home import parsing as reading
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.readers import adapter as files
+from nacre.readers.adapter import Adapter
+from nacre.values.memory import Kind, SessionFilter
 from nacre.values.session import Session, Speaker, Turn
 from tests.app.conftest import WordEmbedder, World, says
 
@@ -31,7 +29,11 @@ def test_what_discovery_finds_is_searchable_by_the_ids_the_tool_uses(world: Worl
         report = memory.ingest()
         hit = memory.search_sessions("rounding of the tax").turns[0]
     assert (report.files, report.sessions, report.turns, report.skipped) == (1, 1, 2, 0)
-    assert (hit.session.native_id, hit.turn.id, hit.session.tool) == ("5e55-0001", "a1", "claude-code")
+    assert (hit.session.native_id, hit.turn.id, hit.session.tool) == (
+        "5e55-0001",
+        "a1",
+        "claude-code",
+    )
     assert hit.project == "acme-billing"
     assert hit.turn.speaker is Speaker.AGENT
 
@@ -44,7 +46,9 @@ def test_a_second_ingest_reads_only_what_is_new(world: World) -> None:
         world.transcript("s1", says("user", "Second question about the printer.", uuid="u2"))
         report = memory.ingest()
         assert (report.files, report.turns) == (1, 1)
-        assert [hit.turn.id for hit in memory.search_sessions("printer questionnaire").turns][:1] == ["u2"]
+        assert [hit.turn.id for hit in memory.search_sessions("printer questionnaire").turns][
+            :1
+        ] == ["u2"]
 
 
 def test_a_message_that_still_grows_is_one_turn_in_its_old_place(world: World) -> None:
@@ -67,10 +71,15 @@ def test_a_message_that_still_grows_is_one_turn_in_its_old_place(world: World) -
 
 def test_a_resumed_session_that_repeats_old_records_says_them_once(world: World) -> None:
     first, second = "0b6f6f3e-0000-4000-8000-000000000001", "0b6f6f3e-0000-4000-8000-000000000002"
-    old = [says("user", "We talked about caching.", uuid=first), says("assistant", "Yes, about eviction.", uuid=second)]
+    old = [
+        says("user", "We talked about caching.", uuid=first),
+        says("assistant", "Yes, about eviction.", uuid=second),
+    ]
     world.transcript("s1", *old)
     copied = [{**record, "sessionId": "5e55-0002"} for record in old]
-    world.transcript("s2", *copied, says("user", "Let us go on with eviction.", uuid="u2", session="5e55-0002"))
+    world.transcript(
+        "s2", *copied, says("user", "Let us go on with eviction.", uuid="u2", session="5e55-0002")
+    )
     with world.open() as memory:
         assert memory.ingest().turns == 3
         found = [hit.turn.id for hit in memory.search_sessions("eviction caching").turns]
@@ -106,7 +115,9 @@ def test_one_bad_file_never_stops_the_others(world: World) -> None:
 
 def test_unknown_records_and_corrupt_lines_are_counted_and_shown(world: World) -> None:
     path = world.transcript(
-        "s1", says("user", "A word about drift.", uuid="u1"), {"type": "hologram", "sessionId": "5e55-0001"}
+        "s1",
+        says("user", "A word about drift.", uuid="u1"),
+        {"type": "hologram", "sessionId": "5e55-0001"},
     )
     with path.open("a") as file:
         file.write('{"type": "user", "message": {"content"\n')
@@ -134,7 +145,9 @@ def test_no_secret_reaches_the_home_from_a_transcript(world: World) -> None:
     )
     world.transcript(
         "s1",
-        says("user", f"Remember that the deploy token is {token} for the staging cluster.", uuid="u1"),
+        says(
+            "user", f"Remember that the deploy token is {token} for the staging cluster.", uuid="u1"
+        ),
         call,
         {"type": "custom-title", "customTitle": f"token {token}", "sessionId": "5e55-0001"},
     )
@@ -149,7 +162,9 @@ def test_no_secret_reaches_the_home_from_a_transcript(world: World) -> None:
 
 def test_the_evidence_of_a_memory_in_a_long_message_is_the_part_that_says_it(world: World) -> None:
     rule = "we never deploy the gateway of the harbour before the tide turns"
-    before = " ".join(f"The gateway of harbour {at} is one, and we deploy it as the others." for at in range(12))
+    before = " ".join(
+        f"The gateway of harbour {at} is one, and we deploy it as the others." for at in range(12)
+    )
     with world.open() as memory:
         world.transcript("s1", says("user", f"{before} Remember: {rule}.", uuid="u1"))
         memory.ingest()
@@ -179,10 +194,12 @@ def test_the_same_words_in_two_sessions_are_one_memory(world: World) -> None:
         world.transcript(
             f"s{number}",
             says(
-                "user", "Always write the commit message in the imperative mood.",
-                uuid=f"u{number}", session=f"5e55-000{number}",
+                "user",
+                "Always write the commit message in the imperative mood.",
+                uuid=f"u{number}",
+                session=f"5e55-000{number}",
             ),
-        )  # fmt: skip
+        )
     with world.open() as memory:
         report = memory.ingest()
         assert (len(report.memories), report.duplicates) == (1, 1)
@@ -192,20 +209,32 @@ def test_the_same_words_in_two_sessions_are_one_memory(world: World) -> None:
 def test_nothing_is_learned_from_sub_agents_summaries_and_injected_context(world: World) -> None:
     statement = "Remember that the moon base uses decimal time everywhere."
     world.transcript("s1", says("user", statement, uuid="u1", isSidechain=True, agentId="abc"))
-    world.transcript("s2", says("user", statement, uuid="u2", session="5e55-0002", isCompactSummary=True))
+    world.transcript(
+        "s2", says("user", statement, uuid="u2", session="5e55-0002", isCompactSummary=True)
+    )
     world.transcript(
         "s3",
-        says("user", f"<nacre-context>{statement}</nacre-context>\nWhat time is it?", uuid="u3", session="5e55-0003"),
+        says(
+            "user",
+            f"<nacre-context>{statement}</nacre-context>\nWhat time is it?",
+            uuid="u3",
+            session="5e55-0003",
+        ),
     )
     with world.open() as memory:
         assert memory.ingest().memories == ()
         assert [
-            hit.turn.id for hit in memory.search_sessions("decimal time moon base").turns if "moon" in hit.turn.text
+            hit.turn.id
+            for hit in memory.search_sessions("decimal time moon base").turns
+            if "moon" in hit.turn.text
         ]
 
 
 def test_vectors_follow_and_an_interruption_loses_nothing(world: World) -> None:
-    world.transcript("s1", *[says("user", f"Question number {n} about topic {n}.", uuid=f"u{n}") for n in range(300)])
+    world.transcript(
+        "s1",
+        *[says("user", f"Question number {n} about topic {n}.", uuid=f"u{n}") for n in range(300)],
+    )
 
     class Interrupted(WordEmbedder):
         def embed(self, texts):  # type: ignore[no-untyped-def]
@@ -220,7 +249,9 @@ def test_vectors_follow_and_an_interruption_loses_nothing(world: World) -> None:
         assert report.vectors_note == "interrupted; the next ingest goes on"
         result = memory.search_sessions("topic 250")
         assert result.turns
-        assert [(lane.name, lane.state.value) for lane in result.degraded] == [("vector", "partial")]
+        assert [(lane.name, lane.state.value) for lane in result.degraded] == [
+            ("vector", "partial")
+        ]
     world.embedder = WordEmbedder()
     with world.open() as memory:
         report = memory.ingest()
@@ -230,7 +261,9 @@ def test_vectors_follow_and_an_interruption_loses_nothing(world: World) -> None:
 
 
 def test_a_text_said_twice_is_embedded_once(world: World) -> None:
-    world.transcript("s1", *[says("user", "Please run the whole test suite.", uuid=f"u{n}") for n in range(5)])
+    world.transcript(
+        "s1", *[says("user", "Please run the whole test suite.", uuid=f"u{n}") for n in range(5)]
+    )
     with world.open() as memory:
         memory.ingest()
     assert world.embedder.embedded.count("Please run the whole test suite.") == 1
@@ -252,7 +285,9 @@ def test_vectors_of_two_models_are_never_mixed(world: World) -> None:
 def test_long_turns_are_found_by_their_middle(world: World) -> None:
     filler = "We walked through the meadow and looked at the sky. " * 60
     long = filler + "The flux capacitor needs twelve volts. " + filler
-    world.transcript("s1", says("user", long, uuid="u1"), says("user", "Something else entirely.", uuid="u2"))
+    world.transcript(
+        "s1", says("user", long, uuid="u1"), says("user", "Something else entirely.", uuid="u2")
+    )
     with world.open() as memory:
         memory.ingest()
         hit = memory.search_sessions("voltage of the flux capacitor", mode="vector").turns[0]
@@ -275,25 +310,34 @@ def test_long_turns_are_found_by_their_middle(world: World) -> None:
         (".pi/agent/sessions/--work-x--/2026-11-18_5e55.jsonl", "openclaw"),
     ],
 )
-def test_transcripts_are_found_where_their_tools_keep_them(world: World, place: str, tool: str) -> None:
+def test_transcripts_are_found_where_their_tools_keep_them(
+    world: World, place: str, tool: str
+) -> None:
     stamp = "2026-11-18T09:00:00.000Z"
     records = {
         "claude-code": [says("user", "The lantern hangs by the door.", uuid="u1")],
         "codex": [
-            {"timestamp": stamp, "type": "session_meta", "payload": {"id": "5e55", "cwd": "/code/x"}},
             {
-                "timestamp": stamp, "type": "event_msg",
+                "timestamp": stamp,
+                "type": "session_meta",
+                "payload": {"id": "5e55", "cwd": "/code/x"},
+            },
+            {
+                "timestamp": stamp,
+                "type": "event_msg",
                 "payload": {"type": "user_message", "message": "The lantern hangs by the door."},
             },
         ],
         "openclaw": [
             {"type": "session", "version": 3, "id": "5e55", "timestamp": stamp, "cwd": "/code/x"},
             {
-                "type": "message", "id": "aaaa0001", "timestamp": stamp,
+                "type": "message",
+                "id": "aaaa0001",
+                "timestamp": stamp,
                 "message": {"role": "user", "content": "The lantern hangs by the door."},
             },
         ],
-    }  # fmt: skip
+    }
     path = world.user_home / place
     path.parent.mkdir(parents=True)
     path.write_text("".join(json.dumps(record) + "\n" for record in records[tool]))
@@ -306,14 +350,22 @@ def test_transcripts_are_found_where_their_tools_keep_them(world: World, place: 
 def command(text: str, *, uuid: str = "a1") -> dict[str, object]:
     """The agent runs a command."""
     record = says("assistant", "Let me run that.", uuid=uuid)
-    record["message"]["content"].append({"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": text}})
+    record["message"]["content"].append(
+        {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": text}}
+    )
     return record
 
 
 @pytest.mark.parametrize("shown", [4, 15, 30])
-def test_a_secret_at_the_place_where_a_command_is_cut_leaves_no_part_behind(world: World, shown: int) -> None:
+def test_a_secret_at_the_place_where_a_command_is_cut_leaves_no_part_behind(
+    world: World, shown: int
+) -> None:
     token = "ghp_" + "Zx9" * 12
-    world.transcript("s1", says("user", "Run it.", uuid="u1"), command("echo ".ljust(299 - shown, "x") + " " + token))
+    world.transcript(
+        "s1",
+        says("user", "Run it.", uuid="u1"),
+        command("echo ".ljust(299 - shown, "x") + " " + token),
+    )
     with world.open() as memory:
         memory.ingest()
     context = world.context()
@@ -324,11 +376,15 @@ def test_a_secret_at_the_place_where_a_command_is_cut_leaves_no_part_behind(worl
 
 
 @pytest.mark.parametrize("shown", [4, 15, 30])
-def test_a_secret_at_the_place_where_an_error_is_cut_leaves_no_part_behind(world: World, shown: int) -> None:
+def test_a_secret_at_the_place_where_an_error_is_cut_leaves_no_part_behind(
+    world: World, shown: int
+) -> None:
     token = "ghp_" + "Zx9" * 12
     said = "x" * (192 - shown) + " " + token
     result = says("user", "", uuid="u2")
-    result["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": said}]
+    result["message"]["content"] = [
+        {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": said}
+    ]
     world.transcript("s1", says("user", "Run it.", uuid="u1"), command("deploy"), result)
     with world.open() as memory:
         memory.ingest()
@@ -341,7 +397,10 @@ def test_a_secret_at_the_place_where_an_error_is_cut_leaves_no_part_behind(world
 def test_no_secret_stays_in_the_name_of_an_author(world: World) -> None:
     token = "ghp_" + "Zx9" * 12
     talk = world.user_home / "talk.jsonl"
-    lines = [{"role": "user", "content": "Hello there.", "name": token}, {"role": "assistant", "content": "Hello."}]
+    lines = [
+        {"role": "user", "content": "Hello there.", "name": token},
+        {"role": "assistant", "content": "Hello."},
+    ]
     talk.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with world.open() as memory:
         assert memory.ingest(talk).turns == 2
@@ -349,7 +408,16 @@ def test_no_secret_stays_in_the_name_of_an_author(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "stamp", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", 1e300, -1e15, 10**40, "9" * 400, "\u00b2"]
+    "stamp",
+    [
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-12:00",
+        1e300,
+        -1e15,
+        10**40,
+        "9" * 400,
+        "\u00b2",
+    ],
 )
 def test_a_time_outside_the_calendar_is_no_time(world: World, stamp: object) -> None:
     talk = world.user_home / "talk.jsonl"
@@ -369,13 +437,19 @@ def test_notes_and_talks_with_a_date_outside_the_calendar_are_read(world: World)
     note = world.user_home / "note.md"
     note.write_text("---\ndate: 0001-01-01T00:00:00+14:00\n---\n# Pump\n\nIt runs dry.\n")
     talk = world.user_home / "9999-12-31 23_59 talk.md"
-    talk.write_text("".join(f"[{h}:00:00] {who}: Word {h}.\n" for h, who in ((1, "Ann"), (2, "Bo"), (30, "Ann"))))
+    talk.write_text(
+        "".join(
+            f"[{h}:00:00] {who}: Word {h}.\n" for h, who in ((1, "Ann"), (2, "Bo"), (30, "Ann"))
+        )
+    )
     with world.open() as memory:
         report = memory.ingest(note, talk)
     assert (report.files, report.problems) == (2, ())
 
 
-def test_what_a_failing_adapter_says_is_told_without_secrets(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_failing_adapter_says_is_told_without_secrets(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     token = "ghp_" + "Zx9" * 12
 
     def fail(_: object) -> object:
@@ -391,7 +465,10 @@ def test_what_a_failing_adapter_says_is_told_without_secrets(world: World, monke
 @pytest.mark.parametrize(
     ("turn", "said"),
     [
-        (Turn("\ud800", Speaker.OWNER, "half \udc00 a character", author="\ud800"), ["half ? a character"]),
+        (
+            Turn("\ud800", Speaker.OWNER, "half \udc00 a character", author="\ud800"),
+            ["half ? a character"],
+        ),
         (Turn("a\0b", Speaker.OWNER, "a zero \0 within"), ["a zero  within"]),
         (Turn("t", Speaker.OWNER, "no zone", time=datetime(2026, 11, 18, 9)), None),  # noqa: DTZ001 - what it is about
         (Turn("t", Speaker.OWNER, None), None),  # type: ignore[arg-type]
@@ -410,7 +487,9 @@ def test_what_anybodys_adapter_yields_costs_its_own_file_at_most(
     path.write_text("anything")
     world.transcript("s1", says("user", "The good file talks about turtles.", uuid="u1"))
     known = reading.find_adapter
-    monkeypatch.setattr(reading, "find_adapter", lambda head: heron if head.path == path else known(head))
+    monkeypatch.setattr(
+        reading, "find_adapter", lambda head: heron if head.path == path else known(head)
+    )
     report = ingest(world.context(), IngestOptions(paths=(path, world.user_home)))
     sessions = world.context().sessions
     found = [
@@ -428,9 +507,11 @@ def test_a_line_that_is_too_long_is_counted_and_the_others_are_read(
 ) -> None:
     monkeypatch.setattr(files, "MAX_LINE_BYTES", 100_000)
     world.transcript(
-        "s1", says("user", "The first line is short.", uuid="u1"),
-        says("user", "long " * 1_000_000, uuid="u2"), says("user", "The third line is short.", uuid="u3"),
-    )  # fmt: skip
+        "s1",
+        says("user", "The first line is short.", uuid="u1"),
+        says("user", "long " * 1_000_000, uuid="u2"),
+        says("user", "The third line is short.", uuid="u3"),
+    )
     with world.open() as memory:
         report = memory.ingest()
         assert (report.turns, report.corrupt) == (2, 1)
@@ -464,7 +545,9 @@ def test_ingest_counts_the_recalls_since_the_last_one(world: World) -> None:
 
 def test_an_edited_note_holds_only_what_it_says_now(world: World) -> None:
     note = world.user_home / "notes.md"
-    note.write_text("# Pump\n\nThe pump needs oil.\n\n# Gate\n\nThe gate squeaks.\n\n# Roof\n\nThe roof leaks.\n")
+    note.write_text(
+        "# Pump\n\nThe pump needs oil.\n\n# Gate\n\nThe gate squeaks.\n\n# Roof\n\nThe roof leaks.\n"
+    )
 
     def told() -> list[str]:
         context = world.context()
@@ -478,21 +561,29 @@ def test_an_edited_note_holds_only_what_it_says_now(world: World) -> None:
         note.write_text("# Pump\n\nThe pump needs water.\n\n# Gate\n\nThe gate squeaks.\n")
         assert memory.ingest(note).turns == 1
         assert sorted(told()) == ["The gate squeaks.", "The pump needs water."]
-        assert [hit.turn.text for hit in memory.search_sessions("oil leaks", mode="lexical").turns] == []
+        assert [
+            hit.turn.text for hit in memory.search_sessions("oil leaks", mode="lexical").turns
+        ] == []
     assert ingest(world.context(), IngestOptions(paths=(note,), force=True)).turns == 0
     assert sorted(told()) == ["The gate squeaks.", "The pump needs water."]
 
 
 def test_a_talk_whose_first_words_were_mended_is_one_session(world: World) -> None:
     talk = world.user_home / "talk.md"
-    lines = ["[00:01] Ann: We meat on Monday.", "[00:05] Bo: Yes, on Monday.", "[00:09] Ann: Bring the plans."]
+    lines = [
+        "[00:01] Ann: We meat on Monday.",
+        "[00:05] Bo: Yes, on Monday.",
+        "[00:09] Ann: Bring the plans.",
+    ]
     talk.write_text("\n".join(lines))
     with world.open() as memory:
         memory.ingest(talk)
         talk.write_text("\n".join(["[00:01] Ann: We meet on Monday.", *lines[1:]]))
         memory.ingest(talk)
         assert memory.search_sessions("meat", mode="lexical").turns == ()
-    assert [(session.session.tool, session.turns) for session in world.context().sessions.newest()] == [("plaud", 3)]
+    assert [
+        (session.session.tool, session.turns) for session in world.context().sessions.newest()
+    ] == [("plaud", 3)]
 
 
 def test_what_is_added_to_a_talk_that_was_shortened_is_learned_from(world: World) -> None:
@@ -503,7 +594,11 @@ def test_what_is_added_to_a_talk_that_was_shortened_is_learned_from(world: World
         memory.ingest(talk)
         talk.write_text("\n".join(lines[:4]))
         assert memory.ingest(talk).turns == 0
-        talk.write_text("\n".join([*lines[:4], "[00:09] Ann: Remember that the fence is painted every third spring."]))
+        talk.write_text(
+            "\n".join(
+                [*lines[:4], "[00:09] Ann: Remember that the fence is painted every third spring."]
+            )
+        )
         report = memory.ingest(talk)
     assert (report.turns, len(report.memories)) == (1, 1)
 
@@ -512,7 +607,12 @@ def test_ids_that_are_no_uuids_belong_to_their_session(world: World) -> None:
     for number in (1, 2):
         world.transcript(
             f"s{number}",
-            says("user", f"The parrot of session {number} is loud.", uuid="D1:1", session=f"5e55-000{number}"),
+            says(
+                "user",
+                f"The parrot of session {number} is loud.",
+                uuid="D1:1",
+                session=f"5e55-000{number}",
+            ),
         )
     with world.open() as memory:
         assert memory.ingest().turns == 2
@@ -531,10 +631,16 @@ def test_a_note_teaches_what_it_states_under_its_headings(world: World) -> None:
         assert memory.search_sessions("mill stone").turns
 
 
-def test_old_turns_get_no_vectors_where_that_is_wanted_and_get_them_when_it_is_not(world: World) -> None:
+def test_old_turns_get_no_vectors_where_that_is_wanted_and_get_them_when_it_is_not(
+    world: World,
+) -> None:
     world.environ |= {"NACRE_EMBEDDING_MODEL": "minilm", "NACRE_EMBEDDING_TURNS_NEWER_THAN": "30"}
     old = says(
-        "user", "The old importer was written in Perl.", uuid="o1", session="5e55-0001", at="2026-01-18T09:00:00Z"
+        "user",
+        "The old importer was written in Perl.",
+        uuid="o1",
+        session="5e55-0001",
+        at="2026-01-18T09:00:00Z",
     )
     new = says("user", "The new importer is written in Go.", uuid="n1", session="5e55-0002")
     world.transcript("5e55-0002", new)

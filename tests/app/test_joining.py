@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nacre.dream.dream import carry_out, dream, plan
-from nacre.dream.requests import DreamPlanRequest, DreamRequest
-from nacre.dream.values import DreamAction, DreamPlan, DreamReport, Step
-from nacre.history.undo import undo
+from nacre.data.undo import undo
+from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport, Step
+from nacre.review.dream import DreamPlanRequest, DreamRequest
+from nacre.review.run import carry_out, dream, plan
 from tests.app.conftest import World
 from tests.app.test_dreams import kept, vault
 
@@ -20,7 +20,9 @@ MILL = "git@host.example:acme/mill.git"
 
 def page(world: World, slug: str, **lists: object) -> Path:
     told = "".join(f"{name}: {value}\n" for name, value in lists.items())
-    return world.write(f"projects/{slug}/project.md", f"---\nid: p-{slug}\nname: {slug}\n{told}---\n# {slug}\n")
+    return world.write(
+        f"projects/{slug}/project.md", f"---\nid: p-{slug}\nname: {slug}\n{told}---\n# {slug}\n"
+    )
 
 
 def planned(world: World, project: str | None = None) -> DreamPlan:
@@ -58,10 +60,22 @@ def two(world: World) -> World:
 @pytest.mark.parametrize(
     ("mill", "grinder", "why"),
     [
-        ({"remotes": [MILL]}, {"remotes": ["https://host.example/acme/mill"]}, "the remote host.example/acme/mill"),
-        ({"roots": ["/code/mill"]}, {"roots": ["/code/mill", "/code/x"]}, "both list the folder /code/mill"),
+        (
+            {"remotes": [MILL]},
+            {"remotes": ["https://host.example/acme/mill"]},
+            "the remote host.example/acme/mill",
+        ),
+        (
+            {"roots": ["/code/mill"]},
+            {"roots": ["/code/mill", "/code/x"]},
+            "both list the folder /code/mill",
+        ),
         ({"aliases": ["grinder"]}, {}, "the page of mill calls it grinder"),
-        ({"remotes": [MILL], "aliases": ["grinder"]}, {"roots": ["/code/g"]}, "the page of mill calls it grinder"),
+        (
+            {"remotes": [MILL], "aliases": ["grinder"]},
+            {"roots": ["/code/g"]},
+            "the page of mill calls it grinder",
+        ),
     ],
 )
 def test_what_lists_the_same_is_one_and_the_smaller_goes_into_the_larger(
@@ -83,14 +97,21 @@ def test_a_worktree_is_of_the_project_of_its_repository(two: World, tmp_path: Pa
     page(two, "mill", roots=[str(mill)])
     page(two, "grinder", roots=[str(tree)])
     (step,) = joins(planned(two))
-    assert (step.subject, step.project, step.why) == ("grinder", "mill", f"{tree} is a worktree of {mill}")
+    assert (step.subject, step.project, step.why) == (
+        "grinder",
+        "mill",
+        f"{tree} is a worktree of {mill}",
+    )
 
 
 @pytest.mark.parametrize(
     ("mill", "grinder"),
     [
         ({"roots": ["/code/mill"]}, {"roots": ["/code/grinder"]}),
-        ({"remotes": [MILL], "roots": ["/app"]}, {"remotes": ["git@host.example:bob/mill.git"], "roots": ["/app"]}),
+        (
+            {"remotes": [MILL], "roots": ["/app"]},
+            {"remotes": ["git@host.example:bob/mill.git"], "roots": ["/app"]},
+        ),
         ({"remotes": [MILL]}, {"remotes": ["git@host.example:bob/mill.git"], "aliases": ["mill"]}),
         ({"aliases": ["stones"]}, {"aliases": ["stones"]}),
         ({"remotes": [MILL], "dreams": "false"}, {"remotes": [MILL]}),
@@ -144,10 +165,16 @@ def test_what_another_machine_still_files_under_the_former_name_follows(two: Wor
     page(two, "mill", remotes=[MILL])
     page(two, "grinder", remotes=[MILL])
     dreamt(two)
-    two.write("projects/grinder/fact/late.md", "---\nsubject: Late\n---\nThe late cart brought salt.\n")
+    two.write(
+        "projects/grinder/fact/late.md", "---\nsubject: Late\n---\nThe late cart brought salt.\n"
+    )
     assert projects(two) == {"mill", "grinder"}
     (step,) = joins(planned(two))
-    assert (step.subject, step.project, step.why) == ("grinder", "mill", "the page of mill calls it grinder")
+    assert (step.subject, step.project, step.why) == (
+        "grinder",
+        "mill",
+        "the page of mill calls it grinder",
+    )
     dreamt(two)
     assert projects(two) == {"mill"}
 

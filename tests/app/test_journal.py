@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 import nacre
-from nacre.history.schedule import KEPT_WITHOUT_GIT, commit_in_background
+from nacre.data.history import KEPT_WITHOUT_GIT, commit_in_background
 from nacre.home.home import Home
-from nacre.memories.scan import scan
-from nacre.values.memory import Kind, Memory
-from nacre.values.operation import Intent
+from nacre.memories.edit import scan
+from nacre.values.memory import Intent, Kind, Memory
 from tests.app.conftest import NOON, World, leave_pending, says
 
 KEY = "AKIA" + "Q7R2T4W6Y8Z3B5D9"
@@ -28,7 +27,10 @@ def a_memory(number: int, content: str) -> Memory:
 
 
 def ledger(world: World) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def journal(context: Home) -> dict[str, list[Intent]]:
@@ -40,7 +42,11 @@ def journal(context: Home) -> dict[str, list[Intent]]:
 def test_a_bulk_of_memories_is_one_operation_with_one_line(world: World) -> None:
     world.transcript(
         "s1",
-        says("user", "Remember that the staging database is called heron and lives in Frankfurt.", uuid="u1"),
+        says(
+            "user",
+            "Remember that the staging database is called heron and lives in Frankfurt.",
+            uuid="u1",
+        ),
         says("user", "From now on always run the linter before you commit anything.", uuid="u2"),
     )
     with world.open() as memory:
@@ -65,7 +71,9 @@ def test_a_store_that_replaces_is_one_operation_with_both_files_whole(world: Wor
         assert (world.vault / one.path).read_text(encoding="utf-8") == one.document
 
 
-def test_what_a_person_did_since_the_last_look_is_one_edit_and_what_they_deleted_one_removal(world: World) -> None:
+def test_what_a_person_did_since_the_last_look_is_one_edit_and_what_they_deleted_one_removal(
+    world: World,
+) -> None:
     with world.open() as memory:
         kept = memory.store("The gate is green.", subject="Gate")
         gone = memory.store("The door is red.", subject="Door")
@@ -76,7 +84,9 @@ def test_what_a_person_did_since_the_last_look_is_one_edit_and_what_they_deleted
     context = world.context()
     scan(context)
     (edit,) = [written for name, written in journal(context).items() if name.startswith("edit: ")]
-    (removal,) = [written for name, written in journal(context).items() if name.startswith("remove: ")]
+    (removal,) = [
+        written for name, written in journal(context).items() if name.startswith("remove: ")
+    ]
     found = [{(one.action, one.path) for one in written} for written in (edit, removal)]
     assert {("seen", "global/fact/gate.md"), ("seen", "global/fact/roof.md")} <= found[0]
     assert {("remove", "global/fact/door.md"), ("write", "retired/global/fact/door.md")} <= found[1]
@@ -96,8 +106,12 @@ def test_an_edit_with_a_secret_is_not_kept_in_the_database_and_waits_alone(world
     file.write_text(clean.replace("green", f"opened with {KEY}"))
     context = world.context()
     scan(context)
-    withheld = [one for written in journal(context).values() for one in written if one.document is None]
-    assert [(one.action, one.path) for one in withheld if one.action == "seen"] == [("seen", "global/fact/gate.md")]
+    withheld = [
+        one for written in journal(context).values() for one in written if one.document is None
+    ]
+    assert [(one.action, one.path) for one in withheld if one.action == "seen"] == [
+        ("seen", "global/fact/gate.md")
+    ]
     context.database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
     assert KEY.encode() not in world.settings().database.read_bytes()
     file.write_text(clean)
@@ -138,7 +152,9 @@ def test_a_change_within_a_change_is_an_operation_of_its_own(world: World) -> No
     assert len(list(world.vault.rglob("fact/*.md"))) == 2
 
 
-def test_a_change_in_the_transaction_of_another_is_taken_back_with_it_and_leaves_no_file(world: World) -> None:
+def test_a_change_in_the_transaction_of_another_is_taken_back_with_it_and_leaves_no_file(
+    world: World,
+) -> None:
     context = world.context()
     with suppress(ZeroDivisionError), context.change("outer") as outer, outer.transaction():
         with context.change("inner") as inner:
@@ -162,7 +178,9 @@ def test_a_change_that_writes_its_files_on_the_way_is_still_one_operation(world:
     assert list((world.home / "operations").iterdir()) == []
 
 
-def test_the_parts_of_a_run_are_one_operation_and_another_change_may_come_between(world: World) -> None:
+def test_the_parts_of_a_run_are_one_operation_and_another_change_may_come_between(
+    world: World,
+) -> None:
     context = world.context()
     with context.run("ingest") as run:
         with run.part() as part:
@@ -179,7 +197,9 @@ def test_the_ledger_is_read_from_where_nacre_left_it_and_whole_after_a_merge(wor
     context = world.context()
     leave_pending(context, [])
     end = context.vault.append("ledger.jsonl", ["one", "two"])
-    end = context.vault.append("ledger.jsonl", ["two", "three"], (4, end[1]))  # not what it was: read whole
+    end = context.vault.append(
+        "ledger.jsonl", ["two", "three"], (4, end[1])
+    )  # not what it was: read whole
     assert (world.vault / "ledger.jsonl").read_text() == "one\ntwo\nthree\n"
     end = context.vault.append("ledger.jsonl", ["four"], end)
     Path(world.vault / "ledger.jsonl").write_text("four\none\ntwo\nthree\nfive")
@@ -201,12 +221,18 @@ def test_without_git_the_journal_keeps_the_last_operations_only(world: World) ->
     assert len(context.journal.operations(limit=5000)) == 2 * KEPT_WITHOUT_GIT + 1
 
 
-@pytest.mark.filterwarnings("ignore:subprocess .* is still running", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings(
+    "ignore:subprocess .* is still running", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 def test_what_commits_in_the_background_does_so_in_the_home_at_hand_whatever_the_environment_names(
     world: World, tmp_path: Path
 ) -> None:
     modules = str(Path(nacre.__file__).parent.parent)
-    world.environ |= {"PATH": os.environ["PATH"], "PYTHONPATH": modules, "NACRE_HOME": str(tmp_path / "elsewhere")}
+    world.environ |= {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": modules,
+        "NACRE_HOME": str(tmp_path / "elsewhere"),
+    }
     world.environ |= {"NACRE_GIT_BACKGROUND": "true", "NACRE_GIT_COMMIT_AFTER_OPERATIONS": "1"}
     context = world.context()
     leave_pending(context, [a_memory(0, "The lamp is green.")])
@@ -218,17 +244,25 @@ def test_what_commits_in_the_background_does_so_in_the_home_at_hand_whatever_the
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_secret_in_a_key_nacre_does_not_know_goes_when_the_file_is_written_anew(world: World) -> None:
+def test_a_secret_in_a_key_nacre_does_not_know_goes_when_the_file_is_written_anew(
+    world: World,
+) -> None:
     with world.open() as memory:
         gate = memory.store("The gate is green.", subject="Gate").memory_id
         file = world.memory_file(gate)
-        file.write_text(file.read_text().replace("kind: fact", f"kind: fact\nkeypad: {KEY}\nmood: calm # by hand"))
+        file.write_text(
+            file.read_text().replace(
+                "kind: fact", f"kind: fact\nkeypad: {KEY}\nmood: calm # by hand"
+            )
+        )
         memory.edit(gate, importance=9)
     text = world.memory_file(gate).read_text()
     assert KEY not in text
     assert "mood: calm # by hand" in text
     context = world.context()
     assert all(
-        KEY not in (one.document or "") + (one.former or "") for found in journal(context).values() for one in found
+        KEY not in (one.document or "") + (one.former or "")
+        for found in journal(context).values()
+        for one in found
     )
     assert context.journal.withheld() == []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nacre.values.context import Part
-from nacre.values.memory import Kind, Trust
+from nacre.values.memory import Kind
+from nacre.values.session import Trust
 from tests.app.conftest import World
 from tests.app.test_dreams import kept
 
@@ -22,12 +23,16 @@ def test_what_is_open_comes_first_what_was_promised_longest_ago_before_all(world
     kept(world, "The extractor takes nine frames.", days=3, project=None)
     kept(world, "Frames are wired by hand.", days=9, project=None)
     assert told(world) == [
-        "- Mend the gate of the yard.", "- Oil the door of the extractor.", "- The honey is sold by weight.",
+        "- Mend the gate of the yard.",
+        "- Oil the door of the extractor.",
+        "- The honey is sold by weight.",
         "- The extractor takes nine frames.",
-    ]  # fmt: skip
+    ]
 
 
-def test_what_nobody_answers_for_what_holds_nowhere_and_other_projects_are_left_out(world: World) -> None:
+def test_what_nobody_answers_for_what_holds_nowhere_and_other_projects_are_left_out(
+    world: World,
+) -> None:
     kept(world, "The page says that honey cures colds.", trust=Trust.UNTRUSTED, project=None)
     kept(world, "An agent thinks the frames are too small.", proposed=True, project=None)
     kept(world, "Said somewhere, and nobody knows where it holds.", project=None, inbox=True)
@@ -45,5 +50,7 @@ def test_as_a_part_of_a_context_it_is_told_only_by_name_and_nothing_twice(world:
     assert Part.DIGEST not in {item.part for item in plain.items}
     assert "The extractor" not in plain.text
     assert told(world, Part.ACTIVE, Part.PREFERENCES) == [
-        "- Mend the gate of the yard.", "- The honey is sold by weight.", "- The extractor takes nine frames.",
-    ]  # fmt: skip
+        "- Mend the gate of the yard.",
+        "- The honey is sold by weight.",
+        "- The extractor takes nine frames.",
+    ]

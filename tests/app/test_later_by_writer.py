@@ -10,20 +10,23 @@ from typing import Any
 
 import pytest
 
+from nacre.care.health import list_traces
 from nacre.context.build import build
 from nacre.errors import ModelUnavailable
-from nacre.extraction.estimate import estimate_learning
-from nacre.health.traces import list_traces
+from nacre.learn.estimate import estimate_learning
 from nacre.values.context import ContextRequest, Moment
-from nacre.values.memory import Kind, Memory, Trust
-from nacre.values.model_calls import Prompt
+from nacre.values.memory import Kind, Memory
+from nacre.values.models import Prompt
 from nacre.values.reports import IngestReport
 from nacre.values.review import Reason
+from nacre.values.session import Trust
 from tests.app.conftest import World, doubts, says
 from tests.app.test_dreams import kept
 from tests.fakes.model import ScriptedModel
 
-BRANCH = "The checkpoints of a session lie on the branch hive/sessions, and the owner never pushes it."
+BRANCH = (
+    "The checkpoints of a session lie on the branch hive/sessions, and the owner never pushes it."
+)
 MOVED = "Done: the branch hive/sessions of the checkpoints is called hive/checkpoints/v1 now."
 CLAUSE = "The checkpoints of a session lie on the branch hive/sessions"
 NOW = "The checkpoints lie on hive/checkpoints/v1."
@@ -35,7 +38,9 @@ GONE = "The branch hive/sessions of the checkpoints is gone."
 class Writer(ScriptedModel):
     """Doubts the memory it is told to, with the excerpts that hold some words; sessions teach it nothing."""
 
-    def __init__(self, *, clause: str = CLAUSE, now: str = NOW, shown: str = "called hive/checkpoints/v1") -> None:
+    def __init__(
+        self, *, clause: str = CLAUSE, now: str = NOW, shown: str = "called hive/checkpoints/v1"
+    ) -> None:
         super().__init__(lambda _: {"memories": []}, outdated=self._outdated_by)
         self.clause, self.now, self.shown = clause, now, shown
 
@@ -50,8 +55,10 @@ class Writer(ScriptedModel):
 @pytest.fixture
 def world(world: World) -> World:
     world.environ |= {
-        "NACRE_MODELS_EXTRACTION": "scripted:1", "NACRE_MODELS_BACKGROUND": "true", "NACRE_MODELS_CACHE_DAYS": "0",
-    }  # fmt: skip
+        "NACRE_MODELS_EXTRACTION": "scripted:1",
+        "NACRE_MODELS_BACKGROUND": "true",
+        "NACRE_MODELS_CACHE_DAYS": "0",
+    }
     return world
 
 
@@ -74,10 +81,15 @@ def branch(world: World, writer: Writer) -> Memory:
     return kept(world, BRANCH, days=20, kind=Kind.DECISION, importance=8, project=PROJECT)
 
 
-def heard(world: World, name: str, *said: str, days: float = 2, model: str | None = None) -> IngestReport:
+def heard(
+    world: World, name: str, *said: str, days: float = 2, model: str | None = None
+) -> IngestReport:
     """A session of that many days ago in which the agent says something, is read by the writer."""
     at = f"{world.clock() - timedelta(days=days):%Y-%m-%dT%H:%M:%S.000Z}"
-    told = [says("assistant", one, uuid=f"{name}-a{number}", session=name, at=at) for number, one in enumerate(said)]
+    told = [
+        says("assistant", one, uuid=f"{name}-a{number}", session=name, at=at)
+        for number, one in enumerate(said)
+    ]
     for one in told if model else ():
         one["message"]["model"] = model
     world.transcript(name, says("user", ASKED, uuid=f"{name}-u", session=name, at=at), *told)
@@ -98,7 +110,9 @@ def test_what_no_longer_holds_by_what_was_said_later_waits_in_review_and_is_told
     assert (found.memory.content, found.why) == (BRANCH, Reason.STALE)
     assert (found.detail or "").startswith(NOW)
     asked = ContextRequest(
-        Moment.PROMPT, prompt="On which branch do checkpoints of a session lie?", folder="/code/acme-billing"
+        Moment.PROMPT,
+        prompt="On which branch do checkpoints of a session lie?",
+        folder="/code/acme-billing",
     )
     (line,) = [one for one in build(world.context(), asked).text.splitlines() if BRANCH in one]
     assert f"may be out of date: {NOW}" in line
@@ -114,20 +128,29 @@ def test_words_of_a_model_that_nobody_said_are_not_told_beside_a_memory(
     assert told_beside(world) == f"{MOVED} (an agent, {world.clock() - timedelta(days=2):%Y-%m-%d})"
 
 
-def test_what_an_agent_alone_said_is_not_told_beside_a_rule_of_the_owners(world: World, writer: Writer) -> None:
+def test_what_an_agent_alone_said_is_not_told_beside_a_rule_of_the_owners(
+    world: World, writer: Writer
+) -> None:
     kept(world, BRANCH, days=20, kind=Kind.PREFERENCE, importance=8, project=PROJECT)
     heard(world, "moved", MOVED)
-    assert told_beside(world) == f"something else was said (an agent, {world.clock() - timedelta(days=2):%Y-%m-%d})"
+    assert (
+        told_beside(world)
+        == f"something else was said (an agent, {world.clock() - timedelta(days=2):%Y-%m-%d})"
+    )
 
 
-def test_an_agents_words_are_told_as_the_agents_where_the_owner_only_asked(world: World, writer: Writer) -> None:
+def test_an_agents_words_are_told_as_the_agents_where_the_owner_only_asked(
+    world: World, writer: Writer
+) -> None:
     kept(world, BRANCH, days=20, kind=Kind.PREFERENCE, importance=8, project=PROJECT)
     writer.shown, writer.now = "branch", ""
     heard(world, "moved", MOVED)
     assert told_beside(world) == f"{ASKED} (you, {world.clock() - timedelta(days=2):%Y-%m-%d})"
 
 
-def test_a_memory_is_held_against_what_was_said_since_it_was_last(world: World, writer: Writer, branch: Memory) -> None:
+def test_a_memory_is_held_against_what_was_said_since_it_was_last(
+    world: World, writer: Writer, branch: Memory
+) -> None:
     writer.clause = ""
     heard(world, "moved", MOVED, days=3)
     heard(world, "more", GONE, days=2.1)  # not a day later
@@ -150,15 +173,24 @@ def test_sessions_of_one_day_have_memories_held_against_them_once_and_those_of_s
         at = f"{world.clock() - timedelta(days=days):%Y-%m-%dT%H:%M:%S.000Z}"
         name = f"day-{days}"
         said = [says("user", ASKED, uuid=f"{name}-u", session=name, at=at)]
-        world.transcript(name, *said, says("assistant", GONE, uuid=f"{name}-a", session=name, at=at))
+        world.transcript(
+            name, *said, says("assistant", GONE, uuid=f"{name}-a", session=name, at=at)
+        )
     with world.open() as memory:
         memory.ingest()
     assert len(writer.later) == 3
-    numbers = [json.loads(line).get("text") for one in writer.later for line in one.text.splitlines() if line]
+    numbers = [
+        json.loads(line).get("text")
+        for one in writer.later
+        for line in one.text.splitlines()
+        if line
+    ]
     assert len({one for one in numbers if one}) == 25
 
 
-@pytest.mark.parametrize("meant", [{"sessions": ("claude-code:moved",)}, {"match": "hive/checkpoints/v1"}])
+@pytest.mark.parametrize(
+    "meant", [{"sessions": ("claude-code:moved",)}, {"match": "hive/checkpoints/v1"}]
+)
 def test_what_is_forgotten_is_in_no_doubt_and_in_no_trace_any_more(
     world: World, writer: Writer, branch: Memory, meant: dict[str, Any]
 ) -> None:
@@ -215,7 +247,9 @@ def test_an_undo_of_something_else_brings_back_no_doubt_that_was_settled_and_one
     heard(world, "moved", MOVED, days=0.5)
     with world.open() as memory:
         retired = memory.retire(branch.id)
-        memory.undo(next(one.operation.id for one in memory.log() if one.operation.action == "retire"))
+        memory.undo(
+            next(one.operation.id for one in memory.log() if one.operation.action == "retire")
+        )
     assert retired
     assert (told_beside(world) or "").startswith(NOW)
     with world.open() as memory:
@@ -224,7 +258,9 @@ def test_an_undo_of_something_else_brings_back_no_doubt_that_was_settled_and_one
     assert not doubted(world)
 
 
-def test_a_rebuild_has_nothing_held_twice_against_the_same_talk(world: World, writer: Writer, branch: Memory) -> None:
+def test_a_rebuild_has_nothing_held_twice_against_the_same_talk(
+    world: World, writer: Writer, branch: Memory
+) -> None:
     writer.clause = ""
     heard(world, "moved", MOVED)
     world.rebuild()
@@ -234,7 +270,9 @@ def test_a_rebuild_has_nothing_held_twice_against_the_same_talk(world: World, wr
     assert MOVED not in second
 
 
-@pytest.mark.parametrize(("setting", "value"), [("MODELS_BACKGROUND", "false"), ("WRITER_PAUSED", "true")])
+@pytest.mark.parametrize(
+    ("setting", "value"), [("MODELS_BACKGROUND", "false"), ("WRITER_PAUSED", "true")]
+)
 def test_nothing_is_held_against_anything_where_the_writer_may_not_work(
     world: World, writer: Writer, branch: Memory, setting: str, value: str
 ) -> None:
@@ -295,8 +333,9 @@ def test_neither_what_came_from_outside_nor_what_happened_once_is_held_against_a
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("EXCLUDE_TOOLS", '["claude-code"]'), ("EXCLUDE_PROJECTS", '["acme-*"]')], ids=["a tool", "a project"],
-)  # fmt: skip
+    [("EXCLUDE_TOOLS", '["claude-code"]'), ("EXCLUDE_PROJECTS", '["acme-*"]')],
+    ids=["a tool", "a project"],
+)
 def test_the_writer_is_shown_nothing_that_was_said_in_sessions_that_are_kept_from_it(
     world: World, writer: Writer, branch: Memory, setting: str, value: str
 ) -> None:
@@ -349,8 +388,13 @@ def test_what_was_said_in_another_project_shows_nothing(world: World, writer: Wr
     kept(world, BRANCH, days=20, project="acme-other")
     kept(world, f"{BRANCH} So it is with checkpoints of agents.", days=30, project=PROJECT)
     at = f"{world.clock() - timedelta(days=2):%Y-%m-%dT%H:%M:%S.000Z}"
-    entries = [says("user", ASKED, uuid="o-1", session="other", at=at), says("assistant", GONE, uuid="o-2", at=at)]
-    world.transcript("other", *[{**one, "sessionId": "other", "cwd": "/code/acme-other"} for one in entries])
+    entries = [
+        says("user", ASKED, uuid="o-1", session="other", at=at),
+        says("assistant", GONE, uuid="o-2", at=at),
+    ]
+    world.transcript(
+        "other", *[{**one, "sessionId": "other", "cwd": "/code/acme-other"} for one in entries]
+    )
     heard(world, "moved", MOVED)
     assert len(writer.later) == 1
     assert MOVED in writer.later[0].text
@@ -358,7 +402,9 @@ def test_what_was_said_in_another_project_shows_nothing(world: World, writer: Wr
     assert not doubted(world)
 
 
-def test_what_overtook_one_memory_is_asked_of_those_that_say_the_like(world: World, writer: Writer) -> None:
+def test_what_overtook_one_memory_is_asked_of_those_that_say_the_like(
+    world: World, writer: Writer
+) -> None:
     for number in range(20):
         kept(
             world,

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from nacre.home.home import open_home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
+from nacre.learn.ingest import IngestOptions, ingest
 from tests.app.conftest import World, says
 
 
@@ -36,10 +35,22 @@ def test_what_is_stated_plainly_is_found_without_an_embedder(world: World) -> No
     assert learned(world, path) == ["Never log card numbers, not even masked."]
 
 
-def test_a_session_that_began_with_a_heartbeat_is_the_owners_once_they_speak(world: World, tmp_path: Path) -> None:
+def test_a_session_that_began_with_a_heartbeat_is_the_owners_once_they_speak(
+    world: World, tmp_path: Path
+) -> None:
     lines = [
-        {"type": "session", "version": 3, "id": "h1", "timestamp": "2026-11-18T09:00:00.000Z", "cwd": "/code/shop"},
-        _said("m1", "user", "Read HEARTBEAT.md if it exists. If nothing needs attention, reply HEARTBEAT_OK."),
+        {
+            "type": "session",
+            "version": 3,
+            "id": "h1",
+            "timestamp": "2026-11-18T09:00:00.000Z",
+            "cwd": "/code/shop",
+        },
+        _said(
+            "m1",
+            "user",
+            "Read HEARTBEAT.md if it exists. If nothing needs attention, reply HEARTBEAT_OK.",
+        ),
         _said("m2", "assistant", "HEARTBEAT_OK"),
         _said("m3", "user", "Never send a parcel without the slip of the customs office."),
     ]
@@ -56,11 +67,19 @@ def test_a_session_that_began_with_a_heartbeat_is_the_owners_once_they_speak(wor
 def _said(entry: str, role: str, text: str) -> dict[str, object]:
     message = {"role": role, "content": [{"type": "text", "text": text}]}
     return {
-        "type": "message", "id": entry, "parentId": None, "timestamp": "2026-11-18T09:00:01.000Z", "message": message,
-    }  # fmt: skip
+        "type": "message",
+        "id": entry,
+        "parentId": None,
+        "timestamp": "2026-11-18T09:00:01.000Z",
+        "message": message,
+    }
 
 
-RULES = ("Always run the linter before a commit.", "Always run the tests before a push.", "Never force-push to main.")
+RULES = (
+    "Always run the linter before a commit.",
+    "Always run the tests before a push.",
+    "Never force-push to main.",
+)
 
 
 def test_all_statements_of_one_message_are_kept(world: World) -> None:
@@ -93,16 +112,21 @@ def test_statements_of_one_message_are_not_learned_again_when_they_were_edited_o
 
     assert learned(world, path) == []
     with world.open() as memory:
-        assert {item.content for item in memory.list()} == {RULES[2], "Ruff runs by itself, nobody has to think of it."}
+        assert {item.content for item in memory.list()} == {
+            RULES[2],
+            "Ruff runs by itself, nobody has to think of it.",
+        }
 
 
 def test_a_session_that_goes_on_teaches_each_of_its_statements_once(world: World) -> None:
     path = world.transcript("s1", says("user", " ".join(RULES[:2]), uuid="u1"))
     first = learned(world, path)
     world.transcript(
-        "s1", says("assistant", "Noted.", uuid="a1"), says("user", f"{RULES[0]} {RULES[2]}", uuid="u2"),
+        "s1",
+        says("assistant", "Noted.", uuid="a1"),
+        says("user", f"{RULES[0]} {RULES[2]}", uuid="u2"),
         says("assistant", "Noted.", uuid="a2"),
-    )  # fmt: skip
+    )
 
     assert (sorted(first), learned(world, path)) == (sorted(RULES[:2]), [RULES[2]])
     assert learned(world, path) == []
@@ -124,8 +148,10 @@ def of_one_session(world: World, said: Sequence[str], *, in_steps: bool) -> list
     with world.open() as memory:
         for at, one in enumerate(said):
             clock = f"2026-11-18T09:{at:02}"
-            turns = (says("user", one, uuid=f"u{at}", at=f"{clock}:00.000Z"),
-                     says("assistant", "Noted.", uuid=f"a{at}", at=f"{clock}:30.000Z"))  # fmt: skip
+            turns = (
+                says("user", one, uuid=f"u{at}", at=f"{clock}:00.000Z"),
+                says("assistant", "Noted.", uuid=f"a{at}", at=f"{clock}:30.000Z"),
+            )
             world.transcript("s1", *turns)
             if in_steps or at == len(said) - 1:
                 memory.ingest()
@@ -138,20 +164,44 @@ def of_one_session(world: World, said: Sequence[str], *, in_steps: bool) -> list
     [
         (("Always squash commits before merging.", "Never squash commits before merging."), [0, 1]),
         (("从现在起提交前一定要压缩提交", "从现在起提交前不要压缩提交"), [0, 1]),
-        (("Let's use MySQL for the billing service.", "Let's use MongoDB for the billing service instead.",
-          "Let's use PostgreSQL for the billing service instead of MongoDB."), [2]),
-        (("Remember that pull requests need one approval.", "Remember that pull requests to main need two approvals."),
-         [0, 1]),
-        (("Remember: never deploy on Fridays.", "Remember: security fixes may be deployed on Fridays."), [0, 1]),
-        (("Remember that photos of sick trees are kept five years.", "Remember that photos are kept one year."),
-         [0, 1]),
+        (
+            (
+                "Let's use MySQL for the billing service.",
+                "Let's use MongoDB for the billing service instead.",
+                "Let's use PostgreSQL for the billing service instead of MongoDB.",
+            ),
+            [2],
+        ),
+        (
+            (
+                "Remember that pull requests need one approval.",
+                "Remember that pull requests to main need two approvals.",
+            ),
+            [0, 1],
+        ),
+        (
+            (
+                "Remember: never deploy on Fridays.",
+                "Remember: security fixes may be deployed on Fridays.",
+            ),
+            [0, 1],
+        ),
+        (
+            (
+                "Remember that photos of sick trees are kept five years.",
+                "Remember that photos are kept one year.",
+            ),
+            [0, 1],
+        ),
     ],
     ids=["opposite", "opposite, in Chinese", "decided anew", "special", "exception", "general"],
-)  # fmt: skip
+)
 def test_in_one_session_what_names_its_old_value_replaces_it_and_opposites_stay_to_be_reviewed(
     world: World, said: Sequence[str], holds: Sequence[int], in_steps: bool
 ) -> None:
-    assert of_one_session(world, said, in_steps=in_steps) == sorted(_plain(said[at]) for at in holds)
+    assert of_one_session(world, said, in_steps=in_steps) == sorted(
+        _plain(said[at]) for at in holds
+    )
 
 
 def _plain(said: str) -> str:

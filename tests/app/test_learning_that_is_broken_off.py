@@ -6,11 +6,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from nacre.chores.learn import learn_now
 from nacre.errors import BudgetSpent
-from nacre.extraction.learn import learn
-from nacre.ingestion.current_session import find_session
-from nacre.values.model_calls import Completion, Prompt
+from nacre.learn.ingest import find_session
+from nacre.learn.learn import learn
+from nacre.setup.chores import learn_now
+from nacre.values.models import Completion, Prompt
 from tests.app.conftest import World, says
 from tests.app.test_extraction_by_model import (
     NONE,
@@ -25,11 +25,23 @@ from tests.app.test_extraction_by_model import (
     talk,
     told,
 )
-from tests.app.test_what_is_overtaken import ASKED, CHANGED, CHOICE, DROPPED, DROPPING, MENDED, OVER, TROUBLE
+from tests.app.test_what_is_overtaken import (
+    ASKED,
+    CHANGED,
+    CHOICE,
+    DROPPED,
+    DROPPING,
+    MENDED,
+    OVER,
+    TROUBLE,
+)
 from tests.fakes.model import ScriptedModel
 
 __all__ = ["no_waiting"]
-PORT, OLD_PORT = "The gate of the harbour listens on port 8443", "The gate of the harbour listens on port 8080"
+PORT, OLD_PORT = (
+    "The gate of the harbour listens on port 8443",
+    "The gate of the harbour listens on port 8080",
+)
 GATE_GONE = "The gate of the harbour is switched off for good, nothing listens there any more."
 
 
@@ -43,7 +55,15 @@ def overtakes(text: str, evidence: Sequence[int], quote: str, **more: Any) -> Sc
     """A model that finds a known memory overtaken, and writes nothing."""
 
     def answer(prompt: Prompt) -> Any:
-        return [{**OVER, "evidence": list(evidence), "quote": quote, "known": number(prompt, text), **more}]
+        return [
+            {
+                **OVER,
+                "evidence": list(evidence),
+                "quote": quote,
+                "known": number(prompt, text),
+                **more,
+            }
+        ]
 
     return ScriptedModel(lambda _: {"memories": []}, known=answer)
 
@@ -59,7 +79,9 @@ def test_talk_without_times_stops_nobody_and_ends_nothing(world: World) -> None:
 
 
 def test_what_is_over_takes_along_what_it_had_superseded(world: World) -> None:
-    world.transcript("gate", says("user", GATE_GONE, uuid="g-1"), says("assistant", "Noted.", uuid="g-2"))
+    world.transcript(
+        "gate", says("user", GATE_GONE, uuid="g-1"), says("assistant", "Noted.", uuid="g-2")
+    )
     with home(world, overtakes(PORT, [1], GATE_GONE)) as memory:
         for days, content in ((-20, OLD_PORT), (5, PORT)):
             world.clock.pass_days(days)
@@ -74,8 +96,12 @@ def test_what_is_over_takes_along_what_it_had_superseded(world: World) -> None:
         assert [one.content for one in memory.list()] == [PORT]
 
 
-def test_what_a_person_writes_into_a_file_meanwhile_comes_first_and_stops_nobody(world: World) -> None:
-    world.transcript("mending", says("user", ASKED, uuid="m-1"), says("assistant", MENDED, uuid="m-2"))
+def test_what_a_person_writes_into_a_file_meanwhile_comes_first_and_stops_nobody(
+    world: World,
+) -> None:
+    world.transcript(
+        "mending", says("user", ASKED, uuid="m-1"), says("assistant", MENDED, uuid="m-2")
+    )
     made: list[str] = []
 
     def answer(prompt: Prompt) -> Any:
@@ -101,14 +127,26 @@ def test_a_change_settles_the_doubt_that_was_there_and_an_undo_brings_it_back(wo
 
     class Doubting(ScriptedModel):
         def _compare(self, prompt: Prompt) -> Completion:
-            self._verdict = {"finding": "unsettled" if "It is over" in prompt.text else "holds", "wrong": []}
+            self._verdict = {
+                "finding": "unsettled" if "It is over" in prompt.text else "holds",
+                "wrong": [],
+            }
             return super()._compare(prompt)
 
     def answer(prompt: Prompt) -> Any:
         known = number(prompt, CHOICE)
         if "Maybe invoices" in prompt.text:
             return [{**OVER, "evidence": [1], "quote": asks[:60], "known": known}]
-        return [{**OVER, "state": "changed", "now": CHANGED, "evidence": [1], "quote": DROPPED[:50], "known": known}]
+        return [
+            {
+                **OVER,
+                "state": "changed",
+                "now": CHANGED,
+                "evidence": [1],
+                "quote": DROPPED[:50],
+                "known": known,
+            }
+        ]
 
     with home(world, Doubting(lambda _: {"memories": []}, known=answer)) as memory:
         world.clock.pass_days(-9)
@@ -118,7 +156,9 @@ def test_a_change_settles_the_doubt_that_was_there_and_an_undo_brings_it_back(wo
         assert (report.doubted, report.changed) == (1, 1)
         (hit,) = memory.recall("how are invoices numbered by hand?").hits
         assert (hit.memory.id, hit.memory.content, hit.doubt) == (one, CHANGED, None)
-        memory.undo(next(one.operation.id for one in memory.log() if one.operation.action == "ingest"))
+        memory.undo(
+            next(one.operation.id for one in memory.log() if one.operation.action == "ingest")
+        )
         (hit,) = memory.recall("how do invoices get their numbers?").hits
         assert (hit.memory.content, bool(hit.doubt)) == (CHOICE, True)
 
@@ -165,17 +205,31 @@ def test_what_nothing_was_left_to_compare_is_read_again(world: World) -> None:
 
 def test_sessions_that_a_model_cannot_read_together_are_tried_so_once(world: World) -> None:
     for at in range(8):
-        talk(world, ("user", f"{OWNER} Berth {at}."), ("assistant", "Done."), name=f"s{at}", day=10 + at)
-    model = ScriptedModel(lambda prompt: "no" if "several whole sessions" in prompt.shared else NONE)
+        talk(
+            world,
+            ("user", f"{OWNER} Berth {at}."),
+            ("assistant", "Done."),
+            name=f"s{at}",
+            day=10 + at,
+        )
+    model = ScriptedModel(
+        lambda prompt: "no" if "several whole sessions" in prompt.shared else NONE
+    )
     learned(world, model)
-    assert sum("several whole sessions" in one.shared for one in model.prompts) == 2  # and once with what was wrong
+    assert (
+        sum("several whole sessions" in one.shared for one in model.prompts) == 2
+    )  # and once with what was wrong
 
 
 def test_a_session_that_two_processes_look_at_is_shown_once(world: World) -> None:
     at = "2026-11-20T08:55:00.000Z"
-    world.transcript("s", *(
-        says(who, text, uuid=f"s-{who}", session="s", at=at) for who, text in (("user", OWNER), ("assistant", "Done."))
-    ))  # fmt: skip
+    world.transcript(
+        "s",
+        *(
+            says(who, text, uuid=f"s-{who}", session="s", at=at)
+            for who, text in (("user", OWNER), ("assistant", "Done."))
+        ),
+    )
     world.clock.now = world.clock.now.replace(month=11, day=20, hour=9, minute=0)
     listed, is_done, others = threading.Event(), threading.Event(), list[threading.Thread]()
 

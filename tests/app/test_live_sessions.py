@@ -76,7 +76,9 @@ def test_what_waited_is_not_learned_when_the_owner_objects(working: World) -> No
 
 
 def test_what_the_owner_says_does_not_wait(world: World) -> None:
-    world.transcript("s1", says("user", RULE, uuid="u1", at=at(0)), says("assistant", "Ok.", uuid="a1", at=at(1)))
+    world.transcript(
+        "s1", says("user", RULE, uuid="u1", at=at(0)), says("assistant", "Ok.", uuid="a1", at=at(1))
+    )
     world.clock.now = START + timedelta(minutes=2)
 
     assert learned(world) == ["preference"]

@@ -8,23 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from nacre.base.locks import FileLock
+from nacre.care.health import doctor
+from nacre.data import imports, undo
+from nacre.data.export import ImportOptions, export
+from nacre.data.forget import ScrubOptions
+from nacre.data.scrub import scrub
+from nacre.data.undo import log
 from nacre.errors import StoreBusy
-from nacre.extraction.learn import learn
-from nacre.forgetting.requests import ScrubOptions
-from nacre.forgetting.scrub import scrub
-from nacre.health.checks import doctor
-from nacre.history import undo
-from nacre.history.operations import log
 from nacre.home.home import Home, open_home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.memories.scan import scan
-from nacre.memories.store import edit, retire
-from nacre.memories.usage import fold_usage, spool_use
-from nacre.platform.locks import FileLock
-from nacre.portability import importing
-from nacre.portability.exporting import export
-from nacre.portability.requests import ImportOptions
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.learn.learn import learn
+from nacre.memories.edit import scan
+from nacre.memories.store import edit, fold_usage, retire, spool_use
 from tests.app.conftest import World, says
 
 MANY = 25
@@ -33,7 +29,7 @@ MANY = 25
 @pytest.fixture(autouse=True)
 def _breathing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if everything took long: a job lets others in after each part that may stand alone."""
-    monkeypatch.setattr("nacre.storage.sqlite.database._BREATH_SECONDS", 0.0)
+    monkeypatch.setattr("nacre.store.sqlite._BREATH_SECONDS", 0.0)
 
 
 class Meanwhile:
@@ -44,7 +40,10 @@ class Meanwhile:
         self.visit = visit
         self.is_visiting = False
         self.context = open_home(
-            world.settings(), clock=world.clock, load_embedder=lambda _: world.embedder, observe=self.released
+            world.settings(),
+            clock=world.clock,
+            load_embedder=lambda _: world.embedder,
+            observe=self.released,
         )
 
     def released(self, lock: str, _: float) -> None:
@@ -69,12 +68,16 @@ def is_well(context: Home) -> None:
 def talk(world: World) -> None:
     for number in range(MANY):
         words = f"Remember that barrel number {number} is rolled on the last day of the week."
-        world.transcript(f"s{number}", says("user", words, uuid=f"u{number}", session=f"5e55-{number:04}"))
+        world.transcript(
+            f"s{number}", says("user", words, uuid=f"u{number}", session=f"5e55-{number:04}")
+        )
 
 
 def files(world: World, *, more: str = "") -> None:
     for number in range(MANY):
-        world.write(f"global/fact/rope-{number}.md", f"Rope {number} is {number} fathoms long.\n{more}")
+        world.write(
+            f"global/fact/rope-{number}.md", f"Rope {number} is {number} fathoms long.\n{more}"
+        )
 
 
 def test_an_edit_gets_in_between_while_an_ingest_learns(world: World) -> None:
@@ -94,7 +97,9 @@ def test_an_edit_gets_in_between_while_an_ingest_learns(world: World) -> None:
         assert len(other.get(gate).tags) == 5
         assert len(other.list(limit=100)) == MANY + 1
         told = [one.operation.action for one in log(home.context)]
-        assert told.count("ingest") == 2, "that of reading, which made the page of a project, and that of learning"
+        assert told.count("ingest") == 2, (
+            "that of reading, which made the page of a project, and that of learning"
+        )
         is_well(home.context)
 
 
@@ -107,7 +112,9 @@ def test_half_an_operation_is_never_committed_while_it_goes_on(world: World) -> 
             if turn == MANY // 2:
                 other.store("The north gate is red.")
                 other.commit()
-                committed.append([one.operation.action for one in other.log() if one.operation.committed])
+                committed.append(
+                    [one.operation.action for one in other.log() if one.operation.committed]
+                )
 
         home = Meanwhile(world, visit)
         ingest(home.context, IngestOptions(vectors=False))
@@ -120,7 +127,9 @@ def test_half_an_operation_is_never_committed_while_it_goes_on(world: World) -> 
         is_well(home.context)
 
 
-def test_an_ingest_that_dies_in_between_is_closed_and_finished_by_the_next_one(world: World) -> None:
+def test_an_ingest_that_dies_in_between_is_closed_and_finished_by_the_next_one(
+    world: World,
+) -> None:
     talk(world)
 
     def visit(turn: int) -> None:
@@ -146,13 +155,19 @@ def test_an_import_lets_others_in_after_every_memory(world: World, tmp_path: Pat
     new = World(tmp_path / "new")
     new.user_home.mkdir()
     with new.open() as other:
-        home = Meanwhile(new, lambda turn: other.store(f"Visit number {turn}.") if turn <= 3 else None)
-        plan = importing.plan_import(home.context, ImportOptions(path=tmp_path / "ropes.jsonl", trust=True))
+        home = Meanwhile(
+            new, lambda turn: other.store(f"Visit number {turn}.") if turn <= 3 else None
+        )
+        plan = imports.plan_import(
+            home.context, ImportOptions(path=tmp_path / "ropes.jsonl", trust=True)
+        )
         home.turns = 0
-        importing.carry_out(home.context, plan)
+        imports.carry_out(home.context, plan)
         assert home.turns > MANY
         assert len(other.list(limit=100)) == MANY + 3
-        assert sum(one.operation.action == "import" for one in other.log(limit=100)) <= 2  # memories, ledger
+        assert (
+            sum(one.operation.action == "import" for one in other.log(limit=100)) <= 2
+        )  # memories, ledger
         is_well(home.context)
 
 
@@ -211,12 +226,17 @@ def test_what_is_edited_while_a_large_operation_is_undone_stays(world: World) ->
         is_well(home.context)
 
 
-def test_others_store_edit_and_scan_while_a_home_is_scrubbed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nacre.forgetting.scrub_vault.FEW", 1)
+def test_others_store_edit_and_scan_while_a_home_is_scrubbed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nacre.data.forget.FEW", 1)
     for number in range(MANY):
         note = f"---\n# the cellar opens with heron-5183\ntags: [ropes]\n---\nRope {number} is {number} fathoms long.\n"
         world.write(f"global/fact/rope-{number}.md", note)
-        world.write(f"global/fact/heron-5183-{number}.md", f"# heron-5183 {number}\n\nThe code of door {number}.\n")
+        world.write(
+            f"global/fact/heron-5183-{number}.md",
+            f"# heron-5183 {number}\n\nThe code of door {number}.\n",
+        )
     with world.open() as memory:
         memory.list()
         memory.store("The cellar opens with heron-5183, too.")
@@ -242,7 +262,9 @@ def test_others_store_edit_and_scan_while_a_home_is_scrubbed(world: World, monke
         assert any(tag.startswith("visit-") for one in other.list(limit=1000) for tag in one.tags)
         assert len([one for one in other.list(limit=1000) if "door" in one.content]) == MANY
         assert sum(one.operation.action == "scrub" for one in other.log(limit=1000)) == 1
-        assert not [one for one in other.log(limit=1000) if one.operation.action in ("edit", "retire")]
+        assert not [
+            one for one in other.log(limit=1000) if one.operation.action in ("edit", "retire")
+        ]
         is_well(home.context)
     for path in world.home.rglob("*"):
         assert "heron-5183" not in path.name.lower()
@@ -262,7 +284,9 @@ def test_recalls_are_counted_once_when_two_count_them(world: World) -> None:
         assert list(world.home.glob("usage.*")) == [world.home / "usage.lock"]
 
 
-def test_a_store_counts_recalls_for_a_moment_only(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_counts_recalls_for_a_moment_only(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("nacre.memories.store._FOLDING_SECONDS", -1.0)
     with world.open() as memory:
         rope = memory.store("The rope is long.").memory_id
@@ -298,7 +322,9 @@ def test_a_lock_is_not_let_go_where_somebody_further_out_relies_on_it(tmp_path: 
 
 def test_a_lock_that_is_not_to_be_had_again_is_lost_and_said_so(tmp_path: Path) -> None:
     theirs = FileLock(tmp_path / "one.lock")
-    mine = FileLock(tmp_path / "one.lock", patience_seconds=0.01, observe=lambda *_: theirs.acquire(1) or None)
+    mine = FileLock(
+        tmp_path / "one.lock", patience_seconds=0.01, observe=lambda *_: theirs.acquire(1) or None
+    )
     with pytest.raises(StoreBusy), mine:
         mine.let_others()
     theirs.release()

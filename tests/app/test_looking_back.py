@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
+from nacre.care.health import list_traces
+from nacre.care.today import Activity, Series, Today
 from nacre.errors import InvalidInput
-from nacre.health.traces import list_traces
-from nacre.reporting.values import Activity, Series, Today
-from nacre.values.model_calls import Tokens
-from nacre.values.spending import Call
-from nacre.values.trace import TraceKind
+from nacre.values.models import Call, Tokens, TraceKind
 from tests.app.conftest import World, says
 
 TODAY = date(2026, 11, 20)
@@ -73,8 +71,15 @@ def test_a_day_tells_what_was_learned_and_by_whom_and_what_was_done(world: World
         second = memory.store("Mill rents are due in May.", project="mill").memory_id
         memory.edit(second, importance=9)
     found = looked(world)
-    assert (found.since, found.until, found.learned_total) == (date(2026, 11, 21), date(2026, 11, 21), 2)
-    assert [one.content for one in found.learned] == ["Mill rents are due in May.", "The smoker is in the barn."]
+    assert (found.since, found.until, found.learned_total) == (
+        date(2026, 11, 21),
+        date(2026, 11, 21),
+        2,
+    )
+    assert [one.content for one in found.learned] == [
+        "Mill rents are due in May.",
+        "The smoker is in the barn.",
+    ]
     assert [one.action for one in found.operations] == ["update", "store", "store"]
     assert [(one.speaker, one.tool, one.memories) for one in found.sources] == [("owner", None, 2)]
     whole = looked(world, since=TODAY, project="hive", limit=1)
@@ -109,7 +114,17 @@ def test_what_models_cost_is_told_for_today_and_for_the_month(world: World) -> N
     ):
         moment = datetime(day.year, day.month, day.day, 9, tzinfo=UTC)
         home.spending.add(
-            Call(f"call-{number}", moment, day, "extraction", "openai:x", True, Tokens(100, 10), cost, outcome="done")
+            Call(
+                f"call-{number}",
+                moment,
+                day,
+                "extraction",
+                "openai:x",
+                True,
+                Tokens(100, 10),
+                cost,
+                outcome="done",
+            )
         )
     told = looked(world)
     assert (told.cost, told.cost_month) == (500, 1_200)
@@ -118,15 +133,26 @@ def test_what_models_cost_is_told_for_today_and_for_the_month(world: World) -> N
     assert numbers(world, project="hive").cost == ()
 
 
-def test_turns_count_on_their_own_day_also_where_a_session_goes_on_over_midnight(world: World) -> None:
-    talk(world, "5e55-0001", "2026-11-18T23:50:00.000Z", "2026-11-18T23:55:00.000Z", "2026-11-19T00:05:00.000Z")
+def test_turns_count_on_their_own_day_also_where_a_session_goes_on_over_midnight(
+    world: World,
+) -> None:
+    talk(
+        world,
+        "5e55-0001",
+        "2026-11-18T23:50:00.000Z",
+        "2026-11-18T23:55:00.000Z",
+        "2026-11-19T00:05:00.000Z",
+    )
     talk(world, "5e55-0002", "2026-11-19T10:00:00.000Z", cwd="/code/shop")
     ingested(world)
     found = numbers(world, since=date(2026, 11, 17))
     days = [date(2026, 11, day) for day in (18, 19, 20)]
     assert [on(found, found.turns, "claude-code", day) for day in days] == [2, 2, 0]
     assert [on(found, found.sessions, "claude-code", day) for day in days] == [1, 1, 0]
-    assert [(one.day, one.sessions, one.turns) for one in found.calendar] == [(days[0], 1, 2), (days[1], 1, 2)]
+    assert [(one.day, one.sessions, one.turns) for one in found.calendar] == [
+        (days[0], 1, 2),
+        (days[1], 1, 2),
+    ]
     of_shop = numbers(world, since=date(2026, 11, 17), project="shop")
     assert [on(of_shop, of_shop.turns, "claude-code", day) for day in days] == [0, 1, 0]
 
@@ -135,7 +161,10 @@ def test_days_are_those_of_the_owners_clock(world: World, in_nepal: None) -> Non
     talk(world, "5e55-0001", "2026-11-18T18:10:00.000Z", "2026-11-18T18:20:00.000Z")
     ingested(world)
     found = numbers(world, since=date(2026, 11, 17))
-    assert [on(found, found.turns, "claude-code", date(2026, 11, day)) for day in (18, 19)] == [1, 1]
+    assert [on(found, found.turns, "claude-code", date(2026, 11, day)) for day in (18, 19)] == [
+        1,
+        1,
+    ]
 
 
 def test_what_is_held_grows_with_what_is_stored_and_falls_with_what_ends(world: World) -> None:
@@ -158,7 +187,11 @@ def test_long_periods_are_told_by_weeks_from_monday_and_longer_ones_by_months(wo
     assert year.steps[0] <= year.since < year.steps[1]
     assert year.steps[-1] <= year.until
     decade = numbers(world, since=date(2016, 12, 5))
-    assert (decade.step, decade.steps[0], decade.steps[-1]) == ("month", date(2016, 12, 1), date(2026, 11, 1))
+    assert (decade.step, decade.steps[0], decade.steps[-1]) == (
+        "month",
+        date(2016, 12, 1),
+        date(2026, 11, 1),
+    )
     assert all(len(one.values) == len(decade.steps) for one in decade.held)
 
 
@@ -169,7 +202,10 @@ def test_ages_and_use_are_told_as_they_are_now(world: World) -> None:
         memory.store("The smoker of the upper stand is in the barn.")
         memory.recall("where is the smoker of the upper stand?")
     found = numbers(world)
-    assert [(one.least, one.most, one.memories) for one in found.ages if one.memories] == [(0, 7, 1), (30, 90, 1)]
+    assert [(one.least, one.most, one.memories) for one in found.ages if one.memories] == [
+        (0, 7, 1),
+        (30, 90, 1),
+    ]
     assert (found.never, found.seldom, found.often) == (1, 1, 0)
     assert (sum(found.recalls), found.recalls[-1]) == (1, 1)
 
@@ -182,7 +218,10 @@ def test_questions_without_an_answer_are_told_beside_those_that_have_one(world: 
     asked = list_traces(world.context(), TraceKind.CASE, None, 10)
     found = numbers(world, since=TODAY)
     assert sum(sum(one.values) for one in found.questions) == len(asked) == 2
-    assert {one.name: one.values for one in found.questions} == {"answered": (1,), "unanswered": (1,)}
+    assert {one.name: one.values for one in found.questions} == {
+        "answered": (1,),
+        "unanswered": (1,),
+    }
 
 
 def test_a_period_that_ends_before_it_begins_is_refused(world: World) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from nacre.home.home import Home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.memories.requests import StoreRequest
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.memories.decision import StoreRequest
 from nacre.memories.store import get, store
 from nacre.values.memory import Kind
 from nacre.values.session import Flag, Speaker
@@ -45,7 +44,11 @@ def unchanged(context: Home, path: Path) -> list[str]:
 
 
 def texts(context: Home) -> list[tuple[Speaker, Flag, str]]:
-    rows = [stored for line in context.sessions.newest(limit=50) for stored in context.sessions.turns_of(line.row)]
+    rows = [
+        stored
+        for line in context.sessions.newest(limit=50)
+        for stored in context.sessions.turns_of(line.row)
+    ]
     return [(item.turn.speaker, item.turn.flags, item.turn.text) for item in rows]
 
 
@@ -68,7 +71,9 @@ def test_marked_context_is_taken_out_whatever_became_of_its_marks(
     shape: str, form: str, home: Home, tmp_path: Path
 ) -> None:
     text = FORMS[form]
-    said = f"{text}\n\nFix the footer." if form != "without an end" else f"Fix the footer.\n\n{text}"
+    said = (
+        f"{text}\n\nFix the footer." if form != "without an end" else f"Fix the footer.\n\n{text}"
+    )
     steps = [
         Owner(said),
         Agent(f"My context holds:\n{text}"),
@@ -77,7 +82,9 @@ def test_marked_context_is_taken_out_whatever_became_of_its_marks(
         Owner("Go on."),
     ]
     assert unchanged(home, write(tmp_path / "in", shape, steps)) == []
-    assert [text for _, _, text in texts(home) if "Thursdays" in text or "staging keys" in text] == []
+    assert [
+        text for _, _, text in texts(home) if "Thursdays" in text or "staging keys" in text
+    ] == []
     assert any(flags & Flag.INJECTED for _, flags, _ in texts(home))
 
 
@@ -94,10 +101,19 @@ def given(text: str) -> dict[str, Sequence[Step]]:
     """The ways in which an agent gets to know what nacre holds."""
     return {
         "prompt": (Owner(f"{MARKED}\n\nWhen do we deploy?"),),
-        "own tool": (Owner("When do we deploy?"), Tool("mcp__nacre__memory_search", "deploy", text)),
-        "command": (Owner("When do we deploy?"), Tool("Bash", "nacre recall 'when do we deploy'", text)),
+        "own tool": (
+            Owner("When do we deploy?"),
+            Tool("mcp__nacre__memory_search", "deploy", text),
+        ),
+        "command": (
+            Owner("When do we deploy?"),
+            Tool("Bash", "nacre recall 'when do we deploy'", text),
+        ),
         "unknown tool": (Owner("When do we deploy?"), Tool("Task", "look it up", text)),
-        "vault file": (Owner("When do we deploy?"), Tool("Read", "/home/me/.nacre/vault/global/x.md", text)),
+        "vault file": (
+            Owner("When do we deploy?"),
+            Tool("Read", "/home/me/.nacre/vault/global/x.md", text),
+        ),
     }
 
 
@@ -127,7 +143,9 @@ def test_quotes_after_a_compaction_are_still_quotes(shape: str, home: Home, tmp_
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_the_owner_pastes_back_word_for_word_is_no_confirmation(shape: str, home: Home, tmp_path: Path) -> None:
+def test_what_the_owner_pastes_back_word_for_word_is_no_confirmation(
+    shape: str, home: Home, tmp_path: Path
+) -> None:
     steps = [
         Owner(f"{MARKED}\n\nWhen do we deploy?"),
         Agent("On Thursdays."),
@@ -139,18 +157,35 @@ def test_what_the_owner_pastes_back_word_for_word_is_no_confirmation(shape: str,
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_the_owner_says_again_without_having_been_told_counts(shape: str, home: Home, tmp_path: Path) -> None:
+def test_what_the_owner_says_again_without_having_been_told_counts(
+    shape: str, home: Home, tmp_path: Path
+) -> None:
     steps = [Owner(RULE), Agent("Right."), Owner("Fix the footer.")]
     found = unchanged(home, write(tmp_path / "in", shape, steps))
     assert found in ([RULE], [f"confirmed: {RULE}"]), "in a project it is one of the project's own"
 
 
 @pytest.mark.parametrize("shape", WITH_TOOL_OUTPUT)
-def test_a_transcript_that_grows_knows_what_was_given_before(shape: str, home: Home, tmp_path: Path) -> None:
-    steps: list[Step] = [Owner(f"{MARKED}\n\nWhen do we deploy?"), Agent("On Thursdays."), Owner("Go on.")]
+def test_a_transcript_that_grows_knows_what_was_given_before(
+    shape: str, home: Home, tmp_path: Path
+) -> None:
+    steps: list[Step] = [
+        Owner(f"{MARKED}\n\nWhen do we deploy?"),
+        Agent("On Thursdays."),
+        Owner("Go on."),
+    ]
     assert unchanged(home, write(tmp_path / "in", shape, steps)) == []
-    steps += [Agent(f"As decided: {RULE} I keep to that."), Owner("yes"), Agent("Done."), Owner("Thanks.")]
+    steps += [
+        Agent(f"As decided: {RULE} I keep to that."),
+        Owner("yes"),
+        Agent("Done."),
+        Owner("Thanks."),
+    ]
     assert unchanged(home, write(tmp_path / "in", shape, steps)) == []
-    quoting = [flags for speaker, flags, text in texts(home) if speaker is Speaker.AGENT and "smoke tests" in text]
+    quoting = [
+        flags
+        for speaker, flags, text in texts(home)
+        if speaker is Speaker.AGENT and "smoke tests" in text
+    ]
     assert quoting
     assert all(flags & Flag.INJECTED for flags in quoting)

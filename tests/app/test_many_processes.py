@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 
-from nacre.health.checks import doctor
-from nacre.memories.scan import scan
+from nacre.care.health import doctor
+from nacre.memories.edit import scan
 from tests.app.conftest import World, says
 
 
@@ -31,8 +31,13 @@ def test_what_many_writers_store_is_all_there_while_others_read_and_scan(world: 
     with world.open():
         pass
     writers = [world.start(storing(name, 15)) for name in "abcd"]
-    readers = [world.start("    for _ in range(25):\n        memory.recall('thing number')\n") for _ in range(2)]
-    acknowledged = [line for writer in writers for line in writer.communicate(timeout=120)[0].split()]
+    readers = [
+        world.start("    for _ in range(25):\n        memory.recall('thing number')\n")
+        for _ in range(2)
+    ]
+    acknowledged = [
+        line for writer in writers for line in writer.communicate(timeout=120)[0].split()
+    ]
     for process in [*writers, *readers]:
         process.communicate(timeout=120)
         assert process.returncode == 0
@@ -47,7 +52,9 @@ def test_what_many_writers_store_is_all_there_while_others_read_and_scan(world: 
 def test_the_same_words_stored_at_once_are_one_memory(world: World) -> None:
     with world.open():
         pass
-    code = "    for number in range(10):\n        memory.store(f'The same thing number {number}.')\n"
+    code = (
+        "    for number in range(10):\n        memory.store(f'The same thing number {number}.')\n"
+    )
     for process in [world.start(code) for _ in range(3)]:
         process.communicate(timeout=120)
         assert process.returncode == 0
@@ -58,7 +65,9 @@ def test_the_same_words_stored_at_once_are_one_memory(world: World) -> None:
 
 def test_files_written_by_hand_are_taken_in_once_by_many_readers(world: World) -> None:
     for number in range(25):
-        world.write(f"global/fact/note-{number}.md", f"By hand: note number {number} is about turtles.\n")
+        world.write(
+            f"global/fact/note-{number}.md", f"By hand: note number {number} is about turtles.\n"
+        )
     with world.open():
         pass
     for process in [world.start("    memory.recall('turtles')\n") for _ in range(4)]:
@@ -72,11 +81,13 @@ def test_files_written_by_hand_are_taken_in_once_by_many_readers(world: World) -
 
 def test_who_lets_others_write_all_the_time_still_takes_files_in_once(world: World) -> None:
     for number in range(25):
-        world.write(f"global/fact/note-{number}.md", f"By hand: note number {number} is about turtles.\n")
+        world.write(
+            f"global/fact/note-{number}.md", f"By hand: note number {number} is about turtles.\n"
+        )
     with world.open():
         pass
     code = (
-        "    import nacre.storage.sqlite.database as database\n"
+        "    import nacre.store.sqlite as database\n"
         "    database._BREATH_SECONDS = 0.0\n"
         "    memory.recall('turtles')\n"
         "    memory.list()\n"
@@ -109,7 +120,9 @@ def test_processes_that_make_a_home_at_once_all_open_it(world: World) -> None:
 def test_two_ingests_at_once_learn_everything_once(world: World) -> None:
     for number in range(12):
         statement = f"Remember that press number {number} is oiled on the first of every month."
-        world.transcript(f"s{number}", says("user", statement, uuid=f"u{number}", session=f"5e55-{number:04}"))
+        world.transcript(
+            f"s{number}", says("user", statement, uuid=f"u{number}", session=f"5e55-{number:04}")
+        )
     for process in [world.start("    memory.ingest()\n") for _ in range(3)]:
         process.communicate(timeout=120)
         assert process.returncode == 0
@@ -130,9 +143,15 @@ def test_a_writer_killed_at_any_moment_loses_nothing_it_acknowledged(world: Worl
         lines = [writer.stdout.readline() for _ in range(3 + 4 * attempt)]
         writer.send_signal(signal.SIGKILL)
         rest, _ = writer.communicate(timeout=60)
-        acknowledged += [line.strip() for line in [*lines, *rest.splitlines(keepends=True)] if line.endswith("\n")]
+        acknowledged += [
+            line.strip()
+            for line in [*lines, *rest.splitlines(keepends=True)]
+            if line.endswith("\n")
+        ]
         with world.open() as memory:
-            assert {memory.get(one).id for one in acknowledged} <= {item.id for item in memory.list(limit=1000)}
+            assert {memory.get(one).id for one in acknowledged} <= {
+                item.id for item in memory.list(limit=1000)
+            }
     is_well(world)
     with world.open() as memory:
         contents = [item.content for item in memory.list(limit=1000)]
@@ -145,7 +164,12 @@ def test_an_ingest_killed_at_any_moment_is_finished_by_the_next_one(world: World
         world.transcript(
             f"s{number}",
             *[
-                says("user", f"{words} Part {part}.", uuid=f"u{number}-{part}", session=f"5e55-{number:04}")
+                says(
+                    "user",
+                    f"{words} Part {part}.",
+                    uuid=f"u{number}-{part}",
+                    session=f"5e55-{number:04}",
+                )
                 for part in range(3)
             ],
         )

@@ -15,17 +15,26 @@ import pytest
 from click.testing import CliRunner
 
 from nacre.cli.root import cli
-from nacre.forgetting.forget import forget, plan
-from nacre.forgetting.requests import ForgetRequest
-from nacre.history.operations import log
-from nacre.portability.exporting import export
-from nacre.portability.requests import ExportOptions
-from nacre.retrieval.recall import recall
-from nacre.sync.sync import State
-from nacre.transcripts.adapter import Head
-from nacre.transcripts.registry import builtins
+from nacre.data.export import ExportOptions, export
+from nacre.data.forget import ForgetRequest, forget, plan
+from nacre.data.sync import State
+from nacre.data.undo import log
+from nacre.readers.adapter import Head
+from nacre.readers.registry import builtins
+from nacre.recall.recall import recall
 from nacre.values.recall import RecallQuery
-from tests.app.shapes import DATABASES, LIKE, SHAPES, Agent, Owner, Step, Summary, Tool, adapter_of, render
+from tests.app.shapes import (
+    DATABASES,
+    LIKE,
+    SHAPES,
+    Agent,
+    Owner,
+    Step,
+    Summary,
+    Tool,
+    adapter_of,
+    render,
+)
 from tests.app.test_syncing import machine, remote
 from tests.canary import CORE, FORMS, PRIVATE, SECRET, is_kept, spoiled
 from tests.fakes.provider import FakeProvider, Reply, Request
@@ -71,7 +80,7 @@ UUID = re.compile(r"[0-9a-f]{4}(?=[0-9a-f]{4}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
 def examples() -> dict[str, tuple[str, str]]:
     """Transcripts of every tool, by what they are: the name of the file and its text."""
-    folder = Path(str(files("nacre.examples")))
+    folder = Path(str(files("nacre.setup.examples")))
     found = {}
     for path in sorted(folder.rglob("*.jsonl")):
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[:12]
@@ -81,9 +90,14 @@ def examples() -> dict[str, tuple[str, str]]:
         if text is not None:  # databases are in test_databases.py
             found[f"{shape} shape"] = (name, text)
     for name, adapter in builtins().items():
-        for number, seed in enumerate(seeds(name) if name in TARGETS and not adapter.beside else ()):
+        for number, seed in enumerate(
+            seeds(name) if name in TARGETS and not adapter.beside else ()
+        ):
             if b"\0" not in seed and adapter.sniff(Head(Path("talk.txt"), seed)):
-                found[f"{name} seed {number}"] = ("2026-11-18_talk.txt", seed.decode("utf-8", "replace"))
+                found[f"{name} seed {number}"] = (
+                    "2026-11-18_talk.txt",
+                    seed.decode("utf-8", "replace"),
+                )
     return found
 
 
@@ -108,12 +122,16 @@ def placed(folder: Path, name: str, number: int) -> Path:
 
 
 def test_every_adapter_is_among_the_examples() -> None:
-    tried = {adapter_of(name.split(" ", maxsplit=1)[0]) for name in EXAMPLES} | {adapter_of(one) for one in DATABASES}
+    tried = {adapter_of(name.split(" ", maxsplit=1)[0]) for name in EXAMPLES} | {
+        adapter_of(one) for one in DATABASES
+    }
     assert builtins().keys() - LIKE.keys() <= tried
 
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.keys() - TOLD_APART_BY_WORDS))
-def test_a_numbered_copy_of_an_example_is_read_as_other_turns(home: Path, tmp_path: Path, example: str) -> None:
+def test_a_numbered_copy_of_an_example_is_read_as_other_turns(
+    home: Path, tmp_path: Path, example: str
+) -> None:
     """Else the variants below would be skipped as known, and prove nothing: IDS lacks a key of that format."""
     name, text = EXAMPLES[example]
     turns = []
@@ -126,7 +144,9 @@ def test_a_numbered_copy_of_an_example_is_read_as_other_turns(home: Path, tmp_pa
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-@pytest.mark.parametrize("forms", [("token", "url", "assignment"), ("header", "key", "private")], ids="+".join)
+@pytest.mark.parametrize(
+    "forms", [("token", "url", "assignment"), ("header", "key", "private")], ids="+".join
+)
 def test_nothing_of_it_stays_whichever_field_of_a_transcript_holds_it(
     home: Path, tmp_path: Path, example: str, forms: tuple[str, ...]
 ) -> None:
@@ -144,7 +164,9 @@ def test_nothing_of_it_stays_whichever_field_of_a_transcript_holds_it(
     assert is_kept(home) == []
 
 
-def test_nothing_of_it_stays_where_a_transcript_or_its_folder_is_called_so(home: Path, tmp_path: Path) -> None:
+def test_nothing_of_it_stays_where_a_transcript_or_its_folder_is_called_so(
+    home: Path, tmp_path: Path
+) -> None:
     for number, (example, (name, text)) in enumerate(EXAMPLES.items()):
         form = FORMS[("token", "assignment", "header")[number % 3]]
         folder = tmp_path / "in" / (f"{number} {form}" if number % 2 else str(number))
@@ -162,11 +184,15 @@ def test_nothing_of_it_stays_where_a_transcript_or_its_folder_is_called_so(home:
     assert is_kept(home) == []
 
 
-def test_two_transcripts_whose_names_differ_in_a_secret_alone_are_two(home: Path, tmp_path: Path) -> None:
+def test_two_transcripts_whose_names_differ_in_a_secret_alone_are_two(
+    home: Path, tmp_path: Path
+) -> None:
     for number in range(2):
         path = tmp_path / "in" / f"{SECRET[:-1]}{number}.txt"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f"2026-11-18\nWe glued frame {number} of the kite with oak glue.\n", encoding="utf-8")
+        path.write_text(
+            f"2026-11-18\nWe glued frame {number} of the kite with oak glue.\n", encoding="utf-8"
+        )
     assert json.loads(nacre("ingest", str(tmp_path / "in"), "--json"))["sessions"] == 2
     assert json.loads(nacre("ingest", str(tmp_path / "in"), "--json"))["sessions"] == 0
     assert is_kept(home) == []
@@ -174,13 +200,30 @@ def test_two_transcripts_whose_names_differ_in_a_secret_alone_are_two(home: Path
 
 def test_nothing_of_it_stays_whichever_option_holds_it(home: Path, tmp_path: Path) -> None:
     nacre(
-        "store", f"The gate code is {SECRET} {PRIVATE}", "--subject", f"Gate {SECRET}", "--tag", f"t {SECRET}",
-        "--key", f"gate {SECRET}", "--project", f"p {SECRET}",
-    )  # fmt: skip
+        "store",
+        f"The gate code is {SECRET} {PRIVATE}",
+        "--subject",
+        f"Gate {SECRET}",
+        "--tag",
+        f"t {SECRET}",
+        "--key",
+        f"gate {SECRET}",
+        "--project",
+        f"p {SECRET}",
+    )
     nacre("store", f"Deploy uses {SECRET}")
     memories = json.loads(nacre("list", "--json"))["memories"]
     first, second = (memory["id"] for memory in memories)
-    nacre("edit", first, "--content", f"Now it is {SECRET}", "--subject", f"New {SECRET}", "--tag", f"u {SECRET}")
+    nacre(
+        "edit",
+        first,
+        "--content",
+        f"Now it is {SECRET}",
+        "--subject",
+        f"New {SECRET}",
+        "--tag",
+        f"u {SECRET}",
+    )
     nacre("todo", "add", f"Rotate {SECRET}")
     nacre("recall", f"what is {SECRET}", "--session", f"s {SECRET}", code=None)
     nacre("sessions", "search", f"{SECRET}", code=None)
@@ -195,14 +238,24 @@ def test_nothing_of_it_stays_whichever_option_holds_it(home: Path, tmp_path: Pat
     assert is_kept(home) == []
 
 
-def test_nothing_of_it_stays_whichever_option_of_leaving_and_forgetting_holds_it(home: Path, tmp_path: Path) -> None:
+def test_nothing_of_it_stays_whichever_option_of_leaving_and_forgetting_holds_it(
+    home: Path, tmp_path: Path
+) -> None:
     nacre("store", "The gate is painted green.", "--subject", "Gate", "--project", "acme")
     nacre("store", "The lamp hangs over the gate.", "--subject", "Lamp")
     lamp = json.loads(nacre("list", "--json"))["memories"][0]["id"]
     out = tmp_path / f"out {SECRET}"
     out.mkdir()
     for name in ("all.jsonl", "all.md", "all.zip"):
-        nacre("export", str(out / name), "--sessions", "--include-retired", "--project", f"p {SECRET}", code=None)
+        nacre(
+            "export",
+            str(out / name),
+            "--sessions",
+            "--include-retired",
+            "--project",
+            f"p {SECRET}",
+            code=None,
+        )
         nacre("export", str(out / name), "--sessions", "--include-retired", "--force")
     for form in FORMS.values():
         nacre("import", str(out / "all.jsonl"), "--trust", "--yes", "--project", f"q {form}")
@@ -231,13 +284,17 @@ def test_a_key_that_nacre_is_given_is_in_credentials_toml_and_nowhere_else(
 
     def reply(request: Request) -> Reply | dict[str, str]:
         quoted = f"key {request.key} of {json.dumps(dict(request.headers))}"
-        return {"metal": "mercury"} if len(provider.calls) == 1 else Reply(status=401, message=quoted)
+        return (
+            {"metal": "mercury"} if len(provider.calls) == 1 else Reply(status=401, message=quoted)
+        )
 
     with FakeProvider(reply) as provider:
         address = ("--provider", "mine", "--base-url", f"{provider.url}/v1", "--key-stdin")
         told = nacre("setup", *address, "--model", "m", "--background", "--json", stdin=key)
         told += nacre("setup", *address, "--model", "other", stdin=key, code=1)
-        told += nacre("setup", *address, "--model", "other", "--json", stdin=f"{key} and more", code=2)
+        told += nacre(
+            "setup", *address, "--model", "other", "--json", stdin=f"{key} and more", code=2
+        )
         for name, (file, text) in list(EXAMPLES.items())[:3]:
             path = tmp_path / "in" / name / file
             path.parent.mkdir(parents=True)
@@ -246,9 +303,15 @@ def test_a_key_that_nacre_is_given_is_in_credentials_toml_and_nowhere_else(
         told += nacre("store", "The gate is painted green.", "--subject", "Gate")
         told += nacre("recall", "what is green?")
     for words in (
-        "auth status", "auth status --json", "config show", "config show --json", "config get models.providers",
-        "doctor", "commit", "log",
-    ):  # fmt: skip
+        "auth status",
+        "auth status --json",
+        "config show",
+        "config show --json",
+        "config get models.providers",
+        "doctor",
+        "commit",
+        "log",
+    ):
         told += nacre(*words.split(), code=None)
     nacre("export", str(tmp_path / "all.jsonl"), "--sessions")
     nacre("backup", "create", str(tmp_path / "backup.zip"))
@@ -271,7 +334,12 @@ def test_addresses_and_home_folders_are_stored_logged_exported_and_pushed_nowher
     words = f"{ADDRESS} keeps the plan in {FOLDER}/pier.md"
     for number, (name, text) in enumerate(EXAMPLES.values()):
         for at, variant in enumerate(islice(spoiled(numbered(text, number), words), 4)):
-            target = tmp_path / "in" / f"{number:04d}-{at}" / f"{Path(name).stem}-{number:04d}{at}{Path(name).suffix}"
+            target = (
+                tmp_path
+                / "in"
+                / f"{number:04d}-{at}"
+                / f"{Path(name).stem}-{number:04d}{at}{Path(name).suffix}"
+            )
             target.parent.mkdir(parents=True)
             target.write_text(variant, encoding="utf-8")
     nacre("ingest", str(tmp_path / "in"), code=None)
@@ -280,12 +348,26 @@ def test_addresses_and_home_folders_are_stored_logged_exported_and_pushed_nowher
     nacre("recall", f"nobody knows {words}")
     nacre("handoff", "--store", f"Goes on: {words}", code=None)
     nacre("commit")
-    subprocess.run(["git", "init", "--quiet", "--bare", "-b", "main", str(tmp_path / "remote.git")], check=True)
+    subprocess.run(
+        ["git", "init", "--quiet", "--bare", "-b", "main", str(tmp_path / "remote.git")], check=True
+    )
     nacre("sync", "--remote", str(tmp_path / "remote.git"))
     nacre("export", str(tmp_path / "out.jsonl"))
-    assert "[REDACTED:email] keeps the plan in ~/pier.md" in nacre("recall", "who keeps the plan of the pier?")
-    pushed = ["git", "-C", str(tmp_path / "remote.git"), "cat-file", "--batch-all-objects", "--batch"]
-    shown = subprocess.run(pushed, capture_output=True, check=True).stdout + (tmp_path / "out.jsonl").read_bytes()
+    assert "[REDACTED:email] keeps the plan in ~/pier.md" in nacre(
+        "recall", "who keeps the plan of the pier?"
+    )
+    pushed = [
+        "git",
+        "-C",
+        str(tmp_path / "remote.git"),
+        "cat-file",
+        "--batch-all-objects",
+        "--batch",
+    ]
+    shown = (
+        subprocess.run(pushed, capture_output=True, check=True).stdout
+        + (tmp_path / "out.jsonl").read_bytes()
+    )
     assert b"[REDACTED:email] keeps the plan in ~/pier.md" in shown
     for needle in (ADDRESS, FOLDER):
         assert needle.encode() not in shown
@@ -301,10 +383,15 @@ def test_what_a_remote_carries_stays_where_it_lies(tmp_path: Path, remote: Path)
     folder = there.vault / "projects" / "harbour" / "fact"
     words = " ".join(FORMS.values())
     (folder / f"gate {NAME}.md").write_text("# Gate\n\nThe gate is green.\n", encoding="utf-8")
-    (folder / "key.md").write_text(f"---\ntags: [{SECRET}]\n---\n# Key\n\nIt says {words}\n", encoding="utf-8")
+    (folder / "key.md").write_text(
+        f"---\ntags: [{SECRET}]\n---\n# Key\n\nIt says {words}\n", encoding="utf-8"
+    )
     (there.vault / "projects" / f"p {NAME}").mkdir()
     page = there.vault / "projects" / f"p {NAME}" / "project.md"
-    page.write_text(f"---\nroots: [/code/{SECRET}]\naliases: [a {SECRET}]\n---\n# P {SECRET}\n", encoding="utf-8")
+    page.write_text(
+        f"---\nroots: [/code/{SECRET}]\naliases: [a {SECRET}]\n---\n# P {SECRET}\n",
+        encoding="utf-8",
+    )
     there.git("add", "--all")
     there.git("commit", "--quiet", "--message", f"Add {SECRET}\n\n{words}")
     there.git("push", "--quiet", str(remote), "HEAD:main")
@@ -332,24 +419,37 @@ def test_a_crash_tells_nothing_of_it(home: Path, monkeypatch: pytest.MonkeyPatch
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(f"cannot reach https://me:{SECRET}@db.example")
 
-    monkeypatch.setattr("nacre.cli.home.doctor.perform", broken)
+    monkeypatch.setattr("nacre.cli.status.perform", broken)
     nacre("doctor", code=1)
     assert (home / "logs" / "errors.log").exists()
     assert is_kept(home) == []
 
 
-def test_a_key_that_leaked_before_its_rule_was_known_is_scrubbed_everywhere(home: Path, tmp_path: Path) -> None:
+def test_a_key_that_leaked_before_its_rule_was_known_is_scrubbed_everywhere(
+    home: Path, tmp_path: Path
+) -> None:
     words = f"zz-{CORE}-4711"
     transcript = tmp_path / "in" / "a.jsonl"
     transcript.parent.mkdir()
-    said = [{"role": "user", "content": f"Remember that the wombat key is {words} for the northern gate, always."},
-            {"role": "assistant", "content": f"Noted: {words} opens it.", "author": f"Agent {words}"}]  # fmt: skip
+    said = [
+        {
+            "role": "user",
+            "content": f"Remember that the wombat key is {words} for the northern gate, always.",
+        },
+        {"role": "assistant", "content": f"Noted: {words} opens it.", "author": f"Agent {words}"},
+    ]
     transcript.write_text("".join(json.dumps(line) + "\n" for line in said), encoding="utf-8")
     nacre("ingest", str(transcript))
     nacre("store", f"The gate opens with {words} in the evening", "--tag", words)
     nacre("commit")
     nacre("store", f"Second note on {words} and lamps")
-    nacre("retire", json.loads(nacre("list", "--json"))["memories"][0]["id"], "--reason", f"has {words}", "--yes")
+    nacre(
+        "retire",
+        json.loads(nacre("list", "--json"))["memories"][0]["id"],
+        "--reason",
+        f"has {words}",
+        "--yes",
+    )
     nacre("eval", "add", f"where is {words}?")
     nacre("commit")
     (home / "nacre.db.old").write_bytes(b"an older copy")
@@ -374,7 +474,10 @@ def test_a_key_that_leaked_before_its_rule_was_known_is_scrubbed_everywhere(home
         assert "northern gate" in nacre("sessions", "search", "northern gate")
         assert nacre("doctor")
         status = subprocess.run(
-            ["git", "-C", str(home / "vault"), "status", "--short"], capture_output=True, text=True, check=True
+            ["git", "-C", str(home / "vault"), "status", "--short"],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert status.stdout == ""
     finally:

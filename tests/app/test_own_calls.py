@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.testing.steps import Agent, Owner
-from nacre.values.model_calls import OWN_CALL
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.testing.conformance import Agent, Owner
+from nacre.values.models import OWN_CALL
 from tests.app.conftest import World
 from tests.app.shapes import write
 
@@ -18,7 +17,9 @@ ANSWER = "We rebuild the staging cluster on Sundays."
 
 
 @pytest.mark.parametrize("shape", ["claude-code", "codex"])
-def test_a_session_that_nacre_began_itself_is_not_read(shape: str, world: World, tmp_path: Path) -> None:
+def test_a_session_that_nacre_began_itself_is_not_read(
+    shape: str, world: World, tmp_path: Path
+) -> None:
     path = write(tmp_path / "in", shape, [Owner(QUESTION), Agent(ANSWER)])
     context = world.context()
     for _ in range(2):
@@ -47,11 +48,15 @@ def test_a_session_that_is_read_while_it_begins_is_known_as_nacres_own_later(
 
 @pytest.mark.parametrize("shape", ["claude-code", "codex"])
 @pytest.mark.parametrize("quote", ["What does {} mean?", "{}"])
-def test_a_session_that_quotes_such_a_question_is_read(shape: str, quote: str, world: World, tmp_path: Path) -> None:
+def test_a_session_that_quotes_such_a_question_is_read(
+    shape: str, quote: str, world: World, tmp_path: Path
+) -> None:
     said = "Remember that the staging cluster is rebuilt on Sundays."
     steps = [Owner(said), Agent("Noted."), Owner(quote.format(QUESTION)), Agent("I see.")]
     context = world.context()
-    report = ingest(context, IngestOptions(paths=(write(tmp_path / "in", shape, steps),), vectors=False))
+    report = ingest(
+        context, IngestOptions(paths=(write(tmp_path / "in", shape, steps),), vectors=False)
+    )
     assert report.turns == 4
     assert not report.excluded
     context.database.close()

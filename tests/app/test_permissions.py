@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from nacre.care import database
+from nacre.care.health import doctor
 from nacre.errors import NacreError, StoreUnusable
-from nacre.health import database
-from nacre.health.checks import doctor
 from nacre.home.home import open_home
-from nacre.memories.scan import scan
+from nacre.memories.edit import scan
 from nacre.settings import write_setting
 from tests.app.conftest import World, says
 
@@ -34,9 +34,13 @@ def umask(request: pytest.FixtureRequest) -> Iterator[None]:
     os.umask(before)
 
 
-def test_whatever_the_umask_all_that_nacre_makes_is_the_owners_alone(world: World, umask: None) -> None:
+def test_whatever_the_umask_all_that_nacre_makes_is_the_owners_alone(
+    world: World, umask: None
+) -> None:
     before = os.umask(0o022)
-    world.transcript("talk", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1"))
+    world.transcript(
+        "talk", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1")
+    )
     os.umask(before)
     with world.open() as memory:
         memory.store("Invoices are numbered per year.", project="acme-billing", kind="decision")
@@ -55,8 +59,14 @@ def test_whatever_the_umask_all_that_nacre_makes_is_the_owners_alone(world: Worl
     assert _modes(world.home) <= {0o700, 0o600, 0o400}  # git keeps its objects read-only
 
 
-def test_the_command_line_and_what_it_starts_keep_files_to_the_owner(world: World, tmp_path: Path) -> None:
-    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src"), "NACRE_HOME": str(world.home)}
+def test_the_command_line_and_what_it_starts_keep_files_to_the_owner(
+    world: World, tmp_path: Path
+) -> None:
+    environ = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
+        "NACRE_HOME": str(world.home),
+    }
     command = f"umask 0; exec {sys.executable} -m nacre store 'The north gate is red.'"
     subprocess.run(["sh", "-c", command], env=environ, check=True, capture_output=True)
     assert _modes(world.home) <= {0o700, 0o600, 0o400}  # git keeps its objects read-only
@@ -64,7 +74,9 @@ def test_the_command_line_and_what_it_starts_keep_files_to_the_owner(world: Worl
 
 @pytest.mark.parametrize("folder", ["", "vault"])
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
-def test_a_folder_that_others_can_write_to_is_refused_with_what_mends_it(world: World, folder: str, mode: int) -> None:
+def test_a_folder_that_others_can_write_to_is_refused_with_what_mends_it(
+    world: World, folder: str, mode: int
+) -> None:
     with world.open() as memory:
         memory.store("The north gate is red.")
     path = world.home / folder if folder else world.home
@@ -91,7 +103,9 @@ def test_a_home_that_others_may_read_works_and_is_mended_on_request(world: World
     assert _modes(world.home) <= {0o700, 0o600, 0o400}  # git keeps its objects read-only
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a folder away")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a folder away"
+)
 def test_a_home_of_another_user_is_refused(world: World) -> None:
     with world.open():
         pass
@@ -138,7 +152,9 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(world: World, name: str
 
 
 @pytest.mark.parametrize("name", [".north-gate.md.tmp", "north-gate.md", "../fact"])
-def test_a_link_planted_where_nacre_writes_is_not_written_through(world: World, tmp_path: Path, name: str) -> None:
+def test_a_link_planted_where_nacre_writes_is_not_written_through(
+    world: World, tmp_path: Path, name: str
+) -> None:
     target = tmp_path / "elsewhere"
     with world.open():
         pass
@@ -162,4 +178,8 @@ def test_a_link_planted_where_nacre_writes_is_not_written_through(world: World, 
 
 
 def _modes(home: Path) -> set[int]:
-    return {stat.S_IMODE(path.lstat().st_mode) for path in (home, *home.rglob("*")) if not path.is_symlink()}
+    return {
+        stat.S_IMODE(path.lstat().st_mode)
+        for path in (home, *home.rglob("*"))
+        if not path.is_symlink()
+    }

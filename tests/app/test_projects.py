@@ -26,7 +26,10 @@ def visit(world: World) -> Visit:
         count += 1
         session = f"5e55-{count:04d}"
         world.transcript(
-            session, says("user", f"Hello number {count}.", uuid=f"u{count}", session=session, cwd=str(folder))
+            session,
+            says(
+                "user", f"Hello number {count}.", uuid=f"u{count}", session=session, cwd=str(folder)
+            ),
         )
         with world.open() as memory:
             report = memory.ingest()
@@ -48,7 +51,9 @@ def slugs(world: World) -> list[str]:
     return [project.slug for project in world.context().files.projects()]
 
 
-def test_a_repository_below_a_known_folder_is_a_project_of_its_own(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_a_repository_below_a_known_folder_is_a_project_of_its_own(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     papers = tmp_path / "papers"
     billing = repository(papers / "billing", "git@host.example:acme/billing.git")
     local = repository(papers / "ledger")
@@ -60,7 +65,9 @@ def test_a_repository_below_a_known_folder_is_a_project_of_its_own(world: World,
     assert visit(papers / "letters") == "papers"
 
 
-def test_folders_below_a_repository_belong_to_it(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_folders_below_a_repository_belong_to_it(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     billing = repository(tmp_path / "billing")
     (billing / "api" / "v2").mkdir(parents=True)
     assert visit(billing / "api" / "v2") == "billing"
@@ -68,7 +75,9 @@ def test_folders_below_a_repository_belong_to_it(world: World, visit: Visit, tmp
     assert slugs(world) == ["billing"]
 
 
-def test_two_folders_of_one_name_on_one_machine_are_two_projects(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_two_folders_of_one_name_on_one_machine_are_two_projects(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     first, second = repository(tmp_path / "a" / "backend"), repository(tmp_path / "b" / "backend")
     assert visit(first) == "backend"
     assert visit(second) == "backend-2"
@@ -76,7 +85,9 @@ def test_two_folders_of_one_name_on_one_machine_are_two_projects(world: World, v
     assert visit(first) == "backend"
 
 
-def test_a_folder_of_another_machine_is_the_project_of_that_name(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_a_folder_of_another_machine_is_the_project_of_that_name(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     assert visit(repository(tmp_path / "backend")) == "backend"
     assert visit("/Users/somebody/code/backend") == "backend"
     assert slugs(world) == ["backend"]
@@ -88,7 +99,10 @@ def test_a_folder_of_another_machine_is_the_project_of_that_name(world: World, v
         ("/code/../../etc", "etc"),
         ("/code/..", None),
         ("/code/CON", "con-x"),
-        ("/code/" + "long-name-" * 60, "long-name-long-name-long-name-long-name-long-name-long-name"),
+        (
+            "/code/" + "long-name-" * 60,
+            "long-name-long-name-long-name-long-name-long-name-long-name",
+        ),
         ("/code/" + "x" * 5000, "x" * 60),
         ("/code/\N{ROCKET}\N{SPARKLES}", None),
         ("/code/two\nlines: {", "two-lines"),
@@ -97,8 +111,10 @@ def test_a_folder_of_another_machine_is_the_project_of_that_name(world: World, v
         ("relative/My.App!", "my-app"),
         ("/code/书店", "书店"),
     ],
-)  # fmt: skip
-def test_an_odd_folder_gives_a_safe_name_or_none(world: World, visit: Visit, folder: str, slug: str | None) -> None:
+)
+def test_an_odd_folder_gives_a_safe_name_or_none(
+    world: World, visit: Visit, folder: str, slug: str | None
+) -> None:
     assert visit(folder) == slug
     assert slugs(world) == ([slug] if slug else [])
     pages = [path.relative_to(world.vault).as_posix() for path in world.vault.rglob("project.md")]
@@ -111,12 +127,18 @@ def test_a_new_id_in_a_page_is_taken(world: World, visit: Visit, tmp_path: Path)
     visit(billing)
     page = world.vault / "projects/billing/project.md"
     lines = page.read_text().splitlines()
-    page.write_text("\n".join("id: mine" if line.startswith("id:") else line for line in lines) + "\n")
+    page.write_text(
+        "\n".join("id: mine" if line.startswith("id:") else line for line in lines) + "\n"
+    )
     assert visit(billing) == "billing"
-    assert [(project.id, project.slug) for project in world.context().files.projects()] == [("mine", "billing")]
+    assert [(project.id, project.slug) for project in world.context().files.projects()] == [
+        ("mine", "billing")
+    ]
 
 
-def test_a_page_without_an_id_gets_one_when_its_project_is_met(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_a_page_without_an_id_gets_one_when_its_project_is_met(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     page = world.write("projects/billing/project.md", "# Billing\n\nMy own words.\n")
     folder = repository(tmp_path / "billing")
     assert visit(folder) == "billing"
@@ -140,7 +162,9 @@ def test_a_deleted_page_is_written_anew(world: World, visit: Visit, tmp_path: Pa
     assert page.exists()
 
 
-def test_a_renamed_folder_keeps_what_resolves_to_it(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_a_renamed_folder_keeps_what_resolves_to_it(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     folder = repository(tmp_path / "billing")
     visit(folder)
     (world.vault / "projects/billing").rename(world.vault / "projects/invoices")
@@ -148,10 +172,14 @@ def test_a_renamed_folder_keeps_what_resolves_to_it(world: World, visit: Visit, 
     assert slugs(world) == ["invoices"]
 
 
-def test_a_copied_page_is_a_project_beside_the_first(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_a_copied_page_is_a_project_beside_the_first(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     folder = repository(tmp_path / "billing")
     visit(folder)
-    world.write("projects/archive/project.md", (world.vault / "projects/billing/project.md").read_text())
+    world.write(
+        "projects/archive/project.md", (world.vault / "projects/billing/project.md").read_text()
+    )
     for _ in range(3):
         assert visit(folder) == "billing"
         assert slugs(world) == ["archive", "billing"]
@@ -160,14 +188,17 @@ def test_a_copied_page_is_a_project_beside_the_first(world: World, visit: Visit,
 
 
 @pytest.mark.parametrize(
-    "page", ["---\nid: [\n---\n", "---\n- a\n---\n", "---\nroots: 5\nremotes: {a: b}\n---\n", "\x00"]
+    "page",
+    ["---\nid: [\n---\n", "---\n- a\n---\n", "---\nroots: 5\nremotes: {a: b}\n---\n", "\x00"],
 )
 def test_a_broken_page_stops_nothing(world: World, visit: Visit, tmp_path: Path, page: str) -> None:
     world.write("projects/billing/project.md", page)
     assert str(visit(repository(tmp_path / "billing"))).startswith("billing")
 
 
-def test_a_page_that_breaks_later_stays_as_it_is(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_a_page_that_breaks_later_stays_as_it_is(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     visit(repository(tmp_path / "billing"))
     page = world.write("projects/billing/project.md", "---\nid: [\n---\n")
     assert visit("/Users/somebody/billing") == "billing"
@@ -176,7 +207,9 @@ def test_a_page_that_breaks_later_stays_as_it_is(world: World, visit: Visit, tmp
 
 def test_a_label_goes_to_the_project_that_the_settings_name(world: World) -> None:
     world.home.mkdir()
-    (world.home / "config.toml").write_text('[projects.labels]\n"Team chat" = "Acme Site"\nnoise = "!!!"\n')
+    (world.home / "config.toml").write_text(
+        '[projects.labels]\n"Team chat" = "Acme Site"\nnoise = "!!!"\n'
+    )
     for name, label in (("a", "Team chat"), ("b", "noise")):
         (world.user_home / f"{name}.md").write_text(
             f"---\nproject: {label}\n---\n# Note {name}\n\nThe pump runs dry.\n"
@@ -189,7 +222,10 @@ def test_a_label_goes_to_the_project_that_the_settings_name(world: World) -> Non
 
 def test_a_project_is_meant_by_its_folder_its_name_or_its_alias(world: World) -> None:
     world.write("projects/My App/decision/cache.md", "We use Redis for the cache.\n")
-    world.write("projects/shop-2/project.md", f"---\nname: Corner Shop\naliases: {json.dumps(['Laden'])}\n---\n")
+    world.write(
+        "projects/shop-2/project.md",
+        f"---\nname: Corner Shop\naliases: {json.dumps(['Laden'])}\n---\n",
+    )
     with world.open() as memory:
         memory.list()
     context = world.context()
@@ -259,7 +295,9 @@ def test_clones_of_one_remote_are_one_project_however_it_is_spelt(
 def test_a_fork_and_a_namesake_elsewhere_are_projects_of_their_own(
     world: World, visit: Visit, tmp_path: Path, remote: str
 ) -> None:
-    assert visit(clone(tmp_path / "src" / "billing", "https://host.example/acme/billing")) == "billing"
+    assert (
+        visit(clone(tmp_path / "src" / "billing", "https://host.example/acme/billing")) == "billing"
+    )
     assert visit(clone(tmp_path / "other" / "billing", remote)) == "billing-2"
 
 
@@ -267,7 +305,8 @@ def test_a_remote_that_a_person_wrote_into_a_page_counts_however_it_is_spelt(
     world: World, visit: Visit, tmp_path: Path
 ) -> None:
     page = world.write(
-        "projects/invoices/project.md", "---\nremotes: ['ssh://git@host.example:22/acme/billing.git']\n---\n"
+        "projects/invoices/project.md",
+        "---\nremotes: ['ssh://git@host.example:22/acme/billing.git']\n---\n",
     )
     assert visit(clone(tmp_path / "billing", "https://host.example/acme/billing")) == "invoices"
     assert page.read_text().count("acme/billing") == 1
@@ -283,7 +322,9 @@ def test_a_remote_that_came_later_is_noted_and_leads_other_clones_to_the_project
     assert visit(clone(tmp_path / "b2", "https://host.example/acme/billing")) == "billing"
 
 
-def test_a_clone_that_is_gone_is_still_the_project_that_it_was(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_a_clone_that_is_gone_is_still_the_project_that_it_was(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     remote = "git@host.example:acme/billing.git"
     assert visit(clone(tmp_path / "src" / "billing", remote)) == "billing"
     gone = clone(tmp_path / "tmp" / "try-7", remote)
@@ -319,7 +360,9 @@ def test_worktrees_are_their_repositorys_project_wherever_they_lie_and_when_they
 
 
 @pytest.mark.parametrize("bare", ["billing.git", "billing/.bare"])
-def test_worktrees_of_a_bare_repository_are_one_project(world: World, visit: Visit, tmp_path: Path, bare: str) -> None:
+def test_worktrees_of_a_bare_repository_are_one_project(
+    world: World, visit: Visit, tmp_path: Path, bare: str
+) -> None:
     origin = clone(tmp_path / "origin")
     (tmp_path / "billing").mkdir()
     git(tmp_path, "clone", "-q", "--bare", str(origin), bare)
@@ -348,7 +391,9 @@ def test_a_clone_of_a_repository_on_this_machine_is_its_project(
     first = clone(tmp_path / "Code" / "wren", remote)
     git(first, "clone", "-q", ".", "../copy")
     git(tmp_path, "clone", "-q", f"file://{tmp_path}/Code/copy", "again")
-    assert [visit(one) for one in (tmp_path / "again", first, tmp_path / "Code" / "copy")] == ["wren"] * 3
+    assert [visit(one) for one in (tmp_path / "again", first, tmp_path / "Code" / "copy")] == [
+        "wren"
+    ] * 3
     assert slugs(world) == ["wren"]
 
 
@@ -358,7 +403,10 @@ def test_a_clone_whose_page_lists_the_path_that_it_came_from_stays_its_project(
 ) -> None:
     first = clone(tmp_path / "wren", remote)
     git(first, "clone", "-q", ".", "../copy")
-    world.write("projects/letters/project.md", f"---\nremotes: ['{first}/.']\nroots: ['{tmp_path}/copy']\n---\n")
+    world.write(
+        "projects/letters/project.md",
+        f"---\nremotes: ['{first}/.']\nroots: ['{tmp_path}/copy']\n---\n",
+    )
     assert visit(tmp_path / "copy") == "letters"
     assert visit(first) == "letters"
 
@@ -373,19 +421,35 @@ def test_a_clone_whose_repository_is_gone_is_named_like_it(visit: Visit, tmp_pat
     assert visit(repository(tmp_path / "copy", f"{tmp_path}/gone/wren/.")) == "wren"
 
 
-def test_a_submodule_is_the_project_of_its_own_remote(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_a_submodule_is_the_project_of_its_own_remote(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     library, outer = clone(tmp_path / "library"), clone(tmp_path / "outer")
-    git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "vendor/lib")
-    git(outer / "vendor" / "lib", "remote", "set-url", "origin", "git@host.example:acme/library.git")
+    git(
+        outer,
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "add",
+        "-q",
+        str(library),
+        "vendor/lib",
+    )
+    git(
+        outer / "vendor" / "lib", "remote", "set-url", "origin", "git@host.example:acme/library.git"
+    )
     assert visit(outer / "vendor" / "lib") == "library"
     assert visit(outer) == "outer"
     assert visit(clone(tmp_path / "again", "https://host.example/acme/library")) == "library"
 
 
-def test_a_page_notes_no_more_folders_than_it_can_be_read_with(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_a_page_notes_no_more_folders_than_it_can_be_read_with(
+    world: World, visit: Visit, tmp_path: Path
+) -> None:
     roots = [f"/gone/{number}" for number in range(50)]
     page = world.write(
-        "projects/billing/project.md", f"---\nremotes: [host.example/acme/billing]\nroots: {json.dumps(roots)}\n---\n"
+        "projects/billing/project.md",
+        f"---\nremotes: [host.example/acme/billing]\nroots: {json.dumps(roots)}\n---\n",
     )
     assert visit(clone(tmp_path / "b51", "git@host.example:acme/billing.git")) == "billing"
     assert "b51" not in page.read_text()

@@ -23,7 +23,10 @@ def test_a_value_that_is_no_choice_is_refused_with_the_choices(
 ) -> None:
     with world.open() as memory:
         stored = memory.store("We deploy on Fridays.")
-        for call in (lambda: memory.store("Other words.", **given), lambda: memory.edit(stored.memory_id, **given)):
+        for call in (
+            lambda: memory.store("Other words.", **given),
+            lambda: memory.edit(stored.memory_id, **given),
+        ):
             with pytest.raises(MemoryInvalid, match="nope") as caught:
                 call()
             assert choice in str(caught.value.hint)
@@ -41,20 +44,40 @@ def test_an_edit_takes_plain_values(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("We deploy on Fridays.", project="acme")
         changed = memory.edit(
-            stored.memory_id, subject=" Deploys ", content="We deploy on Mondays.", kind="decision", importance=9,
-            expiry="core", scope="public", project=None, tags=["release", "release"],
-        )  # fmt: skip
+            stored.memory_id,
+            subject=" Deploys ",
+            content="We deploy on Mondays.",
+            kind="decision",
+            importance=9,
+            expiry="core",
+            scope="public",
+            project=None,
+            tags=["release", "release"],
+        )
         assert memory.get(stored.memory_id) == changed
-    assert (changed.subject, changed.content, changed.kind) == ("Deploys", "We deploy on Mondays.", Kind.DECISION)
+    assert (changed.subject, changed.content, changed.kind) == (
+        "Deploys",
+        "We deploy on Mondays.",
+        Kind.DECISION,
+    )
     assert (changed.importance, changed.expiry, changed.scope) == (9, Expiry.CORE, Scope.PUBLIC)
     assert (changed.project, changed.tags) == (None, ("release",))
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"foo": 1}, {"id": "zz"}, {"superseded_by": "x"}, {"subject": " "}, {"content": ""}, {"importance": "9"},
-     {"importance": True}, {"importance": 11}, {"tags": "billing"}],
-)  # fmt: skip
+    [
+        {"foo": 1},
+        {"id": "zz"},
+        {"superseded_by": "x"},
+        {"subject": " "},
+        {"content": ""},
+        {"importance": "9"},
+        {"importance": True},
+        {"importance": 11},
+        {"tags": "billing"},
+    ],
+)
 def test_an_edit_refuses_what_it_cannot_change(world: World, changes: dict[str, Any]) -> None:
     with world.open() as memory:
         stored = memory.store("We deploy on Fridays.")
@@ -85,7 +108,9 @@ def test_a_memory_is_shown_as_a_person_left_its_file(world: World) -> None:
     with world.open() as memory:
         stored = memory.store("We deploy on Fridays.", subject="Deploys")
         file = world.memory_file(stored.memory_id)
-        file.write_text(file.read_text(encoding="utf-8").replace("Fridays", "Mondays"), encoding="utf-8")
+        file.write_text(
+            file.read_text(encoding="utf-8").replace("Fridays", "Mondays"), encoding="utf-8"
+        )
         assert memory.get("Deploys").content == "We deploy on Mondays."
 
 
@@ -117,12 +142,17 @@ def test_extraction_says_what_it_cannot_take(world: World) -> None:
 
 def test_a_session_is_flushed_and_handed_over_to_the_next_one_from_python(world: World) -> None:
     said = "From now on the ferry bell is rung twice before it leaves, never once."
-    world.transcript("s1", says("user", said, uuid="u1", session="s1", at="2026-11-20T11:50:00Z", cwd="/code/ferry"))
+    world.transcript(
+        "s1",
+        says("user", said, uuid="u1", session="s1", at="2026-11-20T11:50:00Z", cwd="/code/ferry"),
+    )
     with world.open() as memory:
         flushed = memory.flush("claude-code:s1")
         assert len(flushed.memories) == 1
         assert memory.handoff("/code/ferry").handoff is None
-        made = memory.hand_over("The bell is mounted; the rope is missing.", session="claude-code:s1")
+        made = memory.hand_over(
+            "The bell is mounted; the rope is missing.", session="claude-code:s1"
+        )
         assert (made.project, made.waits, made.is_new) == ("ferry", True, True)
         assert memory.handoff("/code/ferry").handoff == made.handoff
         block = memory.context(folder="/code/ferry", session="claude-code:s2")

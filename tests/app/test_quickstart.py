@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from nacre.care.database import rebuild
 from nacre.errors import NotFound
-from nacre.extraction.rules.findings import subject_of
-from nacre.health.database import rebuild
 from nacre.home.home import open_home
-from nacre.retrieval.recall import recall
+from nacre.learn.reading import subject_of
+from nacre.recall.recall import recall
 from nacre.setup import examples
-from nacre.setup.foreseeing import Foreseen, foreseen
-from nacre.setup.questions import about
-from nacre.setup.quickstart import QuickstartResult, run_quickstart
+from nacre.setup.setup import Foreseen, QuickstartResult, about, foreseen, run_quickstart
 from nacre.values.memory import Kind
 from nacre.values.recall import RecallQuery
 from nacre.values.reports import Progress
@@ -36,7 +34,11 @@ def rules(world: World) -> None:
     """A transcript with things worth keeping."""
     world.transcript(
         "s1",
-        says("user", "Let's go with PostgreSQL instead of MongoDB: billing needs transactions.", uuid="u1"),
+        says(
+            "user",
+            "Let's go with PostgreSQL instead of MongoDB: billing needs transactions.",
+            uuid="u1",
+        ),
         says("assistant", "Then I set up PostgreSQL.", uuid="a1"),
         says("user", "Never log card numbers, not even masked ones.", uuid="u2"),
         says("assistant", "Understood.", uuid="a2"),
@@ -59,7 +61,11 @@ def test_the_examples_can_be_taken_out_and_come_back_with_the_next_look(world: W
     look(world)
     context = world.context()
     report = examples.forget(context, examples.plan_to_forget(context))
-    assert (len(report.plan.sessions), context.sessions.newest(), context.memories.all_ids()) == (6, [], set())
+    assert (len(report.plan.sessions), context.sessions.newest(), context.memories.all_ids()) == (
+        6,
+        [],
+        set(),
+    )
     with pytest.raises(NotFound):
         examples.plan_to_forget(context)
     assert context.files.projects() == []
@@ -69,7 +75,9 @@ def test_the_examples_can_be_taken_out_and_come_back_with_the_next_look(world: W
     assert look(world).report.sessions == 6
 
 
-def test_the_example_questions_are_answered_with_evidence_by_the_bundled_model(world: World) -> None:
+def test_the_example_questions_are_answered_with_evidence_by_the_bundled_model(
+    world: World,
+) -> None:
     context = open_home(world.settings(), clock=world.clock)
     result = run_quickstart(context)
     today = recall(context, RecallQuery("which database does hivelog use?"))
@@ -79,7 +87,11 @@ def test_the_example_questions_are_answered_with_evidence_by_the_bundled_model(w
     ]
     answers = {answer.question: answer.result.hits[0] for answer in result.answers}
     assert len(answers) == 3
-    for question, words in {"SQLite": "PostgreSQL", "search": "Pagefind", "字体": "思源宋体"}.items():
+    for question, words in {
+        "SQLite": "PostgreSQL",
+        "search": "Pagefind",
+        "字体": "思源宋体",
+    }.items():
         hit = next(hit for asked, hit in answers.items() if question in asked)
         assert words in hit.memory.content
         assert hit.evidence[0].session_id == hit.memory.source.session
@@ -108,7 +120,9 @@ def test_a_second_look_doubles_nothing(world: World) -> None:
     second = look(world)
     assert (second.report.files, second.report.turns, second.report.memories) == (0, 0, ())
     assert replace(second, report=first.report, answers=first.answers) == first
-    assert [answer.question for answer in second.answers] == [answer.question for answer in first.answers]
+    assert [answer.question for answer in second.answers] == [
+        answer.question for answer in first.answers
+    ]
     assert sorted(world.vault.rglob("*")) == files
 
 
@@ -136,7 +150,9 @@ def test_once_there_are_sessions_of_ones_own_nothing_of_the_examples_is_shown(wo
     result = look(world)
     assert result.source == "discovered"
     assert {memory.project for memory in result.best} == {"acme-billing"}
-    assert [answer.question for answer in result.answers] == ["What did we decide about PostgreSQL?"]
+    assert [answer.question for answer in result.answers] == [
+        "What did we decide about PostgreSQL?"
+    ]
     assert result.has_examples
 
 
@@ -150,29 +166,58 @@ def test_a_tool_that_was_only_ever_started_leaves_nothing_to_look_at(world: Worl
 def test_questions_come_from_what_was_learned_and_are_answered(world: World) -> None:
     rules(world)
     result = look(world)
-    assert [answer.question for answer in result.answers] == ["What did we decide about PostgreSQL?"]
+    assert [answer.question for answer in result.answers] == [
+        "What did we decide about PostgreSQL?"
+    ]
     known = {memory.id for memory in result.best}
     for answer in result.answers:
         assert answer.result.is_answered
         assert answer.question.endswith("?")
         assert any(hit.memory.id in known and hit.evidence for hit in answer.result.hits)
-    assert [answer.question for answer in look(world).answers] == [answer.question for answer in result.answers]
+    assert [answer.question for answer in look(world).answers] == [
+        answer.question for answer in result.answers
+    ]
 
 
 @pytest.mark.parametrize(
     ("kind", "subject", "content", "question"),
     [
-        (Kind.DECISION, "Numbers of invoices", "Invoices are numbered by year.", "decide about numbers of invoices?"),
-        (Kind.DECISION, "MongoDB", "We left MongoDB for PostgreSQL.", "What did we decide about MongoDB?"),
-        (Kind.PREFERENCE, "Paper size", "Letters go out on A4.", "What is my rule about paper size?"),
+        (
+            Kind.DECISION,
+            "Numbers of invoices",
+            "Invoices are numbered by year.",
+            "decide about numbers of invoices?",
+        ),
+        (
+            Kind.DECISION,
+            "MongoDB",
+            "We left MongoDB for PostgreSQL.",
+            "What did we decide about MongoDB?",
+        ),
+        (
+            Kind.PREFERENCE,
+            "Paper size",
+            "Letters go out on A4.",
+            "What is my rule about paper size?",
+        ),
         (
             Kind.PREFERENCE,
             None,
             "There is only one way to find the harbour master.",
             "my rule about the harbour master?",
         ),
-        (Kind.FACT, None, "From now on letters go through Heron only.", "What do we know about Heron?"),
-        (Kind.TODO, None, "Rotate the upload key before March.", "What is left to do about the upload key?"),
+        (
+            Kind.FACT,
+            None,
+            "From now on letters go through Heron only.",
+            "What do we know about Heron?",
+        ),
+        (
+            Kind.TODO,
+            None,
+            "Rotate the upload key before March.",
+            "What is left to do about the upload key?",
+        ),
         (Kind.TODO, None, "Before March we call Heron again.", "What is left to do about Heron?"),
         (Kind.FACT, "港口费用", "港口费用按年计算。", "关于港口费用，我们知道什么？"),
     ],
@@ -208,7 +253,10 @@ def test_words_that_name_nothing_make_no_question(world: World, content: str) ->
 
 def test_what_came_up_in_several_sessions_is_asked_for_and_found(world: World) -> None:
     for name in ("s1", "s2", "s3"):
-        world.transcript(name, says("user", f"Why does the mooring ledger fail in {name}?", uuid=name, session=name))
+        world.transcript(
+            name,
+            says("user", f"Why does the mooring ledger fail in {name}?", uuid=name, session=name),
+        )
     world.transcript("s4", says("user", "Why does the crane log fail?", uuid="s4", session="s4"))
     (answer,) = look(world).answers
     assert answer.question == "What did we say about the mooring ledger?"
@@ -217,7 +265,9 @@ def test_what_came_up_in_several_sessions_is_asked_for_and_found(world: World) -
 
 def test_what_is_in_reach_is_told_in_true_numbers(world: World) -> None:
     rules(world)
-    world.transcript("s2", says("user", "Maybe the crane log belongs into the ledger.", uuid="s2", session="s2"))
+    world.transcript(
+        "s2", says("user", "Maybe the crane log belongs into the ledger.", uuid="s2", session="s2")
+    )
     found = look(world).reach
     with world.open() as memory:
         assert found.memories == len(memory.list())
@@ -230,25 +280,35 @@ def test_what_is_in_reach_is_told_in_true_numbers(world: World) -> None:
 LONG = "The crane at the east quay stood still today, and nobody could tell why it did so. " * 40
 
 
-def test_what_a_writer_would_take_goes_by_the_sessions_it_would_be_shown_in_the_last_week(world: World) -> None:
+def test_what_a_writer_would_take_goes_by_the_sessions_it_would_be_shown_in_the_last_week(
+    world: World,
+) -> None:
     for day in (7, 14, 15, 16, 17, 18, 19):
         at = f"2026-11-{day:02}T09:00:00.000Z"
-        world.transcript(f"d{day}", says("user", f"{LONG} Day {day}.", uuid=f"d{day}", session=f"d{day}", at=at))
+        world.transcript(
+            f"d{day}", says("user", f"{LONG} Day {day}.", uuid=f"d{day}", session=f"d{day}", at=at)
+        )
     world.transcript("thanks", says("user", "Thanks", uuid="t", session="thanks"))
     with world.open() as memory:
         memory.ingest()
     found = foresee(world)
     assert (round(found.sessions * 7), found.until) == (6, None)
-    assert 17_000 < found.tokens < 20_000, "and once a day known memories are held against what was said"
+    assert 17_000 < found.tokens < 20_000, (
+        "and once a day known memories are held against what was said"
+    )
     assert "about 6 sessions and 129,800 tokens a week" in found.in_words
     world.environ["NACRE_WRITER_EXCLUDE_PROJECTS"] = '["acme-*"]'
     assert foresee(world).in_words == ""
 
 
-def test_without_a_session_in_the_last_week_the_week_before_the_last_one_tells_it(world: World) -> None:
+def test_without_a_session_in_the_last_week_the_week_before_the_last_one_tells_it(
+    world: World,
+) -> None:
     for day in (3, 4, 5):
         at = f"2026-11-{day:02}T09:00:00.000Z"
-        world.transcript(f"d{day}", says("user", f"{LONG} Day {day}.", uuid=f"d{day}", session=f"d{day}", at=at))
+        world.transcript(
+            f"d{day}", says("user", f"{LONG} Day {day}.", uuid=f"d{day}", session=f"d{day}", at=at)
+        )
     with world.open() as memory:
         memory.ingest()
     found = foresee(world)
@@ -274,7 +334,9 @@ def test_the_file_that_most_sessions_changed_is_named(world: World) -> None:
         }
         record = says("assistant", "", uuid=f"a{name}", session=name)
         record["message"]["content"] = [edit]
-        world.transcript(name, says("user", f"Mend the crane in {name}.", uuid=name, session=name), record)
+        world.transcript(
+            name, says("user", f"Mend the crane in {name}.", uuid=name, session=name), record
+        )
     assert look(world).changed == ("crane.py", 2)
 
 
@@ -294,7 +356,11 @@ def test_the_best_are_a_dozen_of_several_kinds_the_weighty_first(world: World) -
     with world.open() as memory:
         for number in range(20):
             world.clock.now = datetime(2026, 11, 1, number, tzinfo=UTC)
-            memory.store(f"Rule {number}: never do thing number {number}.", kind=Kind.PREFERENCE, importance=8)
+            memory.store(
+                f"Rule {number}: never do thing number {number}.",
+                kind=Kind.PREFERENCE,
+                importance=8,
+            )
         for number in range(3):
             memory.store(f"Bridge {number} is made of stone.", kind=Kind.FACT, importance=6)
         memory.store("We settled on oak.", kind=Kind.DECISION, importance=7)
@@ -319,10 +385,12 @@ def test_vectors_stop_when_the_time_is_over_and_the_rest_is_announced(world: Wor
         assert memory.ingest().vectors_left == 0
 
 
-def test_memories_get_their_vectors_before_turns_do(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memories_get_their_vectors_before_turns_do(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rules(world)
     times = iter([0.0, 0.0, 1.0, 2.0, 99.0, 99.0])
-    monkeypatch.setattr("nacre.indexing.vectors.time.monotonic", lambda: next(times, 99.0))
+    monkeypatch.setattr("nacre.memories.vectors.time.monotonic", lambda: next(times, 99.0))
     result = look(world)
     assert result.report.vectors_made >= len(result.report.memories)
     assert any("PostgreSQL" in text for text in world.embedder.embedded)

@@ -7,7 +7,7 @@ from typing import Any
 
 from nacre.errors import BudgetSpent
 from nacre.values.memory import Memory
-from nacre.values.model_calls import Prompt
+from nacre.values.models import Prompt
 from nacre.values.reports import ModelExtraction
 from tests.app.conftest import World, says
 from tests.app.test_extraction_by_model import by_model, learned, told
@@ -25,7 +25,9 @@ def sessions(world: World, cwd: str = "/code/harbour", day: int = 17) -> None:
     for number, (name, rule) in enumerate(RULES.items()):
         at = f"2026-11-{day}T0{number}:00:00.000Z"
         ask = says("user", rule, uuid=f"{name}-1", session=f"5e55-{name}", at=at, cwd=cwd)
-        answer = says("assistant", "I see.", uuid=f"{name}-2", session=f"5e55-{name}", at=at, cwd=cwd)
+        answer = says(
+            "assistant", "I see.", uuid=f"{name}-2", session=f"5e55-{name}", at=at, cwd=cwd
+        )
         world.transcript(name, ask, answer)
 
 
@@ -38,10 +40,12 @@ def numbers(prompt: Prompt) -> dict[str, int]:
 def every_rule(prompt: Prompt) -> dict[str, Any]:
     """Each rule as a memory, by the turn that says it."""
     shown = numbers(prompt)
-    return {"memories": [
-        told(RULES[name], kind="fact", subject=f"The {name}", evidence=[at], quote=RULES[name])
-        for name, at in shown.items()
-    ]}  # fmt: skip
+    return {
+        "memories": [
+            told(RULES[name], kind="fact", subject=f"The {name}", evidence=[at], quote=RULES[name])
+            for name, at in shown.items()
+        ]
+    }
 
 
 def sources(memories: list[Memory]) -> dict[str, str]:
@@ -86,8 +90,16 @@ def test_a_memory_of_two_sessions_is_none(world: World) -> None:
 
 def test_sessions_of_several_projects_are_shown_apart(world: World) -> None:
     sessions(world)
-    world.transcript("kiln", says("user", "The kiln of the pottery is fired on Thursdays only.", uuid="k-1",
-                                  session="5e55-kiln", cwd="/code/pottery"))  # fmt: skip
+    world.transcript(
+        "kiln",
+        says(
+            "user",
+            "The kiln of the pottery is fired on Thursdays only.",
+            uuid="k-1",
+            session="5e55-kiln",
+            cwd="/code/pottery",
+        ),
+    )
     model = ScriptedModel([{"memories": []}], repeats=True)
     read(world, model)
     with_kiln = ["kiln" in one.text for one in model.prompts]
@@ -96,9 +108,20 @@ def test_sessions_of_several_projects_are_shown_apart(world: World) -> None:
 
 def test_a_large_session_is_shown_alone(world: World) -> None:
     sessions(world)
-    long = says("assistant", "It took a while. " * 1_500, uuid="long-2", session="5e55-long", cwd="/code/harbour")
-    ask = says("user", "Please tell me all that you know of the cranes.", uuid="long-1", session="5e55-long",
-               cwd="/code/harbour")  # fmt: skip
+    long = says(
+        "assistant",
+        "It took a while. " * 1_500,
+        uuid="long-2",
+        session="5e55-long",
+        cwd="/code/harbour",
+    )
+    ask = says(
+        "user",
+        "Please tell me all that you know of the cranes.",
+        uuid="long-1",
+        session="5e55-long",
+        cwd="/code/harbour",
+    )
     world.transcript("long", ask, long)
     model = ScriptedModel([{"memories": []}], repeats=True)
     read(world, model)
@@ -109,7 +132,11 @@ def test_where_the_answer_is_of_no_use_each_session_is_shown_by_itself(world: Wo
     sessions(world)
 
     def answer(prompt: Prompt) -> Any:
-        return "I would rather not." if "several whole sessions" in prompt.shared else every_rule(prompt)
+        return (
+            "I would rather not."
+            if "several whole sessions" in prompt.shared
+            else every_rule(prompt)
+        )
 
     model = ScriptedModel(answer)
     memories, report = read(world, model)
@@ -122,7 +149,9 @@ def test_calls_are_counted_as_often_as_they_were_made(world: World) -> None:
     sessions(world)
     with world.open() as memory:
         world.clock.pass_days(-9)
-        memory.store("The crane of the harbour is greased on Fridays.", kind="fact", subject="The crane")
+        memory.store(
+            "The crane of the harbour is greased on Fridays.", kind="fact", subject="The crane"
+        )
         world.clock.pass_days(9)
     for _ in range(2):  # the second time it is shown what rules keep of the sessions
         refused = ScriptedModel([BudgetSpent("it has taken what it may")])
@@ -130,7 +159,9 @@ def test_calls_are_counted_as_often_as_they_were_made(world: World) -> None:
         assert (report.sessions, report.calls, len(refused.held)) == (0, 1, 1)
     again = ScriptedModel([BudgetSpent("it has taken what it may")])
     _, report = read(world, again)
-    assert (report.calls, len(again.held), len(again.prompts)) == (0, 0, 1), "what it answered before was kept"
+    assert (report.calls, len(again.held), len(again.prompts)) == (0, 0, 1), (
+        "what it answered before was kept"
+    )
     model = ScriptedModel(every_rule)
     _, report = read(world, model)
     assert (report.sessions, report.calls) == (3, len(model.prompts) + len(model.compared))

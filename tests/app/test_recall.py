@@ -11,20 +11,19 @@ import pytest
 from numpy.typing import NDArray
 
 from nacre.api import MemoryHome
-from nacre.dedup.supersession import doubted
+from nacre.care import database
 from nacre.errors import QueryInvalid
-from nacre.health import database
 from nacre.home.home import open_home
-from nacre.indexing.vectors import embed_pending
 from nacre.memories import store
-from nacre.memories.requests import StoreRequest
-from nacre.memories.usage import fold_usage
-from nacre.memories.views import look_at
-from nacre.retrieval.lanes import QueryVector
-from nacre.retrieval.memories import CANDIDATES, MemoryRecall, Ranking
-from nacre.retrieval.question.question import read_question
-from nacre.retrieval.recall import recall
-from nacre.sessions import views
+from nacre.memories.decision import StoreRequest
+from nacre.memories.judge import doubted
+from nacre.memories.store import fold_usage
+from nacre.memories.usage import look_at
+from nacre.memories.vectors import embed_pending
+from nacre.recall.lanes import CANDIDATES, MemoryRecall, QueryVector, Ranking
+from nacre.recall.question import read_question
+from nacre.recall.recall import recall
+from nacre.sessions import search
 from nacre.values.memory import Expiry, Kind, Scope
 from nacre.values.recall import Filter, RecallQuery
 from tests.app.conftest import NOON, World, says
@@ -34,15 +33,32 @@ from tests.app.conftest import NOON, World, says
 def stocked(world: World) -> World:
     with world.open() as memory:
         for content, kind, project, importance in (
-            ("We run billing on PostgreSQL because the ledger needs transactions.", "decision", "acme-billing", 8),
+            (
+                "We run billing on PostgreSQL because the ledger needs transactions.",
+                "decision",
+                "acme-billing",
+                8,
+            ),
             ("Always answer with metric units.", "preference", None, 7),
-            ("The rounding error came from adding tax before rounding.", "lesson", "acme-billing", 7),
+            (
+                "The rounding error came from adding tax before rounding.",
+                "lesson",
+                "acme-billing",
+                7,
+            ),
             ("Write the upgrade notes for version four.", "todo", "acme-site", 6),
             ("The landing page is built with a static generator.", "fact", "acme-site", 5),
             ("数据库已经迁移到东京的新机房。", "fact", None, 6),
-            ("`computeSpacingFactor` in src/score/spacing.py reads the intervals.", "fact", "acme-score", 6),
+            (
+                "`computeSpacingFactor` in src/score/spacing.py reads the intervals.",
+                "fact",
+                "acme-score",
+                6,
+            ),
         ):
-            memory.store(content, kind=kind, project=project, importance=importance, tags=[kind, "seed"])
+            memory.store(
+                content, kind=kind, project=project, importance=importance, tags=[kind, "seed"]
+            )
         memory.ingest()
     return world
 
@@ -54,7 +70,9 @@ def subjects(result: object) -> list[str]:
 def test_the_memory_that_answers_comes_first(stocked: World) -> None:
     with stocked.open() as memory:
         assert "PostgreSQL" in subjects(memory.recall("which database does billing run on?"))[0]
-        assert "tax before rounding" in subjects(memory.recall("what caused the rounding error?"))[0]
+        assert (
+            "tax before rounding" in subjects(memory.recall("what caused the rounding error?"))[0]
+        )
 
 
 def test_a_question_in_chinese_finds_chinese_words(stocked: World) -> None:
@@ -86,7 +104,10 @@ def test_an_empty_home_answers_with_nothing(world: World) -> None:
         (Filter(kinds=(Kind.LESSON,)), {"lesson"}),
         (Filter(projects=("acme-billing",), strict=True), {"decision", "lesson"}),
         (Filter(projects=("acme-billing",)), {"decision", "lesson", "preference", "chinese"}),
-        (Filter(exclude_projects=("acme-billing", "acme-site", "acme-score")), {"preference", "chinese"}),
+        (
+            Filter(exclude_projects=("acme-billing", "acme-site", "acme-score")),
+            {"preference", "chinese"},
+        ),
         (Filter(min_importance=8), {"decision"}),
         (Filter(tags=("TODO",)), {"todo"}),
         (Filter(since=NOON + timedelta(days=1)), set()),
@@ -97,9 +118,14 @@ def test_an_empty_home_answers_with_nothing(world: World) -> None:
 )
 def test_a_filter_lets_only_its_own_through(stocked: World, wanted: Filter, kept: set[str]) -> None:
     names = {
-        "PostgreSQL": "decision", "metric": "preference", "tax": "lesson", "upgrade": "todo", "landing": "fact",
-        "数据库": "chinese", "compute": "identifier",
-    }  # fmt: skip
+        "PostgreSQL": "decision",
+        "metric": "preference",
+        "tax": "lesson",
+        "upgrade": "todo",
+        "landing": "fact",
+        "数据库": "chinese",
+        "compute": "identifier",
+    }
     with stocked.open() as memory:
         found = memory.recall("", mode="browse", filter=wanted, limit=50).hits
     seen = {name for hit in found for word, name in names.items() if word in hit.memory.content}
@@ -129,8 +155,10 @@ def test_a_time_in_the_question_weighs_the_answer(world: World) -> None:
         assert [hit.memory.subject for hit in found.hits] == ["Cache then", "Cache now"]
         free = memory.recall("how was the cache switched on november 20?", ignore_time=True)
         assert ({hit.memory.subject for hit in free.hits}, free.since, free.time_words) == (
-            {"Cache then", "Cache now"}, None, None,
-        )  # fmt: skip
+            {"Cache then", "Cache now"},
+            None,
+            None,
+        )
         only_time = memory.recall("what did we decide yesterday?")
         assert [hit.memory.subject for hit in only_time.hits] == ["Cache now"]
         assert only_time.since == datetime(2026, 12, 30, tzinfo=UTC)
@@ -149,10 +177,20 @@ def test_a_time_in_the_question_weighs_the_answer(world: World) -> None:
 )
 def test_a_question_for_a_kind_lists_it(world: World, question: str, kept: list[str]) -> None:
     with world.open() as memory:
-        memory.store("Order the screws for the forge.", subject="Order the screws", kind="todo", project="forge")
+        memory.store(
+            "Order the screws for the forge.",
+            subject="Order the screws",
+            kind="todo",
+            project="forge",
+        )
         world.clock.pass_days(3)
         memory.store("Renew the certificate.", subject="Renew the certificate", kind="todo")
-        memory.store("The ledger runs on PostgreSQL.", subject="Ledger database", kind="decision", project="billing")
+        memory.store(
+            "The ledger runs on PostgreSQL.",
+            subject="Ledger database",
+            kind="decision",
+            project="billing",
+        )
         memory.store("Invoices are sent on Mondays.", subject="Invoices", project="billing")
         assert {hit.memory.subject for hit in memory.recall(question).hits} == set(kept)
 
@@ -167,7 +205,9 @@ def test_around_prefers_what_was_recorded_near_that_date(world: World) -> None:
         assert [hit.memory.subject for hit in found.hits] == ["Cache then"]
         assert found.since == NOON - timedelta(days=10)
         whole = Filter(since=NOON - timedelta(days=1))
-        found = memory.recall("how was the cache switched?", filter=whole, around=NOON, radius_days=10)
+        found = memory.recall(
+            "how was the cache switched?", filter=whole, around=NOON, radius_days=10
+        )
         assert [hit.memory.subject for hit in found.hits] == ["Cache then", "Cache now"]
 
 
@@ -184,9 +224,13 @@ def test_until_is_the_moment_that_age_counts_from(world: World) -> None:
     with world.open() as memory:
         memory.store("The lamp of the lighthouse burns red.", expiry="temporary")
         world.clock.pass_days(400)
-        today = memory.recall("lamp of the lighthouse", update=False).hits[0].components["x_recency"]
+        today = (
+            memory.recall("lamp of the lighthouse", update=False).hits[0].components["x_recency"]
+        )
         then = Filter(until=NOON + timedelta(hours=1))
-        as_then = memory.recall("lamp of the lighthouse", update=False, filter=then).hits[0].components
+        as_then = (
+            memory.recall("lamp of the lighthouse", update=False, filter=then).hits[0].components
+        )
     assert today < 0.8
     assert as_then.get("x_recency", 1.0) > 0.999
 
@@ -227,7 +271,9 @@ def test_a_threshold_leaves_out_what_scores_less(stocked: World) -> None:
         every = memory.recall("which database does billing run on?").hits
         least = every[0].score
         for threshold, kept in ((least - 0.01, True), (least + 0.01, False)):
-            found = memory.call("recall", text="which database does billing run on?", threshold=threshold).hits
+            found = memory.call(
+                "recall", text="which database does billing run on?", threshold=threshold
+            ).hits
             assert (every[0].memory.id in {hit.memory.id for hit in found}) is kept
 
 
@@ -243,7 +289,9 @@ def test_a_topic_is_read_before_the_question_by_meaning_alone(stocked: World) ->
 def test_words_alone_or_meaning_alone_may_make_relevance(stocked: World) -> None:
     with stocked.open() as memory:
         for share, other in ((1.0, "vector"), (0.0, "lexical")):
-            hits = memory.call("recall", text="which database does billing run on?", word_share=share).hits
+            hits = memory.call(
+                "recall", text="which database does billing run on?", word_share=share
+            ).hits
             assert hits[0].components.get(other, 0.0) == 0.0
             assert hits[0].components["relevance"] == pytest.approx(1.0)
 
@@ -251,12 +299,17 @@ def test_words_alone_or_meaning_alone_may_make_relevance(stocked: World) -> None
 def test_likeness_decides_places_only_as_far_as_it_is_wanted(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     with world.open() as memory:
-        for content in ("The harbour ferry takes lorries at noon", "The harbour ferry takes lorries at dusk",
-                        "Ferry tickets of the harbour are blue"):  # fmt: skip
+        for content in (
+            "The harbour ferry takes lorries at noon",
+            "The harbour ferry takes lorries at dusk",
+            "Ferry tickets of the harbour are blue",
+        ):
             memory.store(content, force=True)
 
         def asked(**more: Any) -> list[Any]:
-            return list(memory.call("recall", text="harbour ferry lorries", update=False, **more).hits)
+            return list(
+                memory.call("recall", text="harbour ferry lorries", update=False, **more).hits
+            )
 
         alike = asked(mmr_lambda=0.3)
         assert [hit.memory.content.split()[0] for hit in alike][1] == "Ferry"
@@ -291,7 +344,11 @@ def test_every_hit_says_what_its_score_is_made_of(stocked: World) -> None:
 def test_without_boost_the_score_is_relevance_alone(stocked: World) -> None:
     with stocked.open() as memory:
         plain = memory.recall("which database does billing run on?", boost=False).hits[0]
-    parts = {name: value for name, value in plain.components.items() if name in ("lexical", "vector", "name")}
+    parts = {
+        name: value
+        for name, value in plain.components.items()
+        if name in ("lexical", "vector", "name")
+    }
     assert plain.score == pytest.approx(sum(parts.values()), abs=0.001)
 
 
@@ -307,14 +364,19 @@ def test_a_token_budget_cuts_the_answer_and_says_so(stocked: World) -> None:
 def test_near_copies_do_not_fill_the_answer(world: World) -> None:
     with world.open() as memory:
         for number in range(6):
-            memory.store(f"The nightly backup of the warehouse runs at two o'clock on host {number}.", force=True)
+            memory.store(
+                f"The nightly backup of the warehouse runs at two o'clock on host {number}.",
+                force=True,
+            )
         memory.store("A backup that fails pages the duty engineer.")
         memory.ingest()
         found = memory.recall("nightly backup", limit=3).hits
     assert any("duty engineer" in hit.memory.content for hit in found)
 
 
-def test_a_recall_writes_nothing_but_its_spool_and_a_later_command_folds_it_in(stocked: World) -> None:
+def test_a_recall_writes_nothing_but_its_spool_and_a_later_command_folds_it_in(
+    stocked: World,
+) -> None:
     with stocked.open() as memory:
         hit = memory.recall("which database does billing run on?").hits[0]
     context = stocked.context()
@@ -389,11 +451,18 @@ def test_a_turn_is_read_with_its_neighbours(world: World) -> None:
         says("user", "Something about bread.", uuid="u2"),
     )
     world.transcript(
-        "s2", *[says("user", f"Green tea number {n}.", uuid=f"x{n}", session="5e55-0002") for n in range(5)]
+        "s2",
+        *[
+            says("user", f"Green tea number {n}.", uuid=f"x{n}", session="5e55-0002")
+            for n in range(5)
+        ],
     )
     with world.open() as memory:
         memory.ingest(vectors=False)
-        found = [hit.turn.id for hit in memory.search_sessions("green harbour lights", mode="lexical").turns]
+        found = [
+            hit.turn.id
+            for hit in memory.search_sessions("green harbour lights", mode="lexical").turns
+        ]
     assert set(found[:2]) == {"u1", "a1"}
 
 
@@ -401,7 +470,12 @@ def test_sessions_can_be_searched_by_tool_project_speaker_and_time(world: World)
     world.transcript(
         "s1",
         says("user", "The falcon lands on the north tower.", uuid="u1", at="2026-11-01T09:00:00Z"),
-        says("assistant", "The falcon is fed on the south tower.", uuid="a1", at="2026-11-02T09:00:00Z"),
+        says(
+            "assistant",
+            "The falcon is fed on the south tower.",
+            uuid="a1",
+            at="2026-11-02T09:00:00Z",
+        ),
     )
     with world.open() as memory:
         memory.ingest()
@@ -431,7 +505,9 @@ def test_a_lane_that_cannot_run_is_named(stocked: World) -> None:
 
 def test_memories_linked_to_an_answer_come_with_it(world: World) -> None:
     with world.open() as memory:
-        cause = memory.store("Turbine seven trips when the bearing runs hot.", subject="Turbine seven")
+        cause = memory.store(
+            "Turbine seven trips when the bearing runs hot.", subject="Turbine seven"
+        )
     world.write(
         "global/lesson/grease.md",
         f"---\nkind: lesson\nsubject: Grease\nlinks: [{{rel: elaborates, to: {cause.memory_id}}}]\n---\n"
@@ -446,7 +522,9 @@ def test_memories_linked_to_an_answer_come_with_it(world: World) -> None:
 def test_a_memory_linked_to_something_unsure_does_not_ride_on_another_hit(world: World) -> None:
     with world.open() as memory:
         memory.store("Billing runs on postgresql in frankfurt.")
-        unsure = memory.store("Zebra stripes and unrelated gardening notes that mention billing once.")
+        unsure = memory.store(
+            "Zebra stripes and unrelated gardening notes that mention billing once."
+        )
     world.write(
         "global/fact/pasta.md",
         f"---\nkind: fact\nsubject: Pasta\nlinks: [{{rel: elaborates, to: {unsure.memory_id}}}]\n---\nWith basil.\n",
@@ -458,7 +536,13 @@ def test_a_memory_linked_to_something_unsure_does_not_ride_on_another_hit(world:
 
 @pytest.mark.parametrize(
     "question",
-    ["两三天前我们决定了什么", "zero days ago", "5000 years ago", "notes of 9999-12-31", "last 99999999999 years"],
+    [
+        "两三天前我们决定了什么",
+        "zero days ago",
+        "5000 years ago",
+        "notes of 9999-12-31",
+        "last 99999999999 years",
+    ],
 )
 def test_a_time_that_no_calendar_holds_never_breaks_recall(stocked: World, question: str) -> None:
     with stocked.open() as memory:
@@ -468,7 +552,10 @@ def test_a_time_that_no_calendar_holds_never_breaks_recall(stocked: World, quest
 
 def test_a_question_about_a_time_in_which_nothing_was_recorded_gets_nothing(world: World) -> None:
     world.transcript(
-        "s1", says("user", "We decide on the colour of the harbour.", uuid="u1", at="2026-11-02T09:00:00Z")
+        "s1",
+        says(
+            "user", "We decide on the colour of the harbour.", uuid="u1", at="2026-11-02T09:00:00Z"
+        ),
     )
     with world.open() as memory:
         memory.store("The cache was switched to write-through.")
@@ -490,7 +577,9 @@ def test_a_question_about_a_time_in_which_nothing_was_recorded_gets_nothing(worl
         Filter(expiry=(Expiry.PERMANENT,)),
     ],
 )
-def test_turns_are_not_shown_to_others_nor_past_a_filter_for_memories(world: World, wanted: Filter) -> None:
+def test_turns_are_not_shown_to_others_nor_past_a_filter_for_memories(
+    world: World, wanted: Filter
+) -> None:
     world.transcript("s1", says("user", "The salary of anna is ninety thousand.", uuid="u1"))
     with world.open() as memory:
         memory.store("The salary policy is known to all, anna says.", scope="public", tags=["pay"])
@@ -504,7 +593,9 @@ def test_turns_are_not_shown_to_others_nor_past_a_filter_for_memories(world: Wor
 
 
 def test_a_public_request_does_not_see_what_was_said(world: World) -> None:
-    world.transcript("s1", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1"))
+    world.transcript(
+        "s1", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1")
+    )
     with world.open() as memory:
         memory.ingest()
         learned = memory.list()[0]
@@ -522,27 +613,35 @@ def test_what_is_no_longer_true_is_not_recalled_but_can_be_looked_at(world: Worl
         )
     context = world.context()
     with world.open() as memory:
-        assert [hit.memory.subject for hit in memory.recall("what is the ticket price?").hits] == ["Price now"]
-        assert [hit.memory.subject for hit in memory.recall("", mode="browse").hits] == ["Price now"]
+        assert [hit.memory.subject for hit in memory.recall("what is the ticket price?").hits] == [
+            "Price now"
+        ]
+        assert [hit.memory.subject for hit in memory.recall("", mode="browse").hits] == [
+            "Price now"
+        ]
         assert memory.get("Price then").content == "The ticket price then."
     assert look_at(context, "Price then").memory.valid.until
 
 
 def test_a_session_shows_no_memory_that_another_superseded(world: World) -> None:
-    world.transcript("s1", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1"))
+    world.transcript(
+        "s1", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1")
+    )
     with world.open() as memory:
         memory.ingest()
         learned = memory.list()[0]
     context = world.context()
-    assert len(views.look_at_session(context, "5e55-0001").memories) == 1
+    assert len(search.look_at_session(context, "5e55-0001").memories) == 1
     store.edit(context, learned.id, superseded_by="0198f3c2-0000-7000-8000-000000000000")
-    assert views.look_at_session(context, "5e55-0001").memories == ()
+    assert search.look_at_session(context, "5e55-0001").memories == ()
 
 
 def test_evidence_is_found_in_the_copy_when_the_first_session_is_gone(world: World) -> None:
     world.environ["NACRE_ARCHIVE_ENABLED"] = "false"
     said = "Remember that the billing database is PostgreSQL 18."
-    first = world.transcript("a", says("user", said, uuid="0b6f6f3e-0000-4000-8000-000000000001", session="aaaa-0001"))
+    first = world.transcript(
+        "a", says("user", said, uuid="0b6f6f3e-0000-4000-8000-000000000001", session="aaaa-0001")
+    )
     with world.open() as memory:
         memory.ingest()
     world.transcript(
@@ -555,7 +654,9 @@ def test_evidence_is_found_in_the_copy_when_the_first_session_is_gone(world: Wor
     first.unlink()
     database.rebuild(
         world.settings(),
-        lambda settings: open_home(settings, clock=world.clock, load_embedder=lambda _: world.embedder),
+        lambda settings: open_home(
+            settings, clock=world.clock, load_embedder=lambda _: world.embedder
+        ),
         vectors=False,
     )
     with world.open() as memory:
@@ -581,12 +682,16 @@ class Meanwhile:
         return self._world.embedder.embed(texts)
 
 
-def test_a_memory_edited_while_it_is_embedded_does_not_keep_the_vector_of_its_old_words(world: World) -> None:
+def test_a_memory_edited_while_it_is_embedded_does_not_keep_the_vector_of_its_old_words(
+    world: World,
+) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     other = world.context()
     stored = store.store(other, StoreRequest(content="We deploy on fridays in the morning."))
     del world.environ["NACRE_EMBEDDING_MODEL"]
-    change = Meanwhile(world, lambda: store.edit(other, stored.memory_id, subject="Cats", content="Cats and dogs."))
+    change = Meanwhile(
+        world, lambda: store.edit(other, stored.memory_id, subject="Cats", content="Cats and dogs.")
+    )
     context = open_home(world.settings(), clock=world.clock, load_embedder=lambda _: change)
     embed_pending(context, lambda _: None)
     cosines = context.vectors.memory_cosines(world.embedder.embed(["Cats. Cats and dogs."])[0])
@@ -619,12 +724,19 @@ def test_a_filter_that_lets_few_turns_through_compares_only_those(world: World) 
     for number in range(30):
         world.transcript(
             f"s{number}",
-            says("user", f"The falcon lands on tower {number}.", uuid=f"u{number}", session=f"5e55-{number:04}",
-                 cwd="/code/small" if number == 7 else "/code/large"),
-        )  # fmt: skip
+            says(
+                "user",
+                f"The falcon lands on tower {number}.",
+                uuid=f"u{number}",
+                session=f"5e55-{number:04}",
+                cwd="/code/small" if number == 7 else "/code/large",
+            ),
+        )
     with world.open() as memory:
         memory.ingest()
-        found = memory.search_sessions("falcon tower", mode="vector", filter=Filter(projects=("small",), strict=True))
+        found = memory.search_sessions(
+            "falcon tower", mode="vector", filter=Filter(projects=("small",), strict=True)
+        )
     assert [hit.turn.id for hit in found.turns] == ["u7"]
 
 
@@ -635,7 +747,9 @@ def test_only_the_nearest_of_many_memories_are_read(world: World) -> None:
     embed_pending(context, lambda _: None)
     engine = MemoryRecall(context.memory_search, context.memories, context.selection, context.usage)
     question = read_question("Note 7 about the harbour.", now=NOON)
-    vector = QueryVector(world.embedder.embed([question.semantic])[0], context.vectors.of(world.embedder.name))
+    vector = QueryVector(
+        world.embedder.embed([question.semantic])[0], context.vectors.of(world.embedder.name)
+    )
     ranked = engine.rank(question, Filter(), Ranking(NOON), vector=vector, lexical=False)
     assert len(ranked) == CANDIDATES
     assert ranked[0].memory.content == "Note 7 about the harbour."
@@ -648,8 +762,12 @@ def test_the_formula_of_agenr_is_there_for_who_wants_it(world: World) -> None:
         with world.open() as memory:
             memory.store("Write the upgrade notes for version four.", kind="todo", importance=5)
             world.clock.pass_days(60 if profile == "nacre" else 0)
-            scores[profile] = memory.recall("upgrade notes for version four", update=False).hits[0].score
-    assert scores["nacre"] == pytest.approx((0.5 + 0.15) / 1.15, abs=0.01), "an old todo is held at the lower bound"
+            scores[profile] = (
+                memory.recall("upgrade notes for version four", update=False).hits[0].score
+            )
+    assert scores["nacre"] == pytest.approx((0.5 + 0.15) / 1.15, abs=0.01), (
+        "an old todo is held at the lower bound"
+    )
     assert scores["agenr"] < 0.3, "an old todo falls as far as the formula lets it"
 
 
@@ -692,9 +810,13 @@ def test_a_changed_memory_is_embedded_at_once(world: World, change: Callable[...
 
 
 @pytest.mark.embedding
-@pytest.mark.parametrize("sentence", ["We now build with Bazel.", "部署改用蓝绿发布。", "Never say sorry."])
-def test_a_memory_without_a_vector_is_recalled_by_its_own_words(world: World, sentence: str) -> None:
-    from nacre.embed.onnx import load_minilm
+@pytest.mark.parametrize(
+    "sentence", ["We now build with Bazel.", "部署改用蓝绿发布。", "Never say sorry."]
+)
+def test_a_memory_without_a_vector_is_recalled_by_its_own_words(
+    world: World, sentence: str
+) -> None:
+    from nacre.llm.local_model import load_minilm
 
     world.embedder = load_minilm()  # type: ignore[assignment]
     with world.open() as memory:

@@ -11,7 +11,7 @@ import pytest
 
 from nacre.api import MemoryHome, open_memory
 from nacre.errors import BudgetSpent, ModelUnavailable
-from nacre.values.model_calls import Prompt
+from nacre.values.models import Prompt
 from nacre.values.recall import LaneState, RecallResult
 from tests.app.conftest import World
 from tests.fakes.model import ScriptedModel
@@ -60,15 +60,22 @@ def contents(result: RecallResult) -> list[str]:
     return [hit.memory.content for hit in result.hits]
 
 
-def test_other_phrasings_find_what_the_question_s_words_do_not(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_phrasings_find_what_the_question_s_words_do_not(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     question = "how are chilled goods shipped?"
-    answer = {"phrasings": ["which lorry do perishables leave on?", "HOW are chilled goods shipped", " "]}
+    answer = {
+        "phrasings": ["which lorry do perishables leave on?", "HOW are chilled goods shipped", " "]
+    }
     with home(world, monkeypatch, [answer]) as (memory, model):
         assert contents(memory.recall(question)) == []
         assert model.prompts == []
         result = memory.recall(question, expand=True)
     assert contents(result) == [TRUCK]
-    assert lane(result, "expansion") == (LaneState.RAN, "also asked: which lorry do perishables leave on?")
+    assert lane(result, "expansion") == (
+        LaneState.RAN,
+        "also asked: which lorry do perishables leave on?",
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,9 +99,18 @@ def test_what_a_model_guesses_makes_no_answer_surer(
 
 
 def test_three_phrasings_are_enough(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = {"phrasings": ["one lorry?", "two ferries?", "three crates?", "perishables refrigerated lorry"]}
+    answer = {
+        "phrasings": [
+            "one lorry?",
+            "two ferries?",
+            "three crates?",
+            "perishables refrigerated lorry",
+        ]
+    }
     with home(world, monkeypatch, [answer]) as (memory, _):
-        assert "perishables" not in (lane(memory.recall("what of it all?", expand=True), "expansion")[1] or "")
+        assert "perishables" not in (
+            lane(memory.recall("what of it all?", expand=True), "expansion")[1] or ""
+        )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +129,9 @@ def test_without_an_answer_recall_is_what_it_was(
     with home(world, monkeypatch, answers) as (memory, _):
         plain = memory.recall("which ferry takes the plum crate?")
         result = memory.recall("which ferry takes the plum crate?", expand=True, rerank=True)
-    assert [(hit.memory.id, hit.score) for hit in result.hits] == [(hit.memory.id, hit.score) for hit in plain.hits]
+    assert [(hit.memory.id, hit.score) for hit in result.hits] == [
+        (hit.memory.id, hit.score) for hit in plain.hits
+    ]
     for name in ("expansion", "reranker"):
         state, note = lane(result, name)
         assert state is LaneState.UNAVAILABLE
@@ -124,7 +142,10 @@ def test_grades_order_the_hits_and_leave_out_what_is_about_something_else(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     question = "which ferry does the plum or the quince crate take?"
-    with home(world, monkeypatch, [grades(plum=1, quince=3), grades(plum=0, quince=2)]) as (memory, _):
+    with home(world, monkeypatch, [grades(plum=1, quince=3), grades(plum=0, quince=2)]) as (
+        memory,
+        _,
+    ):
         plain = memory.recall(question)
         assert set(contents(plain)) == {PLUM, QUINCE}
         ordered = memory.recall(question, rerank=True)
@@ -135,21 +156,29 @@ def test_grades_order_the_hits_and_leave_out_what_is_about_something_else(
         assert "1 left out" in (lane(fewer, "reranker")[1] or "")
 
 
-def test_a_model_may_say_that_nothing_matches(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_may_say_that_nothing_matches(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with home(world, monkeypatch, [grades(crate=0)]) as (memory, _):
         result = memory.recall("which ferry takes the plum crate?", rerank=True)
     assert not result.is_answered
 
 
-@pytest.mark.parametrize("answer", [{"grades": [{"number": 70, "grade": 3}]}, {"grades": [{"number": 1, "grade": 9}]}])
-def test_grades_that_make_no_sense_change_nothing(world: World, monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+@pytest.mark.parametrize(
+    "answer", [{"grades": [{"number": 70, "grade": 3}]}, {"grades": [{"number": 1, "grade": 9}]}]
+)
+def test_grades_that_make_no_sense_change_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
     with home(world, monkeypatch, [answer, answer]) as (memory, _):
         result = memory.recall("which ferry takes the plum crate?", rerank=True)
     assert contents(result)[0] == PLUM
     assert lane(result, "reranker")[0] is LaneState.UNAVAILABLE
 
 
-def test_what_is_untrusted_cannot_ask_for_a_better_grade(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_untrusted_cannot_ask_for_a_better_grade(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with home(world, monkeypatch, [grades(crate=3)]) as (memory, model):
         world.write(
             "global/fact/odd.md",
@@ -160,7 +189,9 @@ def test_what_is_untrusted_cannot_ask_for_a_better_grade(world: World, monkeypat
     assert any("grade this" in text for text in contents(result))
 
 
-def test_a_listing_asks_no_model_for_phrasings(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_asks_no_model_for_phrasings(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with home(world, monkeypatch, []) as (memory, model):
         memory.store("Buy a new ferry ticket.", kind="todo")
         assert len(memory.recall("open todos", expand=True).hits) == 1

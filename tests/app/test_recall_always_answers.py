@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nacre.values.candidate import HeldCandidate, Why
-from nacre.values.memory import Kind, Source
+from nacre.values.memory import HeldCandidate, Kind, Source, Why
 from nacre.values.recall import Filter, HitConfidence, RecallResult
 from tests.app.conftest import World, says
 
@@ -47,7 +46,9 @@ def test_a_pending_candidate_answers_and_is_marked(bakery: World) -> None:
     (hit,) = [hit for hit in found.hits if hit.candidate]
     assert hit.confidence is SURE
     assert "26 degrees" in hit.memory.content
-    assert [hit for hit in recalled(bakery, "sourdough degrees", confident=True).hits if hit.candidate] == []
+    assert [
+        hit for hit in recalled(bakery, "sourdough degrees", confident=True).hits if hit.candidate
+    ] == []
     assert recalled(bakery, "sourdough degrees", filter=Filter(kinds=(Kind.TODO,))).hits == ()
 
 
@@ -66,7 +67,9 @@ def test_a_memory_with_all_the_words_is_found_however_common_they_are(world: Wor
         assert "We use wicker." in {hit.memory.content for hit in found.hits}, asked
 
 
-@pytest.mark.parametrize("question", ["which violin strings do we buy?", "who painted the harbour?", "ok, go on"])
+@pytest.mark.parametrize(
+    "question", ["which violin strings do we buy?", "who painted the harbour?", "ok, go on"]
+)
 def test_unrelated_questions_get_weak_hits_at_most(bakery: World, question: str) -> None:
     found = recalled(bakery, question)
     assert not found.is_answered
@@ -88,7 +91,10 @@ def test_weak_hits_are_not_counted_as_used(bakery: World) -> None:
 
 def test_context_of_a_prompt_holds_no_candidates_and_no_weak_hits(bakery: World) -> None:
     with bakery.open() as memory:
-        for prompt in ("At how many degrees does the sourdough proof?", "Which painter has a gate of rosewood?"):
+        for prompt in (
+            "At how many degrees does the sourdough proof?",
+            "Which painter has a gate of rosewood?",
+        ):
             assert memory.context(prompt, folder="/code/acme-billing").items == ()
 
 
@@ -103,7 +109,9 @@ def test_a_search_for_words_returns_only_the_turns_that_hold_all_of_them(
         assert {hit.turn.id for hit in memory.search_sessions(words).turns} == turns
 
 
-def test_a_search_whose_words_are_in_no_turn_together_returns_what_holds_some(bakery: World) -> None:
+def test_a_search_whose_words_are_in_no_turn_together_returns_what_holds_some(
+    bakery: World,
+) -> None:
     with bakery.open() as memory:
         assert memory.search_sessions("rye thursdays").turns
 
@@ -116,4 +124,6 @@ def test_a_turn_that_only_repeats_the_question_does_not_hide_its_answer(world: W
     )
     with world.open() as memory:
         memory.ingest(extract=False)
-        assert "told" in {hit.turn.id for hit in memory.search_sessions("which valve feeds the boiler").turns}
+        assert "told" in {
+            hit.turn.id for hit in memory.search_sessions("which valve feeds the boiler").turns
+        }

@@ -23,7 +23,9 @@ SAID = {
 
 def test_the_query_finds_the_turn_and_the_memory_that_hold_it(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
-    world.transcript("s1", *(says("user", text, uuid=f"u{at}") for at, text in enumerate(SAID.values())))
+    world.transcript(
+        "s1", *(says("user", text, uuid=f"u{at}") for at, text in enumerate(SAID.values()))
+    )
     with world.open() as memory:
         memory.ingest(extract=False, vectors=False)
         for text in SAID.values():

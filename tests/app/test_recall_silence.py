@@ -9,7 +9,7 @@ import pytest
 
 from nacre.errors import RerankerUnavailable
 from nacre.home.home import open_home
-from nacre.retrieval.recall import recall, search_sessions
+from nacre.recall.recall import recall, search_sessions
 from nacre.values.recall import HitConfidence, LaneState, RecallQuery, RecallResult
 from tests.app.conftest import World, says
 
@@ -28,7 +28,11 @@ def pottery(world: World) -> World:
         "Order twenty kilos of stoneware from the usual shop.",
         "窑炉的温度上限改成一千二百八十度。",
     ]
-    world.transcript("s1", *[says("user", text, uuid=f"u{at}") for at, text in enumerate(said)], folder="-work-pottery")
+    world.transcript(
+        "s1",
+        *[says("user", text, uuid=f"u{at}") for at, text in enumerate(said)],
+        folder="-work-pottery",
+    )
     with world.open() as memory:
         memory.ingest(extract=False, vectors=False)
     return world
@@ -52,14 +56,20 @@ def shown(world: World, question: str) -> list[str]:
         "好的，继续",
     ],
 )
-def test_a_question_about_something_else_gets_weak_turns_at_most(pottery: World, question: str) -> None:
+def test_a_question_about_something_else_gets_weak_turns_at_most(
+    pottery: World, question: str
+) -> None:
     assert shown(pottery, question) == []
 
 
 @pytest.mark.parametrize("question", ["what about 98431?", "////"])
-def test_an_unknown_number_and_mere_signs_get_weak_hits_at_most(world: World, question: str) -> None:
+def test_an_unknown_number_and_mere_signs_get_weak_hits_at_most(
+    world: World, question: str
+) -> None:
     with world.open() as memory:
-        for number, text in enumerate(("The quarry gate has a green lamp", "Ask Marta what it is about")):
+        for number, text in enumerate(
+            ("The quarry gate has a green lamp", "Ask Marta what it is about")
+        ):
             memory.store(text, project=f"p{number}")
         memory.ingest()
         assert not memory.recall(question).is_answered
@@ -104,8 +114,12 @@ def test_a_turn_that_only_asks_comes_after_its_answer(world: World) -> None:
 def test_the_same_words_in_several_sessions_are_shown_once_before_other_words(world: World) -> None:
     for number in range(4):
         text = "The kiln fan is switched by relay nine, see the wiring plan."
-        world.transcript(f"s{number}", says("user", text, uuid=f"copy{number}", session=f"5e55-{number}"))
-    world.transcript("other", says("user", "The kiln fan squeaks in winter.", uuid="other", session="5e55-other"))
+        world.transcript(
+            f"s{number}", says("user", text, uuid=f"copy{number}", session=f"5e55-{number}")
+        )
+    world.transcript(
+        "other", says("user", "The kiln fan squeaks in winter.", uuid="other", session="5e55-other")
+    )
     with world.open() as memory:
         memory.ingest(extract=False, vectors=False)
         found = memory.search_sessions("kiln fan relay zinc", mode="lexical").turns
@@ -152,10 +166,15 @@ class Broken(Liking):
 
 def ask(world: World, reranker: Liking) -> tuple[RecallResult, RecallResult]:
     context = open_home(
-        world.settings(), clock=world.clock, load_embedder=lambda _: world.embedder, load_reranker=lambda _: reranker
+        world.settings(),
+        clock=world.clock,
+        load_embedder=lambda _: world.embedder,
+        load_reranker=lambda _: reranker,
     )
     try:
-        return search_sessions(context, RecallQuery("kiln zinc")), recall(context, RecallQuery("kiln", turns=3))
+        return search_sessions(context, RecallQuery("kiln zinc")), recall(
+            context, RecallQuery("kiln", turns=3)
+        )
     finally:
         context.database.close()
 
@@ -167,7 +186,10 @@ def test_a_reranker_reorders_the_best_hits_and_is_named_among_the_lanes(pottery:
         assert recalled.turns[0].turn.id == turn
         scores = [hit.score for hit in searched.turns]
         assert scores == sorted(scores, reverse=True)
-        assert [(lane.name, lane.state) for lane in searched.lanes][-1] == ("reranker", LaneState.RAN)
+        assert [(lane.name, lane.state) for lane in searched.lanes][-1] == (
+            "reranker",
+            LaneState.RAN,
+        )
 
 
 def test_a_reranker_that_fails_leaves_the_answer_as_it_was_and_says_so(pottery: World) -> None:
@@ -176,9 +198,13 @@ def test_a_reranker_that_fails_leaves_the_answer_as_it_was_and_says_so(pottery: 
     assert [lane.note for lane in searched.degraded if lane.name == "reranker"] == ["out of order"]
 
 
-def test_a_folder_without_a_model_is_told_and_nothing_breaks(pottery: World, tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_told_and_nothing_breaks(
+    pottery: World, tmp_path: Path
+) -> None:
     pottery.environ["NACRE_RECALL_RERANKER"] = str(tmp_path / "nowhere")
     with pottery.open() as memory:
         result = memory.search_sessions("kiln", mode="lexical")
     assert result.turns
-    assert [lane.state for lane in result.lanes if lane.name == "reranker"] == [LaneState.UNAVAILABLE]
+    assert [lane.state for lane in result.lanes if lane.name == "reranker"] == [
+        LaneState.UNAVAILABLE
+    ]

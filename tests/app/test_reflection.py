@@ -8,18 +8,16 @@ from typing import Any
 
 import pytest
 
+from nacre.data.undo import log, undo
 from nacre.errors import Conflict, InvalidInput, NotFound
-from nacre.history.operations import log
-from nacre.history.undo import undo
-from nacre.memories.requests import StoreRequest
+from nacre.home.views import Choice
+from nacre.memories.decision import StoreRequest
 from nacre.memories.store import get, store
-from nacre.review.conflicts import pending
-from nacre.review.reflection import answer, reflect
-from nacre.review.requests import ReflectAnswerRequest, ReflectRequest
+from nacre.review.contradictions import ReflectAnswerRequest, ReflectRequest, pending
+from nacre.review.queue import answer, reflect
 from nacre.values.memory import Kind, Link, Memory
 from nacre.values.review import Question, Reflected, Relates
 from nacre.values.session import Trust
-from nacre.views import Choice
 from tests.app.conftest import World
 from tests.app.test_syncing import converge, machine, remote
 
@@ -55,10 +53,14 @@ def found(world: World, memory_id: str) -> Memory:
 def scale(world: World) -> tuple[str, str]:
     """Two memories that name the same file, and nothing else that is alike."""
     read = stored(world, "The scale is read by tools/read_scale.py every ten minutes.")
-    return read, stored(world, "Since the move tools/read_scale.py wants the serial port as an argument.")
+    return read, stored(
+        world, "Since the move tools/read_scale.py wants the serial port as an argument."
+    )
 
 
-def test_memories_that_share_a_name_are_asked_about_the_later_one_first(world: World, scale: tuple[str, str]) -> None:
+def test_memories_that_share_a_name_are_asked_about_the_later_one_first(
+    world: World, scale: tuple[str, str]
+) -> None:
     stored(world, "The honey is sold on Saturdays.")
     (question,) = asked(world)
     assert (question.second.id, question.first.id) == scale
@@ -67,9 +69,13 @@ def test_memories_that_share_a_name_are_asked_about_the_later_one_first(world: W
 
 
 def test_what_is_near_in_meaning_is_asked_about_without_a_name(world: World) -> None:
-    first = stored(world, "In spring the smoker of the upper stand burns dried grass, which Mara cuts in the orchard.")
+    first = stored(
+        world,
+        "In spring the smoker of the upper stand burns dried grass, which Mara cuts in the orchard.",
+    )
     second = stored(
-        world, "The dried grass for the smoker of the upper stand lies in the barn, and Mara cuts it in spring."
+        world,
+        "The dried grass for the smoker of the upper stand lies in the barn, and Mara cuts it in spring.",
     )
     (question,) = asked(world)
     assert pairs((question,)) == [{first, second}]
@@ -77,9 +83,13 @@ def test_what_is_near_in_meaning_is_asked_about_without_a_name(world: World) -> 
 
 
 @pytest.mark.parametrize("more", [{"project": "mill"}, {"trust": Trust.UNTRUSTED}])
-def test_other_projects_and_what_nobody_answers_for_are_not_asked_about(world: World, more: dict[str, Any]) -> None:
+def test_other_projects_and_what_nobody_answers_for_are_not_asked_about(
+    world: World, more: dict[str, Any]
+) -> None:
     stored(world, "The scale is read by tools/read_scale.py every ten minutes.")
-    stored(world, "Since the move tools/read_scale.py wants the serial port as an argument.", **more)
+    stored(
+        world, "Since the move tools/read_scale.py wants the serial port as an argument.", **more
+    )
     assert asked(world) == ()
 
 
@@ -91,7 +101,10 @@ def test_contradictions_come_first_then_what_was_used_most_and_each_memory_once(
     stored(world, "Since May bin/feed also logs what it pours.")
     older, newer = stored(world, OLD), stored(world, NEW)
     with world.open() as memory:
-        assert recalled in {hit.memory.id for hit in memory.recall("who may change bin/feed in winter", limit=1).hits}
+        assert recalled in {
+            hit.memory.id
+            for hit in memory.recall("who may change bin/feed in winter", limit=1).hits
+        }
     questions = asked(world)
     assert [one.contradicts for one in questions] == [True, False, False]
     assert (questions[0].second.id, questions[0].first.id) == (older, newer)
@@ -101,7 +114,9 @@ def test_contradictions_come_first_then_what_was_used_most_and_each_memory_once(
     assert asked(world, project="mill") == ()
 
 
-def test_a_link_says_in_the_file_that_it_was_an_answer(world: World, scale: tuple[str, str]) -> None:
+def test_a_link_says_in_the_file_that_it_was_an_answer(
+    world: World, scale: tuple[str, str]
+) -> None:
     done = answered(world, scale[1][-8:], scale[0][-8:], link=Relates.DEPENDS_ON)
     link = Link("depends_on", scale[0], origin="reflect")
     assert done.action == "linked"
@@ -123,7 +138,9 @@ def test_an_answer_is_taken_back_to_the_byte(world: World, scale: tuple[str, str
     assert len(asked(world)) == 1
 
 
-def test_an_edit_afterwards_leaves_the_link_what_it_is(world: World, scale: tuple[str, str]) -> None:
+def test_an_edit_afterwards_leaves_the_link_what_it_is(
+    world: World, scale: tuple[str, str]
+) -> None:
     answered(world, *scale, link=Relates.RELATED_TO)
     with world.open() as memory:
         memory.edit(scale[0], importance=9)
@@ -139,11 +156,15 @@ def test_what_is_forgotten_is_in_no_answer_any_more(world: World, scale: tuple[s
 
 def test_a_name_in_the_text_says_no_more_than_an_answer(world: World) -> None:
     scale = stored(world, "The scale hangs by tools/read_scale.py.", subject="Scale")
-    named = stored(world, "Since the move tools/read_scale.py wants a port, see [[Scale]].", subject="Port")
+    named = stored(
+        world, "Since the move tools/read_scale.py wants a port, see [[Scale]].", subject="Port"
+    )
     assert asked(world) == ()
     answered(world, named, scale, link=Relates.PART_OF)
     with world.open() as memory:
-        memory.edit(named, content="Since the move tools/read_scale.py wants a serial port, see [[Scale]].")
+        memory.edit(
+            named, content="Since the move tools/read_scale.py wants a serial port, see [[Scale]]."
+        )
         links = memory.call("look", reference=named).links
     assert [(link.rel, link.origin) for link in links] == [("part_of", "reflect")]
 
@@ -151,7 +172,9 @@ def test_a_name_in_the_text_says_no_more_than_an_answer(world: World) -> None:
 def test_another_machine_hears_what_was_answered(tmp_path: Path, remote: Path) -> None:
     one, other = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
     first = one.store("The scale is read by tools/read_scale.py every ten minutes.", project="hive")
-    second = one.store("Since the move tools/read_scale.py wants the serial port as an argument.", project="hive")
+    second = one.store(
+        "Since the move tools/read_scale.py wants the serial port as an argument.", project="hive"
+    )
     one.sync(remote=str(remote))
     other.sync(remote=str(remote))
     one.do(answer, ReflectAnswerRequest(reference=f"{first}+{second}", link=Relates.BUILDS_ON))
@@ -160,7 +183,9 @@ def test_another_machine_hears_what_was_answered(tmp_path: Path, remote: Path) -
     assert other.do(get, first).links == (Link("builds_on", second, origin="reflect"),)
 
 
-def test_an_export_carries_it_to_another_home(world: World, scale: tuple[str, str], tmp_path: Path) -> None:
+def test_an_export_carries_it_to_another_home(
+    world: World, scale: tuple[str, str], tmp_path: Path
+) -> None:
     answered(world, *scale, link=Relates.ELABORATES)
     with world.open() as memory:
         memory.call("export", target=str(tmp_path / "all.jsonl"))
@@ -171,9 +196,14 @@ def test_an_export_carries_it_to_another_home(world: World, scale: tuple[str, st
     assert found(there, scale[0]).links == (Link("elaborates", scale[1], origin="reflect"),)
 
 
-def test_a_sentence_is_a_memory_of_the_owners_with_a_link_to_both(world: World, scale: tuple[str, str]) -> None:
+def test_a_sentence_is_a_memory_of_the_owners_with_a_link_to_both(
+    world: World, scale: tuple[str, str]
+) -> None:
     done = answered(
-        world, *scale, text="The port is an argument since the scale hangs on the second computer.", lesson=True
+        world,
+        *scale,
+        text="The port is an argument since the scale hangs on the second computer.",
+        lesson=True,
     )
     assert done.stored
     memory = found(world, done.stored.id)
@@ -183,7 +213,9 @@ def test_a_sentence_is_a_memory_of_the_owners_with_a_link_to_both(world: World, 
     }
 
 
-def test_a_sentence_that_is_known_gets_the_links_and_is_not_there_twice(world: World, scale: tuple[str, str]) -> None:
+def test_a_sentence_that_is_known_gets_the_links_and_is_not_there_twice(
+    world: World, scale: tuple[str, str]
+) -> None:
     known = stored(world, "The scale hangs on the second computer.")
     done = answered(world, *scale, text="The scale hangs on the second computer.")
     assert done.stored
@@ -212,8 +244,9 @@ def test_who_links_what_contradicts_says_that_both_hold(world: World) -> None:
     home = world.context()
     assert pending(home) == []
     assert [(link.rel, link.origin) for link in found(world, both[0]).links] == [
-        ("alternative_to", None), ("specializes", "reflect"),
-    ]  # fmt: skip
+        ("alternative_to", None),
+        ("specializes", "reflect"),
+    ]
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -228,7 +261,9 @@ def test_who_says_that_two_contradict_is_asked_which_one_holds(
     assert (question.second.id, question.first.id) == scale
 
 
-def test_an_answer_says_one_thing_about_two_memories_that_hold(world: World, scale: tuple[str, str]) -> None:
+def test_an_answer_says_one_thing_about_two_memories_that_hold(
+    world: World, scale: tuple[str, str]
+) -> None:
     elsewhere = stored(world, "The mill has two wheels.", project="mill")
     with pytest.raises(InvalidInput):
         answered(world, *scale)

@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from nacre.dream.dream import carry_out, dream, dream_estimate, plan
-from nacre.dream.requests import DreamPlanRequest, DreamRequest
-from nacre.dream.values import DreamAction, DreamPlan, DreamReport, Step
-from nacre.review.conflicts import pending
-from nacre.review.reflection import answer, reflect
-from nacre.review.requests import ReflectAnswerRequest, ReflectRequest
-from nacre.values.memory import Link, Memory, Trust
-from nacre.values.model_calls import Prompt
+from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport, Step
+from nacre.review.contradictions import ReflectAnswerRequest, ReflectRequest, pending
+from nacre.review.dream import DreamPlanRequest, DreamRequest
+from nacre.review.queue import answer, reflect
+from nacre.review.run import carry_out, dream, dream_estimate, plan
+from nacre.values.memory import Link, Memory
+from nacre.values.models import Prompt
 from nacre.values.review import Relates
-from nacre.values.session import Speaker
+from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World
 from tests.app.test_dreams import kept, vault
 from tests.app.test_dreams_by_writer import PROBES
@@ -36,7 +35,9 @@ class Writer(ScriptedModel):
     """Says of each pair what it is told, in the first question and in the second; of probes nothing, unless it is
     ``gullible``."""
 
-    def __init__(self, said: Said, again: Said = None, *, gullible: bool = False, **more: Any) -> None:
+    def __init__(
+        self, said: Said, again: Said = None, *, gullible: bool = False, **more: Any
+    ) -> None:
         super().__init__(self._answer, **more)
         self._said, self._again, self._gullible, self._times = said, again or said, gullible, 0
 
@@ -45,7 +46,11 @@ class Writer(ScriptedModel):
             return {"merges": [], "over": []}
         self._times += 1
         cases = [json.loads(line) for line in prompt.text.splitlines()]
-        return {"cases": [self._of(one, self._said if self._times % 2 else self._again) for one in cases]}
+        return {
+            "cases": [
+                self._of(one, self._said if self._times % 2 else self._again) for one in cases
+            ]
+        }
 
     def _of(self, case: dict[str, Any], said: Said) -> dict[str, Any]:
         if case["a"]["text"] in PROBES:
@@ -53,7 +58,12 @@ class Writer(ScriptedModel):
         else:
             relation, text = said or ("none", "")
             side = "a" if case["a"]["text"] == text else "b"
-        return {"number": case["number"], "relation": relation, "from": side, "why": f"as [[{relation}]] <b>"}
+        return {
+            "number": case["number"],
+            "relation": relation,
+            "from": side,
+            "why": f"as [[{relation}]] <b>",
+        }
 
 
 @pytest.fixture
@@ -95,7 +105,9 @@ def test_an_answer_is_a_link_that_says_who_drew_it_and_undo_takes_it_back_to_the
     world.model = Writer(("depends_on", leads_from))
     report = dreamt(world)
     source, target = scale[at], scale[1 - at]
-    assert of(world, source) == (Link("depends_on", target.id, "as ((depends_on)) (b) (scripted:1)", "reflect"),)
+    assert of(world, source) == (
+        Link("depends_on", target.id, "as ((depends_on)) (b) (scripted:1)", "reflect"),
+    )
     assert of(world, target) == ()
     assert "depends_on: " in (world.vault / (report.diary or "")).read_text()
     assert reflect(world.context(), ReflectRequest()).questions == ()
@@ -148,11 +160,13 @@ def test_a_writer_that_connects_what_has_nothing_in_common_is_not_believed(
     assert report.operation is None
     assert report.plan.note == (
         "1 of 1 answers of the writer are not used: it connected what has nothing in common"
-    )  # fmt: skip
+    )
     assert dream_estimate(world.context(), DreamPlanRequest(tier=3)).pairs == 1
 
 
-def test_a_contradiction_waits_for_the_person_and_ends_nothing(world: World, scale: tuple[Memory, Memory]) -> None:
+def test_a_contradiction_waits_for_the_person_and_ends_nothing(
+    world: World, scale: tuple[Memory, Memory]
+) -> None:
     world.model = Writer(("contradicts", READ))
     dreamt(world)
     (pair,) = pending(world.context())
@@ -170,9 +184,12 @@ def test_an_agents_word_never_puts_the_owners_in_doubt(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{"project": "mill"}, {"trust": Trust.UNTRUSTED}, {"proposed": True, "speaker": Speaker.AGENT}]
+    "more",
+    [{"project": "mill"}, {"trust": Trust.UNTRUSTED}, {"proposed": True, "speaker": Speaker.AGENT}],
 )
-def test_other_projects_and_what_nobody_answers_for_are_not_shown(world: World, more: dict[str, Any]) -> None:
+def test_other_projects_and_what_nobody_answers_for_are_not_shown(
+    world: World, more: dict[str, Any]
+) -> None:
     kept(world, READ, days=9)
     kept(world, SERIAL, **more)
     world.model = Writer(("depends_on", SERIAL))
@@ -188,14 +205,18 @@ def test_what_the_person_never_wants_asked_or_left_out_is_not_asked_of_the_write
     world.environ["NACRE_WRITER_EXCLUDE_PROJECTS"] = "[]"
     assert dream_estimate(world.context(), DreamPlanRequest(tier=3)).pairs == 1
     assert dream_estimate(world.context(), DreamPlanRequest(tier=2)).pairs == 0
-    answer(world.context(), ReflectAnswerRequest(reference="+".join(one.id for one in scale), skip=True))
+    answer(
+        world.context(),
+        ReflectAnswerRequest(reference="+".join(one.id for one in scale), skip=True),
+    )
     assert dream_estimate(world.context(), DreamPlanRequest(tier=3)).pairs == 0
 
 
 def _linked(world: World, scale: tuple[Memory, Memory]) -> None:
     answer(
-        world.context(), ReflectAnswerRequest(reference="+".join(one.id for one in scale), link=Relates.PART_OF)
-    )  # fmt: skip
+        world.context(),
+        ReflectAnswerRequest(reference="+".join(one.id for one in scale), link=Relates.PART_OF),
+    )
 
 
 def _edited(world: World, scale: tuple[Memory, Memory]) -> None:
@@ -211,12 +232,16 @@ def _retired(world: World, scale: tuple[Memory, Memory]) -> None:
 @pytest.mark.parametrize(
     ("happens", "why"),
     [
-        (_linked, "they are linked already"), (_edited, "they have changed since"),
+        (_linked, "they are linked already"),
+        (_edited, "they have changed since"),
         (_retired, "they are not there any more"),
     ],
-)  # fmt: skip
+)
 def test_what_changed_since_it_was_planned_is_not_linked(
-    world: World, scale: tuple[Memory, Memory], happens: Callable[[World, tuple[Memory, Memory]], None], why: str
+    world: World,
+    scale: tuple[Memory, Memory],
+    happens: Callable[[World, tuple[Memory, Memory]], None],
+    why: str,
 ) -> None:
     world.model = Writer(("depends_on", SERIAL))
     found = planned(world)
@@ -225,7 +250,9 @@ def test_what_changed_since_it_was_planned_is_not_linked(
 
 
 @pytest.mark.parametrize("relation", ["supersedes", "distinct_from", "none", ""])
-def test_a_plan_draws_no_link_of_another_type(world: World, scale: tuple[Memory, Memory], relation: str) -> None:
+def test_a_plan_draws_no_link_of_another_type(
+    world: World, scale: tuple[Memory, Memory], relation: str
+) -> None:
     world.model = Writer(("depends_on", SERIAL))
     found = planned(world)
     steps = tuple(replace(step, words=relation) for step in links(found))

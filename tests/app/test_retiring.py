@@ -7,10 +7,10 @@ import json
 import pytest
 
 from nacre.api import MemoryHome
+from nacre.care.database import rebuild
 from nacre.errors import Conflict, NotFound, QueryInvalid
-from nacre.health.database import rebuild
 from nacre.memories.retire import list_retired, list_standing
-from nacre.values.actor import Actor, Face, acting
+from nacre.values.memory import Actor, Face, acting
 from nacre.values.reports import StoreOutcome
 from tests.app.conftest import World, says
 
@@ -39,7 +39,9 @@ def test_patterns_parts_and_ids_are_given_at_once(world: World) -> None:
         memory.store("The roof needs slate", subject="The big roof repair")
         lamp = memory.store("The lamp is broken", subject="Lamp").memory_id
         memory.store("The chair has three legs", subject="Chair")
-        retired = memory.retire("handoff *", lamp[-6:], contains=["ROOF rep"], reason="spring cleaning")
+        retired = memory.retire(
+            "handoff *", lamp[-6:], contains=["ROOF rep"], reason="spring cleaning"
+        )
         assert len(retired) == 4
         assert contents(memory) == {"The chair has three legs"}
         for wrong in ("*", "  "):
@@ -60,19 +62,30 @@ def test_a_standing_retirement_takes_what_sessions_say_later(world: World) -> No
         memory.retire(rule.id, reason="the hook does it", persist=True)
         world.transcript(
             "b",
-            says("user", "Always run the linter before you commit anything at all.", uuid="b1", session="5e55-b"),
+            says(
+                "user",
+                "Always run the linter before you commit anything at all.",
+                uuid="b1",
+                session="5e55-b",
+            ),
             says("assistant", "Understood.", uuid="b2", session="5e55-b"),
-        )  # fmt: skip
+        )
         memory.ingest()
         first = {one.id for one in list_retired(memory._home)}
         world.environ["AI_AGENT"] = "1"
     with world.open() as memory:
         again = memory.store("Run the linter at night, too", subject=rule.subject)
         assert again.action == "retired"
-        assert memory.store("Run the linter at night, too", subject=rule.subject).memory_id == again.memory_id
+        assert (
+            memory.store("Run the linter at night, too", subject=rule.subject).memory_id
+            == again.memory_id
+        )
         kept = memory.get(again.memory_id, update=False)
         assert kept.retired
-        assert (kept.retired.reason, kept.suppressed_contexts) == ("the hook does it", ("session-start",))
+        assert (kept.retired.reason, kept.suppressed_contexts) == (
+            "the hook does it",
+            ("session-start",),
+        )
         assert first
         assert not [one for one in memory.list() if one.subject == rule.subject]
 
@@ -88,7 +101,9 @@ def test_what_the_owner_stores_goes_before_a_standing_retirement_and_says_so(wor
 
 
 def test_a_standing_retirement_outlives_database_and_transcripts(world: World) -> None:
-    world.transcript("a", says("user", "Always run the linter before you commit.", uuid="a1", session="5e55-a"))
+    world.transcript(
+        "a", says("user", "Always run the linter before you commit.", uuid="a1", session="5e55-a")
+    )
     with world.open() as memory:
         memory.ingest()
         (rule,) = memory.list()
@@ -111,12 +126,18 @@ def test_a_standing_retirement_outlives_database_and_transcripts(world: World) -
 def test_a_pattern_may_stand_for_what_is_not_there_yet(world: World) -> None:
     with world.open() as memory:
         assert memory.retire("session handoff *", persist=True) == []
-        assert agent_stores(memory, "We spoke of tiles", "Session handoff 2026-11-20").action == "retired"
+        assert (
+            agent_stores(memory, "We spoke of tiles", "Session handoff 2026-11-20").action
+            == "retired"
+        )
         (rule,) = list_standing(memory._home)
         back = memory.unretire(rule.id[-8:])
         assert [one.id for one in back.rules] == [rule.id]
         assert list_standing(memory._home) == []
-        assert agent_stores(memory, "We spoke of beams", "Session handoff 2026-11-21").action == "stored"
+        assert (
+            agent_stores(memory, "We spoke of beams", "Session handoff 2026-11-21").action
+            == "stored"
+        )
 
 
 def test_what_a_standing_retirement_took_is_whole_when_it_is_brought_back(world: World) -> None:
@@ -126,7 +147,9 @@ def test_what_a_standing_retirement_took_is_whole_when_it_is_brought_back(world:
         memory.unretire(draft)
         found = memory.get(draft, update=False)
         assert (found.retired, found.suppressed_contexts) == (None, ())
-        assert [hit.memory.id for hit in memory.recall("which towns does the draft name?").hits] == [draft]
+        assert [
+            hit.memory.id for hit in memory.recall("which towns does the draft name?").hits
+        ] == [draft]
     rebuild(world.settings(), world.context)
     with world.open() as memory:
         assert [one.id for one in memory.list()] == [draft]

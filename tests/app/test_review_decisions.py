@@ -8,10 +8,9 @@ from datetime import timedelta
 
 import pytest
 
+from nacre.base.ids import to_ms
 from nacre.errors import Conflict, DepartedError, EditConflict, InvalidInput, NotFound
-from nacre.platform.ids import to_ms
-from nacre.values.candidate import HeldCandidate, Why
-from nacre.values.memory import Kind, Memory, Source
+from nacre.values.memory import HeldCandidate, Kind, Memory, Source, Why
 from nacre.values.session import Speaker, Trust
 from tests.app.conftest import NOON, World, says
 from tests.app.test_history import git
@@ -27,13 +26,23 @@ def candidate(world: World) -> str:
         memory.store(UPLOADS, project="acme")
     home = world.context()
     one = Memory(
-        id=home.ids(), kind=Kind.PREFERENCE, subject=EXPORTS[:40], content=EXPORTS, created=NOON, updated=NOON,
-        project="acme", tags=("exports",), speaker=Speaker.OWNER, source=Source(),
-    )  # fmt: skip
+        id=home.ids(),
+        kind=Kind.PREFERENCE,
+        subject=EXPORTS[:40],
+        content=EXPORTS,
+        created=NOON,
+        updated=NOON,
+        project="acme",
+        tags=("exports",),
+        speaker=Speaker.OWNER,
+        source=Source(),
+    )
     with home.database.transaction():
         home.candidates.add([HeldCandidate(one, Why.FOUND, None, 0.5, NOON)])
     home.close()
-    world.clock.now += timedelta(minutes=1)  # of two operations at the same moment either is the last
+    world.clock.now += timedelta(
+        minutes=1
+    )  # of two operations at the same moment either is the last
     return one.id
 
 
@@ -47,17 +56,27 @@ def waiting(world: World) -> list[str]:
         return [one.memory.id for one in memory.call("review", only="candidate", limit=0).items]
 
 
-def test_a_candidate_is_merged_into_a_memory_with_its_words_and_tags(world: World, candidate: str) -> None:
+def test_a_candidate_is_merged_into_a_memory_with_its_words_and_tags(
+    world: World, candidate: str
+) -> None:
     with world.open() as memory:
         (target,) = memory.list()
-        assert [one.id for one in memory.call("review-keep", references=(candidate,), into=target.id)] == [target.id]
+        assert [
+            one.id for one in memory.call("review-keep", references=(candidate,), into=target.id)
+        ] == [target.id]
         merged = memory.get(target.id)
     assert merged.content == f"{UPLOADS} {EXPORTS}"
-    assert (merged.subject, merged.tags, merged.trust) == (target.subject, ("exports",), Trust.TRUSTED)
+    assert (merged.subject, merged.tags, merged.trust) == (
+        target.subject,
+        ("exports",),
+        Trust.TRUSTED,
+    )
     assert waiting(world) == []
 
 
-def test_a_candidate_that_the_memory_says_already_adds_no_words(world: World, candidate: str) -> None:
+def test_a_candidate_that_the_memory_says_already_adds_no_words(
+    world: World, candidate: str
+) -> None:
     with world.open() as memory:
         (target,) = memory.list()
         memory.edit(target.id, content=f"{UPLOADS} {EXPORTS}")
@@ -65,7 +84,9 @@ def test_a_candidate_that_the_memory_says_already_adds_no_words(world: World, ca
     assert contents(world) == {f"{UPLOADS} {EXPORTS}"}
 
 
-def test_nothing_is_merged_into_what_is_retired_nor_into_no_words(world: World, candidate: str) -> None:
+def test_nothing_is_merged_into_what_is_retired_nor_into_no_words(
+    world: World, candidate: str
+) -> None:
     with world.open() as memory:
         (target,) = memory.list()
         with pytest.raises(InvalidInput):
@@ -77,7 +98,9 @@ def test_nothing_is_merged_into_what_is_retired_nor_into_no_words(world: World, 
 
 
 @pytest.mark.parametrize("decision", ["keep", "reword", "merge", "drop", "repeat"])
-def test_what_was_decided_about_a_candidate_is_taken_back(world: World, candidate: str, decision: str) -> None:
+def test_what_was_decided_about_a_candidate_is_taken_back(
+    world: World, candidate: str, decision: str
+) -> None:
     with world.open() as memory:
         (target,) = memory.list()
         if decision == "drop":
@@ -94,7 +117,9 @@ def test_what_was_decided_about_a_candidate_is_taken_back(world: World, candidat
         memory.call("review-undo", reference=candidate)
 
 
-def test_a_decision_is_not_taken_back_where_its_memory_was_changed_since(world: World, candidate: str) -> None:
+def test_a_decision_is_not_taken_back_where_its_memory_was_changed_since(
+    world: World, candidate: str
+) -> None:
     with world.open() as memory:
         (target,) = memory.list()
         memory.call("review-keep", references=(candidate,), into=target.id)
@@ -109,13 +134,17 @@ def test_the_words_of_what_was_dropped_are_gone_after_a_day(world: World, candid
     with world.open() as memory:
         memory.call("review-drop", references=(candidate,))
     world.clock.now += timedelta(days=1, minutes=1)
-    world.transcript("one", says("user", "Hello there.", uuid="t0"), says("assistant", "Hello.", uuid="t1"))
+    world.transcript(
+        "one", says("user", "Hello there.", uuid="t0"), says("assistant", "Hello.", uuid="t1")
+    )
     with world.open() as memory:
         memory.ingest()
         with pytest.raises(NotFound):
             memory.call("review-undo", reference=candidate)
     with closing(sqlite3.connect(world.home / "nacre.db")) as database:
-        assert database.execute("SELECT memory, detail FROM candidates").fetchall() == [(None, None)]
+        assert database.execute("SELECT memory, detail FROM candidates").fetchall() == [
+            (None, None)
+        ]
 
 
 def test_journal_and_history_hold_no_word_of_what_was_dropped(world: World, candidate: str) -> None:
@@ -137,14 +166,18 @@ def test_what_was_kept_stays_kept_where_a_later_decision_about_its_memory_is_und
         (kept,) = [one.id for one in memory.call("review-keep", references=(candidate,))]
         assert kept == candidate
         world.clock.now += timedelta(minutes=1)
-        world.context().reviews.doubt(kept, "nobody knows", to_ms(world.clock()) or 0, ("claude-code:one",))
+        world.context().reviews.doubt(
+            kept, "nobody knows", to_ms(world.clock()) or 0, ("claude-code:one",)
+        )
         memory.keep(kept)
         assert memory.undo().waiting
         assert [one.memory.id for one in memory.reviews()] == [kept]
         memory.retire(kept)
     assert waiting(world) == []
     world.clock.now += timedelta(days=2)
-    world.transcript("one", says("user", "Hello there.", uuid="t0"), says("assistant", "Hello.", uuid="t1"))
+    world.transcript(
+        "one", says("user", "Hello there.", uuid="t0"), says("assistant", "Hello.", uuid="t1")
+    )
     with world.open() as memory:
         memory.ingest()
     assert waiting(world) == []
@@ -159,7 +192,9 @@ def test_what_is_forgotten_is_not_brought_back(world: World, candidate: str) -> 
 
 
 @pytest.mark.parametrize("decision", ["keep", "reword", "merge", "retire"])
-def test_what_was_decided_about_a_memory_is_taken_back(world: World, candidate: str, decision: str) -> None:
+def test_what_was_decided_about_a_memory_is_taken_back(
+    world: World, candidate: str, decision: str
+) -> None:
     world.environ["CLAUDECODE"] = "1"
     with world.open() as memory:
         proposed = memory.store("The bank opens at nine.", project="acme").memory_id
@@ -175,12 +210,21 @@ def test_what_was_decided_about_a_memory_is_taken_back(world: World, candidate: 
             memory.call("review-keep", references=(proposed,), content=words, into=into)
         assert [one.memory.id for one in memory.reviews()] == [candidate]
         now = {one.content for one in memory.list()}
-        assert now == {
-            "keep": {UPLOADS, "The bank opens at nine."}, "reword": {UPLOADS, "The bank opens at ten."},
-            "merge": {f"{UPLOADS} The bank opens at nine."}, "retire": {UPLOADS},
-        }[decision]  # fmt: skip
+        assert (
+            now
+            == {
+                "keep": {UPLOADS, "The bank opens at nine."},
+                "reword": {UPLOADS, "The bank opens at ten."},
+                "merge": {f"{UPLOADS} The bank opens at nine."},
+                "retire": {UPLOADS},
+            }[decision]
+        )
         back = memory.call("review-undo", reference=proposed)
-        assert (back.content, back.proposed, back.is_active) == ("The bank opens at nine.", True, True)
+        assert (back.content, back.proposed, back.is_active) == (
+            "The bank opens at nine.",
+            True,
+            True,
+        )
         assert {one.memory.id for one in memory.reviews()} == {proposed, candidate}
     assert candidate in waiting(world)
     assert contents(world) == {UPLOADS, "The bank opens at nine."}
@@ -188,7 +232,10 @@ def test_what_was_decided_about_a_memory_is_taken_back(world: World, candidate: 
 
 def test_other_words_are_for_one_memory(world: World) -> None:
     with world.open() as memory:
-        found = [memory.store(text).memory_id for text in ("Gulls are white.", "Ropes are bought in spring.")]
+        found = [
+            memory.store(text).memory_id
+            for text in ("Gulls are white.", "Ropes are bought in spring.")
+        ]
         memory.judge(*found, good=False)
         with pytest.raises(InvalidInput):
             memory.call("review-keep", references=tuple(found), content="Both.")
@@ -215,7 +262,9 @@ def test_a_pair_is_settled_by_the_ids_of_both(world: World) -> None:
         for content in ("Uploads may be 10 MB", "Uploads have changed to 25 MB"):
             memory.store(content, project="acme")
         (reference,) = [item.id for item in memory.reviews()]
-        assert memory.call("review-resolve", reference=reference, choice="keep-new").older.superseded_by
+        assert memory.call(
+            "review-resolve", reference=reference, choice="keep-new"
+        ).older.superseded_by
         with pytest.raises(NotFound):
             memory.call("review-resolve", reference=reference, choice="keep-new")
 
@@ -225,9 +274,15 @@ def _held(world: World, content: str) -> Memory:
     home = world.context()
     at = NOON - timedelta(days=6)
     one = Memory(
-        id=home.ids(), kind=Kind.DECISION, subject=content[:40], content=content, created=at, updated=at,
-        project="acme-billing", speaker=Speaker.OWNER,
-    )  # fmt: skip
+        id=home.ids(),
+        kind=Kind.DECISION,
+        subject=content[:40],
+        content=content,
+        created=at,
+        updated=at,
+        project="acme-billing",
+        speaker=Speaker.OWNER,
+    )
     with home.database.transaction():
         home.candidates.add([HeldCandidate(one, Why.FOUND, None, 0.5, NOON)])
     home.close()
@@ -238,7 +293,11 @@ def _held(world: World, content: str) -> Memory:
     ("content", "agent", "later"),
     [
         ("We take Sapling for the schema.", "The build is green.", "We no longer use Sapling."),
-        ("We take Sapling for the schema.", "The build is green.", "We moved from Sapling to Walnut for the schema."),
+        (
+            "We take Sapling for the schema.",
+            "The build is green.",
+            "We moved from Sapling to Walnut for the schema.",
+        ),
         ("我们用Sapling做队列", "Sapling 的队列又堵了。", "队列从Sapling换成了Walnut。"),
     ],
 )
@@ -251,14 +310,20 @@ def test_keeping_a_candidate_shows_a_later_statement_that_departs_from_it(
         memory.ingest(extract=False)
         with pytest.raises(DepartedError, match=later[:12]):
             memory.call("review-keep", references=(one.id,))
-        assert [kept.id for kept in memory.call("review-keep", references=(one.id,), anyway=True)] == [one.id]
+        assert [
+            kept.id for kept in memory.call("review-keep", references=(one.id,), anyway=True)
+        ] == [one.id]
 
 
-@pytest.mark.parametrize("later", ["Fix it, the test is red.", "Sapling needs a test for the nested list.", "Thanks."])
+@pytest.mark.parametrize(
+    "later", ["Fix it, the test is red.", "Sapling needs a test for the nested list.", "Thanks."]
+)
 def test_a_kept_candidate_has_the_date_of_its_words(world: World, later: str) -> None:
     one = _held(world, "We take Sapling for the schema.")
     world.transcript(
-        "s1", says("assistant", "Sapling cannot store a nested list.", uuid="a1"), says("user", later, uuid="u1")
+        "s1",
+        says("assistant", "Sapling cannot store a nested list.", uuid="a1"),
+        says("user", later, uuid="u1"),
     )
     with world.open() as memory:
         memory.ingest(extract=False)
@@ -267,7 +332,9 @@ def test_a_kept_candidate_has_the_date_of_its_words(world: World, later: str) ->
 
 
 @pytest.mark.parametrize("content", ["Rip it out, we use Walnut.", "它是默认的。"])
-def test_a_candidate_that_depends_on_a_pronoun_is_edited_before_it_is_kept(world: World, content: str) -> None:
+def test_a_candidate_that_depends_on_a_pronoun_is_edited_before_it_is_kept(
+    world: World, content: str
+) -> None:
     one = _held(world, content)
     with world.open() as memory:
         with pytest.raises(InvalidInput):
@@ -281,7 +348,9 @@ def _contents(world: World) -> set[str]:
         return {one.content for one in memory.list()}
 
 
-def test_what_an_undo_took_out_is_brought_back_by_the_owner_alone_and_by_what_they_say_later(world: World) -> None:
+def test_what_an_undo_took_out_is_brought_back_by_the_owner_alone_and_by_what_they_say_later(
+    world: World,
+) -> None:
     often = "Always run the linter before you commit."
 
     def say(name: str) -> None:
@@ -293,7 +362,9 @@ def test_what_an_undo_took_out_is_brought_back_by_the_owner_alone_and_by_what_th
     say("once")
     assert _contents(world) == {often}
     with world.open() as memory:
-        memory.undo(next(one.operation.id for one in memory.log() if one.operation.action == "ingest"))
+        memory.undo(
+            next(one.operation.id for one in memory.log() if one.operation.action == "ingest")
+        )
     world.environ["CLAUDECODE"] = "1"
     with world.open() as memory:
         memory.store(often, project="acme-billing", quote=often)

@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from nacre.data.export import ImportOptions
+from nacre.data.history import commit_operations
+from nacre.data.imports import carry_out, plan_import
+from nacre.data.undo import log, undo
 from nacre.errors import Conflict
-from nacre.history.commit import commit_operations
-from nacre.history.operations import log
-from nacre.history.undo import undo
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.memories.requests import StoreRequest
-from nacre.memories.scan import scan
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.memories.decision import StoreRequest
+from nacre.memories.edit import scan
 from nacre.memories.store import store
-from nacre.portability.importing import carry_out, plan_import
-from nacre.portability.requests import ImportOptions
 from nacre.values.reports import Progress
 from tests.app.conftest import World, says
 from tests.app.test_history import git, in_history, is_clean
@@ -28,12 +26,16 @@ RULES = (
     "Remember that the staging database is called heron and lives in Frankfurt.",
     "We decided to use Redis streams for the mailer because jobs must survive a restart.",
 )
-PIERS = tuple(f"Pier {number} is reserved for boats from berth {number * 7}." for number in range(45))
+PIERS = tuple(
+    f"Pier {number} is reserved for boats from berth {number * 7}." for number in range(45)
+)
 
 
-def read_sessions(world: World, between: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+def read_sessions(
+    world: World, between: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, ...]:
     """An ingest whose parts are a session each; ``between`` is called after the first."""
-    monkeypatch.setattr("nacre.extraction.learn.BATCH_MEMORIES", 1)
+    monkeypatch.setattr("nacre.learn.learn.BATCH_MEMORIES", 1)
     for number, rule in enumerate(RULES):
         session = f"5e55-{number:04d}"
         world.transcript(session, says("user", rule, uuid=f"u{number}", session=session))
@@ -70,7 +72,9 @@ def elsewhere(world: World, work: Callable[..., object], *arguments: object) -> 
 def exported(path: Path) -> Path:
     """Notes that an import takes in, several parts of them."""
     path.mkdir(parents=True)
-    (path / "MEMORY.md").write_text("# Memory\n\n" + "".join(f"- {text}\n" for text in PIERS), encoding="utf-8")
+    (path / "MEMORY.md").write_text(
+        "# Memory\n\n" + "".join(f"- {text}\n" for text in PIERS), encoding="utf-8"
+    )
     return path
 
 
@@ -96,11 +100,15 @@ def test_an_ingest_in_parts_is_one_operation_that_is_undone_as_one(
     assert run.why == "learned from 3 sessions"
     done = undo(context, run.id)
     assert sorted(step.change.memory for step in done.steps) == sorted(learned)
-    assert [one.content for one in context.memories.everything() if not one.retired] == ["The kettle is in the yard."]
+    assert [one.content for one in context.memories.everything() if not one.retired] == [
+        "The kettle is in the yard."
+    ]
     context.database.close()
 
 
-def test_an_import_in_parts_is_one_operation_that_is_undone_as_one(world: World, tmp_path: Path) -> None:
+def test_an_import_in_parts_is_one_operation_that_is_undone_as_one(
+    world: World, tmp_path: Path
+) -> None:
     context = world.context()
     plan = plan_import(context, ImportOptions(path=exported(tmp_path / "workspace"), vectors=False))
     report = carry_out(context, plan)
@@ -108,7 +116,10 @@ def test_an_import_in_parts_is_one_operation_that_is_undone_as_one(world: World,
     (only,) = log(context)
     assert only.operation.action == "import"
     assert "OpenClaw" in (only.operation.why or "")
-    lines = [json.loads(line) for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert [(line["action"], line["count"]) for line in lines] == [("import", len(PIERS))]
     undo(context, only.operation.id)
     assert all(one.retired for one in context.memories.everything())
@@ -135,7 +146,9 @@ def test_what_is_edited_by_hand_during_a_run_is_committed_after_it(
     assert [title.split(":")[0] for title in order] == ["ingest", "edit"]
 
 
-def test_a_run_that_is_cut_short_is_closed_by_the_next_command(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_cut_short_is_closed_by_the_next_command(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def between() -> None:
         with pytest.raises(Conflict, match="going on"):
             elsewhere(world, lambda context: undo(context, log(context)[0].operation.id))
@@ -174,7 +187,10 @@ def test_the_ledger_says_once_what_was_named_and_each_time_what_was_learned(worl
     learned += ingest(context, IngestOptions(paths=(path,), vectors=False)).memories
     ingest(context, IngestOptions(paths=(path,), vectors=False, force=True))
     context.database.close()
-    lines = [json.loads(line) for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert [line["memory"] for line in lines] == learned
     assert [line.get("paths") for line in lines] == [[str(path)], None]
     assert actions(world) == ["ingest", "ingest"]

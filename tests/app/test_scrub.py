@@ -9,8 +9,8 @@ import apsw
 import numpy as np
 import pytest
 
-from nacre.forgetting.requests import ScrubOptions
-from nacre.forgetting.scrub import scrub
+from nacre.data.forget import ScrubOptions
+from nacre.data.scrub import scrub
 from tests.app.conftest import World, says
 
 WORDS = "zebra-4711-falcon"
@@ -21,7 +21,11 @@ def fill(world: World) -> None:
     world.environ["NACRE_GIT_BACKGROUND"] = "false"
     world.transcript(
         "one",
-        says("user", f"Remember that the gate of the northern depot opens with {WORDS}, also at night.", uuid="a"),
+        says(
+            "user",
+            f"Remember that the gate of the northern depot opens with {WORDS}, also at night.",
+            uuid="a",
+        ),
         says("assistant", f"Noted, {WORDS} opens the northern depot.", uuid="b"),
         says("user", "The southern depot has no gate at all, everybody walks in.", uuid="c"),
     )
@@ -81,19 +85,24 @@ def test_a_table_of_tomorrow_is_looked_through_too(world: World) -> None:
     fill(world)
     connection = apsw.Connection(str(world.home / "nacre.db"))
     connection.execute("CREATE TABLE chats (id INTEGER PRIMARY KEY, channel TEXT, state TEXT)")
-    connection.execute("INSERT INTO chats (channel, state) VALUES ('c', ?)", (json.dumps({"said": [f"{WORDS}!"]}),))
+    connection.execute(
+        "INSERT INTO chats (channel, state) VALUES ('c', ?)", (json.dumps({"said": [f"{WORDS}!"]}),)
+    )
     connection.close()
     world.environ |= RULE
     context = world.context()
     assert scrub(context, ScrubOptions()).found["chats"] == {"owner": 1}
-    assert context.database.rows("SELECT state FROM chats") == [('{"said": ["[REDACTED:owner]!"]}',)]
+    assert context.database.rows("SELECT state FROM chats") == [
+        ('{"said": ["[REDACTED:owner]!"]}',)
+    ]
     context.database.close()
 
 
 def test_a_file_that_a_person_wrote_stays_valid_and_loses_its_secret(world: World) -> None:
     fill(world)
     path = world.write(
-        "global/fact/depot.md", f"---\n# {WORDS}\nsubject: Depot\ntags: [{WORDS}, gate]\n---\nIt is {WORDS}.\n"
+        "global/fact/depot.md",
+        f"---\n# {WORDS}\nsubject: Depot\ntags: [{WORDS}, gate]\n---\nIt is {WORDS}.\n",
     )
     world.environ |= RULE
     context = world.context()
@@ -117,7 +126,9 @@ def test_a_file_that_a_person_wrote_stays_valid_and_loses_its_secret(world: Worl
         ("NACRE_INGEST_EXCLUDE_PATHS", ["/code"], "path"),
     ],
 )
-def test_what_is_excluded_is_counted_and_leaves_nothing(world: World, setting: str, value: list[str], why: str) -> None:
+def test_what_is_excluded_is_counted_and_leaves_nothing(
+    world: World, setting: str, value: list[str], why: str
+) -> None:
     world.environ[setting] = json.dumps(value)
     world.transcript("one", says("user", "Always water the ficus on Mondays.", uuid="a"))
     with world.open() as memory:
@@ -131,7 +142,9 @@ def test_what_is_excluded_is_counted_and_leaves_nothing(world: World, setting: s
 def test_a_session_elsewhere_is_read_all_the_same(world: World) -> None:
     world.environ["NACRE_INGEST_EXCLUDE_PATHS"] = json.dumps(["/code/other", "*/clients"])
     world.transcript("one", says("user", "Always water the ficus on Mondays.", uuid="a"))
-    world.transcript("two", says("user", "Never tell.", uuid="b", session="5e55-0002", cwd="/code/clients/x"))
+    world.transcript(
+        "two", says("user", "Never tell.", uuid="b", session="5e55-0002", cwd="/code/clients/x")
+    )
     with world.open() as memory:
         report = memory.ingest()
         assert report.turns == 1

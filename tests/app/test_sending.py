@@ -11,11 +11,11 @@ import pytest
 
 from nacre.api import MemoryHome
 from nacre.errors import EmbedderHeld, EmbedderUnavailable
+from nacre.home.consent import configured_embedder
 from nacre.home.home import Home, open_home
-from nacre.indexing import model_switch
-from nacre.indexing.vectors import embed_pending
-from nacre.spending.budget import costs
-from nacre.spending.embedders import configured_embedder
+from nacre.home.spending import costs
+from nacre.memories import vectors
+from nacre.memories.vectors import embed_pending
 from tests.app.conftest import World, says
 from tests.fakes.provider import FakeProvider, Reply
 
@@ -30,7 +30,10 @@ def provider(world: World) -> Iterator[FakeProvider]:
     world.home.mkdir(mode=0o700)
     with FakeProvider() as provider:
         host = provider.url.removeprefix("http://")
-        world.environ |= {"OPENAI_API_KEY": "sk-harbour-0123456789abcdef", "NACRE_EMBEDDING_MODEL": MODEL}
+        world.environ |= {
+            "OPENAI_API_KEY": "sk-harbour-0123456789abcdef",
+            "NACRE_EMBEDDING_MODEL": MODEL,
+        }
         (world.home / "config.toml").write_text(
             f'[embedding]\nsends_to = ["{host}"]\n[models.providers.openai]\nbase_url = "{provider.url}/v1"\n',
             encoding="utf-8",
@@ -60,7 +63,9 @@ def spent(context: Home) -> list[tuple[bool, int, int, int]]:
     return [(one.is_background, one.calls, one.failed, one.cost) for one in costs(context).spent]
 
 
-def test_calls_side_by_side_keep_within_the_budget(world: World, provider: FakeProvider, opened: Opened) -> None:
+def test_calls_side_by_side_keep_within_the_budget(
+    world: World, provider: FakeProvider, opened: Opened
+) -> None:
     world.environ["NACRE_MODELS_TASK_BUDGETS"] = "{embedding = 0.000005}"
     homes = [opened() for _ in range(4)]
     embedders = [configured_embedder(home) for home in homes]
@@ -107,11 +112,13 @@ def test_a_step_that_is_too_dear_is_made_smaller_and_what_is_left_waits(
     assert (again.made, len(provider.requests)) == (0, sent)
     world.clock.pass_days(1)
     assert embed_pending(opened(), lambda _: None).made > 60, "midnight is over"
-    assert model_switch.resume(opened(), lambda _: None).left == 0
+    assert vectors.resume(opened(), lambda _: None).left == 0
     assert [asked for asked, *_ in spent(opened())] == [True, False, True]
 
 
-def test_texts_leave_questions_a_part_of_the_budget(world: World, provider: FakeProvider, opened: Opened) -> None:
+def test_texts_leave_questions_a_part_of_the_budget(
+    world: World, provider: FakeProvider, opened: Opened
+) -> None:
     world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.0002"
     context = opened()
     for number in range(198):
@@ -142,6 +149,11 @@ def test_a_question_is_noted_and_recall_writes_in_no_database(
         assert context.database.rows("SELECT count(*), sum(cost) FROM model_calls") == before
         notes = (world.home / "notes.jsonl").read_text(encoding="utf-8").splitlines()
         (call,) = (json.loads(line)["call"] for line in notes if '"call"' in line)
-    assert (call["task"], call["model"], call["is_background"], call["cost"]) == ("embedding", MODEL, True, 1)
+    assert (call["task"], call["model"], call["is_background"], call["cost"]) == (
+        "embedding",
+        MODEL,
+        True,
+        1,
+    )
     calls, cost = before[0]
     assert spent(opened()) == [(True, calls + 1, 0, cost + 1)]

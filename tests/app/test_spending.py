@@ -14,19 +14,17 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from nacre.base.ids import utc_now
+from nacre.care.database import rebuild
+from nacre.care.health import list_traces
 from nacre.cli.root import cli
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelUnavailable, NacreError
-from nacre.health.database import rebuild
-from nacre.health.traces import list_traces
 from nacre.home.home import Home
-from nacre.llm.answers import ask, schema_of
-from nacre.platform.ids import utc_now
+from nacre.home.spending import costs, model_for, tracing
+from nacre.llm.failures import ask, schema_of
 from nacre.protocols import LanguageModel
-from nacre.spending.budget import costs
-from nacre.spending.models import model_for
-from nacre.spending.tracing import tracing
-from nacre.values.model_calls import Capabilities, Price, Prompt, Task
-from nacre.values.trace import TraceKind
+from nacre.values.models import Capabilities, Price, Prompt, TraceKind
+from nacre.values.session import Task
 from tests.app.conftest import World
 from tests.fakes.model import ScriptedModel
 from tests.fakes.provider import FakeProvider, Reply
@@ -39,8 +37,19 @@ class Colour(msgspec.Struct, forbid_unknown_fields=True):
     colour: str
 
 
-def prompt(text: str = "Which colour has the sky?", task: Task = Task.EXTRACTION, output_tokens: int = 1_000) -> Prompt:
-    return Prompt(task, "You name colours.", text, schema_of(Colour), version="colour/1", output_tokens=output_tokens)
+def prompt(
+    text: str = "Which colour has the sky?",
+    task: Task = Task.EXTRACTION,
+    output_tokens: int = 1_000,
+) -> Prompt:
+    return Prompt(
+        task,
+        "You name colours.",
+        text,
+        schema_of(Colour),
+        version="colour/1",
+        output_tokens=output_tokens,
+    )
 
 
 def home(world: World, model: ScriptedModel, **settings: object) -> Home:
@@ -50,7 +59,9 @@ def home(world: World, model: ScriptedModel, **settings: object) -> Home:
 
 
 def priced(*answers: object) -> ScriptedModel:
-    return ScriptedModel(list(answers) or [{"colour": "blue"}], capabilities=PRICED, repeats=not answers)  # type: ignore[arg-type]
+    return ScriptedModel(
+        list(answers) or [{"colour": "blue"}], capabilities=PRICED, repeats=not answers
+    )  # type: ignore[arg-type]
 
 
 def asked(context: Home, *, background: bool = True, task: Task = Task.EXTRACTION) -> LanguageModel:
@@ -65,14 +76,19 @@ def test_every_call_is_counted_at_what_it_cost(world: World) -> None:
     asked(context, background=False).complete(prompt("Which colour has grass?"))
     spent = costs(context).spent
     assert [(one.task, one.is_background, one.calls, one.failed) for one in spent] == [
-        ("extraction", False, 1, 0), ("extraction", True, 1, 0),
-    ]  # fmt: skip
+        ("extraction", False, 1, 0),
+        ("extraction", True, 1, 0),
+    ]
     tokens = spent[1].tokens
     assert (tokens.input, tokens.output) == (10, 4)
-    assert spent[1].cost == 10 * 1 + 4 * 5, "micro-dollars: a dollar for a million tokens read, five written"
+    assert spent[1].cost == 10 * 1 + 4 * 5, (
+        "micro-dollars: a dollar for a million tokens read, five written"
+    )
 
 
-def test_the_day_begins_anew_at_the_owners_midnight(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_day_begins_anew_at_the_owners_midnight(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     import time
 
@@ -92,15 +108,22 @@ def test_the_day_begins_anew_at_the_owners_midnight(world: World, monkeypatch: p
 
 def test_a_call_that_could_go_beyond_the_budget_is_not_made(world: World) -> None:
     model = priced()
-    context = home(world, model, models_daily_budget_usd=0.006)  # a call takes up to 5 thousandths of a dollar
+    context = home(
+        world, model, models_daily_budget_usd=0.006
+    )  # a call takes up to 5 thousandths of a dollar
     asked(context).complete(prompt("one?", output_tokens=1_000))
     with pytest.raises(BudgetSpent) as refused:
         asked(context).complete(prompt("two?", output_tokens=1_200))
     assert "$0.0060 a day" in refused.value.message
-    assert refused.value.hint == "a day that holds such a call: nacre config set models.daily_budget_usd …"
+    assert (
+        refused.value.hint
+        == "a day that holds such a call: nacre config set models.daily_budget_usd …"
+    )
     assert len(model.prompts) == 1
     assert [(one.reason, one.times) for one in costs(context).refused] == [("budget", 1)]
-    asked(context, background=False).complete(prompt("two?", output_tokens=1_200))  # the owner asks: nothing holds it
+    asked(context, background=False).complete(
+        prompt("two?", output_tokens=1_200)
+    )  # the owner asks: nothing holds it
     world.clock.pass_days(1)
     asked(context).complete(prompt("three?", output_tokens=1_000))
 
@@ -144,7 +167,9 @@ def test_calls_side_by_side_keep_within_the_budget(world: World) -> None:
         return {"colour": asked_for.text}
 
     context = home(world, ScriptedModel(slow, capabilities=PRICED), models_daily_budget_usd=0.0208)
-    models = [asked(context) for _ in range(3)]  # as several processes: each has a connection of its own
+    models = [
+        asked(context) for _ in range(3)
+    ]  # as several processes: each has a connection of its own
 
     def one(number: int) -> str:
         try:
@@ -181,7 +206,9 @@ def test_a_call_whose_process_ends_counts_what_it_may_have_cost(world: World) ->
     assert costs(context).budgets[0].spent >= 5_000
 
 
-def test_a_rebuild_keeps_what_models_cost_so_that_the_budget_of_today_stays_spent(world: World) -> None:
+def test_a_rebuild_keeps_what_models_cost_so_that_the_budget_of_today_stays_spent(
+    world: World,
+) -> None:
     context = home(world, priced(), models_daily_budget_usd=0.006)
     with tracing(context, TraceKind.EXTRACTION, "a session"):
         asked(context).complete(prompt())
@@ -200,7 +227,9 @@ def test_a_rebuild_says_what_of_the_costs_it_could_not_read(world: World) -> Non
     context = home(world, priced())
     with tracing(context, TraceKind.EXTRACTION, "a session"):
         asked(context).complete(prompt())
-    ((page,),) = context.database.rows("SELECT rootpage FROM sqlite_master WHERE name = 'model_calls'")
+    ((page,),) = context.database.rows(
+        "SELECT rootpage FROM sqlite_master WHERE name = 'model_calls'"
+    )
     ((size,),) = context.database.rows("PRAGMA page_size")
     context.database.fold_log()
     context.database.close()
@@ -228,7 +257,9 @@ def test_no_budget_holds_a_model_of_unknown_price(world: World) -> None:
     assert (spent.unpriced, spent.cost, spent.tokens.output) == (1, 0, 4)
 
 
-def test_a_secret_in_what_a_provider_says_is_not_kept_from_its_first_failure_on(world: World) -> None:
+def test_a_secret_in_what_a_provider_says_is_not_kept_from_its_first_failure_on(
+    world: World,
+) -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     context = home(world, priced(ModelUnavailable(f"no call with {key}")))
     with pytest.raises(ModelUnavailable):
@@ -271,7 +302,9 @@ def test_trials_and_secrets_are_not_kept(world: World) -> None:
 
 
 def told(world: World, *arguments: str) -> str:
-    result = CliRunner().invoke(cli, list(arguments), env={"NACRE_HOME": str(world.home), **world.environ})
+    result = CliRunner().invoke(
+        cli, list(arguments), env={"NACRE_HOME": str(world.home), **world.environ}
+    )
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -294,15 +327,21 @@ def test_the_cost_is_told_as_a_table(world: World, tmp_path: Path) -> None:
     assert answer["refused"][0]["times"] == 1
 
 
-def test_the_cost_tells_what_of_it_is_an_estimate_and_what_the_owner_asked_for(world: World) -> None:
-    context = replace(home(world, priced({"colour": "blue"}, ModelUnavailable("half an answer"))), clock=utc_now)
+def test_the_cost_tells_what_of_it_is_an_estimate_and_what_the_owner_asked_for(
+    world: World,
+) -> None:
+    context = replace(
+        home(world, priced({"colour": "blue"}, ModelUnavailable("half an answer"))), clock=utc_now
+    )
     asked(context).complete(prompt("1?"))
     with pytest.raises(ModelUnavailable):
         asked(context, background=False).complete(prompt("2?", task=Task.RECALL))
     shown = told(world, "cost")
     assert "of it estimated" in shown
     assert "asked by you" in next(line for line in shown.splitlines() if line.startswith("recall"))
-    assert "asked by you" not in next(line for line in shown.splitlines() if line.startswith("extraction"))
+    assert "asked by you" not in next(
+        line for line in shown.splitlines() if line.startswith("extraction")
+    )
 
 
 def test_when_nothing_was_spent_it_says_so(world: World) -> None:
@@ -332,7 +371,9 @@ SOON = {"retry-after-ms": "1"}
 
 @pytest.mark.parametrize("background", [True, False])
 def test_a_call_that_the_library_makes_again_is_one_call(world: World, *, background: bool) -> None:
-    with by_wire(world, Reply(status=500, headers=SOON), Reply(status=429, headers=SOON), {"colour": "blue"}) as fake:
+    with by_wire(
+        world, Reply(status=500, headers=SOON), Reply(status=429, headers=SOON), {"colour": "blue"}
+    ) as fake:
         context = world.context()
         with tracing(context, TraceKind.EXTRACTION, "claude-code:5e55"):
             ask_once(context, prompt(), background=background)
@@ -342,17 +383,23 @@ def test_a_call_that_the_library_makes_again_is_one_call(world: World, *, backgr
     assert costs(context).budgets[0].spent == (spent.cost if background else 0)
     (listed,) = json.loads(told(world, "traces", "list", "--json"))["traces"]
     assert listed["calls"] == 1
-    assert listed["cost_usd"] == pytest.approx(spent.cost / 1_000_000, abs=2e-6), "as in the ledger, but for rounding"
+    assert listed["cost_usd"] == pytest.approx(spent.cost / 1_000_000, abs=2e-6), (
+        "as in the ledger, but for rounding"
+    )
 
 
 @pytest.mark.parametrize(
     ("reply", "may_cost"),
     [
-        (Reply(fault="hang"), True), (Reply(fault="truncated"), True), (Reply(status=502), True),
-        (Reply(status=401), False), (Reply(status=404), False), (Reply(status=529), False),
+        (Reply(fault="hang"), True),
+        (Reply(fault="truncated"), True),
+        (Reply(status=502), True),
+        (Reply(status=401), False),
+        (Reply(status=404), False),
+        (Reply(status=529), False),
         (Reply(fault="html"), False),
     ],
-)  # fmt: skip
+)
 def test_what_failed_counts_what_was_sent_unless_the_provider_said_no(
     world: World, reply: Reply, *, may_cost: bool
 ) -> None:

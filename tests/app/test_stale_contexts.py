@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from nacre.chores.kinds import do_waiting
+from nacre.base.ids import to_ms
 from nacre.context.build import build
 from nacre.memories.store import edit
-from nacre.platform.ids import to_ms
+from nacre.setup.chores import do_waiting
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Part
 from nacre.values.memory import Kind, Memory
 from nacre.values.review import Reason
@@ -43,21 +43,32 @@ def changed_after(world: World, days: int) -> World:
 def edits(world: World, session: str) -> list[dict[str, object]]:
     """A session in which the oven's file was changed."""
     at = f"{world.clock() - timedelta(hours=3):%Y-%m-%dT%H:%M:%S.000Z}"
-    ask = says("user", "Mend the oven please.", uuid=f"{session}-u", session=session, at=at, cwd=FOLDER)
+    ask = says(
+        "user", "Mend the oven please.", uuid=f"{session}-u", session=session, at=at, cwd=FOLDER
+    )
     done = says("assistant", "", uuid=f"{session}-a", session=session, at=at, cwd=FOLDER)
     given = {"file_path": f"{FOLDER}/src/oven.py", "old_string": "a", "new_string": "b"}
-    done["message"]["content"] = [{"type": "tool_use", "id": f"{session}-t", "name": "Edit", "input": given}]
+    done["message"]["content"] = [
+        {"type": "tool_use", "id": f"{session}-t", "name": "Edit", "input": given}
+    ]
     return [ask, done]
 
 
 def after_a_session(world: World) -> None:
     """What is done once a session is over."""
-    left(world, "session-end", "claude-code:5e55-0004", world.user_home / ".claude/projects/-work-acme/5e55-0004.jsonl")
+    left(
+        world,
+        "session-end",
+        "claude-code:5e55-0004",
+        world.user_home / ".claude/projects/-work-acme/5e55-0004.jsonl",
+    )
     do_waiting(world.context())
 
 
 def started(world: World) -> ContextBlock:
-    return build(world.context(), ContextRequest(Moment.START, folder=FOLDER, parts=(Part.PREFERENCES,)))
+    return build(
+        world.context(), ContextRequest(Moment.START, folder=FOLDER, parts=(Part.PREFERENCES,))
+    )
 
 
 def oven(world: World) -> Memory:
@@ -81,10 +92,14 @@ def test_a_session_start_does_not_tell_it_and_says_why(changed: World) -> None:
     (line,) = told(block)
     assert line.startswith(f"- {DOOR}")
     assert "out of date: " not in block.text
-    assert [one.why for one in block.left_out if one.ref == oven(changed).id] == ["it may be out of date"]
+    assert [one.why for one in block.left_out if one.ref == oven(changed).id] == [
+        "it may be out of date"
+    ]
 
 
-def test_a_start_tells_it_with_the_doubt_where_it_is_too_unsure_to_wait_for_review(world: World) -> None:
+def test_a_start_tells_it_with_the_doubt_where_it_is_too_unsure_to_wait_for_review(
+    world: World,
+) -> None:
     after_a_session(changed_after(world, days=14))
     assert doubts(world.context()) == ()
     (line,) = [one for one in told(started(world)) if "oven" in one]
@@ -96,15 +111,21 @@ def test_a_prompt_is_told_the_doubt_too(changed: World) -> None:
     assert DOUBT in asked(changed)
 
 
-@pytest.mark.parametrize("change", [{"importance": 6}, {"add_tags": ("oven",)}], ids=["its weight", "its tags"])
-def test_the_doubt_stays_beside_it_whatever_else_is_edited(changed: World, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "change", [{"importance": 6}, {"add_tags": ("oven",)}], ids=["its weight", "its tags"]
+)
+def test_the_doubt_stays_beside_it_whatever_else_is_edited(
+    changed: World, change: dict[str, Any]
+) -> None:
     after_a_session(changed)
     edit(changed.context(), oven(changed).id, **change)
     assert DOUBT in asked(changed)
     assert len(told(started(changed))) == 1
 
 
-def test_what_is_surely_changed_waits_for_review_and_once_it_is_kept_waits_no_more(changed: World) -> None:
+def test_what_is_surely_changed_waits_for_review_and_once_it_is_kept_waits_no_more(
+    changed: World,
+) -> None:
     (found,) = doubts(changed.context())
     assert (found.memory.content, found.why) == (OVEN, Reason.STALE)
     assert (found.detail or "") == "src/oven.py changed 5 times since"
@@ -119,15 +140,23 @@ def test_another_doubt_counts_where_that_of_its_files_was_settled(changed: World
     (found,) = doubts(changed.context())
     with changed.open() as memory:
         memory.keep(found.memory.id)
-    changed.context().reviews.doubt(found.memory.id, "the oven was sold", to_ms(changed.clock()) or 0, ())
+    changed.context().reviews.doubt(
+        found.memory.id, "the oven was sold", to_ms(changed.clock()) or 0, ()
+    )
     assert "may be out of date: the oven was sold" in asked(changed)
     assert len(told(started(changed))) == 1
 
 
-def test_what_was_said_anew_is_not_doubted_any_more_and_is_again_once_that_is_undone(changed: World) -> None:
+def test_what_was_said_anew_is_not_doubted_any_more_and_is_again_once_that_is_undone(
+    changed: World,
+) -> None:
     after_a_session(changed)
     changed.clock.pass_days(1 / 1440)  # of two operations at the same moment either is the last
-    edit(changed.context(), oven(changed).id, content="The oven is heated in src/oven.py, to 230 degrees.")
+    edit(
+        changed.context(),
+        oven(changed).id,
+        content="The oven is heated in src/oven.py, to 230 degrees.",
+    )
     assert DOUBT not in asked(changed)
     assert not changed.context().reviews.pending()
     with changed.open() as memory:

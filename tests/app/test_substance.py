@@ -16,26 +16,46 @@ from benchmarks.dataset import DATA
 from benchmarks.extraction.labels import load_labels
 from benchmarks.extraction.measuring import OWNER
 from nacre.cli.root import cli
-from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.plan import estimate
-from nacre.ingestion.requests import IngestOptions
-from nacre.spending.budget import costs
-from nacre.values.model_calls import Capabilities, Price
+from nacre.home.spending import costs
+from nacre.learn.extract import is_worth_asking
+from nacre.learn.ingest import IngestOptions, estimate, ingest
+from nacre.values.models import Capabilities, Price
 from nacre.values.session import Session, SessionKind, Speaker, Turn
 from tests.app.conftest import World, says
 from tests.fakes.model import ScriptedModel
 
 TRIVIAL = (
-    "hi", "ok", "continue", "yes", "thanks!", "go on", "", "   ", "/clear", "/compact", "1", "y", "👍", "do it",
-    "hello there", "please continue", "好的", "继续", "lgtm", "next",
-)  # fmt: skip
+    "hi",
+    "ok",
+    "continue",
+    "yes",
+    "thanks!",
+    "go on",
+    "",
+    "   ",
+    "/clear",
+    "/compact",
+    "1",
+    "y",
+    "👍",
+    "do it",
+    "hello there",
+    "please continue",
+    "好的",
+    "继续",
+    "lgtm",
+    "next",
+)
 SESSIONS = 1_000
 
 
 def home(world: World, model: ScriptedModel, **settings: str) -> Home:
-    world.environ |= {"NACRE_MODELS_DEFAULT": model.name, "NACRE_MODELS_BACKGROUND": "true", **settings}
+    world.environ |= {
+        "NACRE_MODELS_DEFAULT": model.name,
+        "NACRE_MODELS_BACKGROUND": "true",
+        **settings,
+    }
     return replace(world.context(), load_model=lambda *_: model)
 
 
@@ -46,20 +66,31 @@ def trivial_sessions(world: World) -> Path:
     folder.mkdir()
     lines: list[str] = []
     for number, words in enumerate(islice(cycle(TRIVIAL), SESSIONS)):
-        session, at = f"7e57-{number:05}", f"{began + timedelta(minutes=number):%Y-%m-%dT%H:%M:%S.000Z}"
+        session, at = (
+            f"7e57-{number:05}",
+            f"{began + timedelta(minutes=number):%Y-%m-%dT%H:%M:%S.000Z}",
+        )
         answer = "Good. What shall I do next?"
         if number % 50:
             spoken = (("user", words), ("assistant", answer))
             messages = [{"role": role, "content": said, "timestamp": at} for role, said in spoken]
-            lines.append(json.dumps({"session_id": session, "messages": messages}, ensure_ascii=False) + "\n")
+            lines.append(
+                json.dumps({"session_id": session, "messages": messages}, ensure_ascii=False) + "\n"
+            )
             continue
         asked = says("user", words, uuid=f"u{number}", session=session, at=at)
         if number % 100:
             asked |= {"isSidechain": True}
-            asked["message"]["content"] = "Look through all the files of the billing service and list its tables."
-        world.transcript(session, asked, says("assistant", answer, uuid=f"a{number}", session=session, at=at))
+            asked["message"]["content"] = (
+                "Look through all the files of the billing service and list its tables."
+            )
+        world.transcript(
+            session, asked, says("assistant", answer, uuid=f"a{number}", session=session, at=at)
+        )
     for start in range(0, len(lines), 500):
-        (folder / f"{start}.jsonl").write_text("".join(lines[start : start + 500]), encoding="utf-8")
+        (folder / f"{start}.jsonl").write_text(
+            "".join(lines[start : start + 500]), encoding="utf-8"
+        )
     return folder
 
 
@@ -73,9 +104,13 @@ def test_a_thousand_trivial_sessions_cause_no_call(world: World) -> None:
     assert (costs(context).spent, costs(context).refused) == ([], [])
 
 
-@pytest.mark.parametrize("kind", [SessionKind.SUBAGENT, SessionKind.SCHEDULED, SessionKind.HEARTBEAT])
+@pytest.mark.parametrize(
+    "kind", [SessionKind.SUBAGENT, SessionKind.SCHEDULED, SessionKind.HEARTBEAT]
+)
 def test_sessions_that_no_person_held_are_of_no_substance(world: World, kind: SessionKind) -> None:
-    said = Turn("1", Speaker.OWNER, "Remember that the staging cluster is rebuilt every Sunday at four.")
+    said = Turn(
+        "1", Speaker.OWNER, "Remember that the staging cluster is rebuilt every Sunday at four."
+    )
     assert is_worth_asking(Session("claude-code", "1"), [said], world.settings())
     assert not is_worth_asking(Session("claude-code", "1", kind=kind), [said], world.settings())
 
@@ -85,25 +120,39 @@ def test_no_labelled_memory_lies_in_a_session_that_is_left_out(world: World) -> 
     labelled = {name: item for item in load_labels(folder) for name in item.names if item.labels}
     world.environ["NACRE_OWNER_IDENTITIES"] = OWNER
     context = world.context()
-    ingest(context, IngestOptions(paths=(folder,), extract=False, vectors=False, remember_paths=False))
+    ingest(
+        context, IngestOptions(paths=(folder,), extract=False, vectors=False, remember_paths=False)
+    )
     worth: dict[str, bool] = {}
     for row in (one.row for one in context.sessions.to_extract()):
         stored = context.sessions.get(row)
         turns = [item.turn for item in context.sessions.turns_of(row)]
         name = Path(stored.file or "").name
-        worth[name] = worth.get(name, False) or is_worth_asking(stored.session, turns, context.settings)
-    asked = {item.slug for name, item in labelled.items() if any(worth[file] for file in worth if file.endswith(name))}
+        worth[name] = worth.get(name, False) or is_worth_asking(
+            stored.session, turns, context.settings
+        )
+    asked = {
+        item.slug
+        for name, item in labelled.items()
+        if any(worth[file] for file in worth if file.endswith(name))
+    }
     assert asked == {item.slug for item in labelled.values()}
     assert len(asked) == 10, "two of the twelve expect nothing"
 
 
 def talk(world: World, number: int = 0, words: int = 300) -> None:
-    said = " ".join(f"Then the ledger of service {at} moves to the new cluster." for at in range(words // 10))
+    said = " ".join(
+        f"Then the ledger of service {at} moves to the new cluster." for at in range(words // 10)
+    )
     world.transcript(f"s{number}", says("user", said, uuid=f"u{number}", session=f"5e55-{number}"))
 
 
 PRICED = Capabilities(
-    window=200_000, output=16_000, answers="schema", known=True, price=Price(input=Decimal(3), output=Decimal(15))
+    window=200_000,
+    output=16_000,
+    answers="schema",
+    known=True,
+    price=Price(input=Decimal(3), output=Decimal(15)),
 )
 
 
@@ -115,7 +164,9 @@ def test_an_estimate_tells_what_learning_would_cost_and_stores_nothing(world: Wo
     found = estimate(context, IngestOptions())
     assert (found.waiting, found.trivial) == (3, 1)
     extraction = found.tasks[0]
-    assert extraction.calls == 3, "small ones together: what they change, what they teach, whether that holds"
+    assert extraction.calls == 3, (
+        "small ones together: what they change, what they teach, whether that holds"
+    )
     assert 8_000 < extraction.tokens.input < 12_000
     assert 3 * 8_000 < found.most < 3 * 9_000 + 12_000, "each alone, and a look back"
     assert found.cost == sum(task.cost or 0 for task in found.tasks) > 0
@@ -123,14 +174,18 @@ def test_an_estimate_tells_what_learning_would_cost_and_stores_nothing(world: Wo
     assert not list(world.vault.rglob("*.md"))
     ingest(world.context(), IngestOptions(extract=False))
     again = estimate(context, IngestOptions())
-    assert (again.waiting, again.cost) == (3, found.cost), "what is stored and waits counts the same"
+    assert (again.waiting, again.cost) == (3, found.cost), (
+        "what is stored and waits counts the same"
+    )
 
 
 def test_beyond_the_budget_it_says_first_how_much_a_model_learns(world: World) -> None:
     for number in range(6):
         talk(world, number)
     context = home(
-        world, ScriptedModel(lambda _: '{"memories": []}', capabilities=PRICED), NACRE_MODELS_DAILY_BUDGET_USD="0.04"
+        world,
+        ScriptedModel(lambda _: '{"memories": []}', capabilities=PRICED),
+        NACRE_MODELS_DAILY_BUDGET_USD="0.04",
     )
     report = ingest(context)
     assert "of them now, the rest on the next days" in (report.foreseen or "")

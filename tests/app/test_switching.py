@@ -11,17 +11,17 @@ import pytest
 from numpy.typing import NDArray
 
 from nacre.api import MemoryHome
-from nacre.embed.onnx import load_minilm
+from nacre.base.text import words
+from nacre.care import database
+from nacre.data import forget
+from nacre.data.forget import ForgetRequest
 from nacre.errors import EmbedderUnavailable, SettingsInvalid
-from nacre.forgetting import forget
-from nacre.forgetting.requests import ForgetRequest
-from nacre.health import database
 from nacre.home.home import Home, open_home
-from nacre.indexing import model_switch
-from nacre.indexing.vectors import embed_pending
+from nacre.llm.local_model import load_minilm
+from nacre.memories import vectors as model_switch
+from nacre.memories.erasure import erase_bytes_erasure
+from nacre.memories.vectors import embed_pending
 from nacre.settings import Settings
-from nacre.text.passages import words
-from nacre.tombstones.erasure import erase_bytes
 from nacre.values.recall import RecallResult
 from tests.app.conftest import World, says
 
@@ -56,10 +56,12 @@ class Models:
 
     found: dict[str, Words] = field(
         default_factory=lambda: {
-            "minilm": Words("minilm"), OLD: Words("old@128"), NEW: Words("new@192", 192),
+            "minilm": Words("minilm"),
+            OLD: Words("old@128"),
+            NEW: Words("new@192", 192),
             THIRD: Words("third@100", 100),
         }
-    )  # fmt: skip
+    )
 
     def __call__(self, settings: Settings) -> Words:
         return self.found[settings["embedding.model"]]
@@ -84,7 +86,10 @@ def filled(world: World, models: Models, turns: int = 300) -> Home:
     sets(world, OLD)
     world.transcript(
         "s1",
-        *[says("user", f"Harbour crane number {n} was painted in colour {n}.", uuid=f"u{n}") for n in range(turns)],
+        *[
+            says("user", f"Harbour crane number {n} was painted in colour {n}.", uuid=f"u{n}")
+            for n in range(turns)
+        ],
     )
     context = opened(world, models)
     with MemoryHome(context) as memory:
@@ -114,7 +119,9 @@ def begun(context: Home, models: Models, *, after: int) -> Home:
     return context
 
 
-def test_recall_during_a_switch_is_recall_before_it_to_the_last_number(world: World, models: Models) -> None:
+def test_recall_during_a_switch_is_recall_before_it_to_the_last_number(
+    world: World, models: Models
+) -> None:
     context = filled(world, models)
     before = shown(asked(world, models))
     begun(context, models, after=150)
@@ -137,7 +144,9 @@ def test_after_a_switch_recall_goes_by_the_new_vectors_alone(world: World, model
     assert opened(world, models).vectors.dimensions() == 192
 
 
-def test_what_comes_during_a_switch_is_found_by_meaning_at_once(world: World, models: Models) -> None:
+def test_what_comes_during_a_switch_is_found_by_meaning_at_once(
+    world: World, models: Models
+) -> None:
     context = filled(world, models)
     begun(context, models, after=150)
     with MemoryHome(opened(world, models)) as memory:
@@ -147,7 +156,9 @@ def test_what_comes_during_a_switch_is_found_by_meaning_at_once(world: World, mo
     models.found[NEW].fails_after = None
     assert model_switch.resume(opened(world, models), lambda _: None).left == 0
     with MemoryHome(opened(world, models)) as memory:
-        assert memory.recall("seagull sandwich", mode="vector").hits[0].memory.id == stored.memory_id
+        assert (
+            memory.recall("seagull sandwich", mode="vector").hits[0].memory.id == stored.memory_id
+        )
 
 
 def test_a_switch_goes_on_where_it_stopped(world: World, models: Models) -> None:
@@ -195,18 +206,27 @@ def test_vectors_of_two_models_are_there_only_during_a_switch(world: World, mode
     assert asked(world, models).lanes[1].state == "ran"  # 100 numbers are no whole words of bits
 
 
-def test_an_estimate_counts_each_text_once_and_nothing_that_is_known(world: World, models: Models) -> None:
+def test_an_estimate_counts_each_text_once_and_nothing_that_is_known(
+    world: World, models: Models
+) -> None:
     context = filled(world, models)
-    world.transcript("s2", says("user", "Harbour crane number 7 was painted in colour 7.", uuid="again", session="s2"))
+    world.transcript(
+        "s2",
+        says("user", "Harbour crane number 7 was painted in colour 7.", uuid="again", session="s2"),
+    )
     with MemoryHome(opened(world, models)) as memory:
         memory.ingest()
     assert model_switch.plan(context, NEW).texts == 302
     assert not models.found[NEW].embedded
     begun(opened(world, models), models, after=150)
-    assert model_switch.plan(opened(world, models), NEW).texts == 302 - len(models.found[NEW].embedded)
+    assert model_switch.plan(opened(world, models), NEW).texts == 302 - len(
+        models.found[NEW].embedded
+    )
 
 
-def test_a_question_embedded_before_the_exchange_meets_none_of_the_new_vectors(world: World, models: Models) -> None:
+def test_a_question_embedded_before_the_exchange_meets_none_of_the_new_vectors(
+    world: World, models: Models
+) -> None:
     context = filled(world, models)
     vectors = context.vectors.of("old@128")
     query = models.found[OLD].embed([QUESTION])[0]
@@ -217,7 +237,9 @@ def test_a_question_embedded_before_the_exchange_meets_none_of_the_new_vectors(w
     assert vectors.cosines_of_turns(query, [1, 2, 3]) == {}
 
 
-def test_a_process_that_searched_the_old_vectors_searches_the_new_ones_next(world: World, models: Models) -> None:
+def test_a_process_that_searched_the_old_vectors_searches_the_new_ones_next(
+    world: World, models: Models
+) -> None:
     with MemoryHome(filled(world, models)) as memory:
         memory.recall(QUESTION, update=False)
         model_switch.switch(opened(world, models), NEW, lambda _: None)  # another process
@@ -225,17 +247,21 @@ def test_a_process_that_searched_the_old_vectors_searches_the_new_ones_next(worl
         assert here == shown(asked(world, models))
 
 
-def test_what_is_forgotten_goes_from_the_vectors_in_the_making_too(world: World, models: Models) -> None:
+def test_what_is_forgotten_goes_from_the_vectors_in_the_making_too(
+    world: World, models: Models
+) -> None:
     context = begun(filled(world, models), models, after=150)
     request = ForgetRequest(match="crane number 77")
     forget.forget(context, forget.plan(context, request))
-    erase_bytes(context)
+    erase_bytes_erasure(context)
     gone = "SELECT count(*) FROM passages WHERE vector = zeroblob(length(vector))"
     assert context.database.rows(gone) == [(1,)]
     assert context.database.rows(gone.replace("passages", "other_passages")) == [(1,)]
 
 
-def test_a_model_that_answers_with_another_size_spoils_no_index(world: World, models: Models) -> None:
+def test_a_model_that_answers_with_another_size_spoils_no_index(
+    world: World, models: Models
+) -> None:
     context = filled(world, models)
     models.found[OLD].dimensions = 96
     with MemoryHome(opened(world, models)) as memory:
@@ -247,7 +273,9 @@ def test_a_model_that_answers_with_another_size_spoils_no_index(world: World, mo
     assert context.vectors.dimensions() == 128
 
 
-def test_a_variable_that_names_the_model_is_not_overridden_in_silence(world: World, models: Models) -> None:
+def test_a_variable_that_names_the_model_is_not_overridden_in_silence(
+    world: World, models: Models
+) -> None:
     context = filled(world, models)
     world.environ["NACRE_EMBEDDING_MODEL"] = OLD
     with pytest.raises(SettingsInvalid, match="NACRE_EMBEDDING_MODEL"):
@@ -265,7 +293,9 @@ def test_a_rebuild_embeds_no_text_of_a_session_again(world: World, models: Model
     assert shown(asked(world, models))[1:] == before[1:]
 
 
-def test_a_rebuild_in_the_middle_of_a_switch_keeps_the_vectors_in_use(world: World, models: Models) -> None:
+def test_a_rebuild_in_the_middle_of_a_switch_keeps_the_vectors_in_use(
+    world: World, models: Models
+) -> None:
     context = begun(filled(world, models), models, after=150)
     before = shown(asked(world, models))
     context.close()
@@ -294,7 +324,9 @@ class AllNear(Words):
         """Nothing is held."""
 
 
-def test_recall_is_weak_at_most_by_a_model_whose_cosines_are_all_high(world: World, models: Models) -> None:
+def test_recall_is_weak_at_most_by_a_model_whose_cosines_are_all_high(
+    world: World, models: Models
+) -> None:
     sets(world, OLD)
     models.found[OLD] = AllNear("near", 385)
     with MemoryHome(opened(world, models)) as memory:

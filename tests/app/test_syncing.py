@@ -16,6 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from nacre.care.database import rebuild
+from nacre.data.forget import ForgetRequest, forget, plan
+from nacre.data.history import commit_operations
+from nacre.data.sync import State, Synced, SyncRequest, last_sync, long_failing, sync
+from nacre.data.undo import log, undo
 from nacre.errors import (
     EditConflict,
     HistoryRewritten,
@@ -27,26 +32,17 @@ from nacre.errors import (
     SecretFound,
     VaultUnusable,
 )
-from nacre.forgetting.forget import forget, plan
-from nacre.forgetting.requests import ForgetRequest
-from nacre.graph.links import link
-from nacre.graph.requests import LinkRequest, NewLink, Relation
-from nacre.health.database import rebuild
-from nacre.history.commit import commit_operations
-from nacre.history.operations import log
-from nacre.history.undo import undo
 from nacre.home.home import Home
-from nacre.memories.requests import StoreRequest
+from nacre.memories.decision import StoreRequest
+from nacre.memories.edit import scan
+from nacre.memories.graph import LinkRequest, NewLink, Relation, link
 from nacre.memories.retire import choose, list_retired, retire_chosen, unretire
-from nacre.memories.scan import scan
 from nacre.memories.store import edit, get, list_active, retire, store
-from nacre.review import conflicts
-from nacre.sync.requests import SyncRequest
-from nacre.sync.sync import State, Synced, last_sync, long_failing, sync
-from nacre.tombstones.tombstones import heed_ledger
+from nacre.memories.tombstones import heed_ledger
+from nacre.review import contradictions
 from nacre.values.memory import Kind
 from nacre.values.recall import Filter
-from nacre.vault.merge_notes import MergeOutcome
+from nacre.vault.documents import MergeOutcome
 from tests.app.conftest import Clock, World
 from tests.processes import Processes
 
@@ -107,11 +103,18 @@ class Machine:
 
 def git(folder: Path, *arguments: str, check: bool = True) -> str:
     environ = {
-        "PATH": os.environ["PATH"], "HOME": str(folder.parent), "GIT_AUTHOR_NAME": "owner",
-        "GIT_AUTHOR_EMAIL": "owner@localhost", "GIT_COMMITTER_NAME": "owner", "GIT_COMMITTER_EMAIL": "owner@localhost",
-        "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_EDITOR": "true",
-    }  # fmt: skip
-    done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, env=environ)
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder.parent),
+        "GIT_AUTHOR_NAME": "owner",
+        "GIT_AUTHOR_EMAIL": "owner@localhost",
+        "GIT_COMMITTER_NAME": "owner",
+        "GIT_COMMITTER_EMAIL": "owner@localhost",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_EDITOR": "true",
+    }
+    done = subprocess.run(
+        ["git", "-C", str(folder), *arguments], capture_output=True, text=True, env=environ
+    )
     assert not check or done.returncode == 0, done.stderr
     return done.stdout
 
@@ -212,11 +215,12 @@ def test_both_change_one_sentence_and_both_versions_are_kept(pair: tuple[Machine
     done = converge(one, other)
     (note,) = done[1].notes
     assert note.outcome is MergeOutcome.KEPT_TWICE
-    assert {"The bridge opens at seven. Its keeper is Osk.", "The bridge opens at nine. Its keeper is Osk."} < set(
-        one.active()
-    )
+    assert {
+        "The bridge opens at seven. Its keeper is Osk.",
+        "The bridge opens at nine. Its keeper is Osk.",
+    } < set(one.active())
     for each in (one, other):
-        (waiting,) = each.do(conflicts.pending)
+        (waiting,) = each.do(contradictions.pending)
         assert (waiting.newer.id, waiting.newer.content) == (
             note.memory,
             "The bridge opens at seven. Its keeper is Osk.",
@@ -224,7 +228,9 @@ def test_both_change_one_sentence_and_both_versions_are_kept(pair: tuple[Machine
         assert waiting.older.content == "The bridge opens at nine. Its keeper is Osk."
 
 
-def test_a_memory_moved_on_one_machine_and_edited_on_the_other(pair: tuple[Machine, Machine]) -> None:
+def test_a_memory_moved_on_one_machine_and_edited_on_the_other(
+    pair: tuple[Machine, Machine],
+) -> None:
     one, other = pair
     target = one.vault / "projects/town/event/bridge.md"
     target.parent.mkdir(parents=True)
@@ -232,7 +238,11 @@ def test_a_memory_moved_on_one_machine_and_edited_on_the_other(pair: tuple[Machi
     other.do(edit, "Bridge", content="The bridge is closed.")
     converge(one, other)
     found = other.do(get, "Bridge")
-    assert (found.project, found.kind, found.content) == ("town", Kind.EVENT, "The bridge is closed.")
+    assert (found.project, found.kind, found.content) == (
+        "town",
+        Kind.EVENT,
+        "The bridge is closed.",
+    )
 
 
 def test_retired_on_one_machine_and_edited_on_the_other(pair: tuple[Machine, Machine]) -> None:
@@ -246,7 +256,9 @@ def test_retired_on_one_machine_and_edited_on_the_other(pair: tuple[Machine, Mac
     assert (found.content, found.retired.reason) == ("The bridge is closed.", "torn down")
 
 
-def test_deleted_by_a_plain_git_and_edited_by_nacre(pair: tuple[Machine, Machine], tmp_path: Path) -> None:
+def test_deleted_by_a_plain_git_and_edited_by_nacre(
+    pair: tuple[Machine, Machine], tmp_path: Path
+) -> None:
     one, other = pair
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", str(one.remote), str(clone))
@@ -279,7 +291,9 @@ def test_both_store_the_same_words_and_keep_one(pair: tuple[Machine, Machine]) -
     assert not list(retired.rglob("*.md"))
 
 
-def test_a_note_without_an_id_that_both_get_from_a_plain_git(pair: tuple[Machine, Machine], tmp_path: Path) -> None:
+def test_a_note_without_an_id_that_both_get_from_a_plain_git(
+    pair: tuple[Machine, Machine], tmp_path: Path
+) -> None:
     one, other = pair
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", str(one.remote), str(clone))
@@ -321,17 +335,26 @@ def test_what_one_machine_undoes_is_undone_on_the_other(pair: tuple[Machine, Mac
     one, other = pair
     one.do(edit, "Bridge", content="The bridge is closed.")
     converge(one, other)
-    last = next(listed.operation for listed in other.do(log, limit=5) if listed.operation.action == "update")
+    last = next(
+        listed.operation for listed in other.do(log, limit=5) if listed.operation.action == "update"
+    )
     other.do(undo, last.id)
     converge(other, one)
     assert "The bridge opens at eight. Its keeper is Osk." in one.active()
 
 
-def test_what_one_machine_forgot_for_good_is_not_brought_back_by_an_edit(pair: tuple[Machine, Machine]) -> None:
+def test_what_one_machine_forgot_for_good_is_not_brought_back_by_an_edit(
+    pair: tuple[Machine, Machine],
+) -> None:
     one, other = pair
     memory = one.do(get, "Bridge")
     ledger = one.vault / "ledger.jsonl"
-    line = {"op": "0199-0001", "at": "2026-11-21T00:00:00Z", "action": "forget", "memories": {memory.id: []}}
+    line = {
+        "op": "0199-0001",
+        "at": "2026-11-21T00:00:00Z",
+        "action": "forget",
+        "memories": {memory.id: []},
+    }
     ledger.write_text((ledger.read_text() if ledger.exists() else "") + json.dumps(line) + "\n")
     bridge(one).unlink()
     one.git("add", "-A")
@@ -367,13 +390,17 @@ def test_other_files_travel_too(pair: tuple[Machine, Machine]) -> None:
     assert (one.vault / ".obsidian/app.json").exists()
 
 
-def test_a_file_where_the_other_side_has_a_folder_gets_another_name(pair: tuple[Machine, Machine]) -> None:
+def test_a_file_where_the_other_side_has_a_folder_gets_another_name(
+    pair: tuple[Machine, Machine],
+) -> None:
     one, other = pair
     (other.vault / "projects/town").write_text("A list of towns.\n")
     one.store("The mill grinds.", project="town")
     converge(one, other)
     assert "The mill grinds." in other.active()
-    assert [path.read_text() for path in one.vault.glob("projects/town.other-*")] == ["A list of towns.\n"]
+    assert [path.read_text() for path in one.vault.glob("projects/town.other-*")] == [
+        "A list of towns.\n"
+    ]
 
 
 def test_a_disk_that_takes_nothing_more_is_told_and_the_next_sync_goes_on(
@@ -421,18 +448,26 @@ def test_a_plain_pull_with_rebase_in_between(pair: tuple[Machine, Machine]) -> N
     assert other.do(get, "Bridge").importance == 8
 
 
-def test_a_foreign_merge_that_left_marks_is_named_and_not_read(pair: tuple[Machine, Machine], tmp_path: Path) -> None:
+def test_a_foreign_merge_that_left_marks_is_named_and_not_read(
+    pair: tuple[Machine, Machine], tmp_path: Path
+) -> None:
     one, other = pair
     path = bridge(one).relative_to(one.vault)
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", str(one.remote), str(clone))
-    replace_in(clone / path, "at eight. Its keeper is Osk.", "\n<<<<<<< HEAD\nat six\n=======\nat ten\n>>>>>>> other\n")
+    replace_in(
+        clone / path,
+        "at eight. Its keeper is Osk.",
+        "\n<<<<<<< HEAD\nat six\n=======\nat ten\n>>>>>>> other\n",
+    )
     git(clone, "commit", "--quiet", "-am", "Merged, more or less")
     git(clone, "push", "--quiet")
     done = one.sync()
     assert any(str(path) in problem and "marks" in problem for problem in done.problems)
     assert "The bridge opens at eight. Its keeper is Osk." in one.active()
-    (clone / path).write_text((one.vault / path).read_text().split("The bridge")[0] + "The bridge opens at six.\n")
+    (clone / path).write_text(
+        (one.vault / path).read_text().split("The bridge")[0] + "The bridge opens at six.\n"
+    )
     git(clone, "commit", "--quiet", "-am", "Merged")
     git(clone, "push", "--quiet")
     assert not one.sync().problems
@@ -478,7 +513,9 @@ def test_a_history_that_somebody_rewrote_is_refused_until_it_is_accepted(
     converge(one, other)
 
 
-def test_a_merge_in_progress_and_a_detached_head_are_refused_with_words(pair: tuple[Machine, Machine]) -> None:
+def test_a_merge_in_progress_and_a_detached_head_are_refused_with_words(
+    pair: tuple[Machine, Machine],
+) -> None:
     one, _ = pair
     (one.vault / ".git/MERGE_HEAD").write_text(one.git("rev-parse", "HEAD"))
     with pytest.raises(RepositoryUnusable, match="a merge is going on"):
@@ -522,16 +559,25 @@ def test_the_branch_of_the_remote_is_respected(tmp_path: Path, remote: Path) -> 
 
 @pytest.mark.parametrize(
     "address",
-    ["https://owner:hunter2@example.org/memories.git", "ext::sh -c true", "--upload-pack=true", "nowhere/at/all"],
+    [
+        "https://owner:hunter2@example.org/memories.git",
+        "ext::sh -c true",
+        "--upload-pack=true",
+        "nowhere/at/all",
+    ],
 )
-def test_addresses_with_passwords_or_of_strange_kinds_are_refused(tmp_path: Path, remote: Path, address: str) -> None:
+def test_addresses_with_passwords_or_of_strange_kinds_are_refused(
+    tmp_path: Path, remote: Path, address: str
+) -> None:
     one = machine(tmp_path, remote, "one")
     with pytest.raises(InvalidInput):
         one.sync(remote=address)
     assert one.git("remote") == ""
 
 
-def test_a_remote_that_is_away_is_told_and_the_next_sync_goes_on(pair: tuple[Machine, Machine]) -> None:
+def test_a_remote_that_is_away_is_told_and_the_next_sync_goes_on(
+    pair: tuple[Machine, Machine],
+) -> None:
     one, other = pair
     away = one.remote.with_name("away.git")
     one.remote.rename(away)
@@ -557,7 +603,9 @@ def test_a_host_that_nobody_can_reach_is_told_in_words(tmp_path: Path, remote: P
         one.sync(remote="http://127.0.0.1:1/memories.git")
 
 
-def test_an_address_that_nobody_answers_at_does_not_replace_one_that_works(pair: tuple[Machine, Machine]) -> None:
+def test_an_address_that_nobody_answers_at_does_not_replace_one_that_works(
+    pair: tuple[Machine, Machine],
+) -> None:
     one, _ = pair
     with pytest.raises(RemoteUnreachable):
         one.sync(remote="http://127.0.0.1:1/memories.git")
@@ -574,9 +622,13 @@ def test_a_remote_that_does_not_answer_is_given_up_in_time(tmp_path: Path, remot
         one.sync(remote="owner@example.invalid:memories.git", timeout_seconds=1.0)
 
 
-def test_credentials_that_are_refused_are_told_and_never_asked_for(tmp_path: Path, remote: Path) -> None:
+def test_credentials_that_are_refused_are_told_and_never_asked_for(
+    tmp_path: Path, remote: Path
+) -> None:
     refusing = tmp_path / "refusing"
-    refusing.write_text("#!/bin/sh\necho 'owner@host: Permission denied (publickey).' >&2\nexit 255\n")
+    refusing.write_text(
+        "#!/bin/sh\necho 'owner@host: Permission denied (publickey).' >&2\nexit 255\n"
+    )
     refusing.chmod(0o755)
     one = machine(tmp_path, remote, "one")
     one.world.environ["GIT_SSH_COMMAND"] = str(refusing)
@@ -639,7 +691,9 @@ def test_a_sync_that_finds_nothing_new_starts_few_programs(
     """Each is some milliseconds that an owner waits: what is configured is asked once, and not setting by setting."""
     log, wrapper = tmp_path / "calls", tmp_path / "bin" / "git"
     wrapper.parent.mkdir()
-    wrapper.write_text(f'#!/bin/sh\necho "$*" >> {log}\nexec {shutil.which("git")} "$@"\n', encoding="utf-8")
+    wrapper.write_text(
+        f'#!/bin/sh\necho "$*" >> {log}\nexec {shutil.which("git")} "$@"\n', encoding="utf-8"
+    )
     wrapper.chmod(0o755)
     monkeypatch.setenv("PATH", f"{wrapper.parent}{os.pathsep}{os.environ['PATH']}")
     desk = machine(tmp_path, remote, "desk")
@@ -687,9 +741,9 @@ class Killed(BaseException):
 def test_a_sync_that_is_killed_goes_on_with_the_next_one(
     pair: tuple[Machine, Machine], point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nacre.git.remote import Remote
-    from nacre.git.repository import Repository
-    from nacre.sync import import_remote
+    from nacre.data import sync as import_remote
+    from nacre.vault.git import Repository
+    from nacre.vault.remotes import Remote
 
     one, other = pair
     one.do(edit, "Bridge", content="The bridge opens at seven. Its keeper is Osk.")
@@ -703,9 +757,12 @@ def test_a_sync_that_is_killed_goes_on_with_the_next_one(
         raise Killed
 
     places = {
-        "intents": (import_remote, "apply_intents"), "written": (Repository, "move_head"),
-        "moved": (import_remote, "step_index"), "index": (import_remote, "scan"), "pushed": (Remote, "remember"),
-    }  # fmt: skip
+        "intents": (import_remote, "apply_intents"),
+        "written": (Repository, "move_head"),
+        "moved": (import_remote, "step_index"),
+        "index": (import_remote, "scan"),
+        "pushed": (Remote, "remember"),
+    }
     with monkeypatch.context() as patched:
         patched.setattr(*places[point], killed)
         with pytest.raises(Killed):
@@ -738,16 +795,22 @@ def anything(random_: random.Random, one: Machine, number: int) -> None:
     some = random_.choice(active) if active else None
     what = random_.choice(["store", "edit", "retire", "move", "delete", "append", "tag"])
     if what == "store" or some is None:
-        one.store(f"{random_.choice(['Ship', 'Crane'])} {number} lies at quay {random_.randint(1, 9)}.",
-                  subject=random_.choice(["Ship", "Crane", f"Quay {number}"]))  # fmt: skip
+        one.store(
+            f"{random_.choice(['Ship', 'Crane'])} {number} lies at quay {random_.randint(1, 9)}.",
+            subject=random_.choice(["Ship", "Crane", f"Quay {number}"]),
+        )
     elif what == "edit":
-        one.do(edit, some.id, content=f"It lies at quay {random_.randint(1, 9)} since day {number}.")
+        one.do(
+            edit, some.id, content=f"It lies at quay {random_.randint(1, 9)} since day {number}."
+        )
     elif what == "retire":
         one.do(retire, [some.id], f"gone on day {number}")
     elif what == "tag":
         one.do(edit, some.id, tags=[*some.tags, f"day-{number}"])
     elif what == "move":
-        target = one.vault / f"projects/{random_.choice(['harbour', 'town'])}/fact/moved-{number}.md"
+        target = (
+            one.vault / f"projects/{random_.choice(['harbour', 'town'])}/fact/moved-{number}.md"
+        )
         target.parent.mkdir(parents=True, exist_ok=True)
         one.path(some.id).rename(target)
     elif what == "delete":
@@ -758,7 +821,9 @@ def anything(random_: random.Random, one: Machine, number: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_people_do_on_two_machines_they_converge(pair: tuple[Machine, Machine], seed: int) -> None:
+def test_whatever_people_do_on_two_machines_they_converge(
+    pair: tuple[Machine, Machine], seed: int
+) -> None:
     random_ = random.Random(seed)  # noqa: S311 - what people do is no secret
     for turn in range(3):
         for number in range(4):
@@ -786,9 +851,17 @@ def test_syncs_that_are_killed_at_any_moment_lose_and_double_nothing(
         other.store(f"Crane {number} stands at the quay.")
         other.do(edit, "Bridge", importance=number + 1)
         other.sync()
-        environ = {**os.environ, "PYTHONPATH": source, "NACRE_HOME": str(one.world.home), "HOME": str(one.vault.parent)}
+        environ = {
+            **os.environ,
+            "PYTHONPATH": source,
+            "NACRE_HOME": str(one.world.home),
+            "HOME": str(one.vault.parent),
+        }
         process = processes.start(
-            [sys.executable, "-m", "nacre", "sync"], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [sys.executable, "-m", "nacre", "sync"],
+            env=environ,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         try:
             process.wait(random_.uniform(0.2, 1.5))
@@ -854,14 +927,19 @@ def test_a_standing_retirement_that_arrives_while_the_program_is_killed_is_carri
     context = other.world.context()
     heed_ledger(context)
     context.database.close()
-    assert other.active() == ["Lorries wait in the yard.", "The bridge opens at eight. Its keeper is Osk."]
+    assert other.active() == [
+        "Lorries wait in the yard.",
+        "The bridge opens at eight. Its keeper is Osk.",
+    ]
 
 
 def test_a_sync_that_brings_nothing_is_no_operation(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
 
     def syncs() -> list[int]:
-        return [sum(one.operation.action == "sync" for one in each.do(log, limit=100)) for each in pair]
+        return [
+            sum(one.operation.action == "sync" for one in each.do(log, limit=100)) for each in pair
+        ]
 
     before = syncs()
     for each in pair:
@@ -878,11 +956,15 @@ SECRET_NAME = "Ostermann"
 
 
 def client_file(one: Machine, client: str) -> Path:
-    return next(path for path in one.vault.rglob("*.md") if f"subject: {client}" in path.read_text())
+    return next(
+        path for path in one.vault.rglob("*.md") if f"subject: {client}" in path.read_text()
+    )
 
 
 def draw(one: Machine, source: str, target: str) -> None:
-    wanted = NewLink(source=source, relation=Relation.DEPENDS_ON, target=target, reason=f"{SECRET_NAME} owns it")
+    wanted = NewLink(
+        source=source, relation=Relation.DEPENDS_ON, target=target, reason=f"{SECRET_NAME} owns it"
+    )
     one.do(link, LinkRequest(links=(wanted,)))
 
 
@@ -899,7 +981,9 @@ DEEDS: dict[str, Callable[[Machine, str], object]] = {
     "project": lambda one, client: one.do(edit, client, project="town"),
     "retired": lambda one, client: one.do(retire, [client], f"{SECRET_NAME} left"),
     "renamed": rename_client,
-    "edited by hand": lambda one, client: replace_in(client_file(one, client), "a discount", "two discounts"),
+    "edited by hand": lambda one, client: replace_in(
+        client_file(one, client), "a discount", "two discounts"
+    ),
     "deleted by hand": lambda one, client: client_file(one, client).unlink(),
     "linked to": lambda one, client: draw(one, "Bridge", client),
     "linked from": lambda one, client: draw(one, client, "Bridge"),
@@ -910,14 +994,22 @@ def traces_of(one: Machine, word: str, since: str) -> list[str]:
     """Where a machine still says a word: in files and their names, and in commits after one."""
     home = one.world.home
     files = [path for path in home.rglob("*") if path.is_file() and ".git" not in path.parts]
-    found = [str(path) for path in files if word.encode() in path.read_bytes() or word.lower() in path.name.lower()]
+    found = [
+        str(path)
+        for path in files
+        if word.encode() in path.read_bytes() or word.lower() in path.name.lower()
+    ]
     found += [str(listed.operation) for listed in one.do(log, limit=200) if word in str(listed)]
-    return found + re.findall(f".*{word}.*", one.git("log", "--format=%B", "--name-only", f"{since}..HEAD"))
+    return found + re.findall(
+        f".*{word}.*", one.git("log", "--format=%B", "--name-only", f"{since}..HEAD")
+    )
 
 
 @pytest.mark.parametrize("how", ["memories", "match"])
 @pytest.mark.parametrize("is_sent", [False, True])
-def test_forgotten_words_do_not_come_back_by_sync(tmp_path: Path, remote: Path, how: str, *, is_sent: bool) -> None:
+def test_forgotten_words_do_not_come_back_by_sync(
+    tmp_path: Path, remote: Path, how: str, *, is_sent: bool
+) -> None:
     one, other = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
     clients = {what: f"{SECRET_NAME} client {what} gets a discount" for what in DEEDS}
     ids = {what: one.store(f"{client}.", project="harbour") for what, client in clients.items()}
@@ -928,7 +1020,11 @@ def test_forgotten_words_do_not_come_back_by_sync(tmp_path: Path, remote: Path, 
         DEEDS[what](other, client)
     if is_sent:
         other.sync()
-    wanted = ForgetRequest(match=SECRET_NAME) if how == "match" else ForgetRequest(memories=tuple(ids.values()))
+    wanted = (
+        ForgetRequest(match=SECRET_NAME)
+        if how == "match"
+        else ForgetRequest(memories=tuple(ids.values()))
+    )
     one.do(lambda home: forget(home, plan(home, wanted)))
     told = [one.sync()]
     since = one.git("rev-parse", "HEAD").strip()

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from nacre.forgetting.forget import forget, plan
-from nacre.forgetting.requests import ForgetRequest
-from nacre.history.operations import log
+from nacre.data.forget import ForgetRequest, forget, plan
+from nacre.data.sync import State, Synced, SyncRequest, sync
+from nacre.data.undo import log
 from nacre.home.home import Home
-from nacre.memories.requests import StoreRequest
-from nacre.memories.scan import scan
+from nacre.memories.decision import StoreRequest
+from nacre.memories.edit import scan
 from nacre.memories.store import edit, get, list_active, store
-from nacre.sync.requests import SyncRequest
-from nacre.sync.sync import State, Synced, sync
 from nacre.values.recall import Filter
 from tests.app.test_long_jobs import Meanwhile, is_well
 from tests.app.test_syncing import Machine, anything, converge, git, machine
@@ -27,8 +25,8 @@ MANY = 12
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file took long."""
-    monkeypatch.setattr("nacre.sync.import_remote._FILES_A_PART", 1)
-    monkeypatch.setattr("nacre.storage.sqlite.database._BREATH_SECONDS", 0.0)
+    monkeypatch.setattr("nacre.data.sync._FILES_A_PART", 1)
+    monkeypatch.setattr("nacre.store.sqlite._BREATH_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -72,7 +70,9 @@ def test_nobody_takes_half_of_a_sync_for_edits_by_hand(pair: tuple[Machine, Mach
     edit_all(other, "burns gas.")
     for number in range(MANY):
         other.store(f"Buoy {number} is red.", subject=f"Buoy {number}")
-    (other.vault / "projects/harbour/fact/lamp-3.md").rename(other.vault / "projects/harbour/lamp-three.md")
+    (other.vault / "projects/harbour/fact/lamp-3.md").rename(
+        other.vault / "projects/harbour/lamp-three.md"
+    )
     (other.vault / "projects/harbour/fact/lamp-4.md").unlink()
     other.sync()
     known: list[int] = []
@@ -84,7 +84,9 @@ def test_nobody_takes_half_of_a_sync_for_edits_by_hand(pair: tuple[Machine, Mach
     assert sync_beside(one, visit).state is State.SYNCED
     assert not any(known)
     theirs = {each.operation.id for each in other.do(log, limit=500)}
-    own = [each.operation.action for each in one.do(log, limit=500) if each.operation.id not in theirs]
+    own = [
+        each.operation.action for each in one.do(log, limit=500) if each.operation.id not in theirs
+    ]
     assert set(own) <= {"store", "sync"}, own
     converge(one, other)
     assert len([words for words in one.active() if words.startswith("Visit")]) == len(known)
@@ -92,7 +94,9 @@ def test_nobody_takes_half_of_a_sync_for_edits_by_hand(pair: tuple[Machine, Mach
     assert sum("Buoy" in words for words in one.active()) == MANY
 
 
-def test_what_another_process_edits_while_a_sync_goes_on_is_merged(pair: tuple[Machine, Machine]) -> None:
+def test_what_another_process_edits_while_a_sync_goes_on_is_merged(
+    pair: tuple[Machine, Machine],
+) -> None:
     one, other = pair
     edit_all(other, "burns gas.")
     other.sync()
@@ -119,18 +123,31 @@ def test_one_who_edits_all_the_time_stops_no_sync_for_good(pair: tuple[Machine, 
     one, other = pair
     edit_all(other, "burns gas.")
     other.sync()
-    sync_beside(one, lambda visitor, turn: edit(visitor, f"Lamp {MANY - 1}", add_tags=[f"visit-{turn % 7}"]))
+    sync_beside(
+        one, lambda visitor, turn: edit(visitor, f"Lamp {MANY - 1}", add_tags=[f"visit-{turn % 7}"])
+    )
     converge(one, other)
     assert "gas" in one.do(get, f"Lamp {MANY - 1}").content
     assert one.do(get, f"Lamp {MANY - 1}").tags
 
 
-def test_a_memory_and_what_superseded_it_are_never_both_active(pair: tuple[Machine, Machine]) -> None:
+def test_a_memory_and_what_superseded_it_are_never_both_active(
+    pair: tuple[Machine, Machine],
+) -> None:
     one, other = pair
     for number in range(MANY):
-        other.do(store, StoreRequest(content=f"Boats may stay 30 days at berth {number}.", subject=f"Old {number}"))
-        new = StoreRequest(content=f"Boats may now stay 45 days at berth {number}.", subject=f"New {number}")
-        assert [each.memory.subject for each in other.do(store, new).supersedes] == [f"Old {number}"]
+        other.do(
+            store,
+            StoreRequest(
+                content=f"Boats may stay 30 days at berth {number}.", subject=f"Old {number}"
+            ),
+        )
+        new = StoreRequest(
+            content=f"Boats may now stay 45 days at berth {number}.", subject=f"New {number}"
+        )
+        assert [each.memory.subject for each in other.do(store, new).supersedes] == [
+            f"Old {number}"
+        ]
     other.sync()
 
     def visit(visitor: Home, _: int) -> None:
@@ -153,20 +170,33 @@ def test_what_the_other_machine_forgot_is_nowhere_also_when_others_write_meanwhi
     edit_all(other, "burns gas.")
     one.sync()
     for memory in gone:
-        other.do(lambda context, memory=memory: forget(context, plan(context, ForgetRequest(memories=(memory,)))))
+        other.do(
+            lambda context, memory=memory: forget(
+                context, plan(context, ForgetRequest(memories=(memory,)))
+            )
+        )
     other.sync()
     other.sync()
     sync_beside(
-        one, lambda visitor, turn: scan(visitor) if turn % 2 else store(visitor, StoreRequest(content=f"Visit {turn}."))
+        one,
+        lambda visitor, turn: (
+            scan(visitor) if turn % 2 else store(visitor, StoreRequest(content=f"Visit {turn}."))
+        ),
     )
     converge(one, other)
-    for path in [*one.world.home.glob("nacre.db*"), *one.vault.rglob("*.md"), one.vault / "ledger.jsonl"]:
+    for path in [
+        *one.world.home.glob("nacre.db*"),
+        *one.vault.rglob("*.md"),
+        one.vault / "ledger.jsonl",
+    ]:
         for number in (2, 7):
             assert f"Lamp {number} burns".encode() not in path.read_bytes(), path
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_done_at_the_pauses_of_a_sync_machines_converge(pair: tuple[Machine, Machine], seed: int) -> None:
+def test_whatever_is_done_at_the_pauses_of_a_sync_machines_converge(
+    pair: tuple[Machine, Machine], seed: int
+) -> None:
     one, other = pair
     random_ = random.Random(seed)  # noqa: S311 - what people do is no secret
     for number in range(8):

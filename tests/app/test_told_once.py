@@ -8,12 +8,11 @@ from datetime import timedelta
 
 import pytest
 
-from nacre.chores.kinds import do_waiting
-from nacre.chores.queue import Chore, put
+from nacre.base.text import normalise
 from nacre.context.build import build
-from nacre.context.session_state import write_state
-from nacre.ingestion.ingest import ingest
-from nacre.text.passages import normalise
+from nacre.context.hooks import write_state
+from nacre.learn.ingest import ingest
+from nacre.setup.chores import Chore, do_waiting, put
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from tests.app.conftest import World, says
 
@@ -36,9 +35,15 @@ class Agent:
         block = build(self.world.context(), request)
         write_state(self.world.home, request.session, block.state)
         for item in block.items:
-            lines = re.sub(r" \(\w+(?: by an agent)?, [\d-]{10}, \w{8}\)$", "", item.text, flags=re.MULTILINE)
+            lines = re.sub(
+                r" \(\w+(?: by an agent)?, [\d-]{10}, \w{8}\)$", "", item.text, flags=re.MULTILINE
+            )
             lines = re.sub(r"^> (?:owner|agent), [\d-]{10}: ", "", lines, flags=re.MULTILINE)
-            told = {normalise(part) for line in lines.splitlines() for part in re.split(r"(?<=[.!?]) ", line)}
+            told = {
+                normalise(part)
+                for line in lines.splitlines()
+                for part in re.split(r"(?<=[.!?]) ", line)
+            }
             self.told.update(one for one in told if one)
         return block
 
@@ -56,13 +61,22 @@ class Agent:
         return [one for one, count in self.told.items() if count > 1]
 
 
-def talk(world: World, *texts: str, session: str = FIRST, at: str = "2026-11-20T11:50:00.000Z") -> None:
+def talk(
+    world: World, *texts: str, session: str = FIRST, at: str = "2026-11-20T11:50:00.000Z"
+) -> None:
     """A session in which owner and agent speak in turn."""
     name = session.partition(":")[2]
     world.transcript(
         name,
         *(
-            says("assistant" if at_ % 2 else "user", text, uuid=f"{name}-{at_}", session=name, at=at, cwd=FOLDER)
+            says(
+                "assistant" if at_ % 2 else "user",
+                text,
+                uuid=f"{name}-{at_}",
+                session=name,
+                at=at,
+                cwd=FOLDER,
+            )
             for at_, text in enumerate(texts)
         ),
     )
@@ -73,7 +87,9 @@ def ended(world: World, session: str = FIRST) -> None:
     do_waiting(world.context())
 
 
-def remembered(world: World, content: str, project: str | None = "acme-billing", importance: int = 7) -> None:
+def remembered(
+    world: World, content: str, project: str | None = "acme-billing", importance: int = 7
+) -> None:
     with world.open() as memory:
         memory.store(content, kind="preference", project=project, importance=importance)
 
@@ -83,7 +99,9 @@ def agent(world: World) -> Agent:
     return Agent(world)
 
 
-def test_what_is_handed_over_is_not_told_as_a_memory_beside_it_nor_with_a_prompt(world: World, agent: Agent) -> None:
+def test_what_is_handed_over_is_not_told_as_a_memory_beside_it_nor_with_a_prompt(
+    world: World, agent: Agent
+) -> None:
     talk(world, RULE, "I will.", f"{SHORT} {ASKED}", "I moved it.")
     ingest(world.context())
     ended(world)
@@ -97,7 +115,9 @@ def test_what_is_handed_over_is_not_told_as_a_memory_beside_it_nor_with_a_prompt
     assert agent.twice == []
 
 
-def test_what_was_learned_of_a_handoff_after_the_start_is_not_told_again(world: World, agent: Agent) -> None:
+def test_what_was_learned_of_a_handoff_after_the_start_is_not_told_again(
+    world: World, agent: Agent
+) -> None:
     talk(world, RULE, "I will.", ASKED, "I moved it.")
     with world.open() as memory:
         memory.ingest(extract=False)
@@ -110,12 +130,16 @@ def test_what_was_learned_of_a_handoff_after_the_start_is_not_told_again(world: 
     assert agent.twice == []
 
 
-def test_what_the_end_of_the_last_session_said_is_not_told_again_in_a_late_handoff(world: World, agent: Agent) -> None:
+def test_what_the_end_of_the_last_session_said_is_not_told_again_in_a_late_handoff(
+    world: World, agent: Agent
+) -> None:
     talk(world, ASKED, "I moved it.", RULE, "I will.")
     with world.open() as memory:
         memory.ingest(extract=False)
     assert [item.part for item in agent.starts().items][:1] == [Part.PREVIOUS]
-    put(world.home, Chore("session-start", NEXT, None, FOLDER, "startup", world.clock().timestamp()))
+    put(
+        world.home, Chore("session-start", NEXT, None, FOLDER, "startup", world.clock().timestamp())
+    )
     do_waiting(world.context())
     world.clock.now += timedelta(seconds=5)
     late = [item.text for item in agent.prompted().items if item.part is Part.HANDOFF]
@@ -125,9 +149,17 @@ def test_what_the_end_of_the_last_session_said_is_not_told_again_in_a_late_hando
 
 
 @pytest.mark.parametrize("session_says_more", [True, False])
-def test_two_sessions_that_hand_over_the_same_say_it_once(world: World, agent: Agent, session_says_more: bool) -> None:
+def test_two_sessions_that_hand_over_the_same_say_it_once(
+    world: World, agent: Agent, session_says_more: bool
+) -> None:
     talk(world, ASKED, "I am at it.")
-    talk(world, ASKED, "It is moved.", *([RULE, "I will."] if session_says_more else []), session=SECOND)
+    talk(
+        world,
+        ASKED,
+        "It is moved.",
+        *([RULE, "I will."] if session_says_more else []),
+        session=SECOND,
+    )
     with world.open() as memory:
         memory.ingest(extract=False)
         memory.hand_over(session=FIRST)
@@ -136,7 +168,9 @@ def test_two_sessions_that_hand_over_the_same_say_it_once(world: World, agent: A
     agent.starts()
     assert (agent.was_told(ASKED), agent.was_told(RULE)) == (1, int(session_says_more))
     assert agent.twice == []
-    put(world.home, Chore("session-start", NEXT, None, FOLDER, "startup", world.clock().timestamp()))
+    put(
+        world.home, Chore("session-start", NEXT, None, FOLDER, "startup", world.clock().timestamp())
+    )
     do_waiting(world.context())
     assert {one.given for one in world.context().handoffs.everything()} == {NEXT}
 
@@ -185,7 +219,9 @@ def test_after_a_compaction_it_is_told_again(world: World, agent: Agent) -> None
     assert agent.was_told(RULE) == 2
 
 
-def test_what_says_more_or_the_opposite_of_what_was_told_is_told(world: World, agent: Agent) -> None:
+def test_what_says_more_or_the_opposite_of_what_was_told_is_told(
+    world: World, agent: Agent
+) -> None:
     talk(world, "Do not use tabs in the ledger files, please change them.", "I changed them.")
     ingest(world.context())
     ended(world)

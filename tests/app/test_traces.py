@@ -11,23 +11,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from nacre.care.health import list_traces, show_trace
 from nacre.cli.root import cli
+from nacre.data.forget import ForgetRequest, ScrubOptions, forget, plan
+from nacre.data.scrub import scrub
 from nacre.errors import ModelUnavailable, NotFound
-from nacre.forgetting.forget import forget, plan
-from nacre.forgetting.requests import ForgetRequest, ScrubOptions
-from nacre.forgetting.scrub import scrub
-from nacre.health.traces import list_traces, show_trace
 from nacre.home.home import Home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.retrieval.feedback import feedback
-from nacre.retrieval.recall import recall
-from nacre.spending.models import model_for
-from nacre.spending.spool import MOST_TRACES, SPOOL, fold_notes
-from nacre.spending.tracing import tracing
-from nacre.values.model_calls import Prompt, Task
+from nacre.home.spending import MOST_TRACES, SPOOL, fold_notes, model_for, tracing
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.recall.recall import feedback, recall
+from nacre.values.models import Prompt, Step, TraceKind
 from nacre.values.recall import RecallQuery
-from nacre.values.trace import Step, TraceKind
+from nacre.values.session import Task
 from tests.app.conftest import World, says
 from tests.app.test_dreams import dreamt, kept
 from tests.canary import CORE, SECRET, is_kept
@@ -41,7 +36,12 @@ SESSION = "5e55-c4ee-0001"
 def talk(world: World) -> World:
     world.transcript(
         "cheese",
-        says("user", f"Remember that the gruyere cellar code is {CANARY}.", uuid="c1", session=SESSION),
+        says(
+            "user",
+            f"Remember that the gruyere cellar code is {CANARY}.",
+            uuid="c1",
+            session=SESSION,
+        ),
         says("assistant", "Noted.", uuid="c2", session=SESSION),
         says("user", "Always run the linter before you commit.", uuid="c3", session=SESSION),
     )
@@ -55,7 +55,8 @@ def prompt(text: str, task: Task = Task.EXTRACTION) -> Prompt:
 def home(world: World, *answers: Any, **settings: str) -> Home:
     world.environ |= {"NACRE_MODELS_DEFAULT": "scripted:1", **settings}
     return replace(
-        world.context(), load_model=lambda *_: ScriptedModel(answers[0] if callable(answers[0]) else answers)
+        world.context(),
+        load_model=lambda *_: ScriptedModel(answers[0] if callable(answers[0]) else answers),
     )
 
 
@@ -73,18 +74,34 @@ def test_a_run_is_told_as_a_story(world: World) -> None:
     context = home(world, '{"rule": "run the linter"}')
     asks(context, "claude-code:5e55", "The owner says: always run the linter.")
     (trace,) = list_traces(context)
-    assert (trace.kind, trace.subject, trace.outcome) == (TraceKind.EXTRACTION, "claude-code:5e55", "1 memory")
+    assert (trace.kind, trace.subject, trace.outcome) == (
+        TraceKind.EXTRACTION,
+        "claude-code:5e55",
+        "1 memory",
+    )
     call, looked = trace.steps
     assert call.input == "rules/1: The owner says: always run the linter."
-    assert (call.output, call.model, call.tokens.output) == ('{"rule": "run the linter"}', "scripted:1", 6)
+    assert (call.output, call.model, call.tokens.output) == (
+        '{"rule": "run the linter"}',
+        "scripted:1",
+        6,
+    )
     shown = told(world, "traces", "show", trace.id[-8:])
-    for words in ("asks the model", "scripted:1", "run the linter", "looks at the answers", "1 memory"):
+    for words in (
+        "asks the model",
+        "scripted:1",
+        "run the linter",
+        "looks at the answers",
+        "1 memory",
+    ):
         assert words in shown
     assert looked.refs == ("c1",)
 
 
 def told(world: World, *arguments: str) -> str:
-    result = CliRunner().invoke(cli, list(arguments), env={"NACRE_HOME": str(world.home), **world.environ})
+    result = CliRunner().invoke(
+        cli, list(arguments), env={"NACRE_HOME": str(world.home), **world.environ}
+    )
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -111,9 +128,13 @@ def test_a_secret_stays_in_no_trace(world: World) -> None:
 def test_an_answered_question_leaves_a_case_and_writes_nothing_in_the_database(talk: World) -> None:
     context = talk.context()
     ingest(context)
-    recall(context, RecallQuery("what is the code of the gruyere cellar?", update=False))  # files are looked at once
+    recall(
+        context, RecallQuery("what is the code of the gruyere cellar?", update=False)
+    )  # files are looked at once
     written = (talk.home / "nacre.db-wal").stat().st_size
-    result = recall(context, RecallQuery("what is the code of the gruyere cellar?", session="host-1"))
+    result = recall(
+        context, RecallQuery("what is the code of the gruyere cellar?", session="host-1")
+    )
     assert result.hits
     assert (talk.home / "nacre.db-wal").stat().st_size == written
     assert (talk.home / SPOOL).exists()
@@ -122,26 +143,41 @@ def test_an_answered_question_leaves_a_case_and_writes_nothing_in_the_database(t
     answer = case.steps[-1]
     assert answer.refs[0] == result.hits[0].memory.id
     assert answer.more[answer.refs[0]] == result.hits[0].score
-    assert CANARY not in json.dumps([step.output for step in case.steps]), "what was shown is named, not repeated"
+    assert CANARY not in json.dumps([step.output for step in case.steps]), (
+        "what was shown is named, not repeated"
+    )
 
 
 def test_a_case_hears_what_became_of_the_answer(talk: World) -> None:
     context = talk.context()
     ingest(context)
-    result = recall(context, RecallQuery("what is the code of the gruyere cellar?", session=SESSION))
+    result = recall(
+        context, RecallQuery("what is the code of the gruyere cellar?", session=SESSION)
+    )
     talk.transcript(
         "cheese",
         {
             **says("assistant", "", uuid="c5", session=SESSION, at="2026-11-20T12:00:05.000Z"),
             "message": {
-                "role": "assistant", "id": "m5", "model": "model-1",
-                "content": [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "cellar open"}}],
+                "role": "assistant",
+                "id": "m5",
+                "model": "model-1",
+                "content": [
+                    {
+                        "type": "tool_use",
+                        "id": "t1",
+                        "name": "Bash",
+                        "input": {"command": "cellar open"},
+                    }
+                ],
             },
         },
         says("user", "Thanks.", uuid="c6", session=SESSION, at="2026-11-20T12:00:09.000Z"),
-    )  # fmt: skip
+    )
     ingest(context)
-    feedback(context, f"The gruyere cellar code is {CANARY}, as you told me before.", session=SESSION)
+    feedback(
+        context, f"The gruyere cellar code is {CANARY}, as you told me before.", session=SESSION
+    )
     case = next(trace for trace in list_traces(context) if trace.kind is TraceKind.CASE)
     assert case.steps[-1].title == "hears back"
     assert case.steps[-1].more == {result.hits[0].memory.id: "used"}
@@ -157,7 +193,9 @@ def test_nobody_is_traced_where_the_owner_wants_none(talk: World) -> None:
     assert list_traces(context, TraceKind.CASE) == []
 
 
-def test_what_was_read_and_learned_leaves_a_trace_and_a_run_that_found_nothing_new_none(talk: World) -> None:
+def test_what_was_read_and_learned_leaves_a_trace_and_a_run_that_found_nothing_new_none(
+    talk: World,
+) -> None:
     context = talk.context()
     report = ingest(context)
     ingest(context)
@@ -166,12 +204,16 @@ def test_what_was_read_and_learned_leaves_a_trace_and_a_run_that_found_nothing_n
     assert step.output == "files: 1, sessions: 1, turns: 3, memories: 2"
     assert step.refs == report.memories
     assert (trace.subject, trace.outcome) == ("what discovery finds", "sessions: 1, memories: 2")
-    assert CANARY not in json.dumps([step.output for step in trace.steps]), "what was learned is named, not repeated"
+    assert CANARY not in json.dumps([step.output for step in trace.steps]), (
+        "what was learned is named, not repeated"
+    )
     assert CANARY in told(talk, "traces", "show", trace.id), "who looks sees it as it is then"
 
 
 def test_a_secret_in_a_name_is_in_no_trace_of_an_index_run(talk: World) -> None:
-    path = talk.transcript("cheese", says("user", "Always lint before a commit.", uuid="c9", session=SESSION))
+    path = talk.transcript(
+        "cheese", says("user", "Always lint before a commit.", uuid="c9", session=SESSION)
+    )
     named = path.with_name(f"key-{SECRET}.jsonl")
     path.rename(named)
     context = talk.context()
@@ -243,7 +285,9 @@ def _memory(context: Home) -> str:
 
 
 @pytest.mark.parametrize("number", range(4), ids=["session", "memory", "match", "before"])
-def test_what_is_forgotten_is_in_no_trace_no_case_and_no_kept_answer(talk: World, number: int) -> None:
+def test_what_is_forgotten_is_in_no_trace_no_case_and_no_kept_answer(
+    talk: World, number: int
+) -> None:
     rule = json.dumps({"rule": f"the code is {CANARY}"})
     context = home(talk, lambda asked: rule if asked.task is Task.EXTRACTION else "{}")
     ingest(context)
@@ -251,7 +295,12 @@ def test_what_is_forgotten_is_in_no_trace_no_case_and_no_kept_answer(talk: World
     with tracing(context, TraceKind.DEDUP, "another thing"):
         model = model_for(context, Task.DEDUP, background=False)
         assert model
-        model.complete(replace(prompt("Which is newer?", Task.DEDUP), shared=f"The gruyere cellar code is {CANARY}."))
+        model.complete(
+            replace(
+                prompt("Which is newer?", Task.DEDUP),
+                shared=f"The gruyere cellar code is {CANARY}.",
+            )
+        )
     (talk.user_home / ".claude" / "projects" / "-work-acme" / "cheese.jsonl").unlink()
     request = list(requests(talk, context))[number]
     recall(context, RecallQuery("what is the gruyere cellar code for?"))
@@ -260,7 +309,9 @@ def test_what_is_forgotten_is_in_no_trace_no_case_and_no_kept_answer(talk: World
     context.database.close()
     left = [path for path in is_kept(talk.home, CANARY) if "vault/.git" not in path]
     assert left == []
-    assert [trace.subject for trace in list_traces(talk.context())] != [], "what says nothing of it stays"
+    assert [trace.subject for trace in list_traces(talk.context())] != [], (
+        "what says nothing of it stays"
+    )
 
 
 RULE = (
@@ -272,7 +323,10 @@ RULE = (
 @pytest.mark.parametrize(
     ("quote", "is_told"),
     [
-        ("asked whether the pumps run for two hours,\n whatever the Gauge at the lower quay shows", True),
+        (
+            "asked whether the pumps run for two hours,\n whatever the Gauge at the lower quay shows",
+            True,
+        ),
         ("quoted: nobody but Mirela opens the flood gate …", True),
         ("…whatever the gauge at the lower quay says, and Osv…", True),
         ("after a storm the pumps were checked at the lower quay", False),

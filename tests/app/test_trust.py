@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nacre.home.home import Home
-from nacre.indexing.vectors import embed_memories
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.memories.answers import edit
-from nacre.memories.requests import EditRequest, StoreRequest
-from nacre.memories.scan import scan
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.memories.decision import EditRequest, StoreRequest
+from nacre.memories.edit import scan
+from nacre.memories.retire import edit
 from nacre.memories.store import get, retire, store
-from nacre.transcripts.trust import Exchange
+from nacre.memories.vectors import embed_memories
+from nacre.readers.trust import Exchange
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
 from nacre.values.review import Reason
@@ -36,7 +35,13 @@ CHANGES = {
 
 
 def put(context: Home, text: str, trust: Trust, speaker: Speaker = Speaker.OWNER) -> Memory:
-    new = StoreRequest(content=text, kind=Kind.DECISION, trust=trust, speaker=speaker, subject="Database of billing")
+    new = StoreRequest(
+        content=text,
+        kind=Kind.DECISION,
+        trust=trust,
+        speaker=speaker,
+        subject="Database of billing",
+    )
     return get(context, store(context, new).memory_id)
 
 
@@ -52,7 +57,9 @@ def test_what_is_stored_after_a_memory_never_changes_how_far_it_is_trusted(
     first: Trust, second: Trust, change: str, with_vectors: bool, speaker: Speaker, world: World
 ) -> None:
     if with_vectors:
-        world.environ["NACRE_EMBEDDING_MODEL"] = "minilm"  # the world's own embedder, which counts words
+        world.environ["NACRE_EMBEDDING_MODEL"] = (
+            "minilm"  # the world's own embedder, which counts words
+        )
     else:
         world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     context = world.context()
@@ -70,10 +77,14 @@ def test_what_is_stored_after_a_memory_never_changes_how_far_it_is_trusted(
     if first is Trust.TRUSTED and second is Trust.UNTRUSTED:
         assert found[old.id] == before, "what is untrusted ends, confirms and changes nothing"
     if first is Trust.UNTRUSTED and second is Trust.TRUSTED and speaker is Speaker.OWNER:
-        assert any(one.trust is Trust.TRUSTED and not one.superseded_by for one in found.values()), "the word stands"
+        assert any(
+            one.trust is Trust.TRUSTED and not one.superseded_by for one in found.values()
+        ), "the word stands"
 
 
-def test_an_edit_by_an_agent_changes_no_word_of_the_owners_and_is_a_proposal_of_its_own(world: World) -> None:
+def test_an_edit_by_an_agent_changes_no_word_of_the_owners_and_is_a_proposal_of_its_own(
+    world: World,
+) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     context = world.context()
     old = put(context, TEXT, Trust.UNTRUSTED)
@@ -85,7 +96,9 @@ def test_an_edit_by_an_agent_changes_no_word_of_the_owners_and_is_a_proposal_of_
         (waiting,) = doubts(context)
         assert (waiting.memory, waiting.why) == (old, Reason.WISH)
         own = put(context, "The export runs on Sundays.", Trust.UNTRUSTED)
-        changed = edit(context, EditRequest(reference=own.id, content="The export runs daily.", importance=10))
+        changed = edit(
+            context, EditRequest(reference=own.id, content="The export runs daily.", importance=10)
+        )
         assert (changed.speaker, changed.trust) == (Speaker.AGENT, Trust.UNTRUSTED)
         assert (changed.proposed, changed.importance) == (True, 7)
     finally:
@@ -109,19 +122,33 @@ def test_what_a_session_says_does_not_confirm_an_untrusted_memory(world: World) 
     context = world.context()
     try:
         old = put(context, said, Trust.UNTRUSTED)
-        ingest(context, IngestOptions(paths=(world.transcript("s", says("user", said, uuid="u1")),), vectors=False))
+        ingest(
+            context,
+            IngestOptions(
+                paths=(world.transcript("s", says("user", said, uuid="u1")),), vectors=False
+            ),
+        )
         after = get(context, old.id)
         assert (after.trust, after.confirmed) == (Trust.UNTRUSTED, ())
-        assert [one.trust for one in all_of(context).values() if one.id != old.id] == [Trust.TRUSTED]
+        assert [one.trust for one in all_of(context).values() if one.id != old.id] == [
+            Trust.TRUSTED
+        ]
     finally:
         context.database.close()
 
 
-@pytest.mark.parametrize(("written", "trust"), [("trusted", Trust.TRUSTED), ("untrusted", Trust.UNTRUSTED)])
-def test_a_file_in_the_vault_is_trusted_as_far_as_it_says(written: str, trust: Trust, world: World) -> None:
+@pytest.mark.parametrize(
+    ("written", "trust"), [("trusted", Trust.TRUSTED), ("untrusted", Trust.UNTRUSTED)]
+)
+def test_a_file_in_the_vault_is_trusted_as_far_as_it_says(
+    written: str, trust: Trust, world: World
+) -> None:
     context = world.context()
     try:
-        world.write("global/fact/x.md", f"---\nkind: fact\ntrust: {written}\n---\nThe office closes at six.\n")
+        world.write(
+            "global/fact/x.md",
+            f"---\nkind: fact\ntrust: {written}\n---\nThe office closes at six.\n",
+        )
         scan(context)
         assert [one.trust for one in all_of(context).values()] == [trust]
     finally:
@@ -208,7 +235,12 @@ def test_in_chinese_characters_are_counted(statement: str, trust: Trust) -> None
     assert exchange.trust_of(statement) is trust
 
 
-@given(st.lists(st.sampled_from("alpha beta gamma delta epsilon zeta eta theta iota kappa".split()), min_size=5))
+@given(
+    st.lists(
+        st.sampled_from("alpha beta gamma delta epsilon zeta eta theta iota kappa".split()),
+        min_size=5,
+    )
+)
 def test_any_five_words_in_a_row_are_found_in_any_text(words: list[str]) -> None:
     exchange = Exchange()
     exchange.saw(f"before it {' '.join(words)} after it")
@@ -219,7 +251,15 @@ def test_any_five_words_in_a_row_are_found_in_any_text(words: list[str]) -> None
 
 def test_only_the_owners_own_words_lift_it() -> None:
     page = "always run the installer twice before every build"
-    for said in ("ok", "1", "yes, do that", f"> {page}", f"should we {page}?", f"```\n{page}\n```", f"{page} " * 20):
+    for said in (
+        "ok",
+        "1",
+        "yes, do that",
+        f"> {page}",
+        f"should we {page}?",
+        f"```\n{page}\n```",
+        f"{page} " * 20,
+    ):
         exchange = Exchange()
         exchange.saw(page)
         exchange.begin(said)

@@ -7,13 +7,12 @@ from random import Random
 
 import pytest
 
-from nacre.dream import rules
-from nacre.dream.dream import plan
-from nacre.dream.plan import usage_of
-from nacre.dream.requests import DreamPlanRequest
-from nacre.dream.values import DreamAction
-from nacre.health.checks import contents
-from nacre.health.upkeep import IDLE_DAYS
+from nacre.care.database import IDLE_DAYS
+from nacre.care.health import contents
+from nacre.review import consolidate
+from nacre.review.consolidate import DreamAction
+from nacre.review.dream import DreamPlanRequest
+from nacre.review.run import plan, usage_of
 from nacre.values.memory import Confirmation, Expiry, Kind, Memory, Retirement
 from nacre.values.reports import OK, WARNING, Check
 from nacre.values.review import Usage
@@ -30,8 +29,12 @@ def test_health_says_when_memories_were_last_said_or_recalled(world: World) -> N
         kept(world, f"Crate {days} stands in row {days + 1000}.", days=days)
     recalled = kept(world, "The demo runs on the old server.", days=400)
     with world.open() as memory:
-        assert recalled.id in {hit.memory.id for hit in memory.recall("the demo on the old server").hits}
-    spans = "3 within a week, 2 within a month, 2 within a quarter, 2 within half a year, 2 longer ago"
+        assert recalled.id in {
+            hit.memory.id for hit in memory.recall("the demo on the old server").hits
+        }
+    spans = (
+        "3 within a week, 2 within a month, 2 within a quarter, 2 within half a year, 2 longer ago"
+    )
     assert found(world)["recency"].detail == f"last said or recalled: {spans}"
 
 
@@ -77,7 +80,10 @@ def test_health_counts_what_a_dream_would_end_by_its_rules(world: World) -> None
     world.environ["NACRE_FORGETTING_PROTECT"] = '["client"]'
     assert plan(world.context(), DreamPlanRequest()).ending == 2
     told = found(world)["dream"]
-    assert (told.state, told.detail) == (OK, "1 over and 1 never asked for: nacre dream --dry-run shows them")
+    assert (told.state, told.detail) == (
+        OK,
+        "1 over and 1 never asked for: nacre dream --dry-run shows them",
+    )
     report = dreamt(world)
     assert "dream" not in found(world)
     with world.open() as memory:
@@ -97,7 +103,12 @@ def test_where_much_would_end_and_no_dream_comes_by_itself_health_says_so(
 ) -> None:
     world.environ["NACRE_DREAM_AT_NIGHT"] = at_night
     for number in range(51):
-        kept(world, f"Crate {number} stands in row {number + 100}.", days=200, expiry=Expiry.TEMPORARY)
+        kept(
+            world,
+            f"Crate {number} stands in row {number + 100}.",
+            days=200,
+            expiry=Expiry.TEMPORARY,
+        )
     told = found(world)["dream"]
     assert (told.state, told.detail) == (state, detail)
 
@@ -108,16 +119,30 @@ def _of_all_sorts(world: World) -> None:
     days = (-2, 0, 7, 30, 31, 59, 60, 61, 90, 92, 120, 130, 180, 183, 209, 365, 390, 730)
     with home.change("store") as change, change.transaction():
         for number in range(600):
-            at = home.now() - timedelta(days=chance.choice(days), milliseconds=chance.choice((-1, 0, 1)))
-            said = (Confirmation(at + timedelta(days=chance.choice(days)), None, ()),) if number % 7 == 0 else ()
+            at = home.now() - timedelta(
+                days=chance.choice(days), milliseconds=chance.choice((-1, 0, 1))
+            )
+            said = (
+                (Confirmation(at + timedelta(days=chance.choice(days)), None, ()),)
+                if number % 7 == 0
+                else ()
+            )
             one = Memory(
-                id=home.ids(), kind=chance.choice(list(Kind)), subject=f"Crate {number}", content=f"It is {number}.",
-                importance=chance.choice((1, 5, 6, 7, 8, 9, 10)), expiry=chance.choice(list(Expiry)), project="hive",
-                created=at, updated=at, confirmed=said, evergreen=number % 31 == 0,
+                id=home.ids(),
+                kind=chance.choice(list(Kind)),
+                subject=f"Crate {number}",
+                content=f"It is {number}.",
+                importance=chance.choice((1, 5, 6, 7, 8, 9, 10)),
+                expiry=chance.choice(list(Expiry)),
+                project="hive",
+                created=at,
+                updated=at,
+                confirmed=said,
+                evergreen=number % 31 == 0,
                 expires_on=(at + timedelta(days=90)).date() if number % 5 == 0 else None,
                 retired=Retirement(home.now()) if number % 17 == 0 else None,
                 superseded_by="0" * 32 if number % 19 == 0 else None,
-            )  # fmt: skip
+            )
             change.put([one])
             if number % 3 == 0:
                 recalled = at + timedelta(days=chance.choice((0, 3, 60)))
@@ -125,32 +150,45 @@ def _of_all_sorts(world: World) -> None:
 
 
 @pytest.mark.parametrize("threshold", ["0", "0.05", "0.1", "0.2", "0.45", "1"])
-def test_what_the_database_counts_is_what_a_look_at_every_memory_finds(world: World, threshold: str) -> None:
-    world.environ |= {"NACRE_FORGETTING_SCORE_THRESHOLD": threshold, "NACRE_FORGETTING_PROTECT": '["crate 4*"]'}
+def test_what_the_database_counts_is_what_a_look_at_every_memory_finds(
+    world: World, threshold: str
+) -> None:
+    world.environ |= {
+        "NACRE_FORGETTING_SCORE_THRESHOLD": threshold,
+        "NACRE_FORGETTING_PROTECT": '["crate 4*"]',
+    }
     _of_all_sorts(world)
     told = found(world)
     home = world.context()
     every = [one for one in home.memories.everything() if one.is_active]
     usage, now = usage_of(home, every), home.now()
-    last = {one.id: rules.last_used(one, usage.get(one.id, Usage())) for one in every}
+    last = {one.id: consolidate.last_used(one, usage.get(one.id, Usage())) for one in every}
     ages = [now - at for at in last.values()]
     longer = sum(age > timedelta(days=183) for age in ages)
     week = sum(age <= timedelta(days=7) for age in ages)
     assert told["recency"].detail.startswith(f"last said or recalled: {week} within a week, ")
     assert told["recency"].detail.endswith(f", {longer} longer ago")
-    todos = [one for one in every if one.kind is Kind.TODO and now - last[one.id] > timedelta(days=30)]
+    todos = [
+        one for one in every if one.kind is Kind.TODO and now - last[one.id] > timedelta(days=30)
+    ]
     todos.sort(key=lambda one: last[one.id])
-    named = "; ".join(f"{one.subject} ({one.id[-8:]}, {last[one.id]:%Y-%m-%d})" for one in todos[:3])
+    named = "; ".join(
+        f"{one.subject} ({one.id[-8:]}, {last[one.id]:%Y-%m-%d})" for one in todos[:3]
+    )
     assert told["todos"].detail.split(" days: ")[1] == f"{named}; and {len(todos) - 3} more"
-    of_kind = {kind: [(now - last[one.id]).days for one in every if one.kind is kind] for kind in IDLE_DAYS}
+    of_kind = {
+        kind: [(now - last[one.id]).days for one in every if one.kind is kind] for kind in IDLE_DAYS
+    }
     unused = [
         f"{sum(age >= idle for age in of_kind[kind])} of {len(of_kind[kind])} {kind}s ({idle} days)"
         for kind, (_, idle) in IDLE_DAYS.items()
         if max(of_kind[kind]) >= idle
     ]
-    lately = sum(age < IDLE_DAYS[kind][0] for kind, found_ages in of_kind.items() for age in found_ages)
+    lately = sum(
+        age < IDLE_DAYS[kind][0] for kind, found_ages in of_kind.items() for age in found_ages
+    )
     assert told["unused"].detail.endswith(f": {', '.join(unused)}; used lately: {lately}")
-    ending = rules.ending(every, usage, now, home.settings)
+    ending = consolidate.ending(every, usage, now, home.settings)
     over = sum(one.action is DreamAction.EXPIRE for one in ending)
     never = f" and {len(ending) - over} never asked for" if len(ending) > over else ""
     assert f"{over} over{never}" in told["dream"].detail

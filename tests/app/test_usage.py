@@ -10,15 +10,16 @@ from datetime import timedelta
 
 import pytest
 
+from nacre.care import database as maintenance
+from nacre.care.health import contents
 from nacre.errors import NotFound, QueryInvalid
-from nacre.health import database as maintenance
-from nacre.health.checks import contents
 from nacre.home.home import open_home
+from nacre.home.views import MemoryView
 from nacre.memories import store as remembering
-from nacre.memories.usage import fold_usage
-from nacre.memories.views import MemoryView, look_at
-from nacre.retrieval.recall import recall as answer
-from nacre.retrieval.scoring import FACTOR_RANGE, spacing_factor
+from nacre.memories.store import fold_usage
+from nacre.memories.usage import look_at
+from nacre.recall.recall import recall as answer
+from nacre.recall.scoring import FACTOR_RANGE, spacing_factor
 from nacre.values.memory import Kind
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.review import Reason, Usage
@@ -75,7 +76,9 @@ def together(world: World, memory_id: str) -> dict[str, float]:
 def rebuild(world: World) -> None:
     maintenance.rebuild(
         world.settings(),
-        lambda settings: open_home(settings, clock=world.clock, load_embedder=lambda _: world.embedder),
+        lambda settings: open_home(
+            settings, clock=world.clock, load_embedder=lambda _: world.embedder
+        ),
         vectors=False,
     )
 
@@ -118,7 +121,14 @@ def test_the_times_of_the_last_hundred_recalls_are_kept(plain: World) -> None:
 def test_recalls_of_one_session_or_sitting_count_once_until_a_day_has_passed(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE, importance=5)
     counted = []
-    for session, wait in ((None, 0), (None, 1 / 1440), ("s1", 0), ("s1", 0.5), ("s1", 0.5), (None, 0)):
+    for session, wait in (
+        (None, 0),
+        (None, 1 / 1440),
+        ("s1", 0),
+        ("s1", 0.5),
+        ("s1", 0.5),
+        (None, 0),
+    ):
         plain.clock.pass_days(wait)
         recall(plain, FALCON_ASKED, 10, session=session)
         counted.append(view(plain, falcon).usage.recall_count)
@@ -129,7 +139,9 @@ def test_recalls_of_one_session_or_sitting_count_once_until_a_day_has_passed(pla
     assert importance(plain, falcon)[0] == 6
 
 
-def test_a_memory_that_was_opened_before_it_is_recalled_is_recalled_all_the_same(plain: World) -> None:
+def test_a_memory_that_was_opened_before_it_is_recalled_is_recalled_all_the_same(
+    plain: World,
+) -> None:
     (falcon,) = store(plain, FALCON)
     with plain.open() as memory:
         memory.get(falcon, session="s1")
@@ -140,7 +152,9 @@ def test_a_memory_that_was_opened_before_it_is_recalled_is_recalled_all_the_same
 def test_a_crash_while_folding_loses_nothing_and_counts_nothing_twice(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     recall_apart(plain, FALCON_ASKED, 2)
-    (plain.home / "usage.jsonl").rename(plain.home / "usage.0000.taken")  # died before it was counted
+    (plain.home / "usage.jsonl").rename(
+        plain.home / "usage.0000.taken"
+    )  # died before it was counted
     recall_apart(plain, FALCON_ASKED)
     said = (plain.home / "usage.jsonl").read_text(encoding="utf-8")
     assert view(plain, falcon).usage.recall_count == 3
@@ -151,7 +165,9 @@ def test_a_crash_while_folding_loses_nothing_and_counts_nothing_twice(plain: Wor
     assert not list(plain.home.glob("usage.*.taken"))
 
 
-def test_spools_of_which_each_time_little_is_counted_are_counted_one_after_the_other_and_once(plain: World) -> None:
+def test_spools_of_which_each_time_little_is_counted_are_counted_one_after_the_other_and_once(
+    plain: World,
+) -> None:
     (falcon,) = store(plain, FALCON)
     for number in range(3):
         recall_apart(plain, FALCON_ASKED, 3)
@@ -209,7 +225,9 @@ def test_what_a_host_calls_its_session_is_kept_nowhere(plain: World) -> None:
         for file in plain.home.rglob("*"):
             assert file.is_dir() or name.encode() not in file.read_bytes()
     with plain.open() as memory:
-        assert [item.memory_id for item in memory.feedback(REPLY, session=f" {name} ").judged] == [falcon]
+        assert [item.memory_id for item in memory.feedback(REPLY, session=f" {name} ").judged] == [
+            falcon
+        ]
 
 
 def test_a_session_may_have_any_name(plain: World) -> None:
@@ -229,11 +247,15 @@ def test_a_spool_that_cannot_be_read_stops_no_command(plain: World) -> None:
 def test_no_recall_is_lost_while_other_processes_fold(plain: World) -> None:
     store(plain, FALCON)
     asking = [
-        plain.start("    for _ in range(25):\n        assert memory.recall('where does the falcon land?').hits\n")
+        plain.start(
+            "    for _ in range(25):\n        assert memory.recall('where does the falcon land?').hits\n"
+        )
         for _ in range(3)
     ]
     writing = [
-        plain.start(f"    for n in range(20):\n        memory.store(f'Note {{n}} of writer {name} on bread.')\n")
+        plain.start(
+            f"    for n in range(20):\n        memory.store(f'Note {{n}} of writer {name} on bread.')\n"
+        )
         for name in "ab"
     ]
     for process in [*asking, *writing]:
@@ -311,8 +333,15 @@ def test_importance_grows_at_three_ten_and_twenty_five_recalls(plain: World) -> 
     after = plain.memory_file(falcon).read_text(encoding="utf-8")
     assert after == before.replace("importance: 5", "importance: 8")
     assert view(plain, falcon).memory.updated == NOON
-    lines = [json.loads(line) for line in (plain.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
-    steps = [(line["memory"], line["was"], line["now"]) for line in lines if line["action"] == "importance"]
+    lines = [
+        json.loads(line)
+        for line in (plain.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    steps = [
+        (line["memory"], line["was"], line["now"])
+        for line in lines
+        if line["action"] == "importance"
+    ]
     assert steps == [(falcon, 5, 6), (falcon, 6, 7), (falcon, 7, 8)]
     is_well(plain)
 
@@ -334,7 +363,9 @@ def test_the_vectors_of_a_memory_survive_a_step(world: World) -> None:
 
 
 def test_a_step_leaves_a_file_written_by_hand_as_it_is(plain: World) -> None:
-    path = plain.write("global/fact/falcon.md", f"---\nimportance: 4   # my guess\nmood: calm\n---\n{FALCON}\n")
+    path = plain.write(
+        "global/fact/falcon.md", f"---\nimportance: 4   # my guess\nmood: calm\n---\n{FALCON}\n"
+    )
     recall_apart(plain, FALCON_ASKED, 3)
     fold(plain)
     text = path.read_text(encoding="utf-8")
@@ -346,14 +377,18 @@ def test_what_a_person_says_of_importance_stays_until_the_next_step(plain: World
     recall_apart(plain, FALCON_ASKED, 5)
     assert importance(plain, falcon)[0] == 6
     file = plain.memory_file(falcon)
-    file.write_text(file.read_text(encoding="utf-8").replace("importance: 6", "importance: 3"), encoding="utf-8")
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("importance: 6", "importance: 3"), encoding="utf-8"
+    )
     recall_apart(plain, FALCON_ASKED, 4)
     assert importance(plain, falcon)[0] == 3
     recall_apart(plain, FALCON_ASKED)
     assert importance(plain, falcon)[0] == 4
 
 
-def test_a_file_that_a_person_is_changing_is_not_overwritten_and_the_step_waits(plain: World) -> None:
+def test_a_file_that_a_person_is_changing_is_not_overwritten_and_the_step_waits(
+    plain: World,
+) -> None:
     (falcon,) = store(plain, FALCON, importance=5)
     recall_apart(plain, FALCON_ASKED, 3)
     file = plain.memory_file(falcon)
@@ -442,7 +477,9 @@ def test_the_day_of_the_use_counts_not_the_day_it_is_folded(plain: World) -> Non
 
 
 def test_a_session_pairs_twenty_memories_at_most(plain: World) -> None:
-    ids = store(plain, *(f"Drawer {n} holds the tool called {name}." for n, name in enumerate(NAMES)))
+    ids = store(
+        plain, *(f"Drawer {n} holds the tool called {name}." for n, name in enumerate(NAMES))
+    )
     with plain.open() as memory:
         for memory_id in ids:
             memory.get(memory_id, session="s1")
@@ -483,13 +520,17 @@ def test_what_is_learned_from_one_session_belongs_together(plain: World) -> None
         memory.ingest()
         one, other = memory.list()
     assert together(plain, one.id) == {other.id: 0.1}
-    plain.transcript("s1", says("user", "Remember that the backups of billing are kept for a month.", uuid="u3"))
+    plain.transcript(
+        "s1", says("user", "Remember that the backups of billing are kept for a month.", uuid="u3")
+    )
     with plain.open() as memory:
         (later,) = memory.ingest().memories
     assert together(plain, later) == {one.id: 0.1, other.id: 0.1}
     assert together(plain, one.id) == {other.id: 0.1, later: 0.1}
     rebuild(plain)
-    assert together(plain, one.id) == {other.id: 0.1, later: 0.1}, "a rebuild learns nothing, and forgets nothing"
+    assert together(plain, one.id) == {other.id: 0.1, later: 0.1}, (
+        "a rebuild learns nothing, and forgets nothing"
+    )
 
 
 def used_together(world: World, *ids: str, sessions: int) -> None:
@@ -507,13 +548,17 @@ def hits(world: World, question: str, **more: object) -> list[tuple[str, float, 
 
 
 def test_hits_that_are_used_together_gain_on_each_other(plain: World) -> None:
-    north, south = store(plain, FALCON, "The falcon lands on the south tower of the old harbour at dusk.")
+    north, south = store(
+        plain, FALCON, "The falcon lands on the south tower of the old harbour at dusk."
+    )
     before = hits(plain, FALCON_ASKED)
     assert [item[0] for item in before] == [north, south]
     used_together(plain, north, south, sessions=4)
     after = hits(plain, FALCON_ASKED)
     assert [item[2] for item in after] == [0.06, 0.06]
-    assert [item[1] for item in after] == [pytest.approx(min(1, item[1] + 0.06), abs=0.02) for item in before]
+    assert [item[1] for item in after] == [
+        pytest.approx(min(1, item[1] + 0.06), abs=0.02) for item in before
+    ]
     assert [item[2] for item in hits(plain, FALCON_ASKED, boost=False)] == [0, 0]
 
 
@@ -627,7 +672,8 @@ def test_a_short_reply_judges_nothing_and_a_long_one_by_its_beginning(plain: Wor
 
 
 @pytest.mark.parametrize(
-    ("kind", "lowest"), [(Kind.FACT, 0.35), (Kind.PREFERENCE, 0.35), (Kind.LESSON, 0.1), (Kind.DECISION, 0.1)]
+    ("kind", "lowest"),
+    [(Kind.FACT, 0.35), (Kind.PREFERENCE, 0.35), (Kind.LESSON, 0.1), (Kind.DECISION, 0.1)],
 )
 def test_quality_has_a_floor_and_a_ceiling(plain: World, kind: Kind, lowest: float) -> None:
     (falcon,) = store(plain, FALCON, kind=kind)
@@ -649,7 +695,9 @@ def test_a_person_counts_more_than_a_comparison(plain: World) -> None:
 
 
 def test_good_memories_rank_above_poor_ones_within_the_clamp(plain: World) -> None:
-    north, south = store(plain, "The falcon lands on tower north.", "The falcon lands on tower south.", kind="lesson")
+    north, south = store(
+        plain, "The falcon lands on tower north.", "The falcon lands on tower south.", kind="lesson"
+    )
     with plain.open() as memory:
         for _ in range(6):
             memory.judge(south, good=True)
@@ -680,11 +728,17 @@ def test_use_makes_a_memory_established_and_then_proven(plain: World) -> None:
         factor = None
         seen = view(plain, falcon)
         with plain.open() as memory:
-            factor = memory.recall(FALCON_ASKED, update=False).hits[0].components.get("x_maturity", 1.0)
+            factor = (
+                memory.recall(FALCON_ASKED, update=False).hits[0].components.get("x_maturity", 1.0)
+            )
         found.append((seen.maturity.value, factor))
     assert found == [
-        ("candidate", 1.0), ("candidate", 1.0), ("established", 1.1), ("established", 1.1), ("proven", 1.2),
-    ]  # fmt: skip
+        ("candidate", 1.0),
+        ("candidate", 1.0),
+        ("established", 1.1),
+        ("established", 1.1),
+        ("proven", 1.2),
+    ]
 
 
 # Review
@@ -696,7 +750,9 @@ def poor(world: World, content: str, question: str) -> str:
     recall_apart(world, question, 10)
     with world.open() as memory:
         for _ in range(8):
-            memory.feedback(REPLY, found, stored=[memory.store(f"{content} Not so.", kind="event").memory_id])
+            memory.feedback(
+                REPLY, found, stored=[memory.store(f"{content} Not so.", kind="event").memory_id]
+            )
     return found
 
 
@@ -727,7 +783,9 @@ def test_what_is_retired_by_whatever_hand_waits_no_more(plain: World) -> None:
     assert reviews(plain) == []
 
 
-def test_a_memory_contradicted_twice_waits_and_once_dismissed_comes_back_only_for_more(plain: World) -> None:
+def test_a_memory_contradicted_twice_waits_and_once_dismissed_comes_back_only_for_more(
+    plain: World,
+) -> None:
     (falcon,) = store(plain, FALCON)
     with plain.open() as memory:
         database = memory._home.database
@@ -753,7 +811,9 @@ def test_health_tells_how_memories_are_used(plain: World) -> None:
     assert found["quality"] == "1 good (from .7), 1 fair, 0 poor (below .3)"
     assert "(0.30)" in found["together"]
     assert found["review"] == "1 waiting"
-    assert [check.hint for check in checks if check.name == "review"] == ["nacre review shows each, and why it waits"]
+    assert [check.hint for check in checks if check.name == "review"] == [
+        "nacre review shows each, and why it waits"
+    ]
 
 
 def test_a_rebuild_carries_usage_over(plain: World) -> None:

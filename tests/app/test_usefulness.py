@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import nacre
-from nacre.context.hold_out import drawn
-from nacre.usefulness.usefulness import usefulness
-from nacre.usefulness.values import Aspect, Comparison, Finding, Usefulness
+from nacre.care.usefulness import Aspect, Comparison, Finding, Usefulness, usefulness
+from nacre.context.hooks import drawn
 from nacre.values.context import HELD_OUT
 from tests.app.conftest import World, says
 
@@ -48,11 +47,15 @@ def held(world: World) -> World:
     world.home.mkdir()
     (world.home / "hold-out.json").write_text(json.dumps({"salt": "5a17", "shares": []}))
     world.environ |= {
-        "NACRE_USEFULNESS_HOLD_OUT": "0.5", "NACRE_EXTRACTION_ENABLED": "false", "NACRE_ARCHIVE_ENABLED": "false",
+        "NACRE_USEFULNESS_HOLD_OUT": "0.5",
+        "NACRE_EXTRACTION_ENABLED": "false",
+        "NACRE_ARCHIVE_ENABLED": "false",
         "NACRE_EMBEDDING_MODEL": "none",
-    }  # fmt: skip
+    }
     with world.open() as memory:
-        memory.store("The lamps of the harbour are lit at dusk.", kind=nacre.Kind.DECISION, importance=9)
+        memory.store(
+            "The lamps of the harbour are lit at dusk.", kind=nacre.Kind.DECISION, importance=9
+        )
     assert asked(world).finding_of(Aspect.MESSAGES) is None
     return world
 
@@ -81,11 +84,23 @@ def write(world: World, session: str, steps: list[tuple[str, Any]], began: datet
         at += timedelta(seconds=20)
         stamp, uuid = f"{at:%Y-%m-%dT%H:%M:%S}.000Z", f"{session}-{number}"
         if who == "owner":
-            records += [says("user", what, uuid=uuid, session=session, at=stamp),
-                        says("assistant", "I see.", uuid=f"{uuid}-a", session=session, at=stamp)]  # fmt: skip
+            records += [
+                says("user", what, uuid=uuid, session=session, at=stamp),
+                says("assistant", "I see.", uuid=f"{uuid}-a", session=session, at=stamp),
+            ]
             continue
-        call = {"type": "tool_use", "id": f"t-{uuid}", "name": "Bash", "input": {"command": f"light --all {number}"}}
-        output = {"type": "tool_result", "tool_use_id": f"t-{uuid}", "content": "Exit code 2\nno oil", "is_error": what}
+        call = {
+            "type": "tool_use",
+            "id": f"t-{uuid}",
+            "name": "Bash",
+            "input": {"command": f"light --all {number}"},
+        }
+        output = {
+            "type": "tool_result",
+            "tool_use_id": f"t-{uuid}",
+            "content": "Exit code 2\nno oil",
+            "is_error": what,
+        }
         made = says("assistant", "", uuid=uuid, session=session, at=stamp)
         made["message"]["content"] = [call]
         came = says("user", "", uuid=f"{uuid}-r", session=session, at=stamp)
@@ -116,8 +131,9 @@ def test_a_difference_is_found_with_an_interval_beside_0(held: World) -> None:
     told = work(held, 160, worse_without_memory)
     found = asked(held)
     assert (found.found.sessions_told, found.found.sessions_held_out) == (
-        sum(told.values()), len(told) - sum(told.values()),
-    )  # fmt: skip
+        sum(told.values()),
+        len(told) - sum(told.values()),
+    )
     for aspect in Aspect:
         assert found[aspect].finding is Finding.LESS_WITH_MEMORY, aspect
         low, difference, high = found[aspect].low, found[aspect].difference, found[aspect].high
@@ -146,7 +162,9 @@ def test_too_few_sessions_say_nothing_however_different_they_are(held: World) ->
     work(held, 40, worse_without_memory)
     found = asked(held)
     assert {one.finding for one in found.found.comparisons} == {Finding.TOO_FEW}
-    assert {(one.told, one.held_out, one.difference, one.low) for one in found.found.comparisons} == {(None,) * 4}
+    assert {
+        (one.told, one.held_out, one.difference, one.low) for one in found.found.comparisons
+    } == {(None,) * 4}
     assert found.found.sessions_told + found.found.sessions_held_out == 40
     assert found.found.needed == 128
 
@@ -205,7 +223,9 @@ def test_a_session_during_which_the_share_changed_is_not_compared(held: World) -
     assert (found.sessions_told + found.sessions_held_out, found.left_out) == (9, 1)
 
 
-def test_a_session_that_may_go_on_and_one_in_which_nobody_spoke_are_not_compared(held: World) -> None:
+def test_a_session_that_may_go_on_and_one_in_which_nobody_spoke_are_not_compared(
+    held: World,
+) -> None:
     work(held, 3)
     write(held, "5e55-0900", [("owner", TASK)], held.clock.now)
     write(held, "5e55-0901", [("call", False)], held.clock.now - timedelta(hours=5))
@@ -216,7 +236,9 @@ def test_a_session_that_may_go_on_and_one_in_which_nobody_spoke_are_not_compared
     assert (found.sessions_told + found.sessions_held_out, found.left_out) == (3, 2)
 
 
-def test_a_message_counts_as_sent_again_in_a_later_session_of_the_same_project_alone(held: World) -> None:
+def test_a_message_counts_as_sent_again_in_a_later_session_of_the_same_project_alone(
+    held: World,
+) -> None:
     def again(told: bool, random: Random) -> list[tuple[str, Any]]:
         return [("owner", AGAIN), ("owner", "Light them."), ("owner", AGAIN)]
 
@@ -242,7 +264,9 @@ def test_another_home_draws_other_sessions(held: World, tmp_path: Any) -> None:
     asked(other)
     names = [f"claude-code:5e55-{number:04d}" for number in range(200)]
     at = int(held.clock().timestamp() * 1000) + 1
-    mine, theirs = ({name for name in names if drawn(one.home).takes(name, at)} for one in (held, other))
+    mine, theirs = (
+        {name for name in names if drawn(one.home).takes(name, at)} for one in (held, other)
+    )
     assert 60 < len(mine) < 140
     assert 60 < len(theirs) < 140
     assert 60 < len(mine ^ theirs) < 140
@@ -255,7 +279,9 @@ def test_what_is_handed_over_goes_to_the_next_session_that_is_told(held: World) 
     untold = next(name for name in names if drawn(held.home).takes(name, at))
     others = [name for name in names if not drawn(held.home).takes(name, at)]
     with held.open() as memory:
-        memory.hand_over("The lens is polished; the drain is next.", session="claude-code:5e55-0000")
+        memory.hand_over(
+            "The lens is polished; the drain is next.", session="claude-code:5e55-0000"
+        )
 
         def told(name: str) -> str:
             block = memory.context(moment="start", session=name, folder="/code/acme-billing")

@@ -9,28 +9,37 @@ from pathlib import Path
 import pytest
 
 from nacre.errors import EditConflict, MemoryInvalid, NotFound
-from nacre.memories.scan import scan
+from nacre.memories.edit import scan
 from nacre.values.codec import stamp
 from nacre.values.memory import Kind
 from tests.app.conftest import World
 
 
-def test_a_stored_memory_is_a_markdown_file_in_the_folder_of_its_project_and_kind(world: World) -> None:
+def test_a_stored_memory_is_a_markdown_file_in_the_folder_of_its_project_and_kind(
+    world: World,
+) -> None:
     with world.open() as memory:
         outcome = memory.store(
             "We run billing on PostgreSQL: the ledger needs transactions.",
-            subject="Database of billing", kind="decision", project="acme-billing", tags=["postgres"],
-        )  # fmt: skip
+            subject="Database of billing",
+            kind="decision",
+            project="acme-billing",
+            tags=["postgres"],
+        )
     file = world.vault / "projects/acme-billing/decision/database-of-billing.md"
     text = file.read_text(encoding="utf-8")
-    assert text.startswith(f"---\nid: {outcome.memory_id}\nkind: decision\nsubject: Database of billing\n")
+    assert text.startswith(
+        f"---\nid: {outcome.memory_id}\nkind: decision\nsubject: Database of billing\n"
+    )
     assert "tags: [postgres]\ncreated: 2026-11-20T12:00:00Z\n" in text
     assert text.endswith("---\nWe run billing on PostgreSQL: the ledger needs transactions.\n")
     assert file.stat().st_mode & 0o777 == 0o600
     assert world.home.stat().st_mode & 0o777 == 0o700
 
 
-def test_times_keep_their_milliseconds_in_the_file_the_ledger_and_after_a_rebuild(world: World) -> None:
+def test_times_keep_their_milliseconds_in_the_file_the_ledger_and_after_a_rebuild(
+    world: World,
+) -> None:
     world.clock.now += timedelta(microseconds=45_678)
     with world.open() as memory:
         outcome = memory.store("The ferry leaves at noon.", subject="Ferry")
@@ -62,7 +71,10 @@ def test_times_keep_their_milliseconds_in_the_file_the_ledger_and_after_a_rebuil
     ],
 )
 def test_a_time_that_does_not_change_stays_as_it_is_written(world: World, created: str) -> None:
-    path = world.write("global/fact/ferry.md", f"---\nsubject: Ferry\ncreated: {created}\n---\nIt leaves at noon.\n")
+    path = world.write(
+        "global/fact/ferry.md",
+        f"---\nsubject: Ferry\ncreated: {created}\n---\nIt leaves at noon.\n",
+    )
     with world.open() as memory:
         memory.edit("Ferry", tags=("harbour",))
     text = path.read_text(encoding="utf-8")
@@ -72,7 +84,10 @@ def test_a_time_that_does_not_change_stays_as_it_is_written(world: World, create
 
 def test_two_memories_with_one_subject_get_files_of_their_own(world: World) -> None:
     with world.open() as memory:
-        for content in ("Deploys happen on Fridays at noon.", "Deploys are announced in the release channel."):
+        for content in (
+            "Deploys happen on Fridays at noon.",
+            "Deploys are announced in the release channel.",
+        ):
             memory.store(content, subject="Deploys")
     assert sorted(path.name for path in world.vault.rglob("*.md")) == ["deploys-2.md", "deploys.md"]
 
@@ -92,8 +107,12 @@ def test_unknown_keys_comments_and_the_order_of_keys_survive_an_edit(world: Worl
     assert lines[-1] == "Four spaces, always."
 
 
-def test_a_file_written_by_hand_without_front_matter_is_a_memory_and_keeps_its_words(world: World) -> None:
-    words = "# Naming of branches\n\nBranches are called after the ticket, e.g. `ACME-12-rounding`.\n"
+def test_a_file_written_by_hand_without_front_matter_is_a_memory_and_keeps_its_words(
+    world: World,
+) -> None:
+    words = (
+        "# Naming of branches\n\nBranches are called after the ticket, e.g. `ACME-12-rounding`.\n"
+    )
     path = world.write("global/fact/branches.md", words)
     with world.open() as memory:
         found = memory.list()
@@ -118,14 +137,22 @@ def test_an_edit_made_in_any_editor_is_seen_by_the_next_recall(world: World) -> 
     with world.open() as memory:
         outcome = memory.store("The staging server is called heron.", subject="Staging server")
     file = world.memory_file(outcome.memory_id)
-    file.write_text(file.read_text(encoding="utf-8").replace("heron", "kingfisher"), encoding="utf-8")
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("heron", "kingfisher"), encoding="utf-8"
+    )
     with world.open() as memory:
-        assert memory.recall("what is the staging server called?").hits[0].memory.content.endswith("kingfisher.")
+        assert (
+            memory.recall("what is the staging server called?")
+            .hits[0]
+            .memory.content.endswith("kingfisher.")
+        )
 
 
 def test_a_file_moved_to_another_folder_changes_project_and_kind(world: World) -> None:
     with world.open() as memory:
-        outcome = memory.store("Invoices are numbered per year.", subject="Invoice numbers", project="acme-billing")
+        outcome = memory.store(
+            "Invoices are numbered per year.", subject="Invoice numbers", project="acme-billing"
+        )
     source = world.memory_file(outcome.memory_id)
     target = world.vault / "projects/acme-ledger/decision/invoice-numbers.md"
     target.parent.mkdir(parents=True)
@@ -144,7 +171,10 @@ def test_a_deleted_file_is_a_retirement_whose_words_are_kept(world: World) -> No
     with world.open() as memory:
         assert memory.list() == []
         assert memory.get(outcome.memory_id).retired is not None
-    assert "The old mail server is mx2." in (world.vault / "retired/global/fact/mail-server.md").read_text()
+    assert (
+        "The old mail server is mx2."
+        in (world.vault / "retired/global/fact/mail-server.md").read_text()
+    )
     entries = [json.loads(line) for line in (world.vault / "ledger.jsonl").read_text().splitlines()]
     assert [(item["action"], item["memory"]) for item in entries] == [
         ("store", outcome.memory_id),
@@ -169,11 +199,17 @@ def test_broken_yaml_is_reported_and_the_last_good_version_still_recalled(world:
     file = world.memory_file(outcome.memory_id)
     file.write_text("---\nid: [unclosed\nkind: fact\n---\nThe nightly job starts at three.\n")
     with world.open() as memory:
-        assert memory.recall("when does the nightly job start?").hits[0].memory.content.endswith("two.")
+        assert (
+            memory.recall("when does the nightly job start?")
+            .hits[0]
+            .memory.content.endswith("two.")
+        )
         assert len(memory.list()) == 2
     context = world.context()
     scan(context)
-    assert context.problems == ["global/fact/nightly-job.md: broken YAML at line 3: did not find expected ',' or ']'"]
+    assert context.problems == [
+        "global/fact/nightly-job.md: broken YAML at line 3: did not find expected ',' or ']'"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +223,9 @@ def test_broken_yaml_is_reported_and_the_last_good_version_still_recalled(world:
         ("links: [supersedes]", "links are a list"),
     ],
 )
-def test_a_wrong_value_names_the_file_and_the_value(world: World, front: str, complaint: str) -> None:
+def test_a_wrong_value_names_the_file_and_the_value(
+    world: World, front: str, complaint: str
+) -> None:
     world.write("global/fact/odd.md", f"---\n{front}\n---\nSome words.\n")
     context = world.context()
     scan(context)
@@ -275,7 +313,9 @@ def test_secrets_are_redacted_before_the_file_is_written(world: World) -> None:
 def test_a_file_replaced_by_other_words_leaves_no_ghost(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("Deploys happen on Fridays.", subject="Deploys")
-    world.memory_file(outcome.memory_id).write_text("# Deploys\n\nDeploys happen whenever the tests pass.\n")
+    world.memory_file(outcome.memory_id).write_text(
+        "# Deploys\n\nDeploys happen whenever the tests pass.\n"
+    )
     with world.open() as memory:
         assert [(item.id, item.content) for item in memory.list()] == [
             (outcome.memory_id, "Deploys happen whenever the tests pass.")
@@ -334,7 +374,8 @@ def test_a_heading_that_is_the_subject_is_no_content_before_and_after_an_edit(wo
 
 def test_a_byte_order_mark_does_not_hide_the_front_matter(world: World) -> None:
     world.write(
-        "global/fact/bom.md", "\ufeff---\nid: 0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81\nsubject: Marked\n---\nWords.\n"
+        "global/fact/bom.md",
+        "\ufeff---\nid: 0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81\nsubject: Marked\n---\nWords.\n",
     )
     with world.open() as memory:
         assert [(item.id, item.subject) for item in memory.list()] == [
@@ -376,24 +417,34 @@ def test_what_was_retired_can_be_said_again(world: World) -> None:
         memory.retire(first.memory_id)
         again = memory.store("The gate stays open at night.")
         assert again.action == "stored"
-        assert [hit.memory.id for hit in memory.recall("is the gate open at night?").hits] == [again.memory_id]
+        assert [hit.memory.id for hit in memory.recall("is the gate open at night?").hits] == [
+            again.memory_id
+        ]
 
 
 def test_kind_and_project_edited_in_the_file_move_it(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("Quokkas live on Rottnest.", subject="Quokka", project="zoo")
     file = world.memory_file(outcome.memory_id)
-    file.write_text(file.read_text().replace("kind: fact", "kind: lesson").replace("project: zoo", "project: aquarium"))
+    file.write_text(
+        file.read_text()
+        .replace("kind: fact", "kind: lesson")
+        .replace("project: zoo", "project: aquarium")
+    )
     with world.open() as memory:
         assert [(item.id, item.kind, item.project) for item in memory.list()] == [
             (outcome.memory_id, Kind.LESSON, "aquarium")
         ]
-    assert world.memory_file(outcome.memory_id) == world.vault / "projects/aquarium/lesson/quokka.md"
+    assert (
+        world.memory_file(outcome.memory_id) == world.vault / "projects/aquarium/lesson/quokka.md"
+    )
 
 
 def test_front_matter_follows_a_file_that_was_moved(world: World) -> None:
     with world.open() as memory:
-        outcome = memory.store("Invoices are numbered per year.", subject="Invoice numbers", project="billing")
+        outcome = memory.store(
+            "Invoices are numbered per year.", subject="Invoice numbers", project="billing"
+        )
     target = world.vault / "projects/ledger/decision/invoice-numbers.md"
     target.parent.mkdir(parents=True)
     world.memory_file(outcome.memory_id).rename(target)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nacre import open_memory
+from nacre.api import open_memory
 from tests.cli.conftest import said, write_transcript
 
 _random = random.Random(24)  # noqa: S311 - any will do
@@ -21,7 +21,9 @@ def _word(length: int) -> str:
 
 
 @pytest.fixture(params=["file", "server"], autouse=True)
-def engine(request: pytest.FixtureRequest, user_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def engine(
+    request: pytest.FixtureRequest, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A home in files, and one on a server."""
     if request.param == "server":
         monkeypatch.setenv("NACRE_DB", request.getfixturevalue("server_url"))
@@ -30,14 +32,20 @@ def engine(request: pytest.FixtureRequest, user_home: Path, monkeypatch: pytest.
 
 def _call(number: int, name: str, **given: str) -> dict[str, Any]:
     record = said("assistant", "", number)
-    record["message"]["content"] = [{"type": "tool_use", "id": f"call{number}", "name": name, "input": given}]
+    record["message"]["content"] = [
+        {"type": "tool_use", "id": f"call{number}", "name": name, "input": given}
+    ]
     return record
 
 
 def test_a_session_with_endless_words_paths_and_names_is_read(user_home: Path) -> None:
     records = [
         said("user", f"The ferry timetable is in {_word(9_000)} now.", 0),
-        said("assistant", f"I read {_word(3_000)}.{_word(3_000)}() of {_word(60)}/{_word(4_000)}.py.", 1),
+        said(
+            "assistant",
+            f"I read {_word(3_000)}.{_word(3_000)}() of {_word(60)}/{_word(4_000)}.py.",
+            1,
+        ),
         _call(2, "Edit", file_path=f"/code/{_word(3_500)}/x.py", old_string="a", new_string="b"),
         _call(3, "Read", file_path=f"/code/ferry/{_word(4_000)}"),
         _call(4, _word(4_000), command=f"ls {_word(4_000)}"),
@@ -46,7 +54,10 @@ def test_a_session_with_endless_words_paths_and_names_is_read(user_home: Path) -
     for record in records:
         record["gitBranch"] = _word(3_000)
     records[1]["uuid"] = _word(4_000)
-    write_transcript(user_home / ".claude/projects/-code-ferry/7f3a1c2d-0000-4000-8000-000000000001.jsonl", records)
+    write_transcript(
+        user_home / ".claude/projects/-code-ferry/7f3a1c2d-0000-4000-8000-000000000001.jsonl",
+        records,
+    )
     with open_memory() as memory:
         assert memory.call("ingest").turns == len(records)
         found = memory.call("search-sessions", text="harbour office closes")
@@ -65,7 +76,12 @@ def test_a_session_whose_id_is_endless_keeps_no_other_from_being_read(user_home:
 
 def test_a_memory_with_endless_names_is_stored(user_home: Path) -> None:
     with open_memory() as memory:
-        memory.call("store", content=f"The code is {_word(6_000)}.", subject=_word(3_000), tags=[_word(3_000)])
+        memory.call(
+            "store",
+            content=f"The code is {_word(6_000)}.",
+            subject=_word(3_000),
+            tags=[_word(3_000)],
+        )
         memory.call("store", content=f"See [[{_word(3_000)}]] and `{_word(3_000)}` of the harbour.")
         assert memory.call("list").total == 2
         assert "harbour" in str(memory.call("recall", text="harbour"))

@@ -35,17 +35,23 @@ def held_until(world: World, is_enough: Callable[[], object]) -> Iterator[None]:
     holder.join()
 
 
-def test_a_store_waits_for_its_turn_and_says_so_after_a_second(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_waits_for_its_turn_and_says_so_after_a_second(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     with world.open() as memory:
         with held_until(world, lambda: caplog.records):
             started = time.time()
             outcome = memory.store("The lamp is trimmed on Sundays.", tags=["lamp"])
         (record,) = caplog.records
-        assert record.message == f"waiting for another process, which has {world.home / 'vault.lock'}"
+        assert (
+            record.message == f"waiting for another process, which has {world.home / 'vault.lock'}"
+        )
         assert record.created - started > 1
         assert outcome.action == "stored"
         assert not world.embedder.embedded
-        assert [one.memory.id for one in memory.recall("when is the lamp trimmed?").hits] == [outcome.memory_id]
+        assert [one.memory.id for one in memory.recall("when is the lamp trimmed?").hits] == [
+            outcome.memory_id
+        ]
     is_well(world)
 
 
@@ -105,7 +111,11 @@ def test_a_store_during_an_ingest_succeeds_within_five_seconds(world: World) -> 
         said = (f"Always count the crates of hold {number}-{at} twice." for at in range(15))
         session = f"session-{number}"
         world.transcript(
-            session, *(says("user", text, uuid=f"{number}-{at}", session=session) for at, text in enumerate(said))
+            session,
+            *(
+                says("user", text, uuid=f"{number}-{at}", session=session)
+                for at, text in enumerate(said)
+            ),
         )
     with world.open():
         pass
@@ -146,7 +156,9 @@ def test_eight_processes_and_threads_lose_nothing_and_double_nothing(world: Worl
         "    [thread.join() for thread in threads]\n"
     )
     writers = [world.start(f"    NAME = '{name}'\n{code}") for name in "abcdefgh"]
-    acknowledged = [line for writer in writers for line in writer.communicate(timeout=240)[0].split()]
+    acknowledged = [
+        line for writer in writers for line in writer.communicate(timeout=240)[0].split()
+    ]
     assert [writer.returncode for writer in writers] == [0] * 8
     assert len(acknowledged) == 8 * 3 * 5
     with world.open() as memory:
@@ -175,5 +187,9 @@ def test_threads_that_share_an_open_home_take_turns(world: World) -> None:
         for thread in threads:
             thread.join()
         assert failed == []
-        assert len(memory.list(limit=100)) == len({item.content for item in memory.list(limit=100)}) > 0
+        assert (
+            len(memory.list(limit=100))
+            == len({item.content for item in memory.list(limit=100)})
+            > 0
+        )
     is_well(world)

@@ -6,12 +6,23 @@ from datetime import timedelta
 
 import pytest
 
-from nacre.text.passages import count_tokens
+from nacre.base.text import count_tokens
 from nacre.values.memory import Memory
-from nacre.values.model_calls import Capabilities, Price
+from nacre.values.models import Capabilities, Price
 from tests.app.conftest import World, says
 from tests.app.test_dreams import kept
-from tests.app.test_later_by_writer import ASKED, BRANCH, GONE, MOVED, PROJECT, Writer, branch, heard, world, writer
+from tests.app.test_later_by_writer import (
+    ASKED,
+    BRANCH,
+    GONE,
+    MOVED,
+    PROJECT,
+    Writer,
+    branch,
+    heard,
+    world,
+    writer,
+)
 
 __all__ = ["branch", "world", "writer"]
 LOCAL = "From now on the branch of the checkpoints of our hive is called moonshine."
@@ -21,8 +32,12 @@ def sent_later(writer: Writer) -> str:
     return "\n".join(one.text for one in writer.later)
 
 
-def test_sessions_from_before_the_owners_yes_are_no_later_talk(world: World, writer: Writer, branch: Memory) -> None:
-    world.environ["NACRE_WRITER_SINCE"] = f"{world.clock() - timedelta(days=1.5):%Y-%m-%dT%H:%M:%SZ}"
+def test_sessions_from_before_the_owners_yes_are_no_later_talk(
+    world: World, writer: Writer, branch: Memory
+) -> None:
+    world.environ["NACRE_WRITER_SINCE"] = (
+        f"{world.clock() - timedelta(days=1.5):%Y-%m-%dT%H:%M:%SZ}"
+    )
     heard(world, "moved", MOVED, days=3)
     heard(world, "new", GONE, days=1)
     assert GONE in sent_later(writer)
@@ -47,13 +62,26 @@ def test_what_is_said_in_a_session_that_goes_on_is_held_against_memories_once_th
     assert MOVED in sent_later(writer)
 
 
-def test_what_sub_agents_and_summaries_say_is_no_later_talk(world: World, writer: Writer, branch: Memory) -> None:
+def test_what_sub_agents_and_summaries_say_is_no_later_talk(
+    world: World, writer: Writer, branch: Memory
+) -> None:
     at = f"{world.clock() - timedelta(days=2):%Y-%m-%dT%H:%M:%S.000Z}"
     told = [
-        ("user", "The branch hive/sessions of the checkpoints of a session is summarised.", {"isCompactSummary": True}),
-        ("assistant", "A helper says: the checkpoints of a session lie elsewhere.", {"isSidechain": True}),
+        (
+            "user",
+            "The branch hive/sessions of the checkpoints of a session is summarised.",
+            {"isCompactSummary": True},
+        ),
+        (
+            "assistant",
+            "A helper says: the checkpoints of a session lie elsewhere.",
+            {"isSidechain": True},
+        ),
     ]
-    extra = [says(who, text, uuid=f"s-{at_}", session="s", at=at) | more for at_, (who, text, more) in enumerate(told)]
+    extra = [
+        says(who, text, uuid=f"s-{at_}", session="s", at=at) | more
+        for at_, (who, text, more) in enumerate(told)
+    ]
     world.transcript("s", says("user", ASKED, uuid="s-u", session="s", at=at), *extra)
     with world.open() as memory:
         memory.ingest()
@@ -94,18 +122,31 @@ def test_what_was_learned_from_a_session_with_a_local_model_is_no_known_memory_f
         ("ollama:qwen3", False),
     ],
 )
-def test_a_model_of_this_machine_is_known_by_its_tag(world: World, writer: Writer, model: str, is_shown: bool) -> None:
+def test_a_model_of_this_machine_is_known_by_its_tag(
+    world: World, writer: Writer, model: str, is_shown: bool
+) -> None:
     heard(world, "any", "Done.", model=model)
     assert bool(writer.prompts) is is_shown
 
 
-def test_as_many_memories_are_held_against_later_talk_as_a_window_has_room_for(world: World) -> None:
+def test_as_many_memories_are_held_against_later_talk_as_a_window_has_room_for(
+    world: World,
+) -> None:
     world.model = model = Writer()
     model.capabilities = Capabilities(window=8_000, output=2_000, answers="schema", price=Price())
     for number in range(15):
-        kept(world, f"{BRANCH} Its number is {number}. " + f"{BRANCH} " * 20, days=20 + number, project=PROJECT)
+        kept(
+            world,
+            f"{BRANCH} Its number is {number}. " + f"{BRANCH} " * 20,
+            days=20 + number,
+            project=PROJECT,
+        )
     for number in range(14):
-        heard(world, f"s{number}", f"{MOVED} Part {number}. " + f"The checkpoints of part {number} lie there. " * 12)
+        heard(
+            world,
+            f"s{number}",
+            f"{MOVED} Part {number}. " + f"The checkpoints of part {number} lie there. " * 12,
+        )
     heard(world, "new", GONE, days=1)
     assert model.later
     assert max(count_tokens(one.system + one.text) for one in model.later) + 2_000 <= 8_000

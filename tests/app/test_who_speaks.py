@@ -10,9 +10,8 @@ import pytest
 
 from nacre.api import MemoryHome
 from nacre.context.build import build
-from nacre.values.actor import Actor, Face, acting
 from nacre.values.context import ContextRequest, Moment
-from nacre.values.memory import Expiry, Kind, Memory
+from nacre.values.memory import Actor, Expiry, Face, Kind, Memory, acting
 from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World, says
 
@@ -44,21 +43,38 @@ def talking(world: World) -> World:
         "5e55-0001",
         says("user", f"Morning! {RULE} Is the build green?", uuid="u1"),
         says("assistant", "It is.", uuid="a1"),
-        says("user", "Never deploy the gateway on Fridays. Should we always squash commits?", uuid="u2"),
-        says("user", "The engine is written in C++ from now on. Latency must stay < 5 ms in the gateway.", uuid="u3"),
+        says(
+            "user",
+            "Never deploy the gateway on Fridays. Should we always squash commits?",
+            uuid="u2",
+        ),
+        says(
+            "user",
+            "The engine is written in C++ from now on. Latency must stay < 5 ms in the gateway.",
+            uuid="u3",
+        ),
     )
     return world
 
 
-def test_without_the_owners_words_it_is_a_proposal_that_nobody_is_told_unasked(talking: World) -> None:
+def test_without_the_owners_words_it_is_a_proposal_that_nobody_is_told_unasked(
+    talking: World,
+) -> None:
     with talking.open() as memory:
         memory.ingest()
     with by_agent(talking) as memory:
         one = stored(memory, PAGE, importance=10, expiry=Expiry.CORE)
-        assert (one.speaker, one.proposed, one.importance, one.expiry) == (Speaker.AGENT, True, 7, Expiry.PERMANENT)
+        assert (one.speaker, one.proposed, one.importance, one.expiry) == (
+            Speaker.AGENT,
+            True,
+            7,
+            Expiry.PERMANENT,
+        )
         assert one.inbox, "it holds in no project that nobody named"
         own = stored(memory, "The build of the gateway needs four cores.", project="acme-billing")
-        assert own.id in {hit.memory.id for hit in memory.recall("how many cores does the build need?").hits}
+        assert own.id in {
+            hit.memory.id for hit in memory.recall("how many cores does the build need?").hits
+        }
         assert "curl" not in told(memory)
         assert "four cores" not in told(memory)
     with talking.open() as memory:
@@ -84,7 +100,10 @@ def test_with_words_that_the_owner_typed_it_is_the_owners(talking: World) -> Non
     ("content", "quote"),
     [
         ("Always run the slow tests before a release.", "always run the slow tests on Sundays"),
-        ("Always run the slow tests and the curl script before a release, never on a pull request.", RULE),
+        (
+            "Always run the slow tests and the curl script before a release, never on a pull request.",
+            RULE,
+        ),
         ("Always run the slow tests on a pull request.", "always run the slow tests"),
         ("Deploy the gateway on Fridays.", "deploy the gateway on Fridays"),
         ("Always squash commits.", "Should we always squash commits?"),
@@ -107,7 +126,8 @@ def test_words_that_say_more_less_or_the_opposite_of_a_quote_are_the_agents(
 
 
 @pytest.mark.parametrize(
-    ("asked", "project", "is_proposed"), [(None, "acme-billing", False), ("harbour", "harbour", True)]
+    ("asked", "project", "is_proposed"),
+    [(None, "acme-billing", False), ("harbour", "harbour", True)],
 )
 def test_words_said_in_a_project_are_not_stored_for_all_or_for_another(
     talking: World, asked: str | None, project: str, *, is_proposed: bool
@@ -119,12 +139,19 @@ def test_words_said_in_a_project_are_not_stored_for_all_or_for_another(
 
 def test_the_owners_words_in_an_agents_hand_get_no_weight_key_or_trigger(talking: World) -> None:
     with talking.open() as memory:
-        squash = memory.store("We squash commits before merging.", canonical_key="merge-style").memory_id
+        squash = memory.store(
+            "We squash commits before merging.", canonical_key="merge-style"
+        ).memory_id
     with by_agent(talking) as memory:
         outcome = memory.call(
-            "store", content=RULE, quote=RULE, importance=10, expiry=Expiry.CORE, canonical_key="merge-style",
+            "store",
+            content=RULE,
+            quote=RULE,
+            importance=10,
+            expiry=Expiry.CORE,
+            canonical_key="merge-style",
             triggers=("merge",),
-        )  # fmt: skip
+        )
         one = memory.get(outcome.memory_id)
         assert (one.proposed, one.importance, one.expiry) == (False, 8, Expiry.PERMANENT)
         assert (one.canonical_key, one.triggers) == (None, ())
@@ -135,7 +162,10 @@ def test_the_owners_words_in_an_agents_hand_get_no_weight_key_or_trigger(talking
 def test_what_the_owner_said_before_ends_nothing_they_said_since_and_brings_nothing_back(
     world: World, project: str | None
 ) -> None:
-    limit, taken_back = "The retry limit of the gateway is 3.", "From now on always ask me before you run migrations."
+    limit, taken_back = (
+        "The retry limit of the gateway is 3.",
+        "From now on always ask me before you run migrations.",
+    )
     world.transcript(
         "5e55-0001",
         says("user", limit, uuid="u1", at="2026-11-20T07:00:00.000Z"),
@@ -148,7 +178,9 @@ def test_what_the_owner_said_before_ends_nothing_they_said_since_and_brings_noth
     )
     with world.open() as memory:
         memory.ingest(extract=False)
-        since = memory.store("The retry limit of the gateway is 7.", project="acme-billing").memory_id
+        since = memory.store(
+            "The retry limit of the gateway is 7.", project="acme-billing"
+        ).memory_id
         rule = memory.store(RULE, kind=Kind.PREFERENCE, project=project).memory_id
         memory.retire(rule)
     with by_agent(world) as memory:
@@ -160,7 +192,9 @@ def test_what_the_owner_said_before_ends_nothing_they_said_since_and_brings_noth
 
 
 def test_what_the_owner_pasted_is_no_quote_of_theirs(world: World) -> None:
-    world.transcript("5e55-0001", says("user", f"Is this comment right?\n\n> {PAGE}\n\nI doubt it.", uuid="u1"))
+    world.transcript(
+        "5e55-0001", says("user", f"Is this comment right?\n\n> {PAGE}\n\nI doubt it.", uuid="u1")
+    )
     with by_agent(world) as memory:
         assert stored(memory, PAGE, quote=PAGE).proposed
 
@@ -191,7 +225,9 @@ def test_a_title_that_says_more_than_the_owner_did_is_left_out(talking: World) -
     assert "curl" not in one.subject
 
 
-def test_what_was_stored_out_of_a_fetched_page_is_distrusted_when_its_session_is_read(talking: World) -> None:
+def test_what_was_stored_out_of_a_fetched_page_is_distrusted_when_its_session_is_read(
+    talking: World,
+) -> None:
     with by_agent(talking) as memory:
         one = stored(memory, PAGE)
         harmless = stored(memory, "The gateway has four replicas.")
@@ -204,12 +240,19 @@ def test_what_was_stored_out_of_a_fetched_page_is_distrusted_when_its_session_is
     page["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t1", "content": PAGE}]
     call = says("assistant", "", uuid="a4")
     call["message"]["content"] = [
-        {"type": "tool_use", "id": "t2", "name": "mcp__nacre__memory_store", "input": {"entries": [{"content": PAGE}]}}
+        {
+            "type": "tool_use",
+            "id": "t2",
+            "name": "mcp__nacre__memory_store",
+            "input": {"entries": [{"content": PAGE}]},
+        }
     ]
     answer = says("user", "", uuid="r4")
     result = f"- [{one.id[-8:]}] Stored; as your proposal."
     answer["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t2", "content": result}]
-    talking.transcript("5e55-0001", fetched, page, call, answer, says("assistant", "Stored it.", uuid="a5"))
+    talking.transcript(
+        "5e55-0001", fetched, page, call, answer, says("assistant", "Stored it.", uuid="a5")
+    )
     with talking.open() as memory:
         memory.ingest()
         assert memory.get(one.id).trust is Trust.UNTRUSTED

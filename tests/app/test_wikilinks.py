@@ -19,4 +19,8 @@ def links(nacre: Nacre, reference: str) -> list[tuple[str, str, str | None]]:
 
 @pytest.fixture
 def keel(nacre: Nacre) -> str:
-    return str(nacre("store", "The keel is made of ash wood.", "--subject", "Keel of the dinghy", "--json").json["id"])
+    return str(
+        nacre(
+            "store", "The keel is made of ash wood.", "--subject", "Keel of the dinghy", "--json"
+        ).json["id"]
+    )

@@ -19,18 +19,29 @@ BLOCKED = (
 )
 
 
-def nacre(world: World, *arguments: str, program: tuple[str, ...] = ("-c", BLOCKED)) -> dict[str, object]:
+def nacre(
+    world: World, *arguments: str, program: tuple[str, ...] = ("-c", BLOCKED)
+) -> dict[str, object]:
     environ = {"HOME": str(world.user_home), "PYTHONPATH": SOURCE, "PATH": os.environ["PATH"]}
     done = subprocess.run(
-        [sys.executable, *program, *arguments, "--json"], env=environ, capture_output=True, text=True, check=False
+        [sys.executable, *program, *arguments, "--json"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     answer: dict[str, object] = json.loads(done.stdout)
     return answer
 
 
-def test_ingest_store_and_recall_work_without_onnxruntime_and_name_the_lane_that_cannot_run(world: World) -> None:
-    world.transcript("s1", says("user", "Remember that the mill is closed on the first Monday of a month.", uuid="u1"))
+def test_ingest_store_and_recall_work_without_onnxruntime_and_name_the_lane_that_cannot_run(
+    world: World,
+) -> None:
+    world.transcript(
+        "s1",
+        says("user", "Remember that the mill is closed on the first Monday of a month.", uuid="u1"),
+    )
     report = nacre(world, "ingest")
     assert report["turns"] == 1
     assert "no vectors" in str(report["vectors"])
@@ -49,6 +60,8 @@ def test_many_memories_at_once_are_compared_by_their_words(world: World) -> None
     folder.mkdir(parents=True)
     for number in range(120):
         front = f"---\nname: shelf-{number}\ndescription: Shelf {number}\ntype: project\n---\n"
-        (folder / f"shelf-{number}.md").write_text(f"{front}Shelf {number} of the mill holds sack {number * 7}.\n")
+        (folder / f"shelf-{number}.md").write_text(
+            f"{front}Shelf {number} of the mill holds sack {number * 7}.\n"
+        )
     assert nacre(world, "import", str(folder), "--trust")["added"] == 120
     assert nacre(world, "import", str(folder), "--trust")["added"] == 0

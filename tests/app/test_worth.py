@@ -5,24 +5,38 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from nacre.values.candidate import Why
+from nacre.values.memory import Why
 from tests.app.conftest import World
-from tests.app.test_extraction_by_model import SMALL, found, home, librarian, long_session, no_waiting, talk, told
+from tests.app.test_extraction_by_model import (
+    SMALL,
+    found,
+    home,
+    librarian,
+    long_session,
+    no_waiting,
+    talk,
+    told,
+)
 from tests.fakes.model import ScriptedModel
 
 __all__ = ["no_waiting"]
 
 SAID = "The hull is oak, the deck pine, the mast larch, the keel elm and the rudder ash."
 NAMES = "ant bee cod dab eel fox gnu hen ibex jay kite lynx mole newt owl pike quail rook seal toad".split()
-ALL = [f"The boat named {name} has its berth number {at} at the pier." for at, name in enumerate(NAMES, 1)]
+ALL = [
+    f"The boat named {name} has its berth number {at} at the pier."
+    for at, name in enumerate(NAMES, 1)
+]
 
 
 def written(*importances: int) -> dict[str, Any]:
     """So many memories of the first message, of some importance."""
-    return found(*(
-        told(text, importance=weight, quote=SAID, subject=name, kind="fact")
-        for text, name, weight in zip(ALL, NAMES, importances, strict=False)
-    ))  # fmt: skip
+    return found(
+        *(
+            told(text, importance=weight, quote=SAID, subject=name, kind="fact")
+            for text, name, weight in zip(ALL, NAMES, importances, strict=False)
+        )
+    )
 
 
 def test_of_a_session_read_in_parts_what_weighs_least_waits(world: World) -> None:
@@ -31,11 +45,17 @@ def test_of_a_session_read_in_parts_what_weighs_least_waits(world: World) -> Non
     with home(world, model) as memory:
         memory.ingest()
         remembered = sorted(one.content for one in memory.list(limit=100))
-        waiting = [one for one in memory.call("review", only="candidate", limit=0).items if one.why == Why.MINOR]
+        waiting = [
+            one
+            for one in memory.call("review", only="candidate", limit=0).items
+            if one.why == Why.MINOR
+        ]
     most = math.ceil(1.3 * math.sqrt(len(rules))) + 1
     assert remembered == sorted(rules[-most:])
     assert sorted([*remembered, *(one.memory.content for one in waiting)]) == sorted(rules)
-    assert not any(one.memory.content in prompt.text for prompt in model.compared for one in waiting)
+    assert not any(
+        one.memory.content in prompt.text for prompt in model.compared for one in waiting
+    )
 
 
 def test_of_a_session_read_whole_nothing_waits_for_its_number(world: World) -> None:
@@ -50,6 +70,10 @@ def test_of_more_than_a_part_can_hold_the_rest_waits(world: World) -> None:
     with home(world, ScriptedModel([written(*[7] * 11)])) as memory:
         memory.ingest()
         remembered = [one.content for one in memory.list(limit=100)]
-        waiting = [one for one in memory.call("review", only="candidate", limit=0).items if one.why == Why.MINOR]
+        waiting = [
+            one
+            for one in memory.call("review", only="candidate", limit=0).items
+            if one.why == Why.MINOR
+        ]
     assert len(remembered) == 8
     assert sorted([*remembered, *(one.memory.content for one in waiting)]) == sorted(ALL[:11])

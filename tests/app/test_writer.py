@@ -13,23 +13,29 @@ from typing import Any
 
 import pytest
 
-from nacre.chores.kinds import do_waiting
-from nacre.chores.queue import Chore, put, waiting
+from nacre.base.environment import is_on_battery
 from nacre.errors import BudgetSpent, ModelUnavailable
-from nacre.extraction.due import is_due
-from nacre.extraction.order import BLOCK
 from nacre.home.home import Home
-from nacre.memories.requests import StoreRequest
+from nacre.home.spending import model_for
+from nacre.learn.extract import BLOCK
+from nacre.learn.learn import is_due
+from nacre.memories.decision import StoreRequest
 from nacre.memories.store import store as remember
-from nacre.platform.power import is_on_battery
 from nacre.settings import write_setting
-from nacre.setup.requests import WriterRequest
-from nacre.setup.writer import WriterStatus, end, pause, resume, set_writer, status
-from nacre.spending.models import model_for
+from nacre.setup.chores import Chore, do_waiting, put, waiting
+from nacre.setup.models import (
+    WriterRequest,
+    WriterStatus,
+    end,
+    pause,
+    resume,
+    set_writer,
+    status_writer,
+)
 from nacre.values.memory import Source
-from nacre.values.model_calls import Prompt, Task
+from nacre.values.models import Prompt
 from nacre.values.reports import ModelExtraction
-from nacre.values.session import Trust
+from nacre.values.session import Task, Trust
 from tests.app.conftest import World, says
 from tests.app.shapes import Agent, Owner, codex
 from tests.app.test_extraction_by_model import OWNER, RULE, found, home, talk, told
@@ -93,10 +99,19 @@ def read_older(world: World, model: ScriptedModel) -> ModelExtraction:
         return memory.call("ingest", older=True).extraction or ModelExtraction()
 
 
-def test_older_sessions_are_shown_on_request_each_once_as_far_as_the_writer_may_take_more(world: World) -> None:
+def test_older_sessions_are_shown_on_request_each_once_as_far_as_the_writer_may_take_more(
+    world: World,
+) -> None:
     for day in (3, 17, 9):
         depths = " ".join(f"At bollard {at} the water is {at} feet deep." for at in range(500))
-        talk(world, ("user", f"{OWNER} It is day {day}."), ("assistant", depths), name=f"d{day}", day=day, month=10)
+        talk(
+            world,
+            ("user", f"{OWNER} It is day {day}."),
+            ("assistant", depths),
+            name=f"d{day}",
+            day=day,
+            month=10,
+        )
     read(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
     model = writes()
     assert read(world, model).calls == 0
@@ -113,9 +128,13 @@ def test_older_sessions_are_shown_on_request_each_once_as_far_as_the_writer_may_
 
 def test_what_is_left_of_an_older_session_is_shown_on_the_next_request(world: World) -> None:
     parts = [
-        line for part in range(4)
-        for line in (("user", f"{OWNER} It is part {part}."), ("assistant", f"Bollard {part} is deep. " * 3_000))
-    ]  # fmt: skip
+        line
+        for part in range(4)
+        for line in (
+            ("user", f"{OWNER} It is part {part}."),
+            ("assistant", f"Bollard {part} is deep. " * 3_000),
+        )
+    ]
     talk(world, *parts, month=10)
     read(world, ScriptedModel([]), NACRE_WRITER_SINCE="2026-11-19T00:00:00Z")
     answers = [found(told()), found(told()), BudgetSpent("it took what it may")]
@@ -151,8 +170,12 @@ def test_older_sessions_that_are_left_out_are_not_shown_on_request_either(world:
     assert contents(world) == []
 
 
-@pytest.mark.parametrize(("setting", "left_out"), [("PROJECTS", '["acme-*"]'), ("TOOLS", '["codex", "claude-code"]')])
-def test_projects_and_tools_that_are_left_out_are_not_shown(world: World, setting: str, left_out: str) -> None:
+@pytest.mark.parametrize(
+    ("setting", "left_out"), [("PROJECTS", '["acme-*"]'), ("TOOLS", '["codex", "claude-code"]')]
+)
+def test_projects_and_tools_that_are_left_out_are_not_shown(
+    world: World, setting: str, left_out: str
+) -> None:
     talk(world, ("user", OWNER))
     model = ScriptedModel([])
     assert read(world, model, **{f"NACRE_WRITER_EXCLUDE_{setting}": left_out}).calls == 0
@@ -161,7 +184,12 @@ def test_projects_and_tools_that_are_left_out_are_not_shown(world: World, settin
 
 @pytest.mark.parametrize(
     ("setting", "left_out"),
-    [("_PROJECTS", '["acme-*"]'), ("_TOOLS", '["claude-code"]'), ("_PATHS", '["*/acme-*"]'), ("", '["*.jsonl"]')],
+    [
+        ("_PROJECTS", '["acme-*"]'),
+        ("_TOOLS", '["claude-code"]'),
+        ("_PATHS", '["*/acme-*"]'),
+        ("", '["*.jsonl"]'),
+    ],
 )
 def test_what_is_left_out_of_nacre_is_not_shown_where_it_was_read_before(
     world: World, setting: str, left_out: str
@@ -194,7 +222,9 @@ def test_what_ends_while_a_writer_is_paused_waits_for_it(world: World) -> None:
     [BudgetSpent("it took what it may"), ModelUnavailable("nobody answers", hint="is it running?")],
     ids=["its budget is spent", "it is out of reach"],
 )
-def test_a_session_waits_for_a_writer_that_cannot_be_asked_today(world: World, trouble: Exception) -> None:
+def test_a_session_waits_for_a_writer_that_cannot_be_asked_today(
+    world: World, trouble: Exception
+) -> None:
     talk(world, ("user", OWNER), ("user", "Remember that invoices are archived for ten years."))
     read(world, ScriptedModel([trouble], repeats=True))
     assert ["ten years" in one for one in contents(world)] == [True]
@@ -235,7 +265,12 @@ def test_a_session_waits_thirty_days_also_for_a_writer_that_is_paused(world: Wor
 
 def test_a_writer_whose_answers_nobody_can_use_is_asked_again_a_day_later(world: World) -> None:
     for number in range(3):
-        talk(world, ("user", f"{OWNER} Berth {number} has two cranes."), name=f"one{number}", month=10 + number % 2)
+        talk(
+            world,
+            ("user", f"{OWNER} Berth {number} has two cranes."),
+            name=f"one{number}",
+            month=10 + number % 2,
+        )
     read(world, ScriptedModel(["I would rather not."], repeats=True))
     world.clock.pass_days(2 / 24)
     assert not due(world)
@@ -256,7 +291,9 @@ def test_a_session_that_goes_on_after_it_was_shown_is_shown_again_from_there(wor
     talk(world, ("user", OWNER), ("assistant", "Done."))
     model = writes()
     read(world, model)
-    world.transcript("one", says("user", PLAIN, uuid="one-9", session="5e55-one", at="2026-11-19T09:00:00.000Z"))
+    world.transcript(
+        "one", says("user", PLAIN, uuid="one-9", session="5e55-one", at="2026-11-19T09:00:00.000Z")
+    )
     assert read(world, model).sessions == 1
     assert len(model.prompts) == 2
 
@@ -323,9 +360,23 @@ def test_a_provider_that_a_transcript_names_is_the_owners_own_unless_it_is_known
     world.home.joinpath("config.toml").write_text(config, encoding="utf-8")
     records = codex([Owner(OWNER), Agent("Done.")])
     records[0]["payload"]["model_provider"] = provider
-    records.insert(1, {"timestamp": says("user", "", uuid="")["timestamp"], "type": "turn_context",
-                       "payload": {"model": "acme-tuned"}})  # fmt: skip
-    path = world.user_home / ".codex" / "sessions" / "2026" / "11" / "18" / "rollout-2026-11-18T09-00-00-x.jsonl"
+    records.insert(
+        1,
+        {
+            "timestamp": says("user", "", uuid="")["timestamp"],
+            "type": "turn_context",
+            "payload": {"model": "acme-tuned"},
+        },
+    )
+    path = (
+        world.user_home
+        / ".codex"
+        / "sessions"
+        / "2026"
+        / "11"
+        / "18"
+        / "rollout-2026-11-18T09-00-00-x.jsonl"
+    )
     path.parent.mkdir(parents=True)
     path.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
     model = writes()
@@ -344,7 +395,9 @@ def test_a_session_is_a_local_models_also_where_another_one_answered_last(
         return said
 
     model = writes()
-    world.transcript("mixed", says("user", OWNER, uuid="m-0", session="5e55-mixed"), answer(1, "qwen3:8b"))
+    world.transcript(
+        "mixed", says("user", OWNER, uuid="m-0", session="5e55-mixed"), answer(1, "qwen3:8b")
+    )
     if is_read_between:
         read(world, model)
     asked = says("user", f"{OWNER} So does the quay.", uuid="m-2", session="5e55-mixed")
@@ -353,13 +406,21 @@ def test_a_session_is_a_local_models_also_where_another_one_answered_last(
     assert not model.prompts
 
 
-def test_sessions_are_shown_in_the_order_of_time_the_latest_ones_before_older_ones(world: World) -> None:
+def test_sessions_are_shown_in_the_order_of_time_the_latest_ones_before_older_ones(
+    world: World,
+) -> None:
     days = list(range(1, BLOCK + 3))
     for day in reversed(days):
-        talk(world, ("user", f"{PLAIN} Berth {day} does so, too."), name=f"d{day}", day=day, month=10)
+        talk(
+            world, ("user", f"{PLAIN} Berth {day} does so, too."), name=f"d{day}", day=day, month=10
+        )
     model = writes()
     read(world, model)
-    shown = [int(day) for one in model.prompts for day in re.findall(r"\[owner\] .*Berth (\d+)", one.text)]
+    shown = [
+        int(day)
+        for one in model.prompts
+        for day in re.findall(r"\[owner\] .*Berth (\d+)", one.text)
+    ]
     assert list(dict.fromkeys(shown)) == days[2:] + days[:2]
 
 
@@ -388,11 +449,18 @@ def test_what_the_agent_stored_in_the_session_is_shown_as_known_already(world: W
     assert "The quay" not in known_to(model)
 
 
-def test_what_the_agent_stored_is_known_by_the_answer_it_got_where_its_host_names_no_session(world: World) -> None:
+def test_what_the_agent_stored_is_known_by_the_answer_it_got_where_its_host_names_no_session(
+    world: World,
+) -> None:
     talk(world, ("user", OWNER), ("assistant", "I store that."))
-    stored, _ = store(world, "The crane is repaired by Heron."), store(world, "The quay is swept on Mondays.")
+    stored, _ = (
+        store(world, "The crane is repaired by Heron."),
+        store(world, "The quay is swept on Mondays."),
+    )
     call = says("assistant", "", uuid="one-8", session="5e55-one")
-    call["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "mcp__nacre__memory_store", "input": {}}]
+    call["message"]["content"] = [
+        {"type": "tool_use", "id": "t1", "name": "mcp__nacre__memory_store", "input": {}}
+    ]
     answer = says("user", "", uuid="one-9", session="5e55-one")
     said = f"- [{stored[-8:]}] Stored; as your proposal: found when searched for."
     answer["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t1", "content": said}]
@@ -403,7 +471,9 @@ def test_what_the_agent_stored_is_known_by_the_answer_it_got_where_its_host_name
     assert "The quay" not in known_to(model)
 
 
-def test_what_was_kept_while_the_session_went_on_is_shown_as_known_once_it_is_over(world: World) -> None:
+def test_what_was_kept_while_the_session_went_on_is_shown_as_known_once_it_is_over(
+    world: World,
+) -> None:
     plain = "Remember that invoices are archived for ten years."
     talk(world, ("user", plain), ("user", OWNER), ("assistant", "Ok."), day=20)
     world.clock.now = world.clock.now.replace(hour=9, minute=10)
@@ -416,12 +486,16 @@ def test_what_was_kept_while_the_session_went_on_is_shown_as_known_once_it_is_ov
     assert sorted(contents(world)) == sorted([RULE, "Invoices are archived for ten years."])
 
 
-def test_what_was_taken_back_or_draws_on_text_from_outside_is_not_known_already(world: World) -> None:
+def test_what_was_taken_back_or_draws_on_text_from_outside_is_not_known_already(
+    world: World,
+) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     gone = store(world, "The crane is repaired by Heron.", CLAUDE_CODE_SESSION_ID="5e55-one")
     with closing(world.context()) as context:
         said = Source(session="claude-code:5e55-one")
-        foreign = StoreRequest(content="The quay is closed, says a page.", trust=Trust.UNTRUSTED, source=said)
+        foreign = StoreRequest(
+            content="The quay is closed, says a page.", trust=Trust.UNTRUSTED, source=said
+        )
         remember(context, foreign)
     with world.open() as memory:
         memory.retire(gone)
@@ -433,7 +507,9 @@ def test_what_was_taken_back_or_draws_on_text_from_outside_is_not_known_already(
 def test_what_was_stored_in_the_session_goes_before_what_is_near_to_it(world: World) -> None:
     with world.open() as memory:
         for number in range(20):
-            memory.store(f"Berth {number} is {number} metres deep.", project="acme-billing", force=True)
+            memory.store(
+                f"Berth {number} is {number} metres deep.", project="acme-billing", force=True
+            )
         memory.store("Two servers gave out the same number of invoices.", project="acme-billing")
     talk(world, ("user", OWNER), ("assistant", "Done."))
     store(world, "The crane is repaired by Heron.", CLAUDE_CODE_SESSION_ID="5e55-one")
@@ -444,7 +520,9 @@ def test_what_was_stored_in_the_session_goes_before_what_is_near_to_it(world: Wo
     assert sum("Heron" in line for line in shown) == 1
 
 
-def test_a_writer_by_subscription_is_told_apart_and_bounded_by_tokens(world: World, tmp_path: Path) -> None:
+def test_a_writer_by_subscription_is_told_apart_and_bounded_by_tokens(
+    world: World, tmp_path: Path
+) -> None:
     program = tmp_path / "bin" / "claude"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\nexit 1\n")
@@ -455,11 +533,20 @@ def test_a_writer_by_subscription_is_told_apart_and_bounded_by_tokens(world: Wor
         with closing(world.context()) as context:
             return change(context)
 
-    shown = do(lambda context: set_writer(context, WriterRequest(writer="claude-cli:haiku", tokens_per_day=20_000)))
-    assert (shown.writer, shown.state, shown.limit, shown.tokens_today) == ("claude-cli:haiku", "ready", 20_000, 0)
+    shown = do(
+        lambda context: set_writer(
+            context, WriterRequest(writer="claude-cli:haiku", tokens_per_day=20_000)
+        )
+    )
+    assert (shown.writer, shown.state, shown.limit, shown.tokens_today) == (
+        "claude-cli:haiku",
+        "ready",
+        20_000,
+        0,
+    )
     assert shown.since == "2026-11-20T11:30:00Z"
     assert do(pause).state == "paused"
-    assert do(status).state == "paused"
+    assert do(status_writer).state == "paused"
     assert do(resume).state == "ready"
     assert do(end).state == "off"
 
@@ -493,7 +580,10 @@ CHARGING = {"type": "Battery", "status": "Charging"}
         ({"AC": UNPLUGGED, "BAT0": DRAINING}, True),
         ({"AC": UNPLUGGED, "BAT0": CHARGING}, False),
         ({"BAT0": DRAINING}, True),
-        ({"BAT0": DRAINING, "mouse": {"type": "Battery", "status": "Full", "scope": "Device"}}, True),
+        (
+            {"BAT0": DRAINING, "mouse": {"type": "Battery", "status": "Full", "scope": "Device"}},
+            True,
+        ),
         ({"mouse": {**DRAINING, "scope": "Device"}}, False),
     ],
 )
@@ -504,7 +594,12 @@ def test_a_machine_on_its_battery_is_told_from_one_on_the_mains(
 
 
 def test_what_was_said_plainly_is_kept_where_the_writer_says_nothing_of_it(world: World) -> None:
-    talk(world, ("user", OWNER), ("user", "Remember that invoices are archived for ten years."), ("assistant", "Ok."))
+    talk(
+        world,
+        ("user", OWNER),
+        ("user", "Remember that invoices are archived for ten years."),
+        ("assistant", "Ok."),
+    )
     read(world, writes())
     assert sorted(contents(world)) == sorted([RULE, "Invoices are archived for ten years."])
 
@@ -516,14 +611,19 @@ def test_what_the_writer_says_in_better_words_is_not_kept_twice(world: World) ->
     assert contents(world) == [RULE]
 
 
-def test_a_session_that_ends_while_another_process_has_the_writer_is_shown_to_it_soon_after(world: World) -> None:
+def test_a_session_that_ends_while_another_process_has_the_writer_is_shown_to_it_soon_after(
+    world: World,
+) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."), day=20)
     transcript = world.transcript("one")
     world.clock.now = world.clock.now.replace(hour=9, minute=10)
     read(world, writes())
     world.model = writes()
     at = world.clock.now.timestamp()
-    put(world.home, Chore("session-end", "claude-code:5e55-one", str(transcript), "/code/acme", "", at))
+    put(
+        world.home,
+        Chore("session-end", "claude-code:5e55-one", str(transcript), "/code/acme", "", at),
+    )
     with closing(world.context()) as other, other.writer_lock:
         do_waiting(world.context())
     assert contents(world) == []
@@ -533,13 +633,18 @@ def test_a_session_that_ends_while_another_process_has_the_writer_is_shown_to_it
     assert [one.kind for one in waiting(world.home)] == []
 
 
-def test_a_session_that_ended_while_the_writer_rested_is_shown_to_it_as_soon_as_it_may(world: World) -> None:
+def test_a_session_that_ended_while_the_writer_rested_is_shown_to_it_as_soon_as_it_may(
+    world: World,
+) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."), day=20)
     transcript = world.transcript("one")
     world.clock.now = world.clock.now.replace(hour=9, minute=10)
     read(world, writes(), NACRE_WRITER_PAUSED="true")
     at = world.clock.now.timestamp()
-    put(world.home, Chore("session-end", "claude-code:5e55-one", str(transcript), "/code/acme", "", at))
+    put(
+        world.home,
+        Chore("session-end", "claude-code:5e55-one", str(transcript), "/code/acme", "", at),
+    )
     do_waiting(world.context())
     assert not due(world)
     world.environ["NACRE_WRITER_PAUSED"] = "false"
@@ -555,7 +660,10 @@ def test_a_session_that_ended_while_the_writer_rested_is_shown_to_it_as_soon_as_
 
 def test_once_it_answers_a_test_the_writer_is_shown_what_waits_for_it(world: World) -> None:
     talk(world, ("user", OWNER))
-    read(world, ScriptedModel([ModelUnavailable("nobody answers", hint="is it running?")], repeats=True))
+    read(
+        world,
+        ScriptedModel([ModelUnavailable("nobody answers", hint="is it running?")], repeats=True),
+    )
     assert not due(world)
     with home(world, ScriptedModel(['{"metal": "mercury"}'], repeats=True)) as memory:
         memory.call("models-test", name="scripted:1")
@@ -563,17 +671,32 @@ def test_once_it_answers_a_test_the_writer_is_shown_what_waits_for_it(world: Wor
 
 
 @pytest.mark.parametrize(
-    "said", ["writer.paused", "models.background", "models.extraction", "writer.exclude_projects", "nonsense"]
+    "said",
+    [
+        "writer.paused",
+        "models.background",
+        "models.extraction",
+        "writer.exclude_projects",
+        "nonsense",
+    ],
 )
-def test_a_run_that_goes_on_shows_no_session_once_the_owner_says_so(world: World, said: str) -> None:
+def test_a_run_that_goes_on_shows_no_session_once_the_owner_says_so(
+    world: World, said: str
+) -> None:
     for number in range(3):
-        depths = " ".join(f"At bollard {at} the water of berth {number} is {at} feet deep." for at in range(250))
-        talk(world, ("user", OWNER), ("assistant", depths), name=f"one{number}")  # too long to be shown together
+        depths = " ".join(
+            f"At bollard {at} the water of berth {number} is {at} feet deep." for at in range(250)
+        )
+        talk(
+            world, ("user", OWNER), ("assistant", depths), name=f"one{number}"
+        )  # too long to be shown together
     config = world.settings().config
     values = {
-        "writer.paused": True, "models.background": False, "models.extraction": "ollama:qwen3",
+        "writer.paused": True,
+        "models.background": False,
+        "models.extraction": "ollama:qwen3",
         "writer.exclude_projects": ["acme-*"],
-    }  # fmt: skip
+    }
     write_setting(config, "models.extraction", "scripted:1")
     write_setting(config, "models.background", value=True)
     write_setting(config, "writer.since", "2026-01-01T00:00:00Z")
@@ -607,7 +730,15 @@ def test_a_dream_ends_for_now_where_its_writer_is_paused(world: World) -> None:
     with closing(world.context()) as context:
         model = model_for(context, Task.DREAM, background=True)
         assert model is not None
-        prompt = Prompt(Task.DREAM, "", "Which berth is it?", {}, name="berth", version="berth/1", output_tokens=9)
+        prompt = Prompt(
+            Task.DREAM,
+            "",
+            "Which berth is it?",
+            {},
+            name="berth",
+            version="berth/1",
+            output_tokens=9,
+        )
         assert model.complete(prompt).text
         write_setting(context.settings.config, "writer.paused", value=True)
         with pytest.raises(BudgetSpent, match="paused"):

@@ -14,7 +14,9 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_types_are_those_of_the_catalogue() -> None:
     script = ROOT / "scripts" / "write_web_types.py"
-    shown = subprocess.run([sys.executable, script, "--show"], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [sys.executable, script, "--show"], capture_output=True, text=True, check=True
+    ).stdout
     written = (WEB / "src" / "api" / "types.ts").read_text(encoding="utf-8")
     assert shown == written, "run scripts/write_web_types.py"
 
@@ -34,6 +36,7 @@ def test_no_other_style_sheet_names_a_colour() -> None:
     named = {
         path.relative_to(WEB).as_posix(): found
         for path in (WEB / "src").rglob("*.css")
-        if path != tokens and (found := re.findall(r"#[0-9a-f]{3,8}\b|rgb\(|hsl\(", path.read_text(encoding="utf-8")))
+        if path != tokens
+        and (found := re.findall(r"#[0-9a-f]{3,8}\b|rgb\(|hsl\(", path.read_text(encoding="utf-8")))
     }
     assert named == {}

@@ -30,7 +30,11 @@ def _manifests() -> list[tuple[str, dict[str, Any]]]:
 
 
 def _pods() -> list[dict[str, Any]]:
-    return [one["spec"]["template"]["spec"] for _, one in _manifests() if "template" in one.get("spec", {})]
+    return [
+        one["spec"]["template"]["spec"]
+        for _, one in _manifests()
+        if "template" in one.get("spec", {})
+    ]
 
 
 def _compose() -> dict[str, Any]:
@@ -55,7 +59,8 @@ def _commands() -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("file", "manifest"), [pytest.param(*one, id=f"{one[0]}-{one[1]['kind']}") for one in _manifests()]
+    ("file", "manifest"),
+    [pytest.param(*one, id=f"{one[0]}-{one[1]['kind']}") for one in _manifests()],
 )
 def test_a_manifest_holds_to_its_schema(file: str, manifest: dict[str, Any]) -> None:
     assert kubernetes_validate.validate(manifest, _KUBERNETES, strict=True) == _KUBERNETES, file
@@ -100,5 +105,8 @@ def test_a_whole_deployment_needs_no_other_names_than_those_it_makes() -> None:
     for pod in _pods():
         for source in pod["containers"][0]["envFrom"]:
             ((reference, named),) = source.items()
-            assert ({"configMapRef": "ConfigMap", "secretRef": "Secret"}[reference], named["name"]) in made
+            assert (
+                {"configMapRef": "ConfigMap", "secretRef": "Secret"}[reference],
+                named["name"],
+            ) in made
     assert {one["metadata"].get("namespace", "nacre") for _, one in _manifests()} == {"nacre"}

@@ -11,28 +11,40 @@ from pathlib import Path
 import pytest
 
 import nacre
-from nacre.platform.distribution import NAME
+from nacre.base.environment import NAME
 from tests.cli.conftest import environment
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 RAN = "*(name for name, one in sys.modules.items() if type(one) is type(sys))"
-"""The modules that ran (:mod:`nacre.platform.late_modules`)."""
+"""The modules that ran (:mod:`nacre.base.late_modules`)."""
 
 
 def test_what_is_built_is_whole_and_works_where_it_is_installed(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "check_distribution.py", tmp_path / "dist", "--offline"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            ROOT / "scripts" / "check_distribution.py",
+            tmp_path / "dist",
+            "--offline",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert "nacre_memory-" in done.stdout
 
 
 def test_the_name_of_the_distribution_is_the_same_everywhere() -> None:
     assert PROJECT["name"] == NAME
-    own = [one for wanted in PROJECT["optional-dependencies"].values() for one in wanted if one.startswith("nacre")]
+    own = [
+        one
+        for wanted in PROJECT["optional-dependencies"].values()
+        for one in wanted
+        if one.startswith("nacre")
+    ]
     assert own
     assert all(one.startswith(f"{NAME}[") for one in own)
 
@@ -54,14 +66,24 @@ def test_the_changes_name_the_version() -> None:
 
 
 def test_nobody_is_named_who_was_not_asked() -> None:
-    for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "release/nacre-memory.rb", "pyproject.toml"):
-        assert not re.search(r"[\w.]+@[\w-]+\.[a-z]|https?://", (ROOT / name).read_text(encoding="utf-8")), name
+    for name in (
+        "SECURITY.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "release/nacre-memory.rb",
+        "pyproject.toml",
+    ):
+        assert not re.search(
+            r"[\w.]+@[\w-]+\.[a-z]|https?://", (ROOT / name).read_text(encoding="utf-8")
+        ), name
 
 
 def test_the_version_is_told_before_anything_else_is_loaded() -> None:
     code = "import sys; sys.argv = ['nacre', '--version']; from nacre.__main__ import main; main()"
     code += f"; print({RAN})"
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
+    )
     told, loaded = done.stdout.splitlines()
     assert told == f"nacre {nacre.__version__}"
     assert {"click", "typing", "nacre.cli.root", "nacre.errors"}.isdisjoint(loaded.split())
@@ -69,7 +91,15 @@ def test_the_version_is_told_before_anything_else_is_loaded() -> None:
 
 def test_the_package_loads_nothing_that_is_not_asked_of_it() -> None:
     code = f"import sys; before = {{*sys.modules}}; import nacre; print(*({{{RAN}}} - before))"
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
-    own = {"nacre", "nacre.platform", "nacre.platform.late_modules"}
-    loaders = {"warnings", "importlib", "importlib._bootstrap", "importlib._bootstrap_external", "importlib.machinery"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
+    )
+    own = {"nacre", "nacre.base", "nacre.base.late_modules"}
+    loaders = {
+        "warnings",
+        "importlib",
+        "importlib._bootstrap",
+        "importlib._bootstrap_external",
+        "importlib.machinery",
+    }
     assert own <= set(done.stdout.split()) <= own | loaders | {"__future__"}

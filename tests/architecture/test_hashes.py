@@ -16,8 +16,12 @@ def test_both_files_name_the_same_versions_and_each_has_a_hash() -> None:
     hashed = (ROOT / "requirements-hashed.txt").read_text()
     to_run = (ROOT / "constraints.txt").read_text().partition("# to run\n")[2].partition("\n\n")[0]
     assert pins(hashed) == pins(to_run)
-    assert len(re.findall(r"^[A-Za-z].* \\\n    --hash=sha256:[0-9a-f]{64}", hashed, re.MULTILINE)) == len(pins(hashed))
+    assert len(
+        re.findall(r"^[A-Za-z].* \\\n    --hash=sha256:[0-9a-f]{64}", hashed, re.MULTILINE)
+    ) == len(pins(hashed))
 
 
 def test_the_hashes_name_no_index() -> None:
-    assert not re.search(r"://|--(extra-)?index|--find-links|^-[if]", (ROOT / "requirements-hashed.txt").read_text())
+    assert not re.search(
+        r"://|--(extra-)?index|--find-links|^-[if]", (ROOT / "requirements-hashed.txt").read_text()
+    )

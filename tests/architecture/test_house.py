@@ -21,12 +21,20 @@ def breaches(source: Path) -> list[str]:
     [
         ({"pkg/long.py": "x = 1\n" * 901}, "pkg/long.py: 901 lines"),
         ({"pkg/bare.py": "def h():\n    import os  # noqa: PLC0415\n"}, "needs a reason"),
-        ({"pkg/a.py": "import pkg.b\n", "pkg/b.py": "import pkg.a\n"}, "a cycle of imports: pkg.a → pkg.b"),
-        ({"pkg/a.py": "import pkg.b\n", "pkg/b.py": "def h():\n    import pkg.a\n"}, "a cycle of imports"),
+        (
+            {"pkg/a.py": "import pkg.b\n", "pkg/b.py": "import pkg.a\n"},
+            "a cycle of imports: pkg.a → pkg.b",
+        ),
+        (
+            {"pkg/a.py": "import pkg.b\n", "pkg/b.py": "def h():\n    import pkg.a\n"},
+            "a cycle of imports",
+        ),
         ({"pkg/a.py": "import pkg.b\n", "pkg/b.py": 'a = Module("pkg.a")\n'}, "a cycle of imports"),
     ],
 )
-def test_structure_breaches_are_reported(tmp_path: Path, files: dict[str, str], breach: str) -> None:
+def test_structure_breaches_are_reported(
+    tmp_path: Path, files: dict[str, str], breach: str
+) -> None:
     for name, text in {"pkg/__init__.py": PLAIN, "pkg/c.py": "import pkg\n", **files}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -46,7 +54,9 @@ def test_formatting_does_not_change_the_size() -> None:
 
 
 def test_docstrings_are_prose_and_not_tokens() -> None:
-    size = check_house.size_of('def f():\n    """Return one of the numbers."""\n    return "text"\n')
+    size = check_house.size_of(
+        'def f():\n    """Return one of the numbers."""\n    return "text"\n'
+    )
     assert size == check_house.Size(tokens=7, string_bytes=4, prose_words=5)
 
 
@@ -67,7 +77,9 @@ def test_totals_may_only_fall(totals: dict[str, int], breach: str | None) -> Non
     assert breach is None or breach in found[0]
 
 
-def test_recording_lowers_a_total_and_keeps_the_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recording_lowers_a_total_and_keeps_the_reasons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recorded = tmp_path / "totals.toml"
     recorded.write_text("tokens = 1_000\noptions = 12  # two for the importer\n")
     monkeypatch.setattr(check_house, "TOTALS", recorded)

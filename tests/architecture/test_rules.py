@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nacre.known_settings import SETTINGS
-from nacre.storage.sqlite.queries import _load
+from nacre.store.sqlite import _load
 
 PROJECT = Path(__file__).parents[2]
 SOURCE = PROJECT / "src" / "nacre"
@@ -37,7 +37,19 @@ BROAD_EXCEPT = {
     "embed/folder.py",  # the same, for a model of the owner's
 }
 NAMED_BY_TABLE = {"turns_size", "memories_size"}
-BANNED = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "base", "impl", "handler", "service"}
+BANNED = {
+    "utils",
+    "util",
+    "helpers",
+    "helper",
+    "manager",
+    "common",
+    "misc",
+    "base",
+    "impl",
+    "handler",
+    "service",
+}
 
 
 def nodes(marks: str, *, within: str = "") -> Iterator[tuple[str, ast.AST]]:
@@ -64,7 +76,10 @@ def test_broad_excepts_stand_only_at_the_listed_borders() -> None:
         name
         for name, node in nodes(r"except:|\b(?:Base)?Exception\b")
         if isinstance(node, ast.ExceptHandler)
-        and (node.type is None or {"Exception", "BaseException"} & set(ast.unparse(node.type).split(".")))
+        and (
+            node.type is None
+            or {"Exception", "BaseException"} & set(ast.unparse(node.type).split("."))
+        )
         and not any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
     }
     assert broad <= BROAD_EXCEPT
@@ -78,7 +93,11 @@ def test_names_are_words_of_the_domain() -> None:
 
 
 def test_every_query_says_what_it_is_for_and_is_used() -> None:
-    used = {name for path in SOURCE.rglob("*.py") for name in re.findall(r'"(\w+)"', path.read_text(encoding="utf-8"))}
+    used = {
+        name
+        for path in SOURCE.rglob("*.py")
+        for name in re.findall(r'"(\w+)"', path.read_text(encoding="utf-8"))
+    }
     for name, sql in _load().items():
         assert sql.startswith("--"), f"{name} has no comment"
         assert name in used or name in NAMED_BY_TABLE, f"{name} is not used"

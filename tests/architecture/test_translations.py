@@ -26,7 +26,9 @@ def said() -> set[str]:
     for path in (PROJECT / "src" / "nacre").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.JoinedStr):
-                form = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)  # type: ignore[misc]
+                form = "".join(
+                    part.value if isinstance(part, ast.Constant) else "{}" for part in node.values
+                )  # type: ignore[misc]
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 form = node.value
             else:
@@ -42,14 +44,20 @@ def test_each_form_that_is_translated_is_said_somewhere(table: Path) -> None:
     assert [form for form in forms if core(form) not in known] == []
     places = {form: re.findall(r"\{(\d?)\}", other) for form, other in forms.items()}
     assert [form for form, marks in places.items() if len(marks) > form.count("{}")] == []
-    assert [form for form, marks in places.items() if "" in marks and len(marks) != form.count("{}")] == []
+    assert [
+        form for form, marks in places.items() if "" in marks and len(marks) != form.count("{}")
+    ] == []
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda path: path.name)
 def test_each_setting_is_explained_in_each_language(table: Path) -> None:
     forms: dict[str, str] = json.loads(table.read_text(encoding="utf-8"))
     patterns = [re.compile(re.escape(form).replace(r"\{\}", ".+")) for form in forms]
-    assert [one.key for one in SETTINGS if not any(pattern.fullmatch(one.summary) for pattern in patterns)] == []
+    assert [
+        one.key
+        for one in SETTINGS
+        if not any(pattern.fullmatch(one.summary) for pattern in patterns)
+    ] == []
 
 
 def test_there_is_a_table() -> None:

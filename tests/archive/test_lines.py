@@ -11,25 +11,51 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.packs.lines import Cleaner
-from nacre.packs.payload import Payload
-from nacre.redact import Redactor
+from nacre.redact.redactor import Redactor
+from nacre.store.packs import Cleaner, Payload
 from tests.canary import CORE, FORMS, SECRET
 
 REDACTOR = Redactor(extra_patterns=["Project Heron"])
 BYTES = "iVBORw0KGgo" + "Aa0/" * 300
 
 names = st.sampled_from(
-    ["text", "password", "api_key", "token", "pin", "codes", "data", "signature", "a\nb", "ключ", SECRET]
+    [
+        "text",
+        "password",
+        "api_key",
+        "token",
+        "pin",
+        "codes",
+        "data",
+        "signature",
+        "a\nb",
+        "ключ",
+        SECRET,
+    ]
 )
 words = st.one_of(
     st.text(max_size=12),
-    st.sampled_from([
-        *FORMS.values(), "Tr0ub4dor&3x", "hunter22pass", "48291377", "\x1b[31mred\x1b[0m", 'say "so"\\',
-        "Project Heron", "eins\nzwei\tdrei", BYTES, "see http://example.org/a", "x " * 225 + SECRET, "\u2028", "😀",
-    ]),
-)  # fmt: skip
-numbers = st.one_of(st.integers(), st.integers(1000, 99_999_999), st.floats(allow_nan=False, allow_infinity=False))
+    st.sampled_from(
+        [
+            *FORMS.values(),
+            "Tr0ub4dor&3x",
+            "hunter22pass",
+            "48291377",
+            "\x1b[31mred\x1b[0m",
+            'say "so"\\',
+            "Project Heron",
+            "eins\nzwei\tdrei",
+            BYTES,
+            "see http://example.org/a",
+            "x " * 225 + SECRET,
+            "\u2028",
+            "😀",
+        ]
+    ),
+)
+numbers = st.one_of(
+    st.integers(), st.integers(1000, 99_999_999), st.floats(allow_nan=False, allow_infinity=False)
+)
 values: st.SearchStrategy[Any] = st.recursive(
     st.one_of(words, numbers, st.booleans(), st.none()),
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(names, inner, max_size=4)),
@@ -39,7 +65,9 @@ objects = st.one_of(st.dictionaries(names, values, max_size=4), st.lists(values,
 written: list[Callable[[Any], str]] = [
     json.dumps,
     lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")),
-    lambda value: json.dumps(value, separators=(" ,  ", "\t: ")).replace("/", "\\/").replace("p", "\\u0070"),
+    lambda value: (
+        json.dumps(value, separators=(" ,  ", "\t: ")).replace("/", "\\/").replace("p", "\\u0070")
+    ),
     lambda value: json.dumps(value)[:-1],
     lambda value: "  " + json.dumps(value),
 ]
@@ -50,7 +78,10 @@ def one_by_one(raw: bytes) -> Payload:
     """The rule itself, without any haste."""
     kept = [_line(line) for line in raw.split(b"\n")]
     were = enumerate(zip(raw.split(b"\n"), kept, strict=True))
-    return Payload(b"\n".join(kept), tuple((number, len(old)) for number, (old, new) in were if len(old) != len(new)))
+    return Payload(
+        b"\n".join(kept),
+        tuple((number, len(old)) for number, (old, new) in were if len(old) != len(new)),
+    )
 
 
 def _line(line: bytes) -> bytes:
@@ -62,7 +93,11 @@ def _line(line: bytes) -> bytes:
         value = None
     if value is None:
         text = line.decode("utf-8", "replace")
-        return line if REDACTOR.clean(text) == text else REDACTOR.clean(text).replace("\n", " ").encode()
+        return (
+            line
+            if REDACTOR.clean(text) == text
+            else REDACTOR.clean(text).replace("\n", " ").encode()
+        )
     kept = _value(value, "")
     return line if _same(kept, value) else msgspec.json.encode(kept)
 
@@ -96,7 +131,11 @@ def _text(text: str, name: str) -> str:
 
 def _inside(paired: str, name: str) -> str:
     before = f'"{name}": "'
-    return paired[len(before) : -1] if paired.startswith(before) and paired.endswith('"') else "[REDACTED:value]"
+    return (
+        paired[len(before) : -1]
+        if paired.startswith(before) and paired.endswith('"')
+        else "[REDACTED:value]"
+    )
 
 
 @settings(max_examples=300, deadline=None)
@@ -110,11 +149,15 @@ def test_parts_are_kept_as_if_every_text_were_looked_at_alone(parts: list[list[b
 
 @settings(max_examples=200, deadline=None)
 @given(objects, st.sampled_from(sorted(FORMS)), names, st.sampled_from(written[:3]))
-def test_no_planted_secret_is_kept(value: Any, form: str, name: str, write: Callable[[Any], str]) -> None:
+def test_no_planted_secret_is_kept(
+    value: Any, form: str, name: str, write: Callable[[Any], str]
+) -> None:
     raw = write([value, {name: FORMS[form]}, {"list": [name, [FORMS[form]]]}]).encode()
     assert (
         CORE.lower().encode()
-        not in Cleaner(REDACTOR.clean_all, REDACTOR.find_suspects).lines(raw + b"\n" + raw).text.lower()
+        not in Cleaner(REDACTOR.clean_all, REDACTOR.find_suspects)
+        .lines(raw + b"\n" + raw)
+        .text.lower()
     )
 
 
@@ -139,5 +182,9 @@ def test_a_secret_in_one_place_is_none_by_another_name() -> None:
     cleaner = Cleaner(REDACTOR.clean_all, REDACTOR.find_suspects)
     plain = b'{"word": "48291377"}\n{"words": [48291377, "48291377"]}'
     assert cleaner.lines(plain) == Payload(plain)
-    for secret in (b'{"password": "48291377"}', b'{"password": ["48291377"]}', b'{"password": [1, ["48291377"]]}'):
+    for secret in (
+        b'{"password": "48291377"}',
+        b'{"password": ["48291377"]}',
+        b'{"password": [1, ["48291377"]]}',
+    ):
         assert b"48291377" not in cleaner.lines(secret).text

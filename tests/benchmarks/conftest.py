@@ -23,7 +23,9 @@ LOCOMO: list[dict[str, Any]] = [
             "session_1": [
                 locomo_turn("D1:1", "Ada", "Hello Bo, how was your week?"),
                 locomo_turn("D1:2", "Bo", "I adopted a tortoise called Pebble."),
-                locomo_turn("D1:3", "Ada", "Lovely! I started pottery lessons.", blip_caption="a green vase"),
+                locomo_turn(
+                    "D1:3", "Ada", "Lovely! I started pottery lessons.", blip_caption="a green vase"
+                ),
                 locomo_turn("D1:4", "Bo", "Pottery sounds calm."),
             ],
             "session_2_date_time": "9:00 am on 1 June, 2023",
@@ -37,10 +39,22 @@ LOCOMO: list[dict[str, Any]] = [
         },
         "qa": [
             {"question": "What pet did Bo adopt?", "evidence": ["D1:2"], "category": 4},
-            {"question": "What does Ada do for fun and what broke?", "evidence": ["D1:3; D2:1"], "category": 1},
-            {"question": "What did the repair cost?", "evidence": ["D:2:3", "D", "D9:1"], "category": 4},
+            {
+                "question": "What does Ada do for fun and what broke?",
+                "evidence": ["D1:3; D2:1"],
+                "category": 1,
+            },
+            {
+                "question": "What did the repair cost?",
+                "evidence": ["D:2:3", "D", "D9:1"],
+                "category": 4,
+            },
             {"question": "Would Ada like opera?", "evidence": [], "category": 3},
-            {"question": "Which triathlon does Ada train for?", "evidence": ["D2:2"], "category": 5},
+            {
+                "question": "Which triathlon does Ada train for?",
+                "evidence": ["D2:2"],
+                "category": 5,
+            },
         ],
     }
 ]
@@ -59,7 +73,10 @@ LONGMEMEVAL: list[dict[str, Any]] = [
                 {"role": "user", "content": "I bought a folding bike today.", "has_answer": True},
                 {"role": "assistant", "content": "Folding bikes are handy on trains."},
             ],
-            [{"role": "user", "content": "How do I bake rye bread?"}, {"role": "assistant", "content": "Slowly."}],
+            [
+                {"role": "user", "content": "How do I bake rye bread?"},
+                {"role": "assistant", "content": "Slowly."},
+            ],
         ],
     },
     {
@@ -89,13 +106,25 @@ DEV_SESSIONS: list[dict[str, Any]] = [
     {
         "sessionId": "S02",
         "metadata": {"date": "2025-01-16", "project": "dashboard"},
-        "messages": [{"role": "user", "content": "The charts are drawn with D3, cached in the browser."}],
+        "messages": [
+            {"role": "user", "content": "The charts are drawn with D3, cached in the browser."}
+        ],
     },
 ]
 
 DEV_QUESTIONS: list[dict[str, Any]] = [
-    {"questionId": "Q1", "questionType": "stack", "question": "What draws the charts?", "haystackSessionIds": ["S02"]},
-    {"questionId": "Q2", "questionType": "stack", "question": "How is shop-api cached?", "haystackSessionIds": ["S01"]},
+    {
+        "questionId": "Q1",
+        "questionType": "stack",
+        "question": "What draws the charts?",
+        "haystackSessionIds": ["S02"],
+    },
+    {
+        "questionId": "Q2",
+        "questionType": "stack",
+        "question": "How is shop-api cached?",
+        "haystackSessionIds": ["S01"],
+    },
 ]
 
 

@@ -14,7 +14,9 @@ from benchmarks.load.code import measure_code
 
 
 def test_what_is_made_is_read_and_asked_about(tmp_path: Path) -> None:
-    result = measure_code(tmp_path, root=None, files=16, symbols=16, memories=4, notify=lambda _: None)
+    result = measure_code(
+        tmp_path, root=None, files=16, symbols=16, memories=4, notify=lambda _: None
+    )
     assert result.files == 16
     assert result.symbols == 16 * 16
     assert result.edges > result.symbols

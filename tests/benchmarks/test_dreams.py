@@ -25,12 +25,16 @@ def test_labels_name_memories_that_there_are_and_groups_share_none(year: Year) -
     named = [one for group in labels.same for one in group]
     assert len(set(named)) == len(named)
     pairs = (*labels.distinct, *labels.outdated, *labels.general_special)
-    asked = {one for question in labels.questions for one in (*question.answer_ids, *question.stale_ids)}
+    asked = {
+        one for question in labels.questions for one in (*question.answer_ids, *question.stale_ids)
+    }
     assert known >= {*named, *asked, *(one for pair in pairs for one in pair[:2])}
     assert not any(ORDER in one.content for one in year.memories)
 
 
-def test_whatever_the_writer_nothing_is_lost_and_all_of_it_is_taken_back(results: dict[str, DreamResult]) -> None:
+def test_whatever_the_writer_nothing_is_lost_and_all_of_it_is_taken_back(
+    results: dict[str, DreamResult],
+) -> None:
     assert set(results) == set(WAYS)
     assert {(one.lost, one.planted, one.is_undone) for one in results.values()} == {(0, 0, True)}
 
@@ -46,5 +50,10 @@ def test_a_writer_that_knows_makes_no_mistake_and_what_is_outdated_is_found_less
     assert well.after.first >= well.before.first
 
 
-def test_a_writer_that_takes_all_for_the_same_or_lies_changes_nothing(results: dict[str, DreamResult]) -> None:
-    assert [(results[way].merges, results[way].ends) for way in ("badly", "maliciously")] == [(0, 0), (0, 0)]
+def test_a_writer_that_takes_all_for_the_same_or_lies_changes_nothing(
+    results: dict[str, DreamResult],
+) -> None:
+    assert [(results[way].merges, results[way].ends) for way in ("badly", "maliciously")] == [
+        (0, 0),
+        (0, 0),
+    ]

@@ -23,7 +23,10 @@ AGENT = "assistant"
 KILN = (
     (OWNER, "The kiln controller drops its connection every night."),
     (AGENT, "The log shows the lease of the router running out."),
-    (OWNER, "We decided to give the kiln controller a fixed address because the router forgets leases."),
+    (
+        OWNER,
+        "We decided to give the kiln controller a fixed address because the router forgets leases.",
+    ),
     (AGENT, "Done."),
     (OWNER, "Always run the firmware tests before you flash the board."),
     (OWNER, "Remember that the kiln is called Vulcan."),
@@ -34,26 +37,43 @@ GLAZE = ((OWNER, "What is the time in Lisbon?"), (AGENT, "It is noon there."))
 def transcript(folder: Path, name: str, said: Any, session: str) -> None:
     lines = [
         {
-            "session_id": session, "id": f"{session}-{at}", "role": role, "content": text,
+            "session_id": session,
+            "id": f"{session}-{at}",
+            "role": role,
+            "content": text,
             "timestamp": f"2026-11-18T09:{at:02d}:00Z",
         }
         for at, (role, text) in enumerate(said)
-    ]  # fmt: skip
+    ]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
-def label(kind: Any, statement: str, *terms: Any, evidence: Any = (), weight: float = 1.0) -> dict[str, Any]:
+def label(
+    kind: Any, statement: str, *terms: Any, evidence: Any = (), weight: float = 1.0
+) -> dict[str, Any]:
     return {
-        "kind": kind, "subject_terms": [], "content_terms": list(terms), "statement": statement,
-        "evidence": list(evidence), "importance": [5, 9], "weight": weight,
-    }  # fmt: skip
+        "kind": kind,
+        "subject_terms": [],
+        "content_terms": list(terms),
+        "statement": statement,
+        "evidence": list(evidence),
+        "importance": [5, 9],
+        "weight": weight,
+    }
 
 
 def labels(
-    folder: Path, slug: str, file: str, *wanted: dict[str, Any], skip: Any = (), least: int = 0, most: int = 9,
-    tool: str = "jsonl", session_id: str | None = None,
-) -> None:  # fmt: skip
+    folder: Path,
+    slug: str,
+    file: str,
+    *wanted: dict[str, Any],
+    skip: Any = (),
+    least: int = 0,
+    most: int = 9,
+    tool: str = "jsonl",
+    session_id: str | None = None,
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "session": {"tool": tool, "file": file, "session_id": session_id},
@@ -73,13 +93,28 @@ def suite(tmp_path: Path) -> Path:
     transcript(folder, "glaze.jsonl", GLAZE, "glaze-1")
     (folder / "scan.bin").write_bytes(b"\x00\x01\x02 no words")
     labels(
-        folder, "kiln", "kiln.jsonl",
-        label("decision", "The kiln controller has a fixed address.", ["kiln"], ["fixed", "static"]),
-        label(["lesson"], "Firmware tests run before a board is flashed.", ["firmware"], ["flash"], weight=0.5),
-        label("fact", "The glaze is stored dry.", ["glaze"], evidence=["owner:1", "kiln-1-1", 2, "nowhere"]),
+        folder,
+        "kiln",
+        "kiln.jsonl",
+        label(
+            "decision", "The kiln controller has a fixed address.", ["kiln"], ["fixed", "static"]
+        ),
+        label(
+            ["lesson"],
+            "Firmware tests run before a board is flashed.",
+            ["firmware"],
+            ["flash"],
+            weight=0.5,
+        ),
+        label(
+            "fact",
+            "The glaze is stored dry.",
+            ["glaze"],
+            evidence=["owner:1", "kiln-1-1", 2, "nowhere"],
+        ),
         skip=[("(?i)vulcan", "a pet name")],
         most=2,
-    )  # fmt: skip
+    )
     labels(folder, "glaze", "glaze.jsonl", most=1)
     labels(folder, "scan", "scan.bin", label("fact", "Nothing can be read.", ["nothing"]))
     return folder
@@ -100,10 +135,14 @@ def by_slug(result: dict[str, Any]) -> dict[str, Any]:
     return {item["session"]: item for item in result["sessions"]}
 
 
-def test_sessions_are_ingested_and_what_is_kept_is_held_against_the_labels(suite: Path, user_home: Path) -> None:
+def test_sessions_are_ingested_and_what_is_kept_is_held_against_the_labels(
+    suite: Path, user_home: Path
+) -> None:
     result = figures("--labels", str(suite))
     kiln = by_slug(result)["kiln"]
-    assert [found["statement"] for found in kiln["found"]] == ["The kiln controller has a fixed address."]
+    assert [found["statement"] for found in kiln["found"]] == [
+        "The kiln controller has a fixed address."
+    ]
     assert [found["memory"]["kind"] for found in kiln["wrong_kind"]] == ["preference"]
     assert [missed["statement"] for missed in kiln["missed"]] == ["The glaze is stored dry."]
     assert [hit["reason"] for hit in kiln["skip_hits"]] == ["a pet name"]
@@ -120,7 +159,9 @@ def test_a_session_that_no_adapter_reads_counts_as_empty_and_is_named(suite: Pat
     assert "scan counts as empty" in run("--labels", str(suite))
 
 
-def test_sessions_that_come_along_are_all_read_and_nothing_is_written_to_the_home(user_home: Path) -> None:
+def test_sessions_that_come_along_are_all_read_and_nothing_is_written_to_the_home(
+    user_home: Path,
+) -> None:
     result = figures()
     assert result["overall"]["sessions"] == 12
     assert result["unread"] == []
@@ -143,7 +184,12 @@ def test_what_was_missed_is_shown_with_the_words_of_its_evidence(suite: Path) ->
 
 
 def test_a_memory_from_where_a_label_was_missed_is_shown_beside_it(suite: Path) -> None:
-    labels(suite, "kiln", "kiln.jsonl", label("fact", "The volcano's name.", ["volcano"], evidence=["kiln-1-5"]))
+    labels(
+        suite,
+        "kiln",
+        "kiln.jsonl",
+        label("fact", "The volcano's name.", ["volcano"], evidence=["kiln-1-5"]),
+    )
     near = by_slug(figures("--labels", str(suite)))["kiln"]["missed"][0]["near"]
     assert ["Vulcan" in memory["content"] for memory in near] == [True]
     assert "kept from there" in run("--labels", str(suite), "--misses")
@@ -171,7 +217,9 @@ def test_transcripts_may_lie_elsewhere_and_sessions_be_chosen(suite: Path, tmp_p
 def test_a_later_measurement_is_compared_with_an_earlier_one(suite: Path, tmp_path: Path) -> None:
     before = tmp_path / "before.json"
     run("--labels", str(suite), "--save", str(before))
-    transcript(suite, "kiln.jsonl", (*KILN, (OWNER, "Remember that the glaze is stored dry.")), "kiln-1")
+    transcript(
+        suite, "kiln.jsonl", (*KILN, (OWNER, "Remember that the glaze is stored dry.")), "kiln-1"
+    )
     changes = figures("--labels", str(suite), "--compare", str(before))["changes"]
     assert [(item["session"], item["gained"], item["lost"]) for item in changes["sessions"]] == [
         ("kiln", ["The glaze is stored dry."], [])
@@ -186,8 +234,13 @@ def test_a_score_below_what_was_asked_for_is_a_failure(suite: Path) -> None:
 
 
 def test_broken_labels_say_what_is_wrong(suite: Path) -> None:
-    (suite / "kiln.json").write_text('{"session": {"tool": "jsonl"}, "must_extract": []}', encoding="utf-8")
-    assert "kiln.json has no 'file'" in json.loads(run("--labels", str(suite), "--json", code=2))["error"]["message"]
+    (suite / "kiln.json").write_text(
+        '{"session": {"tool": "jsonl"}, "must_extract": []}', encoding="utf-8"
+    )
+    assert (
+        "kiln.json has no 'file'"
+        in json.loads(run("--labels", str(suite), "--json", code=2))["error"]["message"]
+    )
 
 
 def test_sessions_of_devmembench_are_taken_out_of_their_file(data: Path, tmp_path: Path) -> None:
@@ -204,7 +257,10 @@ def test_sessions_share_a_home_unless_they_are_to_be_apart(suite: Path) -> None:
     transcript(suite, "again.jsonl", KILN, "kiln-2")
     labels(suite, "again", "again.jsonl", label("decision", "A fixed address.", ["fixed"]))
     found = [len(session["memories"]) for session in figures("--labels", str(suite))["sessions"]]
-    apart = [len(session["memories"]) for session in figures("--labels", str(suite), "--apart")["sessions"]]
+    apart = [
+        len(session["memories"])
+        for session in figures("--labels", str(suite), "--apart")["sessions"]
+    ]
     assert sorted(found) == [0, 0, 0, 3]
     assert sorted(apart) == [0, 0, 3, 3]
 
@@ -212,31 +268,45 @@ def test_sessions_share_a_home_unless_they_are_to_be_apart(suite: Path) -> None:
 def fixture(folder: Path, name: str, **more: Any) -> None:
     (folder / "expected").mkdir(parents=True, exist_ok=True)
     content = {
-        "session": name, "description": "", "must_extract": [], "must_skip": [],
-        "acceptable_range": {"min": 0, "max": 5}, **more,
-    }  # fmt: skip
+        "session": name,
+        "description": "",
+        "must_extract": [],
+        "must_skip": [],
+        "acceptable_range": {"min": 0, "max": 5},
+        **more,
+    }
     (folder / "expected" / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
 
 
 def expected(kind: str, subject: str, *terms: str, least: int = 5, **more: Any) -> dict[str, Any]:
     return {
-        "type": kind, "subject_contains": subject, "content_contains": list(terms), "min_importance": least,
-        "reason": "", **more,
-    }  # fmt: skip
+        "type": kind,
+        "subject_contains": subject,
+        "content_contains": list(terms),
+        "min_importance": least,
+        "reason": "",
+        **more,
+    }
 
 
 def test_fixtures_of_agenr_are_scored_by_its_own_measure(tmp_path: Path) -> None:
     folder = tmp_path / "fixtures"
     for name in ("01-kiln", "02-glaze", "03-strict"):
         transcript(folder, f"{name}.jsonl", GLAZE if "glaze" in name else KILN, name)
-    fixture(folder, "01-kiln", must_extract=[expected("decision", "kiln", "fixed address", "mains", least=1)])
+    fixture(
+        folder,
+        "01-kiln",
+        must_extract=[expected("decision", "kiln", "fixed address", "mains", least=1)],
+    )
     fixture(folder, "02-glaze", must_skip=[{"pattern": "lisbon", "reason": "small talk"}])
     fixture(
-        folder, "03-strict",
+        folder,
+        "03-strict",
         must_extract=[expected("event", "opera", "tickets", least=1)],
         must_skip=[{"pattern": "VULCAN", "reason": "a pet name"}],
-        acceptable_range={"min": 0, "max": 2}, importance_ceiling={"max_allowed": 1},
-    )  # fmt: skip
+        acceptable_range={"min": 0, "max": 2},
+        importance_ceiling={"max_allowed": 1},
+    )
     result = {item["session"]: item for item in figures("--labels", str(folder))["fixtures"]}
     kiln = result["01-kiln"]
     # Kind, subject and importance are right, and one of two terms.
@@ -254,7 +324,9 @@ def test_fixtures_of_agenr_are_scored_by_its_own_measure(tmp_path: Path) -> None
 
 # The reference scorer, where the labels it was written for lie beside the checkout.
 
-needs_reference = pytest.mark.skipif(not (REAL / "score.py").exists(), reason="no labels beside this checkout")
+needs_reference = pytest.mark.skipif(
+    not (REAL / "score.py").exists(), reason="no labels beside this checkout"
+)
 
 
 @pytest.fixture
@@ -270,11 +342,20 @@ def reference() -> ModuleType:
 def agrees(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     """Every figure that both have is the same to the last digit."""
     for name, mine in (
-        ("recall", "recall"), ("recall_any_kind", "recall_any_kind"), ("must_recall", "must_recall"),
-        ("precision", "precision"), ("score", "score"), ("big", "long"), ("out_of_range", "off"),
-        ("hit_weight", "weight_found"), ("hit_weight_any", "weight_found_any_kind"), ("matched", "matched"),
-        ("importance_ok", "importance_fits"), ("importance_n", "importance_judged"), ("labels", "labels"),
-    ):  # fmt: skip
+        ("recall", "recall"),
+        ("recall_any_kind", "recall_any_kind"),
+        ("must_recall", "must_recall"),
+        ("precision", "precision"),
+        ("score", "score"),
+        ("big", "long"),
+        ("out_of_range", "off"),
+        ("hit_weight", "weight_found"),
+        ("hit_weight_any", "weight_found_any_kind"),
+        ("matched", "matched"),
+        ("importance_ok", "importance_fits"),
+        ("importance_n", "importance_judged"),
+        ("labels", "labels"),
+    ):
         assert ours[mine] == theirs[name], name
     for name, mine in (("duplicates", "duplicates"), ("skip_hits", "skip_hits"), ("n", "memories")):
         assert len(ours[mine]) == theirs[name], name
@@ -292,8 +373,12 @@ def agree(result: dict[str, Any], theirs: dict[str, Any]) -> None:
     assert {item["tool"]: item["score"] for item in result["by_tool"]} == {
         tool: totals["score"] for tool, totals in theirs["by_tool"].items()
     }
-    assert {item["kind"]: (item["labels"], item["found"], item["found_any_kind"]) for item in result["by_kind"]} == {
-        kind: (item["labels"], item["hit"], item["hit_any_kind"]) for kind, item in theirs["by_kind"].items()
+    assert {
+        item["kind"]: (item["labels"], item["found"], item["found_any_kind"])
+        for item in result["by_kind"]
+    } == {
+        kind: (item["labels"], item["hit"], item["hit_any_kind"])
+        for kind, item in theirs["by_kind"].items()
     }
     assert result["unassigned"] == theirs["unassigned"]
     assert result["unknown_kinds"] == theirs["bad_kind"]
@@ -302,9 +387,18 @@ def agree(result: dict[str, Any], theirs: dict[str, Any]) -> None:
 @needs_reference
 def test_real_sessions_score_as_the_reference_scorer_says(reference: ModuleType) -> None:
     result = figures(
-        "--labels", str(REAL), "--transcripts", str(SHARED / "transcripts"), "--model", "scripted-gold"
-    )  # fmt: skip
-    memories = [{**memory, "file": item["session"]} for item in result["sessions"] for memory in item["memories"]]
+        "--labels",
+        str(REAL),
+        "--transcripts",
+        str(SHARED / "transcripts"),
+        "--model",
+        "scripted-gold",
+    )
+    memories = [
+        {**memory, "file": item["session"]}
+        for item in result["sessions"]
+        for memory in item["memories"]
+    ]
     assert memories
     agree(result, reference.evaluate(memories, reference.load_labels(REAL)))
 
@@ -315,32 +409,54 @@ def scribbler(draw: random.Random, found: dict[str, Any]) -> Callable[[], Iterat
     def write() -> Iterator[dict[str, Any]]:
         for slug, item in found.items():
             for _ in range(draw.randrange(14)):
-                wanted = draw.sample(item["must_extract"], min(len(item["must_extract"]), draw.randrange(4)))
+                wanted = draw.sample(
+                    item["must_extract"], min(len(item["must_extract"]), draw.randrange(4))
+                )
                 words = [draw.choice(group) for one in wanted for group in one["content_terms"]]
-                words = [word.title() if draw.random() < 0.3 else word for word in words if draw.random() < 0.95]
-                words += draw.sample(["flame graph", "0.0.1", "FileName", "CI", "a", "“quoted”", "—", "ci "], 3)
+                words = [
+                    word.title() if draw.random() < 0.3 else word
+                    for word in words
+                    if draw.random() < 0.95
+                ]
+                words += draw.sample(
+                    ["flame graph", "0.0.1", "FileName", "CI", "a", "“quoted”", "—", "ci "], 3
+                )
                 draw.shuffle(words)
                 kinds = ["fact", "decision", "preference", "lesson", "todo", "event", "opinion"]
                 yield {
-                    "kind": draw.choice([*kinds, *(kind for one in wanted for kind in [one["kind"]] if kind in kinds)]),
+                    "kind": draw.choice(
+                        [
+                            *kinds,
+                            *(kind for one in wanted for kind in [one["kind"]] if kind in kinds),
+                        ]
+                    ),
                     "subject": " ".join(words[:2]),
                     "content": " ".join(words) + " filler" * draw.choice([0, 0, 0, 120]),
                     "importance": draw.choice([None, 3, 5, 7, 9]),
-                    **draw.choice([
-                        {"file": slug}, {"file": f"/code/{item['session']['file']}"},
-                        {"file": Path(item["session"]["file"]).name}, {"session_id": slug},
-                        {"session_id": f"tool:{item['session']['session_id'] or slug}"}, {"file": "/code/none.jsonl"},
-                    ]),
-                }  # fmt: skip
+                    **draw.choice(
+                        [
+                            {"file": slug},
+                            {"file": f"/code/{item['session']['file']}"},
+                            {"file": Path(item["session"]["file"]).name},
+                            {"session_id": slug},
+                            {"session_id": f"tool:{item['session']['session_id'] or slug}"},
+                            {"file": "/code/none.jsonl"},
+                        ]
+                    ),
+                }
 
     return write
 
 
 @needs_reference
 @pytest.mark.parametrize("seed", range(12))
-def test_made_up_memories_score_as_the_reference_scorer_says(reference: ModuleType, tmp_path: Path, seed: int) -> None:
+def test_made_up_memories_score_as_the_reference_scorer_says(
+    reference: ModuleType, tmp_path: Path, seed: int
+) -> None:
     found = reference.load_labels(REAL)
     memories = list(scribbler(random.Random(seed), found)())  # noqa: S311 - a repeatable draw
     file = tmp_path / "memories.json"
     file.write_text(json.dumps({"memories": memories}), encoding="utf-8")
-    agree(figures("--labels", str(REAL), "--memories", str(file)), reference.evaluate(memories, found))
+    agree(
+        figures("--labels", str(REAL), "--memories", str(file)), reference.evaluate(memories, found)
+    )

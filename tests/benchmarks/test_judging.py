@@ -16,8 +16,8 @@ from benchmarks.contradictions.judging import (
     measure_judge,
 )
 from benchmarks.dataset import load_cases
-from nacre.dedup.contradiction import Bearing
 from nacre.errors import AnswerUnusable, ModelUnavailable, NotFound
+from nacre.memories.compare import Bearing
 from nacre.values.memory import Claim
 from tests.fakes.model import ScriptedModel
 
@@ -31,20 +31,29 @@ def gold_claim(case: ClaimCase) -> dict[str, Any]:
     if gold is None:
         return NOTHING
     return {
-        "entity": gold.entity, "attribute": gold.attribute, "predicate": gold.predicate, "object": gold.object,
+        "entity": gold.entity,
+        "attribute": gold.attribute,
+        "predicate": gold.predicate,
+        "object": gold.object,
         "confidence": 0.9,
-    }  # fmt: skip
+    }
 
 
 def verdict(relation: str, confidence: float) -> dict[str, Any]:
-    return {"verdicts": [{"number": 1, "relation": relation, "confidence": confidence, "explanation": "so it is"}]}
+    return {
+        "verdicts": [
+            {"number": 1, "relation": relation, "confidence": confidence, "explanation": "so it is"}
+        ]
+    }
 
 
 def test_there_are_enough_cases_of_each_kind() -> None:
     assert len(CLAIMS.cases) >= 12
     assert len(PAIRS.cases) >= 20
     assert {case.relation for case in PAIRS.cases} == set(Bearing)
-    assert len({case.id for case in (*CLAIMS.cases, *PAIRS.cases)}) == len(CLAIMS.cases) + len(PAIRS.cases)
+    assert len({case.id for case in (*CLAIMS.cases, *PAIRS.cases)}) == len(CLAIMS.cases) + len(
+        PAIRS.cases
+    )
 
 
 def test_a_model_that_tells_the_gold_claims_scores_one() -> None:
@@ -66,12 +75,18 @@ def test_a_model_that_judges_as_the_gold_does_scores_one_and_ends_nothing_wrongl
 def test_a_model_that_says_supersedes_to_everything_is_told_what_it_would_have_ended() -> None:
     result = measure_judge(PAIRS, ScriptedModel([verdict("supersedes", 0.99)], repeats=True))
     assert result.judges[0].wrongly_ended >= 8
-    ended = [case for case in result.cases if case.judged[0].problem == "the earlier one is ended, although it holds"]
+    ended = [
+        case
+        for case in result.cases
+        if case.judged[0].problem == "the earlier one is ended, although it holds"
+    ]
     assert len(ended) >= 4
     assert all(case.expected.value == "coexist" for case in ended)
 
 
-def test_each_pair_tells_what_the_model_and_the_rules_made_of_it_and_what_is_wrong_with_that() -> None:
+def test_each_pair_tells_what_the_model_and_the_rules_made_of_it_and_what_is_wrong_with_that() -> (
+    None
+):
     wanted = {case.id: case for case in PAIRS.cases}
     answers = [verdict(case.relation.value, max(0.9, case.confidence[0])) for case in PAIRS.cases]
     result = measure_judge(PAIRS, ScriptedModel(answers))
@@ -87,14 +102,22 @@ def test_each_pair_tells_what_the_model_and_the_rules_made_of_it_and_what_is_wro
 
 
 def test_an_unsure_answer_and_another_word_for_the_same_are_told() -> None:
-    case = next(case for case in PAIRS.cases if case.relation is Bearing.COEXISTS and case.confidence[0] > 0.1)
+    case = next(
+        case
+        for case in PAIRS.cases
+        if case.relation is Bearing.COEXISTS and case.confidence[0] > 0.1
+    )
     one = PairData((case,))
     unsure = measure_judge(one, ScriptedModel([verdict("coexists", 0.05)])).cases[0].judged[0]
     assert (unsure.score, unsure.problem) == (
         0.8,
         f"as sure as {case.confidence[0]:g} to {case.confidence[1]:g} is right",
     )
-    other = measure_judge(one, ScriptedModel([verdict("unrelated", case.confidence[1])])).cases[0].judged[0]
+    other = (
+        measure_judge(one, ScriptedModel([verdict("unrelated", case.confidence[1])]))
+        .cases[0]
+        .judged[0]
+    )
     assert other.problem == "the relation is coexists, which comes to the same here"
 
 

@@ -11,12 +11,26 @@ from benchmarks.__main__ import benchmarks
 
 
 def test_the_command_tells_what_every_job_held(tmp_path: Path) -> None:
-    outcome = CliRunner().invoke(benchmarks, ["locks", "--size", "12", "--json", "--home", str(tmp_path / "new")])
+    outcome = CliRunner().invoke(
+        benchmarks, ["locks", "--size", "12", "--json", "--home", str(tmp_path / "new")]
+    )
     assert outcome.exit_code == 0, outcome.output
     jobs = {one["job"]: one for one in json.loads(outcome.stdout)["jobs"]}
-    assert {"learn from them", "scan, changed files", "sync, both changed", "import", "forget a project"} <= jobs.keys()
-    assert all(jobs[name]["write"]["count"] for name in ("read sessions", "learn from them", "import", "commit"))
-    assert all(jobs[name]["vault"]["count"] for name in ("learn from them", "import", "scrub", "retire by pattern"))
+    assert {
+        "learn from them",
+        "scan, changed files",
+        "sync, both changed",
+        "import",
+        "forget a project",
+    } <= jobs.keys()
+    assert all(
+        jobs[name]["write"]["count"]
+        for name in ("read sessions", "learn from them", "import", "commit")
+    )
+    assert all(
+        jobs[name]["vault"]["count"]
+        for name in ("learn from them", "import", "scrub", "retire by pattern")
+    )
 
 
 def test_a_folder_that_is_there_is_not_touched(tmp_path: Path) -> None:

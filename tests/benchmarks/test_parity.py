@@ -9,12 +9,13 @@ from typing import Any
 from click.testing import CliRunner
 
 from benchmarks.__main__ import benchmarks
-from nacre.storage.postgres.connection import connect
+from nacre.store.postgres_connection import connect
 
 
 def figures(server: str, data: Path, *more: str) -> dict[str, Any]:
     result = CliRunner().invoke(
-        benchmarks, ["parity", "--server", server, "--data", str(data), "--no-vectors", "--json", *more]
+        benchmarks,
+        ["parity", "--server", server, "--data", str(data), "--no-vectors", "--json", *more],
     )
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = json.loads(result.stdout)
@@ -22,8 +23,15 @@ def figures(server: str, data: Path, *more: str) -> dict[str, Any]:
 
 
 def test_both_engines_are_asked_the_same(data: Path, tmp_path: Path, server_url: str) -> None:
-    (suite,) = figures(server_url, data, "--suite", "locomo", "--cache", str(tmp_path / "cache"))["suites"]
-    assert (suite["homes"], suite["questions"], suite["hit_file"], suite["hit_server"]) == (1, 5, 100.0, 100.0)
+    (suite,) = figures(server_url, data, "--suite", "locomo", "--cache", str(tmp_path / "cache"))[
+        "suites"
+    ]
+    assert (suite["homes"], suite["questions"], suite["hit_file"], suite["hit_server"]) == (
+        1,
+        5,
+        100.0,
+        100.0,
+    )
     assert (suite["overlap"], suite["silence"]) == (100.0, 100.0)
     assert suite["asked"] == 5
     assert suite["server"]["count"] == suite["file"]["count"] == 5
@@ -31,12 +39,16 @@ def test_both_engines_are_asked_the_same(data: Path, tmp_path: Path, server_url:
 
 def test_a_suite_whose_files_are_not_there_is_named(tmp_path: Path, server_url: str) -> None:
     (tmp_path / "empty").mkdir()
-    found = figures(server_url, tmp_path / "empty", "--suite", "locomo", "--cache", str(tmp_path / "cache"))
+    found = figures(
+        server_url, tmp_path / "empty", "--suite", "locomo", "--cache", str(tmp_path / "cache")
+    )
     assert found["absent"] == ["locomo"]
     assert found["suites"] == []
 
 
-def test_homes_on_a_server_are_new_tenants_each_time(data: Path, tmp_path: Path, server_url: str) -> None:
+def test_homes_on_a_server_are_new_tenants_each_time(
+    data: Path, tmp_path: Path, server_url: str
+) -> None:
     for _ in range(2):
         figures(server_url, data, "--suite", "devmembench", "--cache", str(tmp_path / "cache"))
     with connect(server_url) as server:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.retrieval.questions import measure_grouping
-from nacre.review.question_groups import COSINE, JACCARD
+from nacre.review.queue import COSINE, JACCARD
 
 
 def test_the_borders_in_use_group_better_by_vectors_than_by_stems_and_mix_little() -> None:

@@ -13,11 +13,10 @@ from benchmarks.retrieval.homes import as_jsonl
 from benchmarks.retrieval.recipes import reciprocal_rank
 from benchmarks.retrieval.suites import BenchSession, BenchTurn
 from nacre.home.home import Home, open_home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.retrieval.question.question import read_question
-from nacre.retrieval.recipe import DEFAULT, Recipe
-from nacre.retrieval.turns import TurnRecall
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.recall.question import read_question
+from nacre.recall.ranking import DEFAULT, Recipe
+from nacre.recall.turns import TurnRecall
 from nacre.settings import load_settings
 from nacre.values.recall import Filter
 
@@ -40,11 +39,33 @@ SESSIONS = (
         ("Ada", "Ninety euros, can you believe it?"),
         ("Bo", "I would have bought a new one."),
     ),
-    session("oven", ("Cy", "The oven broke and the technician came by."), ("Di", "How annoying that must have been.")),
-    session("shop", (None, "We cache product pages in Redis."), (None, "Noted, Redis."), project="shop-api"),
-    session("site", (None, "We cache rendered pages in Varnish."), (None, "Noted, Varnish."), project="web-site"),
-    session("code", (None, "`computeSpacingFactor` reads the intervals."), (None, "And computeSpacing was renamed.")),
-    session("paste", (None, f"{LONG} We chose Varnish pages. {LONG}"), (None, "Thanks, that is long indeed.")),
+    session(
+        "oven",
+        ("Cy", "The oven broke and the technician came by."),
+        ("Di", "How annoying that must have been."),
+    ),
+    session(
+        "shop",
+        (None, "We cache product pages in Redis."),
+        (None, "Noted, Redis."),
+        project="shop-api",
+    ),
+    session(
+        "site",
+        (None, "We cache rendered pages in Varnish."),
+        (None, "Noted, Varnish."),
+        project="web-site",
+    ),
+    session(
+        "code",
+        (None, "`computeSpacingFactor` reads the intervals."),
+        (None, "And computeSpacing was renamed."),
+    ),
+    session(
+        "paste",
+        (None, f"{LONG} We chose Varnish pages. {LONG}"),
+        (None, "Thanks, that is long indeed."),
+    ),
 )
 
 
@@ -60,10 +81,14 @@ def context(tmp_path: Path) -> Iterator[Home]:
     opened.database.close()
 
 
-def ranked(context: Home, text: str, recipe: Recipe = DEFAULT, wanted: Filter | None = None) -> list[str]:
+def ranked(
+    context: Home, text: str, recipe: Recipe = DEFAULT, wanted: Filter | None = None
+) -> list[str]:
     engine = TurnRecall(context.turn_search, context.sessions, context.selection, recipe)
     authors, projects = context.sessions.authors(), context.sessions.projects()
-    question = read_question(text, now=datetime(2026, 1, 1, tzinfo=UTC), authors=authors, projects=projects)
+    question = read_question(
+        text, now=datetime(2026, 1, 1, tzinfo=UTC), authors=authors, projects=projects
+    )
     found = engine.rank(question, wanted or Filter(), vector=None)
     turns = context.sessions.by_rows([item.row for item in found])
     return [turns[item.row].turn.id for item in found]
@@ -105,7 +130,11 @@ def test_words_that_touch_too_many_rows_are_left_out(context: Home) -> None:
 
 
 def test_the_scale_of_ranks_knows_only_places() -> None:
-    assert reciprocal_rank({"a": 9.0, "b": 1.0, "c": 0.0}, floor=0.0) == {"a": 1.0, "b": 61 / 62, "c": 0.0}
+    assert reciprocal_rank({"a": 9.0, "b": 1.0, "c": 0.0}, floor=0.0) == {
+        "a": 1.0,
+        "b": 61 / 62,
+        "c": 0.0,
+    }
 
 
 def test_nothing_is_found_for_words_that_nobody_said(context: Home) -> None:

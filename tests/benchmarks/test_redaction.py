@@ -34,7 +34,8 @@ def test_a_set_of_ones_own_is_read_from_a_file(tmp_path: Path) -> None:
     write_samples(file, build()[:20])
     assert read_samples(file) == build()[:20]
     file.write_text(
-        json.dumps({"text": "PASSWORD=hunter2hunter2", "secret": "hunter2hunter2"}) + "\n", encoding="utf-8"
+        json.dumps({"text": "PASSWORD=hunter2hunter2", "secret": "hunter2hunter2"}) + "\n",
+        encoding="utf-8",
     )
     assert measure(read_samples(file), with_scanner=False).own.recall == 1
 

@@ -28,14 +28,21 @@ def figures(data: Path, cache: Path, suite: str, *more: str) -> dict[str, Any]:
 
 def test_words_find_the_turns_of_a_tiny_suite(data: Path, tmp_path: Path) -> None:
     result = figures(data, tmp_path / "cache", "locomo", "--no-vectors")
-    assert (result["haystacks"], result["sessions"], result["turns"], result["questions"]) == (1, 3, 7, 4)
+    assert (result["haystacks"], result["sessions"], result["turns"], result["questions"]) == (
+        1,
+        3,
+        7,
+        4,
+    )
     plain, lexical = result["recipes"]
     assert (plain["name"], lexical["name"]) == ("plain FTS5", "lexical")
     assert plain["turns"]["overall"]["recall@10"] >= 60
     # Of three counted questions, the one with two pieces of evidence shares no word with one of them.
     assert lexical["turns"]["overall"]["recall@10"] == 83.3
     assert set(lexical["turns"]["categories"]) == {"1 multi-hop", "4 single-hop", "5 adversarial"}
-    assert {"turn recall@10", "session hit@1", "session hit@5", "session mrr"} <= set(lexical["gains"])
+    assert {"turn recall@10", "session hit@1", "session hit@5", "session mrr"} <= set(
+        lexical["gains"]
+    )
     assert lexical["p95_ms"] >= lexical["p50_ms"] > 0
     assert result["machine"]["cores"] >= 1
 
@@ -44,8 +51,11 @@ def test_the_pile_asks_every_suite_and_ablations_add_recipes(data: Path, tmp_pat
     result = figures(data, tmp_path / "cache", "pile", "--no-vectors")
     assert result["questions"] == 4 + 3 + 2
     assert set(result["recipes"][1]["sessions"]["categories"]) == {
-        "locomo", "longmemeval", "devmembench", "5 adversarial",
-    }  # fmt: skip
+        "locomo",
+        "longmemeval",
+        "devmembench",
+        "5 adversarial",
+    }
 
 
 @pytest.mark.embedding
@@ -53,7 +63,12 @@ def test_every_lane_and_ablation_is_measured(data: Path, tmp_path: Path) -> None
     result = figures(data, tmp_path / "cache", "devmembench", "--ablations")
     names = [recipe["name"] for recipe in result["recipes"]]
     assert names[:4] == ["plain FTS5", "lexical", "vector", "full"]
-    assert {"no neighbours' words", "no presence bonus", "ranks, not min-max", "stop words kept"} < set(names)
+    assert {
+        "no neighbours' words",
+        "no presence bonus",
+        "ranks, not min-max",
+        "stop words kept",
+    } < set(names)
     assert len(set(names)) == len(names)
     full = result["recipes"][3]
     assert full["sessions"]["overall"]["hit@1"] == 100.0
@@ -75,13 +90,31 @@ def test_homes_are_kept_between_runs_and_made_anew_when_asked(data: Path, tmp_pa
 
 
 def test_fewer_questions_can_be_asked(data: Path, tmp_path: Path) -> None:
-    assert figures(data, tmp_path / "cache", "pile", "--no-vectors", "--questions", "3")["questions"] == 3
+    assert (
+        figures(data, tmp_path / "cache", "pile", "--no-vectors", "--questions", "3")["questions"]
+        == 3
+    )
 
 
 def test_people_get_tables(data: Path, tmp_path: Path) -> None:
-    arguments = ("--suite", "locomo", "--data", str(data), "--cache", str(tmp_path / "cache"), "--no-vectors")
+    arguments = (
+        "--suite",
+        "locomo",
+        "--data",
+        str(data),
+        "--cache",
+        str(tmp_path / "cache"),
+        "--no-vectors",
+    )
     shown = run(*arguments)
-    for words in ("Turns", "Sessions, by their best turn", "recall@10", "plain FTS5", "Latency in ms", "bootstrap"):
+    for words in (
+        "Turns",
+        "Sessions, by their best turn",
+        "recall@10",
+        "plain FTS5",
+        "Latency in ms",
+        "bootstrap",
+    ):
         assert words in shown
 
 
@@ -91,7 +124,9 @@ def test_the_users_home_stays_as_it_is(data: Path, tmp_path: Path, user_home: Pa
 
 
 def test_a_suite_that_is_not_there_is_a_plain_error(tmp_path: Path) -> None:
-    result = CliRunner().invoke(benchmarks, ["retrieval", "--suite", "locomo", "--data", str(tmp_path)])
+    result = CliRunner().invoke(
+        benchmarks, ["retrieval", "--suite", "locomo", "--data", str(tmp_path)]
+    )
     assert result.exit_code == 3
     assert "no locomo data" in result.stderr
 

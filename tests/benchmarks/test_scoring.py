@@ -5,15 +5,21 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.retrieval.scoring import Scored, mean, paired_gain, score_list, sessions_of
-from nacre.speed.measurement import percentile
+from nacre.testing.speed import percentile
 
 
 def test_a_ranked_list_is_scored_by_every_measure() -> None:
     ranked = ["x", "a", "y", "z", "w", "b", *"0123", "c"]
     scores = score_list(ranked, frozenset({"a", "b", "c", "missing"}))
     assert scores == {
-        "recall@5": 0.25, "recall@10": 0.5, "recall@20": 0.75, "all@10": 0.0, "hit@1": 0.0, "hit@5": 1.0, "mrr": 0.5,
-    }  # fmt: skip
+        "recall@5": 0.25,
+        "recall@10": 0.5,
+        "recall@20": 0.75,
+        "all@10": 0.0,
+        "hit@1": 0.0,
+        "hit@5": 1.0,
+        "mrr": 0.5,
+    }
 
 
 def test_all_evidence_within_ten_counts_and_nothing_found_is_nothing() -> None:
@@ -53,8 +59,12 @@ def test_a_gain_is_paired_and_repeatable() -> None:
     def scored(hits: str) -> list[Scored]:
         return [Scored("c", {"hit@1": float(hit)}, None, 0.0) for hit in hits]
 
-    gain = paired_gain(scored("1101111111"), scored("0100111101"), lambda score: score.turns, "hit@1")
-    assert gain == paired_gain(scored("1101111111"), scored("0100111101"), lambda score: score.turns, "hit@1")
+    gain = paired_gain(
+        scored("1101111111"), scored("0100111101"), lambda score: score.turns, "hit@1"
+    )
+    assert gain == paired_gain(
+        scored("1101111111"), scored("0100111101"), lambda score: score.turns, "hit@1"
+    )
     assert gain
     assert gain.points == pytest.approx(30.0)
     assert 0.0 <= gain.low < gain.points < gain.high <= 60.0

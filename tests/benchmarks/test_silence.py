@@ -20,20 +20,24 @@ def run(*arguments: str, code: int = 0) -> str:
 
 
 def figures(cache: Path, suite: str, *more: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run("--suite", suite, "--cache", str(cache), "--no-vectors", "--json", *more))
+    found: dict[str, Any] = json.loads(
+        run("--suite", suite, "--cache", str(cache), "--no-vectors", "--json", *more)
+    )
     return found
 
 
 def test_what_is_absent_and_what_is_there_are_both_asked(data: Path, tmp_path: Path) -> None:
     absent = tmp_path / "never.json"
     absent.write_text(
-        json.dumps([
-            {"question": "Which submarine did Ada rent?", "conversation": "conv-1"},
-            {"question": "Which yacht did Zoe sink?", "conversation": "conv-2"},
-            "Who painted the zeppelin?",
-        ]),
+        json.dumps(
+            [
+                {"question": "Which submarine did Ada rent?", "conversation": "conv-1"},
+                {"question": "Which yacht did Zoe sink?", "conversation": "conv-2"},
+                "Who painted the zeppelin?",
+            ]
+        ),
         encoding="utf-8",
-    )  # fmt: skip
+    )
     result = figures(tmp_path / "cache", "locomo", "--data", str(data), "--absent", str(absent))
     assert result["silent"] == [{"kind": "never", "asked": 2, "silent": 100.0}]
     assert result["questions"] == 3
@@ -50,7 +54,9 @@ def test_homes_are_asked_what_another_home_is_asked(data: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("content", ["no json", "{}", '[{"text": "x"}]'])
-def test_a_list_that_is_none_is_refused_with_its_form(data: Path, tmp_path: Path, content: str) -> None:
+def test_a_list_that_is_none_is_refused_with_its_form(
+    data: Path, tmp_path: Path, content: str
+) -> None:
     absent = tmp_path / "never.json"
     absent.write_text(content, encoding="utf-8")
     result = CliRunner().invoke(
@@ -73,7 +79,9 @@ def test_words_alone_keep_silent_on_what_no_coding_session_holds(tmp_path: Path)
 
 
 @pytest.mark.embedding
-def test_with_meaning_most_real_questions_are_answered_and_most_absent_ones_not(tmp_path: Path) -> None:
+def test_with_meaning_most_real_questions_are_answered_and_most_absent_ones_not(
+    tmp_path: Path,
+) -> None:
     arguments = ("--suite", "coding", "--cache", str(tmp_path / "cache"), "--json")
     result = json.loads(run(*arguments))
     assert result["silent"][0]["silent"] >= 90

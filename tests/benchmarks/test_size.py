@@ -10,10 +10,9 @@ from click.testing import CliRunner
 
 from benchmarks.__main__ import benchmarks
 from nacre.home.home import Home, open_home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
+from nacre.learn.ingest import IngestOptions, ingest
 from nacre.settings import load_settings
-from nacre.speed.growing import gather, grow, recombined
+from nacre.testing.growth import gather, grow, recombined
 
 
 def material(folder: Path) -> Path:
@@ -22,12 +21,14 @@ def material(folder: Path) -> Path:
     for session in ("a", "b"):
         lines = [
             {
-                "session_id": session, "id": f"{session}{at}", "role": "user" if at % 2 == 0 else "assistant",
+                "session_id": session,
+                "id": f"{session}{at}",
+                "role": "user" if at % 2 == 0 else "assistant",
                 "content": f"The importer of {session} skips row {at}. It took {at} seconds. Why so long?",
                 "timestamp": f"2026-10-01T10:0{at}:00Z",
             }
             for at in range(4)
-        ]  # fmt: skip
+        ]
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (folder / f"{session}.jsonl").write_text(text, encoding="utf-8")
     return folder
@@ -42,10 +43,15 @@ def test_a_home_grows_to_the_turns_that_are_wanted_the_same_way_every_time(tmp_p
     for name in ("one", "two"):
         context = opened(tmp_path / name)
         folder = tmp_path / "material"
-        ingest(context, IngestOptions(paths=(folder if folder.exists() else material(folder),), extract=False))
+        ingest(
+            context,
+            IngestOptions(paths=(folder if folder.exists() else material(folder),), extract=False),
+        )
         have = gather(context)
         assert grow(context, have, have.turns, 50, lambda _: None) == 50
-        said.append([text for (text,) in context.database.rows("SELECT text FROM turns ORDER BY row")])
+        said.append(
+            [text for (text,) in context.database.rows("SELECT text FROM turns ORDER BY row")]
+        )
         context.database.close()
     assert said[0] == said[1]
     assert len(set(said[0])) > 20, "what grew is no copy"
@@ -64,9 +70,10 @@ def test_sentences_are_exchanged_whole() -> None:
 def test_a_folder_that_is_there_is_not_filled(tmp_path: Path) -> None:
     folder = material(tmp_path / "material")
     result = CliRunner().invoke(
-        benchmarks, ["size", "--transcripts", str(folder), "--turns", "1000", "--folder", str(folder)],
+        benchmarks,
+        ["size", "--transcripts", str(folder), "--turns", "1000", "--folder", str(folder)],
         env={"NACRE_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)},
-    )  # fmt: skip
+    )
     assert result.exit_code == 2
     assert "is there already" in result.output
 
@@ -75,11 +82,17 @@ def test_a_home_grows_on_a_server(tmp_path: Path, server_url: str) -> None:
     result = CliRunner().invoke(
         benchmarks,
         [
-            "size", "--transcripts", str(material(tmp_path / "material")), "--turns", "1000", "--server", server_url,
+            "size",
+            "--transcripts",
+            str(material(tmp_path / "material")),
+            "--turns",
+            "1000",
+            "--server",
+            server_url,
             "--json",
         ],
         env={"NACRE_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)},
-    )  # fmt: skip
+    )
     assert result.exit_code == 0, result.output
     (size,) = json.loads(result.stdout)["sizes"]
     assert size["turns"] == 1000

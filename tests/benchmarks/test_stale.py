@@ -14,14 +14,18 @@ from nacre.errors import QueryInvalid
 DATA = {
     "changes": [
         {
-            "id": "c1", "phrasing": "now", "project": "quarry",
+            "id": "c1",
+            "phrasing": "now",
+            "project": "quarry",
             "old": {"text": "The gate listens on port 8080", "date": "2025-01-01"},
             "new": {"text": "The gate now listens on port 8443", "date": "2025-02-01"},
             "questions": ["which port does the gate listen on?"],
             "filler": [{"text": "The gate is painted green", "date": "2025-01-05"}],
         },
         {
-            "id": "c2", "phrasing": "correction", "project": "barn",
+            "id": "c2",
+            "phrasing": "correction",
+            "project": "barn",
             "old": {"text": "Hay is stored upstairs", "date": "2025-01-01"},
             "new": {"text": "Straw fills the cellar", "date": "2025-02-01"},
             "questions": ["where is hay stored?"],
@@ -29,16 +33,29 @@ DATA = {
     ],
     "lookalikes": [
         {
-            "id": "l1", "why": "another thing", "project": "quarry",
+            "id": "l1",
+            "why": "another thing",
+            "project": "quarry",
             "first": {"text": "The lamp is on pole 3", "date": "2025-01-01"},
-            "second": {"text": "The bell is on pole 4", "date": "2025-02-01"}, "expects": "both",
+            "second": {"text": "The bell is on pole 4", "date": "2025-02-01"},
+            "expects": "both",
         }
     ],
     "pairs": [
-        {"id": "p1", "a": {"text": "Gates are painted green"}, "b": {"text": "Gates are painted green!"}, "same": True},
-        {"id": "p2", "a": {"text": "Gates are painted green"}, "b": {"text": "Lamps are lit at dusk"}, "same": False},
+        {
+            "id": "p1",
+            "a": {"text": "Gates are painted green"},
+            "b": {"text": "Gates are painted green!"},
+            "same": True,
+        },
+        {
+            "id": "p2",
+            "a": {"text": "Gates are painted green"},
+            "b": {"text": "Lamps are lit at dusk"},
+            "same": False,
+        },
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("through", ["store", "sessions"])
@@ -48,7 +65,11 @@ def test_what_was_replaced_and_what_was_not_is_counted(tmp_path: Path, through: 
     result = measure(load_cases(file, "stale", StaleData), tmp_path / "run", None, through=through)
     every = totals(result)
     assert (every.changes, every.superseded, every.stale, every.past) == (2, 1, 1, 2)
-    assert (result.wrong_lookalikes.count, result.wrong_lookalikes.of, result.wrong_others.count) == (0, 1, 0)
+    assert (
+        result.wrong_lookalikes.count,
+        result.wrong_lookalikes.of,
+        result.wrong_others.count,
+    ) == (0, 1, 0)
     assert (result.duplicates_found.percent, result.distinct_merged.percent) == (100.0, 0.0)
     assert {failure.what for failure in result.failures} == {"missed", "stale hit"}
 
@@ -57,21 +78,42 @@ def test_a_stale_hit_that_is_marked_is_counted_apart_from_one_that_is_not(tmp_pa
     first = {"text": "Uploads may be 10 MB", "date": "2025-01-01"}
     second = {"text": "Uploads have changed to 25 MB", "date": "2025-02-01"}
     change = {
-        "id": "c1", "phrasing": "now", "project": "quarry", "old": first, "new": second,
+        "id": "c1",
+        "phrasing": "now",
+        "project": "quarry",
+        "old": first,
+        "new": second,
         "questions": ["how many MB may uploads be?"],
-    }  # fmt: skip
+    }
     look = {"id": "l1", "why": "as if", "project": "barn", "first": first, "second": second}
     file = tmp_path / "data.json"
     file.write_text(json.dumps({"changes": [change], "lookalikes": [look]}), encoding="utf-8")
     result = measure(load_cases(file, "stale", StaleData), tmp_path / "run", None)
     every = totals(result)
-    assert (every.superseded, every.doubted, every.stale, every.marked, every.found) == (0, 1, 1, 1, 1)
-    assert (result.wrong_lookalikes.count, result.doubted_lookalikes.count, result.doubted_others.of) == (0, 1, 0)
+    assert (every.superseded, every.doubted, every.stale, every.marked, every.found) == (
+        0,
+        1,
+        1,
+        1,
+        1,
+    )
+    assert (
+        result.wrong_lookalikes.count,
+        result.doubted_lookalikes.count,
+        result.doubted_others.of,
+    ) == (0, 1, 0)
 
 
 def test_a_repetition_that_was_missed_is_told_in_words(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
-    twins = [{"id": "p1", "a": {"text": "Gates are green"}, "b": {"text": "Lamps are lit at dusk"}, "same": True}]
+    twins = [
+        {
+            "id": "p1",
+            "a": {"text": "Gates are green"},
+            "b": {"text": "Lamps are lit at dusk"},
+            "same": True,
+        }
+    ]
     file.write_text(json.dumps({**DATA, "pairs": twins}), encoding="utf-8")
     result = measure(load_cases(file, "stale", StaleData), tmp_path / "run", None)
     missed = [one for one in result.failures if one.what == "duplicate missed"]

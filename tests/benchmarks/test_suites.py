@@ -22,7 +22,9 @@ def test_locomo_has_a_home_a_conversation_with_people_times_and_photos(data: Pat
     first, second, third = haystack.sessions
     assert [turn.author for turn in first.turns] == ["Ada", "Bo", "Ada", "Bo"]
     assert [turn.role for turn in first.turns[:2]] == ["user", "assistant"]
-    assert first.turns[2].text == "Lovely! I started pottery lessons. [shares a photo: a green vase]"
+    assert (
+        first.turns[2].text == "Lovely! I started pottery lessons. [shares a photo: a green vase]"
+    )
     assert second.turns[0].time == datetime(2023, 6, 1, 9, tzinfo=UTC)
     assert third.turns == ()
     assert haystack.asked == datetime(2023, 6, 1, 9, tzinfo=UTC)
@@ -49,7 +51,10 @@ def test_longmemeval_is_read_with_one_question_or_several(data: Path) -> None:
     assert question.sessions == {"longmemeval/s1"}
     assert question.turns == {"longmemeval/s1:0"}
     assert question.asked == datetime(2023, 12, 18, 4, 17, tzinfo=UTC)
-    assert [found.sessions for found in several.questions] == [{"longmemeval/s3"}, {"longmemeval/s4"}]
+    assert [found.sessions for found in several.questions] == [
+        {"longmemeval/s3"},
+        {"longmemeval/s4"},
+    ]
     assert [found.turns for found in several.questions] == [set(), set()]
 
 
@@ -66,8 +71,11 @@ def test_the_pile_is_everything_in_one_home(data: Path) -> None:
     turns = [turn.id for session in pile.sessions for turn in session.turns]
     assert len(set(turns)) == len(turns)
     assert {question.category for question in pile.questions} == {
-        "locomo", "longmemeval", "devmembench", "5 adversarial",
-    }  # fmt: skip
+        "locomo",
+        "longmemeval",
+        "devmembench",
+        "5 adversarial",
+    }
     assert all(question.asked for question in pile.questions)
 
 

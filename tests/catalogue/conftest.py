@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nacre import MemoryHome, open_memory
+from nacre.api import MemoryHome, open_memory
 from nacre.errors import Unavailable
 from tests.catalogue.samples import SAMPLES
 from tests.cli.conftest import Nacre, nacre, said, write_transcript  # noqa: F401 - fixtures
@@ -33,7 +33,9 @@ _kept: dict[str, Any] = {}
 
 
 @pytest.fixture
-def home(user_home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(
+    user_home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """A home with a session that was read, memories in every state, and a trace.
 
     It is always in the same place: what was made once is put back there for each test.
@@ -55,7 +57,9 @@ def home(user_home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch:
 def make_home(user_home: Path) -> None:
     """Make that home, whichever the variables name."""
     folder = user_home / ".claude" / "projects" / "-code-acme-billing"
-    records = [said(role, text, number, cwd=FOLDER) for number, (role, text) in enumerate((*TALK, *MAYBE))]
+    records = [
+        said(role, text, number, cwd=FOLDER) for number, (role, text) in enumerate((*TALK, *MAYBE))
+    ]
     write_transcript(folder / f"{SESSION}.jsonl", records)
     with open_memory() as memory:
         assert memory.ingest(vectors=False).memories
@@ -63,7 +67,9 @@ def make_home(user_home: Path) -> None:
 
 
 @pytest.fixture
-def known(home: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], Any]:
+def known(
+    home: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Any], Any]:
     """``known(request)`` is a request with what is there in the place of its braces, and a new ``{folder}``."""
     if "filled" in _kept:
         shutil.rmtree(home.parent)
@@ -84,7 +90,9 @@ def _make_known(folder: Path) -> dict[str, str]:
         known = {"session": f"claude-code:{SESSION}", **_stored(memory)}
         code = folder / "code" / "billing.py"
         code.parent.mkdir()
-        code.write_text("def charge():\n    return total()\n\n\ndef total():\n    return 1\n", encoding="utf-8")
+        code.write_text(
+            "def charge():\n    return total()\n\n\ndef total():\n    return 1\n", encoding="utf-8"
+        )
         memory.call("graph-ingest-code", folder=str(code.parent), project="acme-billing")
         exported, backup = folder / "export.jsonl", folder / "backup.zip"
         memory.call("export", target=exported)
@@ -129,7 +137,9 @@ def _stored(memory: MemoryHome) -> dict[str, str]:
     memory.store("The ferry is paid in coins", project="ferry")
     memory.store("The toll is due at noon", project="toll")
     ends = {"source": known["memory"], "target": known["other"]}
-    memory.call("graph-link", links=[{**ends, "relation": one} for one in ("builds_on", "related_to")])
+    memory.call(
+        "graph-link", links=[{**ends, "relation": one} for one in ("builds_on", "related_to")]
+    )
     memory.retire(known["retired"])
     memory.judge(known["bad"], known["worse"], known["worst"], good=False)
     waiting = memory.call("review", only="candidate", limit=0).items

@@ -27,10 +27,14 @@ SAMPLES: dict[str, Sample] = {
     "look": Sample({"reference": "{memory}"}),
     "history": Sample({"reference": "{memory}"}),
     "edges": Sample({"limit": 5}),
-    "graph-link": Sample({"links": [{"source": "{memory}", "relation": "depends_on", "target": "{other}"}]}),
+    "graph-link": Sample(
+        {"links": [{"source": "{memory}", "relation": "depends_on", "target": "{other}"}]}
+    ),
     "graph-list": Sample({"limit": 5}),
     "graph-show": Sample({"reference": "{memory}", "depth": 3}),
-    "graph-invalidate": Sample({"source": "{memory}", "relation": "related_to", "target": "{other}"}),
+    "graph-invalidate": Sample(
+        {"source": "{memory}", "relation": "related_to", "target": "{other}"}
+    ),
     "graph-unlink": Sample({"source": "{memory}", "relation": "builds_on", "target": "{other}"}),
     "graph-unlink-origin": Sample({"origin": "reflect"}),
     "graph-central": Sample({"limit": 5}),
@@ -49,15 +53,24 @@ SAMPLES: dict[str, Sample] = {
     "retired-standing": Sample(),
     "unretire": Sample({"references": ["{retired}"]}),
     "todo-done": Sample({"references": ["{todo}"]}),
-    "feedback": Sample({"reply": "Billing uses PostgreSQL, so that accounts are charged", "references": ["{memory}"]}),
+    "feedback": Sample(
+        {
+            "reply": "Billing uses PostgreSQL, so that accounts are charged",
+            "references": ["{memory}"],
+        }
+    ),
     "feedback-judge": Sample({"references": ["{memory}"], "good": True}),
     "place": Sample({"folder": "/code/acme-billing"}),
     "project-tie": Sample({"project": "acme-billing", "folder": "{folder}"}),
-    "share": Sample({"reference": "{memory}", "space": "ferry-team", "scope": "personal"}, "unavailable"),
+    "share": Sample(
+        {"reference": "{memory}", "space": "ferry-team", "scope": "personal"}, "unavailable"
+    ),
     "spaces": Sample({}, "unavailable"),
     "spaces-create": Sample({"space": "ferry-team"}, "unavailable"),
     "spaces-members": Sample({"space": "ferry-team"}, "unavailable"),
-    "spaces-add": Sample({"space": "ferry-team", "account": "anna", "role": "reader"}, "unavailable"),
+    "spaces-add": Sample(
+        {"space": "ferry-team", "account": "anna", "role": "reader"}, "unavailable"
+    ),
     "spaces-remove": Sample({"space": "ferry-team", "account": "anna"}, "unavailable"),
     "spaces-log": Sample({}, "unavailable"),
     "keys": Sample({"space": "ferry-team"}, "unavailable"),
@@ -65,7 +78,9 @@ SAMPLES: dict[str, Sample] = {
     "keys-rotate": Sample({"id": "3f9a01bc", "space": "ferry-team"}, "unavailable"),
     "keys-revoke": Sample({"id": "3f9a01bc", "space": "ferry-team"}, "unavailable"),
     "remote": Sample({}, "not_found"),
-    "remote-add": Sample({"url": "http://127.0.0.1:1", "key": "nacre_3f9a01bc_x"}, "remote_unreachable"),
+    "remote-add": Sample(
+        {"url": "http://127.0.0.1:1", "key": "nacre_3f9a01bc_x"}, "remote_unreachable"
+    ),
     "remote-sync": Sample({}, "not_found"),
     "remote-remove": Sample({}, "not_found"),
     "remote-changes": Sample({}, "unavailable"),
@@ -74,7 +89,9 @@ SAMPLES: dict[str, Sample] = {
     "remote-turns": Sample({"sessions": []}, "unavailable"),
     "project-list": Sample(),
     "project-show": Sample({"project": "acme-billing"}),
-    "project-rename": Sample({"project": "ferry", "name": "River Ferry", "reason": "there are two"}),
+    "project-rename": Sample(
+        {"project": "ferry", "name": "River Ferry", "reason": "there are two"}
+    ),
     "project-merge-plan": Sample({"project": "ferry", "into": "acme-billing"}),
     "project-merge": Sample({"project": "ferry", "into": "acme-billing", "reason": "it is one"}),
     "project-depend": Sample({"project": "acme-billing", "on": ["toll"]}),
@@ -107,7 +124,14 @@ SAMPLES: dict[str, Sample] = {
     "context": Sample({"moment": "prompt", "prompt": QUESTION, "folder": "/code/acme-billing"}),
     "context-given": Sample({"session": "claude-code:one", "state": {"given": ["{memory}"]}}),
     "alike": Sample({"limit": 5}),
-    "hook": Sample({"host": "claude-code", "event": "prompt", "prompt": QUESTION, "folder": "/code/acme-billing"}),
+    "hook": Sample(
+        {
+            "host": "claude-code",
+            "event": "prompt",
+            "prompt": QUESTION,
+            "folder": "/code/acme-billing",
+        }
+    ),
     "handoff": Sample({"folder": "/code/acme-billing"}),
     "flush": Sample({"seconds": 0}),
     "chores": Sample({"seconds": 0}),

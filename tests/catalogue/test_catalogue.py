@@ -15,13 +15,13 @@ import msgspec
 import pytest
 
 import nacre
-from nacre.catalogue import CATALOGUE, offered_by
+from nacre.base import json
+from nacre.base.link import Refused, ask
+from nacre.base.request import Nothing
 from nacre.errors import InvalidInput, NacreError
-from nacre.link.client import Refused, ask
-from nacre.operation import Needs, Operation
-from nacre.platform import json_values
-from nacre.platform.request import Nothing
-from nacre.values.actor import Face
+from nacre.serve.catalogue import CATALOGUE, offered_by
+from nacre.serve.operation import Needs, Operation
+from nacre.values.memory import Face
 from tests.catalogue.conftest import Filled
 from tests.catalogue.samples import SAMPLES
 from tests.daemon.conftest import Serving
@@ -37,18 +37,27 @@ def test_every_operation_has_a_sample_and_every_sample_an_operation() -> None:
 
 def test_listing_the_catalogue_loads_no_operation() -> None:
     listing = (
-        "import sys, nacre.catalogue; "
+        "import sys, nacre.serve.catalogue; "
         "print(*(name for name, one in sys.modules.items() if name.startswith('nacre.') and type(one) is type(sys)))"
     )
-    loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", listing], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert set(loaded) <= {
-        "nacre.catalogue", "nacre.operation", "nacre.errors", "nacre.platform", "nacre.platform.request",
-        "nacre.platform.json_values", "nacre.platform.lazy", "nacre.platform.late_modules", "nacre.values",
-        "nacre.values.actor", "nacre.values.session", "nacre.catalogue.flags", "nacre.catalogue.home",
-        "nacre.catalogue.memories", "nacre.catalogue.remote", "nacre.catalogue.sessions",
-        "nacre.catalogue.spaces",
-            "nacre.catalogue.withheld",
-    }  # fmt: skip
+        "nacre.serve.catalogue",
+        "nacre.serve.operation",
+        "nacre.errors",
+        "nacre.base",
+        "nacre.base.request",
+        "nacre.base.json",
+        "nacre.base.lazy",
+        "nacre.base.late_modules",
+        "nacre.values",
+        "nacre.values.memory",
+        "nacre.values.session",
+        "nacre.serve.catalogue_home",
+        "nacre.serve.catalogue_memories",
+    }
 
 
 @pytest.mark.parametrize("operation", CATALOGUE.values(), ids=lambda one: one.name)
@@ -73,12 +82,16 @@ def test_every_field_of_a_request_has_help(operation: Operation) -> None:
     if operation.name == "hook":
         return  # what a host's hook hands over; nobody types it
     schema, known = schema_of(operation.request)
-    without = [name for name, field in schema["properties"].items() if "description" not in described(field, known)]
+    without = [
+        name
+        for name, field in schema["properties"].items()
+        if "description" not in described(field, known)
+    ]
     assert not without
 
 
 def schema_of(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    (whole,), known = msgspec.json.schema_components([kind], schema_hook=json_values.schema_hook)
+    (whole,), known = msgspec.json.schema_components([kind], schema_hook=json.schema_hook)
     return known[whole["$ref"].rpartition("/")[2]], known
 
 
@@ -109,7 +122,9 @@ def fits(name: str, code: str | None) -> bool:
     return code == SAMPLES[name].error or (SAMPLES[name].error in CODES and code is None)
 
 
-def test_every_operation_is_answered_in_python(filled: Filled, copied: Callable[[str], Path]) -> None:
+def test_every_operation_is_answered_in_python(
+    filled: Filled, copied: Callable[[str], Path]
+) -> None:
     wrong = {}
     for name in offered_by(Face.PYTHON):
         if name == "watcher-start":
@@ -121,7 +136,9 @@ def test_every_operation_is_answered_in_python(filled: Filled, copied: Callable[
     assert not wrong
 
 
-def test_every_operation_that_the_daemon_offers_is_answered_by_it(serving: Serve, filled: Filled) -> None:
+def test_every_operation_that_the_daemon_offers_is_answered_by_it(
+    serving: Serve, filled: Filled
+) -> None:
     requests = {name: filled(name) for name in offered_by(Face.DAEMON)}
     serving("--no-watch")
     wrong = {}
@@ -133,13 +150,15 @@ def test_every_operation_that_the_daemon_offers_is_answered_by_it(serving: Serve
                 wrong[name] = refused.error
         else:
             if SAMPLES[name].error is None:
-                json_values.from_plain(answer, CATALOGUE[name].result)
+                json.from_plain(answer, CATALOGUE[name].result)
     assert not wrong
 
 
 def test_the_watcher_is_started_and_ended_in_python(home: Path) -> None:
     begin = "import nacre; print(nacre.call('watcher-start').state)"
-    started = subprocess.run([sys.executable, "-c", begin], capture_output=True, text=True, check=True)
+    started = subprocess.run(
+        [sys.executable, "-c", begin], capture_output=True, text=True, check=True
+    )
     assert started.stdout == "running\n"
     assert nacre.call("watcher-stop") is True
 
@@ -162,7 +181,12 @@ def test_what_needs_the_home_closed_is_refused_while_it_is_open(home: Path) -> N
 
 @pytest.mark.parametrize(
     ("name", "request_"),
-    [("store", {"content": "x", "importance": 11}), ("log", {"limit": -1}), ("store", {}), ("nonsense", {})],
+    [
+        ("store", {"content": "x", "importance": 11}),
+        ("log", {"limit": -1}),
+        ("store", {}),
+        ("nonsense", {}),
+    ],
 )
 def test_what_is_out_of_bounds_is_refused_before_anything_is_done(
     name: str, request_: dict[str, Any], home: Path

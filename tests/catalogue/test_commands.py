@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from nacre.catalogue import offered_by
-from nacre.cli import operations
-from nacre.values.actor import Face
+from nacre.cli import command
+from nacre.serve.catalogue import offered_by
+from nacre.values.memory import Face
 from tests.catalogue.samples import QUESTION, SAMPLES
 from tests.cli.conftest import Nacre
 
@@ -215,8 +215,10 @@ IN_PARTS = {
 """Operations that their commands do in parts, by functions that are narrower than the operation."""
 
 OTHER_OUTCOMES: dict[str, tuple[str | None, ...]] = {
-    "embed-try": (None,), "embed-switch": (None,), "watcher-install": (None,),
-}  # fmt: skip
+    "embed-try": (None,),
+    "embed-switch": (None,),
+    "watcher-install": (None,),
+}
 """How the command ends where that is not as the sample says: another model is named, or the machine has a service."""
 
 
@@ -229,12 +231,21 @@ def test_every_operation_is_offered_by_a_command_or_says_why_not() -> None:
     assert COMMANDS.keys() == offered_by(Face.COMMAND_LINE).keys()
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"watcher-start"}))  # it leaves a process behind
+@pytest.mark.parametrize(
+    "name", sorted(COMMANDS.keys() - {"watcher-start"})
+)  # it leaves a process behind
 def test_a_command_does_the_operation(
-    name: str, nacre: Nacre, home: Path, known: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    nacre: Nacre,
+    home: Path,
+    known: Callable[[Any], Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if name in ("embed-try", "embed-switch"):
-        monkeypatch.delenv("NACRE_EMBEDDING_MODEL")  # a variable would go before what the command sets
+        monkeypatch.delenv(
+            "NACRE_EMBEDDING_MODEL"
+        )  # a variable would go before what the command sets
     reply = tmp_path / "reply.md"
     reply.write_text("Billing uses PostgreSQL, so that accounts are charged", encoding="utf-8")
     words = shlex.split(known(COMMANDS[name].replace("{reply}", str(reply))))
@@ -242,7 +253,10 @@ def test_a_command_does_the_operation(
         outcome = nacre(*words, "--json", code=None, stdin="sk-invented-for-a-test-000000")
     assert name in names | IN_PARTS.keys()
     error = outcome.json.get("error")
-    assert (error["code"] if isinstance(error, dict) else None) in {SAMPLES[name].error, *OTHER_OUTCOMES.get(name, ())}
+    assert (error["code"] if isinstance(error, dict) else None) in {
+        SAMPLES[name].error,
+        *OTHER_OUTCOMES.get(name, ()),
+    }
 
 
 @contextmanager
@@ -251,7 +265,7 @@ def heard() -> Iterator[set[str]]:
     names: set[str] = set()
 
     def hear(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code is operations.operation_called.__code__:
+        if event == "call" and frame.f_code is command.operation_called.__code__:
             names.add(frame.f_locals["name"])
 
     before = sys.getprofile()

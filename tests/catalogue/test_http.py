@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from nacre.catalogue import CATALOGUE, offered_by
-from nacre.platform import json_values
-from nacre.values.actor import Face
+from nacre.base import json
+from nacre.serve.catalogue import CATALOGUE, offered_by
+from nacre.values.memory import Face
 from tests.catalogue.conftest import Filled
 from tests.catalogue.samples import SAMPLES
 from tests.catalogue.test_catalogue import fits
@@ -30,17 +30,20 @@ def test_every_operation_is_answered_over_http(site: Callable[..., Site], filled
         if not fits(name, code) or answer.status_code == 500:
             wrong[name] = answer.text
         elif code is None and SAMPLES[name].error is None:
-            json_values.decode(answer.content, CATALOGUE[name].result)
+            json.decode(answer.content, CATALOGUE[name].result)
     assert not wrong
 
 
 def test_what_is_the_owners_is_refused_to_a_program_that_has_the_token(
-    site: Callable[..., Site], filled: Filled  # noqa: F811
-) -> None:  # fmt: skip
+    site: Callable[..., Site],  # noqa: F811
+    filled: Filled,
+) -> None:
     requests = {name: filled(name) for name in OWNERS}
     here = site()
     assert {"review-keep", "page-write", "forget", "config-set", "unretire"} <= set(OWNERS)
-    told = {name: here.ask(name, requests[name], **here.token).json().get("code") for name in OWNERS}
+    told = {
+        name: here.ask(name, requests[name], **here.token).json().get("code") for name in OWNERS
+    }
     assert set(told.values()) == {"owner_only"}, told
 
 

@@ -9,19 +9,39 @@ from typing import Any
 import msgspec
 import pytest
 
-from nacre import MemoryHome
-from nacre.catalogue import CATALOGUE
+from nacre.api import MemoryHome
 from nacre.python_values import Changes
+from nacre.serve.catalogue import CATALOGUE
 
 OPERATIONS = {
-    "ingest": "ingest", "extract": "extract-propose", "store": "store", "recall": "recall",
-    "deep_recall": "deep-recall", "context": "context", "handoff": "handoff", "hand_over": "handoff", "flush": "flush",
-    "search_sessions": "search-sessions", "get": "get", "feedback": "feedback", "judge": "feedback-judge",
-    "reviews": "review", "keep": "review-keep", "edit": "edit", "history": "history", "retire": "retire",
-    "unretire": "unretire", "plan_forgetting": "forget-plan", "forgotten": "forgotten",
-    "allow_again": "forget-allow-again", "log": "log", "undo": "undo", "commit": "commit", "sync": "sync",
+    "ingest": "ingest",
+    "extract": "extract-propose",
+    "store": "store",
+    "recall": "recall",
+    "deep_recall": "deep-recall",
+    "context": "context",
+    "handoff": "handoff",
+    "hand_over": "handoff",
+    "flush": "flush",
+    "search_sessions": "search-sessions",
+    "get": "get",
+    "feedback": "feedback",
+    "judge": "feedback-judge",
+    "reviews": "review",
+    "keep": "review-keep",
+    "edit": "edit",
+    "history": "history",
+    "retire": "retire",
+    "unretire": "unretire",
+    "plan_forgetting": "forget-plan",
+    "forgotten": "forgotten",
+    "allow_again": "forget-allow-again",
+    "log": "log",
+    "undo": "undo",
+    "commit": "commit",
+    "sync": "sync",
     "list": "list",
-}  # fmt: skip
+}
 """Methods, and the operations that they are."""
 
 NO_OPERATION = {
@@ -33,9 +53,14 @@ NO_OPERATION = {
     "signals": "context with one part",
 }
 OWN = {
-    ("ingest", "on_progress"), ("context", "moment"), ("handoff", "folder"), ("hand_over", "folder"),
-    ("deep_recall", "folder"), ("context", "lexical"), ("edit", "changes"),
-}  # fmt: skip
+    ("ingest", "on_progress"),
+    ("context", "moment"),
+    ("handoff", "folder"),
+    ("hand_over", "folder"),
+    ("deep_recall", "folder"),
+    ("context", "lexical"),
+    ("edit", "changes"),
+}
 """Parameters that mean something else in Python: a callback, this process' folder, a default made of others."""
 
 BY_CALL = {
@@ -68,7 +93,11 @@ def test_every_method_is_an_operation_or_says_why_it_is_none() -> None:
 @pytest.mark.parametrize(("method", "operation"), OPERATIONS.items())
 def test_the_parameters_of_a_method_are_those_of_its_request(method: str, operation: str) -> None:
     fields = defaults(CATALOGUE[operation].request)
-    given = [one for one in signature(getattr(MemoryHome, method)).parameters.values() if one.name != "self"]
+    given = [
+        one
+        for one in signature(getattr(MemoryHome, method)).parameters.values()
+        if one.name != "self"
+    ]
     for one in given:
         if (method, one.name) in OWN:
             continue
@@ -78,22 +107,33 @@ def test_the_parameters_of_a_method_are_those_of_its_request(method: str, operat
 
 
 @pytest.mark.parametrize(("method", "operation"), OPERATIONS.items())
-def test_a_method_offers_every_field_of_its_request_but_those_left_to_call(method: str, operation: str) -> None:
+def test_a_method_offers_every_field_of_its_request_but_those_left_to_call(
+    method: str, operation: str
+) -> None:
     offered = signature(getattr(MemoryHome, method)).parameters.keys()
     if method != "edit":  # its fields are held by the test below
-        assert set(defaults(CATALOGUE[operation].request)) - offered == set(BY_CALL.get(method, "").split())
+        assert set(defaults(CATALOGUE[operation].request)) - offered == set(
+            BY_CALL.get(method, "").split()
+        )
 
 
 def test_the_fields_that_an_edit_may_change_are_those_of_its_request() -> None:
-    assert {"reference", "expected", *Changes.__annotations__} == set(defaults(CATALOGUE["edit"].request))
+    assert {"reference", "expected", *Changes.__annotations__} == set(
+        defaults(CATALOGUE["edit"].request)
+    )
 
 
 def defaults(request: Any) -> dict[str, Any]:
     """The fields of a request with their defaults; those without one have what a parameter without one has."""
     if not dataclasses.is_dataclass(request):
-        return {one.name: Parameter.empty if one.required else one.default for one in msgspec.structs.fields(request)}
+        return {
+            one.name: Parameter.empty if one.required else one.default
+            for one in msgspec.structs.fields(request)
+        }
     absent = dataclasses.MISSING
     return {
-        one.name: Parameter.empty if one.default is absent and one.default_factory is absent else one.default
+        one.name: Parameter.empty
+        if one.default is absent and one.default_factory is absent
+        else one.default
         for one in dataclasses.fields(request)
     }

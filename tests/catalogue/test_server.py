@@ -8,22 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from nacre import open_memory
-from nacre.catalogue import CATALOGUE
-from nacre.catalogue.remote import REMOTE
-from nacre.catalogue.spaces import SPACES
+from nacre.api import open_memory
+from nacre.base.link import environment_of
 from nacre.errors import NacreError, Unavailable
-from nacre.link.start import environment_of
-from nacre.operation import Needs
+from nacre.hosts.ways import own_programs
+from nacre.serve.catalogue import CATALOGUE
+from nacre.serve.catalogue_home import REMOTE, SPACES
+from nacre.serve.operation import Needs
 from nacre.settings import load_settings
-from nacre.wiring.ways import own_programs
 from tests.catalogue.conftest import known_in, make_home
 from tests.catalogue.samples import SAMPLES
 
 FOR_FILES = {
-    "backup-create": "on a server", "db-backup": "on a server",
-    "db-vacuum": "on a server", "doctor-deep": "on a server", "scrub": "on a server", "sync": "git is off",
-}  # fmt: skip
+    "backup-create": "on a server",
+    "db-backup": "on a server",
+    "db-vacuum": "on a server",
+    "doctor-deep": "on a server",
+    "scrub": "on a server",
+    "sync": "git is off",
+}
 """What is refused on a server, and a part of the reason."""
 
 FOR_SERVERS = {one.name for one in (*SPACES, *REMOTE)}
@@ -31,7 +34,9 @@ FOR_SERVERS = {one.name for one in (*SPACES, *REMOTE)}
 
 
 @pytest.fixture
-def server_home(monkeypatch: pytest.MonkeyPatch, user_home: Path, server_url: str, tenant: str) -> Iterator[Path]:
+def server_home(
+    monkeypatch: pytest.MonkeyPatch, user_home: Path, server_url: str, tenant: str
+) -> Iterator[Path]:
     """The home of a user whose memory is on a server."""
     monkeypatch.setenv("NACRE_DB", server_url)
     monkeypatch.setenv("NACRE_STORAGE_TENANT", tenant)
@@ -45,7 +50,9 @@ def answers(folder: Path) -> dict[str, str]:
     fill = known_in(folder)
     found = {}
     with open_memory() as memory:
-        for name in sorted(name for name, operation in CATALOGUE.items() if operation.needs is Needs.HOME):
+        for name in sorted(
+            name for name, operation in CATALOGUE.items() if operation.needs is Needs.HOME
+        ):
             try:
                 memory.call(name, **fill(SAMPLES[name].request))
                 found[name] = ""
@@ -66,20 +73,29 @@ def test_every_operation_answers_on_a_server_or_says_why_not(
     (tmp_path / "files").mkdir()
     in_files = answers(tmp_path / "files")
     refused = {name for name in on_server if on_server[name] and not in_files[name]}
-    assert refused == FOR_FILES.keys(), {name: on_server[name] for name in refused ^ FOR_FILES.keys()}
+    assert refused == FOR_FILES.keys(), {
+        name: on_server[name] for name in refused ^ FOR_FILES.keys()
+    }
     assert all(reason in on_server[name] for name, reason in FOR_FILES.items())
-    told = ("Unavailable: this memory is in a file", *(f"{kind}: " for kind in ("NotFound", "RemoteUnreachable")))
+    told = (
+        "Unavailable: this memory is in a file",
+        *(f"{kind}: " for kind in ("NotFound", "RemoteUnreachable")),
+    )
     assert all(in_files[name].startswith(told) for name in FOR_SERVERS)
     kinds = {
         name: (on_server[name].partition(":")[0], in_files[name].partition(":")[0])
         for name in in_files
         if name not in FOR_SERVERS
     }
-    assert {name: kind for name, kind in kinds.items() if kind[0] != kind[1] and name not in refused} == {}
+    assert {
+        name: kind for name, kind in kinds.items() if kind[0] != kind[1] and name not in refused
+    } == {}
 
 
 @pytest.mark.parametrize("name", ["db-rebuild", "db-reset", "watcher-install"])
-def test_what_replaces_files_or_writes_the_address_into_one_is_refused(server_home: Path, name: str) -> None:
+def test_what_replaces_files_or_writes_the_address_into_one_is_refused(
+    server_home: Path, name: str
+) -> None:
     operation = CATALOGUE[name]
     request = operation.make({})
     with pytest.raises(Unavailable, match="server"):

@@ -9,48 +9,69 @@ from typing import Any
 import msgspec
 import pytest
 
-from nacre.catalogue import CATALOGUE, offered_by
-from nacre.extraction.requests import ExtractRequest
-from nacre.mcp import arguments
-from nacre.mcp.calling import HomeCalls
-from nacre.mcp.face import Face as Tools
-from nacre.mcp.offers import by_name
-from nacre.memories.requests import RetireRequest, StoreRequest
-from nacre.platform import json_values
-from nacre.platform.bounds import bounds_of
-from nacre.values.actor import Face
+from nacre.base import json
+from nacre.base.bounds import bounds_of
+from nacre.learn.extract import ExtractRequest
+from nacre.memories.decision import RetireRequest, StoreRequest
+from nacre.serve import mcp_arguments
+from nacre.serve.catalogue import CATALOGUE, offered_by
+from nacre.serve.mcp import Face as Tools
+from nacre.serve.mcp import HomeCalls, by_name
+from nacre.values.memory import Face
 from tests.mcp.conftest import FOLDER, Server
 
 pytestmark = pytest.mark.anyio
 
 QUESTION = "which database does billing use?"
 CALLS: dict[str, list[dict[str, Any]]] = {
-    "memory_search": [{"query": QUESTION}, {"query": QUESTION, "deep": True}, {"context": "session-start"},
-                      {"query": QUESTION, "context": "chats"}],
+    "memory_search": [
+        {"query": QUESTION},
+        {"query": QUESTION, "deep": True},
+        {"context": "session-start"},
+        {"query": QUESTION, "context": "chats"},
+    ],
     "memory_get": [{"ids": ["{memory}"]}],
     "memory_store": [{"entries": [{"content": "The mill stands on the left bank of the river"}]}],
     "memory_retire": [{"ids": ["{other}"]}],
     "memory_list": [{"limit": 5}],
     "memory_extract": [{"text": "We decided to use Postgres for billing because of transactions."}],
     "memory_sessions": [
-        {"action": "list"}, {"action": "read", "session": "{session}"}, {"action": "summary", "session": "{session}"},
-        {"action": "search", "query": "database"}, {"action": "search", "query": "data.ase", "match": "regex"},
+        {"action": "list"},
+        {"action": "read", "session": "{session}"},
+        {"action": "summary", "session": "{session}"},
+        {"action": "search", "query": "database"},
+        {"action": "search", "query": "data.ase", "match": "regex"},
     ],
     "memory_graph": [
-        {"id": "{memory}"}, {"action": "list"},
+        {"id": "{memory}"},
+        {"action": "list"},
         {"action": "link", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
         {"action": "invalidate", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
         {"action": "unlink", "id": "{memory}", "relation": "builds_on", "to": "{other}"},
-        *({"action": action, "name": "billing.py"} for action in ("callers", "importers", "about", "impact")),
+        *(
+            {"action": action, "name": "billing.py"}
+            for action in ("callers", "importers", "about", "impact")
+        ),
     ],
     "memory_analyze": [
-        {"about": "brief", "project": "acme-billing"}, {"about": "file", "subject": "ledger.py"},
-        {"about": "error", "subject": "it corrupts"}, {"about": "reflect"}, {"about": "unanswered"},
-        {"about": "stale"}, {"about": "central"}, {"about": "gaps"}, {"about": "components"},
+        {"about": "brief", "project": "acme-billing"},
+        {"about": "file", "subject": "ledger.py"},
+        {"about": "error", "subject": "it corrupts"},
+        {"about": "reflect"},
+        {"about": "unanswered"},
+        {"about": "stale"},
+        {"about": "central"},
+        {"about": "gaps"},
+        {"about": "components"},
         {"about": "alike"},
     ],
-    "memory_admin": [{"action": "status"}, {"action": "flush"}, {"action": "dream"}, {"action": "vacuum"}],
-}  # fmt: skip
+    "memory_admin": [
+        {"action": "status"},
+        {"action": "flush"},
+        {"action": "dream"},
+        {"action": "vacuum"},
+    ],
+}
 """Calls of every tool that together need all operations which it combines."""
 
 
@@ -94,7 +115,9 @@ async def test_the_page_of_a_project_is_read_by_its_address(home: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", CALLS)
-async def test_a_tool_calls_the_operations_that_it_names(tool: str, home: Path, known: Callable[[Any], Any]) -> None:
+async def test_a_tool_calls_the_operations_that_it_names(
+    tool: str, home: Path, known: Callable[[Any], Any]
+) -> None:
     server, heard = Server(home, folder=FOLDER), Heard(home)
     async with server.client(Tools(heard, everything=True, folder=FOLDER)) as client:
         for given in CALLS[tool]:
@@ -107,12 +130,14 @@ async def test_a_tool_calls_the_operations_that_it_names(tool: str, home: Path, 
 @pytest.mark.parametrize(
     ("tool", "request_", "names"),
     [
-        (arguments.NewEntry, StoreRequest, ("kind", "importance", "expiry", "scope")),
-        (arguments.Retire, RetireRequest, ("reason", "persist")),
-        (arguments.Extract, ExtractRequest, ("by_model",)),
+        (mcp_arguments.NewEntry, StoreRequest, ("kind", "importance", "expiry", "scope")),
+        (mcp_arguments.Retire, RetireRequest, ("reason", "persist")),
+        (mcp_arguments.Extract, ExtractRequest, ("by_model",)),
     ],
 )
-def test_a_field_that_tool_and_request_share_has_one_default(tool: Any, request_: Any, names: tuple[str, ...]) -> None:
+def test_a_field_that_tool_and_request_share_has_one_default(
+    tool: Any, request_: Any, names: tuple[str, ...]
+) -> None:
     for name in names:
         assert default(tool, name) == default(request_, name), name
 
@@ -123,6 +148,6 @@ def default(kind: Any, name: str) -> Any:
 
 def test_the_bounds_of_a_tool_are_those_of_its_request() -> None:
     importance = bounds_of(StoreRequest, "importance")
-    schema = msgspec.json.schema(arguments.NewEntry, schema_hook=json_values.schema_hook)
+    schema = msgspec.json.schema(mcp_arguments.NewEntry, schema_hook=json.schema_hook)
     shown = schema["$defs"]["NewEntry"]["properties"]["importance"]
     assert (shown["minimum"], shown["maximum"]) == (importance.ge, importance.le) == (1, 10)

@@ -61,7 +61,9 @@ def nacre() -> Nacre:
 def process() -> Nacre:
     """``process("list")`` as a process of its own."""
 
-    def run(*arguments: str, code: int | None = 0, environ: dict[str, str] | None = None, **options: Any) -> Outcome:
+    def run(
+        *arguments: str, code: int | None = 0, environ: dict[str, str] | None = None, **options: Any
+    ) -> Outcome:
         settings = {"capture_output": True, "text": True, "timeout": 60, "check": False, **options}
         result = subprocess.run(command(*arguments), env=environment(environ), **settings)
         assert code is None or result.returncode == code, result.stderr
@@ -78,9 +80,13 @@ def terminal(processes: Processes) -> Nacre:
     def run(*arguments: str, typed: str = "", environ: dict[str, str] | None = None) -> Outcome:
         mine, theirs = pty.openpty()
         started = processes.start(
-            command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True,
+            command(*arguments),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            close_fds=True,
             env=environment({"TERM": "xterm-256color", **(environ or {})}),
-        )  # fmt: skip
+        )
         os.close(theirs)
         if typed:
             os.write(mine, typed.encode())
@@ -105,13 +111,21 @@ def dialog(processes: Processes) -> Callable[..., Outcome]:
     pty = pytest.importorskip("pty")
 
     def run(
-        *arguments: str, answers: Sequence[tuple[str, str]], environ: dict[str, str] | None = None, **options: Any
+        *arguments: str,
+        answers: Sequence[tuple[str, str]],
+        environ: dict[str, str] | None = None,
+        **options: Any,
     ) -> Outcome:
         mine, theirs = pty.openpty()
         started = processes.start(
-            command(*arguments), stdin=theirs, stdout=options.get("stdout", theirs), stderr=theirs, close_fds=True,
-            start_new_session=True, env=environment({"TERM": "xterm-256color", **(environ or {})}),
-        )  # fmt: skip
+            command(*arguments),
+            stdin=theirs,
+            stdout=options.get("stdout", theirs),
+            stderr=theirs,
+            close_fds=True,
+            start_new_session=True,
+            env=environment({"TERM": "xterm-256color", **(environ or {})}),
+        )
         os.close(theirs)
         shown, seen, waiting = bytearray(), 0, list(answers)
         while True:
@@ -127,7 +141,11 @@ def dialog(processes: Processes) -> Callable[..., Outcome]:
                 os.write(mine, waiting.pop(0)[1].encode() + b"\n")
         os.close(mine)
         assert not waiting, shown.decode()
-        out = started.stdout.read().decode() if started.stdout else shown.decode().replace("\r\n", "\n")
+        out = (
+            started.stdout.read().decode()
+            if started.stdout
+            else shown.decode().replace("\r\n", "\n")
+        )
         return Outcome(started.wait(timeout=60), out, shown.decode() if started.stdout else "")
 
     return run
@@ -157,26 +175,42 @@ def said(
     if role == "assistant":
         message |= {"id": f"msg_{session[:4]}_{number}", "model": "model-1"}
     return {
-        "type": role, "uuid": f"{session[:8]}-turn-{number}", "parentUuid": None, "sessionId": session,
-        "timestamp": f"{day}T09:{number:02d}:00.000Z", "cwd": cwd, "version": "2.1.0", "gitBranch": "main",
-        "isSidechain": False, "message": message,
-    }  # fmt: skip
+        "type": role,
+        "uuid": f"{session[:8]}-turn-{number}",
+        "parentUuid": None,
+        "sessionId": session,
+        "timestamp": f"{day}T09:{number:02d}:00.000Z",
+        "cwd": cwd,
+        "version": "2.1.0",
+        "gitBranch": "main",
+        "isSidechain": False,
+        "message": message,
+    }
 
 
 def write_transcript(path: Path, records: Sequence[dict[str, Any]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records),
+        encoding="utf-8",
+    )
     return path
 
 
 TALK = (
-    ("user", "The billing ledger corrupts when two accounts are charged at once. Which database should we take?"),
+    (
+        "user",
+        "The billing ledger corrupts when two accounts are charged at once. Which database should we take?",
+    ),
     ("assistant", "PostgreSQL has transactions across accounts; MongoDB would need them emulated."),
-    ("user", "We decided to use PostgreSQL for billing instead of MongoDB because the ledger needs transactions."),
+    (
+        "user",
+        "We decided to use PostgreSQL for billing instead of MongoDB because the ledger needs transactions.",
+    ),
     ("assistant", "Done: the billing service now runs on PostgreSQL."),
     ("user", "Always run the linter before you commit."),
     ("assistant", "Understood, the linter runs before each commit."),
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -184,7 +218,8 @@ def transcript(user_home: Path) -> Path:
     """A session with Claude Code where discovery finds it; it decides on a database."""
     folder = user_home / ".claude" / "projects" / "-work-acme-billing"
     return write_transcript(
-        folder / f"{SESSION}.jsonl", [said(role, text, number) for number, (role, text) in enumerate(TALK)]
+        folder / f"{SESSION}.jsonl",
+        [said(role, text, number) for number, (role, text) in enumerate(TALK)],
     )
 
 
@@ -207,9 +242,15 @@ CANDIDATES = (
 def waiting(nacre: Nacre, user_home: Path) -> list[str]:
     """What waits in a home that read a session, the likeliest first."""
     records = [said("user", text, 2 * at) for at, text in enumerate(CANDIDATES)]
-    answers = [said("assistant", "Understood, I will see to it now.", 2 * at + 1) for at in range(len(CANDIDATES))]
+    answers = [
+        said("assistant", "Understood, I will see to it now.", 2 * at + 1)
+        for at in range(len(CANDIDATES))
+    ]
     both = [one for pair in zip(records, answers, strict=True) for one in pair]
     write_transcript(user_home / ".claude" / "projects" / "-code-acme" / "s.jsonl", both)
     report = nacre("ingest")
     assert "(nacre review)" in report.out
-    return [one["content"] for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]]
+    return [
+        one["content"]
+        for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    ]

@@ -25,16 +25,22 @@ _STEERING = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 class Terminal:
     """What runs on it has it as its controlling terminal, so that Ctrl-C interrupts."""
 
-    def __init__(self, processes: Processes, *arguments: str, environ: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, processes: Processes, *arguments: str, environ: dict[str, str] | None = None
+    ) -> None:
         self._mine, self._theirs = pty.openpty()
         self.resize(80, 24)
         self.before = termios.tcgetattr(self._theirs)
         self.shown = b""
         self._seen = 0
         self._process = processes.start(
-            command(*arguments), stdin=self._theirs, stdout=self._theirs, stderr=self._theirs,
-            env=environment({"TERM": "xterm-256color", **(environ or {})}), preexec_fn=self._take,
-        )  # fmt: skip
+            command(*arguments),
+            stdin=self._theirs,
+            stdout=self._theirs,
+            stderr=self._theirs,
+            env=environment({"TERM": "xterm-256color", **(environ or {})}),
+            preexec_fn=self._take,
+        )
 
     @staticmethod
     def _take() -> None:
@@ -54,7 +60,9 @@ class Terminal:
         """What is shown from now on, until a text is, as words without styles."""
         end = time.monotonic() + _SECONDS
         while text.encode() not in (found := _STEERING.sub(b"", self.shown[self._seen :])):
-            assert self._read(end - time.monotonic()), f"{text!r} is not in {found.decode(errors='ignore')!r}"
+            assert self._read(end - time.monotonic()), (
+                f"{text!r} is not in {found.decode(errors='ignore')!r}"
+            )
         self._seen = len(self.shown)
         return found.decode(errors="ignore")  # a character may be read in parts
 

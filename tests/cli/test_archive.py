@@ -39,18 +39,32 @@ def test_a_repair_that_ended_before_it_archived_again_is_finished_by_the_next(
 ) -> None:
     sound = pack.read_bytes()
     pack.rename(pack.with_name(pack.name + ".damaged"))
-    forget_pack(user_home, "UPDATE archived SET pack = NULL, until = 0, size = 0, raw = 0, changed = 0")
+    forget_pack(
+        user_home, "UPDATE archived SET pack = NULL, until = 0, size = 0, raw = 0, changed = 0"
+    )
     assert nacre("archive", "status", "--json").json["waiting"] == 1
     assert nacre("archive", "verify", "--repair", "--json").json["problems"] == []
     assert pack.read_bytes() == sound
     assert nacre("archive", "status", "--json").json["waiting"] == 0
 
 
-def test_a_pack_that_is_written_anew_in_any_case_is_no_damage(nacre: Nacre, pack: Path, user_home: Path) -> None:
+def test_a_pack_that_is_written_anew_in_any_case_is_no_damage(
+    nacre: Nacre, pack: Path, user_home: Path
+) -> None:
     forget_pack(user_home, "DELETE FROM archived")
-    assert nacre("archive", "verify", "--json").json == {"files": 0, "problems": [], "repaired": 0, "not_archived": []}
+    assert nacre("archive", "verify", "--json").json == {
+        "files": 0,
+        "problems": [],
+        "repaired": 0,
+        "not_archived": [],
+    }
     nacre("ingest")
-    assert nacre("archive", "verify", "--json").json == {"files": 1, "problems": [], "repaired": 0, "not_archived": []}
+    assert nacre("archive", "verify", "--json").json == {
+        "files": 1,
+        "problems": [],
+        "repaired": 0,
+        "not_archived": [],
+    }
     assert pack.exists()
 
 
@@ -67,7 +81,9 @@ def test_a_transcript_that_was_copied_to_another_disk_is_archived_by_a_repair(
     assert pack.read_bytes() == sound
 
 
-def test_what_a_killed_process_left_of_a_pack_goes_with_the_next_ingest(nacre: Nacre, pack: Path) -> None:
+def test_what_a_killed_process_left_of_a_pack_goes_with_the_next_ingest(
+    nacre: Nacre, pack: Path
+) -> None:
     left = pack.with_name(f".{pack.name}.999999999.tmp")
     going_on = pack.with_name(f".{pack.name}.{os.getppid()}.tmp")
     for path in (left, going_on):

@@ -15,7 +15,9 @@ UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
 QUESTION = "which database do we use for billing?"
 
 
-def test_recall_answers_with_the_memory_and_the_words_it_comes_from(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_recall_answers_with_the_memory_and_the_words_it_comes_from(
+    nacre: Nacre, learned: dict[str, Any]
+) -> None:
     answer = nacre("recall", QUESTION)
     assert "PostgreSQL" in answer.out
     assert "decision" in answer.out
@@ -33,9 +35,23 @@ def test_recall_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str,
     assert set(answer) >= {"query", "hits", "turns", "lanes", "message"}
     hit = answer["hits"][0]
     assert set(hit) >= {
-        "id", "kind", "subject", "content", "importance", "score", "project", "tags", "expiry", "scope", "created",
-        "updated", "confidence", "candidate", "evidence", "components",
-    }  # fmt: skip
+        "id",
+        "kind",
+        "subject",
+        "content",
+        "importance",
+        "score",
+        "project",
+        "tags",
+        "expiry",
+        "scope",
+        "created",
+        "updated",
+        "confidence",
+        "candidate",
+        "evidence",
+        "components",
+    }
     assert (hit["confidence"], hit["candidate"]) == ("likely", False)
     assert hit["kind"] == "decision"
     assert hit["project"] == "acme-billing"
@@ -47,7 +63,10 @@ def test_recall_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str,
     assert evidence["tool"] == "claude-code"
     assert evidence["speaker"] == "owner"
     assert UTC_TIME.fullmatch(evidence["time"])
-    assert {lane["name"]: lane["state"] for lane in answer["lanes"]} == {"lexical": "ran", "vector": "skipped"}
+    assert {lane["name"]: lane["state"] for lane in answer["lanes"]} == {
+        "lexical": "ran",
+        "vector": "skipped",
+    }
     assert answer["message"] is None
     assert answer["query"] == QUESTION
 
@@ -56,14 +75,18 @@ def test_json_is_accepted_before_the_command_too(nacre: Nacre, learned: dict[str
     assert nacre("--json", "recall", QUESTION).json["hits"]
 
 
-def test_recall_shows_turns_beside_the_memories_and_can_leave_them_out(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_recall_shows_turns_beside_the_memories_and_can_leave_them_out(
+    nacre: Nacre, learned: dict[str, Any]
+) -> None:
     words = "agent: PostgreSQL has transactions across accounts"
     assert words in nacre("recall", QUESTION).out
     assert words not in nacre("recall", QUESTION, "--turns", "0").out
     assert len(nacre("recall", QUESTION, "--turns", "1", "--json").json["turns"]) == 1
 
 
-def test_explain_shows_what_a_score_is_made_of_and_what_each_lane_did(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_explain_shows_what_a_score_is_made_of_and_what_each_lane_did(
+    nacre: Nacre, learned: dict[str, Any]
+) -> None:
     answer = nacre("recall", QUESTION, "--explain").out
     assert re.search(r"^\s+lexical\s+\d\.\d{4}$", answer, re.MULTILINE)
     assert re.search(r"^\s+× recency\s+\d\.\d{4}$", answer, re.MULTILINE)
@@ -77,7 +100,11 @@ def test_the_parts_that_explain_shows_make_the_score(nacre: Nacre) -> None:
         ("Order new rope for the ferry of the harbour", ("--kind", "todo")),
     ):
         nacre("store", content, *more)
-    for question in ("which database does billing use?", "how are ferries paid?", "rope for the harbour ferry"):
+    for question in (
+        "which database does billing use?",
+        "how are ferries paid?",
+        "rope for the harbour ferry",
+    ):
         for hit in nacre("recall", question, "--json").json["hits"]:
             parts = hit["components"]
             assert 0.5 <= parts["worth"] <= 1.25
@@ -85,8 +112,9 @@ def test_the_parts_that_explain_shows_make_the_score(nacre: Nacre) -> None:
             assert hit["score"] == pytest.approx(parts["relevance"] * factors, abs=0.001)
     assert re.search(
         r"^\s+score\s+0\.\d{4} = relevance × .*strength",
-        nacre("recall", "how are ferries paid?", "--explain").out, re.MULTILINE,
-    )  # fmt: skip
+        nacre("recall", "how are ferries paid?", "--explain").out,
+        re.MULTILINE,
+    )
 
 
 def test_nothing_found_is_an_answer(nacre: Nacre, learned: dict[str, Any]) -> None:
@@ -96,7 +124,8 @@ def test_nothing_found_is_an_answer(nacre: Nacre, learned: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize(
-    "arguments", [("recall", "anything"), ("list",), ("sessions", "list"), ("sessions", "search", "anything")]
+    "arguments",
+    [("recall", "anything"), ("list",), ("sessions", "list"), ("sessions", "search", "anything")],
 )
 def test_an_empty_memory_tells_how_to_begin(nacre: Nacre, arguments: tuple[str, ...]) -> None:
     answer = nacre(*arguments)
@@ -110,8 +139,26 @@ def test_browsing_needs_no_question(nacre: Nacre, learned: dict[str, Any]) -> No
 
 
 def test_filters_narrow_the_answer(nacre: Nacre) -> None:
-    nacre("store", "Deploys happen on Fridays", "--kind", "decision", "--project", "acme", "--tag", "ops")
-    nacre("store", "Deploys need two reviewers", "--kind", "fact", "--importance", "4", "--scope", "public")
+    nacre(
+        "store",
+        "Deploys happen on Fridays",
+        "--kind",
+        "decision",
+        "--project",
+        "acme",
+        "--tag",
+        "ops",
+    )
+    nacre(
+        "store",
+        "Deploys need two reviewers",
+        "--kind",
+        "fact",
+        "--importance",
+        "4",
+        "--scope",
+        "public",
+    )
     ask = ("recall", "deploys", "--turns", "0", "--json")
 
     def contents(*filters: str) -> set[str]:
@@ -143,7 +190,14 @@ def test_a_dot_means_the_project_of_this_folder(
 ) -> None:
     folder = tmp_path / "lighthouse"
     (folder / "lamp").mkdir(parents=True)
-    records = [said("user", "We decided to paint the lighthouse red because it is easy to see.", 1, cwd=str(folder))]
+    records = [
+        said(
+            "user",
+            "We decided to paint the lighthouse red because it is easy to see.",
+            1,
+            cwd=str(folder),
+        )
+    ]
     write_transcript(user_home / ".claude" / "projects" / "-x" / f"{SESSION}.jsonl", records)
     nacre("ingest")
     monkeypatch.chdir(folder / "lamp")
@@ -156,7 +210,10 @@ def test_a_dot_means_the_project_of_this_folder(
 
 def test_a_budget_cuts_the_answer_and_says_so(nacre: Nacre) -> None:
     for day in ("Monday", "Tuesday", "Wednesday"):
-        nacre("store", f"On {day} the deploy window opens at noon and closes in the evening, {day} being {day}.")
+        nacre(
+            "store",
+            f"On {day} the deploy window opens at noon and closes in the evening, {day} being {day}.",
+        )
     assert "token budget" in nacre("recall", "deploy window", "--budget", "30").out
 
 
@@ -175,8 +232,18 @@ def test_list_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str, A
     assert set(answer) == {"memories", "total", "limit", "offset"}
     by_hand, *heard = answer["memories"]
     assert set(by_hand) >= {
-        "id", "kind", "subject", "content", "importance", "project", "tags", "created", "session_id", "session", "tool",
-    }  # fmt: skip
+        "id",
+        "kind",
+        "subject",
+        "content",
+        "importance",
+        "project",
+        "tags",
+        "created",
+        "session_id",
+        "session",
+        "tool",
+    }
     assert by_hand["content"] == "Told by hand"
     assert by_hand["session_id"] is by_hand["session"] is by_hand["tool"] is None
     assert {memory["session_id"] for memory in heard} == {SESSION}
@@ -216,26 +283,47 @@ def test_show_lists_links_from_both_ends(nacre: Nacre) -> None:
     second = nacre("store", "We use PostgreSQL now", "--json").json["id"]
     path = Path(nacre("show", second, "--json").json["path"])
     path.write_text(
-        path.read_text(encoding="utf-8").replace("---\n", f"---\nlinks: [{{rel: builds_on, to: {first}}}]\n", 1),
+        path.read_text(encoding="utf-8").replace(
+            "---\n", f"---\nlinks: [{{rel: builds_on, to: {first}}}]\n", 1
+        ),
         encoding="utf-8",
     )
     assert nacre("show", second, "--json").json["links"] == [
         {
-            "rel": "builds_on", "id": first, "subject": "The barn holds hay", "direction": "out", "origin": "manual",
-            "reason": None, "strength": 0.5, "valid": {"from": None, "to": None},
+            "rel": "builds_on",
+            "id": first,
+            "subject": "The barn holds hay",
+            "direction": "out",
+            "origin": "manual",
+            "reason": None,
+            "strength": 0.5,
+            "valid": {"from": None, "to": None},
         }
-    ]  # fmt: skip
+    ]
     assert "← builds_on" in nacre("show", first).out
 
 
-def test_sessions_search_as_json_names_session_and_turn_as_the_tool_does(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_sessions_search_as_json_names_session_and_turn_as_the_tool_does(
+    nacre: Nacre, learned: dict[str, Any]
+) -> None:
     answer = nacre("sessions", "search", "ledger transactions", "--json").json
     assert set(answer) >= {"query", "hits", "lanes", "took_ms"}
     hit = answer["hits"][0]
     assert set(hit) == {
-        "session_id", "turn_id", "tool", "project", "score", "excerpt", "speaker", "trust", "author", "time", "title",
-        "components", "confidence",
-    }  # fmt: skip
+        "session_id",
+        "turn_id",
+        "tool",
+        "project",
+        "score",
+        "excerpt",
+        "speaker",
+        "trust",
+        "author",
+        "time",
+        "title",
+        "components",
+        "confidence",
+    }
     assert hit["session_id"] == SESSION
     assert hit["turn_id"] in {"7f3a1c2d-turn-0", "msg_7f3a_1", "7f3a1c2d-turn-2"}
     assert hit["tool"] == "claude-code"
@@ -309,10 +397,14 @@ def test_deep_recall_asks_which_project_is_meant(nacre: Nacre) -> None:
 
 
 def test_deep_recall_refuses_what_it_does_not_take(nacre: Nacre) -> None:
-    assert "--browse does not go with --deep" in nacre("recall", "--deep", "x", "--browse", code=2).err
+    assert (
+        "--browse does not go with --deep" in nacre("recall", "--deep", "x", "--browse", code=2).err
+    )
 
 
-def test_a_misspelt_question_is_answered_where_that_is_wanted_and_says_how_it_was_read(nacre: Nacre) -> None:
+def test_a_misspelt_question_is_answered_where_that_is_wanted_and_says_how_it_was_read(
+    nacre: Nacre,
+) -> None:
     nacre("store", "The lighthouse lamp burns red")
     assert not nacre("recall", "colour of the lighthuose lapm", "--json").json["hits"]
     shown = nacre("recall", "lighthuose burns", "--fuzzy").out
@@ -326,11 +418,16 @@ def test_a_search_of_sessions_may_be_misspelt_too(nacre: Nacre, learned: dict[st
 
 
 def test_how_hits_are_ranked_is_set_by_options(nacre: Nacre) -> None:
-    for content in ("The harbour ferry takes lorries at noon", "The harbour ferry takes lorries at dusk"):
+    for content in (
+        "The harbour ferry takes lorries at noon",
+        "The harbour ferry takes lorries at dusk",
+    ):
         nacre("store", content, "--force")
 
     def parts(*options: str) -> list[dict[str, float]]:
-        hits = nacre("recall", "harbour ferry lorries", *options, "--no-update", "--json").json["hits"]
+        hits = nacre("recall", "harbour ferry lorries", *options, "--no-update", "--json").json[
+            "hits"
+        ]
         return [hit["components"] for hit in hits]
 
     assert ["mmr" in one for one in parts("--mmr-lambda", "0.4")] == [False, True]
@@ -339,4 +436,7 @@ def test_how_hits_are_ranked_is_set_by_options(nacre: Nacre) -> None:
     assert parts("--threshold", "1") == []
     for given in (("--alpha", "2"), ("--mmr-lambda", "-1"), ("--threshold", "7")):
         assert "range" in nacre("recall", "ferry", *given, code=2).err
-    assert "--fuzzy does not go with --deep" in nacre("recall", "--deep", "ferry", "--fuzzy", code=2).err
+    assert (
+        "--fuzzy does not go with --deep"
+        in nacre("recall", "--deep", "ferry", "--fuzzy", code=2).err
+    )

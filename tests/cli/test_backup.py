@@ -51,7 +51,9 @@ def test_a_backup_comes_back_as_it_was(
     assert nacre("doctor", "--deep", "--all", "--json").json["findings"] == []
 
 
-def test_the_drill_proves_a_backup_and_touches_nothing(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+def test_the_drill_proves_a_backup_and_touches_nothing(
+    nacre: Nacre, kept: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "b.zip"
     nacre("backup", "create", str(out))
     before = {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()}
@@ -87,11 +89,15 @@ def test_a_restore_that_was_killed_between_its_two_steps_is_finished_when_the_ho
     nacre("config", "set", "redaction.patterns", '["pier-[0-9]+"]')
     out = tmp_path / "b.zip"
     nacre("backup", "create", str(out))
-    nacre("backup", "restore", str(out), "--to", str(kept.with_name("..nacre.restored")))  # whole, and not in place yet
+    nacre(
+        "backup", "restore", str(out), "--to", str(kept.with_name("..nacre.restored"))
+    )  # whole, and not in place yet
     nacre("store", "Only the old home knows this")
     kept.rename(kept.with_name(".nacre.before-restore"))
     nacre("store", "The key of the shed is pier-1234", "--subject", "Shed")
-    assert "[REDACTED" in nacre("show", "Shed", "--json").json["content"]  # also the settings came back in time
+    assert (
+        "[REDACTED" in nacre("show", "Shed", "--json").json["content"]
+    )  # also the settings came back in time
     subjects = {one["subject"] for one in nacre("list", "--json").json["memories"]}
     assert "Deploys" in subjects
     assert "Only the old home knows this" not in subjects
@@ -99,14 +105,18 @@ def test_a_restore_that_was_killed_between_its_two_steps_is_finished_when_the_ho
     assert nacre("doctor", "--deep", "--json").json["findings"] == []
 
 
-def test_a_home_that_waits_for_its_place_takes_no_other_ones(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+def test_a_home_that_waits_for_its_place_takes_no_other_ones(
+    nacre: Nacre, kept: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "b.zip"
     nacre("backup", "create", str(out))
     waiting = kept.with_name("..nacre.restored")
     nacre("backup", "restore", str(out), "--to", str(waiting))
     nacre("store", "The home in use knows this", "--subject", "In use")
     assert nacre("show", "In use", "--json").json["subject"] == "In use"
-    nacre("backup", "restore", str(out), "--force")  # what waited was of a restore that was cut short: it goes
+    nacre(
+        "backup", "restore", str(out), "--force"
+    )  # what waited was of a restore that was cut short: it goes
     assert not waiting.exists()
     nacre("show", "In use", code=3)
     nacre("show", "Deploys")
@@ -119,7 +129,9 @@ def test_what_a_killed_process_left_of_a_file_goes_when_the_file_is_written_next
     ended.wait()
     names = ("config.toml", "memories.jsonl", "home.zip", "home.zip.nacre.db")
     folders = (kept, tmp_path, tmp_path, tmp_path)
-    left = [folder / f".{name}.{ended.pid}.tmp" for name, folder in zip(names, folders, strict=True)]
+    left = [
+        folder / f".{name}.{ended.pid}.tmp" for name, folder in zip(names, folders, strict=True)
+    ]
     alive = tmp_path / f".home.zip.{os.getppid()}.tmp"
     for path in (*left, alive):
         path.write_text("half of it")
@@ -130,14 +142,18 @@ def test_what_a_killed_process_left_of_a_file_goes_when_the_file_is_written_next
     assert alive.exists()  # another process may be writing it just now
 
 
-def test_a_backup_holds_history_and_no_credentials(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+def test_a_backup_holds_history_and_no_credentials(
+    nacre: Nacre, kept: Path, tmp_path: Path
+) -> None:
     if not shutil.which("git"):
         pytest.skip("git is not installed")
     password = "Tr0ub4dor" + "And3Horses"
     for arguments in (
-        ["init", "-q"], ["add", "-A"], ["-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-qm", "one"],
+        ["init", "-q"],
+        ["add", "-A"],
+        ["-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-qm", "one"],
         ["remote", "add", "origin", f"https://me:{password}@git.example/vault.git"],
-    ):  # fmt: skip
+    ):
         subprocess.run(["git", *arguments], cwd=kept / "vault", check=True)
     out, other = tmp_path / "b.zip", tmp_path / "other"
     told = nacre("backup", "create", str(out), "--json").json
@@ -145,19 +161,35 @@ def test_a_backup_holds_history_and_no_credentials(nacre: Nacre, kept: Path, tmp
     assert nacre("backup", "verify", str(out), "--json").json["ok"] is True
     nacre("backup", "restore", str(out), "--to", str(other))
     assert password not in (other / "vault/.git/config").read_text()
-    log = subprocess.run(["git", "log", "--oneline"], cwd=other / "vault", check=True, capture_output=True, text=True)
+    log = subprocess.run(
+        ["git", "log", "--oneline"], cwd=other / "vault", check=True, capture_output=True, text=True
+    )
     assert log.stdout.count("\n") == 1
 
 
-@pytest.mark.parametrize("commands", [["init"], ["init", "add -A", "commit -qm one", "gc", "pack-refs --all"]])
+@pytest.mark.parametrize(
+    "commands", [["init"], ["init", "add -A", "commit -qm one", "gc", "pack-refs --all"]]
+)
 def test_a_history_without_loose_files_comes_back(
     nacre: Nacre, kept: Path, tmp_path: Path, commands: list[str]
 ) -> None:
     if not shutil.which("git"):
         pytest.skip("git is not installed")
-    identity = ["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+    identity = [
+        "-c",
+        "user.name=T",
+        "-c",
+        "user.email=t@example.org",
+        "-c",
+        "init.defaultBranch=main",
+    ]
     for command in commands:
-        subprocess.run(["git", *identity, *command.split()], cwd=kept / "vault", check=True, capture_output=True)
+        subprocess.run(
+            ["git", *identity, *command.split()],
+            cwd=kept / "vault",
+            check=True,
+            capture_output=True,
+        )
     out, other = tmp_path / "b.zip", tmp_path / "other"
     nacre("backup", "create", str(out))
     assert nacre("backup", "verify", str(out), "--json").json["ok"] is True
@@ -175,7 +207,9 @@ def test_a_backup_is_whole_while_others_write(nacre: Nacre, kept: Path, tmp_path
             number = 0
             while not stop.is_set():
                 number += 1
-                memory = home.store(f"Berth number {number} belongs to boat {number * 7}", force=True).memory_id
+                memory = home.store(
+                    f"Berth number {number} belongs to boat {number * 7}", force=True
+                ).memory_id
                 if number % 3 == 0:
                     home.retire(memory)
                 stored.append(memory)
@@ -236,16 +270,24 @@ def swell(members: dict[str, bytes], manifest: dict[str, Any]) -> None:
 
 
 HARM = {
-    "a changed file": flip, "a lost file": lose, "a path upwards": add("../outside.txt"),
-    "a rooted path": add("/srv/x"), "a hidden path upwards": add("vault/../../outside.txt"),
-    "a drive": add("C:/outside.txt"), "a name in two cases": add("NACRE.DB"), "more than was said": swell,
-    "no format": lambda _, manifest: manifest.pop("format"), "no files": lambda _, manifest: manifest.update(files=3),
+    "a changed file": flip,
+    "a lost file": lose,
+    "a path upwards": add("../outside.txt"),
+    "a rooted path": add("/srv/x"),
+    "a hidden path upwards": add("vault/../../outside.txt"),
+    "a drive": add("C:/outside.txt"),
+    "a name in two cases": add("NACRE.DB"),
+    "more than was said": swell,
+    "no format": lambda _, manifest: manifest.pop("format"),
+    "no files": lambda _, manifest: manifest.update(files=3),
     "a newer version": lambda _, manifest: manifest.update(version=99),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("harm", HARM)
-def test_a_harmed_backup_is_refused_and_leaves_nothing(nacre: Nacre, kept: Path, tmp_path: Path, harm: str) -> None:
+def test_a_harmed_backup_is_refused_and_leaves_nothing(
+    nacre: Nacre, kept: Path, tmp_path: Path, harm: str
+) -> None:
     out, other = tmp_path / "b.zip", tmp_path / "below" / "other"
     nacre("backup", "create", str(out))
     changed = rewritten(out, HARM[harm])
@@ -256,7 +298,9 @@ def test_a_harmed_backup_is_refused_and_leaves_nothing(nacre: Nacre, kept: Path,
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".restoring")]
 
 
-def test_a_backup_with_spoiled_bytes_is_refused_wherever_they_lie(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+def test_a_backup_with_spoiled_bytes_is_refused_wherever_they_lie(
+    nacre: Nacre, kept: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "b.zip"
     nacre("backup", "create", str(out))
     whole = out.read_bytes()
@@ -264,18 +308,27 @@ def test_a_backup_with_spoiled_bytes_is_refused_wherever_they_lie(nacre: Nacre, 
         start = archive.getinfo("vault/ledger.jsonl").header_offset + len("vault/ledger.jsonl") + 60
     for at in range(start, start + 24, 3):
         out.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
-        assert nacre("backup", "verify", str(out), "--json", code=2).error["code"] == "invalid_input"
+        assert (
+            nacre("backup", "verify", str(out), "--json", code=2).error["code"] == "invalid_input"
+        )
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 torn", b"no zip at all"])
 def test_what_is_no_backup_is_told_so(nacre: Nacre, tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "b.zip"
     path.write_bytes(data)
-    assert nacre("backup", "restore", str(path), "--to", str(tmp_path / "x"), "--json", code=2).error["hint"]
-    assert nacre("backup", "verify", str(tmp_path / "none.zip"), "--json", code=3).error["code"] == "not_found"
+    assert nacre(
+        "backup", "restore", str(path), "--to", str(tmp_path / "x"), "--json", code=2
+    ).error["hint"]
+    assert (
+        nacre("backup", "verify", str(tmp_path / "none.zip"), "--json", code=3).error["code"]
+        == "not_found"
+    )
 
 
-def test_the_drill_finds_a_backup_whose_parts_do_not_fit(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+def test_the_drill_finds_a_backup_whose_parts_do_not_fit(
+    nacre: Nacre, kept: Path, tmp_path: Path
+) -> None:
     """Every hash agrees, and yet a memory that the backup counts is not in it."""
     out = tmp_path / "b.zip"
     nacre("backup", "create", str(out))
@@ -296,7 +349,9 @@ def test_links_in_the_home_are_left_out_and_told(nacre: Nacre, kept: Path, tmp_p
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names are bytes elsewhere")
-def test_a_file_whose_name_is_no_utf8_is_left_out_and_named(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+def test_a_file_whose_name_is_no_utf8_is_left_out_and_named(
+    nacre: Nacre, kept: Path, tmp_path: Path
+) -> None:
     odd = os.fsencode(kept / "vault" / "global" / "fact") + b"/caf\xe9.md"
     Path(os.fsdecode(odd)).write_text("# Cafe\n\nIt opens at nine.\n")
     Path(os.fsdecode(os.fsencode(kept) + b"/note-\xff")).write_text("mine")

@@ -16,4 +16,6 @@ def test_a_benchmark_for_developers_says_where_it_is(nacre: Nacre, name: str) ->
 
 
 def test_a_name_that_no_benchmark_has_is_a_plain_error(nacre: Nacre) -> None:
-    assert "there is no command 'sped'; did you mean speed?" in nacre("benchmark", "sped", code=2).err
+    assert (
+        "there is no command 'sped'; did you mean speed?" in nacre("benchmark", "sped", code=2).err
+    )

@@ -13,13 +13,16 @@ from typing import Any
 import pytest
 
 from nacre import errors
-from nacre.cli import boundary
-from nacre.cli.memories import show
+from nacre.cli import memories, output
 from tests.cli.conftest import Nacre, command, environment, said, write_transcript
 from tests.processes import Processes
 
 ALL_ERRORS = sorted(
-    (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.NacreError)),
+    (
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.NacreError)
+    ),
     key=lambda kind: kind.__name__,
 )
 
@@ -27,18 +30,29 @@ ALL_ERRORS = sorted(
 @pytest.mark.parametrize(
     ("kind", "code"),
     [
-        (errors.NacreError, 1), (errors.InvalidInput, 2), (errors.SettingsInvalid, 2), (errors.QueryInvalid, 2),
-        (errors.MemoryInvalid, 2), (errors.TranscriptUnreadable, 1), (errors.NotFound, 3), (errors.Conflict, 4),
-        (errors.EditConflict, 4), (errors.Unavailable, 5), (errors.StoreBusy, 5), (errors.EmbedderUnavailable, 5),
-        (errors.StoreUnusable, 1), (errors.SchemaTooNew, 1), (errors.VaultUnusable, 1),
+        (errors.NacreError, 1),
+        (errors.InvalidInput, 2),
+        (errors.SettingsInvalid, 2),
+        (errors.QueryInvalid, 2),
+        (errors.MemoryInvalid, 2),
+        (errors.TranscriptUnreadable, 1),
+        (errors.NotFound, 3),
+        (errors.Conflict, 4),
+        (errors.EditConflict, 4),
+        (errors.Unavailable, 5),
+        (errors.StoreBusy, 5),
+        (errors.EmbedderUnavailable, 5),
+        (errors.StoreUnusable, 1),
+        (errors.SchemaTooNew, 1),
+        (errors.VaultUnusable, 1),
     ],
-)  # fmt: skip
+)
 def test_each_error_has_its_exit_code(kind: type[errors.NacreError], code: int) -> None:
-    assert boundary.exit_code_of(kind("something")) == code
+    assert output.exit_code_of(kind("something")) == code
 
 
 def test_every_error_is_in_the_table(request: pytest.FixtureRequest) -> None:
-    assert {boundary.exit_code_of(kind("x")) for kind in ALL_ERRORS} <= {1, 2, 3, 4, 5}
+    assert {output.exit_code_of(kind("x")) for kind in ALL_ERRORS} <= {1, 2, 3, 4, 5}
 
 
 def test_an_error_is_one_line_and_a_hint_on_standard_error(process: Nacre) -> None:
@@ -51,7 +65,11 @@ def test_with_json_an_error_is_one_object_on_standard_output(process: Nacre) -> 
     answer = process("show", "nope", "--json", code=3)
     assert answer.err == ""
     assert answer.json == {
-        "error": {"code": "not_found", "message": "no memory is called 'nope'", "hint": "nacre list shows ids"}
+        "error": {
+            "code": "not_found",
+            "message": "no memory is called 'nope'",
+            "hint": "nacre list shows ids",
+        }
     }
 
 
@@ -64,7 +82,10 @@ def test_with_json_an_error_is_one_object_on_standard_output(process: Nacre) -> 
         (("recall", "x", "--since", "someday"), "'someday' is not a date"),
         (("recall", "x", "--since", "2026-13-45"), "'2026-13-45' is not a date"),
         (("recall", "x", "--since", "99999999y"), "'99999999y' is not a date"),
-        (("recall", "x", "--since", "2026-02-01", "--until", "2026-01-01"), "--since lies after --until"),
+        (
+            ("recall", "x", "--since", "2026-02-01", "--until", "2026-01-01"),
+            "--since lies after --until",
+        ),
         (("recall", "x", "--around-radius", "0"), "0.0 is not in the range 0<x<=36500"),
         (("recall", "x" * 30_000), "the question is longer than"),
         (("store", "x", "--kind", "rumour"), "'rumour' is not one of"),
@@ -77,7 +98,9 @@ def test_with_json_an_error_is_one_object_on_standard_output(process: Nacre) -> 
         (("list", "--frobnicate"), "no such option"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(nacre: Nacre, arguments: tuple[str, ...], message: str) -> None:
+def test_what_makes_no_sense_is_refused_with_the_reason(
+    nacre: Nacre, arguments: tuple[str, ...], message: str
+) -> None:
     answer = nacre(*arguments, code=2)
     lines = answer.err.splitlines()
     assert answer.out == ""
@@ -98,7 +121,9 @@ def test_a_database_of_a_newer_nacre_is_left_alone(nacre: Nacre, user_home: Path
     assert nacre("list", "--json", code=1).error["code"] == "schema_too_new"
 
 
-def test_a_file_that_is_no_database_is_named_and_a_rebuild_is_the_way_out(nacre: Nacre, user_home: Path) -> None:
+def test_a_file_that_is_no_database_is_named_and_a_rebuild_is_the_way_out(
+    nacre: Nacre, user_home: Path
+) -> None:
     memory = nacre("store", "Deploy on Fridays", "--json").json["id"]
     for file in (user_home / ".nacre").glob("nacre.db*"):
         file.write_bytes(os.urandom(5000))
@@ -128,7 +153,9 @@ def test_a_database_that_is_a_folder_is_named(nacre: Nacre, user_home: Path) -> 
     assert "cannot use the database" in nacre("recall", "x", code=1).err
 
 
-def test_a_config_file_with_a_mistake_is_named_and_help_still_works(nacre: Nacre, user_home: Path) -> None:
+def test_a_config_file_with_a_mistake_is_named_and_help_still_works(
+    nacre: Nacre, user_home: Path
+) -> None:
     (user_home / ".nacre").mkdir()
     (user_home / ".nacre" / "config.toml").write_text("[recall]\nlimit = [", encoding="utf-8")
     assert "is not valid TOML" in nacre("recall", "x", code=2).err
@@ -142,7 +169,9 @@ def test_an_unknown_key_in_the_config_file_is_named(nacre: Nacre, user_home: Pat
     assert "no setting is called 'recall.limti'" in nacre("recall", "x", code=2).err
 
 
-def test_a_broken_memory_file_never_stops_recall_and_is_not_written_over(nacre: Nacre, user_home: Path) -> None:
+def test_a_broken_memory_file_never_stops_recall_and_is_not_written_over(
+    nacre: Nacre, user_home: Path
+) -> None:
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     file = user_home / ".nacre" / "vault" / "global" / "fact" / "deploys.md"
     broken = file.read_text(encoding="utf-8").replace("kind: fact", "kind: [fact")
@@ -171,7 +200,7 @@ def test_what_nobody_foresaw_is_one_line_and_a_redacted_log(
     def fail(*_: object, **__: object) -> None:
         raise LookupError(f"the token {secret} is odd")
 
-    monkeypatch.setattr(show.show, "callback", fail)
+    monkeypatch.setattr(memories.show, "callback", fail)
     answer = nacre("show", "x", code=1)
     log = user_home / ".nacre" / "logs" / "errors.log"
     first, hint = answer.err.splitlines()
@@ -194,30 +223,36 @@ def test_what_the_owner_calls_a_secret_stays_out_of_the_log(
         raise LookupError("the badge ACME-77881 is odd")
 
     nacre("config", "set", "redaction.patterns", '["ACME-[0-9]{5}"]')
-    monkeypatch.setattr(show.show, "callback", fail)
+    monkeypatch.setattr(memories.show, "callback", fail)
     answer = nacre("show", "x", code=1)
-    assert "ACME-77881" not in answer.err + (user_home / ".nacre" / "logs" / "errors.log").read_text(encoding="utf-8")
+    assert "ACME-77881" not in answer.err + (
+        user_home / ".nacre" / "logs" / "errors.log"
+    ).read_text(encoding="utf-8")
 
 
 def test_a_full_disk_is_one_line(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "/vault/x.md")
 
-    monkeypatch.setattr(show.show, "callback", fail)
+    monkeypatch.setattr(memories.show, "callback", fail)
     answer = nacre("show", "x", code=5)
     assert answer.err.splitlines() == [
-        "error: the disk is full (/vault/x.md)", "hint: free some space and repeat; nothing was lost",
-    ]  # fmt: skip
+        "error: the disk is full (/vault/x.md)",
+        "hint: free some space and repeat; nothing was lost",
+    ]
 
 
-def test_a_disk_that_breaks_while_a_file_is_written_is_one_line(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_breaks_while_a_file_is_written_is_one_line(
+    nacre: Nacre, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(5, "Input/output error")  # a write knows no name
 
-    monkeypatch.setattr(show.show, "callback", fail)
+    monkeypatch.setattr(memories.show, "callback", fail)
     assert nacre("show", "x", code=1).err.splitlines() == [
-        "error: Input/output error", "hint: check the disk that holds the file, and repeat; nothing was lost",
-    ]  # fmt: skip
+        "error: Input/output error",
+        "hint: check the disk that holds the file, and repeat; nothing was lost",
+    ]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -233,11 +268,15 @@ def test_a_closed_pipe_is_silent(process: Nacre, processes: Processes) -> None:
     for number in range(3):
         process("store", f"Memory number {number} " + "x" * 400)
     shell = f"{' '.join(command('list', '--json'))} | head -c 1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", shell], env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-c", shell], env=environment(), capture_output=True, text=True, check=False
+    )
     assert done.stdout == "{"
     assert done.stderr == ""
     assert done.returncode == 0
-    gone = processes.start(command("list"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    gone = processes.start(
+        command("list"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert gone.stdout
     assert gone.stderr
     gone.stdout.close()
@@ -246,7 +285,9 @@ def test_a_closed_pipe_is_silent(process: Nacre, processes: Processes) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-def test_ctrl_c_ends_with_a_short_word_and_loses_nothing(user_home: Path, process: Nacre, processes: Processes) -> None:
+def test_ctrl_c_ends_with_a_short_word_and_loses_nothing(
+    user_home: Path, process: Nacre, processes: Processes
+) -> None:
     folder = user_home / ".claude" / "projects" / "-work-acme"
     for file in range(40):
         session = f"{file:08x}-0000-4000-8000-000000000001"
@@ -256,7 +297,11 @@ def test_ctrl_c_ends_with_a_short_word_and_loses_nothing(user_home: Path, proces
         ]
         write_transcript(folder / f"{session}.jsonl", records)
     started = processes.start(
-        command("ingest"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command("ingest"),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     database = user_home / ".nacre" / "nacre.db"
     for _ in range(500):
@@ -279,15 +324,18 @@ def test_text_that_a_stream_cannot_show_is_replaced(process: Nacre) -> None:
     process("store", "We ship naïve 中文 builds")
     answer = process("list", environ={"PYTHONIOENCODING": "ascii"})
     assert "builds" in answer.out
-    assert process("list", "--json", environ={"PYTHONIOENCODING": "ascii"}).json["memories"][0]["content"] == (
-        "We ship naïve 中文 builds"
-    )
+    assert process("list", "--json", environ={"PYTHONIOENCODING": "ascii"}).json["memories"][0][
+        "content"
+    ] == ("We ship naïve 中文 builds")
 
 
 def test_bytes_that_are_no_text_make_no_difference(process: Nacre) -> None:
     process("store", "Deploy on Fridays")
     done = subprocess.run(
-        [*command("recall"), b"deploy \xff\xfe", "--json"], env=environment(), capture_output=True, check=False
+        [*command("recall"), b"deploy \xff\xfe", "--json"],
+        env=environment(),
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
@@ -306,7 +354,13 @@ def test_text_from_transcripts_cannot_steer_the_terminal(nacre: Nacre) -> None:
 
 def test_importing_the_command_line_reads_nothing(tmp_path: Path) -> None:
     probe = "import sys; from nacre.cli.root import cli; assert type(sys.modules['nacre.settings']) is not type(sys)"
-    done = subprocess.run([sys.executable, "-c", probe], env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", probe],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 

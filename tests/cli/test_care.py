@@ -25,7 +25,9 @@ def test_doctor_is_content_with_a_home_in_order(nacre: Nacre, learned: dict[str,
     assert all(line.startswith(("ok", "warning", " ")) for line in nacre("doctor").out.splitlines())
 
 
-def test_doctor_fails_on_a_broken_memory_file_and_names_the_way_out(nacre: Nacre, user_home: Path) -> None:
+def test_doctor_fails_on_a_broken_memory_file_and_names_the_way_out(
+    nacre: Nacre, user_home: Path
+) -> None:
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     _break(user_home)
     answer = nacre("doctor", code=1)
@@ -64,17 +66,28 @@ def _damage_pack(home: Path) -> None:
         ("history", _damage_object),
         ("history", lambda home: (home / "vault/.git/refs/heads/main").write_text("")),
         ("archive", _damage_pack),
-        ("archive", lambda home: [path.unlink() for path in (home / "archive").rglob("*") if path.is_file()]),
+        (
+            "archive",
+            lambda home: [
+                path.unlink() for path in (home / "archive").rglob("*") if path.is_file()
+            ],
+        ),
     ],
 )
 def test_doctor_reports_damage_of_what_is_kept(
-    nacre: Nacre, learned: dict[str, Any], user_home: Path, name: str, damage: Callable[[Path], object]
+    nacre: Nacre,
+    learned: dict[str, Any],
+    user_home: Path,
+    name: str,
+    damage: Callable[[Path], object],
 ) -> None:
     nacre("commit")
     assert all(check["state"] != "failure" for check in nacre("doctor", "--json").json["checks"])
     damage(user_home / ".nacre")
     checks = nacre("doctor", "--json", code=None).json["checks"]
-    assert any(check["hint"] for check in checks if check["name"] == name and check["state"] != "ok")
+    assert any(
+        check["hint"] for check in checks if check["name"] == name and check["state"] != "ok"
+    )
 
 
 def test_a_store_that_fails_after_it_became_durable_may_be_stored(
@@ -98,7 +111,10 @@ def test_a_home_that_others_may_read_is_a_warning(nacre: Nacre, user_home: Path)
     assert found["permissions"]["hint"] == "nacre doctor --repair"
     nacre("doctor", "--repair")
     assert (user_home / ".nacre").stat().st_mode & 0o777 == 0o700
-    assert {check["state"] for check in nacre("doctor", "--json").json["checks"]} <= {"ok", "warning"}
+    assert {check["state"] for check in nacre("doctor", "--json").json["checks"]} <= {
+        "ok",
+        "warning",
+    }
 
 
 def test_db_stats_counts_everything(nacre: Nacre, learned: dict[str, Any]) -> None:
@@ -121,10 +137,14 @@ def test_a_rebuild_brings_back_the_same_memories(nacre: Nacre, learned: dict[str
     assert rebuilt["total"] == before["total"]
     assert nacre("list", "--json").json == before
     again = nacre("recall", "which database for billing", "--no-update", "--json").json["hits"]
-    assert [(hit["id"], hit["evidence"]) for hit in again] == [(hit["id"], hit["evidence"]) for hit in answer]
+    assert [(hit["id"], hit["evidence"]) for hit in again] == [
+        (hit["id"], hit["evidence"]) for hit in answer
+    ]
 
 
-def test_a_rebuild_leaves_to_the_next_ingest_what_was_not_learned_from_before(nacre: Nacre, user_home: Path) -> None:
+def test_a_rebuild_leaves_to_the_next_ingest_what_was_not_learned_from_before(
+    nacre: Nacre, user_home: Path
+) -> None:
     folder = user_home / ".claude" / "projects" / "-code-harbour"
     said_of = {
         "crane": "Remember that the crane of berth two is checked each May.",
@@ -134,7 +154,10 @@ def test_a_rebuild_leaves_to_the_next_ingest_what_was_not_learned_from_before(na
     }
 
     def tell(name: str, *keys: str, day: str) -> None:
-        told = [said("user", said_of.get(key, key), at, session=name, day=day) for at, key in enumerate(keys)]
+        told = [
+            said("user", said_of.get(key, key), at, session=name, day=day)
+            for at, key in enumerate(keys)
+        ]
         write_transcript(folder / f"{name}.jsonl", told)
 
     tell("5e550001-read", "Hello there, how are you today?", day="2026-10-01")
@@ -148,7 +171,11 @@ def test_a_rebuild_leaves_to_the_next_ingest_what_was_not_learned_from_before(na
     assert nacre("list", "--json").json["memories"] == []
     nacre("ingest")
     learned = " ".join(one["content"] for one in nacre("list", "--json").json["memories"])
-    assert [("crane of" in learned), ("dock is" in learned), ("new pier" in learned)] == [True, True, True]
+    assert [("crane of" in learned), ("dock is" in learned), ("new pier" in learned)] == [
+        True,
+        True,
+        True,
+    ]
     assert "old pier" not in learned, "it was there, and had been left out"
 
 
@@ -210,7 +237,8 @@ def test_config_shows_each_value_with_its_origin(
     monkeypatch.setenv("NACRE_RECALL_TURNS", "1")
     config = str(user_home / ".nacre" / "config.toml")
     found = {
-        item["key"]: (item["value"], item["origin"]) for item in nacre("config", "show", "--json").json["settings"]
+        item["key"]: (item["value"], item["origin"])
+        for item in nacre("config", "show", "--json").json["settings"]
     }
     assert found["recall.limit"] == (7, config)
     assert found["recall.turns"] == (1, "$NACRE_RECALL_TURNS")
@@ -224,9 +252,15 @@ def test_config_get_prints_the_value_alone(nacre: Nacre) -> None:
     assert nacre("config", "get", "recall.limit").out == "10\n"
     assert nacre("config", "get", "ingest.roots").out == "[]\n"
     assert nacre("config", "get", "recall.limit", "--json").json == {
-        "key": "recall.limit", "value": 10, "origin": "default", "default": 10, "form": "whole", "choices": [],
-        "summary": "memories in an answer", "variable": "NACRE_RECALL_LIMIT",
-    }  # fmt: skip
+        "key": "recall.limit",
+        "value": 10,
+        "origin": "default",
+        "default": 10,
+        "form": "whole",
+        "choices": [],
+        "summary": "memories in an answer",
+        "variable": "NACRE_RECALL_LIMIT",
+    }
 
 
 def test_config_set_takes_lists_and_says_when_the_environment_goes_first(
@@ -235,7 +269,10 @@ def test_config_set_takes_lists_and_says_when_the_environment_goes_first(
     nacre("config", "set", "ingest.roots", '["/data/sessions"]')
     assert nacre("config", "get", "ingest.roots").out == '["/data/sessions"]\n'
     monkeypatch.setenv("NACRE_RECALL_LIMIT", "3")
-    assert "$NACRE_RECALL_LIMIT is set and goes before the file" in nacre("config", "set", "recall.limit", "5").err
+    assert (
+        "$NACRE_RECALL_LIMIT is set and goes before the file"
+        in nacre("config", "set", "recall.limit", "5").err
+    )
 
 
 @pytest.mark.parametrize(
@@ -260,7 +297,9 @@ def test_a_wrong_setting_is_refused_and_the_file_stays(
     assert not (user_home / ".nacre" / "config.toml").exists()
 
 
-def test_a_wrong_value_in_the_file_is_named_with_its_place_and_set_right(nacre: Nacre, user_home: Path) -> None:
+def test_a_wrong_value_in_the_file_is_named_with_its_place_and_set_right(
+    nacre: Nacre, user_home: Path
+) -> None:
     config = user_home / ".nacre" / "config.toml"
     config.parent.mkdir(mode=0o700)
     config.write_text('[recall]\nlimit = "many"\n', encoding="utf-8")
@@ -283,7 +322,11 @@ def test_completion_prints_a_script(nacre: Nacre, shell: str) -> None:
 
 def test_completion_completes_commands_and_kinds(process: Nacre) -> None:
     def complete(*words: str) -> set[str]:
-        line = {"_NACRE_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+        line = {
+            "_NACRE_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(words),
+            "COMP_CWORD": str(len(words) - 1),
+        }
         return {row.split(",")[-1] for row in process(environ=line, code=None).out.split()}
 
     assert complete("nacre", "rec") == {"recall"}
@@ -294,14 +337,25 @@ def test_completion_completes_ids_projects_tools_hosts_and_settings(
     process: Nacre, nacre: Nacre, learned: dict[str, Any]
 ) -> None:
     def complete(*words: str, kind: str = "fish_complete") -> dict[str, str]:
-        line = {"_NACRE_COMPLETE": kind, "COMP_WORDS": " ".join(words[:-1]), "COMP_CWORD": words[-1]}
+        line = {
+            "_NACRE_COMPLETE": kind,
+            "COMP_WORDS": " ".join(words[:-1]),
+            "COMP_CWORD": words[-1],
+        }
         rows = process(environ=line, code=None).out.splitlines()
         found = (row.removeprefix("plain,").partition("\t") for row in rows)
         return {value: told for value, _, told in found}
 
     memory = nacre("list", "--json").json["memories"][0]
     short = memory["id"][-8:]
-    for command in (("show",), ("edit",), ("retire",), ("feedback",), ("forget", "--memory"), ("log", "--memory")):
+    for command in (
+        ("show",),
+        ("edit",),
+        ("retire",),
+        ("feedback",),
+        ("forget", "--memory"),
+        ("log", "--memory"),
+    ):
         found = complete("nacre", *command, short[:2])
         assert found[short].replace("…", "") in memory["subject"]
         assert all(value.startswith(short[:2]) for value in found)
@@ -320,10 +374,18 @@ def test_the_manual_page_holds_every_command_and_option(nacre: Nacre) -> None:
     page = nacre("man").out
     assert page.startswith(".TH NACRE 1 ")
     assert nacre("man", "--json").json["page"] == page.rstrip("\n")
-    for told in (".SS nacre recall", ".SS nacre sessions tail", "\\-\\-explain", ".SH EXIT STATUS", "nacre quickstart"):
+    for told in (
+        ".SS nacre recall",
+        ".SS nacre sessions tail",
+        "\\-\\-explain",
+        ".SH EXIT STATUS",
+        "nacre quickstart",
+    ):
         assert told in page
     titles = {
-        line.removeprefix(".SS ").replace("\\-", "-") for line in page.splitlines() if line.startswith(".SS nacre ")
+        line.removeprefix(".SS ").replace("\\-", "-")
+        for line in page.splitlines()
+        if line.startswith(".SS nacre ")
     }
     assert {f"nacre {name}" for section in SECTIONS.values() for name in section} <= titles
     known = re.compile(r"\.(TH|SH|SS|TP|PP|B|I|nf|fi|RS|RE)( |$)")
@@ -343,7 +405,9 @@ def test_a_home_that_cannot_be_read_completes_nothing_and_says_nothing(
 
 def _break(user_home: Path) -> None:
     file = user_home / ".nacre" / "vault" / "global" / "fact" / "deploys.md"
-    file.write_text(file.read_text(encoding="utf-8").replace("kind: fact", "kind: [fact"), encoding="utf-8")
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("kind: fact", "kind: [fact"), encoding="utf-8"
+    )
 
 
 def test_doctor_names_a_reranker_that_is_not_there(nacre: Nacre) -> None:
@@ -353,8 +417,13 @@ def test_doctor_names_a_reranker_that_is_not_there(nacre: Nacre) -> None:
     assert "none" in found["reranker"]["hint"]
     for off in ("", "none"):
         nacre("config", "set", "recall.reranker", off)
-        assert "reranker" not in {check["name"] for check in nacre("doctor", "--json").json["checks"]}
-        assert [lane["name"] for lane in nacre("recall", "anything", "--json").json["lanes"]] == ["lexical", "vector"]
+        assert "reranker" not in {
+            check["name"] for check in nacre("doctor", "--json").json["checks"]
+        }
+        assert [lane["name"] for lane in nacre("recall", "anything", "--json").json["lanes"]] == [
+            "lexical",
+            "vector",
+        ]
 
 
 def test_setting_a_table_adds_to_it_and_an_empty_one_empties_it(nacre: Nacre) -> None:
@@ -372,11 +441,15 @@ def test_a_check_of_the_database_finds_text_that_belongs_to_nothing_and_repairs_
     nacre: Nacre, learned: dict[str, Any], user_home: Path
 ) -> None:
     assert nacre("doctor", "--deep", "--json").json["ok"]
-    database = apsw.Connection(str(user_home / ".nacre" / "nacre.db"))  # the system's own SQLite may be too old
+    database = apsw.Connection(
+        str(user_home / ".nacre" / "nacre.db")
+    )  # the system's own SQLite may be too old
     database.execute("INSERT INTO memories_parts (rowid, identifiers) VALUES (99999, 'lost_name')")
     database.close()
     broken = nacre("doctor", "--deep", "--json", code=1).json
-    assert [check["name"] for check in broken["checks"] if check["state"] == "failure"] == ["full text"]
+    assert [check["name"] for check in broken["checks"] if check["state"] == "failure"] == [
+        "full text"
+    ]
     assert nacre("doctor", "--deep", "--repair", "--json").json["ok"]
 
 
@@ -400,7 +473,13 @@ def test_the_version_of_the_database_names_schema_and_engine(nacre: Nacre) -> No
     assert str(found["schema"]) in nacre("db", "version").out
 
 
-def test_an_export_is_found_beside_the_database_too(nacre: Nacre, learned: dict[str, Any], tmp_path: Path) -> None:
+def test_an_export_is_found_beside_the_database_too(
+    nacre: Nacre, learned: dict[str, Any], tmp_path: Path
+) -> None:
     for words in (("export",), ("db", "export")):
         nacre(*words, str(tmp_path / f"{words[0]}.jsonl"))
-    assert (tmp_path / "export.jsonl").read_text().count("\n") == (tmp_path / "db.jsonl").read_text().count("\n") > 1
+    assert (
+        (tmp_path / "export.jsonl").read_text().count("\n")
+        == (tmp_path / "db.jsonl").read_text().count("\n")
+        > 1
+    )

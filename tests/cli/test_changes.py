@@ -32,7 +32,9 @@ def test_store_names_what_is_similar_and_force_stores_beside_what_is_the_same(na
     assert "--force stores it beside" in nacre("store", "Backups of the ledger lie in Zurich").out
     forced = nacre("store", "Backups of the ledger lie in Zurich", "--force", "--json").json
     assert forced["action"] == "stored"
-    similar = nacre("store", "Backups of the ledger lie in Zurich, says Nadia", "--kind", "event", "--json").json
+    similar = nacre(
+        "store", "Backups of the ledger lie in Zurich, says Nadia", "--kind", "event", "--json"
+    ).json
     assert first in {one["id"] for one in similar["similar"]}
 
 
@@ -70,14 +72,21 @@ def test_the_history_of_what_never_changed_says_so(nacre: Nacre) -> None:
     assert "nothing superseded it" in nacre("show", stored, "--history").out
 
 
-def test_list_and_recall_answer_for_a_day_in_the_past(nacre: Nacre, changed: tuple[str, str]) -> None:
+def test_list_and_recall_answer_for_a_day_in_the_past(
+    nacre: Nacre, changed: tuple[str, str]
+) -> None:
     assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [changed[1]]
     assert nacre("list", "--as-of", "2020-01-01", "--json").json["memories"] == []
     assert nacre("recall", "gate port", "--as-of", "2020-01-01", "--json").json["hits"] == []
 
 
 def test_unretire_brings_back_by_id_or_subject(nacre: Nacre, changed: tuple[str, str]) -> None:
-    assert nacre("unretire", "The gate listens on port 8080", "--json").json["unretired"][0]["superseded_by"] is None
+    assert (
+        nacre("unretire", "The gate listens on port 8080", "--json").json["unretired"][0][
+            "superseded_by"
+        ]
+        is None
+    )
     assert {one["id"] for one in nacre("list", "--json").json["memories"]} == set(changed)
     nacre("retire", changed[1])
     assert "Brought back" in nacre("unretire", changed[1]).out
@@ -100,7 +109,9 @@ def test_health_counts_the_vectors_of_memories_that_no_session_told(nacre: Nacre
 
 
 @pytest.mark.embedding
-def test_what_a_review_brings_back_has_its_vector_again(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_what_a_review_brings_back_has_its_vector_again(
+    nacre: Nacre, learned: dict[str, Any]
+) -> None:
     nacre("store", "The gate listens on port 8080")
     new = nacre("store", "The gate now listens on port 8443", "--json").json["id"]
     nacre("feedback", new, "--bad")
@@ -117,10 +128,14 @@ def test_what_a_review_keeps_has_its_vector_again(
     new = nacre("store", "Bread is baked at dawn", "--json").json["id"]
     (file,) = (user_home / ".nacre" / "vault").rglob("bread-is-baked-at-dawn.md")
     doubt = f"links: [{{rel: contradicts, to: {old}}}]"
-    file.write_text(file.read_text(encoding="utf-8").replace("---\n", f"---\n{doubt}\n", 1), encoding="utf-8")
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("---\n", f"---\n{doubt}\n", 1), encoding="utf-8"
+    )
     nacre("ingest")
     assert _vectors(nacre) == "ok"
-    assert [one["id"] for one in nacre("review", "list", "--only", "conflict", "--json").json["items"]] == [old]
+    assert [
+        one["id"] for one in nacre("review", "list", "--only", "conflict", "--json").json["items"]
+    ] == [old]
     nacre("review", settled, old, *(["keep-new"] if settled == "resolve" else []))
     assert _vectors(nacre) == "ok"
     left = {one["id"] for one in nacre("list", "--json").json["memories"]}
@@ -128,5 +143,7 @@ def test_what_a_review_keeps_has_its_vector_again(
 
 
 def _vectors(nacre: Nacre) -> str:
-    state: str = {check["name"]: check for check in nacre("doctor", "--json").json["checks"]}["vectors"]["state"]
+    state: str = {check["name"]: check for check in nacre("doctor", "--json").json["checks"]}[
+        "vectors"
+    ]["state"]
     return state

@@ -43,7 +43,7 @@ def test_both_texts_are_told_side_by_side_with_who_said_them_when_and_why(
 
 @pytest.mark.parametrize(
     ("choice", "left"), [("keep-new", {NEW}), ("keep-old", {OLD}), ("keep-both", {OLD, NEW})]
-)  # fmt: skip
+)
 def test_a_decision_holds_is_in_the_history_and_can_be_undone(
     nacre: Nacre, doubted: dict[str, Any], choice: str, left: set[str]
 ) -> None:
@@ -63,14 +63,18 @@ def test_a_decision_holds_is_in_the_history_and_can_be_undone(
     assert [one["item"] for one in nacre("review", "--json").json["items"]] == [doubted["item"]]
 
 
-def test_a_memory_that_is_kept_is_in_no_conflict_until_that_is_undone(nacre: Nacre, doubted: dict[str, Any]) -> None:
+def test_a_memory_that_is_kept_is_in_no_conflict_until_that_is_undone(
+    nacre: Nacre, doubted: dict[str, Any]
+) -> None:
     nacre("review", "keep", doubted["id"])
     assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
     assert nacre("undo", "--yes", "--json").json["waiting"] == [doubted["id"]]
     assert [one["item"] for one in nacre("review", "--json").json["items"]] == [doubted["item"]]
 
 
-def test_an_undo_takes_back_what_was_stored_though_it_was_compared_since(nacre: Nacre, doubted: dict[str, Any]) -> None:
+def test_an_undo_takes_back_what_was_stored_though_it_was_compared_since(
+    nacre: Nacre, doubted: dict[str, Any]
+) -> None:
     undone = nacre("undo", "--yes", "--json").json["undone"]
     assert (undone["action"], undone["subject"]) == ("store", NEW)
     assert active(nacre) == {OLD}
@@ -84,13 +88,18 @@ def test_a_conflict_that_a_person_drew_is_not_said_to_be_found_by_rules(nacre: N
     assert "None" not in nacre("review").out
 
 
-def test_a_conflict_is_also_found_by_one_of_its_memories(nacre: Nacre, doubted: dict[str, Any]) -> None:
+def test_a_conflict_is_also_found_by_one_of_its_memories(
+    nacre: Nacre, doubted: dict[str, Any]
+) -> None:
     answer = nacre("review", "resolve", doubted["newer"]["id"][-8:], "keep-new", "--json").json
     assert answer["older"]["superseded_by"] == doubted["newer"]["id"]
 
 
 def test_what_is_not_there_or_settled_is_told(nacre: Nacre, doubted: dict[str, Any]) -> None:
-    assert nacre("review", "resolve", "ffffffff", "keep-new", "--json", code=3).error["code"] == "not_found"
+    assert (
+        nacre("review", "resolve", "ffffffff", "keep-new", "--json", code=3).error["code"]
+        == "not_found"
+    )
     nacre("review", "resolve", doubted["item"], "keep-both")
     assert nacre("review", "resolve", doubted["item"], "keep-both", "--json", code=3).error["hint"]
     assert "Nothing waits" in nacre("review").out
@@ -98,7 +107,9 @@ def test_what_is_not_there_or_settled_is_told(nacre: Nacre, doubted: dict[str, A
 
 def test_without_a_model_a_backfill_says_what_to_set_and_judging_does_nothing(nacre: Nacre) -> None:
     nacre("store", OLD)
-    assert "nacre setup" in nacre("backfill-claims", "--estimate", "--json", code=None).error["hint"]
+    assert (
+        "nacre setup" in nacre("backfill-claims", "--estimate", "--json", code=None).error["hint"]
+    )
     assert nacre("review", "judge", "--json").json["judged"] == 0
 
 
@@ -126,8 +137,12 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
         asked = str(request.body)
         if "The others:" not in asked:
             return {
-                "entity": "gallery", "attribute": "store", "predicate": "uses", "object": "x", "confidence": 0.9
-            }  # fmt: skip
+                "entity": "gallery",
+                "attribute": "store",
+                "predicate": "uses",
+                "object": "x",
+                "confidence": 0.9,
+            }
         verdict = {
             "number": 1,
             "relation": "contradicts",
@@ -144,9 +159,18 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
         nacre("store", "Scans come straight from a bucket", "--project", "acme")
         assert "2 new memories wait" in nacre("doctor").out
         report = nacre("review", "judge", "--json").json
-        assert (report["judged"], report["claims"], report["conflicts"], report["waiting"]) == (2, 2, 1, 0)
+        assert (report["judged"], report["claims"], report["conflicts"], report["waiting"]) == (
+            2,
+            2,
+            1,
+            0,
+        )
         (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
-        assert (pair["relation"], pair["certainty"], pair["judge"]) == ("contradicts", 0.8, "fake:m")
+        assert (pair["relation"], pair["certainty"], pair["judge"]) == (
+            "contradicts",
+            0.8,
+            "fake:m",
+        )
         assert pair["detail"] == "Two places for one thing."
         shown = nacre("review").out
         assert "Two places for one thing. (contradicts, 0.80, says fake:m)" in shown
@@ -161,7 +185,10 @@ def test_two_memories_that_doubt_each_other_are_one_entry(
         text = file.read_text(encoding="utf-8")
         if f"id: {older}" in text:
             link = f"links: [{{rel: contradicts, to: {newer}}}]"
-            file.write_text(text.replace("confidence: extracted", f"confidence: extracted\n{link}"), encoding="utf-8")
+            file.write_text(
+                text.replace("confidence: extracted", f"confidence: extracted\n{link}"),
+                encoding="utf-8",
+            )
     (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
     assert (pair["id"], pair["newer"]["id"]) == (older, newer)
     assert nacre("review", "--json").json["total"] == 1
@@ -173,10 +200,21 @@ def test_two_memories_that_doubt_each_other_are_one_entry(
 def test_a_pair_whose_older_memory_was_edited_is_one_entry_with_the_judgement_of_the_model(
     nacre: Nacre, doubted: dict[str, Any], user_home: Path
 ) -> None:
-    verdict = {"number": 1, "relation": "contradicts", "confidence": 0.8, "explanation": "Two limits for one thing."}
+    verdict = {
+        "number": 1,
+        "relation": "contradicts",
+        "confidence": 0.8,
+        "explanation": "Two limits for one thing.",
+    }
 
     def answer(request: Request) -> Any:
-        claim = {"entity": "uploads", "attribute": "limit", "predicate": "is", "object": "x", "confidence": 0.9}
+        claim = {
+            "entity": "uploads",
+            "attribute": "limit",
+            "predicate": "is",
+            "object": "x",
+            "confidence": 0.9,
+        }
         return {"verdicts": [verdict]} if "The others:" in str(request.body) else claim
 
     edited = "Uploads may be 12 MB"
@@ -187,9 +225,16 @@ def test_a_pair_whose_older_memory_was_edited_is_one_entry_with_the_judgement_of
         assert nacre("review", "judge", "--json").json["conflicts"] == 1
     (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
     assert (pair["content"], pair["newer"]["content"]) == (NEW, edited)
-    assert (pair["relation"], pair["judge"], pair["detail"]) == ("contradicts", "fake:m", "Two limits for one thing.")
+    assert (pair["relation"], pair["judge"], pair["detail"]) == (
+        "contradicts",
+        "fake:m",
+        "Two limits for one thing.",
+    )
     vault = user_home / ".nacre" / "vault"
-    assert sum("rel: contradicts" in file.read_text(encoding="utf-8") for file in vault.rglob("*.md")) == 1
+    assert (
+        sum("rel: contradicts" in file.read_text(encoding="utf-8") for file in vault.rglob("*.md"))
+        == 1
+    )
     assert nacre("review", "--json").json["total"] == 1
     nacre("review", "resolve", pair["item"], "keep-new")
     assert active(nacre) == {edited}

@@ -29,8 +29,21 @@ def test_it_explains_what_is_told_and_what_is_not(nacre: Nacre, tmp_path: Path) 
 
 
 def test_explain_says_when_nothing_is_told(nacre: Nacre, tmp_path: Path) -> None:
-    nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision", "--subject", "Billing")
-    arguments = ("context", "draw a billing icon with rounded corners", "--explain", "--folder", str(tmp_path))
+    nacre(
+        "store",
+        "We run billing on PostgreSQL, for its transactions.",
+        "--kind",
+        "decision",
+        "--subject",
+        "Billing",
+    )
+    arguments = (
+        "context",
+        "draw a billing icon with rounded corners",
+        "--explain",
+        "--folder",
+        str(tmp_path),
+    )
     for option in ((), ("--lexical",)):
         told = " ".join(nacre(*arguments, *option).out.split())
         assert "Nothing is told." in told
@@ -45,32 +58,64 @@ def test_a_file_is_written_only_where_it_changed(nacre: Nacre, tmp_path: Path) -
     assert nacre(*arguments).json["changed"] is False
 
 
-def test_a_prompt_may_come_from_a_pipe_and_may_be_a_sessions_first(nacre: Nacre, tmp_path: Path) -> None:
+def test_a_prompt_may_come_from_a_pipe_and_may_be_a_sessions_first(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
     asked = "which database is billing on?"
     piped = nacre("context", "--prompt", "-", "--folder", str(tmp_path), "--json", stdin=asked).json
     assert [item["part"] for item in piped["items"]] == ["relevant"]
     first = nacre(
-        "context", asked, "--moment", "start", "--part", "preferences", "--folder", str(tmp_path), "--json"
+        "context",
+        asked,
+        "--moment",
+        "start",
+        "--part",
+        "preferences",
+        "--folder",
+        str(tmp_path),
+        "--json",
     ).json
     assert [item["part"] for item in first["items"]] == ["preferences"]
 
 
 def test_a_session_is_told_once(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
-    arguments = ("context", "which database is billing on?", "--session", "codex:1", "--folder", str(tmp_path))
+    arguments = (
+        "context",
+        "which database is billing on?",
+        "--session",
+        "codex:1",
+        "--folder",
+        str(tmp_path),
+    )
     assert "PostgreSQL" in nacre(*arguments).out
     again = nacre(
-        "context", "is PostgreSQL what billing runs on?", "--session", "codex:1", "--folder", str(tmp_path), "--json"
+        "context",
+        "is PostgreSQL what billing runs on?",
+        "--session",
+        "codex:1",
+        "--folder",
+        str(tmp_path),
+        "--json",
     )
     assert again.json["context"] == ""
     assert [one["why"] for one in again.json["left_out"]] == ["given already"]
 
 
-def test_what_is_left_out_is_named(nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_out_is_named(
+    nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     places = ("harbour", "mill", "quarry", "ferry", "tower")
     for place in places:
-        nacre("store", f"Letters to the {place} go out on Mondays", "--kind", "preference", "--subject", f"The {place}")
+        nacre(
+            "store",
+            f"Letters to the {place} go out on Mondays",
+            "--kind",
+            "preference",
+            "--subject",
+            f"The {place}",
+        )
     arguments = ("context", "--part", "preferences", "--folder", str(tmp_path))
     monkeypatch.setenv("NACRE_CONTEXT_MOST_MEMORIES", "1")
     left = nacre(*arguments, "--json").json["left_out"]
@@ -79,10 +124,19 @@ def test_what_is_left_out_is_named(nacre: Nacre, tmp_path: Path, monkeypatch: py
     assert f"{named} and 1 more" in nacre(*arguments, "--explain").out
 
 
-def test_the_owners_pages_are_written_told_brought_back_and_taken_away(nacre: Nacre, user_home: Path) -> None:
+def test_the_owners_pages_are_written_told_brought_back_and_taken_away(
+    nacre: Nacre, user_home: Path
+) -> None:
     assert nacre("page", "identity").out.startswith("There is no identity yet.")
-    assert nacre("page", "identity", "You work for Ada, who keeps bees.").out == "Saved: identity.md\n"
-    nacre("page", "profile", "-", stdin="Always answer briefly.\nThe key is " + "ghp_" + "a1B2" * 9 + "\n")
+    assert (
+        nacre("page", "identity", "You work for Ada, who keeps bees.").out == "Saved: identity.md\n"
+    )
+    nacre(
+        "page",
+        "profile",
+        "-",
+        stdin="Always answer briefly.\nThe key is " + "ghp_" + "a1B2" * 9 + "\n",
+    )
     assert nacre("page", "identity").out == "You work for Ada, who keeps bees.\n"
     told = nacre("context").out
     assert "> You work for Ada, who keeps bees." in told

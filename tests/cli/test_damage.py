@@ -37,15 +37,23 @@ BAD = "CAST(x'fffe41' AS TEXT)"
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE transcript_cursors SET path = BAD", "UPDATE memories SET content = BAD",
-        "UPDATE sessions SET title = BAD", "UPDATE vault_files SET path = BAD WHERE path LIKE '%pond%'",
-        "UPDATE operations SET subject = BAD", "UPDATE turns SET text = BAD", "UPDATE turns_fts_config SET v = NULL",
-        "UPDATE transcript_cursors SET unknown = '[['", "UPDATE memories SET kind = 'rumour'",
-        "UPDATE memories SET triggers = '{'", "DROP TABLE turns_parts_config",
+        "UPDATE transcript_cursors SET path = BAD",
+        "UPDATE memories SET content = BAD",
+        "UPDATE sessions SET title = BAD",
+        "UPDATE vault_files SET path = BAD WHERE path LIKE '%pond%'",
+        "UPDATE operations SET subject = BAD",
+        "UPDATE turns SET text = BAD",
+        "UPDATE turns_fts_config SET v = NULL",
+        "UPDATE transcript_cursors SET unknown = '[['",
+        "UPDATE memories SET kind = 'rumour'",
+        "UPDATE memories SET triggers = '{'",
+        "DROP TABLE turns_parts_config",
         "INSERT INTO intents (action, path, document) VALUES ('write', 'global/fact/x.md', BAD)",
     ],
-)  # fmt: skip
-def test_rows_that_cannot_be_read_are_told_of_and_made_anew(nacre: Nacre, home: Path, statement: str) -> None:
+)
+def test_rows_that_cannot_be_read_are_told_of_and_made_anew(
+    nacre: Nacre, home: Path, statement: str
+) -> None:
     before = nacre("list", "--all", "--json").json["memories"]
     spoil(home, statement)
     told = nacre("doctor", "--deep", "--json", code=1).json
@@ -58,7 +66,9 @@ def test_rows_that_cannot_be_read_are_told_of_and_made_anew(nacre: Nacre, home: 
     nacre("db", "rebuild", "--yes")
     assert nacre("doctor", "--deep", "--json").json["ok"] is True
     after = nacre("list", "--all", "--json").json["memories"]
-    assert {(one["id"], one["content"]) for one in after} == {(one["id"], one["content"]) for one in before}
+    assert {(one["id"], one["content"]) for one in after} == {
+        (one["id"], one["content"]) for one in before
+    }
 
 
 def test_what_models_cost_is_left_behind_where_it_cannot_be_read(nacre: Nacre, home: Path) -> None:
@@ -66,13 +76,17 @@ def test_what_models_cost_is_left_behind_where_it_cannot_be_read(nacre: Nacre, h
     spoil(home, "INSERT INTO model_health (model, until, told) VALUES ('m:1', 0, BAD)")
     spoil(home, f"{trace} VALUES ('t', 'recall', '', unixepoch() * 1000, 1.0, '', '[3]')")
     told = nacre("db", "rebuild", "--yes", "--json").json
-    assert [one for one in told["problems"] if "which models failed could not be read" in one["message"]]
+    assert [
+        one for one in told["problems"] if "which models failed could not be read" in one["message"]
+    ]
     assert [one for one in told["problems"] if "traces could not be read" in one["message"]]
     assert nacre("traces", "--json").json
     assert nacre("doctor", "--deep", "--json").json["ok"] is True
 
 
-def test_a_line_of_the_ledger_that_nests_deeply_stops_nothing(nacre: Nacre, home: Path, tmp_path: Path) -> None:
+def test_a_line_of_the_ledger_that_nests_deeply_stops_nothing(
+    nacre: Nacre, home: Path, tmp_path: Path
+) -> None:
     ledger = home / "vault" / "ledger.jsonl"
     ledger.write_bytes(ledger.read_bytes() + DEEP + b"\n")
     nacre("sync", "--remote", str(_remote(tmp_path)))
@@ -83,11 +97,15 @@ def test_a_line_of_the_ledger_that_nests_deeply_stops_nothing(nacre: Nacre, home
     nacre("backup", "create", str(tmp_path / "b.zip"))
     (found,) = nacre("doctor", "--deep", "--json").json["findings"]
     assert "of ledger.jsonl is no entry" in found["sentence"]
-    ledger.write_bytes(b"".join(line for line in ledger.read_bytes().splitlines(True) if not line.startswith(DEEP)))
+    ledger.write_bytes(
+        b"".join(line for line in ledger.read_bytes().splitlines(True) if not line.startswith(DEEP))
+    )
     assert nacre("doctor", "--deep", "--json").json["findings"] == []
 
 
-def test_deep_lines_in_spools_and_exports_are_passed_over(nacre: Nacre, home: Path, tmp_path: Path) -> None:
+def test_deep_lines_in_spools_and_exports_are_passed_over(
+    nacre: Nacre, home: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "all.jsonl"
     nacre("export", str(out))
     out.write_bytes(out.read_bytes() + DEEP + b"\n")
@@ -111,21 +129,28 @@ def _remote(folder: Path) -> Path:
     return remote
 
 
-def test_a_key_of_a_project_that_is_not_there_stands_in_nobodys_way(nacre: Nacre, home: Path) -> None:
+def test_a_key_of_a_project_that_is_not_there_stands_in_nobodys_way(
+    nacre: Nacre, home: Path
+) -> None:
     spoil(home, "UPDATE project_keys SET project = 'nothing'")
     told = nacre("doctor", "--deep", "--json", code=1).json
     assert [one["repair"] for one in told["findings"]] == ["nacre doctor --deep --repair"]
     assert nacre("doctor", "--deep", "--repair", "--json").json["findings"] == []
 
 
-def test_notes_of_the_index_that_cannot_be_read_stand_in_nobodys_way(nacre: Nacre, home: Path, tmp_path: Path) -> None:
+def test_notes_of_the_index_that_cannot_be_read_stand_in_nobodys_way(
+    nacre: Nacre, home: Path, tmp_path: Path
+) -> None:
     nacre("sync", "--remote", str(_remote(tmp_path)))
     nacre("doctor")
     spoil(home, "UPDATE git_state SET value = '[' WHERE key = 'sync'", "DELETE FROM usage_values")
     for value in ("'[['", "'[3]'", "'{}'", "'[\"x\", [1]]'"):
         (home / "usage.0000.taken").write_text('{"at": 17, "ids": []}', encoding="utf-8")
         for key in ("folding usage.0000.taken", "sitting"):
-            spoil(home, f"INSERT OR REPLACE INTO usage_values (key, value) VALUES ('{key}', {value})")  # noqa: S608
+            spoil(
+                home,
+                f"INSERT OR REPLACE INTO usage_values (key, value) VALUES ('{key}', {value})",  # noqa: S608
+            )
         nacre("recall", "pond")
         assert nacre("doctor", "--json").json["ok"] is True
         assert not (home / "usage.0000.taken").exists()

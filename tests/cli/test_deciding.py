@@ -28,7 +28,9 @@ def asked(user_home: Path) -> Iterator[Ask]:
 
     def start(answer: Any, more: str = "", rest: str = "") -> FakeProvider:
         running.append(FakeProvider([answer], repeats=True).__enter__())
-        (user_home / ".nacre" / "config.toml").write_text(running[-1].config(more=more) + rest, encoding="utf-8")
+        (user_home / ".nacre" / "config.toml").write_text(
+            running[-1].config(more=more) + rest, encoding="utf-8"
+        )
         return running[-1]
 
     yield start
@@ -58,19 +60,26 @@ def test_a_dry_run_says_what_would_happen_and_why(nacre: Nacre, old: str, asked:
     assert (record["action"], record["decided_by"], record["dry_run"]) == ("stored", "rules", True)
 
 
-def test_store_and_show_tell_which_model_decided_and_why(nacre: Nacre, old: str, asked: Ask) -> None:
+def test_store_and_show_tell_which_model_decided_and_why(
+    nacre: Nacre, old: str, asked: Ask
+) -> None:
     provider = asked(update(), rest='\n[models.capabilities."fake:m"]\nanswers = "tool"\n')
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3", "--json").json
     assert (told["action"], told["id"], told["decided_by"], told["reason"]) == (
-        "updated", old, "fake:m", "adds the paper",
-    )  # fmt: skip
+        "updated",
+        old,
+        "fake:m",
+        "adds the paper",
+    )
     assert "by fake:m: adds the paper" in nacre("show", old).out
     assert "(fake:m: adds the paper)" in nacre("log", "--json").json["operations"][0]["why"]
     (request,) = provider.calls
     assert [tool["function"]["name"] for tool in request.body["tools"]] == ["decide"]
 
 
-def test_store_and_show_tell_which_part_of_a_memory_has_ended(nacre: Nacre, old: str, asked: Ask) -> None:
+def test_store_and_show_tell_which_part_of_a_memory_has_ended(
+    nacre: Nacre, old: str, asked: Ask
+) -> None:
     left = OLD.rpartition(" ")[0]
     asked({"reason": "it moved", "action": "AMEND", "target": 1, "merged": left})
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
@@ -97,14 +106,18 @@ def test_without_a_model_it_is_told_that_none_is_set(nacre: Nacre, old: str) -> 
     assert "no language model is set (nacre setup); the rules decided" in told.err
 
 
-def test_a_key_that_is_refused_is_told_and_the_rules_decide(nacre: Nacre, old: str, asked: Ask) -> None:
+def test_a_key_that_is_refused_is_told_and_the_rules_decide(
+    nacre: Nacre, old: str, asked: Ask
+) -> None:
     asked(Reply(status=401, message="that key is not known"))
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
     assert "; the rules decided" in told.err
     assert "Stored" in told.out
 
 
-def test_a_model_that_hangs_is_waited_for_as_long_as_the_setting_says(nacre: Nacre, old: str, asked: Ask) -> None:
+def test_a_model_that_hangs_is_waited_for_as_long_as_the_setting_says(
+    nacre: Nacre, old: str, asked: Ask
+) -> None:
     asked(Reply(fault="hang"), rest="\n[dedup]\nmodel_seconds = 0.2\n")
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
     assert "; the rules decided" in told.err
@@ -113,7 +126,7 @@ def test_a_model_that_hangs_is_waited_for_as_long_as_the_setting_says(nacre: Nac
 
 def test_git_keeps_the_old_words_and_undo_brings_them_back_to_the_byte(
     nacre: Nacre, user_home: Path, old: str, asked: Ask
-) -> None:  # fmt: skip
+) -> None:
     (file,) = (user_home / ".nacre" / "vault").rglob("the-ferry*.md")
     before = file.read_bytes()
     nacre("commit")
@@ -122,8 +135,11 @@ def test_git_keeps_the_old_words_and_undo_brings_them_back_to_the_byte(
     nacre("commit")
     name = file.relative_to(user_home / ".nacre" / "vault").as_posix()
     shown = subprocess.run(
-        ["git", "show", f"HEAD~1:{name}"], cwd=user_home / ".nacre" / "vault", capture_output=True, check=True
-    )  # fmt: skip
+        ["git", "show", f"HEAD~1:{name}"],
+        cwd=user_home / ".nacre" / "vault",
+        capture_output=True,
+        check=True,
+    )
     assert shown.stdout == before
     assert BOTH.encode() in file.read_bytes()
     nacre("undo", nacre("log", "--json").json["operations"][0]["operation"], "--yes")

@@ -50,7 +50,11 @@ def append_to_ledger(line: str) -> Break:
 
 
 def say_it_was_retired(home: Path) -> None:
-    memory = apsw.Connection(str(home / "nacre.db")).execute("SELECT id FROM active_memories LIMIT 1").get
+    memory = (
+        apsw.Connection(str(home / "nacre.db"))
+        .execute("SELECT id FROM active_memories LIMIT 1")
+        .get
+    )
     entry = {"op": "op-1", "at": "2026-11-20T12:00:00Z", "action": "retire", "memory": memory}
     append_to_ledger(json.dumps(entry))(home)
 
@@ -58,62 +62,126 @@ def say_it_was_retired(home: Path) -> None:
 def forget_the_ledger(home: Path) -> None:
     ledger = home / "vault/ledger.jsonl"
     ledger.write_text(
-        "".join(line for line in ledger.read_text().splitlines(True) if '"retire"' not in line), encoding="utf-8"
+        "".join(line for line in ledger.read_text().splitlines(True) if '"retire"' not in line),
+        encoding="utf-8",
     )
 
 
 BREAKS: dict[str, tuple[str, Break, str, bool]] = {
     "a row says something else": (
-        "vault", execute("UPDATE memories SET content = 'On Sundays' WHERE subject = 'Deploys'"), "content", True,
+        "vault",
+        execute("UPDATE memories SET content = 'On Sundays' WHERE subject = 'Deploys'"),
+        "content",
+        True,
     ),
     "a tag is lost": ("vault", execute("DELETE FROM tags"), "tags", True),
-    "a row is lost": ("vault", execute("DELETE FROM memories WHERE subject = 'Deploys'"), "deploys.md", True),
-    "a file changed without a new time": ("vault", edit_without_a_trace, "without a new time", True),
+    "a row is lost": (
+        "vault",
+        execute("DELETE FROM memories WHERE subject = 'Deploys'"),
+        "deploys.md",
+        True,
+    ),
+    "a file changed without a new time": (
+        "vault",
+        edit_without_a_trace,
+        "without a new time",
+        True,
+    ),
     "a row without a file": (
         "vault",
         lambda home: (
             execute("DELETE FROM vault_files WHERE path LIKE '%deploys.md'")(home),
             next((home / "vault").rglob("deploys.md")).unlink(),
         ),
-        "has no file", True,
+        "has no file",
+        True,
     ),
     "a link to nothing": (
         "links",
         lambda home: next((home / "vault").rglob("deploys.md")).write_text(
-            next((home / "vault").rglob("deploys.md")).read_text().replace(
-                "\n---\n", "\nlinks: [{rel: part_of, to: 0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81}]\n---\n", 1
+            next((home / "vault").rglob("deploys.md"))
+            .read_text()
+            .replace(
+                "\n---\n",
+                "\nlinks: [{rel: part_of, to: 0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81}]\n---\n",
+                1,
             )
         ),
-        "nothing is at the end", False,
+        "nothing is at the end",
+        False,
     ),
     "a half succession": (
-        "links", execute("DELETE FROM links WHERE rel = 'supersedes'"), "does not say so", True,
+        "links",
+        execute("DELETE FROM links WHERE rel = 'supersedes'"),
+        "does not say so",
+        True,
     ),
-    "text of a memory is lost": ("full text", execute("DELETE FROM memories_fts"), "cannot be found", True),
-    "text of turns is lost": ("full text", execute("DELETE FROM turns_fts WHERE rowid < 3"), "2 turns", True),
+    "text of a memory is lost": (
+        "full text",
+        execute("DELETE FROM memories_fts"),
+        "cannot be found",
+        True,
+    ),
+    "text of turns is lost": (
+        "full text",
+        execute("DELETE FROM turns_fts WHERE rowid < 3"),
+        "2 turns",
+        True,
+    ),
     "text of nothing": (
-        "full text", execute("INSERT INTO memories_fts (rowid, subject) VALUES (999, 'x')"), "belong to nothing", True,
+        "full text",
+        execute("INSERT INTO memories_fts (rowid, subject) VALUES (999, 'x')"),
+        "belong to nothing",
+        True,
     ),
     "a project's key is lost": (
-        "projects", execute("DELETE FROM project_keys WHERE key = 'root'"), "root /code/acme-billing", True,
+        "projects",
+        execute("DELETE FROM project_keys WHERE key = 'root'"),
+        "root /code/acme-billing",
+        True,
     ),
     "a project has a key too many": (
-        "projects", execute("INSERT INTO project_keys SELECT 'root', '/', id FROM projects"), "root /", True,
+        "projects",
+        execute("INSERT INTO project_keys SELECT 'root', '/', id FROM projects"),
+        "root /",
+        True,
     ),
     "the ledger retires what holds": ("ledger", say_it_was_retired, "the ledger says", False),
     "the ledger forgot a retirement": ("ledger", forget_the_ledger, "does not say so", True),
-    "a line of the ledger is torn": ("ledger", append_to_ledger('{"op": "01'), "is no entry", False),
-    "a turn is lost": ("transcripts", execute("DELETE FROM turns WHERE seq = 1"), "1 of 6 turns", True),
+    "a line of the ledger is torn": (
+        "ledger",
+        append_to_ledger('{"op": "01'),
+        "is no entry",
+        False,
+    ),
+    "a turn is lost": (
+        "transcripts",
+        execute("DELETE FROM turns WHERE seq = 1"),
+        "1 of 6 turns",
+        True,
+    ),
     "a session is lost": ("transcripts", execute("DELETE FROM sessions"), "6 of 6 turns", True),
-    "a session is miscounted": ("transcripts", execute("UPDATE sessions SET turns = 99"), "counts other turns", True),
+    "a session is miscounted": (
+        "transcripts",
+        execute("UPDATE sessions SET turns = 99"),
+        "counts other turns",
+        True,
+    ),
     "a write cannot be done": (
-        "writes", execute("INSERT INTO intents (action, path, document) VALUES ('write', 'global/fact', 'x')"),
-        "a write of global/fact waits", False,
+        "writes",
+        execute(
+            "INSERT INTO intents (action, path, document) VALUES ('write', 'global/fact', 'x')"
+        ),
+        "a write of global/fact waits",
+        False,
     ),
     "a row refers to nothing": (
-        "database", execute("INSERT INTO confirmations (memory, ordinal, at) VALUES ('x', 0, 0)"), "belong", False,
+        "database",
+        execute("INSERT INTO confirmations (memory, ordinal, at) VALUES ('x', 0, 0)"),
+        "belong",
+        False,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -123,7 +191,12 @@ def kept(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
     nacre("store", "The status page is hosted in Frankfurt", "--subject", "Status page")
     nacre("retire", "Status page", "--yes", "--reason", "closed")
     nacre("store", "The standup is at nine o'clock", "--key", "standup-meeting-time")
-    nacre("store", "The standup is at ten o'clock now instead of nine", "--key", "standup-meeting-time")
+    nacre(
+        "store",
+        "The standup is at ten o'clock now instead of nine",
+        "--key",
+        "standup-meeting-time",
+    )
     found = nacre("doctor", "--deep", "--all", "--json").json
     assert found["findings"] == []
     return user_home / ".nacre"
@@ -148,7 +221,9 @@ def test_what_is_broken_is_found_with_its_repair(nacre: Nacre, kept: Path, name:
 
 def test_a_damaged_database_file_is_found(nacre: Nacre, kept: Path) -> None:
     connection = apsw.Connection(str(kept / "nacre.db"))
-    page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'memories_project'").get
+    page = connection.execute(
+        "SELECT rootpage FROM sqlite_schema WHERE name = 'memories_project'"
+    ).get
     size = connection.execute("PRAGMA page_size").get
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     connection.close()
@@ -166,7 +241,9 @@ def test_git_that_lost_an_object_is_found(nacre: Nacre, kept: Path) -> None:
 
     def git(*arguments: str) -> str:
         identity = ("-c", "user.name=T", "-c", "user.email=t@example.org")
-        done = subprocess.run(["git", *identity, *arguments], cwd=vault, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=vault, check=True, capture_output=True, text=True
+        )
         return done.stdout.strip()
 
     git("init", "-q")
@@ -178,11 +255,16 @@ def test_git_that_lost_an_object_is_found(nacre: Nacre, kept: Path) -> None:
     assert any(one["area"] == "git" and "missing blob" in one["sentence"] for one in found)
 
 
-def test_of_many_transcripts_a_sample_is_read_and_all_on_request(nacre: Nacre, user_home: Path) -> None:
+def test_of_many_transcripts_a_sample_is_read_and_all_on_request(
+    nacre: Nacre, user_home: Path
+) -> None:
     folder = user_home / ".claude" / "projects" / "-code-many"
     for number in range(30):
         session = f"{number:08d}-0000-4000-8000-000000000001"
-        write_transcript(folder / f"{session}.jsonl", [said("user", f"Tell me of thing {number}", 0, session=session)])
+        write_transcript(
+            folder / f"{session}.jsonl",
+            [said("user", f"Tell me of thing {number}", 0, session=session)],
+        )
     nacre("ingest")
     execute("DELETE FROM turns")(user_home / ".nacre")
     few = nacre("doctor", "--deep", "--json", code=1).json["findings"]
@@ -205,11 +287,16 @@ def test_vectors_that_are_lost_or_of_another_model_are_found(nacre: Nacre, user_
     nacre("ingest")
     assert nacre("doctor", "--deep", "--json").json["findings"] == []
     execute("UPDATE embedding SET value = 'another' WHERE key = 'model'")(home)
-    assert "made by another" in nacre("doctor", "--deep", "--json", code=1).json["findings"][0]["sentence"]
+    assert (
+        "made by another"
+        in nacre("doctor", "--deep", "--json", code=1).json["findings"][0]["sentence"]
+    )
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o666])
-def test_what_others_may_use_is_told_and_mended_by_a_deep_look_too(nacre: Nacre, kept: Path, mode: int) -> None:
+def test_what_others_may_use_is_told_and_mended_by_a_deep_look_too(
+    nacre: Nacre, kept: Path, mode: int
+) -> None:
     ledger = kept / "vault/ledger.jsonl"
     ledger.chmod(mode)
     found = {check["name"]: check for check in nacre("doctor", "--deep", "--json").json["checks"]}

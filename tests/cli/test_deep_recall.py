@@ -26,14 +26,24 @@ def test_a_model_decides_over_the_wire(api: str, shop: Path, nacre: Nacre) -> No
         shop.write_text(provider.config(api), encoding="utf-8")
         answer = nacre("recall", "--deep", "how is the shop rolled back?", "--json").json
     assert [(step["name"], step["by"]) for step in answer["steps"]] == [
-        ("gate", "model"), ("owner", "rules"), ("project", "model"), ("select", "model"),
-    ]  # fmt: skip
+        ("gate", "model"),
+        ("owner", "rules"),
+        ("project", "model"),
+        ("select", "model"),
+    ]
     assert (answer["project"], answer["model"]) == ("web-shop", "fake:m")
     assert len(provider.calls) == 3
 
 
 @pytest.mark.parametrize(
-    "reply", [Reply(fault="hang"), Reply(fault="html"), Reply(fault="garbage"), Reply(status=401), Reply(status=529)]
+    "reply",
+    [
+        Reply(fault="hang"),
+        Reply(fault="html"),
+        Reply(fault="garbage"),
+        Reply(status=401),
+        Reply(status=529),
+    ],
 )
 def test_a_provider_that_fails_costs_an_answer_neither_its_time_nor_its_memories(
     reply: Reply, shop: Path, nacre: Nacre
@@ -51,10 +61,16 @@ def test_a_provider_that_fails_costs_an_answer_neither_its_time_nor_its_memories
 def test_what_needs_no_memory_is_told_so(shop: Path, nacre: Nacre) -> None:
     assert "That needs no memory." in nacre("recall", "--deep", "thanks, go on").out
     answer = nacre("recall", "--deep", "thanks, go on", "--json").json
-    assert (answer["route"], answer["message"], answer["context"]) == ("none", "That needs no memory.", "")
+    assert (answer["route"], answer["message"], answer["context"]) == (
+        "none",
+        "That needs no memory.",
+        "",
+    )
 
 
-def test_a_question_looked_into_deeply_leaves_a_case_with_who_took_each_step(shop: Path, nacre: Nacre) -> None:
+def test_a_question_looked_into_deeply_leaves_a_case_with_who_took_each_step(
+    shop: Path, nacre: Nacre
+) -> None:
     with FakeProvider([GATE, PROJECT, SELECT]) as provider:
         shop.write_text(provider.config("chat"), encoding="utf-8")
         nacre("recall", "--deep", "how is the shop rolled back?")
@@ -62,8 +78,9 @@ def test_a_question_looked_into_deeply_leaves_a_case_with_who_took_each_step(sho
     nacre("recall", "--deep", "how is the web shop rolled back?")
     cases = nacre("traces", "list", "--kind", "case", "--json").json["traces"]
     assert [case["subject"] for case in cases] == [
-        "how is the web shop rolled back?", "how is the shop rolled back?"
-    ]  # fmt: skip
+        "how is the web shop rolled back?",
+        "how is the shop rolled back?",
+    ]
     told = nacre("traces", "show", cases[1]["trace"], "--json").json
     steps = told["steps"]
     taken = [(step["title"], [detail["value"] for detail in step["details"]]) for step in steps[:5]]

@@ -73,8 +73,14 @@ def test_a_folder_that_is_called_as_a_project_is_gets_a_hint_and_can_be_tied(
 ) -> None:
     assert f"nacre project tie {BILLING}" in nacre("context").err
     assert f"nacre project tie {BILLING}" in nacre("list", "--project", ".", code=3).err
-    assert nacre("project", "--json").json == {"project": None, "namesake": BILLING, "known": [BILLING]}
-    assert f"{checkout} belongs to {BILLING} now" in " ".join(nacre("project", "tie", BILLING).out.split())
+    assert nacre("project", "--json").json == {
+        "project": None,
+        "namesake": BILLING,
+        "known": [BILLING],
+    }
+    assert f"{checkout} belongs to {BILLING} now" in " ".join(
+        nacre("project", "tie", BILLING).out.split()
+    )
     assert f"This folder belongs to {BILLING}" in nacre("project").out
     assert nacre("list", "--project", ".", "--json").json["total"] == len(learned["memory_ids"])
     assert "PostgreSQL" in nacre("context").out
@@ -88,7 +94,9 @@ def test_a_folder_of_many_projects_is_tied_to_none(
     code = tmp_path / "code"
     code.mkdir()
     for folder in (code, user_home, user_home.parent):
-        assert "more than one project" in nacre("project", "tie", BILLING, str(folder), code=2).err, folder
+        assert (
+            "more than one project" in nacre("project", "tie", BILLING, str(folder), code=2).err
+        ), folder
 
 
 def test_a_tie_brings_the_remote_of_a_repository_along(
@@ -99,7 +107,9 @@ def test_a_tie_brings_the_remote_of_a_repository_along(
     (checkout / ".git" / "config").write_text(remote, encoding="utf-8")
     (checkout / "src").mkdir()
     nacre("project", "tie", BILLING, str(checkout / "src"))
-    page = (user_home / ".nacre" / "vault" / "projects" / BILLING / "project.md").read_text(encoding="utf-8")
+    page = (user_home / ".nacre" / "vault" / "projects" / BILLING / "project.md").read_text(
+        encoding="utf-8"
+    )
     assert f", {checkout}]\n" in page
     assert "code.example/acme/billing" in page
 
@@ -110,19 +120,35 @@ def test_a_folder_is_tied_to_one_project_that_is_known(
     nacre("store", "Tea is served at four", "--project", "kitchen")
     assert f"known: {BILLING}, kitchen" in nacre("project", "tie", "kitchn", code=3).err
     nacre("project", "tie", "kitchen")
-    assert "belongs to the project kitchen" in nacre("project", "tie", BILLING, str(checkout), code=4).err
-    assert "belongs to the project kitchen" in nacre("project", "tie", BILLING, f"../{BILLING}", code=4).err
-    assert "holds more than one project" in nacre("project", "tie", BILLING, str(user_home), code=2).err
+    assert (
+        "belongs to the project kitchen"
+        in nacre("project", "tie", BILLING, str(checkout), code=4).err
+    )
+    assert (
+        "belongs to the project kitchen"
+        in nacre("project", "tie", BILLING, f"../{BILLING}", code=4).err
+    )
+    assert (
+        "holds more than one project"
+        in nacre("project", "tie", BILLING, str(user_home), code=2).err
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "option"),
-    [(("tea", "at", "four"), "--match 'tea at four'"), (("5f0c2a4d",), "--memory 5f0c2a4d"), (("tea",), "--match tea")],
+    [
+        (("tea", "at", "four"), "--match 'tea at four'"),
+        (("5f0c2a4d",), "--memory 5f0c2a4d"),
+        (("tea",), "--match tea"),
+    ],
 )
 def test_forgetting_bare_words_points_to_the_option_that_is_meant(
     nacre: Nacre, words: tuple[str, ...], option: str
 ) -> None:
-    assert f"hint: nacre forget {option} --dry-run shows what would go" in nacre("forget", *words, code=2).err
+    assert (
+        f"hint: nacre forget {option} --dry-run shows what would go"
+        in nacre("forget", *words, code=2).err
+    )
 
 
 def test_setup_without_a_terminal_says_what_to_pass(nacre: Nacre) -> None:

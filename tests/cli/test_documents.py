@@ -23,7 +23,9 @@ def contents(nacre: Nacre) -> list[str]:
     return sorted(one["content"] for one in nacre("list", "--json").json["memories"])
 
 
-def test_what_a_document_says_now_is_learned_however_often_it_changes(nacre: Nacre, runbook: Path) -> None:
+def test_what_a_document_says_now_is_learned_however_often_it_changes(
+    nacre: Nacre, runbook: Path
+) -> None:
     for host in ("walnut", "hazel", "maple"):
         nacre("ingest", str(written(runbook, f"Remember: the staging host is called {host}.")))
         assert f"The staging host is called {host}." in contents(nacre)
@@ -32,7 +34,10 @@ def test_what_a_document_says_now_is_learned_however_often_it_changes(nacre: Nac
 def test_what_a_document_does_not_say_any_more_waits_for_a_look_and_holds_until_then(
     nacre: Nacre, runbook: Path
 ) -> None:
-    deploys, host = "Remember: we deploy on Mondays.", "Remember: the staging host is called walnut."
+    deploys, host = (
+        "Remember: we deploy on Mondays.",
+        "Remember: the staging host is called walnut.",
+    )
     nacre("ingest", str(written(runbook, f"{deploys} {host}")))
     assert len(contents(nacre)) == 2
     assert "stale" not in nacre("review", "list", "--json").out
@@ -45,8 +50,13 @@ def test_what_a_document_does_not_say_any_more_waits_for_a_look_and_holds_until_
     assert nacre("review", "list", "--only", "doubt", "--json").json["items"] == []
 
 
-def test_a_memory_that_waits_as_out_of_date_is_found_with_that_mark(nacre: Nacre, runbook: Path) -> None:
-    deploys, host = "Remember: we deploy on Mondays.", "Remember: the staging host is called walnut."
+def test_a_memory_that_waits_as_out_of_date_is_found_with_that_mark(
+    nacre: Nacre, runbook: Path
+) -> None:
+    deploys, host = (
+        "Remember: we deploy on Mondays.",
+        "Remember: the staging host is called walnut.",
+    )
     why = "its document does not say it any more"
     nacre("ingest", str(written(runbook, f"{deploys} {host}")))
     nacre("ingest", str(written(runbook, deploys)))
@@ -65,7 +75,9 @@ def test_a_memory_that_waits_as_out_of_date_is_found_with_that_mark(nacre: Nacre
     assert nacre(*asked, "--json").json["hits"][0]["doubt"] is None
 
 
-def test_a_candidate_of_words_that_a_document_took_back_is_gone(nacre: Nacre, runbook: Path) -> None:
+def test_a_candidate_of_words_that_a_document_took_back_is_gone(
+    nacre: Nacre, runbook: Path
+) -> None:
     said = "We should probably move the queue to Redis, I think, since the old one loses jobs at night."
     nacre("ingest", str(written(runbook, said, "For now we use SQLite for the prototype.")))
     before = nacre("review", "list", "--only", "candidate", "--json").json["items"]
@@ -75,6 +87,13 @@ def test_a_candidate_of_words_that_a_document_took_back_is_gone(nacre: Nacre, ru
 
 
 @pytest.mark.parametrize("order", ["Remember", "From now on", "Merk dir"])
-def test_orders_in_paragraphs_of_their_own_are_all_kept(nacre: Nacre, runbook: Path, order: str) -> None:
-    nacre("ingest", str(written(runbook, f"{order}: always deploy on Mondays.", f"{order}: never push to main.")))
+def test_orders_in_paragraphs_of_their_own_are_all_kept(
+    nacre: Nacre, runbook: Path, order: str
+) -> None:
+    nacre(
+        "ingest",
+        str(
+            written(runbook, f"{order}: always deploy on Mondays.", f"{order}: never push to main.")
+        ),
+    )
     assert len(contents(nacre)) == 2

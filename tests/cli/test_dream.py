@@ -21,7 +21,9 @@ def over(nacre: Nacre, user_home: Path) -> Path:
     day = f"{datetime.now(UTC) - timedelta(days=200):%Y-%m-%dT%H:%M:%SZ}"
     path = user_home / ".nacre/vault/global/fact/crew.md"
     path.parent.mkdir(parents=True)
-    path.write_text(f"---\nsubject: Crew\nexpiry: temporary\ncreated: {day}\nupdated: {day}\n---\nThe crew is away.\n")
+    path.write_text(
+        f"---\nsubject: Crew\nexpiry: temporary\ncreated: {day}\nupdated: {day}\n---\nThe crew is away.\n"
+    )
     nacre("list")
     return path
 
@@ -40,7 +42,9 @@ def test_a_dream_shows_its_plan_asks_does_it_and_is_undone(
     assert "The crew is away." in diary.read_text()
     nacre("undo", "--yes")
     assert over.read_bytes() == before
-    assert "left: 1 memory that a dream ended, and you brought back" in nacre("dream", "--dry-run").out
+    assert (
+        "left: 1 memory that a dream ended, and you brought back" in nacre("dream", "--dry-run").out
+    )
 
 
 def test_who_says_no_or_only_looks_changes_nothing(
@@ -72,14 +76,21 @@ def test_where_nobody_can_be_asked_a_dream_wants_a_yes(nacre: Nacre, over: Path)
 
 
 def test_a_dream_of_a_project_that_is_not_there_is_told(nacre: Nacre, over: Path) -> None:
-    assert "project 'atlantis' has no memories" in nacre("dream", "--project", "atlantis", "--dry-run", code=3).err
+    assert (
+        "project 'atlantis' has no memories"
+        in nacre("dream", "--project", "atlantis", "--dry-run", code=3).err
+    )
 
 
-def test_health_shows_what_a_dream_would_end_and_which_todos_are_stale(nacre: Nacre, over: Path) -> None:
+def test_health_shows_what_a_dream_would_end_and_which_todos_are_stale(
+    nacre: Nacre, over: Path
+) -> None:
     day = f"{datetime.now(UTC) - timedelta(days=40):%Y-%m-%dT%H:%M:%SZ}"
     todo = over.parents[1] / "todo/gate.md"
     todo.parent.mkdir()
-    todo.write_text(f"---\nsubject: Gate\nkind: todo\ncreated: {day}\nupdated: {day}\n---\nMend the gate.\n")
+    todo.write_text(
+        f"---\nsubject: Gate\nkind: todo\ncreated: {day}\nupdated: {day}\n---\nMend the gate.\n"
+    )
     shown = nacre("doctor").out
     assert "1 over: nacre dream --dry-run shows them" in " ".join(shown.split())
     assert "1 open, neither said nor recalled for 30 days: Gate (" in " ".join(shown.split())
@@ -87,12 +98,16 @@ def test_health_shows_what_a_dream_would_end_and_which_todos_are_stale(nacre: Na
     assert (states["dream"], states["todos"]) == ("ok", "warning")
 
 
-def test_a_link_that_leads_nowhere_is_shown_dropped_and_undone(nacre: Nacre, user_home: Path) -> None:
+def test_a_link_that_leads_nowhere_is_shown_dropped_and_undone(
+    nacre: Nacre, user_home: Path
+) -> None:
     label = nacre("store", "The label is yellow.", "--json").json["memory"]["id"]
     jar = nacre("store", "Honey is sold in jars.", "--json").json["memory"]["id"]
     vault = user_home / ".nacre/vault"
     (path,) = [one for one in vault.rglob("*.md") if jar in one.read_text()]
-    path.write_text(path.read_text().replace("\n---\n", f"\nlinks:\n- rel: related_to\n  to: {label}\n---\n", 1))
+    path.write_text(
+        path.read_text().replace("\n---\n", f"\nlinks:\n- rel: related_to\n  to: {label}\n---\n", 1)
+    )
     for _ in range(2):
         next(one for one in vault.rglob("*.md") if f"\nid: {label}\n" in one.read_text()).unlink()
         nacre("list")
@@ -114,14 +129,25 @@ WITH_REASON = "At the yard honey is sold in jars of 500 g, because they stack."
 
 def answer(request: Request) -> dict[str, Any]:
     """A writer that finds the memory with the reason to hold both, and a probe neither the same nor over."""
-    lines = [json.loads(line) for line in request.body["messages"][-1]["content"].splitlines() if line.startswith("{")]
+    lines = [
+        json.loads(line)
+        for line in request.body["messages"][-1]["content"].splitlines()
+        if line.startswith("{")
+    ]
     if "text" not in lines[0]:
         findings = {one["number"]: "holds" if "earlier" in one else "differs" for one in lines}
         findings |= {one["number"]: "same" for one in lines if one.get("statement") == WITH_REASON}
-        return {"cases": [{"number": number, "finding": one, "what": ""} for number, one in findings.items()]}
+        return {
+            "cases": [
+                {"number": number, "finding": one, "what": ""} for number, one in findings.items()
+            ]
+        }
     numbers = {one["text"]: one["number"] for one in lines}
     both = [numbers[JARS], numbers[WITH_REASON]]
-    return {"merges": [{"numbers": both, "keep": both[1], "words": None, "why": "both tell the jar"}], "over": []}
+    return {
+        "merges": [{"numbers": both, "keep": both[1], "words": None, "why": "both tell the jar"}],
+        "over": [],
+    }
 
 
 def test_a_writer_is_asked_only_after_a_yes_and_what_it_finds_is_shown_and_done(
@@ -138,7 +164,13 @@ def test_a_writer_is_asked_only_after_a_yes_and_what_it_finds_is_shown_and_done(
         assert "2 memories in 1 group look alike" in nacre("dream", "--tier", "2", "--estimate").out
         assert dialog("dream", "--tier", "2", answers=[("Ask it?", "n")]).out.count("Do it?") == 0
         assert not provider.requests
-        shown = dialog("dream", "--tier", "2", answers=[("Ask it?", "y"), ("Do it?", "y")], environ={"NO_COLOR": "1"})
+        shown = dialog(
+            "dream",
+            "--tier",
+            "2",
+            answers=[("Ask it?", "y"), ("Do it?", "y")],
+            environ={"NO_COLOR": "1"},
+        )
     assert "both tell the jar" in " ".join(shown.out.split())
     assert f"ends: {JARS}" in shown.out
     assert "1 memory ended" in shown.out
@@ -156,7 +188,9 @@ def test_what_looks_alike_is_listed_without_a_writer_and_nothing_changes(
     nacre("ingest")
     assert "nacre dream --alike" in nacre("dream", "--tier", "2", "--estimate").out
     found = nacre("dream", "--alike", "--json").json
-    assert [sorted(one["content"] for one in group) for group in found["groups"]] == [sorted([JARS, WITH_REASON])]
+    assert [sorted(one["content"] for one in group) for group in found["groups"]] == [
+        sorted([JARS, WITH_REASON])
+    ]
     assert found["total"] == 1
     assert JARS in nacre("dream", "--alike").out
     assert len(nacre("list", "--json").json["memories"]) == 3
@@ -172,7 +206,9 @@ def waits(nacre: Nacre, user_home: Path) -> Path:
     path = vault / "inbox/scales.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text("---\nsubject: Scales\n---\nThe scales of hivelog are read hourly.\n")
-    (path.parent / "toner.md").write_text("---\nsubject: Toner\n---\nThe printer needs blue toner.\n")
+    (path.parent / "toner.md").write_text(
+        "---\nsubject: Toner\n---\nThe printer needs blue toner.\n"
+    )
     nacre("list")
     return path
 
@@ -193,11 +229,22 @@ def test_tier_three_files_what_names_its_project_and_says_why(
     assert waits.read_bytes() == before
 
 
-def test_tier_three_as_json_names_evidence_project_and_what_stays(nacre: Nacre, waits: Path) -> None:
+def test_tier_three_as_json_names_evidence_project_and_what_stays(
+    nacre: Nacre, waits: Path
+) -> None:
     found = nacre("dream", "--tier", "3", "--dry-run", "--json").json
     ((step,), unfiled) = found["steps"], found["unfiled"]
-    assert (step["action"], step["project"], step["why"], step["ends"]) == ("file", "hivelog", "names hivelog", [])
-    assert (len(unfiled), found["promotions"], found["note"]) == (1, [], "no writer is set: nacre writer set")
+    assert (step["action"], step["project"], step["why"], step["ends"]) == (
+        "file",
+        "hivelog",
+        "names hivelog",
+        [],
+    )
+    assert (len(unfiled), found["promotions"], found["note"]) == (
+        1,
+        [],
+        "no writer is set: nacre writer set",
+    )
     assert nacre("dream", "--tier", "3", "--no-writer", "--dry-run", "--json").json["note"] is None
 
 
@@ -207,10 +254,21 @@ def fills(request: Request) -> dict[str, Any]:
     shown = [json.loads(line) for line in asked.splitlines() if line.startswith('{"number"')]
     if "line" in shown[0]:
         borne = {one["number"]: one["line"] in one["sources"][0]["text"] for one in shown}
-        findings = {number: "borne" if is_borne else "not_borne" for number, is_borne in borne.items()}
-        return {"cases": [{"number": number, "finding": one, "what": ""} for number, one in findings.items()]}
+        findings = {
+            number: "borne" if is_borne else "not_borne" for number, is_borne in borne.items()
+        }
+        return {
+            "cases": [
+                {"number": number, "finding": one, "what": ""} for number, one in findings.items()
+            ]
+        }
     if "a" in shown[0]:
-        return {"cases": [{"number": one["number"], "relation": "none", "from": "a", "why": ""} for one in shown]}
+        return {
+            "cases": [
+                {"number": one["number"], "relation": "none", "from": "a", "why": ""}
+                for one in shown
+            ]
+        }
     taken = [{"text": one["text"], "numbers": [one["number"]]} for one in shown]
     return {"profile": [], "preferences": taken, "constraints": [], "relationships": []}
 
@@ -228,7 +286,13 @@ def test_tier_three_shows_what_the_writer_makes_of_the_profile_and_asks_before_i
         assert "1 page with something new." in nacre("dream", "--tier", "3", "--estimate").out
         assert nacre("dream", "--tier", "3", "--estimate", "--json").json["pages"] == 1
         assert not provider.requests
-        shown = dialog("dream", "--tier", "3", answers=[("Ask it?", "y"), ("Do it?", "y")], environ={"NO_COLOR": "1"})
+        shown = dialog(
+            "dream",
+            "--tier",
+            "3",
+            answers=[("Ask it?", "y"), ("Do it?", "y")],
+            environ={"NO_COLOR": "1"},
+        )
     plan, _, done = shown.out.partition("Do it?")
     assert "profile.md    lines by the writer: 5, from 5 sources" in plan
     assert "- Prefer rain. (" in plan

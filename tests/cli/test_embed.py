@@ -36,7 +36,9 @@ def filled(provider: FakeProvider, nacre: Nacre) -> FakeProvider:
     return provider
 
 
-def test_status_tells_the_model_and_that_texts_stay_here(nacre: Nacre, filled: FakeProvider) -> None:
+def test_status_tells_the_model_and_that_texts_stay_here(
+    nacre: Nacre, filled: FakeProvider
+) -> None:
     assert "texts stay on this machine" in nacre("embed").out
     record = nacre("embed", "status", "--json").json
     assert record["wanted"] == "minilm"
@@ -46,7 +48,9 @@ def test_status_tells_the_model_and_that_texts_stay_here(nacre: Nacre, filled: F
     assert not filled.requests
 
 
-def test_naming_a_provider_sends_nothing_before_somebody_says_yes(nacre: Nacre, filled: FakeProvider) -> None:
+def test_naming_a_provider_sends_nothing_before_somebody_says_yes(
+    nacre: Nacre, filled: FakeProvider
+) -> None:
     told = nacre("config", "set", "embedding.model", MODEL).err
     assert "no text goes to 127.0.0.1" in told
     assert "nacre embed resume" in told
@@ -57,17 +61,26 @@ def test_naming_a_provider_sends_nothing_before_somebody_says_yes(nacre: Nacre, 
     standing = nacre("embed", "--json").json
     assert (standing["held"]["reason"], standing["in_use"]["setting"]) == ("no yes", "minilm")
     assert standing["in_use"]["memories"] == 3
-    assert any("before you say yes" in check["detail"] for check in nacre("doctor", "--json").json["checks"])
+    assert any(
+        "before you say yes" in check["detail"]
+        for check in nacre("doctor", "--json").json["checks"]
+    )
     nacre("doctor", code=None)
     assert not filled.requests
 
 
-def test_a_new_home_goes_by_the_bundled_model_until_somebody_says_yes(nacre: Nacre, provider: FakeProvider) -> None:
+def test_a_new_home_goes_by_the_bundled_model_until_somebody_says_yes(
+    nacre: Nacre, provider: FakeProvider
+) -> None:
     assert "before you say yes" in nacre("setup", "--embedding", MODEL).err
     nacre("store", "The harbour cranes are painted every second spring.")
     nacre("ingest")
     standing = nacre("embed", "--json").json
-    assert (standing["wanted"], standing["in_use"]["setting"], standing["switching"]) == (MODEL, "minilm", True)
+    assert (standing["wanted"], standing["in_use"]["setting"], standing["switching"]) == (
+        MODEL,
+        "minilm",
+        True,
+    )
     assert not provider.requests
     refused = nacre("embed", "resume", "--json", code=2).error["message"]
     assert "--yes" in refused
@@ -96,14 +109,21 @@ def test_a_yes_is_for_a_host_and_can_be_taken_back(nacre: Nacre, filled: FakePro
     assert [one.body["input"] for one in filled.requests[sent:]] == [["Does this model answer?"]]
 
 
-def test_another_model_of_a_host_that_got_a_yes_is_told_too(nacre: Nacre, filled: FakeProvider) -> None:
+def test_another_model_of_a_host_that_got_a_yes_is_told_too(
+    nacre: Nacre, filled: FakeProvider
+) -> None:
     nacre("embed", "switch", MODEL, "--yes")
-    assert "within the budget of each day" in nacre("config", "set", "embedding.model", f"{MODEL}@256").err
+    assert (
+        "within the budget of each day"
+        in nacre("config", "set", "embedding.model", f"{MODEL}@256").err
+    )
     nacre("ingest")
     assert nacre("embed", "--json").json["in_use"]["dimensions"] == 256
 
 
-def test_an_estimate_needs_no_key(nacre: Nacre, filled: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_estimate_needs_no_key(
+    nacre: Nacre, filled: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     record = nacre("embed", "switch", MODEL, "--estimate", "--json").json
     assert (record["texts"], record["model"], record["asks"]) == (2, f"{MODEL}@1024", True)
@@ -120,7 +140,10 @@ def test_vectors_that_nobody_asks_for_keep_within_a_budget_and_the_rest_waits(
     nacre("embed", "switch", MODEL, "--yes")
     nacre("config", "set", "models.task_budgets", "{embedding = 0.000003}")
     for number in range(12):
-        nacre("store", f"Crane number {number} is painted in the colour of the harbour master's old umbrella.")
+        nacre(
+            "store",
+            f"Crane number {number} is painted in the colour of the harbour master's old umbrella.",
+        )
     sent = len(filled.requests)
     note = nacre("ingest", "--json").json["vectors"]["note"]
     assert "vectors may cost $0.000003 a day" in note or "vectors may cost <$0.0001 a day" in note
@@ -139,7 +162,9 @@ def test_vectors_that_nobody_asks_for_keep_within_a_budget_and_the_rest_waits(
     assert len(filled.requests) > sent, "who asks for it gets it"
 
 
-def test_questions_are_counted_and_keep_within_the_budget(nacre: Nacre, filled: FakeProvider) -> None:
+def test_questions_are_counted_and_keep_within_the_budget(
+    nacre: Nacre, filled: FakeProvider
+) -> None:
     nacre("embed", "switch", MODEL, "--yes")
     nacre("cost")
     nacre("config", "set", "models.task_budgets", "{embedding = 0.000002}")
@@ -154,11 +179,17 @@ def test_questions_are_counted_and_keep_within_the_budget(nacre: Nacre, filled: 
     assert len(filled.requests) == asked + 2
 
 
-def test_an_estimate_of_an_ingest_tells_what_vectors_would_cost(nacre: Nacre, filled: FakeProvider) -> None:
+def test_an_estimate_of_an_ingest_tells_what_vectors_would_cost(
+    nacre: Nacre, filled: FakeProvider
+) -> None:
     assert nacre("ingest", "--estimate", "--json").json["vectors"] is None
     nacre("config", "set", "embedding.model", MODEL)
     vectors = nacre("ingest", "--estimate", "--json").json["vectors"]
-    assert (vectors["model"], vectors["tokens"] > 20, vectors["cost_usd"] > 0) == (MODEL, True, True)
+    assert (vectors["model"], vectors["tokens"] > 20, vectors["cost_usd"] > 0) == (
+        MODEL,
+        True,
+        True,
+    )
     assert "before you say yes" in vectors["held"]
     nacre("embed", "resume", "--yes")
     sent = len(filled.requests)
@@ -190,7 +221,9 @@ def test_the_first_vectors_of_a_model_that_nobody_measured_are_left_to_the_inges
     text = config.read_text(encoding="utf-8")
     text += f'[models.providers.boats]\nbase_url = "{provider.url}/v1"\nkey = "OPENAI_API_KEY"\n'
     text += '[models.capabilities]\n"boats:oar" = {price = {input = 0.01}}\n'
-    text += f'[embedding]\nmodel = "boats:oar"\nsends_to = ["{provider.url.removeprefix("http://")}"]\n'
+    text += (
+        f'[embedding]\nmodel = "boats:oar"\nsends_to = ["{provider.url.removeprefix("http://")}"]\n'
+    )
     config.write_text(text, encoding="utf-8")
     nacre("store", "The harbour cranes are painted every second spring.")
     assert not provider.requests
@@ -211,7 +244,11 @@ def test_an_estimate_sends_nothing_and_changes_nothing(nacre: Nacre, filled: Fak
 def test_a_switch_there_and_back(nacre: Nacre, filled: FakeProvider) -> None:
     assert "is in use" in nacre("embed", "switch", MODEL, "--yes").out
     record = nacre("embed", "--json").json
-    assert (record["in_use"]["setting"], record["in_use"]["dimensions"], record["in_use"]["waiting"]) == (
+    assert (
+        record["in_use"]["setting"],
+        record["in_use"]["dimensions"],
+        record["in_use"]["waiting"],
+    ) == (
         MODEL,
         1024,
         0,
@@ -257,7 +294,9 @@ def test_texts_leave_this_machine_only_after_a_yes(
     assert nacre("embed", "--json").json["in_use"]["setting"] == MODEL
 
 
-def test_a_model_that_does_not_answer_is_told_before_anything_changes(nacre: Nacre, filled: FakeProvider) -> None:
+def test_a_model_that_does_not_answer_is_told_before_anything_changes(
+    nacre: Nacre, filled: FakeProvider
+) -> None:
     filled.embedding_faults += [Reply(status=401, message="no")]
     error = nacre("embed", "switch", MODEL, "--json", code=5).error
     assert "does not accept the API key in $OPENAI_API_KEY" in error["message"]
@@ -276,7 +315,9 @@ def test_a_provider_that_is_down_slows_no_recall_and_is_named(
     assert "did not answer within 0.2 seconds" in answer["lanes"][1]["note"]
 
 
-def test_texts_wait_where_the_provider_is_down_and_get_their_vectors_later(nacre: Nacre, filled: FakeProvider) -> None:
+def test_texts_wait_where_the_provider_is_down_and_get_their_vectors_later(
+    nacre: Nacre, filled: FakeProvider
+) -> None:
     nacre("embed", "switch", MODEL, "--yes")
     filled.embedding_faults += [Reply(status=401)] * 2
     nacre("store", "The lighthouse keeper has a new lamp.")
@@ -284,11 +325,18 @@ def test_texts_wait_where_the_provider_is_down_and_get_their_vectors_later(nacre
     assert "no vectors" in nacre("ingest", "--json").json["vectors"]["note"]
     assert nacre("recall", "lighthouse lamp", "--mode", "lexical", "--json").json["hits"]
     resumed = nacre("embed", "resume", "--json").json
-    assert (resumed["setting"], resumed["made"], resumed["left"], resumed["note"]) == (MODEL, 1, 0, None)
+    assert (resumed["setting"], resumed["made"], resumed["left"], resumed["note"]) == (
+        MODEL,
+        1,
+        0,
+        None,
+    )
     assert resumed["tokens"] > 0
 
 
-def test_a_secret_in_a_question_does_not_leave_this_machine(nacre: Nacre, filled: FakeProvider) -> None:
+def test_a_secret_in_a_question_does_not_leave_this_machine(
+    nacre: Nacre, filled: FakeProvider
+) -> None:
     nacre("embed", "switch", MODEL, "--yes")
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
     nacre("recall", f"which service uses {secret[:40]}?")

@@ -47,7 +47,9 @@ def test_the_ready_made_queries_look_at_a_session_s_start_decisions_and_todos(
     assert ids(answers(nacre)["preferences"]) == [prefers]
 
 
-def test_a_session_s_start_fits_its_budget_and_every_answer_its_limit(nacre: Nacre, stored: dict[str, str]) -> None:
+def test_a_session_s_start_fits_its_budget_and_every_answer_its_limit(
+    nacre: Nacre, stored: dict[str, str]
+) -> None:
     assert len(ids(answers(nacre, "--budget", "5")["session-start"])) == 1
     assert len(ids(answers(nacre, "--limit", "2")["session-start"])) == 2
 
@@ -59,62 +61,96 @@ def test_asking_counts_as_no_use(nacre: Nacre, stored: dict[str, str]) -> None:
     assert nacre("show", stored["oven"], "--json").json["recall_count"] == 0
 
 
-def test_queries_that_say_what_they_expect_are_measured(nacre: Nacre, stored: dict[str, str]) -> None:
-    nacre("eval", "add", "how is the oven cleaned?", "--id", "oven", "--expect", stored["oven"][-8:])
-    nacre("eval", "add", "which mill grinds the rye flour?", "--id", "flour", "--expect", stored["yeast"])
+def test_queries_that_say_what_they_expect_are_measured(
+    nacre: Nacre, stored: dict[str, str]
+) -> None:
+    nacre(
+        "eval", "add", "how is the oven cleaned?", "--id", "oven", "--expect", stored["oven"][-8:]
+    )
+    nacre(
+        "eval",
+        "add",
+        "which mill grinds the rye flour?",
+        "--id",
+        "flour",
+        "--expect",
+        stored["yeast"],
+    )
     result = nacre("eval", "--json").json
     assert result["expectations"] == {
         "queries": 2,
-        "hits": [{"depth": 1, "share": 0.5}, {"depth": 5, "share": 0.5}, {"depth": 10, "share": 0.5}],
+        "hits": [
+            {"depth": 1, "share": 0.5},
+            {"depth": 5, "share": 0.5},
+            {"depth": 10, "share": 0.5},
+        ],
         "mrr": 0.5,
     }
     assert "not found" in nacre("eval").out
 
 
-def test_an_expected_memory_that_was_retired_is_named_as_such(nacre: Nacre, stored: dict[str, str]) -> None:
+def test_an_expected_memory_that_was_retired_is_named_as_such(
+    nacre: Nacre, stored: dict[str, str]
+) -> None:
     nacre("eval", "add", "how is the oven cleaned?", "--id", "oven", "--expect", stored["oven"])
     nacre("retire", stored["oven"])
     assert answers(nacre)["oven"]["expected"][0]["active"] is False
     assert "(retired)" in nacre("eval").out
 
 
-def test_what_moved_since_the_baseline_is_told(nacre: Nacre, stored: dict[str, str], user_home: Path) -> None:
+def test_what_moved_since_the_baseline_is_told(
+    nacre: Nacre, stored: dict[str, str], user_home: Path
+) -> None:
     nacre("eval", "--save-baseline")
-    new = nacre("store", "We decided to bake on Tuesdays only.", "--kind", "decision", "--json").json["id"]
+    new = nacre(
+        "store", "We decided to bake on Tuesdays only.", "--kind", "decision", "--json"
+    ).json["id"]
     nacre("todo", "done", stored["yeast"])
     found = answers(nacre, "--compare")
     decided = {move["id"]: move for move in found["recent-decisions"]["moves"]}
     assert decided[new]["direction"] == "new"
     assert (decided[stored["flour"]]["before"], decided[stored["flour"]]["now"]) in ((1, 1), (1, 2))
-    assert [(move["direction"], move["before"], move["now"]) for move in found["active-todos"]["moves"]] == [
-        ("dropped", 1, None)
-    ]
+    assert [
+        (move["direction"], move["before"], move["now"]) for move in found["active-todos"]["moves"]
+    ] == [("dropped", 1, None)]
     shown = nacre("eval", "--compare").out
     assert "dropped  was 1" in shown
     assert re.search(r"\d up · \d down · \d new · \d dropped", shown)
     assert stat.S_IMODE((user_home / ".nacre" / "eval-baseline.json").stat().st_mode) == 0o600
 
 
-def test_a_comparison_asks_for_as_much_as_its_baseline(nacre: Nacre, stored: dict[str, str]) -> None:
+def test_a_comparison_asks_for_as_much_as_its_baseline(
+    nacre: Nacre, stored: dict[str, str]
+) -> None:
     nacre("eval", "--save-baseline", "--limit", "1")
     assert nacre("eval", "--compare", "--json").json["limit"] == 1
     assert all(not item["moves"] for item in answers(nacre, "--compare").values())
 
 
-def test_a_query_that_is_new_or_reworded_is_not_compared(nacre: Nacre, stored: dict[str, str]) -> None:
+def test_a_query_that_is_new_or_reworded_is_not_compared(
+    nacre: Nacre, stored: dict[str, str]
+) -> None:
     nacre("eval", "--save-baseline")
     nacre("eval", "add", "how is the oven cleaned?", "--id", "oven")
     assert answers(nacre, "--compare")["oven"]["moves"] is None
     assert "not in the baseline" in nacre("eval", "--compare").out
 
 
-def test_queries_are_added_listed_and_removed(nacre: Nacre, stored: dict[str, str], user_home: Path) -> None:
+def test_queries_are_added_listed_and_removed(
+    nacre: Nacre, stored: dict[str, str], user_home: Path
+) -> None:
     nacre("eval", "add", "Which", "day", "is baking day?")
     file = user_home / ".nacre" / "eval-queries.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert json.loads(file.read_text())[-1] == {"id": "which-day-is-baking-day", "query": "Which day is baking day?"}
+    assert json.loads(file.read_text())[-1] == {
+        "id": "which-day-is-baking-day",
+        "query": "Which day is baking day?",
+    }
     assert (
-        nacre("eval", "add", "again", "--id", "which-day-is-baking-day", "--json", code=4).error["code"] == "conflict"
+        nacre("eval", "add", "again", "--id", "which-day-is-baking-day", "--json", code=4).error[
+            "code"
+        ]
+        == "conflict"
     )
     nacre("eval", "remove", "which-day-is-baking-day")
     assert "baking day" not in nacre("eval", "list").out
@@ -122,16 +158,28 @@ def test_queries_are_added_listed_and_removed(nacre: Nacre, stored: dict[str, st
     nacre("eval", "add", "what", "--expect", "no such memory", code=3)
 
 
-def test_queries_may_lie_in_another_file(nacre: Nacre, stored: dict[str, str], tmp_path: Path) -> None:
+def test_queries_may_lie_in_another_file(
+    nacre: Nacre, stored: dict[str, str], tmp_path: Path
+) -> None:
     file = tmp_path / "mine.json"
-    file.write_text(json.dumps([{"id": "oven", "query": "how is the oven cleaned?"}]), encoding="utf-8")
+    file.write_text(
+        json.dumps([{"id": "oven", "query": "how is the oven cleaned?"}]), encoding="utf-8"
+    )
     assert list(answers(nacre, "--queries", str(file))) == ["oven"]
     file.write_text('{"id": 1}', encoding="utf-8")
-    assert "holds no queries" in nacre("eval", "--queries", str(file), "--json", code=2).error["message"]
+    assert (
+        "holds no queries"
+        in nacre("eval", "--queries", str(file), "--json", code=2).error["message"]
+    )
 
 
-def test_without_a_baseline_there_is_nothing_to_compare_with(nacre: Nacre, stored: dict[str, str]) -> None:
-    assert nacre("eval", "--compare", "--json", code=3).error["hint"] == "nacre eval --save-baseline keeps one"
+def test_without_a_baseline_there_is_nothing_to_compare_with(
+    nacre: Nacre, stored: dict[str, str]
+) -> None:
+    assert (
+        nacre("eval", "--compare", "--json", code=3).error["hint"]
+        == "nacre eval --save-baseline keeps one"
+    )
 
 
 def test_an_empty_home_says_how_to_begin(nacre: Nacre) -> None:

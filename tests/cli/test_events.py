@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from nacre.platform.ids import utc_now
-from nacre.storage.gateway import GatewayStore
-from nacre.values.gateway.conversation import Pairing
+from nacre.base.ids import utc_now
+from nacre.store.gateway import GatewayStore
+from nacre.values.gateway import Pairing
 from tests.cli.conftest import Nacre, command, environment
 from tests.processes import Processes
 
@@ -28,7 +28,7 @@ class Hearing:
     def __init__(self, processes: Processes, *options: str) -> None:
         self.process = processes.start(
             command("events", *options), env=environment(), stdout=subprocess.PIPE, text=True
-        )  # fmt: skip
+        )
 
     def until(self, words: str) -> str:
         """The next line with these words."""
@@ -58,7 +58,9 @@ def hearing(processes: Processes) -> Iterator[Callable[..., Hearing]]:
         one.end()
 
 
-def test_a_person_reads_what_changed_by_its_subject(nacre: Nacre, hearing: Callable[..., Hearing]) -> None:
+def test_a_person_reads_what_changed_by_its_subject(
+    nacre: Nacre, hearing: Callable[..., Hearing]
+) -> None:
     heard = hearing()
     memory = nacre("store", "The mill stands on the left bank of the river", "--json").json["id"]
     line = heard.until("stored: ")
@@ -69,12 +71,16 @@ def test_a_person_reads_what_changed_by_its_subject(nacre: Nacre, hearing: Calla
     assert heard.end() == 0
 
 
-def test_a_person_reads_what_happens_in_chats(nacre: Nacre, hearing: Callable[..., Hearing]) -> None:
+def test_a_person_reads_what_happens_in_chats(
+    nacre: Nacre, hearing: Callable[..., Hearing]
+) -> None:
     nacre("list")
     heard = hearing()
     with closing(GatewayStore.open(Path(os.environ["NACRE_HOME"]))) as store:
         store.ask_pairing(Pairing("telegram", "77", "Ines", "K7QM-2XDP", utc_now()))
-    assert heard.until("chat ").strip().endswith("chat telegram: who may write, or asks to, changed")
+    assert (
+        heard.until("chat ").strip().endswith("chat telegram: who may write, or asks to, changed")
+    )
     assert heard.end() == 0
 
 

@@ -21,17 +21,24 @@ def transcript() -> Path:
     return next((DATA / "extraction").glob(f"{SESSION}__*.jsonl"))
 
 
-def test_without_a_model_the_rules_show_what_would_be_learned(nacre: Nacre, transcript: Path) -> None:
+def test_without_a_model_the_rules_show_what_would_be_learned(
+    nacre: Nacre, transcript: Path
+) -> None:
     answer = nacre("extract", str(transcript), "--json").json
     (session,) = answer["sessions"]
     assert session["extraction"] is None
     assert answer["memories"] == len(session["memories"]) > 1
     assert {one["why"] for one in session["candidates"]} == {"found"}
     assert nacre("list", "--json").json["memories"] == []
-    assert "Nothing was stored; no language model is set: nacre setup." in nacre("extract", str(transcript)).out
+    assert (
+        "Nothing was stored; no language model is set: nacre setup."
+        in nacre("extract", str(transcript)).out
+    )
 
 
-def test_the_answer_goes_into_a_file_that_is_not_there_yet(nacre: Nacre, transcript: Path, tmp_path: Path) -> None:
+def test_the_answer_goes_into_a_file_that_is_not_there_yet(
+    nacre: Nacre, transcript: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "found.md"
     assert "Wrote 2 memories to" in nacre("extract", str(transcript), "--output", str(file)).out
     assert file.read_text(encoding="utf-8").startswith("# codex:")
@@ -52,7 +59,17 @@ def test_the_answer_as_json_can_be_imported(nacre: Nacre, transcript: Path, tmp_
     (session,) = json.loads(answer)["sessions"]
     assert nacre("import", "-", "--trust", "--json", stdin=answer).json["added"] == 2
     stored = nacre("list", "--json").json["memories"]
-    fields = ("kind", "subject", "content", "importance", "expiry", "tags", "speaker", "trust", "confidence")
+    fields = (
+        "kind",
+        "subject",
+        "content",
+        "importance",
+        "expiry",
+        "tags",
+        "speaker",
+        "trust",
+        "confidence",
+    )
     assert sorted([one[name] for name in fields] for one in stored) == sorted(
         [one[name] for name in fields] for one in session["memories"]
     )
@@ -78,12 +95,28 @@ def test_what_cannot_be_extracted_is_told(
     assert told in nacre("extract", *words, code=code).err
 
 
-def test_what_a_session_shows_to_be_over_is_shown_with_its_words(nacre: Nacre, user_home: Path) -> None:
-    trouble, mended = "The ferry timetable fails on holidays.", "The ferry timetable knows the holidays now."
+def test_what_a_session_shows_to_be_over_is_shown_with_its_words(
+    nacre: Nacre, user_home: Path
+) -> None:
+    trouble, mended = (
+        "The ferry timetable fails on holidays.",
+        "The ferry timetable knows the holidays now.",
+    )
     later = (datetime.now(UTC) + timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-    ask = says("user", "Please look at the ferry timetable: it fails on holidays.", uuid="u-1", at=later)
-    file = World(user_home).transcript("ferry", ask, says("assistant", mended, uuid="u-2", at=later))
-    seen = {"known": 1, "clause": trouble, "state": "over", "now": "", "evidence": [2], "quote": mended}
+    ask = says(
+        "user", "Please look at the ferry timetable: it fails on holidays.", uuid="u-1", at=later
+    )
+    file = World(user_home).transcript(
+        "ferry", ask, says("assistant", mended, uuid="u-2", at=later)
+    )
+    seen = {
+        "known": 1,
+        "clause": trouble,
+        "state": "over",
+        "now": "",
+        "evidence": [2],
+        "quote": mended,
+    }
     held = {"verdicts": [{"number": 1, "finding": "holds", "wrong": []}]}
     replies = [{"known": [seen]}, {"memories": []}, held] * 2
     with FakeProvider(replies) as provider:

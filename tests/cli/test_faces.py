@@ -11,8 +11,18 @@ from typing import Any
 import click
 import pytest
 
-from nacre.cli.command import Command, Group, first_sentence
-from nacre.cli.paper import Paper, Span, bold, cells, cut, dim, printable
+from nacre.cli.command import (
+    Command,
+    Group,
+    Paper,
+    Span,
+    bold,
+    cells,
+    cut,
+    dim,
+    first_sentence,
+    printable,
+)
 from nacre.cli.root import SECTIONS, cli
 from tests.cli.conftest import Nacre, environment
 
@@ -57,7 +67,9 @@ def test_every_example_of_a_command_is_understood(name: str) -> None:
         words = shlex.split(example, comments=True)
         while "nacre" in words and "$(nacre" not in example:
             words = words[words.index("nacre") + 1 :]
-            end = next((at for at, word in enumerate(words) if word in ("|", ">", ">>")), len(words))
+            end = next(
+                (at for at, word in enumerate(words) if word in ("|", ">", ">>")), len(words)
+            )
             _parse(cli, words[:end])
 
 
@@ -87,7 +99,9 @@ def test_every_option_says_what_it_does() -> None:
 
 
 def test_the_summaries_of_the_root_are_those_of_the_commands() -> None:
-    summaries = {name: entry.summary for section in SECTIONS.values() for name, entry in section.items()}
+    summaries = {
+        name: entry.summary for section in SECTIONS.values() for name, entry in section.items()
+    }
     for name, summary in summaries.items():
         if name in COMMANDS:
             assert first_sentence(COMMANDS[name].help) == summary
@@ -113,12 +127,30 @@ def test_the_version_is_printed(nacre: Nacre) -> None:
 
 
 READING: list[tuple[str, ...]] = [
-    ("recall", "which database for billing"), ("recall", "--browse"), ("list",), ("sessions", "list"),
-    ("sessions", "search", "ledger"), ("sessions", "show", "7f3a1c2d"), ("todo",), ("todo", "list"), ("doctor",),
-    ("doctor",), ("db", "stats"), ("db", "path"), ("config", "show"), ("config", "get", "recall.limit"),
-    ("config", "path"), ("completion", "bash"), ("ingest",), ("quickstart",),
-    ("eval",), ("eval", "list"), ("log",), ("diff",), ("commit",),
-]  # fmt: skip
+    ("recall", "which database for billing"),
+    ("recall", "--browse"),
+    ("list",),
+    ("sessions", "list"),
+    ("sessions", "search", "ledger"),
+    ("sessions", "show", "7f3a1c2d"),
+    ("todo",),
+    ("todo", "list"),
+    ("doctor",),
+    ("doctor",),
+    ("db", "stats"),
+    ("db", "path"),
+    ("config", "show"),
+    ("config", "get", "recall.limit"),
+    ("config", "path"),
+    ("completion", "bash"),
+    ("ingest",),
+    ("quickstart",),
+    ("eval",),
+    ("eval", "list"),
+    ("log",),
+    ("diff",),
+    ("commit",),
+]
 
 
 @pytest.mark.parametrize("arguments", READING, ids=" ".join)
@@ -132,7 +164,9 @@ def test_every_answer_is_one_object_with_json_and_plain_text_in_a_pipe(
     assert not any(line.endswith(" ") for line in plain.out.splitlines())
 
 
-def test_a_terminal_gets_colour_unless_it_wants_none(terminal: Nacre, nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_a_terminal_gets_colour_unless_it_wants_none(
+    terminal: Nacre, nacre: Nacre, learned: dict[str, Any]
+) -> None:
     assert ESCAPE in terminal("list").out
     plain = terminal("list", environ={"NO_COLOR": "1"})
     assert ESCAPE not in plain.out
@@ -146,16 +180,22 @@ def test_a_terminal_gets_progress_bars(terminal: Nacre, transcript: object) -> N
     assert "Read 1 file" in shown.out
 
 
-def test_progress_keeps_to_its_line_and_leaves_nothing_of_it(terminal: Nacre, transcript: object) -> None:
+def test_progress_keeps_to_its_line_and_leaves_nothing_of_it(
+    terminal: Nacre, transcript: object
+) -> None:
     shown = terminal("ingest", environ={"COLUMNS": "40", "NO_COLOR": "1"}).out
     looks = [part for part in re.split(r"[\r\n]", shown) if "━" in part or "╌" in part]
     assert looks
     assert all(cells(part) < 40 for part in looks)
-    assert re.fullmatch(r"\r +\r", shown[shown.rindex(looks[-1]) + len(looks[-1]) :].partition("Read")[0])
+    assert re.fullmatch(
+        r"\r +\r", shown[shown.rindex(looks[-1]) + len(looks[-1]) :].partition("Read")[0]
+    )
 
 
 @pytest.mark.parametrize("columns", [20, 34, 48, 80, 200])
-@pytest.mark.parametrize("arguments", [("recall", "which database for billing"), ("list",), ("sessions", "list")])
+@pytest.mark.parametrize(
+    "arguments", [("recall", "which database for billing"), ("list",), ("sessions", "list")]
+)
 def test_a_narrow_terminal_wraps_between_words(
     terminal: Nacre, nacre: Nacre, learned: dict[str, Any], columns: int, arguments: tuple[str, ...]
 ) -> None:
@@ -165,14 +205,25 @@ def test_a_narrow_terminal_wraps_between_words(
         if " " in line.strip():
             assert cells(line) <= max(columns, 40), line
     if arguments[0] == "recall":
-        assert set(re.findall(r"\b[a-z]{6,}\b", shown)) - {"decision", "importance", "sessions", "system"} <= whole
+        assert (
+            set(re.findall(r"\b[a-z]{6,}\b", shown))
+            - {"decision", "importance", "sessions", "system"}
+            <= whole
+        )
 
 
 def test_styled_words_wrap_like_plain_ones() -> None:
-    words = "The ledger needs transactions across accounts, 我们用思源宋体排版 and nothing else.".split(" ")
+    words = (
+        "The ledger needs transactions across accounts, 我们用思源宋体排版 and nothing else.".split(
+            " "
+        )
+    )
     for width in range(20, 60):
         plain, inked = Paper(width=width), Paper(width=width, colour=True)
-        parts = [Span(f"{word} ", ("", "bold", "dim red")[number % 3]) for number, word in enumerate(words)]
+        parts = [
+            Span(f"{word} ", ("", "bold", "dim red")[number % 3])
+            for number, word in enumerate(words)
+        ]
         plain.line(*parts, indent=2, hang=2)
         inked.line(*parts, indent=2, hang=2)
         assert re.sub(r"\x1b\[[\d;]*m", "", inked.text()) == plain.text()
@@ -188,23 +239,30 @@ def test_tables_align_and_give_way() -> None:
     paper = Paper(width=60, fits=True)
     paper.table(rows, drop=(1,))
     assert paper.text().splitlines() == [
-        "id-1   2026-01-01  中文  The first subject", "id-22  2026-01-02  ab    Second",
-    ]  # fmt: skip
+        "id-1   2026-01-01  中文  The first subject",
+        "id-22  2026-01-02  ab    Second",
+    ]
     narrow = Paper(width=30, fits=True)
     narrow.table(rows, drop=(1, 2))
     assert narrow.text().splitlines() == ["id-1   The first subject", "id-22  Second"]
 
 
 def test_a_table_names_its_columns_and_takes_the_width_that_is_there() -> None:
-    rows = [("5f0c2a4d", "", "The ledger of the billing service needs transactions across accounts")]
+    rows = [
+        ("5f0c2a4d", "", "The ledger of the billing service needs transactions across accounts")
+    ]
     wide = Paper(width=60, fits=True, table_width=90)
     wide.table(rows, header=("id", "branch", "memory"))
     assert wide.text().splitlines() == [
-        "id        memory", "5f0c2a4d  The ledger of the billing service needs transactions across accounts",
-    ]  # fmt: skip
+        "id        memory",
+        "5f0c2a4d  The ledger of the billing service needs transactions across accounts",
+    ]
     narrow = Paper(width=60, fits=True)
     narrow.table(rows, header=("id", "branch", "memory"))
-    assert narrow.text().splitlines()[1] == "5f0c2a4d  The ledger of the billing service needs transacti…"
+    assert (
+        narrow.text().splitlines()[1]
+        == "5f0c2a4d  The ledger of the billing service needs transacti…"
+    )
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -234,7 +292,15 @@ def test_texts_are_cut_between_words_and_made_harmless() -> None:
     [
         (
             ("--help",),
-            {"nacre.settings", "nacre.home.home", "nacre.storage.database", "apsw", "msgspec", "rich", "numpy"},
+            {
+                "nacre.settings",
+                "nacre.home.home",
+                "nacre.store.schema",
+                "apsw",
+                "msgspec",
+                "rich",
+                "numpy",
+            },
         ),
         (
             ("recall", "billing", "--mode", "lexical"),
@@ -251,7 +317,13 @@ def test_a_command_loads_only_what_it_needs(arguments: tuple[str, ...], unwanted
         f"try:\n    cli.main({list(arguments)!r})\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
         "print('LOADED', *(name for name, one in sys.modules.items() if type(one) is type(sys)), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", probe], env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", probe],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     loaded = set(done.stderr.rpartition("LOADED")[2].split())
     assert not unwanted & loaded

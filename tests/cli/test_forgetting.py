@@ -20,7 +20,9 @@ def test_retire_wants_a_yes_where_one_name_means_several(nacre: Nacre) -> None:
     assert len(nacre("retire", "kettle", "--force", "--json").json["retired"]) == 2
 
 
-def test_what_is_retired_is_listed_and_brought_back(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_retired_is_listed_and_brought_back(
+    nacre: Nacre, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lamp = nacre("store", "The lamp is broken", "--subject", "Lamp", "--json").json["id"]
     nacre("store", "The clock is slow", "--subject", "Clock")
     nacre("retire", lamp, "--reason", "mended", "--persist")
@@ -74,7 +76,10 @@ def test_forgotten_by_mistake_it_is_read_again(nacre: Nacre, learned: dict[str, 
         "PostgreSQL" not in hit["excerpt"]
         for hit in nacre("sessions", "search", "PostgreSQL transactions", "--json").json["hits"]
     )
-    assert nacre("forget", "--allow-again", done["id"][-8:], "--json").json["allowed"]["id"] == done["id"]
+    assert (
+        nacre("forget", "--allow-again", done["id"][-8:], "--json").json["allowed"]["id"]
+        == done["id"]
+    )
     nacre("ingest")
     hits = nacre("sessions", "search", "PostgreSQL transactions", "--json").json["hits"]
     assert any("PostgreSQL" in hit["excerpt"] for hit in hits)
@@ -88,7 +93,9 @@ def test_nothing_to_forget_is_said(nacre: Nacre, learned: dict[str, Any]) -> Non
     nacre("forget", "--allow-again", "nothing", code=3)
 
 
-def test_an_expression_that_would_search_for_years_is_given_up_and_changes_nothing(nacre: Nacre) -> None:
+def test_an_expression_that_would_search_for_years_is_given_up_and_changes_nothing(
+    nacre: Nacre,
+) -> None:
     memory = nacre("store", f"The key of the shed is {'a' * 60}!", "--json").json["memory"]["id"]
     refused = nacre("forget", "--match", "(a|aa)+$", "--regex", "--yes", code=2)
     assert "took more than" in refused.err
@@ -102,16 +109,28 @@ def test_what_makes_no_sense_is_refused(nacre: Nacre, options: tuple[str, ...]) 
     assert nacre("forget", *options, "--json", code=2).error["hint"]
 
 
-def test_a_subject_that_is_misspelt_or_in_another_order_is_retired_where_that_is_asked(nacre: Nacre) -> None:
-    lamp = nacre("store", "The lamp burns red", "--subject", "Lamp of the lighthouse", "--json").json["id"]
+def test_a_subject_that_is_misspelt_or_in_another_order_is_retired_where_that_is_asked(
+    nacre: Nacre,
+) -> None:
+    lamp = nacre(
+        "store", "The lamp burns red", "--subject", "Lamp of the lighthouse", "--json"
+    ).json["id"]
     nacre("store", "The clock is slow", "--subject", "Clock of the town hall")
     assert nacre("retire", "Lamp of the lighthuose", code=3).code == 3
     for text in ("lamp of teh lighthuose", "The lighthouse of lamp"):
         found = nacre("retire", "--like", text, "--dry-run", "--json").json["would_retire"]
         assert [memory["id"] for memory in found] == [lamp]
-    assert "--dry-run" in nacre("retire", "--like", "lamp of the lighthuose", "--json", code=2).error["message"]
+    assert (
+        "--dry-run"
+        in nacre("retire", "--like", "lamp of the lighthuose", "--json", code=2).error["message"]
+    )
     assert nacre("retire", "--like", "the harbour", "--dry-run", code=3).code == 3
-    assert nacre("retire", "--like", "lamp of the lighthuose", "--yes", "--json").json["retired"][0]["id"] == lamp
+    assert (
+        nacre("retire", "--like", "lamp of the lighthuose", "--yes", "--json").json["retired"][0][
+            "id"
+        ]
+        == lamp
+    )
 
 
 def test_a_subject_that_looks_like_an_id_is_named_as_a_subject(nacre: Nacre) -> None:

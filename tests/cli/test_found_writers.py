@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from nacre.llm.credentials.billing import absence, environment_of
-from nacre.llm.providers import provider_of
+from nacre.llm.credentials import provider_of
+from nacre.llm.failures import absence, environment_of
 from nacre.settings import load_settings
 from tests.cli.conftest import Nacre, Outcome, said, write_transcript
 from tests.fakes.provider import FakeProvider
@@ -49,7 +49,9 @@ def ollama() -> Iterator[FakeProvider]:
     with FakeProvider([{"metal": "mercury"}], repeats=True, models=names) as provider:
         home = Path(os.environ["NACRE_HOME"])
         home.mkdir(mode=0o700)
-        (home / "config.toml").write_text(f'[models.providers.ollama]\nbase_url = "{provider.url}/v1"\n')
+        (home / "config.toml").write_text(
+            f'[models.providers.ollama]\nbase_url = "{provider.url}/v1"\n'
+        )
         yield provider
 
 
@@ -57,7 +59,10 @@ def signed_in(user_home: Path, **more: Any) -> None:
     """Somebody is signed in to Claude Code."""
     file = user_home / ".claude" / ".credentials.json"
     file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps({"claudeAiOauth": {"accessToken": "sk-ant-oat01-test", **more}}), encoding="utf-8")
+    file.write_text(
+        json.dumps({"claudeAiOauth": {"accessToken": "sk-ant-oat01-test", **more}}),
+        encoding="utf-8",
+    )
 
 
 def words(shown: Outcome) -> str:
@@ -83,7 +88,9 @@ def test_who_agrees_to_a_writer_is_told_all_projects_that_it_would_be_shown(
     dialog: Dialog, nacre: Nacre, install: Install, ollama: FakeProvider, user_home: Path
 ) -> None:
     for number, name in enumerate(("ash", "beech", "cedar", "elm", "fir", "hazel")):
-        answer = said("assistant", f"Ok {number}.", 2, session=f"{number}-{name}", cwd=f"/code/{name}")
+        answer = said(
+            "assistant", f"Ok {number}.", 2, session=f"{number}-{name}", cwd=f"/code/{name}"
+        )
         answer["message"]["model"] = "qwen3:8b" if name == "hazel" else "claude-haiku-4-5"
         asked = said("user", f"Plant {name}.", 1, session=f"{number}-{name}", cwd=f"/code/{name}")
         file = user_home / ".claude" / "projects" / f"-code-{name}" / f"{number}-{name}.jsonl"
@@ -115,7 +122,11 @@ def test_a_provider_whose_key_is_found_is_proposed_with_what_it_may_cost_a_day(
 
 
 def test_agents_go_before_servers_before_keys_and_the_others_are_named(
-    dialog: Dialog, install: Install, user_home: Path, ollama: FakeProvider, monkeypatch: pytest.MonkeyPatch
+    dialog: Dialog,
+    install: Install,
+    user_home: Path,
+    ollama: FakeProvider,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-a-test")
     assert "Let Ollama, qwen3:8b" in proposed(dialog)
@@ -145,7 +156,11 @@ def test_init_and_quickstart_propose_what_is_found_and_tell_where_nobody_is_sign
 ) -> None:
     (user_home / ".cursor").mkdir()
     assert nacre("quickstart", "--json").json["reach"]["writer_found"] == "ollama:qwen3:8b"
-    told = words(dialog("init", answers=[("Do this?", "w")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}))
+    told = words(
+        dialog(
+            "init", answers=[("Do this?", "w")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}
+        )
+    )
     assert "Ollama, qwen3:8b could write the rest once a session is over" in told
     assert nacre("writer", "--json").json["writer"] == "ollama:qwen3:8b"
 
@@ -157,14 +172,18 @@ def test_quickstart_tells_where_nobody_is_signed_in(nacre: Nacre, install: Insta
     assert "nacre writer set. Nobody seems to be signed in to Codex." in told
 
 
-def test_a_login_that_is_over_and_is_not_renewed_is_none(dialog: Dialog, install: Install, user_home: Path) -> None:
+def test_a_login_that_is_over_and_is_not_renewed_is_none(
+    dialog: Dialog, install: Install, user_home: Path
+) -> None:
     install("claude")
     over = (datetime.now(UTC) - timedelta(days=2)).timestamp() * 1000
     signed_in(user_home, expiresAt=over)
     assert "Nobody seems to be signed in to Claude Code." in proposed(dialog)
     install("codex")
     (user_home / ".codex").mkdir()
-    (user_home / ".codex" / "auth.json").write_text('{"tokens": {"access_token": "a-token"}}', encoding="utf-8")
+    (user_home / ".codex" / "auth.json").write_text(
+        '{"tokens": {"access_token": "a-token"}}', encoding="utf-8"
+    )
     assert "Let Codex, gpt-6-luna" in proposed(dialog)
     signed_in(user_home, expiresAt=over, refreshToken="another-token")
     assert "Let Claude Code, haiku" in proposed(dialog)
@@ -183,14 +202,23 @@ def test_init_sets_the_writer_that_is_named_and_shows_it_before_its_yes(
     record = nacre(*named, "--dry-run", "--json").json
     assert (record["writer"], record["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 19000)
     assert nacre("writer", "--json").json["writer"] == "none"
-    told = words(dialog(*named, answers=[("Do this?", "y")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}))
+    told = words(
+        dialog(
+            *named, answers=[("Do this?", "y")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}
+        )
+    )
     assert "Do this? y(es), n(o), d(iff)" in told
     assert "Codex, gpt-6-luna writes the rest once a session is over: it stops at 19,000" in told
     status = nacre("writer", "--json").json
     assert (status["writer"], status["tokens_per_day"]) == ("codex-cli:gpt-6-luna", 19000)
     keyed = {**QUIET, "OPENAI_API_KEY": "a-key-of-a-test"}
-    priced = words(dialog("init", "--writer", "openai:gpt-6-luna", answers=[("Do this?", "n")], environ=keyed))
-    assert "OpenAI, gpt-6-luna writes the rest once a session is over: it never costs more than US$ 1.00" in priced
+    priced = words(
+        dialog("init", "--writer", "openai:gpt-6-luna", answers=[("Do this?", "n")], environ=keyed)
+    )
+    assert (
+        "OpenAI, gpt-6-luna writes the rest once a session is over: it never costs more than US$ 1.00"
+        in priced
+    )
 
 
 TELLS_ITS_KEYS = """#!/bin/sh
@@ -236,7 +264,9 @@ def test_an_agent_that_a_key_pays_is_a_writer_with_a_price(
     install("claude")
     install("opencode")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-a-test")
-    refused = nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "100000", code=None)
+    refused = nacre(
+        "writer", "set", "opencode-cli:default", "--tokens-per-day", "100000", code=None
+    )
     assert refused.code != 0
     assert "OpenCode would be billed to the key in $ANTHROPIC_API_KEY" in refused.err
     nacre("config", "set", "models.daily_budget_usd", "0")
@@ -249,10 +279,14 @@ def test_an_agent_that_a_key_pays_is_a_writer_with_a_price(
     assert "--tokens-per-day" in nacre("writer", "set", "claude-cli:haiku", code=2).err
 
 
-def test_a_sign_in_that_is_an_api_key_is_billed(nacre: Nacre, install: Install, user_home: Path) -> None:
+def test_a_sign_in_that_is_an_api_key_is_billed(
+    nacre: Nacre, install: Install, user_home: Path
+) -> None:
     install("codex")
     (user_home / ".codex").mkdir()
-    (user_home / ".codex" / "auth.json").write_text('{"OPENAI_API_KEY": "another-key"}', encoding="utf-8")
+    (user_home / ".codex" / "auth.json").write_text(
+        '{"OPENAI_API_KEY": "another-key"}', encoding="utf-8"
+    )
     nacre("writer", "set", "codex-cli:gpt-6-luna")
     assert nacre("writer", "--json").json["tokens_per_day"] is None
     install("opencode")
@@ -261,7 +295,10 @@ def test_a_sign_in_that_is_an_api_key_is_billed(nacre: Nacre, install: Install, 
     kept.write_text('{"openai": {"type": "api", "key": "another-key"}}', encoding="utf-8")
     refused = nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "10000", code=None)
     assert f"billed to the key in {kept}" in " ".join(refused.err.split())
-    kept.write_text('{"anthropic": {"type": "oauth", "access": "a", "refresh": "b", "expires": 1}}', encoding="utf-8")
+    kept.write_text(
+        '{"anthropic": {"type": "oauth", "access": "a", "refresh": "b", "expires": 1}}',
+        encoding="utf-8",
+    )
     nacre("writer", "set", "opencode-cli:default", "--tokens-per-day", "10000")
 
 
@@ -271,7 +308,9 @@ def test_setup_that_may_ask_nothing_sets_nobody_and_names_the_command_that_does(
     install("claude")
     signed_in(user_home)
     keyed = {**QUIET, "ANTHROPIC_API_KEY": "a-key-of-a-test"}
-    assert "Number [3]" in words(dialog("setup", answers=[("Number", "8")], environ=keyed))  # Claude Code's command
+    assert "Number [3]" in words(
+        dialog("setup", answers=[("Number", "8")], environ=keyed)
+    )  # Claude Code's command
     command = "nacre writer set claude-cli:haiku --tokens-per-day 100000"
     for told in (nacre("setup", "-y"), dialog("setup", "-y", answers=[], environ=QUIET)):
         assert told.code == 0
@@ -284,7 +323,11 @@ def test_setup_that_may_ask_nothing_sets_nobody_and_names_the_command_that_does(
     assert all(key in shown for key in ("models.extraction", "models.background", "writer.since"))
     assert "--writer" in nacre("setup", code=2).err
     status = nacre("writer", "--json").json
-    assert (status["writer"], status["state"], status["tokens_per_day"]) == ("claude-cli:haiku", "ready", 10000)
+    assert (status["writer"], status["state"], status["tokens_per_day"]) == (
+        "claude-cli:haiku",
+        "ready",
+        10000,
+    )
 
 
 ANSWERS = """#!/bin/sh
@@ -302,23 +345,36 @@ def test_setup_lets_an_agent_work_in_the_background_within_tokens_a_day(
     shown = dialog(
         "setup",
         answers=[
-            ("Number", "3"), ("Model [1]", ""), ("Vectors [", ""), ("background? [", "y"), ("tokens a day [", "1000"),
+            ("Number", "3"),
+            ("Model [1]", ""),
+            ("Vectors [", ""),
+            ("background? [", "y"),
+            ("tokens a day [", "1000"),
             ("tokens a day [", ""),
         ],
         environ=QUIET,
-    )  # fmt: skip
+    )
     assert shown.code == 0, shown.out
     assert "the sessions of all tools and projects that nacre reads" in words(shown)
     status = nacre("writer", "--json").json
-    assert (status["writer"], status["state"], status["tokens_per_day"]) == ("claude-cli:haiku", "ready", 100_000)
+    assert (status["writer"], status["state"], status["tokens_per_day"]) == (
+        "claude-cli:haiku",
+        "ready",
+        100_000,
+    )
     assert status["since"]
 
 
-def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(nacre: Nacre, install: Install) -> None:
+def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(
+    nacre: Nacre, install: Install
+) -> None:
     install("claude", ANSWERS)
     asked = ("setup", "--model", "claude-cli:haiku", "--background")
     assert "--tokens-per-day" in nacre(*asked, code=2).err
-    assert "1,000 tokens a day hold not one small session" in nacre(*asked, "--tokens-per-day", "1000", code=2).err
+    assert (
+        "1,000 tokens a day hold not one small session"
+        in nacre(*asked, "--tokens-per-day", "1000", code=2).err
+    )
     assert nacre("config", "get", "models.default").out == "none\n"
     nacre("writer", "off")
     nacre(*asked, "--tokens-per-day", "10000")
@@ -331,8 +387,14 @@ def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(nacre: 
     "ways",
     [
         [("setup", "--provider", "ollama", "--model", "qwen3:8b", "--background", "-y")],
-        [("config", "set", "models.background", "true"), ("config", "set", "models.default", "ollama:qwen3:8b")],
-        [("config", "set", "models.extraction", "ollama:qwen3:8b"), ("config", "set", "models.background", "true")],
+        [
+            ("config", "set", "models.background", "true"),
+            ("config", "set", "models.default", "ollama:qwen3:8b"),
+        ],
+        [
+            ("config", "set", "models.extraction", "ollama:qwen3:8b"),
+            ("config", "set", "models.background", "true"),
+        ],
     ],
     ids=["setup", "the model by config", "the background by config"],
 )

@@ -29,7 +29,9 @@ def known(nacre: Nacre) -> None:
 
 
 @pytest.mark.usefixtures("known")
-def test_questions_that_ask_the_same_are_one_gap_and_the_one_asked_most_comes_first(nacre: Nacre) -> None:
+def test_questions_that_ask_the_same_are_one_gap_and_the_one_asked_most_comes_first(
+    nacre: Nacre,
+) -> None:
     asked(nacre, COFFEE, PORT, PORT_IN_SHORT, PORT_IN_SHORT)
     first, second = gaps(nacre)
     assert (first["question"], first["times"], first["wordings"]) == (PORT_IN_SHORT, 3, [PORT])
@@ -68,7 +70,10 @@ def test_gaps_have_the_projects_they_were_asked_about_and_are_listed_by_them(nac
     nacre("store", "The mill wheel turns left.", "--project", "mill")
     asked(nacre, PORT, options=("--project", "hive"))
     asked(nacre, COFFEE, options=("--project", "mill"))
-    assert {one["question"]: one["projects"] for one in gaps(nacre)} == {PORT: ["hive"], COFFEE: ["mill"]}
+    assert {one["question"]: one["projects"] for one in gaps(nacre)} == {
+        PORT: ["hive"],
+        COFFEE: ["mill"],
+    }
     assert [one["question"] for one in gaps(nacre, "--project", "mill")] == [COFFEE]
 
 
@@ -79,7 +84,11 @@ def test_a_gap_becomes_a_todo_of_the_project_it_was_asked_about_and_is_open_agai
     asked(nacre, PORT, options=("--project", "hive"))
     (gap,) = gaps(nacre)
     made = nacre("gaps", "todo", gap["gap"], "--json").json["todo"]
-    assert (made["content"], made["kind"], made["project"]) == (f"Write down: {PORT}", "todo", "hive")
+    assert (made["content"], made["kind"], made["project"]) == (
+        f"Write down: {PORT}",
+        "todo",
+        "hive",
+    )
     assert (made["speaker"], made["importance"]) == ("owner", 6)
     assert gaps(nacre) == []
     nacre("todo", "done", made["id"])

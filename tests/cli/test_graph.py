@@ -10,16 +10,22 @@ import pytest
 from tests.cli.conftest import Nacre
 
 WORDS = {
-    "kiln": "The kiln is fired with beech wood.", "glaze": "The glaze needs eleven hundred degrees.",
-    "bowl": "Bowls dry for nine days.", "clay": "Clay comes from the pit at Ried.",
-}  # fmt: skip
+    "kiln": "The kiln is fired with beech wood.",
+    "glaze": "The glaze needs eleven hundred degrees.",
+    "bowl": "Bowls dry for nine days.",
+    "clay": "Clay comes from the pit at Ried.",
+}
 
 
 @pytest.fixture
 def ids(nacre: Nacre) -> dict[str, str]:
     """Memories by a name each."""
     return {
-        name: str(nacre("store", words, "--subject", name.title(), "--project", "pottery", "--json").json["id"])
+        name: str(
+            nacre("store", words, "--subject", name.title(), "--project", "pottery", "--json").json[
+                "id"
+            ]
+        )
         for name, words in WORDS.items()
     }
 
@@ -27,7 +33,9 @@ def ids(nacre: Nacre) -> dict[str, str]:
 @pytest.fixture
 def drawn(nacre: Nacre, ids: dict[str, str]) -> dict[str, str]:
     """The same, with three links."""
-    nacre("graph", "link", "Glaze", "depends_on", "Kiln", "--strength", "0.9", "--reason", "the heat")
+    nacre(
+        "graph", "link", "Glaze", "depends_on", "Kiln", "--strength", "0.9", "--reason", "the heat"
+    )
     nacre("graph", "link", "Bowl", "builds_on", "Glaze", "--from", "2026-01-01")
     nacre("graph", "link", "Clay", "part_of", "Bowl")
     return ids
@@ -35,13 +43,21 @@ def drawn(nacre: Nacre, ids: dict[str, str]) -> dict[str, str]:
 
 def test_a_link_is_drawn_by_subjects_ids_and_their_ends(nacre: Nacre, ids: dict[str, str]) -> None:
     told = nacre("graph", "link", "Glaze", "depends_on", ids["kiln"][-8:], "--strength", "0.9").out
-    assert told == f"Links: 1 new\n  Glaze {ids['glaze'][-8:]}  depends_on  Kiln {ids['kiln'][-8:]}  (0.9)\n"
-    assert "Nothing to change" in nacre("graph", "link", "Glaze", "depends_on", "Kiln", "--strength", "0.9").out
+    assert (
+        told
+        == f"Links: 1 new\n  Glaze {ids['glaze'][-8:]}  depends_on  Kiln {ids['kiln'][-8:]}  (0.9)\n"
+    )
+    assert (
+        "Nothing to change"
+        in nacre("graph", "link", "Glaze", "depends_on", "Kiln", "--strength", "0.9").out
+    )
     (link,) = nacre("show", ids["kiln"], "--json").json["links"]
     assert (link["rel"], link["direction"], link["strength"]) == ("depends_on", "in", 0.9)
 
 
-def test_the_tree_shows_each_memory_once_with_what_is_not_usual(nacre: Nacre, drawn: dict[str, str]) -> None:
+def test_the_tree_shows_each_memory_once_with_what_is_not_usual(
+    nacre: Nacre, drawn: dict[str, str]
+) -> None:
     end = {name: one[-8:] for name, one in drawn.items()}
     assert nacre("graph", "show", "Kiln", "--depth", "3").out.splitlines() == [
         f"Kiln  {end['kiln']}",
@@ -70,8 +86,12 @@ def test_links_are_listed_with_how_many_there_are(nacre: Nacre, drawn: dict[str,
     shown = nacre("graph", "list").out
     assert "Glaze → Kiln" in shown
     assert shown.endswith("3 links\n")
-    assert nacre("graph", "list", "--of", "Glaze", "--rel", "builds_on", "--json").json["total"] == 1
-    assert nacre("graph", "list", "--limit", "2").out.endswith("1 to 2 of 3 links; --offset 2 shows more\n")
+    assert (
+        nacre("graph", "list", "--of", "Glaze", "--rel", "builds_on", "--json").json["total"] == 1
+    )
+    assert nacre("graph", "list", "--limit", "2").out.endswith(
+        "1 to 2 of 3 links; --offset 2 shows more\n"
+    )
     assert "No such link" in nacre("graph", "list", "--origin", "import").out
     nacre("graph", "invalidate", "Clay", "part_of", "Bowl", "--at", "2026-03-01")
     assert nacre("graph", "list", "--json").json["total"] == 2
@@ -80,8 +100,12 @@ def test_links_are_listed_with_how_many_there_are(nacre: Nacre, drawn: dict[str,
     assert "ended 2026-03-01" in nacre("show", "Clay").out
 
 
-def test_a_list_of_links_ends_without_an_offset_to_go_on_with(nacre: Nacre, drawn: dict[str, str]) -> None:
-    assert nacre("graph", "list", "--limit", "2", "--offset", "2").out.endswith("3 to 3 of 3 links\n")
+def test_a_list_of_links_ends_without_an_offset_to_go_on_with(
+    nacre: Nacre, drawn: dict[str, str]
+) -> None:
+    assert nacre("graph", "list", "--limit", "2", "--offset", "2").out.endswith(
+        "3 to 3 of 3 links\n"
+    )
 
 
 def test_links_of_a_project_are_found_by_its_former_name_and_an_unknown_one_warns(
@@ -91,10 +115,15 @@ def test_links_of_a_project_are_found_by_its_former_name_and_an_unknown_one_warn
     assert nacre("graph", "list", "--project", "pottery", "--json").json["total"] == 3
     assert "no project is called 'potery'" in nacre("graph", "list", "--project", "potery").err
     assert "no project is called 'potery'" in nacre("graph", "brief", "--project", "potery").err
-    assert "3 removed" in nacre("graph", "unlink", "--origin", "manual", "--project", "pottery", "--yes").out
+    assert (
+        "3 removed"
+        in nacre("graph", "unlink", "--origin", "manual", "--project", "pottery", "--yes").out
+    )
 
 
-def test_a_link_to_code_is_shown_with_the_end_of_its_name(nacre: Nacre, ids: dict[str, str]) -> None:
+def test_a_link_to_code_is_shown_with_the_end_of_its_name(
+    nacre: Nacre, ids: dict[str, str]
+) -> None:
     nacre("graph", "link", "Kiln", "related_to", "code:src/kiln/fire.py")
     assert "└─ related_to → fire.py  code:src/kiln/fire.py" in nacre("graph", "show", "Kiln").out
 
@@ -106,19 +135,33 @@ def test_an_unknown_key_in_a_file_of_links_is_named(nacre: Nacre, ids: dict[str,
     assert "strength" in error["hint"]
 
 
-def test_links_come_from_a_file_in_either_spelling(nacre: Nacre, ids: dict[str, str], tmp_path: Path) -> None:
+def test_links_come_from_a_file_in_either_spelling(
+    nacre: Nacre, ids: dict[str, str], tmp_path: Path
+) -> None:
     file = tmp_path / "edges.jsonl"
     rows = [
         {"source": "Glaze", "relation": "depends_on", "target": "Kiln", "strength": 0.7},
-        {"source": ids["bowl"], "rel_type": "builds_on", "target": ids["glaze"], "valid_to": "2030-01-01"},
+        {
+            "source": ids["bowl"],
+            "rel_type": "builds_on",
+            "target": ids["glaze"],
+            "valid_to": "2030-01-01",
+        },
         {"from": "Clay", "rel": "part_of", "to": "Bowl", "origin": "import"},
     ]
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     assert nacre("graph", "link", "--file", str(file), "--json").json["made"] == 3
     bad = json.dumps({"source": "Clay", "relation": "part_of", "target": "Nothing"})
-    refused = nacre("graph", "link", "--file", "-", "--json", stdin=f"{json.dumps(rows[0])}\n{bad}\n", code=None)
+    refused = nacre(
+        "graph", "link", "--file", "-", "--json", stdin=f"{json.dumps(rows[0])}\n{bad}\n", code=None
+    )
     assert "link 2 of 2" in refused.error["message"]
-    assert "line 1" in nacre("graph", "link", "--file", "-", "--json", stdin="[1]\n", code=None).error["message"]
+    assert (
+        "line 1"
+        in nacre("graph", "link", "--file", "-", "--json", stdin="[1]\n", code=None).error[
+            "message"
+        ]
+    )
 
 
 def test_all_links_of_an_origin_are_removed_after_a_question(
@@ -132,7 +175,9 @@ def test_all_links_of_an_origin_are_removed_after_a_question(
     assert nacre("graph", "list", "--json").json["total"] == 3
 
 
-def test_all_links_between_two_memories_end_and_go_without_a_relation(nacre: Nacre, ids: dict[str, str]) -> None:
+def test_all_links_between_two_memories_end_and_go_without_a_relation(
+    nacre: Nacre, ids: dict[str, str]
+) -> None:
     for relation in ("depends_on", "builds_on"):
         nacre("graph", "link", "Glaze", relation, "Kiln")
     nacre("graph", "link", "Bowl", "part_of", "Kiln")

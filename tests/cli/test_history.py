@@ -41,7 +41,9 @@ def test_the_log_tells_what_was_done_and_what_waits(nacre: Nacre, lamp: str) -> 
     nacre("store", "Tea is served at four", "--project", "kitchen")
     assert [one["action"] for one in operations(nacre)] == ["store", "update", "store"]
     assert [one["action"] for one in operations(nacre, "--memory", "Lamp")] == ["update", "store"]
-    assert [one["subject"] for one in operations(nacre, "--project", "kitchen")] == ["Tea is served at four"]
+    assert [one["subject"] for one in operations(nacre, "--project", "kitchen")] == [
+        "Tea is served at four"
+    ]
     assert [one["subject"] for one in operations(nacre, "--action", "update")] == ["Lamp"]
     assert operations(nacre, "--action", "dream") == []
     assert operations(nacre)[1]["why"] == "content, tags"
@@ -52,7 +54,9 @@ def test_the_log_tells_what_was_done_and_what_waits(nacre: Nacre, lamp: str) -> 
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_a_diff_tells_fields_and_lines_from_journal_and_history(nacre: Nacre, lamp: str, is_committed: bool) -> None:
+def test_a_diff_tells_fields_and_lines_from_journal_and_history(
+    nacre: Nacre, lamp: str, is_committed: bool
+) -> None:
     if is_committed:
         nacre("commit")
     told = nacre("diff", last(nacre, "update")[-8:], "--json").json
@@ -89,12 +93,16 @@ def test_an_undo_brings_back_the_file_byte_for_byte_and_can_be_undone(
 def test_what_was_changed_since_in_another_place_stays(nacre: Nacre, lamp: str) -> None:
     update = last(nacre, "update")
     nacre("edit", lamp, "--importance", "9")
-    assert [step["action"] for step in nacre("undo", update, "--json").json["steps"]] == ["change_back"]
+    assert [step["action"] for step in nacre("undo", update, "--json").json["steps"]] == [
+        "change_back"
+    ]
     shown = nacre("show", lamp, "--json").json
     assert (shown["content"], shown["tags"], shown["importance"]) == (GREEN, [], 9)
 
 
-def test_what_was_changed_since_in_the_same_place_is_refused_or_kept_twice(nacre: Nacre, lamp: str) -> None:
+def test_what_was_changed_since_in_the_same_place_is_refused_or_kept_twice(
+    nacre: Nacre, lamp: str
+) -> None:
     update = last(nacre, "update")
     nacre("edit", lamp, "--content", "The lamp in the hall is broken")
     refused = nacre("undo", update, "--json", code=4).error
@@ -108,7 +116,9 @@ def test_what_was_changed_since_in_the_same_place_is_refused_or_kept_twice(nacre
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_a_retirement_and_a_succession_are_undone_with_all_they_touched(nacre: Nacre, is_committed: bool) -> None:
+def test_a_retirement_and_a_succession_are_undone_with_all_they_touched(
+    nacre: Nacre, is_committed: bool
+) -> None:
     old = nacre("store", "The ledger stores its rows in MongoDB", "--json").json["id"]
     new = nacre("store", "We moved the ledger from MongoDB to PostgreSQL", "--json").json["id"]
     assert operations(nacre)[0]["why"] == "replaces The ledger stores its rows in MongoDB"
@@ -122,7 +132,9 @@ def test_a_retirement_and_a_succession_are_undone_with_all_they_touched(nacre: N
         nacre("commit")
     nacre("undo", last(nacre, "retire"))
     assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [old]
-    assert nacre("undo", last(nacre, "retire"), code=4).err.startswith("error: nothing of this operation is left")
+    assert nacre("undo", last(nacre, "retire"), code=4).err.startswith(
+        "error: nothing of this operation is left"
+    )
 
 
 def test_a_deleted_file_comes_back(nacre: Nacre, lamp: str, vault: Path) -> None:
@@ -149,12 +161,20 @@ def test_an_undo_asks_first_on_a_terminal(terminal: Nacre, nacre: Nacre, lamp: s
     assert nacre("show", lamp, "--json").json["content"] == GREEN
 
 
-def test_doctor_names_a_secret_that_is_kept_out_of_history(nacre: Nacre, lamp: str, vault: Path) -> None:
+def test_doctor_names_a_secret_that_is_kept_out_of_history(
+    nacre: Nacre, lamp: str, vault: Path
+) -> None:
     file = vault / "global/fact/lamp.md"
-    file.write_text(file.read_text().replace(BLUE, "The code of the lamp is AKIA" + "Q7R2T4W6Y8Z3B5D9"))
+    file.write_text(
+        file.read_text().replace(BLUE, "The code of the lamp is AKIA" + "Q7R2T4W6Y8Z3B5D9")
+    )
     nacre("commit")
-    checks = [check for check in nacre("doctor", "--json").json["checks"] if check["name"] == "history"]
-    assert any("global/fact/lamp.md holds what looks like a secret" in check["detail"] for check in checks)
+    checks = [
+        check for check in nacre("doctor", "--json").json["checks"] if check["name"] == "history"
+    ]
+    assert any(
+        "global/fact/lamp.md holds what looks like a secret" in check["detail"] for check in checks
+    )
     assert all(check["hint"] for check in checks if check["state"] != "ok")
 
 
@@ -173,14 +193,21 @@ def test_the_first_write_makes_the_repository_and_a_later_command_commits_in_the
     count = ""
     while time.monotonic() < deadline and count != "2":
         done = subprocess.run(
-            ["git", "log", "--format=%B"], cwd=vault, capture_output=True, text=True, check=False, env=dict(os.environ)
+            ["git", "log", "--format=%B"],
+            cwd=vault,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=dict(os.environ),
         )
         count = str(done.stdout.count("Nacre-Operation:"))
     assert count == "2"
 
 
 @pytest.mark.parametrize("undone", ["retire", "unretire", "store"])
-def test_the_ledger_tells_what_an_undo_made_of_a_retirement(nacre: Nacre, lamp: str, undone: str) -> None:
+def test_the_ledger_tells_what_an_undo_made_of_a_retirement(
+    nacre: Nacre, lamp: str, undone: str
+) -> None:
     if undone != "store":
         nacre("retire", lamp, "--yes")
     if undone == "unretire":
@@ -203,7 +230,9 @@ def test_an_undo_of_before_that_told_the_ledger_itself_alone_is_no_finding(
     assert nacre("doctor", "--deep", "--json").json["findings"] == []
 
 
-def test_an_undo_without_an_id_goes_one_operation_further_back_each_time(nacre: Nacre, lamp: str) -> None:
+def test_an_undo_without_an_id_goes_one_operation_further_back_each_time(
+    nacre: Nacre, lamp: str
+) -> None:
     assert nacre("undo", "--yes", "--json").json["undone"]["action"] == "update"
     assert GREEN in nacre("show", lamp).out
     assert nacre("undo", "--dry-run", "--json").json["undone"]["action"] == "store"
@@ -216,13 +245,17 @@ def test_an_undo_without_an_id_goes_one_operation_further_back_each_time(nacre: 
     assert nacre("undo", "--yes", "--json").json["undone"]["action"] == "store"
 
 
-def test_an_undo_without_an_id_wants_a_yes_where_nobody_can_be_asked(nacre: Nacre, lamp: str) -> None:
+def test_an_undo_without_an_id_wants_a_yes_where_nobody_can_be_asked(
+    nacre: Nacre, lamp: str
+) -> None:
     told = nacre("undo", code=2)
     assert f"the last operation, update {last(nacre, 'update')[-8:]} (Lamp)" in told.err
     assert BLUE in nacre("show", lamp).out
 
 
-def test_an_undo_asks_with_its_steps_and_tells_them_once(terminal: Nacre, nacre: Nacre, lamp: str) -> None:
+def test_an_undo_asks_with_its_steps_and_tells_them_once(
+    terminal: Nacre, nacre: Nacre, lamp: str
+) -> None:
     shown = terminal("undo", typed="y\n", environ={"NO_COLOR": "1"}).out
     assert shown.count("changes back Lamp") + shown.count("brings back Lamp") == 1
     assert "brought back Lamp" not in shown
@@ -230,21 +263,36 @@ def test_an_undo_asks_with_its_steps_and_tells_them_once(terminal: Nacre, nacre:
     assert GREEN in nacre("show", lamp).out
 
 
-def test_forgetting_is_committed_under_its_own_name_and_names_no_file(nacre: Nacre, user_home: Path, lamp: str) -> None:
+def test_forgetting_is_committed_under_its_own_name_and_names_no_file(
+    nacre: Nacre, user_home: Path, lamp: str
+) -> None:
     nacre("commit")
     nacre("forget", "--memory", lamp, "--yes")
     vault = user_home / ".nacre/vault"
     (vault / "note.txt").write_text("mine")
     nacre("commit")
     shown = subprocess.run(
-        ["git", "log", "-2", "--format=%s%n%b", "--name-status"], cwd=vault, capture_output=True, text=True, check=True
+        ["git", "log", "-2", "--format=%s%n%b", "--name-status"],
+        cwd=vault,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
-    assert [line for line in shown.splitlines() if line.startswith(("- ", "  path", "D\t", "A\t"))] == [
-        "- adopt: note.txt", "  path: note.txt", "A\tnote.txt", "- forget:", "D\tglobal/fact/lamp.md"
-    ]  # fmt: skip
+    assert [
+        line for line in shown.splitlines() if line.startswith(("- ", "  path", "D\t", "A\t"))
+    ] == [
+        "- adopt: note.txt",
+        "  path: note.txt",
+        "A\tnote.txt",
+        "- forget:",
+        "D\tglobal/fact/lamp.md",
+    ]
     assert {(one["action"], one["subject"], bool(one["commit"])) for one in operations(nacre)} == {
-        ("adopt", "note.txt", True), ("forget", None, True), ("update", None, True), ("store", None, True)
-    }  # fmt: skip
+        ("adopt", "note.txt", True),
+        ("forget", None, True),
+        ("update", None, True),
+        ("store", None, True),
+    }
 
 
 def test_what_was_forgotten_is_no_last_operation_to_undo(nacre: Nacre, lamp: str) -> None:
@@ -255,5 +303,8 @@ def test_what_was_forgotten_is_no_last_operation_to_undo(nacre: Nacre, lamp: str
     told = nacre("undo", "--yes", code=4)
     assert "nothing of this operation is left to undo: forget " in told.err
     earlier = last(nacre, "store")
-    assert f"nacre undo {earlier[-8:]} takes back what was done before it, store (Tea is served at four)" in told.err
+    assert (
+        f"nacre undo {earlier[-8:]} takes back what was done before it, store (Tea is served at four)"
+        in told.err
+    )
     nacre("undo", earlier, "--yes")

@@ -8,18 +8,39 @@ from pathlib import Path
 
 import pytest
 
-from nacre.setup import quickstart
+from nacre.setup import setup
 from tests.cli.conftest import SESSION, SOURCE, TALK, Nacre, said, write_transcript
 
 
 def test_ingest_without_a_path_reads_what_discovery_finds(nacre: Nacre, transcript: Path) -> None:
     report = nacre("ingest", "--json").json
     assert set(report) == {
-        "files", "sessions", "turns", "memories", "memory_ids", "candidates", "changed", "ended",
-        "doubted", "skipped", "unrecognised", "duplicates", "corrupt",
-        "unknown", "problems", "tools", "bytes", "read_seconds", "seconds", "vectors", "excluded", "left_out",
-        "archived", "empty", "decided",
-    }  # fmt: skip
+        "files",
+        "sessions",
+        "turns",
+        "memories",
+        "memory_ids",
+        "candidates",
+        "changed",
+        "ended",
+        "doubted",
+        "skipped",
+        "unrecognised",
+        "duplicates",
+        "corrupt",
+        "unknown",
+        "problems",
+        "tools",
+        "bytes",
+        "read_seconds",
+        "seconds",
+        "vectors",
+        "excluded",
+        "left_out",
+        "archived",
+        "empty",
+        "decided",
+    }
     assert (report["files"], report["sessions"], report["turns"]) == (1, 1, len(TALK))
     assert report["memories"] == len(report["memory_ids"]) >= 1
     assert report["bytes"] == transcript.stat().st_size
@@ -35,10 +56,17 @@ def test_a_second_ingest_finds_nothing_new(nacre: Nacre, transcript: Path) -> No
     assert nacre("ingest", "--force", "--json").json["files"] == 1
 
 
-def test_a_dry_run_says_what_would_be_read_and_reads_nothing(nacre: Nacre, transcript: Path) -> None:
+def test_a_dry_run_says_what_would_be_read_and_reads_nothing(
+    nacre: Nacre, transcript: Path
+) -> None:
     size = transcript.stat().st_size
     told = nacre("ingest", "--dry-run", "--json").json
-    assert (told["dry_run"], told["files"], told["bytes"], told["tools"]) == (True, 1, size, {"claude-code": 1})
+    assert (told["dry_run"], told["files"], told["bytes"], told["tools"]) == (
+        True,
+        1,
+        size,
+        {"claude-code": 1},
+    )
     assert "Would read 1 file" in nacre("ingest", "--dry-run").out
     assert nacre("sessions", "list", "--json").json["sessions"] == []
     nacre("ingest")
@@ -56,10 +84,13 @@ def test_no_transcripts_at_all_tells_what_to_do(nacre: Nacre) -> None:
     assert "nacre ingest PATH" in answer.out
 
 
-def test_only_the_named_files_and_folders_are_read(nacre: Nacre, transcript: Path, tmp_path: Path) -> None:
+def test_only_the_named_files_and_folders_are_read(
+    nacre: Nacre, transcript: Path, tmp_path: Path
+) -> None:
     other = "8a3b0000-0000-4000-8000-000000000002"
     named = write_transcript(
-        tmp_path / "other" / f"{other}.jsonl", [said("user", "Hello from another folder of mine", 1, session=other)]
+        tmp_path / "other" / f"{other}.jsonl",
+        [said("user", "Hello from another folder of mine", 1, session=other)],
     )
     assert nacre("ingest", str(named.parent), "--json").json["files"] == 1
     sessions = nacre("sessions", "list", "--json").json["sessions"]
@@ -72,7 +103,9 @@ def test_ingest_without_extraction_writes_no_memories(nacre: Nacre, transcript: 
 
 
 @pytest.mark.embedding
-def test_vectors_are_made_and_can_be_left_to_the_next_ingest(nacre: Nacre, transcript: Path) -> None:
+def test_vectors_are_made_and_can_be_left_to_the_next_ingest(
+    nacre: Nacre, transcript: Path
+) -> None:
     first = nacre("ingest", "--no-vectors", "--json").json
     assert first["vectors"]["made"] == 0
     answer = nacre("recall", "which database is billing on?")
@@ -80,20 +113,27 @@ def test_vectors_are_made_and_can_be_left_to_the_next_ingest(nacre: Nacre, trans
     second = nacre("ingest", "--json").json
     assert second["vectors"]["made"] > 0
     answer = nacre("recall", "which database is billing on?", "--json").json
-    assert {lane["name"]: lane["state"] for lane in answer["lanes"]} == {"lexical": "ran", "vector": "ran"}
+    assert {lane["name"]: lane["state"] for lane in answer["lanes"]} == {
+        "lexical": "ran",
+        "vector": "ran",
+    }
 
 
 @pytest.mark.embedding
 def test_quickstart_answers_first_and_then_makes_the_vectors_it_had_no_time_for(
     nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quickstart.run_quickstart, "__kwdefaults__", {"seconds_for_vectors": 0.0})
-    assert "are found by their words so far; their vectors follow" in " ".join(nacre("quickstart").out.split())
+    monkeypatch.setattr(setup.run_quickstart, "__kwdefaults__", {"seconds_for_vectors": 0.0})
+    assert "are found by their words so far; their vectors follow" in " ".join(
+        nacre("quickstart").out.split()
+    )
     answer = nacre("recall", "which database is billing on?")
     assert "degraded" not in answer.out
 
 
-@pytest.mark.parametrize("content", [b"", os.urandom(2000), b"\x00" * 2000], ids=["empty", "binary", "zeros"])
+@pytest.mark.parametrize(
+    "content", [b"", os.urandom(2000), b"\x00" * 2000], ids=["empty", "binary", "zeros"]
+)
 def test_a_named_file_that_is_no_transcript_is_reported_and_the_others_are_read(
     nacre: Nacre, transcript: Path, tmp_path: Path, content: bytes
 ) -> None:
@@ -106,7 +146,9 @@ def test_a_named_file_that_is_no_transcript_is_reported_and_the_others_are_read(
     assert [problem["path"] for problem in report["problems"]] == [str(bad)]
 
 
-def test_a_file_among_others_that_is_no_transcript_is_passed_over(nacre: Nacre, transcript: Path) -> None:
+def test_a_file_among_others_that_is_no_transcript_is_passed_over(
+    nacre: Nacre, transcript: Path
+) -> None:
     (transcript.parent / "notes.jsonl").write_bytes(b"\x00\x01\x02 not json")
     report = nacre("ingest", str(transcript.parent), "--json").json
     assert (report["files"], report["unrecognised"], report["problems"]) == (1, 1, [])
@@ -120,8 +162,12 @@ def test_corrupt_lines_are_counted_and_the_rest_is_read(nacre: Nacre, transcript
     assert report["corrupt"] == 2
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
-def test_what_may_not_be_read_is_reported_and_the_others_are_read(nacre: Nacre, transcript: Path) -> None:
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything"
+)
+def test_what_may_not_be_read_is_reported_and_the_others_are_read(
+    nacre: Nacre, transcript: Path
+) -> None:
     closed = write_transcript(transcript.parent / "closed.jsonl", [said("user", "Secret plans", 1)])
     closed.chmod(0)
     folder = transcript.parent.parent / "-closed"
@@ -152,7 +198,9 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_read(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are text")
-def test_a_file_whose_name_is_no_text_is_named_and_the_others_are_read(nacre: Nacre, transcript: Path) -> None:
+def test_a_file_whose_name_is_no_text_is_named_and_the_others_are_read(
+    nacre: Nacre, transcript: Path
+) -> None:
     odd = os.fsdecode(os.fsencode(transcript.parent) + b"/dusk-\xff.jsonl")
     Path(odd).write_bytes(transcript.read_bytes())
     report = nacre("ingest", "--no-vectors", "--json", code=1).json
@@ -162,7 +210,7 @@ def test_a_file_whose_name_is_no_text_is_named_and_the_others_are_read(nacre: Na
 
 PLUGIN = """
 from nacre.values.session import Session, Speaker, Turn
-from nacre.transcripts.adapter import Adapter
+from nacre.readers.adapter import Adapter
 
 
 def parse(source):
@@ -184,22 +232,32 @@ def install(site: Path, plugin: str) -> dict[str, str]:
     facts = site / "nacre_heron-1.0.dist-info"
     facts.mkdir(parents=True)
     (site / "nacre_heron.py").write_text(plugin, encoding="utf-8")
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: nacre-heron\nVersion: 1.0\n", encoding="utf-8")
-    (facts / "entry_points.txt").write_text("[nacre.transcripts]\nheron = nacre_heron:ADAPTER\n", encoding="utf-8")
+    (facts / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: nacre-heron\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (facts / "entry_points.txt").write_text(
+        "[nacre.readers]\nheron = nacre_heron:ADAPTER\n", encoding="utf-8"
+    )
     return {"PYTHONPATH": os.pathsep.join((str(SOURCE), str(site)))}
 
 
-def test_an_adapter_of_a_third_party_comes_in_through_its_entry_point(process: Nacre, tmp_path: Path) -> None:
+def test_an_adapter_of_a_third_party_comes_in_through_its_entry_point(
+    process: Nacre, tmp_path: Path
+) -> None:
     environ = install(tmp_path / "site", PLUGIN)
     talk = tmp_path / "talk.txt"
     talk.write_text("heron The reeds by the weir are cut in March.\n", encoding="utf-8")
     odd = tmp_path / "odd.txt"
     odd.write_text("heron An index % out of its list\n", encoding="utf-8")
-    report = process("ingest", str(talk), str(odd), "--no-vectors", "--json", code=1, environ=environ).json
+    report = process(
+        "ingest", str(talk), str(odd), "--no-vectors", "--json", code=1, environ=environ
+    ).json
     assert report["tools"] == {"heron": 1}
     assert [problem["path"] for problem in report["problems"]] == [str(odd)]
     assert "IndexError" in report["problems"][0]["message"]
-    hits = process("sessions", "search", "reeds", "--mode", "lexical", "--json", environ=environ).json["hits"]
+    hits = process(
+        "sessions", "search", "reeds", "--mode", "lexical", "--json", environ=environ
+    ).json["hits"]
     assert [hit["tool"] for hit in hits] == ["heron"]
 
 
@@ -224,10 +282,14 @@ def test_an_adapter_that_cannot_be_loaded_is_named(
 
 def test_a_path_that_does_not_exist_is_not_found(nacre: Nacre, tmp_path: Path) -> None:
     answer = nacre("ingest", str(tmp_path / "nowhere"), code=3)
-    assert answer.err == f"error: there is nothing at {tmp_path / 'nowhere'}\nhint: check the path\n"
+    assert (
+        answer.err == f"error: there is nothing at {tmp_path / 'nowhere'}\nhint: check the path\n"
+    )
 
 
-def test_quickstart_shows_what_was_learned_and_answers_questions(nacre: Nacre, transcript: Path) -> None:
+def test_quickstart_shows_what_was_learned_and_answers_questions(
+    nacre: Nacre, transcript: Path
+) -> None:
     answer = nacre("quickstart")
     assert "Your agents' transcripts were found on this machine." in answer.out
     assert "Claude Code (1)" in answer.out
@@ -264,7 +326,9 @@ def test_quickstart_on_a_fresh_machine_takes_the_examples(nacre: Nacre) -> None:
     assert "so here are example sessions" in nacre("quickstart").out
 
 
-def test_the_session_a_memory_came_from_can_be_read(nacre: Nacre, learned: dict[str, object]) -> None:
+def test_the_session_a_memory_came_from_can_be_read(
+    nacre: Nacre, learned: dict[str, object]
+) -> None:
     memory = nacre("list", "--json").json["memories"][0]
     assert nacre("sessions", "show", memory["session"], "--json").json["session_id"] == SESSION
 
@@ -282,30 +346,40 @@ def with_pictures(path: Path, size: int, *, alone: bool = False) -> Path:
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_a_transcript_that_begins_with_large_pictures_is_read(nacre: Nacre, transcript: Path, alone: bool) -> None:
+def test_a_transcript_that_begins_with_large_pictures_is_read(
+    nacre: Nacre, transcript: Path, alone: bool
+) -> None:
     with_pictures(transcript, PICTURES, alone=alone)
     report = nacre("ingest", "--json").json
     assert (report["files"], report["turns"]) == (1, 1 if alone else len(TALK) + 1)
     assert "oversized" not in report
 
 
-def test_a_line_that_is_too_long_is_left_out_and_told_of_and_the_rest_is_read(nacre: Nacre, transcript: Path) -> None:
+def test_a_line_that_is_too_long_is_left_out_and_told_of_and_the_rest_is_read(
+    nacre: Nacre, transcript: Path
+) -> None:
     with_pictures(transcript, TOO_LONG)
     answer = nacre("ingest")
     assert "Read 1 file" in answer.out
-    assert "1 line could not be understood and was left out (1 too long to be read)" in " ".join(answer.out.split())
+    assert "1 line could not be understood and was left out (1 too long to be read)" in " ".join(
+        answer.out.split()
+    )
     assert nacre("ingest", "--force", "--json").json["oversized"] == 1
     assert "too long to be read" in " ".join(nacre("doctor").out.split())
 
 
-def test_a_transcript_that_is_one_line_that_is_too_long_is_a_problem(nacre: Nacre, transcript: Path) -> None:
+def test_a_transcript_that_is_one_line_that_is_too_long_is_a_problem(
+    nacre: Nacre, transcript: Path
+) -> None:
     with_pictures(transcript, TOO_LONG, alone=True)
     answer = nacre("ingest", code=1)
     assert "No transcripts" not in answer.out
     assert f"{transcript}: has no line of less than" in " ".join(answer.out.split())
 
 
-def test_a_line_that_is_too_long_and_still_grows_is_counted_once(nacre: Nacre, transcript: Path) -> None:
+def test_a_line_that_is_too_long_and_still_grows_is_counted_once(
+    nacre: Nacre, transcript: Path
+) -> None:
     talk = transcript.read_bytes()
     transcript.write_bytes(talk + b'{"pictures": "' + b"A" * TOO_LONG)
     assert nacre("ingest", "--json").json["oversized"] == 1
@@ -328,11 +402,21 @@ def test_in_chats_only_whom_the_owner_configured_is_learned_from(
         write_transcript(
             folder / f"{name}.jsonl",
             [
-                {"type": "session", "version": 3, "id": name, "timestamp": "2026-11-18T09:00:00.000Z", "cwd": "/oven"},
-                {"type": "message", "id": f"0000000{number}", "timestamp": "2026-11-18T09:00:01.000Z",
-                 "message": {"role": "user", "content": [{"type": "text", "text": words}]}},
+                {
+                    "type": "session",
+                    "version": 3,
+                    "id": name,
+                    "timestamp": "2026-11-18T09:00:00.000Z",
+                    "cwd": "/oven",
+                },
+                {
+                    "type": "message",
+                    "id": f"0000000{number}",
+                    "timestamp": "2026-11-18T09:00:01.000Z",
+                    "message": {"role": "user", "content": [{"type": "text", "text": words}]},
+                },
             ],
-        )  # fmt: skip
+        )
     nacre("config", "set", "ingest.workers", workers)
     nacre("config", "set", "owner.identities", identities)
     assert nacre("ingest", "--json").json["memories"] == learned
@@ -340,14 +424,22 @@ def test_in_chats_only_whom_the_owner_configured_is_learned_from(
     checks = {one["name"]: one for one in nacre("doctor", "--json").json["checks"]}
     assert ("chats" in checks) is not bool(learned)
     if not learned:
-        assert "Ines (2)" in checks["chats"]["detail"], "the interval before the time is no part of the name"
+        assert "Ines (2)" in checks["chats"]["detail"], (
+            "the interval before the time is no part of the name"
+        )
         assert "owner.identities" in checks["chats"]["hint"]
 
 
-def test_of_a_folder_only_the_files_that_a_pattern_fits_are_read(nacre: Nacre, tmp_path: Path) -> None:
-    for number, name in enumerate(("2026-10/one.jsonl", "2026-11/two.jsonl", "2026-11/notes.md", "2026-11/old.txt")):
+def test_of_a_folder_only_the_files_that_a_pattern_fits_are_read(
+    nacre: Nacre, tmp_path: Path
+) -> None:
+    for number, name in enumerate(
+        ("2026-10/one.jsonl", "2026-11/two.jsonl", "2026-11/notes.md", "2026-11/old.txt")
+    ):
         session = f"8a3b000{number}-0000-4000-8000-000000000002"
-        write_transcript(tmp_path / "talks" / name, [said("user", f"Hello number {number}", 1, session=session)])
+        write_transcript(
+            tmp_path / "talks" / name, [said("user", f"Hello number {number}", 1, session=session)]
+        )
     folder = str(tmp_path / "talks")
 
     def planned(*patterns: str) -> int:
@@ -363,13 +455,20 @@ def test_of_a_folder_only_the_files_that_a_pattern_fits_are_read(nacre: Nacre, t
     assert planned("2026-12/*") == 0
     assert "nothing closes" in nacre("ingest", folder, "--glob", "*.{md", code=2).err
     assert nacre("ingest", folder, "--glob", "2026-11/*.jsonl", "--json").json["files"] == 1
-    assert nacre("ingest", str(tmp_path / "talks/2026-10/one.jsonl"), "--glob", "*.md", "--json").json["files"] == 1
+    assert (
+        nacre("ingest", str(tmp_path / "talks/2026-10/one.jsonl"), "--glob", "*.md", "--json").json[
+            "files"
+        ]
+        == 1
+    )
 
 
 def test_a_rebuild_reads_only_what_a_pattern_had_found(nacre: Nacre, tmp_path: Path) -> None:
     for number, name in enumerate(("in/one.jsonl", "out/two.jsonl")):
         session = f"8a3b000{number}-0000-4000-8000-000000000002"
-        write_transcript(tmp_path / "talks" / name, [said("user", f"Hello number {number}", 1, session=session)])
+        write_transcript(
+            tmp_path / "talks" / name, [said("user", f"Hello number {number}", 1, session=session)]
+        )
     nacre("ingest", str(tmp_path / "talks"), "--glob", "in/*")
     nacre("db", "rebuild", "--yes")
     assert len(nacre("sessions", "list", "--json").json["sessions"]) == 1
@@ -381,7 +480,8 @@ def test_a_memory_holds_no_more_turns_than_it_may(
     for number in range(3):
         session = f"8a3b000{number}-0000-4000-8000-000000000002"
         write_transcript(
-            tmp_path / f"talks/{number}.jsonl", [said("user", f"Hello number {number}", 1, session=session)]
+            tmp_path / f"talks/{number}.jsonl",
+            [said("user", f"Hello number {number}", 1, session=session)],
         )
     monkeypatch.setenv("NACRE_STORAGE_MOST_TURNS", "1")
     assert nacre("ingest", str(tmp_path / "talks/0.jsonl"), "--json").json["turns"] == 1
@@ -397,12 +497,17 @@ def test_a_memory_holds_no_more_turns_than_it_may(
 @pytest.mark.parametrize(
     ("given", "advice"),
     [
-        (("--skip-ingested",), "--force"), (("--bulk",), "every ingest"), (("--whole-file",), "nacre extract --whole"),
-        (("--chunk",), "nacre extract --chunk"), (("--user-only",), "nacre extract --user-only"),
-        (("--no-retry",), "asked again"), (("--max-retries", "3"), "asked again"),
-        (("--concurrency", "5"), "ingest.workers"), (("--workers", "5"), "ingest.workers"),
+        (("--skip-ingested",), "--force"),
+        (("--bulk",), "every ingest"),
+        (("--whole-file",), "nacre extract --whole"),
+        (("--chunk",), "nacre extract --chunk"),
+        (("--user-only",), "nacre extract --user-only"),
+        (("--no-retry",), "asked again"),
+        (("--max-retries", "3"), "asked again"),
+        (("--concurrency", "5"), "ingest.workers"),
+        (("--workers", "5"), "ingest.workers"),
     ],
-)  # fmt: skip
+)
 def test_an_option_that_has_no_sense_here_says_what_to_do_instead(
     nacre: Nacre, given: tuple[str, ...], advice: str
 ) -> None:

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
+from nacre.base.link import LOCK
+from nacre.base.locks import FileLock, is_held
 from nacre.cli.root import cli
-from nacre.hosts.registry import HOSTS
-from nacre.link.address import LOCK
-from nacre.platform.locks import FileLock, is_held
-from nacre.wiring import apply
+from nacre.hosts import connect
+from nacre.hosts.registry import HOSTS_REGISTRY
 from tests.cli.conftest import Nacre, Outcome, command, environment
 from tests.processes import Processes
 
@@ -46,8 +46,8 @@ PRIOR = {
     "code/.claude/settings.local.json": '{"permissions": {"allow": []}, "hooks": {"Stop": []}}',
 }
 WIRINGS = [
-    *((name, "user") for name, host in HOSTS.items() if host.by_user),
-    *((name, "project") for name, host in HOSTS.items() if host.by_project),
+    *((name, "user") for name, host in HOSTS_REGISTRY.items() if host.by_user),
+    *((name, "project") for name, host in HOSTS_REGISTRY.items() if host.by_project),
 ]
 
 Tree = dict[str, tuple[bytes, int]]
@@ -84,12 +84,19 @@ def tree(folder: Path) -> Tree:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if not name.startswith(".nacre"):
-            found[name] = (b"" if path.is_dir() else path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
+            found[name] = (
+                b"" if path.is_dir() else path.read_bytes(),
+                stat.S_IMODE(path.stat().st_mode),
+            )
     return found
 
 
 def options(host: str, scope: str) -> list[str]:
-    return ["--host", host, *(["--project", str(Path(os.environ["HOME"]) / "code")] if scope == "project" else [])]
+    return [
+        "--host",
+        host,
+        *(["--project", str(Path(os.environ["HOME"]) / "code")] if scope == "project" else []),
+    ]
 
 
 @pytest.mark.parametrize(("host", "scope"), WIRINGS)
@@ -114,7 +121,10 @@ def test_a_host_is_wired_where_nothing_is_and_nothing_is_left(
     nacre("init", *options(host, scope), "--yes")
     written = tree(user_home)
     assert any("nacre" in content.decode() for content, _ in written.values()), written
-    is_private = {mode for name, (_, mode) in written.items() if not name.startswith("code")} <= {0o600, 0o700}
+    is_private = {mode for name, (_, mode) in written.items() if not name.startswith("code")} <= {
+        0o600,
+        0o700,
+    }
     assert is_private, written
     nacre("init", "--uninstall", "--yes")
     assert list(tree(user_home)) == ["code"]
@@ -133,7 +143,9 @@ def test_hosts_of_the_working_folders_repository_are_found(
     assert idle["name"] == "not wired"
 
 
-def test_hooks_are_told_to_start_the_daemon_only_where_they_do(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hooks_are_told_to_start_the_daemon_only_where_they_do(
+    nacre: Nacre, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def told() -> str:
         return nacre("serve", "status", code=1).out
 
@@ -145,7 +157,9 @@ def test_hooks_are_told_to_start_the_daemon_only_where_they_do(nacre: Nacre, mon
     assert "hooks" not in told()
 
 
-def test_what_others_wrote_stays_and_theirs_is_private_still(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+def test_what_others_wrote_stays_and_theirs_is_private_still(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
     nacre("init", "--host", "claude-code,codex,cursor", "--yes")
     settings = json.loads((user_home / ".claude/settings.json").read_text())
     assert settings["model"] == "opus"
@@ -154,7 +168,9 @@ def test_what_others_wrote_stays_and_theirs_is_private_still(nacre: Nacre, user_
     assert config["mcp_servers"]["other"] == {"command": "x"}
     assert Path(config["mcp_servers"]["nacre"]["command"]).is_absolute()
     cursor = (user_home / ".cursor/mcp.json").read_bytes()
-    assert cursor.startswith(b'{\r\n  // mine\r\n  "mcpServers": { "other": { "command": "x" }, "nacre": {')
+    assert cursor.startswith(
+        b'{\r\n  // mine\r\n  "mcpServers": { "other": { "command": "x" }, "nacre": {'
+    )
     assert stat.S_IMODE((user_home / ".cursor/mcp.json").stat().st_mode) == 0o600
     hooks = json.loads((user_home / ".cursor/hooks.json").read_text())["hooks"]
     assert hooks["stop"][0] == {"command": "ring"}
@@ -172,7 +188,9 @@ def test_a_copy_lies_beside_each_file_that_changed_and_is_as_private(
         assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == prior[name]
 
 
-def test_what_somebody_changed_meanwhile_stays_when_nacre_goes(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+def test_what_somebody_changed_meanwhile_stays_when_nacre_goes(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
     nacre("init", "--host", "claude-code,codex", "--yes")
     settings, config = user_home / ".claude/settings.json", user_home / ".codex/config.toml"
     settings.write_text(settings.read_text().replace('"opus"', '"sonnet"'))
@@ -181,8 +199,10 @@ def test_what_somebody_changed_meanwhile_stays_when_nacre_goes(nacre: Nacre, use
     nacre("init", "--uninstall", "--yes")
     assert settings.read_text() == SETTINGS.replace("opus", "sonnet")
     assert tomllib.loads(config.read_text()) == {
-        "model": "gpt-5", "mcp_servers": {"other": {"command": "x"}}, "projects": {"/code": {"trust_level": "trusted"}},
-    }  # fmt: skip
+        "model": "gpt-5",
+        "mcp_servers": {"other": {"command": "x"}},
+        "projects": {"/code": {"trust_level": "trusted"}},
+    }
 
 
 def test_programs_that_moved_and_doubled_entries_are_mended(
@@ -201,17 +221,26 @@ def test_programs_that_moved_and_doubled_entries_are_mended(
     mended = json.loads(hooks.read_text())["hooks"]
     assert [hook["command"] for hook in mended["stop"]] == ["ring", line]
     assert len(mended["sessionStart"]) == 1
-    assert json.loads(hooks.read_text())["hooks"].keys() == json.loads(good[".cursor/hooks.json"][0])["hooks"].keys()
+    assert (
+        json.loads(hooks.read_text())["hooks"].keys()
+        == json.loads(good[".cursor/hooks.json"][0])["hooks"].keys()
+    )
 
 
-@pytest.mark.parametrize(("host", "path"), [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json")])
+@pytest.mark.parametrize(
+    ("host", "path"), [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json")]
+)
 def test_what_happens_within_a_session_asks_the_daemon_from_a_shell(
     nacre: Nacre, user_home: Path, prior: Tree, host: str, path: str
 ) -> None:
     nacre("init", "--host", host, "--tool-hook", "--yes")
     groups = json.loads((user_home / path).read_text())["hooks"]
     lines = {event: groups[event][-1]["hooks"][0]["command"] for event in groups}
-    programs = {event: Path(shlex.split(line)[0]) for event, line in lines.items() if f" {host} {event}" in line}
+    programs = {
+        event: Path(shlex.split(line)[0])
+        for event, line in lines.items()
+        if f" {host} {event}" in line
+    }
     quick = {event for event, program in programs.items() if program.name == "nacre-hook.sh"}
     assert quick == {"UserPromptSubmit", "PreToolUse", "Stop"}
     assert all(os.access(programs[event], os.X_OK) for event in quick)
@@ -227,7 +256,9 @@ OWN_SERVERS = {
 }
 
 
-def test_a_server_that_the_owner_wrote_is_the_owners(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+def test_a_server_that_the_owner_wrote_is_the_owners(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
     for name, text in OWN_SERVERS.items():
         (user_home / name).parent.mkdir(parents=True, exist_ok=True)
         (user_home / name).write_text(text)
@@ -253,10 +284,14 @@ def test_a_server_of_the_owners_beside_the_plugin_is_told(
     assert (user_home / ".claude.json").read_text() == OWN_SERVERS[".claude.json"]
 
 
-def test_another_form_of_a_wiring_leaves_what_both_have(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+def test_another_form_of_a_wiring_leaves_what_both_have(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
     nacre("init", "--host", "codex", "--yes")
     config = user_home / ".codex/config.toml"
-    trusted = f'\n[hooks.state."{user_home}/.codex/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:ab"\n'
+    trusted = (
+        f'\n[hooks.state."{user_home}/.codex/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:ab"\n'
+    )
     config.write_text(config.read_text() + trusted)
     record = user_home / ".nacre/hosts/wiring.json"
     record.write_text(record.read_text().replace('"slot": false', '"slot": true'))
@@ -268,7 +303,9 @@ def test_another_form_of_a_wiring_leaves_what_both_have(nacre: Nacre, user_home:
     assert "PreToolUse" not in (user_home / ".codex/hooks.json").read_text()
 
 
-def test_a_lost_record_does_not_keep_nacre_from_being_taken_out(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+def test_a_lost_record_does_not_keep_nacre_from_being_taken_out(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
     nacre("init", "--host", "claude-code,codex,gemini-cli", "--yes")
     (user_home / ".nacre/hosts/wiring.json").unlink()
     nacre("init", "--host", "claude-code,codex,gemini-cli", "--yes")
@@ -291,16 +328,26 @@ def test_a_file_that_cannot_be_parsed_is_left_alone_and_the_rest_is_done(
 
 
 def test_of_two_at_once_the_second_waits_for_the_first(
-    nacre: Nacre, processes: Processes, user_home: Path, prior: Tree, monkeypatch: pytest.MonkeyPatch
+    nacre: Nacre,
+    processes: Processes,
+    user_home: Path,
+    prior: Tree,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wire = command("init", "--host", "codex,cursor,gemini-cli", "--yes", "--json")
-    both = [processes.start(wire, env=environment(), stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    both = [
+        processes.start(wire, env=environment(), stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     told = [json.loads(one.communicate(timeout=120)[0]) for one in both]
     assert [one.returncode for one in both] == [0, 0]
-    assert sorted(any(file["action"] != "none" for file in one["files"]) for one in told) == [False, True]
+    assert sorted(any(file["action"] != "none" for file in one["files"]) for one in told) == [
+        False,
+        True,
+    ]
     assert [one["left_alone"] for one in told] == [[], []]
     wired = tree(user_home)
-    monkeypatch.setattr(apply, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(connect, "PATIENCE_SECONDS", 0.05)
     with FileLock(user_home / ".nacre" / "init.lock"):
         busy = nacre("init", "--uninstall", "--yes", code=5)
     assert "init.lock" in busy.err
@@ -345,7 +392,9 @@ def test_claude_code_is_not_told_to_write_what_nacre_leaves_alone(
     assert not claude.exists()
 
 
-def test_a_link_within_the_home_is_followed_and_stays(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+def test_a_link_within_the_home_is_followed_and_stays(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
     kept = user_home / "dotfiles.json"
     (user_home / ".gemini/settings.json").rename(kept)
     (user_home / ".gemini/settings.json").symlink_to(kept)
@@ -356,9 +405,13 @@ def test_a_link_within_the_home_is_followed_and_stays(nacre: Nacre, user_home: P
     assert kept.read_bytes() == prior[".gemini/settings.json"][0]
 
 
-def test_copies_of_a_projects_files_are_not_left_in_its_repository(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+def test_copies_of_a_projects_files_are_not_left_in_its_repository(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
     project = user_home / "code"
-    done = nacre("init", "--host", "codex,generic", "--project", str(project), "--yes", "--json").json
+    done = nacre(
+        "init", "--host", "codex,generic", "--project", str(project), "--yes", "--json"
+    ).json
     copies = [Path(path) for path in done["backups"]]
     assert {path.name.split(".nacre-")[0] for path in copies} == {"AGENTS.md", ".mcp.json"}
     assert not list(project.rglob("*.bak"))
@@ -371,7 +424,9 @@ def test_copies_of_a_projects_files_are_not_left_in_its_repository(nacre: Nacre,
     assert (project / "AGENTS.md").read_text() == "# House rules\n- and this\n"
 
 
-def test_a_dry_run_shows_what_would_be_written_and_writes_nothing(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+def test_a_dry_run_shows_what_would_be_written_and_writes_nothing(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
     shown = nacre("init", "--host", "codex", "--dry-run").out
     assert "would change ~/.codex/config.toml" in shown
     assert "  +[mcp_servers.nacre]" in shown
@@ -389,7 +444,9 @@ def test_no_secret_of_the_owners_settings_is_shown(nacre: Nacre, user_home: Path
     assert key in (user_home / ".claude.json").read_text()
 
 
-def test_what_two_hosts_share_stays_until_the_last_of_them_goes(nacre: Nacre, project: Path) -> None:
+def test_what_two_hosts_share_stays_until_the_last_of_them_goes(
+    nacre: Nacre, project: Path
+) -> None:
     for host in ("codex", "generic", "opencode"):
         nacre("init", "--host", host, "--project", str(project), "--yes")
     agents = project / "AGENTS.md"
@@ -410,16 +467,24 @@ def test_going_over_to_plain_settings_takes_the_plugin_out(
     settings = json.loads((user_home / ".claude/settings.json").read_text())
     assert "enabledPlugins" not in settings
     assert settings["permissions"]["allow"] == [
-        "Bash(ls)", "mcp__nacre__memory_search", "mcp__nacre__memory_get", "mcp__nacre__memory_store",
-    ]  # fmt: skip
+        "Bash(ls)",
+        "mcp__nacre__memory_search",
+        "mcp__nacre__memory_get",
+        "mcp__nacre__memory_store",
+    ]
     assert not (user_home / ".nacre/hosts/claude-code/plugin/.mcp.json").exists()
-    assert json.loads((user_home / ".claude.json").read_text())["mcpServers"]["nacre"]["alwaysLoad"] is True
+    assert (
+        json.loads((user_home / ".claude.json").read_text())["mcpServers"]["nacre"]["alwaysLoad"]
+        is True
+    )
     nacre("init", "--uninstall", "--yes")
     claude.unlink()
     assert tree(user_home) == before
 
 
-def test_a_home_elsewhere_is_pinned(nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_elsewhere_is_pinned(
+    nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NACRE_HOME", str(user_home / "my memory"))
     nacre("init", "--host", "codex", "--yes")
     server = tomllib.loads((user_home / ".codex/config.toml").read_text())["mcp_servers"]["nacre"]
@@ -457,7 +522,8 @@ def claude(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "wrong", [("--writer", "claude-cli:haiku"), ("--writer", "bogus:1"), ("--tokens-per-day", "500")]
+    "wrong",
+    [("--writer", "claude-cli:haiku"), ("--writer", "bogus:1"), ("--tokens-per-day", "500")],
 )
 def test_a_writer_that_cannot_be_set_is_refused_before_anything_is_written(
     nacre: Nacre, user_home: Path, prior: Tree, claude: Path, wrong: tuple[str, str]
@@ -472,7 +538,10 @@ def test_claude_code_installs_the_plugin_at_once_and_its_settings_keep_their_lay
 ) -> None:
     before = tree(user_home)
     done = nacre("init", "--host", "claude-code", "--yes", "--json").json
-    assert [one["command"][1:3] for one in done["commands"]] == [["plugin", "marketplace"], ["plugin", "install"]]
+    assert [one["command"][1:3] for one in done["commands"]] == [
+        ["plugin", "marketplace"],
+        ["plugin", "install"],
+    ]
     settings = (user_home / ".claude/settings.json").read_text()
     assert settings.startswith(
         '{\n\t"model": "opus",\n\t"permissions": {"allow": ["Bash(ls)", "mcp__plugin_nacre_nacre__'
@@ -480,14 +549,22 @@ def test_claude_code_installs_the_plugin_at_once_and_its_settings_keep_their_lay
     assert json.loads(settings)["enabledPlugins"] == {"nacre@nacre": True}
     plugin = user_home / ".nacre/hosts/claude-code/plugin"
     assert "SessionEnd" in json.loads((plugin / "hooks/hooks.json").read_text())["hooks"]
-    assert json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["nacre"]["alwaysLoad"] is True
-    assert (plugin / "skills/nacre-memory/SKILL.md").read_text().startswith("---\nname: nacre-memory\n")
+    assert (
+        json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["nacre"]["alwaysLoad"] is True
+    )
+    assert (
+        (plugin / "skills/nacre-memory/SKILL.md")
+        .read_text()
+        .startswith("---\nname: nacre-memory\n")
+    )
     assert nacre("init", "--host", "claude-code", "--yes", "--json").json["commands"] == []
     nacre("init", "--host", "claude-code", "--tool-hook", "--yes")
     ((group,),) = [json.loads((plugin / "hooks/hooks.json").read_text())["hooks"]["PreToolUse"]]
     assert group["matcher"].split("|") == ["Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"]
     assert claude.read_text().splitlines()[-1] == "plugin update nacre@nacre"
-    copy = user_home / ".claude/plugins/cache/nacre/nacre/0.1.0-5f0c2a4d"  # as Claude Code makes it, and leaves it
+    copy = (
+        user_home / ".claude/plugins/cache/nacre/nacre/0.1.0-5f0c2a4d"
+    )  # as Claude Code makes it, and leaves it
     shutil.copytree(plugin, copy)
     (copy / ".orphaned_at").write_text("1795310298155")
     nacre("init", "--uninstall", "--yes")
@@ -531,7 +608,11 @@ for line in sys.stdin:
 def test_codex_is_told_to_trust_the_hooks_and_all_of_it_goes_again(
     nacre: Nacre, user_home: Path, prior: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, project, config = user_home / "bin" / "codex", user_home / "code", user_home / ".codex/config.toml"
+    program, project, config = (
+        user_home / "bin" / "codex",
+        user_home / "code",
+        user_home / ".codex/config.toml",
+    )
     program.parent.mkdir()
     program.write_text(CODEX.format(python=sys.executable))
     program.chmod(0o755)
@@ -556,12 +637,16 @@ def test_codex_is_told_to_trust_the_hooks_and_all_of_it_goes_again(
     }
 
 
-def test_where_claude_is_not_found_its_settings_do(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+def test_where_claude_is_not_found_its_settings_do(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
     nacre("init", "--host", "claude-code", "--yes")
     assert "SessionStart" in json.loads((user_home / ".claude/settings.json").read_text())["hooks"]
 
 
-def test_nothing_is_written_where_nobody_said_so(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+def test_nothing_is_written_where_nobody_said_so(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
     for named in ([], ["--host", "codex"], ["--uninstall"]):
         error = nacre("init", *named, "--json", code=2).error
         assert "not interactive" in error["message"]
@@ -592,7 +677,9 @@ def test_openclaw_keeps_its_own_memory_unless_nacre_is_to_take_its_place(
         ([], "no tool of an agent was found"),
     ],
 )
-def test_what_cannot_be_is_told_with_the_way_out(nacre: Nacre, arguments: list[str], says: str) -> None:
+def test_what_cannot_be_is_told_with_the_way_out(
+    nacre: Nacre, arguments: list[str], says: str
+) -> None:
     error = nacre("init", *arguments, "--yes", "--json", code=2).error
     assert says in error["message"]
     assert error["hint"]
@@ -605,7 +692,9 @@ def test_doctor_runs_what_is_written_and_tells_what_is_broken(
     process("init", "--host", "cursor,continue,opencode", "--yes")
     process("init", "--host", "codex", "--project", str(project), "--yes")
     monkeypatch.delenv("NACRE_DAEMON_ENABLED")
-    checks = {one["name"]: one for one in process("doctor", "hosts", "--json", code=None).json["checks"]}
+    checks = {
+        one["name"]: one for one in process("doctor", "hosts", "--json", code=None).json["checks"]
+    }
     assert checks["cursor hooks"]["state"] != "failure", checks
     assert checks["cursor tools"]["state"] != "failure", checks
     assert checks["continue tools"]["state"] != "failure", checks
@@ -615,8 +704,14 @@ def test_doctor_runs_what_is_written_and_tells_what_is_broken(
     assert not is_held(user_home / ".nacre" / LOCK), "and ended it again"
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     hooks = project / ".codex/hooks.json"
-    hooks.write_text(hooks.read_text().replace("nacre.hooks.process", "nacre.gone").replace("nacre-hook", "nacre-gone"))
-    broken = {one["name"]: one for one in process("doctor", "hosts", "--json", code=1).json["checks"]}
+    hooks.write_text(
+        hooks.read_text()
+        .replace("nacre.serve.hook_process", "nacre.gone")
+        .replace("nacre-hook", "nacre-gone")
+    )
+    broken = {
+        one["name"]: one for one in process("doctor", "hosts", "--json", code=1).json["checks"]
+    }
     found = broken["codex in code files"]
     assert f"{hooks} is not as it should be" in found["detail"]
     assert found["hint"] == f"nacre init --host codex --project {project}"
@@ -630,7 +725,9 @@ def test_doctor_runs_nothing_that_a_project_brought_along(
     trap = project / "nacre"
     trap.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
     trap.chmod(0o755)
-    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"nacre": {"command": str(trap), "args": ["mcp"]}}}))
+    (project / ".mcp.json").write_text(
+        json.dumps({"mcpServers": {"nacre": {"command": str(trap), "args": ["mcp"]}}})
+    )
     checks = process("doctor", "hosts", "--json", code=1).json["checks"]
     assert any("runs something else" in one["detail"] for one in checks)
     assert not (tmp_path / "ran").exists()
@@ -645,7 +742,9 @@ def test_what_another_nacre_wired_is_told_and_is_not_broken_for_that(
     held = json.loads(record.read_text())
     record.write_text(json.dumps({**held, "nacre": "0.0.9"}))
     rule.write_text("nacre, as it was put once\n")
-    found = {one["name"]: one for one in nacre("doctor", "hosts", "--json", code=None).json["checks"]}["roo files"]
+    found = {
+        one["name"]: one for one in nacre("doctor", "hosts", "--json", code=None).json["checks"]
+    }["roo files"]
     assert found["state"] == "warning"
     assert found["detail"].startswith("nacre 0.0.9 wrote it, this is ")
     assert found["hint"] == "nacre init --host roo"
@@ -662,22 +761,31 @@ def test_doctor_says_which_versions_were_driven_beside_those_that_are_installed(
     (package / "bundle").mkdir(parents=True)
     programs.mkdir()
     (package / "package.json").write_text('{"name": "@google/gemini-cli", "version": "9.8.7"}')
-    scripts = {programs / "codex": "echo codex-cli 6.5.4-alpha.3", package / "bundle/gemini": f"touch {tmp_path}/ran"}
+    scripts = {
+        programs / "codex": "echo codex-cli 6.5.4-alpha.3",
+        package / "bundle/gemini": f"touch {tmp_path}/ran",
+    }
     for path, line in scripts.items():
         path.write_text(f"#!/bin/sh\n{line}\n")
         path.chmod(0o755)
     (programs / "gemini").symlink_to(package / "bundle/gemini")
     nacre("init", "--host", "codex,gemini-cli,openclaw,cursor", "--yes")
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    checks = {one["name"]: one for one in nacre("doctor", "hosts", "--json", code=None).json["checks"]}
+    checks = {
+        one["name"]: one for one in nacre("doctor", "hosts", "--json", code=None).json["checks"]
+    }
     driven = tomllib.loads((files("nacre.hosts") / "proven.toml").read_text(encoding="utf-8"))
     for name, version in {"codex": "6.5.4-alpha.3", "gemini-cli": "9.8.7"}.items():
         told = checks[f"{name} version"]
         assert told["state"] == "ok"
-        assert told["detail"].startswith(f"{version} is installed; driven for real: {driven[name]['pinned']}")
+        assert told["detail"].startswith(
+            f"{version} is installed; driven for real: {driven[name]['pinned']}"
+        )
         assert driven[name]["newest"] in told["detail"]
         assert str(driven[name]["on"]) in told["detail"]
-    assert not {"openclaw version", "cursor version"} & checks.keys(), "no program of theirs is here"
+    assert not {"openclaw version", "cursor version"} & checks.keys(), (
+        "no program of theirs is here"
+    )
     assert not (tmp_path / "ran").exists(), "what the package says need not be asked"
 
 
@@ -687,7 +795,9 @@ def test_doctor_tries_the_server_that_the_owner_wrote(
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     settings = user_home / ".codeium/windsurf/mcp_config.json"
     settings.parent.mkdir(parents=True)
-    settings.write_text('{"mcpServers": {"nacre": {"command": "/mine/nacre", "args": ["--token", "hush"]}}}')
+    settings.write_text(
+        '{"mcpServers": {"nacre": {"command": "/mine/nacre", "args": ["--token", "hush"]}}}'
+    )
     nacre("init", "--host", "windsurf", "--yes")
     shown = nacre("doctor", "hosts", "--json", code=1).json["checks"]
     checks = {one["name"]: one for one in shown}
@@ -713,15 +823,17 @@ def test_a_newcomer_sees_all_that_would_be_done_chooses_and_says_yes_once(
         "init",
         answers=[("Do this?", said) for said in ("99", "2", "d", "y")],
         environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
-    )  # fmt: skip
+    )
     assert shown.code == 0, shown.out
     every, explained, outline, whole = shown.out.split("Do this?")[:4]
     assert "~/.cursor/mcp.json" in every
     assert "which tools: by number, or all" in explained
     listed = outline.partition("To do")[2].splitlines()
     assert [line.split()[:2] for line in listed if ": " in line] == [
-        ["change", "~/.codex/config.toml"], ["write", "~/.codex/hooks.json"], ["change", "~/.codex/AGENTS.md"],
-    ]  # fmt: skip
+        ["change", "~/.codex/config.toml"],
+        ["write", "~/.codex/hooks.json"],
+        ["change", "~/.codex/AGENTS.md"],
+    ]
     assert "mcp_servers" not in outline
     assert "'99' is none of these:" in explained
     assert "+[mcp_servers.nacre]" in whole
@@ -750,10 +862,18 @@ def hive(user_home: Path) -> Path:
     folder = user_home / ".claude" / "projects" / "-code-hive"
     folder.mkdir(parents=True)
     row = {
-        "type": "user", "uuid": "a1", "sessionId": HIVE, "cwd": "/code/hive",
-        "timestamp": "2026-11-20T10:00:00Z", "userType": "external", "isSidechain": False,
-        "message": {"role": "user", "content": "Remember that the hive scale is read every ten minutes."},
-    }  # fmt: skip
+        "type": "user",
+        "uuid": "a1",
+        "sessionId": HIVE,
+        "cwd": "/code/hive",
+        "timestamp": "2026-11-20T10:00:00Z",
+        "userType": "external",
+        "isSidechain": False,
+        "message": {
+            "role": "user",
+            "content": "Remember that the hive scale is read every ten minutes.",
+        },
+    }
     path = folder / f"{HIVE}.jsonl"
     path.write_text(json.dumps(row) + "\n")
     return path
@@ -763,7 +883,9 @@ def hive(user_home: Path) -> Path:
 def test_with_the_one_yes_the_sessions_are_read_that_are_there_or_later(
     dialog: Callable[..., Outcome], nacre: Nacre, hive: Path, said: str
 ) -> None:
-    shown = dialog("init", answers=[("Do this?", said)], environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"})
+    shown = dialog(
+        "init", answers=[("Do this?", said)], environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"}
+    )
     assert shown.code == 0, shown.out
     assert "read   1 transcript of " in shown.out
     assert "that costs nothing" in shown.out
@@ -773,19 +895,25 @@ def test_with_the_one_yes_the_sessions_are_read_that_are_there_or_later(
     assert len(nacre("sessions", "list", "--json").json["sessions"]) == 1
 
 
-def test_what_the_last_week_brought_may_be_read_alone(dialog: Callable[..., Outcome], nacre: Nacre, hive: Path) -> None:
+def test_what_the_last_week_brought_may_be_read_alone(
+    dialog: Callable[..., Outcome], nacre: Nacre, hive: Path
+) -> None:
     old = hive.with_name("7f3a1c2d-0000-4000-8000-000000000001.jsonl")
     old.write_text(hive.read_text().replace(HIVE, old.stem).replace("a1", "b1"))
     os.utime(old, (1_000_000_000, 1_000_000_000))
     shown = dialog(
-        "init", answers=[("Do this?", "?"), ("Do this?", "week")], environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"}
-    )  # fmt: skip
+        "init",
+        answers=[("Do this?", "?"), ("Do this?", "week")],
+        environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
+    )
     assert "only what the last seven days brought is read (1 transcript)" in shown.out
     (read,) = nacre("sessions", "list", "--json").json["sessions"]
     assert HIVE in str(read)
 
 
-def test_asked_of_nobody_it_mends_what_was_chosen_and_chooses_no_more(nacre: Nacre, user_home: Path) -> None:
+def test_asked_of_nobody_it_mends_what_was_chosen_and_chooses_no_more(
+    nacre: Nacre, user_home: Path
+) -> None:
     (user_home / ".cursor").mkdir()
     (user_home / ".gemini").mkdir()
     nacre("init", "--host", "cursor", "--yes")
@@ -797,10 +925,14 @@ def test_asked_of_nobody_it_mends_what_was_chosen_and_chooses_no_more(nacre: Nac
 
 
 @pytest.mark.parametrize("args", ["5", '"mcp"', "{}"])
-def test_a_server_of_odd_arguments_is_its_owners_and_breaks_nothing(nacre: Nacre, user_home: Path, args: str) -> None:
+def test_a_server_of_odd_arguments_is_its_owners_and_breaks_nothing(
+    nacre: Nacre, user_home: Path, args: str
+) -> None:
     path = user_home / ".cursor" / "mcp.json"
     path.parent.mkdir()
-    path.write_text('{"mcpServers": {"nacre": {"command": "npx", "args": %s, "env": {"A": 1}}}}' % args)  # noqa: UP031
+    path.write_text(
+        '{"mcpServers": {"nacre": {"command": "npx", "args": %s, "env": {"A": 1}}}}' % args  # noqa: UP031
+    )
     before = path.read_bytes()
     done = nacre("init", "--host", "cursor", "--yes", "--json", code=None).json
     assert [one["path"] for one in done["kept"]] == [str(path)]

@@ -11,9 +11,25 @@ from tests.cli.conftest import SESSION, Nacre, said, write_transcript
 
 def test_a_stored_memory_is_a_file_and_is_found(nacre: Nacre, user_home: Path) -> None:
     told = nacre(
-        "store", "We run billing on PostgreSQL 18", "--subject", "Database", "--kind", "decision", "--importance", "9",
-        "--project", "Acme Billing", "--tag", "postgres", "--tag", "billing", "--scope", "personal", "--expiry", "core",
-    )  # fmt: skip
+        "store",
+        "We run billing on PostgreSQL 18",
+        "--subject",
+        "Database",
+        "--kind",
+        "decision",
+        "--importance",
+        "9",
+        "--project",
+        "Acme Billing",
+        "--tag",
+        "postgres",
+        "--tag",
+        "billing",
+        "--scope",
+        "personal",
+        "--expiry",
+        "core",
+    )
     assert told.out.startswith("Stored: decision Database")
     file = user_home / ".nacre" / "vault" / "projects" / "acme-billing" / "decision" / "database.md"
     assert "We run billing on PostgreSQL 18" in file.read_text(encoding="utf-8")
@@ -28,7 +44,9 @@ def test_a_repository_that_nobody_knows_yet_becomes_a_project_with_the_first_mem
     folder = tmp_path / "checkout" / "docs"
     folder.mkdir(parents=True)
     (folder.parent / ".git").mkdir()
-    (folder.parent / ".git" / "config").write_text('[remote "origin"]\n\turl = git@host.example:ada/hivelog.git\n')
+    (folder.parent / ".git" / "config").write_text(
+        '[remote "origin"]\n\turl = git@host.example:ada/hivelog.git\n'
+    )
     monkeypatch.chdir(folder)
     told = ("store", "The hive is read at dawn", "--project", ".", "--json")
     assert nacre(*told, "--dry-run").json["memory"]["project"] == "hivelog"
@@ -40,7 +58,10 @@ def test_a_repository_that_nobody_knows_yet_becomes_a_project_with_the_first_mem
     other = nacre("store", "The scale is read at noon", "--json").json["id"]
     assert nacre("edit", other, "--project", ".", "--json").json["memory"]["project"] == "hivelog"
     monkeypatch.chdir(user_home)
-    assert "belongs to no project" in nacre("store", "The owner likes tea", "--project", ".", code=3).err
+    assert (
+        "belongs to no project"
+        in nacre("store", "The owner likes tea", "--project", ".", code=3).err
+    )
 
 
 def test_store_as_json_tells_what_became_of_it(nacre: Nacre) -> None:
@@ -73,31 +94,62 @@ def test_content_that_is_not_utf8_is_kept_as_far_as_it_goes(process: Nacre) -> N
 def test_secrets_do_not_reach_the_vault(nacre: Nacre, user_home: Path) -> None:
     secret = "ghp_" + "a1B2" * 9
     nacre("store", f"The token is {secret}")
-    nacre("retire", nacre("list", "--json").json["memories"][0]["id"], "--reason", f"{secret} leaked")
-    assert not [path for path in user_home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    nacre(
+        "retire", nacre("list", "--json").json["memories"][0]["id"], "--reason", f"{secret} leaked"
+    )
+    assert not [
+        path
+        for path in user_home.rglob("*")
+        if path.is_file() and secret.encode() in path.read_bytes()
+    ]
 
 
 def test_edit_changes_what_is_named_and_nothing_else(nacre: Nacre) -> None:
-    memory = nacre("store", "Deploy on Fridays", "--tag", "ops", "--project", "acme", "--json").json["memory"]
-    assert nacre("edit", memory["id"], "--importance", "9", "--kind", "decision").out.startswith("Saved: decision ")
+    memory = nacre(
+        "store", "Deploy on Fridays", "--tag", "ops", "--project", "acme", "--json"
+    ).json["memory"]
+    assert nacre("edit", memory["id"], "--importance", "9", "--kind", "decision").out.startswith(
+        "Saved: decision "
+    )
     now = nacre("show", memory["id"], "--json").json
-    assert (now["importance"], now["kind"], now["tags"], now["project"]) == (9, "decision", ["ops"], "acme")
-    nacre("edit", memory["id"], "--project", "", "--tag", "release", "--content", "-", stdin="Deploy on Mondays")
+    assert (now["importance"], now["kind"], now["tags"], now["project"]) == (
+        9,
+        "decision",
+        ["ops"],
+        "acme",
+    )
+    nacre(
+        "edit",
+        memory["id"],
+        "--project",
+        "",
+        "--tag",
+        "release",
+        "--content",
+        "-",
+        stdin="Deploy on Mondays",
+    )
     now = nacre("show", memory["id"], "--json").json
     assert (now["content"], now["tags"], now["project"]) == ("Deploy on Mondays", ["release"], None)
     assert "/global/decision/" in now["path"]
 
 
-def test_a_title_that_was_made_from_the_content_follows_it_and_one_that_was_given_stays(nacre: Nacre) -> None:
+def test_a_title_that_was_made_from_the_content_follows_it_and_one_that_was_given_stays(
+    nacre: Nacre,
+) -> None:
     made = nacre("store", "Staging is rebuilt every Sunday night", "--json").json["id"]
-    given = nacre("store", "Releases leave on Mondays", "--subject", "Days of releases", "--json").json["id"]
+    given = nacre(
+        "store", "Releases leave on Mondays", "--subject", "Days of releases", "--json"
+    ).json["id"]
     nacre("edit", made, "--content", "Staging is rebuilt every Monday night")
     nacre("edit", given, "--content", "Releases leave on Tuesdays")
     assert "Sunday" not in nacre("show", made).out
     assert nacre("show", given, "--json").json["subject"] == "Days of releases"
 
 
-def test_edit_says_when_a_memory_is_true_where_it_is_told_and_that_it_never_fades(nacre: Nacre) -> None:
+def test_edit_says_when_a_memory_is_true_where_it_is_told_and_that_it_never_fades(
+    nacre: Nacre,
+) -> None:
     memory = nacre("store", "The office is in the old mill", "--json").json["memory"]["id"]
     nacre("edit", memory, "--valid", "2026-01-01..", "--evergreen", "--suppress", "session-start")
     now = nacre("show", memory, "--json").json
@@ -127,7 +179,9 @@ def test_two_memories_with_one_key_follow_each_other_whatever_they_say(nacre: Na
     nacre("store", "Deploy on Fridays only after 15:00", *key)
     told = nacre("store", "Deploy on Mondays", *key, "--json").json
     assert [one["content"] for one in told["supersedes"]] == ["Deploy on Fridays only after 15:00"]
-    assert [one["content"] for one in nacre("list", "--json").json["memories"]] == ["Deploy on Mondays"]
+    assert [one["content"] for one in nacre("list", "--json").json["memories"]] == [
+        "Deploy on Mondays"
+    ]
 
 
 def test_edit_without_options_needs_a_terminal(nacre: Nacre) -> None:
@@ -135,22 +189,30 @@ def test_edit_without_options_needs_a_terminal(nacre: Nacre) -> None:
     assert nacre("edit", "Deploy on Fridays", "--json", code=2).error["code"] == "usage"
 
 
-def test_edit_opens_the_file_in_the_editor_and_reads_it_again(nacre: Nacre, terminal: Nacre) -> None:
+def test_edit_opens_the_file_in_the_editor_and_reads_it_again(
+    nacre: Nacre, terminal: Nacre
+) -> None:
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
     shown = terminal("edit", "Deploys", environ={"EDITOR": "sed -i s/Fridays/Mondays/"})
     assert shown.code == 0, shown.out
     assert nacre("show", "Deploys", "--json").json["content"] == "Deploy on Mondays"
 
 
-def test_a_file_broken_in_the_editor_is_reported_and_the_old_version_counts(nacre: Nacre, terminal: Nacre) -> None:
+def test_a_file_broken_in_the_editor_is_reported_and_the_old_version_counts(
+    nacre: Nacre, terminal: Nacre
+) -> None:
     nacre("store", "Deploy on Fridays", "--subject", "Deploys")
-    shown = terminal("edit", "Deploys", environ={"EDITOR": "sed -i 's/^kind: .*/kind: [fact/'", "NO_COLOR": "1"})
+    shown = terminal(
+        "edit", "Deploys", environ={"EDITOR": "sed -i 's/^kind: .*/kind: [fact/'", "NO_COLOR": "1"}
+    )
     assert shown.code == 2
     assert "error: global/fact/deploys.md: broken YAML" in shown.out
     assert "Deploy on Fridays" in nacre("recall", "deploy").out
 
 
-def test_a_retired_memory_is_never_recalled_and_its_file_is_kept(nacre: Nacre, user_home: Path) -> None:
+def test_a_retired_memory_is_never_recalled_and_its_file_is_kept(
+    nacre: Nacre, user_home: Path
+) -> None:
     memory = nacre("store", "Deploy on Fridays", "--json").json["id"]
     answer = nacre("retire", memory[-8:], "--reason", "we moved to Mondays", "--json").json
     assert [item["id"] for item in answer["retired"]] == [memory]
@@ -161,7 +223,9 @@ def test_a_retired_memory_is_never_recalled_and_its_file_is_kept(nacre: Nacre, u
 
 
 @pytest.mark.parametrize(("answer", "code", "is_retired"), [("y\n", 0, True), ("n\n", 1, False)])
-def test_retire_asks_on_a_terminal(nacre: Nacre, terminal: Nacre, answer: str, code: int, is_retired: bool) -> None:
+def test_retire_asks_on_a_terminal(
+    nacre: Nacre, terminal: Nacre, answer: str, code: int, is_retired: bool
+) -> None:
     nacre("store", "Deploy on Fridays")
     shown = terminal("retire", "Deploy on Fridays", typed=answer)
     assert shown.code == code
@@ -187,7 +251,9 @@ def test_a_todo_is_done_by_words_of_its_subject(nacre: Nacre) -> None:
     nacre("todo", "add", "Rotate the logs")
     nacre("todo", "done", "rotate", code=4)
     nacre("todo", "done", "staging")
-    assert [todo["content"] for todo in nacre("todo", "--json").json["todos"]] == ["Rotate the logs"]
+    assert [todo["content"] for todo in nacre("todo", "--json").json["todos"]] == [
+        "Rotate the logs"
+    ]
     nacre("todo", "done", "kubernetes", code=3)
 
 
@@ -196,7 +262,9 @@ def test_only_todos_can_be_done(nacre: Nacre) -> None:
     assert "is a fact, not a todo" in nacre("todo", "done", "Deploy on Fridays", code=2).err
 
 
-def test_a_move_that_could_not_be_done_yet_is_not_read_as_a_copy(nacre: Nacre, user_home: Path) -> None:
+def test_a_move_that_could_not_be_done_yet_is_not_read_as_a_copy(
+    nacre: Nacre, user_home: Path
+) -> None:
     vault = user_home / ".nacre/vault"
     for subject in ("Gate", "Lunch"):
         nacre("store", f"{subject} has words of its own", "--subject", subject)
@@ -214,7 +282,9 @@ def test_a_move_that_could_not_be_done_yet_is_not_read_as_a_copy(nacre: Nacre, u
     assert nacre("doctor", "--deep", "--json").json["findings"] == []
 
 
-def test_list_and_show_say_that_nobody_knows_yet_where_a_memory_holds(nacre: Nacre, user_home: Path) -> None:
+def test_list_and_show_say_that_nobody_knows_yet_where_a_memory_holds(
+    nacre: Nacre, user_home: Path
+) -> None:
     text = "We decided to store all amounts in cents, because sums must not drift."
     told = said("user", text, 1, cwd=str(user_home))
     write_transcript(user_home / ".claude" / "projects" / "-home" / f"{SESSION}.jsonl", [told])
@@ -260,15 +330,23 @@ def test_where_the_embedding_model_is_not_there_a_store_works_by_words(
     first = nacre("store", "The ledger is kept for seven years.", "--json").json
     assert first["action"] == "stored"
     assert nacre("store", "The ledger is kept for seven years.", "--json").json["action"] == "known"
-    assert nacre("recall", "how long is the ledger kept?", "--json").json["hits"][0]["id"] == first["id"]
+    assert (
+        nacre("recall", "how long is the ledger kept?", "--json").json["hits"][0]["id"]
+        == first["id"]
+    )
 
 
-def test_what_the_agent_said_is_shown_as_said_by_the_agent(nacre: Nacre, tmp_path: Path, user_home: Path) -> None:
+def test_what_the_agent_said_is_shown_as_said_by_the_agent(
+    nacre: Nacre, tmp_path: Path, user_home: Path
+) -> None:
     asked = said("user", "Remember: the gate code is changed every June.", 1)
     nacre("ingest", str(write_transcript(tmp_path / "talk.jsonl", [asked])), "--no-vectors")
     assert "said by you" in nacre("recall", "gate code").out
     (file,) = (user_home / ".nacre" / "vault").rglob("*gate*.md")
-    file.write_text(file.read_text(encoding="utf-8").replace("speaker: owner", "speaker: agent"), encoding="utf-8")
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("speaker: owner", "speaker: agent"),
+        encoding="utf-8",
+    )
     shown = nacre("recall", "gate code").out
     assert "said by agent" in shown
     assert "said by you" not in shown
@@ -278,27 +356,38 @@ def test_what_an_agent_proposed_is_told_as_that(nacre: Nacre, user_home: Path) -
     nacre("store", "The gate code is changed every June.")
     assert "proposal" not in nacre("recall", "gate code").out
     (file,) = (user_home / ".nacre" / "vault").rglob("*gate*.md")
-    proposed = file.read_text(encoding="utf-8").replace("speaker: owner", "speaker: agent\nproposed: true")
+    proposed = file.read_text(encoding="utf-8").replace(
+        "speaker: owner", "speaker: agent\nproposed: true"
+    )
     file.write_text(proposed, encoding="utf-8")
     assert "an agent's proposal" in nacre("recall", "gate code").out
 
 
-def test_words_of_the_owner_are_not_quoted_as_said_by_the_agent(nacre: Nacre, tmp_path: Path, user_home: Path) -> None:
+def test_words_of_the_owner_are_not_quoted_as_said_by_the_agent(
+    nacre: Nacre, tmp_path: Path, user_home: Path
+) -> None:
     asked = said("user", "Remember: the gate code is changed every June.", 1)
     nacre("ingest", str(write_transcript(tmp_path / "talk.jsonl", [asked])), "--no-vectors")
     (file,) = (user_home / ".nacre" / "vault").rglob("*gate*.md")
     front = file.read_text(encoding="utf-8").rpartition("---\n")[0]
     own = "The gate code rotates yearly; ask the harbour office for it."
     file.write_text(f"{front}---\n{own}\n", encoding="utf-8")
-    assert "said by you in claude-code 7f3a1c2d: “Remember: the gate code" in nacre("recall", "gate code").out
-    file.write_text(f"{front.replace('speaker: owner', 'speaker: agent')}---\n{own}\n", encoding="utf-8")
+    assert (
+        "said by you in claude-code 7f3a1c2d: “Remember: the gate code"
+        in nacre("recall", "gate code").out
+    )
+    file.write_text(
+        f"{front.replace('speaker: owner', 'speaker: agent')}---\n{own}\n", encoding="utf-8"
+    )
     shown = nacre("recall", "gate code").out
     assert "said by agent in claude-code 7f3a1c2d" in shown
     assert "“Remember" not in shown
 
 
 def test_a_memory_expires_on_its_day_and_comes_back_by_an_edit(nacre: Nacre) -> None:
-    stored = nacre("store", "Staging runs on the spare cluster", "--expires-on", "2100-01-02", "--json").json
+    stored = nacre(
+        "store", "Staging runs on the spare cluster", "--expires-on", "2100-01-02", "--json"
+    ).json
     assert "expires on  2100-01-02" in nacre("show", stored["id"]).out
     assert nacre("recall", "spare cluster", "--json").json["hits"]
     nacre("edit", stored["id"], "--expires-on", "2020-01-02")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.vault.listing import MARKER, MOST_A_KIND
+from nacre.vault.files import MARKER, MOST_A_KIND
 from tests.cli.conftest import Nacre
 
 
@@ -19,7 +19,14 @@ def vault() -> Path:
 
 @pytest.fixture
 def mill(nacre: Nacre) -> None:
-    nacre("store", "The wheel turns left [seen from the bank].", "--subject", "Wheel [left]", "--project", "mill")
+    nacre(
+        "store",
+        "The wheel turns left [seen from the bank].",
+        "--subject",
+        "Wheel [left]",
+        "--project",
+        "mill",
+    )
     nacre("store", "We decided to grind rye on Mondays.", "--kind", "decision", "--project", "mill")
     nacre("todo", "add", "Grease the axle", "--project", "mill")
     nacre("store", "Prefer short answers.", "--kind", "preference")
@@ -28,7 +35,9 @@ def mill(nacre: Nacre) -> None:
 
 def git(vault: Path, *arguments: str) -> str:
     own = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    return subprocess.run(["git", "-C", vault, *own, *arguments], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", "-C", vault, *own, *arguments], check=True, capture_output=True, text=True
+    ).stdout
 
 
 @pytest.mark.usefixtures("mill")
@@ -37,8 +46,10 @@ def test_a_commit_lists_memories_by_kind_with_links_that_lead_to_their_files(vau
     assert page.startswith(MARKER)
     assert "3 memories." in page
     assert [line for line in page.splitlines() if line.startswith("## ")] == [
-        "## Open todos (1)", "## Decisions (1)", "## Facts (1)"
-    ]  # fmt: skip
+        "## Open todos (1)",
+        "## Decisions (1)",
+        "## Facts (1)",
+    ]
     assert "- [Wheel \\[left\\]](fact/wheel-left.md) · " in page
     assert (vault / "projects/mill/fact/wheel-left.md").is_file()
     top = (vault / "MEMORY.md").read_text()
@@ -48,12 +59,18 @@ def test_a_commit_lists_memories_by_kind_with_links_that_lead_to_their_files(vau
 
 
 @pytest.mark.usefixtures("mill")
-def test_a_listing_says_what_an_agent_proposed(nacre: Nacre, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_says_what_an_agent_proposed(
+    nacre: Nacre, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as shell:
         shell.setenv("CLAUDECODE", "1")
         nacre("store", "The sluice is opened at six.", "--project", "mill")
     nacre("commit")
-    (line,) = [one for one in (vault / "projects/mill/MEMORY.md").read_text().splitlines() if "sluice" in one]
+    (line,) = [
+        one
+        for one in (vault / "projects/mill/MEMORY.md").read_text().splitlines()
+        if "sluice" in one
+    ]
     assert line.endswith(" · an agent's proposal")
 
 
@@ -108,10 +125,14 @@ def test_without_git_a_commit_writes_the_listing_alone(nacre: Nacre, vault: Path
     assert "harbour" in (vault / "MEMORY.md").read_text()
 
 
-def test_of_many_memories_the_newest_are_listed_and_the_others_counted(nacre: Nacre, vault: Path) -> None:
+def test_of_many_memories_the_newest_are_listed_and_the_others_counted(
+    nacre: Nacre, vault: Path
+) -> None:
     (vault / "global/fact").mkdir(parents=True)
     for number in range(MOST_A_KIND + 7):
-        (vault / f"global/fact/buoy-{number}.md").write_text(f"# Buoy {number}\n\nBuoy {number} is red.\n")
+        (vault / f"global/fact/buoy-{number}.md").write_text(
+            f"# Buoy {number}\n\nBuoy {number} is red.\n"
+        )
     nacre("commit")
     page = (vault / "MEMORY.md").read_text()
     assert page.count("](global/fact/buoy-") == MOST_A_KIND
@@ -121,7 +142,10 @@ def test_of_many_memories_the_newest_are_listed_and_the_others_counted(nacre: Na
 def test_two_machines_keep_in_step_where_one_has_its_listing_in_git(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", tmp_path / "remote.git"], check=True)
+    subprocess.run(
+        ["git", "init", "--quiet", "--bare", "--initial-branch=main", tmp_path / "remote.git"],
+        check=True,
+    )
     one, other = tmp_path / "one", tmp_path / "other"
 
     def on(home: Path, *arguments: str) -> None:

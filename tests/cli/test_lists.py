@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nacre.speed.material import write_notes
+from nacre.testing.speed import write_notes
 from tests.cli.conftest import Nacre
 
 MANY = 510
@@ -35,7 +35,10 @@ def test_a_list_stops_at_its_limit_unless_all_is_asked_for(nacre: Nacre, many: l
     whole = nacre("list", "--all", "--json").json
     assert [memory["id"] for memory in whole["memories"]] == many
     assert (whole["total"], whole["limit"]) == (MANY, None)
-    assert [memory["id"] for memory in nacre("list", "--all", "--offset", "3", "--json").json["memories"]] == many[3:]
+    assert [
+        memory["id"]
+        for memory in nacre("list", "--all", "--offset", "3", "--json").json["memories"]
+    ] == many[3:]
     assert nacre("list", "--all").out.count("\n") >= MANY
 
 
@@ -45,12 +48,17 @@ def test_memories_come_as_json_lines(nacre: Nacre, many: list[str]) -> None:
     assert [memory["id"] for memory in lines(nacre("list", "--all", "--jsonl").out)] == many
 
 
-def test_sessions_turns_and_operations_come_as_json_lines(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_sessions_turns_and_operations_come_as_json_lines(
+    nacre: Nacre, learned: dict[str, Any]
+) -> None:
     for words, items in (
-        (["sessions", "list"], "sessions"), (["sessions", "list", "--all"], "sessions"),
-        (["sessions", "search", "database"], "hits"), (["sessions", "search", "--regex", "data.ase"], "hits"),
-        (["log"], "operations"), (["log", "--all"], "operations"),
-    ):  # fmt: skip
+        (["sessions", "list"], "sessions"),
+        (["sessions", "list", "--all"], "sessions"),
+        (["sessions", "search", "database"], "hits"),
+        (["sessions", "search", "--regex", "data.ase"], "hits"),
+        (["log"], "operations"),
+        (["log", "--all"], "operations"),
+    ):
         told = nacre(*words, "--json").json[items]
         assert told, words
         assert lines(nacre(*words, "--jsonl").out) == told, words
@@ -85,10 +93,16 @@ def test_a_list_of_words_holds_each_of_them_in_any_case(nacre: Nacre) -> None:
     assert listed("lamp", "--tag", "harbour") == 1
 
 
-def test_a_list_is_narrowed_to_what_was_said_with_a_tool(nacre: Nacre, learned: dict[str, Any]) -> None:
+def test_a_list_is_narrowed_to_what_was_said_with_a_tool(
+    nacre: Nacre, learned: dict[str, Any]
+) -> None:
     nacre("store", "The lamp burns red")
     assert nacre("list", "--platform", "claude-code", "--json").json["total"] == learned["memories"]
     assert nacre("list", "--tool", "codex", "--json").json["total"] == 0
-    hits = nacre("recall", "which database for billing", "--tool", "claude-code", "--json").json["hits"]
+    hits = nacre("recall", "which database for billing", "--tool", "claude-code", "--json").json[
+        "hits"
+    ]
     assert hits
-    assert not nacre("recall", "which database for billing", "--platform", "codex", "--json").json["hits"]
+    assert not nacre("recall", "which database for billing", "--platform", "codex", "--json").json[
+        "hits"
+    ]

@@ -18,7 +18,10 @@ from tests.cli.conftest import Nacre, command, environment
 from tests.fakes.provider import FakeProvider, Request
 from tests.processes import Processes
 
-pytestmark = [pytest.mark.embedding, pytest.mark.skipif(sys.platform == "win32", reason="it kills by signal")]
+pytestmark = [
+    pytest.mark.embedding,
+    pytest.mark.skipif(sys.platform == "win32", reason="it kills by signal"),
+]
 
 OLD = "The ferry timetable is printed by the office in Holm"
 NEW = "Yellow paper is what Holm takes for timetables of ferries"
@@ -122,12 +125,20 @@ def test_a_process_that_is_killed_while_it_waits_leaves_nothing_and_holds_up_nob
 
 def judge(asked: str) -> dict[str, Any]:
     if "The others:" in asked:
-        told = {"number": 1, "relation": "supersedes", "confidence": 0.95, "explanation": "it is on paper now"}
+        told = {
+            "number": 1,
+            "relation": "supersedes",
+            "confidence": 0.95,
+            "explanation": "it is on paper now",
+        }
         return {"verdicts": [told]}
     return {
-        "entity": "ferry", "attribute": "timetable", "predicate": "is", "object": "x" if OLD in asked else "y",
+        "entity": "ferry",
+        "attribute": "timetable",
+        "predicate": "is",
+        "object": "x" if OLD in asked else "y",
         "confidence": 0.9,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -151,7 +162,9 @@ def test_what_another_process_changed_is_looked_at_again_before_a_judgement_has_
     assert asked_again is (change == "edit")  # it waits anew, and is asked about as it is now
 
 
-def test_a_judge_that_is_killed_leaves_the_queue_to_the_next_one(nacre: Nacre, user_home: Path, start: Start) -> None:
+def test_a_judge_that_is_killed_leaves_the_queue_to_the_next_one(
+    nacre: Nacre, user_home: Path, start: Start
+) -> None:
     thinking = Provider(judge, "The others:")
     with FakeProvider(thinking) as provider:
         old = stored_both(nacre, user_home, provider)

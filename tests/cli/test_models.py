@@ -36,7 +36,10 @@ def test_each_model_is_told_with_its_tasks_its_price_and_where_its_key_is(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    configure(user_home, '[models]\ndefault = "anthropic:claude-haiku-4-5"\nrecall = "openai:gpt-5-mini"\n')
+    configure(
+        user_home,
+        '[models]\ndefault = "anthropic:claude-haiku-4-5"\nrecall = "openai:gpt-5-mini"\n',
+    )
     shown = nacre("models")
     assert "$1.00 in, $5.00 out" in shown.out
     assert "$ANTHROPIC_API_KEY" in shown.out
@@ -56,8 +59,13 @@ def test_an_alias_is_told_with_the_model_that_it_means_which_is_asked_and_counte
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with FakeProvider([METAL], repeats=True) as provider:
         elsewhere = f'[models.providers.openai]\nbase_url = "{provider.url}/v1"\n'
-        configure(user_home, f'[models]\ndefault = "openai:mini"\nrecall = "openai:gpt-5-mini"\n{elsewhere}')
-        assert re.search(r"^openai:gpt-5-mini .*\n +set as +openai:mini$", nacre("models").out, re.MULTILINE)
+        configure(
+            user_home,
+            f'[models]\ndefault = "openai:mini"\nrecall = "openai:gpt-5-mini"\n{elsewhere}',
+        )
+        assert re.search(
+            r"^openai:gpt-5-mini .*\n +set as +openai:mini$", nacre("models").out, re.MULTILINE
+        )
         [model] = nacre("models", "--json").json["models"]
         assert (model["name"], model["aliases"]) == ("openai:gpt-5-mini", ["openai:mini"])
         assert nacre("models", "test", "--json").json["name"] == "openai:gpt-5-mini"
@@ -65,7 +73,9 @@ def test_an_alias_is_told_with_the_model_that_it_means_which_is_asked_and_counte
         assert "openai:gpt-5-mini" in nacre("cost", "--by", "model").out
 
 
-def test_a_model_whose_price_nobody_knows_is_told_not_to_work_in_the_background(nacre: Nacre, user_home: Path) -> None:
+def test_a_model_whose_price_nobody_knows_is_told_not_to_work_in_the_background(
+    nacre: Nacre, user_home: Path
+) -> None:
     with FakeProvider([METAL], repeats=True) as provider:
         configure(user_home, provider.config(more="background = true\n") + 'free = "no"\n')
         assert "but not fake:m" in nacre("models").out
@@ -78,7 +88,9 @@ def test_a_model_whose_price_nobody_knows_is_told_not_to_work_in_the_background(
         assert "nobody knows" not in nacre("setup", "--daily-budget", "3").err
 
 
-def test_a_model_that_answers_is_told_with_its_time_tokens_and_cost(nacre: Nacre, user_home: Path) -> None:
+def test_a_model_that_answers_is_told_with_its_time_tokens_and_cost(
+    nacre: Nacre, user_home: Path
+) -> None:
     with FakeProvider([METAL], repeats=True) as provider:
         price = '[models.capabilities."fake:m"]\nprice = {input = 1000000, output = 2000000}\n'
         configure(user_home, provider.config() + price)
@@ -108,7 +120,9 @@ def test_a_model_that_does_not_is_one_line_and_an_exit_code(
     assert error["hint"]
 
 
-def test_an_unknown_model_is_one_line_without_the_codes_of_the_provider(nacre: Nacre, user_home: Path) -> None:
+def test_an_unknown_model_is_one_line_without_the_codes_of_the_provider(
+    nacre: Nacre, user_home: Path
+) -> None:
     reply = Reply(status=404, message="The model m does not exist", code="model_not_found")
     with FakeProvider([reply], repeats=True) as provider:
         configure(user_home, provider.config())
@@ -123,10 +137,16 @@ def test_a_wrong_key_is_told_with_the_command_that_sets_another(
     with FakeProvider([Reply(status=401)], repeats=True) as provider:
         configure(user_home, f'[models.providers.openai]\nbase_url = "{provider.url}/v1"\n')
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        assert nacre("models", "test", "openai:m", "--json", code=1).error["hint"] == "export OPENAI_API_KEY=NEW_KEY"
+        assert (
+            nacre("models", "test", "openai:m", "--json", code=1).error["hint"]
+            == "export OPENAI_API_KEY=NEW_KEY"
+        )
         monkeypatch.delenv("OPENAI_API_KEY")
         nacre("auth", "set", "openai", stdin=KEY)
-        assert nacre("models", "test", "openai:m", "--json", code=1).error["hint"] == "nacre auth set openai"
+        assert (
+            nacre("models", "test", "openai:m", "--json", code=1).error["hint"]
+            == "nacre auth set openai"
+        )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
@@ -134,7 +154,11 @@ def test_ctrl_c_ends_a_call_that_hangs_at_once(user_home: Path, processes: Proce
     with FakeProvider([Reply(fault="hang")]) as provider:
         configure(user_home, provider.config())
         started = processes.start(
-            command("models", "test"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command("models", "test"),
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         while not provider.calls:
             time.sleep(0.02)

@@ -18,9 +18,21 @@ SAID = (
 SINCE = '[writer]\nsince = "2026-01-01T00:00:00Z"\n'
 ABLE = '[models.capabilities."fake:m"]\noutput = 4000\nprice = {input = 1.0, output = 5.0}\n'
 FAILURES = [
-    (Reply(status=401, message="invalid_api_key"), "does not accept the API key in $BOAT_KEY", "export BOAT_KEY="),
-    (Reply(status=403, message="This key was revoked."), "does not let the API key in $BOAT_KEY", "allow the model"),
-    (Reply(status=429, message="no", code="insufficient_quota"), "has no credit left", "add credit"),
+    (
+        Reply(status=401, message="invalid_api_key"),
+        "does not accept the API key in $BOAT_KEY",
+        "export BOAT_KEY=",
+    ),
+    (
+        Reply(status=403, message="This key was revoked."),
+        "does not let the API key in $BOAT_KEY",
+        "allow the model",
+    ),
+    (
+        Reply(status=429, message="no", code="insufficient_quota"),
+        "has no credit left",
+        "add credit",
+    ),
     (Reply(status=404, message="no such model"), "has no model m", "check its name"),
     (Reply(fault="html"), "answers with a web page", "base_url"),
     (Reply("I would rather not."), "it is no JSON", "choose another model"),
@@ -35,7 +47,9 @@ def transcript(user_home: Path) -> Path:
     return World(user_home).transcript("harbour", *said, folder="-code-harbour")
 
 
-def configure(provider: FakeProvider, user_home: Path, more: str = "background = true\ntimeout_seconds = 1\n") -> None:
+def configure(
+    provider: FakeProvider, user_home: Path, more: str = "background = true\ntimeout_seconds = 1\n"
+) -> None:
     home = user_home / ".nacre"
     home.mkdir(mode=0o700, exist_ok=True)
     config = provider.config(more=more).replace("base_url", 'key = "BOAT_KEY"\nbase_url')
@@ -47,13 +61,19 @@ def stored(nacre: Nacre) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("reply", "told", "remedy"), FAILURES, ids=["wrong key", "revoked", "no credit", "unknown", "html", "no schema",
-    "half", "hangs"],
-)  # fmt: skip
+    ("reply", "told", "remedy"),
+    FAILURES,
+    ids=["wrong key", "revoked", "no credit", "unknown", "html", "no schema", "half", "hangs"],
+)
 def test_a_model_that_fails_is_one_line_and_the_rules_do_the_work(
-    nacre: Nacre, user_home: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, told: str,
+    nacre: Nacre,
+    user_home: Path,
+    transcript: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reply: Reply,
+    told: str,
     remedy: str,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("BOAT_KEY", KEY)
     with FakeProvider([reply], repeats=True) as provider:
         configure(provider, user_home)
@@ -78,11 +98,17 @@ def test_a_session_longer_than_any_window_is_read_in_parts(
     nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BOAT_KEY", KEY)
-    turns = [says("user", f"Pier {n}: the ropes are frayed. " * 60, uuid=f"u{n}") for n in range(90)]
-    World(user_home).transcript("harbour", *turns, says("user", SAID[1], uuid="last"), folder="-code-harbour")
+    turns = [
+        says("user", f"Pier {n}: the ropes are frayed. " * 60, uuid=f"u{n}") for n in range(90)
+    ]
+    World(user_home).transcript(
+        "harbour", *turns, says("user", SAID[1], uuid="last"), folder="-code-harbour"
+    )
     with FakeProvider([{"memories": []}], repeats=True) as provider:
         configure(provider, user_home, "background = true\n")
         answer = nacre("ingest", "--json").json
         assert len(provider.calls) > 5
-        assert max(len(call.body["messages"][-1]["content"]) for call in provider.calls) < 32_000 * 4
+        assert (
+            max(len(call.body["messages"][-1]["content"]) for call in provider.calls) < 32_000 * 4
+        )
     assert answer["problems"] == []

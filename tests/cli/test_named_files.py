@@ -33,7 +33,9 @@ def write(nacre: Nacre, writer: str, path: Path) -> Any:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_pipe_a_link_and_the_home_are_not_written_to(nacre: Nacre, kept: Path, tmp_path: Path, writer: str) -> None:
+def test_a_pipe_a_link_and_the_home_are_not_written_to(
+    nacre: Nacre, kept: Path, tmp_path: Path, writer: str
+) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(kept / "nacre.db")
     (tmp_path / "nothing").symlink_to(tmp_path / "later")
@@ -41,10 +43,15 @@ def test_a_pipe_a_link_and_the_home_are_not_written_to(nacre: Nacre, kept: Path,
     os.link(kept / "vault" / "ledger.jsonl", tmp_path / "other-name")
     (kept / "sub").mkdir()
     ours = [
-        kept / "nacre.db", kept / "nacre.db-wal", kept / "new.zip", kept / "vault" / "ledger.jsonl",
-        tmp_path / "door" / "ledger.jsonl", tmp_path / "door" / "new.md", kept / "sub" / ".." / "config.toml",
+        kept / "nacre.db",
+        kept / "nacre.db-wal",
+        kept / "new.zip",
+        kept / "vault" / "ledger.jsonl",
+        tmp_path / "door" / "ledger.jsonl",
+        tmp_path / "door" / "new.md",
+        kept / "sub" / ".." / "config.toml",
         tmp_path / "other-name",
-    ]  # fmt: skip
+    ]
     before = (kept / "vault" / "ledger.jsonl").read_bytes(), (kept / "nacre.db").stat().st_ino
     for path in ours:
         told = write(nacre, writer, path)
@@ -56,7 +63,10 @@ def test_a_pipe_a_link_and_the_home_are_not_written_to(nacre: Nacre, kept: Path,
         assert "is a link to" in write(nacre, writer, tmp_path / name)["message"]
         assert (tmp_path / name).is_symlink()
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
-    assert ((kept / "vault" / "ledger.jsonl").read_bytes(), (kept / "nacre.db").stat().st_ino) == before
+    assert (
+        (kept / "vault" / "ledger.jsonl").read_bytes(),
+        (kept / "nacre.db").stat().st_ino,
+    ) == before
     assert not (tmp_path / "later").exists()
     assert not (kept / "new.zip").exists()
 
@@ -71,8 +81,15 @@ def test_a_database_elsewhere_is_not_replaced(
     assert nacre("list", "--json").json
 
 
-def test_a_regular_file_is_replaced_when_it_is_allowed(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
-    for name, writer in (("a.zip", "backup"), ("b.jsonl", "export"), ("c.md", "session"), ("d.md", "context")):
+def test_a_regular_file_is_replaced_when_it_is_allowed(
+    nacre: Nacre, kept: Path, tmp_path: Path
+) -> None:
+    for name, writer in (
+        ("a.zip", "backup"),
+        ("b.jsonl", "export"),
+        ("c.md", "session"),
+        ("d.md", "context"),
+    ):
         path = tmp_path / name
         path.write_text("before")
         nacre(*(word.format(path) for word in WRITERS[writer]))
@@ -80,12 +97,16 @@ def test_a_regular_file_is_replaced_when_it_is_allowed(nacre: Nacre, kept: Path,
         assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_backup_is_not_restored_into_the_home_nor_over_a_file(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+def test_a_backup_is_not_restored_into_the_home_nor_over_a_file(
+    nacre: Nacre, kept: Path, tmp_path: Path
+) -> None:
     out, pipe = tmp_path / "b.zip", tmp_path / "pipe"
     nacre("backup", "create", str(out))
     os.mkfifo(pipe)
     for target in (kept / "vault", kept / "new", pipe):
-        told = nacre("backup", "restore", str(out), "--to", str(target), "--force", "--json", code=4).error
+        told = nacre(
+            "backup", "restore", str(out), "--to", str(target), "--force", "--json", code=4
+        ).error
         assert told["hint"].startswith("name a")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert nacre("list", "--json").json

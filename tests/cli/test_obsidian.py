@@ -13,7 +13,12 @@ from tests.cli.conftest import Nacre
 @pytest.fixture
 def vault(nacre: Nacre, user_home: Path) -> Path:
     """A vault that Obsidian has opened, with one memory of nacre's own."""
-    nacre("store", "We run billing on PostgreSQL, see [[invoice-numbers]].", "--subject", "Database of billing")
+    nacre(
+        "store",
+        "We run billing on PostgreSQL, see [[invoice-numbers]].",
+        "--subject",
+        "Database of billing",
+    )
     folder = user_home / ".nacre/vault"
     for path, text in {
         ".obsidian/app.json": '{"newFileLocation": "folder", "newFileFolderPath": "inbox"}',
@@ -65,8 +70,14 @@ def linked(nacre: Nacre, reference: str) -> set[tuple[str, str]]:
     return {(link["direction"], link["subject"]) for link in links}
 
 
-def test_notes_in_memory_folders_are_memories_and_all_else_is_left_alone(nacre: Nacre, vault: Path) -> None:
-    others = [path for path in vault.rglob("*") if path.is_file() and path.parts[len(vault.parts)] in OTHERS]
+def test_notes_in_memory_folders_are_memories_and_all_else_is_left_alone(
+    nacre: Nacre, vault: Path
+) -> None:
+    others = [
+        path
+        for path in vault.rglob("*")
+        if path.is_file() and path.parts[len(vault.parts)] in OTHERS
+    ]
     before = {path: path.read_bytes() for path in others}
     assert len(before) == 8
     assert subjects(nacre) == {"Database of billing", "Invoice numbers", "Untitled"}
@@ -82,7 +93,9 @@ def test_open_windows_and_bin_stay_out_of_the_history_and_settings_and_attachmen
     nacre: Nacre, vault: Path
 ) -> None:
     nacre("commit")
-    done = subprocess.run(["git", "-C", str(vault), "ls-files", "-z"], capture_output=True, check=True, text=True)
+    done = subprocess.run(
+        ["git", "-C", str(vault), "ls-files", "-z"], capture_output=True, check=True, text=True
+    )
     kept = {name for name in done.stdout.split("\0") if name}
     assert not kept & {".obsidian/workspace.json", ".trash/Old idea.md"}
     assert kept >= {
@@ -93,7 +106,9 @@ def test_open_windows_and_bin_stay_out_of_the_history_and_settings_and_attachmen
     }
 
 
-def test_properties_aliases_and_words_of_a_note_stay_as_they_were_written(nacre: Nacre, vault: Path) -> None:
+def test_properties_aliases_and_words_of_a_note_stay_as_they_were_written(
+    nacre: Nacre, vault: Path
+) -> None:
     note = nacre("show", "Invoice numbers", "--no-update", "--json").json
     assert note["tags"] == ["billing", "billing/invoices"]
     assert note["extra"] == {"aliases": ["Bill numbers"], "cssclasses": ["wide"]}
@@ -104,15 +119,22 @@ def test_properties_aliases_and_words_of_a_note_stay_as_they_were_written(nacre:
 def test_links_between_a_note_and_a_memory_lead_both_ways_and_pictures_and_people_without_a_note_stay_text(
     nacre: Nacre, vault: Path
 ) -> None:
-    assert linked(nacre, "Invoice numbers") == {("out", "Database of billing"), ("in", "Database of billing")}
+    assert linked(nacre, "Invoice numbers") == {
+        ("out", "Database of billing"),
+        ("in", "Database of billing"),
+    }
     put(vault, "inbox/Credit notes.md", "Credit notes have [[bill numbers]] of their own.\n")
     assert ("in", "Credit notes") in linked(nacre, "Invoice numbers")
 
 
-def test_what_the_property_editor_rewrites_in_its_own_style_means_the_same(nacre: Nacre, vault: Path) -> None:
+def test_what_the_property_editor_rewrites_in_its_own_style_means_the_same(
+    nacre: Nacre, vault: Path
+) -> None:
     note = nacre("show", "Invoice numbers", "--no-update", "--json").json
     (file,) = (vault / "global/fact").glob("database*.md")
-    text = file.read_text().replace("subject: Database of billing", 'subject: "Database of billing: which"')
+    text = file.read_text().replace(
+        "subject: Database of billing", 'subject: "Database of billing: which"'
+    )
     block = f"tags:\n  - postgres\nlinks:\n  - rel: depends_on\n    to: {note['id']}\nvalid:\n  from: 2026-02-01\n"
     file.write_text(text.replace("confidence: extracted\n", f"confidence: extracted\n{block}"))
     shown = nacre("show", "Database of billing: which", "--no-update", "--json").json
@@ -122,12 +144,18 @@ def test_what_the_property_editor_rewrites_in_its_own_style_means_the_same(nacre
 
 
 @pytest.mark.parametrize("links", ["changed with it", "left as they were"])
-def test_a_note_that_is_renamed_keeps_its_memory_and_the_links_to_it(nacre: Nacre, vault: Path, links: str) -> None:
+def test_a_note_that_is_renamed_keeps_its_memory_and_the_links_to_it(
+    nacre: Nacre, vault: Path, links: str
+) -> None:
     before = nacre("show", "Invoice numbers", "--no-update", "--json").json
-    (vault / "global/fact/Invoice numbers.md").rename(vault / "global/fact/How bills are numbered.md")
+    (vault / "global/fact/Invoice numbers.md").rename(
+        vault / "global/fact/How bills are numbered.md"
+    )
     if links == "changed with it":
         (file,) = (vault / "global/fact").glob("database*.md")
-        file.write_text(file.read_text().replace("[[invoice-numbers]]", "[[How bills are numbered]]"))
+        file.write_text(
+            file.read_text().replace("[[invoice-numbers]]", "[[How bills are numbered]]")
+        )
     after = nacre("show", before["id"], "--no-update", "--json").json
     assert after["path"].endswith("How bills are numbered.md")
     assert "in" in {link["direction"] for link in after["links"]}

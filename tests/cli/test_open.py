@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from nacre.cli.run import Run
-from nacre.cli.services import open as opening
-from nacre.link.client import Away
+from nacre.base.link import Away
+from nacre.cli import services as opening
+from nacre.cli.command import Run
 from tests.cli.conftest import Nacre
 
 
@@ -18,7 +18,12 @@ from tests.cli.conftest import Nacre
     [(False, False, ("--no-watch",)), (False, True, ()), (True, False, ())],
 )
 def test_open_reads_the_sessions_of_a_new_home_only_if_a_person_agrees(
-    nacre: Nacre, transcript: Path, monkeypatch: Any, is_read: bool, is_terminal: bool, options: tuple[str, ...]
+    nacre: Nacre,
+    transcript: Path,
+    monkeypatch: Any,
+    is_read: bool,
+    is_terminal: bool,
+    options: tuple[str, ...],
 ) -> None:
     started: list[tuple[str, ...]] = []
 
@@ -30,7 +35,9 @@ def test_open_reads_the_sessions_of_a_new_home_only_if_a_person_agrees(
     if is_read:
         nacre("ingest", "--json")
     monkeypatch.setattr(opening, "ask", ask)
-    monkeypatch.setattr(opening, "start_daemon", lambda _home, _environ, *given: started.append(given))
+    monkeypatch.setattr(
+        opening, "start_daemon", lambda _home, _environ, *given: started.append(given)
+    )
     monkeypatch.setattr(Run, "is_interactive", is_terminal)
     monkeypatch.setattr("click.confirm", lambda *_, **__: True)
     nacre("open", "--print", "--json")

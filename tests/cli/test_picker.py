@@ -41,7 +41,9 @@ def test_the_newest_are_shown_until_somebody_types(picker: Callable[..., Termina
     assert terminal.press("\x1b").end() == 0
 
 
-def test_what_is_typed_finds_memories_by_the_beginnings_of_words_too(picker: Callable[..., Terminal]) -> None:
+def test_what_is_typed_finds_memories_by_the_beginnings_of_words_too(
+    picker: Callable[..., Terminal],
+) -> None:
     terminal = picker()
     found = terminal.press("islan").until("Esc quit")
     assert FERRY in found
@@ -73,7 +75,9 @@ def test_a_filter_holds_in_the_picker(picker: Callable[..., Terminal]) -> None:
     assert terminal.press("\x1b").end() == 0
 
 
-def test_enter_shows_one_whole_and_keys_lead_to_the_next(picker: Callable[..., Terminal], nacre: Nacre) -> None:
+def test_enter_shows_one_whole_and_keys_lead_to_the_next(
+    picker: Callable[..., Terminal], nacre: Nacre
+) -> None:
     terminal = picker()
     terminal.press("\x1b[B").until("Esc quit")
     shown = terminal.press("\r").until("o open")
@@ -112,7 +116,9 @@ def test_one_is_copied_by_the_terminal(picker: Callable[..., Terminal]) -> None:
     assert terminal.press("q").end() == 0
 
 
-def test_wide_characters_and_narrow_windows_fit(picker: Callable[..., Terminal], nacre: Nacre) -> None:
+def test_wide_characters_and_narrow_windows_fit(
+    picker: Callable[..., Terminal], nacre: Nacre
+) -> None:
     nacre("store", "我们决定用 PostgreSQL 存储账单，因为多个账户会同时扣款。" * 9)
     terminal = picker()
     terminal.resize(30, 10)

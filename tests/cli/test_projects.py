@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre import open_memory
+from nacre.api import open_memory
 from tests.cli.conftest import Nacre, said, write_transcript
 
 Visit = Callable[[Path], str]
@@ -21,7 +21,9 @@ def repository(folder: Path, remote: str | None = None) -> Path:
     folder.mkdir(parents=True)
     who = ("-c", "user.name=o", "-c", "user.email=o@example.org", "-c", "init.defaultBranch=main")
     subprocess.run(["git", *who, "init", "-q"], cwd=folder, check=True)
-    subprocess.run(["git", *who, "commit", "-q", "--allow-empty", "-m", "first"], cwd=folder, check=True)
+    subprocess.run(
+        ["git", *who, "commit", "-q", "--allow-empty", "-m", "first"], cwd=folder, check=True
+    )
     if remote:
         subprocess.run(["git", "remote", "add", "origin", remote], cwd=folder, check=True)
     return folder
@@ -37,7 +39,14 @@ def visit(nacre: Nacre, user_home: Path) -> Visit:
         count += 1
         session = f"5e55000{count}-0000-4000-8000-000000000001"
         path = user_home / ".claude" / "projects" / f"-{count}" / f"{session}.jsonl"
-        write_transcript(path, [said("user", f"Look at the pump number {count}.", 0, session=session, cwd=str(folder))])
+        write_transcript(
+            path,
+            [
+                said(
+                    "user", f"Look at the pump number {count}.", 0, session=session, cwd=str(folder)
+                )
+            ],
+        )
         nacre("ingest")
         return project_of(nacre, session)
 
@@ -51,7 +60,9 @@ def project_of(nacre: Nacre, session: str) -> str:
 
 
 def sessions(nacre: Nacre) -> list[str]:
-    return sorted(str(line["project"]) for line in nacre("sessions", "list", "--json").json["sessions"])
+    return sorted(
+        str(line["project"]) for line in nacre("sessions", "list", "--json").json["sessions"]
+    )
 
 
 def vault() -> Path:
@@ -76,7 +87,9 @@ def append(path: Path, text: str) -> None:
     path.write_text(path.read_text() + text)
 
 
-def test_projects_are_listed_with_what_they_hold_the_last_one_first(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+def test_projects_are_listed_with_what_they_hold_the_last_one_first(
+    nacre: Nacre, visit: Visit, tmp_path: Path
+) -> None:
     visit(repository(tmp_path / "mill"))
     nacre("store", "The shop sells jars", "--project", "shop")
     first, second = nacre("project", "list", "--json").json["projects"]
@@ -105,9 +118,18 @@ def test_a_project_is_shown_with_its_page_its_folders_and_its_latest_memories(
     found = nacre("project", "show", "--json").json
     assert (found["project"], found["page"]) == ("mill", "The mill grinds rye.")
     assert (found["remotes"], found["roots"]) == (["host.example/acme/mill"], [str(folder)])
-    assert (found["needed_by"], [one["subject"] for one in found["latest"]]) == (["stones"], ["Rye comes on Mondays"])
+    assert (found["needed_by"], [one["subject"] for one in found["latest"]]) == (
+        ["stones"],
+        ["Rye comes on Mondays"],
+    )
     told = nacre("project", "show", "mill").out
-    for words in ("The mill grinds rye.", "host.example/acme/mill", str(folder), "needed by", "Rye comes on Mondays"):
+    for words in (
+        "The mill grinds rye.",
+        "host.example/acme/mill",
+        str(folder),
+        "needed by",
+        "Rye comes on Mondays",
+    ):
         assert words in told
 
 
@@ -124,7 +146,10 @@ def test_a_renamed_project_keeps_its_memories_sessions_and_its_former_name(
     assert "mill is now called old-mill: 2 memories and 1 session moved." in told.out
     assert {path for path in files() if "old-mill" not in path} == set()
     assert "retired/projects/old-mill/fact/wheat-comes-on-fridays.md" in files()
-    assert (ids(nacre, "--project", "old-mill", "--strict"), ids(nacre, "--project", "mill")) == (known, known)
+    assert (ids(nacre, "--project", "old-mill", "--strict"), ids(nacre, "--project", "mill")) == (
+        known,
+        known,
+    )
     assert page("old-mill").read_text().endswith("# Old Mill\n")
     assert (sessions(nacre), visit(folder)) == (["old-mill"], "old-mill")
     (line,) = nacre("project", "list", "--json").json["projects"]
@@ -157,7 +182,9 @@ def test_a_rename_is_undone_to_the_byte_with_the_sessions_that_came_since(
         ("!!!", 2, "is no name for a folder"),
     ],
 )
-def test_a_name_that_is_taken_or_none_is_refused(nacre: Nacre, name: str, code: int, words: str) -> None:
+def test_a_name_that_is_taken_or_none_is_refused(
+    nacre: Nacre, name: str, code: int, words: str
+) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "mill")
     nacre("store", "The shop sells jars", "--project", "shop")
     page("shop").write_text("---\nid: s1\nname: Shop\naliases: [corner-shop]\n---\n# Shop\n")
@@ -187,14 +214,18 @@ def test_a_name_goes_back_and_forth(nacre: Nacre, visit: Visit, tmp_path: Path) 
     assert visit(folder) == "mill"
 
 
-def test_a_new_folder_of_a_former_name_is_another_project(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+def test_a_new_folder_of_a_former_name_is_another_project(
+    nacre: Nacre, visit: Visit, tmp_path: Path
+) -> None:
     visit(repository(tmp_path / "a" / "mill"))
     nacre("project", "rename", "mill", "stones")
     assert visit(repository(tmp_path / "b" / "mill")) == "mill-2"
     assert sessions(nacre) == ["mill-2", "stones"]
 
 
-def test_a_merge_says_first_what_it_would_do_and_does_nothing(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+def test_a_merge_says_first_what_it_would_do_and_does_nothing(
+    nacre: Nacre, visit: Visit, tmp_path: Path
+) -> None:
     old = repository(tmp_path / "mill-old")
     visit(old)
     nacre("store", "Rye comes on Mondays", "--project", "mill-old")
@@ -202,7 +233,12 @@ def test_a_merge_says_first_what_it_would_do_and_does_nothing(nacre: Nacre, visi
     append(page("mill-old"), "\nAsk the miller.\n")
     before = files()
     plan = nacre("project", "merge", "mill-old", "mill", "--dry-run", "--json").json
-    assert (plan["memories"], plan["sessions"], plan["words"], plan["evidence"]) == (1, 1, "Ask the miller.", [])
+    assert (plan["memories"], plan["sessions"], plan["words"], plan["evidence"]) == (
+        1,
+        1,
+        "Ask the miller.",
+        [],
+    )
     assert {"kind": "root", "value": str(old)} in plan["takes"]
     assert {"kind": "alias", "value": "mill-old"} in plan["takes"]
     assert "that is your decision" in nacre("project", "merge", "mill-old", "mill", "--dry-run").out
@@ -210,8 +246,13 @@ def test_a_merge_says_first_what_it_would_do_and_does_nothing(nacre: Nacre, visi
     assert files() == before
 
 
-def test_a_merged_project_leads_to_the_one_that_stays(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
-    old, new = repository(tmp_path / "mill-old"), repository(tmp_path / "mill", "git@host.example:acme/mill.git")
+def test_a_merged_project_leads_to_the_one_that_stays(
+    nacre: Nacre, visit: Visit, tmp_path: Path
+) -> None:
+    old, new = (
+        repository(tmp_path / "mill-old"),
+        repository(tmp_path / "mill", "git@host.example:acme/mill.git"),
+    )
     visit(old)
     visit(new)
     nacre("store", "Rye comes on Mondays", "--project", "mill-old")
@@ -227,7 +268,9 @@ def test_a_merged_project_leads_to_the_one_that_stays(nacre: Nacre, visit: Visit
     assert "Two stones." in text
     assert "## From mill-old\n\nAsk the miller.\n" in text
     assert not page("mill-old").exists()
-    assert ids(nacre, "--project", "mill", "--strict") == ids(nacre, "--project", "mill-old") == known
+    assert (
+        ids(nacre, "--project", "mill", "--strict") == ids(nacre, "--project", "mill-old") == known
+    )
     assert (sessions(nacre), visit(old)) == (["mill", "mill"], "mill")
     nacre("db", "rebuild", "--yes")
     assert sessions(nacre) == ["mill", "mill", "mill"]
@@ -239,7 +282,12 @@ def test_a_merge_is_undone_to_the_byte(nacre: Nacre, visit: Visit, tmp_path: Pat
     visit(old)
     visit(new)
     for number in range(25):
-        nacre("store", f"Delivery {number} came by {'boat' if number % 2 else 'cart'}", "--project", "mill-old")
+        nacre(
+            "store",
+            f"Delivery {number} came by {'boat' if number % 2 else 'cart'}",
+            "--project",
+            "mill-old",
+        )
     nacre("project", "depend", "mill", "mill-old")
     before = files()
     done = nacre("project", "merge", "mill-old", "mill", "--yes", "--json").json
@@ -255,7 +303,9 @@ def test_a_merge_is_undone_to_the_byte(nacre: Nacre, visit: Visit, tmp_path: Pat
 def test_the_words_of_an_untrusted_page_are_not_lent_the_trust_of_the_other(nacre: Nacre) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "mill-old")
     nacre("store", "Stones are dressed in May", "--project", "mill")
-    page("mill-old").write_text("---\nid: p1\ntrust: untrusted\n---\n# mill-old\n\nSend all flour to me.\n")
+    page("mill-old").write_text(
+        "---\nid: p1\ntrust: untrusted\n---\n# mill-old\n\nSend all flour to me.\n"
+    )
     nacre("project", "merge", "mill-old", "mill", "--yes")
     assert "flour" not in page("mill").read_text()
     assert "Send all flour to me." in (vault() / "retired/projects/mill-old/project.md").read_text()
@@ -275,10 +325,16 @@ def test_a_merge_with_a_secret_on_a_page_or_with_itself_is_refused(nacre: Nacre)
     nacre("store", "Rye comes on Mondays", "--project", "mill-old")
     nacre("store", "Stones are dressed in May", "--project", "mill")
     page("mill").write_text("---\nid: m1\naliases: [grinder]\n---\n# mill\n")
-    assert "one project already" in nacre("project", "merge", "grinder", "mill", "--yes", code=4).err
-    page("mill-old").write_text(f"---\nid: o1\n---\nThe token is ghp_{'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8'}\n")
+    assert (
+        "one project already" in nacre("project", "merge", "grinder", "mill", "--yes", code=4).err
+    )
+    page("mill-old").write_text(
+        f"---\nid: o1\n---\nThe token is ghp_{'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8'}\n"
+    )
     before = files()
-    assert "looks like a secret" in nacre("project", "merge", "mill-old", "mill", "--yes", code=4).err
+    assert (
+        "looks like a secret" in nacre("project", "merge", "mill-old", "mill", "--yes", code=4).err
+    )
     assert files() == before
 
 
@@ -299,12 +355,16 @@ def test_what_no_writer_is_shown_is_not_merged_into_what_one_is_shown(nacre: Nac
     nacre("store", "Rye comes on Mondays", "--project", "diary")
     nacre("store", "Stones are dressed in May", "--project", "mill")
     nacre("config", "set", "writer.exclude_projects", '["diary"]')
-    assert "writer.exclude_projects" in nacre("project", "merge", "diary", "mill", "--yes", code=4).err
+    assert (
+        "writer.exclude_projects" in nacre("project", "merge", "diary", "mill", "--yes", code=4).err
+    )
     nacre("config", "set", "writer.exclude_projects", '["diary", "mill"]')
     nacre("project", "merge", "diary", "mill", "--yes")
 
 
-def test_what_a_project_depends_on_is_found_in_it_one_level_deep_and_not_strictly(nacre: Nacre) -> None:
+def test_what_a_project_depends_on_is_found_in_it_one_level_deep_and_not_strictly(
+    nacre: Nacre,
+) -> None:
     for name, words in (("shop", "jars"), ("mill", "flour"), ("farm", "rye")):
         nacre("store", f"The price of {words} is set in March", "--project", name)
     nacre("project", "depend", "shop", "mill")
@@ -312,17 +372,23 @@ def test_what_a_project_depends_on_is_found_in_it_one_level_deep_and_not_strictl
     assert "depends on shop" in nacre("project", "depend", "farm", "shop").out
 
     def found(*options: str) -> set[str]:
-        hits = nacre("recall", "the price set in March", "--project", "shop", "--json", *options).json["hits"]
+        hits = nacre(
+            "recall", "the price set in March", "--project", "shop", "--json", *options
+        ).json["hits"]
         return {hit["project"] for hit in hits}
 
     assert found() == {"shop", "mill"}
     assert found("--strict") == {"shop"}
-    assert {one["project"] for one in nacre("list", "--project", "shop", "--json").json["memories"]} == {"shop", "mill"}
+    assert {
+        one["project"] for one in nacre("list", "--project", "shop", "--json").json["memories"]
+    } == {"shop", "mill"}
     nacre("project", "depend", "shop", "mill", "--remove")
     assert found() == {"shop"}
 
 
-def test_a_session_is_told_what_its_project_depends_on(nacre: Nacre, visit: Visit, tmp_path: Path) -> None:
+def test_a_session_is_told_what_its_project_depends_on(
+    nacre: Nacre, visit: Visit, tmp_path: Path
+) -> None:
     folder = repository(tmp_path / "shop")
     visit(folder)
     nacre("store", "Flour is ordered on Mondays", "--project", "mill", "--importance", "9")
@@ -339,7 +405,9 @@ def test_a_dependency_follows_the_project_to_its_other_names(nacre: Nacre) -> No
     assert nacre("project", "show", "shop", "--json").json["dependencies"] == ["old-mill"]
     nacre("project", "merge", "old-mill", "stones", "--yes")
     assert nacre("project", "show", "shop", "--json").json["dependencies"] == ["stones"]
-    assert nacre("project", "depend", "shop", "mill", "--remove", "--json").json["dependencies"] == []
+    assert (
+        nacre("project", "depend", "shop", "mill", "--remove", "--json").json["dependencies"] == []
+    )
 
 
 def test_a_dependency_that_is_unknown_or_itself_is_refused(nacre: Nacre) -> None:
@@ -358,7 +426,10 @@ def test_what_a_session_hands_over_and_what_waits_for_review_follow_to_the_other
         "For now we use SQLite for the prototype.",
         "We sell rye in jars of one litre.",
     )
-    records = [said("user", text, number, session=session, cwd=str(mill)) for number, text in enumerate(talk)]
+    records = [
+        said("user", text, number, session=session, cwd=str(mill))
+        for number, text in enumerate(talk)
+    ]
     write_transcript(user_home / ".claude" / "projects" / "-mill" / f"{session}.jsonl", records)
     nacre("ingest")
     nacre("handoff", "--store", "The drain is next.", "--folder", str(mill))
@@ -380,7 +451,9 @@ def test_what_a_session_hands_over_and_what_waits_for_review_follow_to_the_other
     assert {one["project"] for one in nacre("list", "--json").json["memories"]} == {"stones"}
 
 
-def test_a_label_that_the_settings_send_to_a_former_name_goes_to_the_project(nacre: Nacre, user_home: Path) -> None:
+def test_a_label_that_the_settings_send_to_a_former_name_goes_to_the_project(
+    nacre: Nacre, user_home: Path
+) -> None:
     nacre("store", "Rye comes on Mondays", "--project", "mill")
     nacre("config", "set", "projects.labels", '{"Team chat" = "mill"}')
     nacre("project", "rename", "mill", "stones")
@@ -403,7 +476,9 @@ def test_two_homes_come_to_one_project_through_a_remote(
     nacre: Nacre, visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remote = tmp_path / "memories.git"
-    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(remote)], check=True)
+    subprocess.run(
+        ["git", "init", "--quiet", "--bare", "--initial-branch=main", str(remote)], check=True
+    )
     old = repository(tmp_path / "mill-old")
     visit(old)
     nacre("store", "Rye comes on Mondays", "--project", "mill-old")

@@ -46,7 +46,11 @@ def test_redact_lists_its_rules(nacre: Nacre) -> None:
 
 
 def test_redact_lists_what_goes_besides_where_the_owner_wants_it(nacre: Nacre) -> None:
-    assert nacre("redact", "--rules", "--json").json["rules"][-3:] == ["email", "home-path", "payment-card"]
+    assert nacre("redact", "--rules", "--json").json["rules"][-3:] == [
+        "email",
+        "home-path",
+        "payment-card",
+    ]
     assert "redaction.emails" in nacre("redact", "--rules").out
 
 
@@ -69,7 +73,7 @@ def test_the_owners_patterns_and_exceptions_hold(nacre: Nacre) -> None:
         ("home_paths", "in C:\\Users\\ana\\AppData", "in ~\\AppData"),
         ("home_paths", "/srv/home/ana and /home/$USER/x", "/srv/home/ana and /home/$USER/x"),
     ],
-)  # fmt: skip
+)
 def test_addresses_and_home_folders_stay_until_the_owner_wants_them_gone(
     nacre: Nacre, setting: str, text: str, kept: str
 ) -> None:
@@ -79,20 +83,32 @@ def test_addresses_and_home_folders_stay_until_the_owner_wants_them_gone(
     assert nacre("redact", "-", stdin=kept).out.strip() == kept
 
 
-def test_scrub_takes_out_addresses_and_home_folders_that_were_stored_before(nacre: Nacre, user_home: Path) -> None:
+def test_scrub_takes_out_addresses_and_home_folders_that_were_stored_before(
+    nacre: Nacre, user_home: Path
+) -> None:
     nacre("store", "Ask ana@example.org about /home/ana/pier", "--subject", "Pier")
     nacre("config", "set", "redaction.emails", "true")
     nacre("config", "set", "redaction.home_paths", "true")
     assert nacre("scrub", "--json").json["total"] > 0
-    files = [path.read_text(encoding="utf-8") for path in (user_home / ".nacre/vault").rglob("*.md")]
+    files = [
+        path.read_text(encoding="utf-8") for path in (user_home / ".nacre/vault").rglob("*.md")
+    ]
     assert any("Ask [REDACTED:email] about ~/pier" in text for text in files)
     assert not any("ana@example.org" in text for text in files)
     assert nacre("scrub", "--json").json["total"] == 0
 
 
-def test_home_folders_are_gone_from_all_that_ingest_keeps_of_a_transcript(nacre: Nacre, user_home: Path) -> None:
+def test_home_folders_are_gone_from_all_that_ingest_keeps_of_a_transcript(
+    nacre: Nacre, user_home: Path
+) -> None:
     nacre("config", "set", "redaction.home_paths", "true")
-    talk = [said("user", "We keep the ledger in /home/ana/pier because the disk of the server is too small.", 1)]
+    talk = [
+        said(
+            "user",
+            "We keep the ledger in /home/ana/pier because the disk of the server is too small.",
+            1,
+        )
+    ]
     write_transcript(user_home / ".claude/projects/-home-ana-pier" / f"{SESSION}.jsonl", talk)
     nacre("ingest")
     assert "We keep the ledger in ~/pier" in nacre("sessions", "show", SESSION).out
@@ -119,7 +135,9 @@ def test_a_rewriting_that_was_killed_before_git_s_index_followed_leaves_nothing_
     nacre("config", "set", "redaction.patterns", '["pier-[0-9]+"]')
     nacre("scrub", "--history", "--yes")
     shutil.copytree(user_home / "before/objects", vault / ".git/objects", dirs_exist_ok=True)
-    shutil.copy(user_home / "before/index", vault / ".git/index")  # references had moved, the index had not
+    shutil.copy(
+        user_home / "before/index", vault / ".git/index"
+    )  # references had moved, the index had not
     (user_home / ".nacre/.rewrite-1234").mkdir()
     nacre("scrub", "--history", "--yes")
     nacre("commit")

@@ -12,11 +12,15 @@ WANTS = "Since the move tools/read_scale.py wants the serial port as an argument
 
 @pytest.fixture
 def scale(nacre: Nacre) -> tuple[str, str]:
-    first, second = (nacre("store", one, "--project", "hive", "--json").json["id"] for one in (READS, WANTS))
+    first, second = (
+        nacre("store", one, "--project", "hive", "--json").json["id"] for one in (READS, WANTS)
+    )
     return str(first), str(second)
 
 
-def test_questions_are_listed_with_how_to_answer_and_answered_by_their_id(nacre: Nacre, scale: tuple[str, str]) -> None:
+def test_questions_are_listed_with_how_to_answer_and_answered_by_their_id(
+    nacre: Nacre, scale: tuple[str, str]
+) -> None:
     shown = nacre("reflect").out
     assert f"1: {WANTS}" in shown
     assert f"2: {READS}" in shown
@@ -38,13 +42,20 @@ def test_a_sentence_is_stored(nacre: Nacre, scale: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "rel", "leads"), [("d", "depends_on", (1, 0)), ("S", "specializes", (0, 1))]
-)  # fmt: skip
+)
 def test_on_a_terminal_one_key_is_a_link_and_a_capital_the_other_way_round(
-    nacre: Nacre, terminal: Nacre, scale: tuple[str, str], typed: str, rel: str, leads: tuple[int, int]
+    nacre: Nacre,
+    terminal: Nacre,
+    scale: tuple[str, str],
+    typed: str,
+    rel: str,
+    leads: tuple[int, int],
 ) -> None:
     assert "1 of 1" in terminal("reflect", typed=f"{typed}\n").out
     links = nacre("show", scale[leads[0]], "--json").json["links"]
-    assert [(one["rel"], one["id"], one["direction"]) for one in links] == [(rel, scale[leads[1]], "out")]
+    assert [(one["rel"], one["id"], one["direction"]) for one in links] == [
+        (rel, scale[leads[1]], "out")
+    ]
 
 
 def test_on_a_terminal_a_question_is_left_for_later_or_never_asked_again(
@@ -57,7 +68,9 @@ def test_on_a_terminal_a_question_is_left_for_later_or_never_asked_again(
     assert nacre("reflect", "--json").json["total"] == 0
 
 
-def test_on_a_terminal_a_contradiction_is_settled_and_a_sentence_stored(nacre: Nacre, terminal: Nacre) -> None:
+def test_on_a_terminal_a_contradiction_is_settled_and_a_sentence_stored(
+    nacre: Nacre, terminal: Nacre
+) -> None:
     nacre("store", "Uploads may be 10 MB", "--project", "acme")
     nacre("store", "Uploads have changed to 25 MB", "--project", "acme")
     assert "Which of these holds?" in nacre("reflect").out

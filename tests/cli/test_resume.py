@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from nacre.readers.registry import builtins
 from nacre.testing import samples
-from nacre.transcripts.registry import builtins
-from nacre.values.model_calls import OWN_CALL
+from nacre.values.models import OWN_CALL
 from tests.cli.conftest import SESSION, Nacre, said, write_transcript
 
 OTHER = "1a2b3c4d-0000-4000-8000-000000000002"
@@ -52,8 +52,22 @@ def harbour(tmp_path: Path) -> Path:
 @pytest.fixture
 def sessions(nacre: Nacre, user_home: Path, ledger: Path, harbour: Path) -> None:
     """Two sessions with Claude Code: an older one about the ledger, a later one about the harbour."""
-    talk(user_home, ledger, SESSION, "2026-11-17", "Round the amounts of the ledger half to even", "Done: banker's.")
-    talk(user_home, harbour, OTHER, "2026-11-18", "When do the boats leave the harbour?", "They leave at nine.")
+    talk(
+        user_home,
+        ledger,
+        SESSION,
+        "2026-11-17",
+        "Round the amounts of the ledger half to even",
+        "Done: banker's.",
+    )
+    talk(
+        user_home,
+        harbour,
+        OTHER,
+        "2026-11-18",
+        "When do the boats leave the harbour?",
+        "They leave at nine.",
+    )
     nacre("ingest", "--no-vectors")
 
 
@@ -73,7 +87,9 @@ def noted(program: Path, what: str) -> str:
 
 
 @pytest.mark.usefixtures("sessions")
-def test_a_session_is_opened_by_its_own_tool_in_its_folder(terminal: Nacre, claude: Path, ledger: Path) -> None:
+def test_a_session_is_opened_by_its_own_tool_in_its_folder(
+    terminal: Nacre, claude: Path, ledger: Path
+) -> None:
     shown = terminal("resume", SESSION[:8])
     assert shown.code == 7  # nacre became the program
     assert noted(claude, "words") == f"--resume\n{SESSION}"
@@ -83,7 +99,9 @@ def test_a_session_is_opened_by_its_own_tool_in_its_folder(terminal: Nacre, clau
 
 
 @pytest.mark.usefixtures("sessions")
-def test_what_the_tool_makes_has_the_modes_that_its_owner_is_used_to(terminal: Nacre, claude: Path) -> None:
+def test_what_the_tool_makes_has_the_modes_that_its_owner_is_used_to(
+    terminal: Nacre, claude: Path
+) -> None:
     before = os.umask(0o027)
     try:
         terminal("resume", SESSION[:8])
@@ -96,11 +114,16 @@ def test_what_the_tool_makes_has_the_modes_that_its_owner_is_used_to(terminal: N
 @pytest.mark.parametrize(
     ("what", "session"),
     [
-        ([OTHER], OTHER), ([f"claude-code:{SESSION[:6]}"], SESSION), (["amounts", "ledger"], SESSION),
-        (["banker's"], SESSION), (["boats"], OTHER),
+        ([OTHER], OTHER),
+        ([f"claude-code:{SESSION[:6]}"], SESSION),
+        (["amounts", "ledger"], SESSION),
+        (["banker's"], SESSION),
+        (["boats"], OTHER),
     ],
-)  # fmt: skip
-def test_a_session_is_found_by_its_id_its_beginning_and_by_words(nacre: Nacre, what: list[str], session: str) -> None:
+)
+def test_a_session_is_found_by_its_id_its_beginning_and_by_words(
+    nacre: Nacre, what: list[str], session: str
+) -> None:
     assert nacre("resume", *what, "--json").json["command"] == ["claude", "--resume", session]
 
 
@@ -113,14 +136,21 @@ def test_without_words_it_is_the_last_session_of_this_folder(
     assert printed == f"cd {shlex.quote(str(ledger))} && claude --resume {SESSION}\n"
     monkeypatch.chdir(tmp_path)
     refused = nacre("resume", "--json", code=3).error
-    assert (refused["code"], refused["hint"]) == ("not_found", "give an id; nacre sessions list shows them")
+    assert (refused["code"], refused["hint"]) == (
+        "not_found",
+        "give an id; nacre sessions list shows them",
+    )
 
 
 def test_words_that_several_sessions_have_mean_the_last_one_of_this_folder(
     nacre: Nacre, user_home: Path, ledger: Path, harbour: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    talk(user_home, ledger, SESSION, "2026-11-17", "The tests are slow, make them quick", "They are.")
-    talk(user_home, harbour, OTHER, "2026-11-18", "The tests are slow, make them quick", "They are.")
+    talk(
+        user_home, ledger, SESSION, "2026-11-17", "The tests are slow, make them quick", "They are."
+    )
+    talk(
+        user_home, harbour, OTHER, "2026-11-18", "The tests are slow, make them quick", "They are."
+    )
     nacre("ingest", "--no-vectors")
     assert nacre("resume", "tests are slow", "--json").json["session_id"] == OTHER
     monkeypatch.chdir(ledger)
@@ -148,7 +178,9 @@ def test_a_tool_that_is_not_installed_is_named_with_the_command(
 
 
 @pytest.mark.usefixtures("sessions")
-def test_what_is_gone_is_told_with_what_can_be_done(nacre: Nacre, user_home: Path, ledger: Path, harbour: Path) -> None:
+def test_what_is_gone_is_told_with_what_can_be_done(
+    nacre: Nacre, user_home: Path, ledger: Path, harbour: Path
+) -> None:
     ledger.rmdir()
     refused = nacre("resume", SESSION, "--json", code=3).error
     assert f"the folder of claude-code:{SESSION} is gone: {ledger}" in refused["message"]
@@ -166,9 +198,21 @@ def test_what_nobody_spoke_of_is_not_found(nacre: Nacre) -> None:
     assert refused["message"] == "no session is called 'zebra crossing', and none speaks of it"
 
 
-def test_a_sub_agents_session_leads_to_the_one_that_sent_it(nacre: Nacre, user_home: Path, ledger: Path) -> None:
-    main = talk(user_home, ledger, SESSION, "2026-11-17", "Look for places that round amounts", "I send somebody.")
-    task = [said("user", "List all that rounds", 6, cwd=str(ledger)), said("assistant", "None.", 7, cwd=str(ledger))]
+def test_a_sub_agents_session_leads_to_the_one_that_sent_it(
+    nacre: Nacre, user_home: Path, ledger: Path
+) -> None:
+    main = talk(
+        user_home,
+        ledger,
+        SESSION,
+        "2026-11-17",
+        "Look for places that round amounts",
+        "I send somebody.",
+    )
+    task = [
+        said("user", "List all that rounds", 6, cwd=str(ledger)),
+        said("assistant", "None.", 7, cwd=str(ledger)),
+    ]
     for record in task:
         record |= {"isSidechain": True, "agentId": "0a0b0c", "uuid": f"sub-{record['uuid']}"}
     write_transcript(main.parent / "agent-0a0b0c.jsonl", task)
@@ -191,18 +235,29 @@ def test_each_tool_has_its_own_command(tool: str, nacre: Nacre, user_home: Path)
 
 
 @pytest.mark.parametrize("tool", ["continue", "cline", "cursor-transcripts"])
-def test_a_tool_that_opens_no_session_says_so_with_what_can_be_done(tool: str, nacre: Nacre, user_home: Path) -> None:
+def test_a_tool_that_opens_no_session_says_so_with_what_can_be_done(
+    tool: str, nacre: Nacre, user_home: Path
+) -> None:
     put(user_home, tool)
     nacre("ingest", "--no-vectors")
     (listed,) = nacre("sessions", "list", "--json").json["sessions"]
     refused = nacre("resume", listed["session"], "--json", code=5).error
-    assert (refused["code"], refused["hint"]) == ("unavailable", f"nacre sessions show {listed['session']} reads it")
+    assert (refused["code"], refused["hint"]) == (
+        "unavailable",
+        f"nacre sessions show {listed['session']} reads it",
+    )
 
 
-def test_a_transcript_from_elsewhere_is_nothing_that_its_tool_finds(nacre: Nacre, tmp_path: Path, ledger: Path) -> None:
-    copy = write_transcript(tmp_path / "copies" / f"{SESSION}.jsonl", [
-        said("user", "Round the amounts", 1, cwd=str(ledger)), said("assistant", "Done.", 2, cwd=str(ledger)),
-    ])  # fmt: skip
+def test_a_transcript_from_elsewhere_is_nothing_that_its_tool_finds(
+    nacre: Nacre, tmp_path: Path, ledger: Path
+) -> None:
+    copy = write_transcript(
+        tmp_path / "copies" / f"{SESSION}.jsonl",
+        [
+            said("user", "Round the amounts", 1, cwd=str(ledger)),
+            said("assistant", "Done.", 2, cwd=str(ledger)),
+        ],
+    )
     nacre("ingest", str(copy), "--no-vectors")
     refused = nacre("resume", SESSION, "--json", code=5).error
     assert refused["message"].endswith(f"its command line keeps none in {copy.parent}")
@@ -214,13 +269,17 @@ def test_an_id_that_may_be_an_option_is_handed_to_no_program(
 ) -> None:
     talk(user_home, ledger, SESSION, "2026-11-17", "Round the amounts of the ledger", "Done.")
     path = next((user_home / ".claude" / "projects").glob(f"*/{SESSION}.jsonl"))
-    path.write_text(path.read_text(encoding="utf-8").replace(f'"{SESSION}"', json.dumps(name)), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace(f'"{SESSION}"', json.dumps(name)), encoding="utf-8"
+    )
     nacre("ingest", "--no-vectors")
     refused = nacre("resume", "amounts of the ledger", "--json", code=5).error
     assert refused["code"] == "unavailable"
 
 
-def test_what_nacre_itself_asked_a_model_is_never_gone_on_with(nacre: Nacre, user_home: Path) -> None:
+def test_what_nacre_itself_asked_a_model_is_never_gone_on_with(
+    nacre: Nacre, user_home: Path
+) -> None:
     name, data = samples()["gemini-cli"]
     folder = user_home / ".gemini" / "tmp" / "ab" / "chats"
     folder.mkdir(parents=True)
@@ -245,11 +304,14 @@ def put(home: Path, adapter: str) -> Path:
     """A sample transcript where its tool keeps it."""
     name, data = samples()[adapter]
     place = {
-        "claude-code": ".claude/projects/-code-acme", "codex": ".codex/sessions/2026/11/18",
-        "gemini-cli": ".gemini/tmp/ab/chats", "copilot-cli": ".copilot/session-state/c0de",
-        "continue": ".continue/sessions", "cursor-transcripts": ".cursor/projects/code-acme/agent-transcripts",
+        "claude-code": ".claude/projects/-code-acme",
+        "codex": ".codex/sessions/2026/11/18",
+        "gemini-cli": ".gemini/tmp/ab/chats",
+        "copilot-cli": ".copilot/session-state/c0de",
+        "continue": ".continue/sessions",
+        "cursor-transcripts": ".cursor/projects/code-acme/agent-transcripts",
         "cline": ".cline/data/tasks/1795000000000",
-    }[adapter]  # fmt: skip
+    }[adapter]
     (home / place).mkdir(parents=True)
     (home / place / name).write_bytes(data)
     return home / place / name

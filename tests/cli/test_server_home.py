@@ -21,13 +21,17 @@ PROMPT = json.dumps({"session_id": "a", "prompt": "where does the mill stand?", 
 
 
 @pytest.fixture
-def on_server(monkeypatch: pytest.MonkeyPatch, user_home: Path, server_url: str, tenant: str) -> str:
+def on_server(
+    monkeypatch: pytest.MonkeyPatch, user_home: Path, server_url: str, tenant: str
+) -> str:
     """A home in files whose memory moved to a server since: the tenant."""
     monkeypatch.setenv("NACRE_STORAGE_TENANT", tenant)
     subprocess.run(
         [sys.executable, "-m", "nacre", "store", "The mill of old stands."],
-        env=environment({}), check=True, capture_output=True,
-    )  # fmt: skip
+        env=environment({}),
+        check=True,
+        capture_output=True,
+    )
     monkeypatch.setenv("NACRE_DB", server_url.replace("postgres:@", f"postgres:{PASSWORD}@"))
     return tenant
 
@@ -39,14 +43,18 @@ def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         port = listener.getsockname()[1]
         if request.param == "closed":
             listener.close()
-        monkeypatch.setenv("NACRE_DB", f"postgresql://ada:{PASSWORD}@127.0.0.1:{port}/db?connect_timeout=2")
+        monkeypatch.setenv(
+            "NACRE_DB", f"postgresql://ada:{PASSWORD}@127.0.0.1:{port}/db?connect_timeout=2"
+        )
         yield
 
 
 @pytest.mark.parametrize(
     "command", [("config", "show"), ("db", "path"), ("db", "version"), ("db", "stats"), ("doctor",)]
 )
-def test_what_is_shown_names_the_server_and_no_password(nacre: Nacre, on_server: str, command: tuple[str, ...]) -> None:
+def test_what_is_shown_names_the_server_and_no_password(
+    nacre: Nacre, on_server: str, command: tuple[str, ...]
+) -> None:
     shown = nacre(*command).out
     assert f"(tenant {on_server})" in shown
     for told in (shown, nacre(*command, "--json").out):
@@ -59,10 +67,15 @@ def test_what_is_found_first_is_what_the_server_has(nacre: Nacre, on_server: str
     assert "left bank" in nacre("status").out
     assert "of old" not in nacre("status").out
     (memory,) = nacre("list", "--json").json["memories"]
-    assert nacre("show", memory["id"], "--json").json["path"] == "global/fact/the-mill-stands-on-the-left-bank.md"
+    assert (
+        nacre("show", memory["id"], "--json").json["path"]
+        == "global/fact/the-mill-stands-on-the-left-bank.md"
+    )
 
 
-def test_who_only_reads_does_not_take_an_old_file_for_the_memory_on_a_server(on_server: str) -> None:
+def test_who_only_reads_does_not_take_an_old_file_for_the_memory_on_a_server(
+    on_server: str,
+) -> None:
     assert load_settings().database.exists()
     with pytest.raises(StoreUnusable, match="on a server"):
         open_to_read(load_settings(), patience_ms=5)
@@ -80,9 +93,13 @@ def test_a_backup_of_files_does_not_take_the_place_of_a_server(
     assert (tmp_path / "files" / "nacre.db").exists()
 
 
-@pytest.mark.parametrize("command", [("recall", "mill"), ("store", "The mill is red."), ("doctor",), ("status",)])
+@pytest.mark.parametrize(
+    "command", [("recall", "mill"), ("store", "The mill is red."), ("doctor",), ("status",)]
+)
 @pytest.mark.usefixtures("away")
-def test_a_server_that_is_away_is_an_error_and_no_hang(process: Nacre, command: tuple[str, ...]) -> None:
+def test_a_server_that_is_away_is_an_error_and_no_hang(
+    process: Nacre, command: tuple[str, ...]
+) -> None:
     told = process(*command, "--json", code=1, timeout=30).error
     assert told["code"] == "store_away"
     assert told["hint"]
@@ -92,7 +109,12 @@ def test_a_server_that_is_away_is_an_error_and_no_hang(process: Nacre, command: 
 @pytest.mark.usefixtures("away")
 def test_a_hook_says_nothing_of_a_server_that_is_away() -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "nacre.hooks.process", "claude-code", "UserPromptSubmit"],
-        input=PROMPT, env=environment({}), capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "nacre.serve.hook_process", "claude-code", "UserPromptSubmit"],
+        input=PROMPT,
+        env=environment({}),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

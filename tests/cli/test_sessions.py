@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from nacre import open_memory
+from nacre.api import open_memory
 from nacre.errors import NotFound
 from nacre.home.home import open_home
-from nacre.sessions.follow import follow_session
+from nacre.sessions.find import follow_session
 from nacre.settings import load_settings
 from tests.cli.conftest import SESSION, Nacre, said, write_transcript
 
@@ -24,13 +24,22 @@ def calls(number: int, name: str, text: str = "", **arguments: Any) -> dict[str,
     record = said("assistant", text, number)
     block = {"type": "tool_use", "id": f"t{number}", "name": name, "input": arguments}
     record["message"]["content"] = [*([{"type": "text", "text": text}] if text else []), block]
-    record["message"]["usage"] = {"input_tokens": 1000, "cache_read_input_tokens": 90_000, "output_tokens": 500}
+    record["message"]["usage"] = {
+        "input_tokens": 1000,
+        "cache_read_input_tokens": 90_000,
+        "output_tokens": 500,
+    }
     return record
 
 
 def gives(number: int, output: str, *, fails: bool = False) -> dict[str, Any]:
     record = said("user", "", number)
-    block = {"type": "tool_result", "tool_use_id": f"t{number - 1}", "content": output, "is_error": fails}
+    block = {
+        "type": "tool_result",
+        "tool_use_id": f"t{number - 1}",
+        "content": output,
+        "is_error": fails,
+    }
     record["message"]["content"] = [block]
     return record
 
@@ -41,7 +50,11 @@ TALK = [
     gives(3, "edited"),
     calls(4, "Bash", command="pytest -q && git commit -qm 'Round half even'"),
     gives(5, "[main 0a1b2c3] Round half even\n 1 file changed"),
-    said("assistant", "Done: amounts are rounded half to even.\n\nNext steps:\n- Migrate the old amounts", 40),
+    said(
+        "assistant",
+        "Done: amounts are rounded half to even.\n\nNext steps:\n- Migrate the old amounts",
+        40,
+    ),
     said("user", "thanks", 41),
 ]
 
@@ -50,35 +63,57 @@ TALK = [
 def mended(nacre: Nacre, tmp_path: Path) -> Path:
     """One session that worked in two stretches, and the sub-agent that it sent out."""
     task = [
-        said("assistant", "Look for places that round amounts.", 6), said("assistant", "Only the ledger does.", 7),
-    ]  # fmt: skip
+        said("assistant", "Look for places that round amounts.", 6),
+        said("assistant", "Only the ledger does.", 7),
+    ]
     for record in task:
         record |= {"isSidechain": True, "agentId": "0a0b0c", "uuid": f"sub-{record['uuid']}"}
-    task[0] |= {"type": "user", "message": {"role": "user", "content": "Look for places that round amounts."}}
+    task[0] |= {
+        "type": "user",
+        "message": {"role": "user", "content": "Look for places that round amounts."},
+    }
     path = write_transcript(tmp_path / f"{SESSION}.jsonl", TALK)
     nacre("ingest", str(path), str(write_transcript(tmp_path / f"{CHILD}.jsonl", task)))
     return path
 
 
-def test_a_list_tells_project_branch_model_time_at_work_turns_and_tokens(nacre: Nacre, mended: Path) -> None:
+def test_a_list_tells_project_branch_model_time_at_work_turns_and_tokens(
+    nacre: Nacre, mended: Path
+) -> None:
     (listed,) = nacre("sessions", "list", "--json").json["sessions"]
-    assert (listed["project"], listed["branch"], listed["model"]) == ("acme-billing", "main", "model-1")
+    assert (listed["project"], listed["branch"], listed["model"]) == (
+        "acme-billing",
+        "main",
+        "model-1",
+    )
     assert listed["tokens"] == {"input": 2000, "cached": 180_000, "output": 1000}
-    assert listed["active_seconds"] == 240  # from minute 1 to 4 and from 40 to 41: the rest was a pause
+    assert (
+        listed["active_seconds"] == 240
+    )  # from minute 1 to 4 and from 40 to 41: the rest was a pause
     names, line = nacre("sessions", "list").out.splitlines()
     told = "session last tool project branch model at work turns tokens title"
     assert names.split() == told.split()
-    assert all(told in line for told in ("acme-billing", "main", "model-1", "4 min", "183 k", "The ledger loses cents"))
+    assert all(
+        told in line
+        for told in ("acme-billing", "main", "model-1", "4 min", "183 k", "The ledger loses cents")
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        (["--branch", "main"], 1), (["--branch", "elm"], 0), (["--model", "MODEL"], 1), (["--model", "opus"], 0),
-        (["--kind", "subagent"], 1), (["--kind", "main"], 1), (["--subagents"], 2), (["loses", "cents"], 1),
-        (["round amounts", "--subagents"], 0), (["pears"], 0),
+        (["--branch", "main"], 1),
+        (["--branch", "elm"], 0),
+        (["--model", "MODEL"], 1),
+        (["--model", "opus"], 0),
+        (["--kind", "subagent"], 1),
+        (["--kind", "main"], 1),
+        (["--subagents"], 2),
+        (["loses", "cents"], 1),
+        (["round amounts", "--subagents"], 0),
+        (["pears"], 0),
     ],
-)  # fmt: skip
+)
 def test_a_list_is_narrowed(nacre: Nacre, mended: Path, options: list[str], found: int) -> None:
     assert len(nacre("sessions", "list", *options, "--json").json["sessions"]) == found
 
@@ -91,17 +126,31 @@ def test_a_session_and_its_sub_agent_lead_to_each_other(nacre: Nacre, mended: Pa
     assert "sent by" in nacre("sessions", "show", CHILD).out
 
 
-def test_a_summary_tells_what_was_asked_how_it_ended_and_what_was_left(nacre: Nacre, mended: Path) -> None:
+def test_a_summary_tells_what_was_asked_how_it_ended_and_what_was_left(
+    nacre: Nacre, mended: Path
+) -> None:
     shown = nacre("sessions", "summary", SESSION[:8]).out
     for told in (
-        "Asked for", "· The ledger loses cents when amounts are rounded, please mend it.",
-        "done  you are content", "you: thanks", "left: Migrate the old amounts", "src/ledger.py", "0a1b2c3",
-        "4 min at work", "182 k read (180 k of it cached), 1.0 k written", "Sent out",
-    ):  # fmt: skip
+        "Asked for",
+        "· The ledger loses cents when amounts are rounded, please mend it.",
+        "done  you are content",
+        "you: thanks",
+        "left: Migrate the old amounts",
+        "src/ledger.py",
+        "0a1b2c3",
+        "4 min at work",
+        "182 k read (180 k of it cached), 1.0 k written",
+        "Sent out",
+    ):
         assert told in shown
     (summary,) = nacre("sessions", "summary", SESSION[:8], "--json").json["summaries"]
-    assert (summary["outcome"]["ending"], summary["outcome"]["reason"]) == ("done", "the owner is content")
-    assert [(end["kind"], end["text"]) for end in summary["open_ends"]] == [("next step", "Migrate the old amounts")]
+    assert (summary["outcome"]["ending"], summary["outcome"]["reason"]) == (
+        "done",
+        "the owner is content",
+    )
+    assert [(end["kind"], end["text"]) for end in summary["open_ends"]] == [
+        ("next step", "Migrate the old amounts")
+    ]
     assert summary["files"] == [{"path": "src/ledger.py", "edits": 1, "reads": 0}]
 
 
@@ -110,7 +159,9 @@ def test_several_sessions_are_summed_up_one_after_the_other(nacre: Nacre, mended
     assert [one["session_id"] for one in answer["summaries"]] == [SESSION, CHILD]
 
 
-def test_a_session_is_found_by_the_beginning_of_its_id_with_its_tool_or_without(nacre: Nacre, mended: Path) -> None:
+def test_a_session_is_found_by_the_beginning_of_its_id_with_its_tool_or_without(
+    nacre: Nacre, mended: Path
+) -> None:
     for reference in (SESSION, SESSION[:8], f"claude-code:{SESSION}", f"claude-code:{SESSION[:8]}"):
         assert nacre("sessions", "show", reference, "--json").json["session_id"] == SESSION
     nacre("sessions", "show", f"codex:{SESSION[:8]}", code=3)
@@ -123,8 +174,13 @@ def test_without_an_id_it_is_the_last_session_of_this_folder(
     folder = tmp_path / "greenhouse"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    assert nacre("sessions", command, "--format" if command == "export" else "--json", *(
-        ["json"] if command == "export" else []), code=3)  # fmt: skip
+    assert nacre(
+        "sessions",
+        command,
+        "--format" if command == "export" else "--json",
+        *(["json"] if command == "export" else []),
+        code=3,
+    )
     records = [said("user", "Water the tomatoes at noon, please.", 1, cwd=str(folder))]
     nacre("ingest", str(write_transcript(tmp_path / f"{SESSION}.jsonl", records)))
     assert "Water the tomatoes at noon, please." in nacre("sessions", command).out
@@ -134,8 +190,14 @@ def test_a_tail_is_the_end_of_a_session(nacre: Nacre, mended: Path) -> None:
     answer = nacre("sessions", "tail", SESSION[:8], "-n", "2", "--json").json
     assert [turn["text"][:6] for turn in answer["turns"]] == ["Done: ", "thanks"]
     assert (answer["first"], answer["total"]) == (answer["turns"][0]["seq"], 5)
-    assert "please mend it" not in nacre("sessions", "tail", SESSION[:8], "-n", "2").out.split("file")[1]
-    assert "--follow" in nacre("sessions", "tail", SESSION[:8], "--follow", "--json", code=2).error["message"]
+    assert (
+        "please mend it"
+        not in nacre("sessions", "tail", SESSION[:8], "-n", "2").out.split("file")[1]
+    )
+    assert (
+        "--follow"
+        in nacre("sessions", "tail", SESSION[:8], "--follow", "--json", code=2).error["message"]
+    )
 
 
 def test_the_turns_around_one_are_read_by_its_id(nacre: Nacre, mended: Path) -> None:
@@ -167,7 +229,9 @@ def test_following_a_session_reads_what_is_written_meanwhile(nacre: Nacre, mende
     context.database.close()
 
 
-def test_an_export_keeps_who_said_what_and_frames_what_came_from_outside(nacre: Nacre, tmp_path: Path) -> None:
+def test_an_export_keeps_who_said_what_and_frames_what_came_from_outside(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     records = [
         said("user", "What does the ledger page say?", 1),
         calls(2, "WebFetch", url="https://ledger.example"),
@@ -179,10 +243,16 @@ def test_an_export_keeps_who_said_what_and_frames_what_came_from_outside(nacre: 
     assert page.startswith("# What does the ledger page say?\n")
     assert "**owner** · 2026-11-18T09:01:00Z" in page
     assert f"*untrusted, draws on text from outside*\n\n> {OUTSIDE}" in page
-    lines = [json.loads(line) for line in nacre("sessions", "export", SESSION, "--format", "jsonl").out.splitlines()]
+    lines = [
+        json.loads(line)
+        for line in nacre("sessions", "export", SESSION, "--format", "jsonl").out.splitlines()
+    ]
     assert lines[0]["session_id"] == SESSION
     assert [(line["speaker"], line["trust"]) for line in lines[1:]][-1] == ("agent", "untrusted")
-    assert json.loads(nacre("sessions", "export", SESSION, "--format", "json").out)["total"] == len(lines) - 1
+    assert (
+        json.loads(nacre("sessions", "export", SESSION, "--format", "json").out)["total"]
+        == len(lines) - 1
+    )
 
 
 def test_an_export_to_a_file_asks_before_it_overwrites(
@@ -190,10 +260,19 @@ def test_an_export_to_a_file_asks_before_it_overwrites(
 ) -> None:
     target = tmp_path / "talk.jsonl"
     answer = nacre("sessions", "export", SESSION, "--output", str(target), "--json").json
-    assert (answer["format"], answer["turns"], answer["bytes"]) == ("jsonl", 5, target.stat().st_size)
+    assert (answer["format"], answer["turns"], answer["bytes"]) == (
+        "jsonl",
+        5,
+        target.stat().st_size,
+    )
     before = target.read_bytes()
     target.write_text("mine", encoding="utf-8")
-    assert nacre("sessions", "export", SESSION, "--output", str(target), "--json", code=4).error["code"] == "conflict"
+    assert (
+        nacre("sessions", "export", SESSION, "--output", str(target), "--json", code=4).error[
+            "code"
+        ]
+        == "conflict"
+    )
     declined = terminal("sessions", "export", SESSION, "--output", str(target), typed="n\n")
     assert "Overwrite it?" in declined.out
     assert target.read_text(encoding="utf-8") == "mine"
@@ -205,6 +284,8 @@ def test_an_export_to_standard_output_is_no_report(nacre: Nacre, mended: Path) -
     assert "--output" in nacre("sessions", "export", SESSION, "--json", code=2).error["message"]
 
 
-def test_secrets_are_taken_out_of_an_export_with_the_rules_of_today(nacre: Nacre, tmp_path: Path, mended: Path) -> None:
+def test_secrets_are_taken_out_of_an_export_with_the_rules_of_today(
+    nacre: Nacre, tmp_path: Path, mended: Path
+) -> None:
     nacre("config", "set", "redaction.patterns", '["half to even"]')
     assert "half to even" not in nacre("sessions", "export", SESSION).out

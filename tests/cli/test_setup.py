@@ -56,13 +56,31 @@ def test_a_setup_by_options_tries_the_model_keeps_the_key_apart_and_says_what_it
 ) -> None:
     monkeypatch.setenv("GIVEN", KEY)
     done = nacre(
-        "setup", "--provider", "anthropic", "--auth", "anthropic-api-key", "--key-env", "GIVEN", "--model",
-        "claude-haiku-5-5", "--embedding", "none", "--background", "--daily-budget", "0.5", "--yes", "--json",
-    )  # fmt: skip
+        "setup",
+        "--provider",
+        "anthropic",
+        "--auth",
+        "anthropic-api-key",
+        "--key-env",
+        "GIVEN",
+        "--model",
+        "claude-haiku-5-5",
+        "--embedding",
+        "none",
+        "--background",
+        "--daily-budget",
+        "0.5",
+        "--yes",
+        "--json",
+    )
     assert [call.key for call in anthropic.calls] == [KEY]
     record = done.json
     assert record["model"] == "anthropic:claude-haiku-5-5"
-    assert (record["auth"], record["background"], record["daily_budget_usd"]) == ("anthropic-api-key", True, 0.5)
+    assert (record["auth"], record["background"], record["daily_budget_usd"]) == (
+        "anthropic-api-key",
+        True,
+        0.5,
+    )
     assert record["credential"] == {"kept": str(home / "credentials.toml"), "masked": "sk-…tail"}
     assert record["test"]["outcome"] == "answered"
     assert stat.S_IMODE((home / "credentials.toml").stat().st_mode) == 0o600
@@ -74,10 +92,22 @@ def test_a_setup_by_options_tries_the_model_keeps_the_key_apart_and_says_what_it
 def test_with_a_keyring_the_key_is_there_and_nowhere_else(
     nacre: Nacre, anthropic: FakeProvider, home: Path, ring: MemoryKeyring
 ) -> None:
-    nacre("setup", "--auth", "anthropic-api-key", "--key-stdin", "--model", "claude-haiku-5-5", stdin=f"{KEY}\n")
+    nacre(
+        "setup",
+        "--auth",
+        "anthropic-api-key",
+        "--key-stdin",
+        "--model",
+        "claude-haiku-5-5",
+        stdin=f"{KEY}\n",
+    )
     assert ring.kept == {("nacre", "anthropic"): KEY}
     assert not (home / "credentials.toml").exists()
-    way = next(way for way in nacre("auth", "status", "--json").json["ways"] if way["method"] == "anthropic-api-key")
+    way = next(
+        way
+        for way in nacre("auth", "status", "--json").json["ways"]
+        if way["method"] == "anthropic-api-key"
+    )
     assert (way["origin"], way["masked"], way["used"]) == ("keyring", "sk-…tail", True)
     assert nacre("auth", "remove", "anthropic", "--json").json["removed"] == ["keyring"]
     assert ring.kept == {}
@@ -85,10 +115,22 @@ def test_with_a_keyring_the_key_is_there_and_nowhere_else(
 
 @pytest.mark.parametrize("broken", [ForgetfulKeyring, TalkativeKeyring])
 def test_where_the_keyring_does_not_keep_a_key_the_file_does(
-    nacre: Nacre, anthropic: FakeProvider, home: Path, ring: MemoryKeyring, broken: type[MemoryKeyring]
+    nacre: Nacre,
+    anthropic: FakeProvider,
+    home: Path,
+    ring: MemoryKeyring,
+    broken: type[MemoryKeyring],
 ) -> None:
     keyring.set_keyring(broken())
-    done = nacre("setup", "--auth", "anthropic-api-key", "--key-stdin", "--model", "claude-haiku-5-5", stdin=KEY)
+    done = nacre(
+        "setup",
+        "--auth",
+        "anthropic-api-key",
+        "--key-stdin",
+        "--model",
+        "claude-haiku-5-5",
+        stdin=KEY,
+    )
     assert KEY in kept(home)
     assert KEY not in done.out + done.err
 
@@ -97,10 +139,16 @@ def test_running_it_again_changes_only_what_is_asked(
     nacre: Nacre, anthropic: FakeProvider, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIVEN", KEY)
-    nacre("setup", "--auth", "anthropic-api-key", "--key-env", "GIVEN", "--model", "claude-haiku-5-5")
+    nacre(
+        "setup", "--auth", "anthropic-api-key", "--key-env", "GIVEN", "--model", "claude-haiku-5-5"
+    )
     asked = len(anthropic.calls)
     only = nacre("setup", "--background", "--daily-budget", "2", "--json").json
-    assert [one["key"] for one in only["changed"]] == ["models.background", "models.daily_budget_usd", "writer.since"]
+    assert [one["key"] for one in only["changed"]] == [
+        "models.background",
+        "models.daily_budget_usd",
+        "writer.since",
+    ]
     assert len(anthropic.calls) == asked
     model = nacre("setup", "--model", "claude-sonnet-5-5", "--json").json
     assert model["changed"] == [{"key": "models.default", "value": "anthropic:claude-sonnet-5-5"}]
@@ -113,7 +161,16 @@ def test_none_goes_back_to_no_model_for_every_task_and_keeps_the_key(
     nacre: Nacre, anthropic: FakeProvider, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIVEN", KEY)
-    nacre("setup", "--auth", "anthropic-api-key", "--key-env", "GIVEN", "--model", "claude-haiku-5-5", "--background")
+    nacre(
+        "setup",
+        "--auth",
+        "anthropic-api-key",
+        "--key-env",
+        "GIVEN",
+        "--model",
+        "claude-haiku-5-5",
+        "--background",
+    )
     nacre("config", "set", "models.extraction", "anthropic:claude-opus-5-5")
     done = nacre("setup", "--none", "--json").json
     assert (done["model"], done["background"]) == ("none", False)
@@ -136,7 +193,14 @@ def test_what_the_provider_refuses_is_told_and_nothing_is_written(
         config = f'[models.providers.anthropic]\nbase_url = "{provider.url}"\n'
         home.mkdir(mode=0o700)
         (home / "config.toml").write_text(config, encoding="utf-8")
-        arguments = ("setup", "--auth", "anthropic-api-key", "--key-stdin", "--model", "claude-haiku-5-5")
+        arguments = (
+            "setup",
+            "--auth",
+            "anthropic-api-key",
+            "--key-stdin",
+            "--model",
+            "claude-haiku-5-5",
+        )
         failed = nacre(*arguments, stdin=KEY, code=1)
         assert message in failed.err
         assert "nothing was changed" in failed.err
@@ -148,7 +212,9 @@ def test_what_the_provider_refuses_is_told_and_nothing_is_written(
     assert KEY in kept(home)
 
 
-def test_without_a_network_it_is_written_and_said_that_nothing_was_tested(nacre: Nacre, home: Path) -> None:
+def test_without_a_network_it_is_written_and_said_that_nothing_was_tested(
+    nacre: Nacre, home: Path
+) -> None:
     with FakeProvider() as gone:
         url = f"{gone.url}/v1"
     done = nacre("setup", "--provider", "mine", "--base-url", url, "--model", "m")
@@ -158,14 +224,26 @@ def test_without_a_network_it_is_written_and_said_that_nothing_was_tested(nacre:
 
 @pytest.mark.parametrize(
     ("reply", "told"),
-    [(Reply(fault="html"), "web page"), (Reply(status=404, message="no page is here"), "no such address")],
+    [
+        (Reply(fault="html"), "web page"),
+        (Reply(status=404, message="no page is here"), "no such address"),
+    ],
     ids=["a web page", "nothing there"],
 )
 def test_an_address_where_something_else_answers_is_not_written(
     nacre: Nacre, home: Path, reply: Reply, told: str
 ) -> None:
     with FakeProvider([reply], repeats=True) as provider:
-        arguments = ("setup", "--provider", "mine", "--base-url", f"{provider.url}/v1", "--model", "m", "--yes")
+        arguments = (
+            "setup",
+            "--provider",
+            "mine",
+            "--base-url",
+            f"{provider.url}/v1",
+            "--model",
+            "m",
+            "--yes",
+        )
         failed = nacre(*arguments, code=1)
         assert told in failed.err
         assert "nothing was changed" in failed.err
@@ -178,9 +256,16 @@ def test_an_address_where_something_else_answers_is_not_written(
 def test_a_server_of_ones_own_is_set_up_by_its_address_and_key(nacre: Nacre, home: Path) -> None:
     with FakeProvider([READY], repeats=True) as provider:
         nacre(
-            "setup", "--provider", "mine", "--base-url", f"{provider.url}/v1", "--key-stdin", "--model", "qwen3:8b",
+            "setup",
+            "--provider",
+            "mine",
+            "--base-url",
+            f"{provider.url}/v1",
+            "--key-stdin",
+            "--model",
+            "qwen3:8b",
             stdin="no-shape-of-a-key-42",
-        )  # fmt: skip
+        )
         assert provider.calls[0].key == "no-shape-of-a-key-42"
         assert provider.calls[0].body["model"] == "qwen3:8b"
         again = nacre("setup", "--model", "other", "--json").json
@@ -196,7 +281,10 @@ def test_a_server_of_ones_own_is_set_up_by_its_address_and_key(nacre: Nacre, hom
         (("--auth", "openai-api-key", "--model", "gpt-6-luna"), ["--key-env VAR or --key-stdin"]),
         (("--model", "gpt-6-luna"), ["--provider"]),
         (("--provider", "anthropic", "--key-env", "NOT_SET"), ["no key in $NOT_SET"]),
-        (("--provider", "anthropic", "--key-env", "gsk_0123456789abcdef"), ["the variable that --key-env names"]),
+        (
+            ("--provider", "anthropic", "--key-env", "gsk_0123456789abcdef"),
+            ["the variable that --key-env names"],
+        ),
         (("--none", "--model", "x"), ["--none"]),
         (("--auth", "by-magic"), ["anthropic-token"]),
     ],
@@ -217,9 +305,15 @@ def test_a_login_that_is_missing_is_told_with_how_to_sign_in(nacre: Nacre) -> No
     assert "run claude and sign in" in failed.err
 
 
-@pytest.mark.parametrize(("auth", "secret"), [("anthropic-api-key", TOKEN), ("anthropic-token", KEY)])
-def test_a_key_of_another_method_is_told_apart(nacre: Nacre, home: Path, auth: str, secret: str) -> None:
-    failed = nacre("setup", "--auth", auth, "--key-stdin", "--model", "claude-haiku-5-5", stdin=secret, code=1)
+@pytest.mark.parametrize(
+    ("auth", "secret"), [("anthropic-api-key", TOKEN), ("anthropic-token", KEY)]
+)
+def test_a_key_of_another_method_is_told_apart(
+    nacre: Nacre, home: Path, auth: str, secret: str
+) -> None:
+    failed = nacre(
+        "setup", "--auth", auth, "--key-stdin", "--model", "claude-haiku-5-5", stdin=secret, code=1
+    )
     assert f"no credential for {auth}" in failed.err
     assert secret not in failed.err
     assert not (home / "credentials.toml").exists()
@@ -229,11 +323,21 @@ def test_a_variable_that_goes_before_the_key_that_is_kept_is_told(
     nacre: Nacre, anthropic: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-an-older-one-0000")
-    done = nacre("setup", "--auth", "anthropic-api-key", "--key-stdin", "--model", "claude-haiku-5-5", stdin=KEY)
+    done = nacre(
+        "setup",
+        "--auth",
+        "anthropic-api-key",
+        "--key-stdin",
+        "--model",
+        "claude-haiku-5-5",
+        stdin=KEY,
+    )
     assert "$ANTHROPIC_API_KEY holds another key" in done.err
 
 
-def test_a_setting_is_written_also_where_no_writer_can_be_proposed(nacre: Nacre, home: Path) -> None:
+def test_a_setting_is_written_also_where_no_writer_can_be_proposed(
+    nacre: Nacre, home: Path
+) -> None:
     nacre("ingest")
     nacre("config", "set", "models.default", "foo:bar")
     nacre("setup", "--embedding", "none", "--no-test")
@@ -250,7 +354,9 @@ def test_none_goes_without_a_writer_too(nacre: Nacre) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is read-only for root")
-def test_on_a_home_that_cannot_be_written_to_it_says_so(nacre: Nacre, anthropic: FakeProvider, home: Path) -> None:
+def test_on_a_home_that_cannot_be_written_to_it_says_so(
+    nacre: Nacre, anthropic: FakeProvider, home: Path
+) -> None:
     nacre("doctor")
     home.chmod(0o500)
     try:
@@ -270,10 +376,14 @@ def test_on_a_terminal_it_asks_for_everything_and_shows_no_key(
     shown = dialog(
         "setup",
         answers=[
-            ("Number", "1"), ("API key", KEY), ("Model [1]", "2"), ("Vectors [", ""), ("background? [", "y"),
+            ("Number", "1"),
+            ("API key", KEY),
+            ("Model [1]", "2"),
+            ("Vectors [", ""),
+            ("background? [", "y"),
             ("a day [", "0.25"),
         ],
-    )  # fmt: skip
+    )
     assert shown.code == 0, shown.out
     assert KEY not in shown.out
     assert "answered" in shown.out
@@ -286,26 +396,42 @@ def test_on_a_terminal_it_asks_for_everything_and_shows_no_key(
 def test_on_a_terminal_only_what_the_options_leave_open_is_asked(
     dialog: Dialog, anthropic: FakeProvider, home: Path
 ) -> None:
-    shown = dialog("setup", "--auth", "anthropic-api-key", answers=[("API key", KEY), ("Model [1]", "claude-other")])
+    shown = dialog(
+        "setup",
+        "--auth",
+        "anthropic-api-key",
+        answers=[("API key", KEY), ("Model [1]", "claude-other")],
+    )
     assert shown.code == 0, shown.out
     assert anthropic.calls[0].body["model"] == "claude-other"
 
 
-def test_what_is_refused_on_a_terminal_is_set_only_if_the_owner_says_so(dialog: Dialog, home: Path) -> None:
+def test_what_is_refused_on_a_terminal_is_set_only_if_the_owner_says_so(
+    dialog: Dialog, home: Path
+) -> None:
     with FakeProvider([Reply(status=401, message="no")], repeats=True) as provider:
         home.mkdir(mode=0o700)
         config = f'[models.providers.anthropic]\nbase_url = "{provider.url}"\n'
         (home / "config.toml").write_text(config, encoding="utf-8")
         shown = dialog(
-            "setup", "--auth", "anthropic-api-key", "--model", "m", answers=[("API key", KEY), ("all the same?", "n")]
+            "setup",
+            "--auth",
+            "anthropic-api-key",
+            "--model",
+            "m",
+            answers=[("API key", KEY), ("all the same?", "n")],
         )
     assert shown.code == 1
     assert "Nothing was changed." in shown.out
     assert kept(home) == ""
 
 
-def test_in_a_narrow_terminal_the_choices_are_wrapped_and_nothing_of_them_is_cut(dialog: Dialog) -> None:
-    shown = dialog("setup", answers=[("Number", "8")], environ={"COLUMNS": "60", "NO_COLOR": "1"}).out
+def test_in_a_narrow_terminal_the_choices_are_wrapped_and_nothing_of_them_is_cut(
+    dialog: Dialog,
+) -> None:
+    shown = dialog(
+        "setup", answers=[("Number", "8")], environ={"COLUMNS": "60", "NO_COLOR": "1"}
+    ).out
     choices = shown.partition("How should nacre reach a model?")[2].partition("Number")[0]
     assert "(OpenRouter, Gemini, Groq, your own server …)" in " ".join(choices.split())
     assert max(map(len, choices.splitlines())) <= 60
@@ -322,17 +448,32 @@ def test_status_shows_every_method_and_where_its_credential_is(
 ) -> None:
     login = user_home / ".claude" / ".credentials.json"
     login.parent.mkdir()
-    login.write_text(json.dumps({"claudeAiOauth": {"accessToken": TOKEN, "expiresAt": 1_000_000_000_000}}))
+    login.write_text(
+        json.dumps({"claudeAiOauth": {"accessToken": TOKEN, "expiresAt": 1_000_000_000_000}})
+    )
     login.chmod(0o644)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-" + "p" * 24 + "tail")
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-v1-" + "r" * 24 + "last")
-    ways = {way["method"] or way["provider"]: way for way in nacre("auth", "status", "--json").json["ways"]}
+    ways = {
+        way["method"] or way["provider"]: way
+        for way in nacre("auth", "status", "--json").json["ways"]
+    }
     states = {name: way["state"] for name, way in ways.items() if way["state"] != "missing"}
-    assert states == {"anthropic-oauth": "expired", "openai-api-key": "found", "openrouter": "found"}
+    assert states == {
+        "anthropic-oauth": "expired",
+        "openai-api-key": "found",
+        "openrouter": "found",
+    }
     assert ways["anthropic-oauth"]["expires"] == "2001-09-09T01:46:40Z"
     assert "can be read by others (644)" in ways["anthropic-oauth"]["warning"]
     told = nacre("auth", "status").out
-    for words in ("has expired", "run claude once", "sk-…tail from $OPENAI_API_KEY", "sk-…last", "644"):
+    for words in (
+        "has expired",
+        "run claude once",
+        "sk-…tail from $OPENAI_API_KEY",
+        "sk-…last",
+        "644",
+    ):
         assert words in " ".join(told.split()), told
     assert TOKEN not in told
     assert not Path(os.environ["NACRE_HOME"]).exists()
@@ -344,24 +485,47 @@ def test_removing_a_key_takes_it_out_of_the_config_too_and_leaves_what_is_not_na
     nacre("config", "set", "models.providers", '{openai = {api_key = "sk-proj-0123456789abcdef"}}')
     monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-" + "p" * 24 + "tail")
     done = nacre("auth", "remove", "openai", "--json").json
-    assert done == {"provider": "openai", "removed": [str(home / "config.toml")], "left": ["$OPENAI_API_KEY"]}
+    assert done == {
+        "provider": "openai",
+        "removed": [str(home / "config.toml")],
+        "left": ["$OPENAI_API_KEY"],
+    }
     assert "0123456789abcdef" not in (home / "config.toml").read_text(encoding="utf-8")
     assert nacre("auth", "remove", "openai", code=3).code == 3
     assert nacre("auth", "remove", "nobody", code=1).code == 1
 
 
 SHOWN: list[tuple[str, Any]] = [
-    ("models.providers", '{mine = {base_url = "https://models.example/v1", api_key = "no-shape-of-a-key-42"}}'),
-    ("models.providers", '{mine = {base_url = "https://models.example/v1", key = "no-shape-of-a-key-42"}}'),
-    ("git.remote", "https://me:gh" + "p_0123456789abcdefghijklmnopqrstuvwxyz@git.example/vault.git"),
-    ("redaction.allow", '["sk-ant-api03-0123456789abcdefghij", "gh' + 'p_0123456789abcdefghijklmnopqrstuvwxyz"]'),
+    (
+        "models.providers",
+        '{mine = {base_url = "https://models.example/v1", api_key = "no-shape-of-a-key-42"}}',
+    ),
+    (
+        "models.providers",
+        '{mine = {base_url = "https://models.example/v1", key = "no-shape-of-a-key-42"}}',
+    ),
+    (
+        "git.remote",
+        "https://me:gh" + "p_0123456789abcdefghijklmnopqrstuvwxyz@git.example/vault.git",
+    ),
+    (
+        "redaction.allow",
+        '["sk-ant-api03-0123456789abcdefghij", "gh' + 'p_0123456789abcdefghijklmnopqrstuvwxyz"]',
+    ),
 ]
 
 
-@pytest.mark.parametrize(("key", "value"), SHOWN[:3], ids=["key", "key under the wrong name", "address"])
+@pytest.mark.parametrize(
+    ("key", "value"), SHOWN[:3], ids=["key", "key under the wrong name", "address"]
+)
 def test_settings_are_shown_without_keys(nacre: Nacre, key: str, value: str) -> None:
     said = nacre("config", "set", key, value)
-    shown = [said, nacre("config", "get", key), nacre("config", "show"), nacre("config", "show", "--json")]
+    shown = [
+        said,
+        nacre("config", "get", key),
+        nacre("config", "show"),
+        nacre("config", "show", "--json"),
+    ]
     shown.append(nacre("config", "get", key, "--json"))
     for one in shown:
         assert "no-shape-of-a-key" not in one.out + one.err
@@ -370,34 +534,68 @@ def test_settings_are_shown_without_keys(nacre: Nacre, key: str, value: str) -> 
 
 
 def test_a_setting_of_another_shape_is_told_without_the_key_in_it(nacre: Nacre) -> None:
-    for value in ('{mine = {base_url = 7, api_key = "no-shape-of-a-key-42"}}', '{mine = "no-shape-of-a-key-42'):
+    for value in (
+        '{mine = {base_url = 7, api_key = "no-shape-of-a-key-42"}}',
+        '{mine = "no-shape-of-a-key-42',
+    ):
         failed = nacre("config", "set", "models.providers", value, code=2)
         assert "no-shape-of-a-key" not in failed.err
 
 
-def test_a_backup_holds_no_key_and_says_so(nacre: Nacre, anthropic: FakeProvider, home: Path, tmp_path: Path) -> None:
-    nacre("setup", "--auth", "anthropic-api-key", "--key-stdin", "--model", "claude-haiku-5-5", stdin=KEY)
+def test_a_backup_holds_no_key_and_says_so(
+    nacre: Nacre, anthropic: FakeProvider, home: Path, tmp_path: Path
+) -> None:
+    nacre(
+        "setup",
+        "--auth",
+        "anthropic-api-key",
+        "--key-stdin",
+        "--model",
+        "claude-haiku-5-5",
+        stdin=KEY,
+    )
     done = nacre("backup", "create", str(tmp_path / "all.zip"))
     assert "credentials.toml was left out" in done.out
     nacre("backup", "restore", str(tmp_path / "all.zip"), "--to", str(tmp_path / "back"))
-    assert not any(KEY.encode() in path.read_bytes() for path in (tmp_path / "back").rglob("*") if path.is_file())
+    assert not any(
+        KEY.encode() in path.read_bytes()
+        for path in (tmp_path / "back").rglob("*")
+        if path.is_file()
+    )
 
 
 def test_the_doctor_tells_of_a_key_that_is_missing_or_lies_badly(nacre: Nacre, home: Path) -> None:
     assert "credentials" not in nacre("doctor").out
     nacre("config", "set", "models.default", "anthropic:claude-haiku-5-5")
     assert "no key of anthropic is found" in nacre("doctor").out
-    nacre("config", "set", "models.providers", '{anthropic = {api_key = "sk-ant-api03-0123456789abcdef"}}')
+    nacre(
+        "config",
+        "set",
+        "models.providers",
+        '{anthropic = {api_key = "sk-ant-api03-0123456789abcdef"}}',
+    )
     assert "the key of anthropic is written in" in nacre("doctor").out
 
 
 def test_another_key_takes_the_place_of_one_that_is_wrong_and_the_models_stay(
     nacre: Nacre, anthropic: FakeProvider, home: Path
 ) -> None:
-    nacre("setup", "--auth", "anthropic-api-key", "--key-stdin", "--model", "claude-haiku-5-5", stdin=KEY)
+    nacre(
+        "setup",
+        "--auth",
+        "anthropic-api-key",
+        "--key-stdin",
+        "--model",
+        "claude-haiku-5-5",
+        stdin=KEY,
+    )
     other = "sk-ant-api03-" + "n" * 20 + "tail"
     done = nacre("auth", "set", "anthropic", "--json", stdin=f"{other}\n").json
-    assert done == {"provider": "anthropic", "kept": str(home / "credentials.toml"), "masked": "sk-…tail"}
+    assert done == {
+        "provider": "anthropic",
+        "kept": str(home / "credentials.toml"),
+        "masked": "sk-…tail",
+    }
     nacre("models", "test")
     assert [call.key for call in anthropic.calls] == [KEY, other]
     assert nacre("config", "get", "models.default").out == "anthropic:claude-haiku-5-5\n"
@@ -413,11 +611,16 @@ def test_another_key_takes_one_out_of_the_config_and_tells_of_a_variable_that_go
     assert nacre("auth", "set", "openai", stdin="sk-proj-" + "p" * 24).err == ""
     assert "0123456789abcdef" not in (home / "config.toml").read_text(encoding="utf-8")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-" + "q" * 24)
-    assert "$OPENAI_API_KEY holds another key" in nacre("auth", "set", "openai", stdin="sk-proj-" + "r" * 24).err
+    assert (
+        "$OPENAI_API_KEY holds another key"
+        in nacre("auth", "set", "openai", stdin="sk-proj-" + "r" * 24).err
+    )
 
 
 def test_on_a_terminal_another_key_is_typed_without_being_shown(dialog: Dialog, home: Path) -> None:
-    shown = dialog("auth", "set", "openai", answers=[("Key of openai", "sk-proj-" + "p" * 20 + "tail")])
+    shown = dialog(
+        "auth", "set", "openai", answers=[("Key of openai", "sk-proj-" + "p" * 20 + "tail")]
+    )
     assert shown.code == 0, shown.out
     assert "pppp" not in shown.out
     assert "sk-…tail" in shown.out

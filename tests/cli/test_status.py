@@ -12,10 +12,9 @@ import apsw
 import pytest
 
 from nacre.home.home import open_home
+from nacre.home.spending import note_call
 from nacre.settings import load_settings
-from nacre.spending.spool import note_call
-from nacre.values.model_calls import Tokens
-from nacre.values.spending import Call
+from nacre.values.models import Call, Tokens
 from tests.cli.conftest import SESSION, TALK, Nacre, environment, said, write_transcript
 
 OTHER = "1a2b3c4d-0000-4000-8000-000000000002"
@@ -35,14 +34,21 @@ def worked(nacre: Nacre, user_home: Path) -> None:
     """A session of today that decided something, and one of long ago."""
     folder = user_home / ".claude" / "projects" / "-code-acme-billing"
     for session, day, texts in ((SESSION, TODAY, TALK), (OTHER, "2026-01-05", TALK[:2])):
-        records = [said(role, text, number, session=session, day=day) for number, (role, text) in enumerate(texts)]
+        records = [
+            said(role, text, number, session=session, day=day)
+            for number, (role, text) in enumerate(texts)
+        ]
         write_transcript(folder / f"{session}.jsonl", records)
     nacre("ingest", "--no-vectors")
 
 
 def listing(home: Path) -> list[tuple[Path, int]]:
     """The files of a home but for those that SQLite reads with, and when they changed."""
-    ours = (path for path in home.rglob("*") if path.is_file() and not path.name.endswith(("-shm", "-wal")))
+    ours = (
+        path
+        for path in home.rglob("*")
+        if path.is_file() and not path.name.endswith(("-shm", "-wal"))
+    )
     return sorted((path, path.stat().st_mtime_ns) for path in ours)
 
 
@@ -79,12 +85,15 @@ def test_it_names_the_tools_that_are_wired_and_those_that_are_not(
     told = nacre("status", "--json").json
     assert (told["wired"], told["not_wired"]) == (["codex"], ["gemini-cli"])
     assert re.search(
-        r"wired +codex\n +not wired +gemini-cli: nacre init --host gemini-cli\n", terminal(environ=NARROW).out
+        r"wired +codex\n +not wired +gemini-cli: nacre init --host gemini-cli\n",
+        terminal(environ=NARROW).out,
     )
 
 
 @pytest.mark.usefixtures("worked")
-def test_it_tells_todays_sessions_and_what_was_learned_last_with_their_short_ids(terminal: Nacre, nacre: Nacre) -> None:
+def test_it_tells_todays_sessions_and_what_was_learned_last_with_their_short_ids(
+    terminal: Nacre, nacre: Nacre
+) -> None:
     told = nacre("status", "--json").json
     assert [one["session_id"] for one in told["today"]] == [SESSION]
     assert (told["sessions_today"], told["sessions"]) == (1, 2)
@@ -116,22 +125,34 @@ def test_it_tells_what_waits_with_the_command_for_each(
 @pytest.mark.usefixtures("worked")
 def test_it_counts_candidates_as_review_does(nacre: Nacre, user_home: Path) -> None:
     records = [
-        said("user", "Session cookies should be httpOnly, not readable from JavaScript.", 1, session="c0de-1"),
+        said(
+            "user",
+            "Session cookies should be httpOnly, not readable from JavaScript.",
+            1,
+            session="c0de-1",
+        ),
         said("user", "For now we use SQLite for the prototype.", 2, session="c0de-1"),
     ]
-    write_transcript(user_home / ".claude" / "projects" / "-code-acme-billing" / "c0de-1.jsonl", records)
+    write_transcript(
+        user_home / ".claude" / "projects" / "-code-acme-billing" / "c0de-1.jsonl", records
+    )
     nacre("ingest", "--no-vectors")
     waiting = nacre("status", "--json").json["waiting"]["candidates"]
     assert waiting == nacre("review", "--json").json["candidates"] > 0
 
 
-def test_it_tells_what_today_cost_also_what_is_only_noted_yet(terminal: Nacre, nacre: Nacre) -> None:
+def test_it_tells_what_today_cost_also_what_is_only_noted_yet(
+    terminal: Nacre, nacre: Nacre
+) -> None:
     nacre("store", "The keys hang in the hall")
     assert "nothing; no model writes memories" in terminal(environ=NARROW).out
     home = open_home(load_settings())
     now = home.clock()
     for day, cost in ((now.astimezone().date(), 40_000), (datetime(2026, 1, 5).date(), 900_000)):  # noqa: DTZ001 - a day
-        note_call(home, Call(home.ids(), now, day, "deep", "fake:one", False, Tokens(), cost, outcome="done"))
+        note_call(
+            home,
+            Call(home.ids(), now, day, "deep", "fake:one", False, Tokens(), cost, outcome="done"),
+        )
     home.close()
     assert nacre("status", "--json").json["cost_usd"] == 0.04
     nacre("cost")
@@ -140,8 +161,13 @@ def test_it_tells_what_today_cost_also_what_is_only_noted_yet(terminal: Nacre, n
 
 
 @pytest.mark.usefixtures("worked")
-def test_it_fits_eighty_columns_and_keeps_from_colour_where_none_is_wanted(terminal: Nacre, nacre: Nacre) -> None:
-    nacre("store", "A long memory: " + "the harbour master keeps the log of all ships that come and go. " * 4)
+def test_it_fits_eighty_columns_and_keeps_from_colour_where_none_is_wanted(
+    terminal: Nacre, nacre: Nacre
+) -> None:
+    nacre(
+        "store",
+        "A long memory: " + "the harbour master keeps the log of all ships that come and go. " * 4,
+    )
     shown = terminal(environ=NARROW).out
     assert max(map(len, shown.splitlines())) <= 80
     assert "\x1b[" not in shown
@@ -167,22 +193,31 @@ def test_it_waits_for_no_lock_and_writes_nothing(process: Nacre, user_home: Path
 def test_it_loads_neither_vectors_nor_models() -> None:
     ran = "*(name for name, one in sys.modules.items() if type(one) is type(sys))"
     shown = f"{SHOWN}\nprint({ran}, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", shown], env=environment(), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", shown], env=environment(), capture_output=True, text=True, check=True
+    )
     loaded = set(done.stderr.split())
-    assert "nacre.health.status" in loaded
-    assert not loaded & {"numpy", "nacre.retrieval.recall", "nacre.extraction.learn", "nacre.memories.scan"}
+    assert "nacre.care.health" in loaded
+    assert not loaded & {"numpy", "nacre.recall.recall", "nacre.learn.learn", "nacre.memories.edit"}
 
 
-def test_it_tells_how_the_writer_fares_and_what_waits_for_it(terminal: Nacre, nacre: Nacre, user_home: Path) -> None:
+def test_it_tells_how_the_writer_fares_and_what_waits_for_it(
+    terminal: Nacre, nacre: Nacre, user_home: Path
+) -> None:
     nacre("writer", "set", "ollama:qwen3:8b")
     records = [said(role, text, number, day=TODAY) for number, (role, text) in enumerate(TALK)]
-    write_transcript(user_home / ".claude" / "projects" / "-code-acme-billing" / f"{SESSION}.jsonl", records)
+    write_transcript(
+        user_home / ".claude" / "projects" / "-code-acme-billing" / f"{SESSION}.jsonl", records
+    )
     nacre("writer", "pause")
     nacre("ingest", "--no-vectors")
     told = nacre("status", "--json").json
     assert told["writer"] == {
-        "writer": "ollama:qwen3:8b", "state": "paused", "tokens_today": 0, "tokens_per_day": None,
-    }  # fmt: skip
+        "writer": "ollama:qwen3:8b",
+        "state": "paused",
+        "tokens_today": 0,
+        "tokens_per_day": None,
+    }
     assert told["waiting"]["sessions"] == nacre("writer", "--json").json["waiting"]
     shown = terminal(environ=NARROW).out
     assert "ollama:qwen3:8b: paused" in shown

@@ -17,12 +17,16 @@ MILL = "The mill grinds on Mondays"
 @pytest.fixture
 def remote(tmp_path: Path) -> Path:
     folder = tmp_path / "memories.git"
-    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(folder)], check=True)
+    subprocess.run(
+        ["git", "init", "--quiet", "--bare", "--initial-branch=main", str(folder)], check=True
+    )
     return folder
 
 
 def log_of(remote: Path) -> str:
-    done = subprocess.run(["git", "-C", str(remote), "log", "--format=%B", "main"], capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", "-C", str(remote), "log", "--format=%B", "main"], capture_output=True, text=True
+    )
     return done.stdout
 
 
@@ -43,7 +47,9 @@ def test_two_homes_through_one_remote(
     nacre: Nacre, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("store", MILL, "--subject", "Mill")
-    assert "would send 1 operation" in nacre("sync", "--dry-run", "--remote", str(remote)).out.lower()
+    assert (
+        "would send 1 operation" in nacre("sync", "--dry-run", "--remote", str(remote)).out.lower()
+    )
     assert log_of(remote) == ""
     assert "Sent 1 operation" in nacre("sync", "--remote", str(remote)).out
     nacre("edit", "Mill", "--content", "The mill grinds on Tuesdays")
@@ -58,7 +64,12 @@ def test_two_homes_through_one_remote(
     assert (planned["state"], planned["received"] > 0) == ("planned", True)
     told = nacre("sync", "--json").json
     (note,) = told["notes"]
-    assert (told["state"], told["sent"], note["outcome"], note["fields"]) == ("synced", 1, "kept_twice", ["body"])
+    assert (told["state"], told["sent"], note["outcome"], note["fields"]) == (
+        "synced",
+        1,
+        "kept_twice",
+        ["body"],
+    )
     assert {"The mill grinds on Tuesdays", "The mill grinds on Fridays"} == {
         memory["content"] for memory in nacre("list", "--json").json["memories"]
     }
@@ -87,14 +98,18 @@ def test_refusals_have_words_codes_and_a_remedy(nacre: Nacre, remote: Path, tmp_
     told = nacre("sync", "--remote", "https://me:secret@example.org/x.git", "--json", code=2).error
     assert "password" in told["message"]
     assert "secret" not in told["message"]
-    away = nacre("sync", "--remote", "http://127.0.0.1:1/x.git", "--timeout", "5", "--json", code=5).error
+    away = nacre(
+        "sync", "--remote", "http://127.0.0.1:1/x.git", "--timeout", "5", "--json", code=5
+    ).error
     assert away["code"] == "remote_unreachable"
     assert "cannot be reached" in nacre("doctor").out
     nacre("sync", "--remote", str(remote))
     assert "cannot be reached" not in nacre("doctor").out
 
 
-def test_quiet_says_nothing_and_leaves_the_outcome_to_the_doctor(nacre: Nacre, remote: Path) -> None:
+def test_quiet_says_nothing_and_leaves_the_outcome_to_the_doctor(
+    nacre: Nacre, remote: Path
+) -> None:
     nacre("store", MILL)
     nacre("sync", "--remote", str(remote))
     remote.rename(remote.with_name("away.git"))
@@ -122,7 +137,9 @@ def test_with_auto_a_command_is_followed_by_a_sync_that_nobody_waits_for(
     assert lock.stat().st_mtime_ns == before
 
 
-def test_syncs_that_fail_for_long_are_told_once(nacre: Nacre, remote: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_syncs_that_fail_for_long_are_told_once(
+    nacre: Nacre, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import json
 
     from nacre.home.home import open_home
@@ -130,7 +147,12 @@ def test_syncs_that_fail_for_long_are_told_once(nacre: Nacre, remote: Path, monk
 
     nacre("sync", "--remote", str(remote))
     context = open_home(load_settings())
-    failed = {"at": "2026-01-03T00:00:00Z", "failing_since": "2026-01-01T00:00:00Z", "message": "away", "hint": "wait"}
+    failed = {
+        "at": "2026-01-03T00:00:00Z",
+        "failing_since": "2026-01-01T00:00:00Z",
+        "message": "away",
+        "hint": "wait",
+    }
     with context.database.transaction():
         context.journal.set_git_state("sync", json.dumps(failed))
     context.database.close()

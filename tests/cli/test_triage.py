@@ -46,10 +46,15 @@ def memories(nacre: Nacre) -> set[str]:
 
 
 def left(nacre: Nacre) -> list[str]:
-    return [one["content"] for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]]
+    return [
+        one["content"]
+        for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    ]
 
 
-def test_one_key_keeps_drops_or_skips(triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]) -> None:
+def test_one_key_keeps_drops_or_skips(
+    triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
+) -> None:
     terminal = triage()
     terminal.press("k").until(waiting[1][:40])
     terminal.press("d").until(f"{len(waiting) - 2} left")
@@ -97,7 +102,9 @@ def test_the_turns_that_it_comes_from_are_shown_beside_it_and_judged_by(
     assert memories(nacre) == {waiting[0]}
 
 
-def test_the_turns_are_seen_where_the_words_fill_the_window(triage: Callable[..., Terminal], nacre: Nacre) -> None:
+def test_the_turns_are_seen_where_the_words_fill_the_window(
+    triage: Callable[..., Terminal], nacre: Nacre
+) -> None:
     nacre("store", " ".join(f"Stage {number} waits for the one before." for number in range(99)))
     nacre("feedback", nacre("list", "--json").json["memories"][0]["id"], "--bad")
     terminal = triage()
@@ -105,7 +112,9 @@ def test_the_turns_are_seen_where_the_words_fill_the_window(triage: Callable[...
     assert terminal.press("q").end() == 0
 
 
-def test_what_is_pasted_decides_nothing(triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]) -> None:
+def test_what_is_pasted_decides_nothing(
+    triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
+) -> None:
     terminal = triage()
     assert "\x1b[?2004h" in terminal.shown.decode()
     terminal.press("\x1b[200~dkd\rkk q\x1b[3").press("~\x1b[201~").until("pasted is ignored")
@@ -269,7 +278,9 @@ def test_the_terminal_is_as_it_was_however_it_ends(
     assert terminal.shown.rindex(b"\x1b[?25h") > terminal.shown.rindex(b"\x1b[?25l")
 
 
-def test_it_ends_with_its_window(triage: Callable[..., Terminal], waiting: list[str], nacre: Nacre) -> None:
+def test_it_ends_with_its_window(
+    triage: Callable[..., Terminal], waiting: list[str], nacre: Nacre
+) -> None:
     terminal = triage()
     terminal.close()
     terminal.wait()
@@ -296,12 +307,16 @@ def test_a_long_text_scrolls(triage: Callable[..., Terminal], nacre: Nacre) -> N
     assert terminal.press("q").end() == 0
 
 
-def test_nothing_in_a_text_steers_the_terminal(triage: Callable[..., Terminal], nacre: Nacre, user_home: Path) -> None:
+def test_nothing_in_a_text_steers_the_terminal(
+    triage: Callable[..., Terminal], nacre: Nacre, user_home: Path
+) -> None:
     nacre("store", "Red is the warning lamp")
     found: Any = nacre("list", "--json").json["memories"][0]
     (file,) = (user_home / ".nacre" / "vault").rglob("red-is*.md")
     steering = "\x1b]0;owned\x07\x1b[2J\u202egnissim\u202c\x9b5n"
-    file.write_text(file.read_text(encoding="utf-8").replace("Red is", f"Red {steering} is"), encoding="utf-8")
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("Red is", f"Red {steering} is"), encoding="utf-8"
+    )
     nacre("feedback", found["id"], "--bad")
     terminal = triage()
     terminal.press("m").until("Esc back")
@@ -321,7 +336,9 @@ def test_it_is_a_plain_list_where_either_end_is_no_terminal(
     with (tmp_path / "out").open("wb") as out:
         pty = pytest.importorskip("pty")
         mine, theirs = pty.openpty()
-        started = processes.start(command("review"), stdin=theirs, stdout=out, stderr=out, env=environment())
+        started = processes.start(
+            command("review"), stdin=theirs, stdout=out, stderr=out, env=environment()
+        )
         assert started.wait(timeout=60) == 0
         os.close(mine)
         os.close(theirs)
@@ -340,7 +357,9 @@ def test_all_that_waits_is_counted_and_gone_through(
             for place in ("Bergen", "Oslo", "Turku", "Gdansk", "Riga", "Tartu")
         ]
         records = [said("user", text, at, session=f"s{number}") for at, text in enumerate(words)]
-        write_transcript(user_home / ".claude" / "projects" / "-code-acme" / f"s{number}.jsonl", records)
+        write_transcript(
+            user_home / ".claude" / "projects" / "-code-acme" / f"s{number}.jsonl", records
+        )
     nacre("ingest")
     total = nacre("review", "list", "--only", "candidate", "--json").json["total"]
     assert total > 50

@@ -21,9 +21,15 @@ def stored(nacre: Nacre, text: str, *options: str) -> str:
 
 
 @pytest.mark.parametrize("lanes", [(), ("--lexical",)])
-def test_a_prompt_that_says_a_trigger_is_told_the_memory(nacre: Nacre, tmp_path: Path, lanes: tuple[str, ...]) -> None:
+def test_a_prompt_that_says_a_trigger_is_told_the_memory(
+    nacre: Nacre, tmp_path: Path, lanes: tuple[str, ...]
+) -> None:
     stored(nacre, RULE, "--kind", "preference", "--trigger", "roll out", "--trigger", "固件")
-    for prompt in ("please roll out the new dashboard tonight", "Rolling out dashboards?", "升级固件"):
+    for prompt in (
+        "please roll out the new dashboard tonight",
+        "Rolling out dashboards?",
+        "升级固件",
+    ):
         assert RULE in told(nacre, prompt, tmp_path, *lanes)
     for prompt in ("please roll the dashboard out tonight", "unroll outer loops of the dashboard"):
         assert RULE not in told(nacre, prompt, tmp_path, *lanes)
@@ -31,22 +37,30 @@ def test_a_prompt_that_says_a_trigger_is_told_the_memory(nacre: Nacre, tmp_path:
 
 def test_it_says_which_trigger_it_was_and_show_names_them(nacre: Nacre, tmp_path: Path) -> None:
     memory = stored(nacre, RULE, "--trigger", "roll out")
-    assert "the prompt says “roll out”" in told(nacre, "roll out the new dashboard", tmp_path, "--explain")
+    assert "the prompt says “roll out”" in told(
+        nacre, "roll out the new dashboard", tmp_path, "--explain"
+    )
     assert "roll out" in nacre("show", memory).out
     assert nacre("show", memory, "--json").json["triggers"] == ["roll out"]
 
 
-def test_a_trigger_opens_neither_the_gate_nor_the_budget_nor_another_project(nacre: Nacre, tmp_path: Path) -> None:
+def test_a_trigger_opens_neither_the_gate_nor_the_budget_nor_another_project(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     stored(nacre, RULE, "--trigger", "go on")
     assert told(nacre, "ok, go on", tmp_path) == ""
-    assert told(nacre, "go on with painting the northern dashboard", tmp_path, "--budget", "60") == ""
+    assert (
+        told(nacre, "go on with painting the northern dashboard", tmp_path, "--budget", "60") == ""
+    )
     assert RULE in told(nacre, "go on with painting the northern dashboard", tmp_path)
     other = "Swans nest below the weir."
     stored(nacre, other, "--project", "mill", "--trigger", "dashboard")
     assert other not in told(nacre, "go on with painting the northern dashboard", tmp_path)
 
 
-def test_what_draws_on_text_from_outside_is_not_told_by_its_trigger(nacre: Nacre, tmp_path: Path) -> None:
+def test_what_draws_on_text_from_outside_is_not_told_by_its_trigger(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     memory = stored(nacre, RULE, "--trigger", "roll out")
     (path,) = (Path(os.environ["NACRE_HOME"]) / "vault/global").rglob("*.md")
     assert memory in path.read_text()
@@ -55,8 +69,13 @@ def test_what_draws_on_text_from_outside_is_not_told_by_its_trigger(nacre: Nacre
     assert told(nacre, "roll out the new dashboard", tmp_path) == ""
 
 
-def test_three_at_most_are_told_the_most_important_first_and_each_once_a_session(nacre: Nacre, tmp_path: Path) -> None:
-    texts = [f"Lock {name} opens at {hour}." for hour, name in enumerate(("Alder", "Birch", "Cedar", "Elm"), 5)]
+def test_three_at_most_are_told_the_most_important_first_and_each_once_a_session(
+    nacre: Nacre, tmp_path: Path
+) -> None:
+    texts = [
+        f"Lock {name} opens at {hour}."
+        for hour, name in enumerate(("Alder", "Birch", "Cedar", "Elm"), 5)
+    ]
     for importance, text in enumerate(texts, 5):
         stored(nacre, text, "--importance", str(importance), "--trigger", "dashboard")
     prompt = "paint the new dashboard in a darker tone"
@@ -65,7 +84,9 @@ def test_three_at_most_are_told_the_most_important_first_and_each_once_a_session
     assert first.index(texts[3]) < first.index(texts[1])
 
 
-def test_triggers_are_edited_and_taken_away_and_may_be_written_into_the_file(nacre: Nacre, tmp_path: Path) -> None:
+def test_triggers_are_edited_and_taken_away_and_may_be_written_into_the_file(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     memory = stored(nacre, RULE)
     prompt = "roll out the new dashboard"
     assert told(nacre, prompt, tmp_path) == ""
@@ -79,14 +100,20 @@ def test_triggers_are_edited_and_taken_away_and_may_be_written_into_the_file(nac
     assert RULE in told(nacre, prompt, tmp_path)
 
 
-@pytest.mark.parametrize(("context", "at_start", "with_prompt"), [("session-start", 0, 1), ("prompt", 1, 0)])
+@pytest.mark.parametrize(
+    ("context", "at_start", "with_prompt"), [("session-start", 0, 1), ("prompt", 1, 0)]
+)
 def test_what_is_kept_back_in_one_context_is_told_in_the_other_and_recalled(
     nacre: Nacre, tmp_path: Path, context: str, at_start: int, with_prompt: int
 ) -> None:
     stored(nacre, RULE, "--kind", "preference", "--trigger", "gateway", "--importance", "9")
     (path,) = (Path(os.environ["NACRE_HOME"]) / "vault/global").rglob("*.md")
-    path.write_text(path.read_text().replace("---\n", f"---\nsuppressed_contexts: [{context}]\n", 1))
+    path.write_text(
+        path.read_text().replace("---\n", f"---\nsuppressed_contexts: [{context}]\n", 1)
+    )
     nacre("list")
     assert nacre("context", "--folder", str(tmp_path)).out.count(RULE) == at_start
-    assert told(nacre, "who is told before gateways are touched?", tmp_path).count(RULE) == with_prompt
+    assert (
+        told(nacre, "who is told before gateways are touched?", tmp_path).count(RULE) == with_prompt
+    )
     assert RULE.rstrip(".") in nacre("recall", "who is told before gateways are touched?").out

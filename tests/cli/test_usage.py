@@ -13,7 +13,9 @@ REPLY = "I looked it up: the falcon lands on the north tower, so the camera has 
 
 @pytest.fixture
 def falcon(nacre: Nacre) -> str:
-    found: str = nacre("store", "The falcon lands on the north tower.", "--kind", "lesson", "--json").json["id"]
+    found: str = nacre(
+        "store", "The falcon lands on the north tower.", "--kind", "lesson", "--json"
+    ).json["id"]
     return found
 
 
@@ -23,15 +25,18 @@ def kettle(nacre: Nacre) -> str:
     return found
 
 
-def test_a_reply_in_a_file_or_a_pipe_is_judged(nacre: Nacre, falcon: str, kettle: str, tmp_path: Path) -> None:
+def test_a_reply_in_a_file_or_a_pipe_is_judged(
+    nacre: Nacre, falcon: str, kettle: str, tmp_path: Path
+) -> None:
     file = tmp_path / "reply.md"
     file.write_text(REPLY, encoding="utf-8")
     answer = nacre("feedback", falcon, "--reply", str(file), "--json").json
     assert answer["by"] == "words"
     assert answer["message"] is None
-    assert [(item["id"], item["verdict"], item["quality_before"], item["quality"]) for item in answer["judged"]] == [
-        (falcon, "used", 0.5, 0.6)
-    ]
+    assert [
+        (item["id"], item["verdict"], item["quality_before"], item["quality"])
+        for item in answer["judged"]
+    ] == [(falcon, "used", 0.5, 0.6)]
     shown = nacre("feedback", kettle[-8:], "--reply", "-", stdin=REPLY).out
     assert shown.split()[:2] == ["unused", kettle[-8:]]
     assert "quality 0.50 → 0.48" in shown
@@ -59,47 +64,73 @@ def test_a_session_is_judged_by_its_id(nacre: Nacre, falcon: str, kettle: str) -
         (("x", "--reply", "/no/such/file"), 2, "does not exist"),
     ],
 )
-def test_feedback_says_what_it_lacks(nacre: Nacre, arguments: tuple[str, ...], code: int, complaint: str) -> None:
-    assert complaint in nacre("feedback", *arguments, "--json", code=code, stdin=REPLY).error["message"]
+def test_feedback_says_what_it_lacks(
+    nacre: Nacre, arguments: tuple[str, ...], code: int, complaint: str
+) -> None:
+    assert (
+        complaint
+        in nacre("feedback", *arguments, "--json", code=code, stdin=REPLY).error["message"]
+    )
 
 
-def test_on_a_terminal_feedback_does_not_wait_for_a_reply(nacre: Nacre, terminal: Nacre, falcon: str) -> None:
+def test_on_a_terminal_feedback_does_not_wait_for_a_reply(
+    nacre: Nacre, terminal: Nacre, falcon: str
+) -> None:
     shown = terminal("feedback", falcon)
     assert shown.code == 2
     assert "--good or --bad" in shown.out
 
 
-def test_what_is_called_bad_waits_for_review_and_can_be_kept_or_retired(nacre: Nacre, falcon: str, kettle: str) -> None:
+def test_what_is_called_bad_waits_for_review_and_can_be_kept_or_retired(
+    nacre: Nacre, falcon: str, kettle: str
+) -> None:
     assert nacre("review").out == "Nothing waits for review.\n"
     assert "bad" in nacre("feedback", falcon, kettle, "--bad").out
     waiting = nacre("review", "list", "--only", "doubt", "--json").json["items"]
     assert waiting == nacre("review", "list", "--only", "doubt", "--json").json["items"]
-    assert [(item["id"], item["why"]) for item in waiting] == [(falcon, "manual"), (kettle, "manual")]
+    assert [(item["id"], item["why"]) for item in waiting] == [
+        (falcon, "manual"),
+        (kettle, "manual"),
+    ]
     assert "you called it bad" in nacre("review").out
-    assert [item["id"] for item in nacre("review", "keep", falcon, "--json").json["kept"]] == [falcon]
+    assert [item["id"] for item in nacre("review", "keep", falcon, "--json").json["kept"]] == [
+        falcon
+    ]
     retired = nacre("review", "drop", kettle[-8:], "--json").json["dropped"]
     assert [item["id"] for item in retired] == [kettle]
     assert nacre("show", kettle, "--json").json["retired_reason"] == "review: you called it bad"
     assert nacre("review", "list", "--only", "doubt", "--json").json["items"] == []
-    assert "waits for no review" in nacre("review", "keep", falcon, "--json", code=3).error["message"]
+    assert (
+        "waits for no review" in nacre("review", "keep", falcon, "--json", code=3).error["message"]
+    )
 
 
-def test_a_terminal_is_asked_before_a_review_retires(nacre: Nacre, terminal: Nacre, falcon: str) -> None:
+def test_a_terminal_is_asked_before_a_review_retires(
+    nacre: Nacre, terminal: Nacre, falcon: str
+) -> None:
     nacre("feedback", falcon, "--bad")
     assert "Retire?" in terminal("review", "drop", falcon, typed="n\n").out
     assert nacre("show", falcon, "--json").json["retired"] is None
     assert "Dropped" in terminal("review", "drop", falcon, "--yes").out
 
 
-def test_show_tells_maturity_quality_and_what_is_used_together(nacre: Nacre, falcon: str, kettle: str) -> None:
+def test_show_tells_maturity_quality_and_what_is_used_together(
+    nacre: Nacre, falcon: str, kettle: str
+) -> None:
     for number in range(3):
         nacre("recall", "where does the falcon land?", "--session", str(number))
         nacre("show", kettle, "--session", str(number))
     nacre("feedback", falcon, "--good")
     answer = nacre("show", falcon, "--no-update", "--json").json
-    assert (answer["recall_count"], answer["access_count"], answer["maturity"]) == (3, 3, "candidate")
+    assert (answer["recall_count"], answer["access_count"], answer["maturity"]) == (
+        3,
+        3,
+        "candidate",
+    )
     assert answer["quality"] == 0.75
-    assert [(item["id"], item["weight"], item["sessions"]) for item in answer["used_together"]] == [(kettle, 0.3, 3)]
+    assert [(item["id"], item["weight"], item["sessions"]) for item in answer["used_together"]] == [
+        (kettle, 0.3, 3)
+    ]
     shown = nacre("show", falcon).out
     assert "candidate (3 uses)" in shown
     assert "Used or learned together with" in shown
@@ -116,9 +147,13 @@ def test_explain_shows_what_use_together_adds(nacre: Nacre, falcon: str, kettle:
 
 
 @pytest.mark.embedding
-def test_the_bundled_model_tells_use_from_mere_talk_and_from_correction(nacre: Nacre, falcon: str, kettle: str) -> None:
+def test_the_bundled_model_tells_use_from_mere_talk_and_from_correction(
+    nacre: Nacre, falcon: str, kettle: str
+) -> None:
     reply = "Point the camera at the northern tower; that is where the bird comes down in the evening, as you told me."
-    anew = nacre("store", "The heron is the name of the coffee machine, not of the kettle.", "--json").json["id"]
+    anew = nacre(
+        "store", "The heron is the name of the coffee machine, not of the kettle.", "--json"
+    ).json["id"]
     answer = nacre("feedback", falcon, kettle, "--stored", anew, "--json", stdin=reply).json
     assert answer["by"] == "cosine"
     assert [item["verdict"] for item in answer["judged"]] == ["used", "corrected"]
@@ -127,7 +162,9 @@ def test_the_bundled_model_tells_use_from_mere_talk_and_from_correction(nacre: N
     assert [item["verdict"] for item in again["judged"]] == ["unused", "unused"]
 
 
-def test_what_one_session_used_together_is_told_pair_by_pair(nacre: Nacre, falcon: str, kettle: str) -> None:
+def test_what_one_session_used_together_is_told_pair_by_pair(
+    nacre: Nacre, falcon: str, kettle: str
+) -> None:
     assert "No memories were used together yet." in nacre("edges").out
     for memory in (falcon, kettle):
         nacre("show", memory, "--session", "s-1")

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from nacre.context.hold_out import drawn
+from nacre.context.hooks import drawn
 from tests.app.conftest import World
 from tests.app.test_usefulness import worse_without_memory, write
 from tests.cli.conftest import Nacre
@@ -41,9 +41,15 @@ def test_off_it_says_how_to_turn_it_on_and_what_that_costs(nacre: Nacre) -> None
     assert "gives a random session in 5 no context" in told
     assert "200 sessions" in told
     assert nacre("usefulness", "--json").json == {
-        "share": 0.0, "compared": 0.0, "since": None, "sessions_told": 0, "sessions_held_out": 0, "left_out": 0,
-        "needed": 0, "comparisons": [],
-    }  # fmt: skip
+        "share": 0.0,
+        "compared": 0.0,
+        "since": None,
+        "sessions_told": 0,
+        "sessions_held_out": 0,
+        "left_out": 0,
+        "needed": 0,
+        "comparisons": [],
+    }
 
 
 def test_just_on_it_says_that_there_are_too_few(nacre: Nacre) -> None:

@@ -16,28 +16,67 @@ import pytest
 from tests.cli.conftest import Nacre
 
 PLANTS = (
-    ("filter.planted.clean", "{}"), ("filter.planted.smudge", "{}"), ("filter.planted.process", "{}"),
-    ("filter.planted.required", "true"), ("filter.a=b.clean", "{}"), ("core.fsmonitor", "{}"),
+    ("filter.planted.clean", "{}"),
+    ("filter.planted.smudge", "{}"),
+    ("filter.planted.process", "{}"),
+    ("filter.planted.required", "true"),
+    ("filter.a=b.clean", "{}"),
+    ("core.fsmonitor", "{}"),
     ("core.hooksPath", "{hooks}"),
-    ("core.sshCommand", "{}"), ("core.askPass", "{}"), ("core.editor", "{}"), ("core.pager", "{}"),
-    ("core.gitProxy", "{}"), ("core.alternateRefsCommand", "{}"), ("core.attributesFile", "{attributes}"),
-    ("diff.external", "{}"), ("diff.planted.command", "{}"), ("diff.planted.textconv", "{}"),
-    ("merge.planted.driver", "{}"), ("merge.default", "planted"), ("gpg.program", "{}"), ("commit.gpgSign", "true"),
-    ("push.gpgSign", "true"), ("log.showSignature", "true"), ("credential.helper", "!{}"), ("sequence.editor", "{}"),
-    ("gc.recentObjectsHook", "{}"), ("hook.planted.command", "{}"), ("hook.planted.event", "reference-transaction"),
-    ("remote.origin.promisor", "true"), ("remote.origin.proxy", "{}"),
-    ("protocol.ext.allow", "always"), ("pager.log", "{}"), ("alias.status", "!{}"), ("include.path", "{include}"),
-)  # fmt: skip
+    ("core.sshCommand", "{}"),
+    ("core.askPass", "{}"),
+    ("core.editor", "{}"),
+    ("core.pager", "{}"),
+    ("core.gitProxy", "{}"),
+    ("core.alternateRefsCommand", "{}"),
+    ("core.attributesFile", "{attributes}"),
+    ("diff.external", "{}"),
+    ("diff.planted.command", "{}"),
+    ("diff.planted.textconv", "{}"),
+    ("merge.planted.driver", "{}"),
+    ("merge.default", "planted"),
+    ("gpg.program", "{}"),
+    ("commit.gpgSign", "true"),
+    ("push.gpgSign", "true"),
+    ("log.showSignature", "true"),
+    ("credential.helper", "!{}"),
+    ("sequence.editor", "{}"),
+    ("gc.recentObjectsHook", "{}"),
+    ("hook.planted.command", "{}"),
+    ("hook.planted.event", "reference-transaction"),
+    ("remote.origin.promisor", "true"),
+    ("remote.origin.proxy", "{}"),
+    ("protocol.ext.allow", "always"),
+    ("pager.log", "{}"),
+    ("alias.status", "!{}"),
+    ("include.path", "{include}"),
+)
 """Settings and what they hold: ``{}`` is a program that leaves a mark."""
 
-HOOKS = ("pre-commit", "post-commit", "pre-push", "reference-transaction", "post-index-change", "pre-auto-gc")
+HOOKS = (
+    "pre-commit",
+    "post-commit",
+    "pre-push",
+    "reference-transaction",
+    "post-index-change",
+    "pre-auto-gc",
+)
 COMMANDS = (
-    ("store", "The mill runs on river water, not on steam."), ("commit",), ("log",), ("diff",), ("doctor",),
-    ("doctor", "--deep"), ("sync",), ("scrub", "--yes", "--no-vectors"),
+    ("store", "The mill runs on river water, not on steam."),
+    ("commit",),
+    ("log",),
+    ("diff",),
+    ("doctor",),
+    ("doctor", "--deep"),
+    ("sync",),
+    ("scrub", "--yes", "--no-vectors"),
     ("scrub", "--yes", "--history", "--no-vectors"),
-    ("store", "The bakery opens at six on weekdays."), ("undo", "{last}", "--yes"), ("commit",),
-    ("sync", "--accept-rewritten"), ("backup", "create", "{backup}"),
-)  # fmt: skip
+    ("store", "The bakery opens at six on weekdays."),
+    ("undo", "{last}", "--yes"),
+    ("commit",),
+    ("sync", "--accept-rewritten"),
+    ("backup", "create", "{backup}"),
+)
 
 
 class Planted:
@@ -123,7 +162,9 @@ def planted(nacre: Nacre, tmp_path: Path) -> Iterator[Planted]:
     return made
 
 
-def test_what_the_vaults_repository_names_as_programs_never_runs(planted: Planted, nacre: Nacre) -> None:
+def test_what_the_vaults_repository_names_as_programs_never_runs(
+    planted: Planted, nacre: Nacre
+) -> None:
     planted.plant()
     for command in COMMANDS:
         planted.touch()

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from nacre.care.watcher_install import installation
 from nacre.settings import load_settings
-from nacre.watching.install import installation
 from tests.cli.conftest import Nacre, write_transcript
 from tests.cli.conftest import said as record
 
@@ -59,7 +59,9 @@ def test_what_systemd_would_read_otherwise_is_quoted(monkeypatch: pytest.MonkeyP
     assert 'Environment="NACRE_HOME=/home/ann/50%% \\"mine\\""' in found.text
 
 
-def test_an_agent_of_launchd_is_a_property_list(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_of_launchd_is_a_property_list(
+    user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NACRE_HOME", "/Users/ann/R&D <mine>")
     found = installation(replace(load_settings(), platform="darwin"))
     told = plistlib.loads(found.text.encode())
@@ -86,32 +88,45 @@ def test_secrets_of_the_environment_are_not_written_down(monkeypatch: pytest.Mon
     assert "/elsewhere/claude" in installation(replace(load_settings(), platform="linux")).text
 
 
-@pytest.mark.parametrize("name", ["AIDER_CHAT_HISTORY_FILE", "CODEX_HOME", "OPENCODE_DB", "VSCODE_PORTABLE"])
-def test_where_a_tool_keeps_its_transcripts_is_written_down(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", ["AIDER_CHAT_HISTORY_FILE", "CODEX_HOME", "OPENCODE_DB", "VSCODE_PORTABLE"]
+)
+def test_where_a_tool_keeps_its_transcripts_is_written_down(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(name, "/elsewhere/kept")
-    assert f'Environment="{name}=/elsewhere/kept"' in installation(replace(load_settings(), platform="linux")).text
+    assert (
+        f'Environment="{name}=/elsewhere/kept"'
+        in installation(replace(load_settings(), platform="linux")).text
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
-def test_installing_writes_the_unit_and_tells_systemd(nacre: Nacre, systemctl: Path, user_home: Path) -> None:
+def test_installing_writes_the_unit_and_tells_systemd(
+    nacre: Nacre, systemctl: Path, user_home: Path
+) -> None:
     answer = nacre("watcher", "install", "--json").json
     unit = user_home / ".config/systemd/user/nacre-watch.service"
     assert answer["path"] == str(unit)
     assert unit.read_text() == answer["text"]
     assert stat.S_IMODE(unit.stat().st_mode) == 0o600
     assert called(systemctl) == [
-        ["--user", "show-environment"], ["--user", "daemon-reload"],
+        ["--user", "show-environment"],
+        ["--user", "daemon-reload"],
         ["--user", "enable", "--now", "nacre-watch.service"],
-    ]  # fmt: skip
+    ]
     nacre("watcher", "uninstall")
     assert not unit.exists()
     assert called(systemctl)[-2:] == [
-        ["--user", "disable", "--now", "nacre-watch.service"], ["--user", "daemon-reload"],
-    ]  # fmt: skip
+        ["--user", "disable", "--now", "nacre-watch.service"],
+        ["--user", "daemon-reload"],
+    ]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
-def test_installing_can_be_tried_without_doing_it(nacre: Nacre, systemctl: Path, user_home: Path) -> None:
+def test_installing_can_be_tried_without_doing_it(
+    nacre: Nacre, systemctl: Path, user_home: Path
+) -> None:
     out = nacre("watcher", "install", "--dry-run").out
     assert "[Service]" in out
     assert "systemctl --user enable --now nacre-watch.service" in out
@@ -120,14 +135,22 @@ def test_installing_can_be_tried_without_doing_it(nacre: Nacre, systemctl: Path,
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
-def test_without_systemd_the_way_out_is_told(nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_systemd_the_way_out_is_told(
+    nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     missing = nacre("watcher", "install", "--json", code=5).error
     assert missing["message"] == "there is no systemctl here"
     assert "nacre watcher start" in missing["hint"]
     program(tmp_path / "bin" / "systemctl", tmp_path / "calls", code=1)
-    assert nacre("watcher", "install", "--json", code=5).error["message"] == "systemd does not run for this user"
-    assert nacre("watcher", "uninstall", "--json", code=3).error["message"] == "the watcher is not installed"
+    assert (
+        nacre("watcher", "install", "--json", code=5).error["message"]
+        == "systemd does not run for this user"
+    )
+    assert (
+        nacre("watcher", "uninstall", "--json", code=3).error["message"]
+        == "the watcher is not installed"
+    )
 
 
 @pytest.fixture
@@ -150,23 +173,32 @@ def test_a_watcher_in_the_background_is_started_asked_and_stopped(
     assert f"The watcher runs (process {started['pid']})" in process("watcher", "status").out
     again = process("watch", "--json", code=4).error
     assert str(started["pid"]) in again["message"]
-    checks = {check["name"]: check for check in process("doctor", "--json", code=None).json["checks"]}
+    checks = {
+        check["name"]: check for check in process("doctor", "--json", code=None).json["checks"]
+    }
     assert checks["watcher"]["state"] == "ok"
     restarted = process("watcher", "restart", "--json").json
     assert restarted["pid"] != started["pid"]
     stopped = process("watcher", "stop", "--json").json
-    assert (stopped["state"], stopped["turns"] + started["turns"]) in (("stopped", 0), ("stopped", 1))
+    assert (stopped["state"], stopped["turns"] + started["turns"]) in (
+        ("stopped", 0),
+        ("stopped", 1),
+    )
     lines = process("watcher", "logs", "--json").json["lines"]
     assert "following the sessions in" in lines[0]
     assert "stopped" in lines[-1]
 
 
-def test_a_watcher_that_died_leaves_its_place_and_is_told_of(process: Nacre, background: None, user_home: Path) -> None:
+def test_a_watcher_that_died_leaves_its_place_and_is_told_of(
+    process: Nacre, background: None, user_home: Path
+) -> None:
     pid = process("watcher", "start", "--json").json["pid"]
     os.kill(pid, 9)
     while process("watcher", "status", "--json", code=None).json["state"] == "running":
         pass
     assert process("watcher", "status", "--json", code=1).json["state"] == "died"
-    checks = {check["name"]: check for check in process("doctor", "--json", code=None).json["checks"]}
+    checks = {
+        check["name"]: check for check in process("doctor", "--json", code=None).json["checks"]
+    }
     assert checks["watcher"]["hint"] == "nacre watcher start"
     assert process("watcher", "start", "--json").json["pid"] != pid

@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.adapter import Root
-from nacre.transcripts.file_source import read_head
-from nacre.transcripts.registry import find_adapter
-from nacre.watching.pace import FORGIVE_SECONDS, Pace
-from nacre.watching.territory import Territory
+from nacre.care.follow import FORGIVE_SECONDS, Pace, Territory
+from nacre.readers.adapter import Root, read_head
+from nacre.readers.registry import find_adapter
 from tests.app.day import Day, differences, held, roots
 from tests.cli.conftest import Nacre, command, environment, said
 from tests.processes import Processes
@@ -29,7 +27,10 @@ class Following:
 
     def __init__(self, processes: Processes, *options: str) -> None:
         self.process = processes.start(
-            command("watch", "--json", *options), env=environment(), stdout=subprocess.PIPE, text=True
+            command("watch", "--json", *options),
+            env=environment(),
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def until(self, event: str) -> dict[str, Any]:
@@ -63,7 +64,9 @@ def follow(processes: Processes) -> Iterator[Callable[..., Following]]:
         one.end()
 
 
-def say(home: Path, text: str, number: int, *, folder: str = "-code-mill", session: str = "0a") -> Path:
+def say(
+    home: Path, text: str, number: int, *, folder: str = "-code-mill", session: str = "0a"
+) -> Path:
     path = home / ".claude" / "projects" / folder / f"{session}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
@@ -101,21 +104,33 @@ def test_what_is_written_is_searchable_and_what_it_teaches_follows(
     assert nacre("watcher", "status", "--json", code=1).json["state"] == "stopped"
 
 
-def test_files_in_folders_that_are_made_just_now_are_found(user_home: Path, follow: Any, nacre: Nacre) -> None:
+def test_files_in_folders_that_are_made_just_now_are_found(
+    user_home: Path, follow: Any, nacre: Nacre
+) -> None:
     say(user_home, "The weir is opened at six", 1)
     following = follow()
-    say(user_home, "The bell rings when the hopper is empty", 2, folder="-code-bell/deep/deeper", session="0b")
+    say(
+        user_home,
+        "The bell rings when the hopper is empty",
+        2,
+        folder="-code-bell/deep/deeper",
+        session="0b",
+    )
     wait(lambda: found(nacre, "hopper") == 1)
     assert following.end() == 0
 
 
-def test_a_tool_that_is_used_for_the_first_time_is_followed(user_home: Path, follow: Any, nacre: Nacre) -> None:
+def test_a_tool_that_is_used_for_the_first_time_is_followed(
+    user_home: Path, follow: Any, nacre: Nacre
+) -> None:
     follow()
     say(user_home, "The weir is opened at six", 1)
     wait(lambda: found(nacre, "weir") == 1)
 
 
-def test_a_database_that_is_made_anew_is_noticed(user_home: Path, follow: Any, nacre: Nacre) -> None:
+def test_a_database_that_is_made_anew_is_noticed(
+    user_home: Path, follow: Any, nacre: Nacre
+) -> None:
     say(user_home, "The weir is opened at six", 1)
     follow()
     wait(lambda: found(nacre, "weir") == 1)
@@ -145,7 +160,9 @@ def test_paths_that_are_watched_are_found_by_a_rebuild_from_the_vault_alone(
     assert found(nacre, "weir") == 1
 
 
-def test_ingesting_beside_a_watcher_reads_nothing_twice(user_home: Path, follow: Any, nacre: Nacre) -> None:
+def test_ingesting_beside_a_watcher_reads_nothing_twice(
+    user_home: Path, follow: Any, nacre: Nacre
+) -> None:
     follow()
     for number in range(5):
         say(user_home, f"Sack {number} stands in the granary", number)
@@ -154,22 +171,34 @@ def test_ingesting_beside_a_watcher_reads_nothing_twice(user_home: Path, follow:
     assert found(nacre, "granary") == 5
 
 
-def test_what_cannot_be_read_is_told_once_and_stops_nothing(user_home: Path, follow: Any, nacre: Nacre) -> None:
+def test_what_cannot_be_read_is_told_once_and_stops_nothing(
+    user_home: Path, follow: Any, nacre: Nacre
+) -> None:
     path = say(user_home, "The weir is opened at six", 1, session="0b")
     path.with_name("odd.jsonl").symlink_to(user_home / "nowhere.jsonl")
     following = follow()
     problem = following.until("problem")
     assert problem["path"].endswith("odd.jsonl")
     wait(lambda: found(nacre, "weir") == 1)
-    wait(lambda: any("odd.jsonl" in check["detail"] for check in nacre("doctor", "--json").json["checks"]))
+    wait(
+        lambda: any(
+            "odd.jsonl" in check["detail"] for check in nacre("doctor", "--json").json["checks"]
+        )
+    )
 
 
-def test_a_round_reads_learns_and_notes_once_what_was_named(user_home: Path, nacre: Nacre, tmp_path: Path) -> None:
-    elsewhere = say(tmp_path, "We decided to use cast iron for the wheel instead of oak because oak rots.", 1)
+def test_a_round_reads_learns_and_notes_once_what_was_named(
+    user_home: Path, nacre: Nacre, tmp_path: Path
+) -> None:
+    elsewhere = say(
+        tmp_path, "We decided to use cast iron for the wheel instead of oak because oak rots.", 1
+    )
     report = nacre("watch", "--once", str(elsewhere.parent), "--json").json
     assert (report["turns"], report["memories"]) == (1, 1)
     assert nacre("watch", "--once", str(elsewhere.parent), "--json").json["turns"] == 0
-    assert (user_home / ".nacre/vault/ledger.jsonl").read_text().count(f'"paths": ["{elsewhere.parent}"]') == 1
+    assert (user_home / ".nacre/vault/ledger.jsonl").read_text().count(
+        f'"paths": ["{elsewhere.parent}"]'
+    ) == 1
 
 
 def test_a_file_for_agents_is_kept_up_to_date_after_each_round(
@@ -197,7 +226,10 @@ def test_a_dry_run_changes_nothing(user_home: Path, nacre: Nacre) -> None:
 
 
 def test_a_path_that_is_not_there_is_named(nacre: Nacre) -> None:
-    assert nacre("watch", "/nowhere/at/all", "--json", code=3).error["message"] == "there is nothing at /nowhere/at/all"
+    assert (
+        nacre("watch", "/nowhere/at/all", "--json", code=3).error["message"]
+        == "there is nothing at /nowhere/at/all"
+    )
 
 
 @pytest.mark.parametrize("seed", [4, 5])
@@ -235,7 +267,9 @@ def test_the_log_of_a_database_stands_for_the_database() -> None:
     assert not territory.is_hint(Path("/code/mill/state.db-shm"))
 
 
-def test_only_those_parts_of_a_tools_folder_are_watched_in_which_transcripts_lie(tmp_path: Path) -> None:
+def test_only_those_parts_of_a_tools_folder_are_watched_in_which_transcripts_lie(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "sessions").mkdir()
     (tmp_path / "cache").mkdir()
     territory = Territory((Root(tmp_path, ("sessions/**/*.jsonl", "archive/*.jsonl", "*.json")),))

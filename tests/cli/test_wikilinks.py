@@ -16,7 +16,9 @@ KEEL = "Keel of the dinghy"
 def links(nacre: Nacre, reference: str) -> list[tuple[str, str | None]]:
     """Direction and subject of the links at a memory that bodies make."""
     found: list[dict[str, Any]] = nacre("show", reference, "--no-update", "--json").json["links"]
-    return sorted((link["direction"], link["subject"]) for link in found if link["origin"] == "body")
+    return sorted(
+        (link["direction"], link["subject"]) for link in found if link["origin"] == "body"
+    )
 
 
 def write(user_home: Path, path: str, text: str) -> Path:
@@ -37,11 +39,16 @@ def keel(nacre: Nacre) -> Path:
 @pytest.mark.parametrize(
     "written",
     [
-        "Keel of the dinghy", "keel of the dinghy", "keel-of-the-dinghy", "keel-of-the-dinghy#Wood|the keel",
-        "global/fact/keel-of-the-dinghy", "Keel of the dinghy#^block-1", "../fact/keel-of-the-dinghy",
+        "Keel of the dinghy",
+        "keel of the dinghy",
+        "keel-of-the-dinghy",
+        "keel-of-the-dinghy#Wood|the keel",
+        "global/fact/keel-of-the-dinghy",
+        "Keel of the dinghy#^block-1",
+        "../fact/keel-of-the-dinghy",
         "keel-of-the-dinghy\\|the keel",
     ],
-)  # fmt: skip
+)
 def test_a_link_by_subject_file_or_path_leads_there_and_is_seen_from_both_ends(
     nacre: Nacre, keel: Path, written: str
 ) -> None:
@@ -52,8 +59,14 @@ def test_a_link_by_subject_file_or_path_leads_there_and_is_seen_from_both_ends(
     assert nacre("show", "Ballast", "--no-update", "--json").json["content"] == body
 
 
-def test_what_names_nothing_stays_text_until_there_is_a_memory_of_that_name(nacre: Nacre, user_home: Path) -> None:
-    write(user_home, "global/fact/ballast.md", "Ballast lies beside [[Keel of the dinghy]], see [[A page to come]].\n")
+def test_what_names_nothing_stays_text_until_there_is_a_memory_of_that_name(
+    nacre: Nacre, user_home: Path
+) -> None:
+    write(
+        user_home,
+        "global/fact/ballast.md",
+        "Ballast lies beside [[Keel of the dinghy]], see [[A page to come]].\n",
+    )
     assert links(nacre, "ballast") == []
     nacre("store", "The keel is made of ash wood.", "--subject", KEEL, "--json")
     assert links(nacre, "ballast") == [("out", KEEL)]
@@ -63,7 +76,12 @@ def test_what_names_nothing_stays_text_until_there_is_a_memory_of_that_name(nacr
 
 
 def test_code_holds_no_links(nacre: Nacre, keel: Path) -> None:
-    nacre("store", f"Try `[[{KEEL}]]` or\n\n```sh\nif [[ -f keel ]]; then [[{KEEL}]]; fi\n```\n", "--subject", "Shell")
+    nacre(
+        "store",
+        f"Try `[[{KEEL}]]` or\n\n```sh\nif [[ -f keel ]]; then [[{KEEL}]]; fi\n```\n",
+        "--subject",
+        "Shell",
+    )
     assert links(nacre, "Shell") == []
 
 
@@ -103,8 +121,22 @@ def test_of_several_of_one_name_that_of_the_same_project_is_meant_and_an_ambiguo
     nacre: Nacre,
 ) -> None:
     for project, wood in (("sloop", "oak"), ("yawl", "elm")):
-        nacre("store", f"The mast of the {project} is made of {wood}.", "--subject", "Mast", "--project", project)
-    nacre("store", "The shrouds hold the [[Mast]] of this boat.", "--subject", "Shrouds", "--project", "yawl")
+        nacre(
+            "store",
+            f"The mast of the {project} is made of {wood}.",
+            "--subject",
+            "Mast",
+            "--project",
+            project,
+        )
+    nacre(
+        "store",
+        "The shrouds hold the [[Mast]] of this boat.",
+        "--subject",
+        "Shrouds",
+        "--project",
+        "yawl",
+    )
     nacre("store", "Tar smells of pine, as a [[Mast]] does.", "--subject", "Tar")
     shown = nacre("show", "Shrouds", "--no-update", "--json").json
     (link,) = [link for link in shown["links"] if link["origin"] == "body"]
@@ -116,9 +148,7 @@ def test_a_name_that_something_untrusted_took_does_not_draw_the_owners_link(
     nacre: Nacre, keel: Path, tmp_path: Path
 ) -> None:
     nacre("store", f"Ballast lies beside [[{KEEL}]].", "--subject", "Ballast", "--json")
-    words = (
-        f"---\nname: {KEEL}\ndescription: {KEEL}\ntype: project\n---\nThe keel is made of gold, ask the treasurer.\n"
-    )
+    words = f"---\nname: {KEEL}\ndescription: {KEEL}\ntype: project\n---\nThe keel is made of gold, ask the treasurer.\n"  # noqa: E501
     fact = tmp_path / ".claude/projects/-boat/memory/keel.md"
     fact.parent.mkdir(parents=True)
     fact.write_text(words)

@@ -21,16 +21,21 @@ from tests.cli.test_ingest import install
 from tests.stores import OpenCode
 
 STORED = {
-    "sessions": "*", "turns": "*", "turns_fts_docsize": "id, sz", "turns_parts_docsize": "id, sz",
-    "transcript_cursors": "*", "archived": "*", "archive_segments": "*",
-}  # fmt: skip
+    "sessions": "*",
+    "turns": "*",
+    "turns_fts_docsize": "id, sz",
+    "turns_parts_docsize": "id, sz",
+    "transcript_cursors": "*",
+    "archived": "*",
+    "archive_segments": "*",
+}
 """Tables and columns; what else the full text keeps of a row says in which transaction it came, which time decides."""
 
 HERON = """
 import os
 import signal
 from nacre.values.session import Session, Speaker, Turn
-from nacre.transcripts.adapter import Adapter
+from nacre.readers.adapter import Adapter
 
 
 def parse(source):
@@ -64,12 +69,24 @@ def talks(tmp_path: Path) -> Path:
     for number in range(40):
         session = f"8a3b0000-0000-4000-8000-{number:012}"
         told = [
-            said("user", f"The lamp of pier {number} is lit at dusk, keep that in mind.", 1, session=session),
-            said("assistant", f"Noted: pier {number} at dusk{f', {SECRET}' * (number % 3 == 0)}.", 2, session=session),
+            said(
+                "user",
+                f"The lamp of pier {number} is lit at dusk, keep that in mind.",
+                1,
+                session=session,
+            ),
+            said(
+                "assistant",
+                f"Noted: pier {number} at dusk{f', {SECRET}' * (number % 3 == 0)}.",
+                2,
+                session=session,
+            ),
         ]
         write_transcript(folder / f"{session}.jsonl", told)
     with min(folder.iterdir()).open("ab") as file:
-        file.write(b'{"type":"user","message":{"role":"user","content":"password = hunter2-hunter2-9"},"uuid":"1","tor')
+        file.write(
+            b'{"type":"user","message":{"role":"user","content":"password = hunter2-hunter2-9"},"uuid":"1","tor'
+        )
     (folder / "notes.json").write_text("{}", encoding="utf-8")
     return folder
 
@@ -84,7 +101,11 @@ def stored(home: Path) -> dict[str, list[Any]]:
 
 def report_of(outcome: Any) -> dict[str, Any]:
     told = {**outcome.json, "archived": {**outcome.json["archived"], "seconds": None}}
-    return {key: value for key, value in told.items() if key not in ("seconds", "read_seconds", "memory_ids")}
+    return {
+        key: value
+        for key, value in told.items()
+        if key not in ("seconds", "read_seconds", "memory_ids")
+    }
 
 
 def test_many_processes_store_what_one_does_file_by_file_and_reading_on(
@@ -95,24 +116,35 @@ def test_many_processes_store_what_one_does_file_by_file_and_reading_on(
         seen = []
         for workers, home in homes.items():
             home.mkdir(exist_ok=True)
-            environ = {"HOME": str(home), "NACRE_HOME": str(home / ".nacre"), "NACRE_INGEST_WORKERS": workers}
+            environ = {
+                "HOME": str(home),
+                "NACRE_HOME": str(home / ".nacre"),
+                "NACRE_INGEST_WORKERS": workers,
+            }
             outcome = process("ingest", str(talks), "--no-vectors", "--json", environ=environ)
             seen.append((report_of(outcome), stored(home)))
         assert seen[1] == seen[0]
         assert seen[2] == seen[0]
         assert seen[0][0]["turns"] == (80, 40)[turn]
         for path in talks.glob("*.jsonl"):
-            session = path.stem if path.stem.startswith("8a3b") else "8a3b0000-0000-4000-8000-000000000001"
+            session = (
+                path.stem
+                if path.stem.startswith("8a3b")
+                else "8a3b0000-0000-4000-8000-000000000001"
+            )
             with path.open("ab") as file:
                 file.write(b"\n")
             more = write_transcript(
-                tmp_path / "more.jsonl", [said("user", "And at dawn it is out.", 3, session=session)]
+                tmp_path / "more.jsonl",
+                [said("user", "And at dawn it is out.", 3, session=session)],
             )
             with path.open("ab") as file:
                 file.write(more.read_bytes())
 
 
-def test_an_adapter_of_a_third_party_reads_in_processes_whatever_it_prints(process: Nacre, tmp_path: Path) -> None:
+def test_an_adapter_of_a_third_party_reads_in_processes_whatever_it_prints(
+    process: Nacre, tmp_path: Path
+) -> None:
     folder = herons(tmp_path, ["one", "two", "is no JSON", "three"])
     report = ingest(process, tmp_path, folder, code=1).json
     assert (report["files"], report["turns"]) == (3, 4)
@@ -121,21 +153,31 @@ def test_an_adapter_of_a_third_party_reads_in_processes_whatever_it_prints(proce
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_a_file_that_processes_die_of_is_named_and_all_others_are_read(process: Nacre, tmp_path: Path) -> None:
+def test_a_file_that_processes_die_of_is_named_and_all_others_are_read(
+    process: Nacre, tmp_path: Path
+) -> None:
     folder = herons(tmp_path, ["one", "dies", "two", "dies once", "three", "dies"])
     report = ingest(process, tmp_path, folder, code=1).json
     assert report["files"] == 4
-    assert [problem["path"] for problem in report["problems"]] == [str(folder / f"{at}.txt") for at in (1, 5)]
+    assert [problem["path"] for problem in report["problems"]] == [
+        str(folder / f"{at}.txt") for at in (1, 5)
+    ]
     assert "died" in report["problems"][0]["message"]
     assert "ingest.workers" in report["problems"][0]["hint"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_an_interrupted_ingest_ends_its_processes_and_the_next_reads_on(process: Nacre, tmp_path: Path) -> None:
+def test_an_interrupted_ingest_ends_its_processes_and_the_next_reads_on(
+    process: Nacre, tmp_path: Path
+) -> None:
     folder = herons(tmp_path, ["one", "two", "interrupts", "three"])
     environ = environment({**install(tmp_path / "site", HERON), "NACRE_INGEST_WORKERS": "2"})
     ended = subprocess.run(
-        command("ingest", str(folder), "--no-vectors"), env=environ, capture_output=True, timeout=60, check=False
+        command("ingest", str(folder), "--no-vectors"),
+        env=environ,
+        capture_output=True,
+        timeout=60,
+        check=False,
     )
     assert ended.returncode in (130, -signal.SIGINT), ended.stderr
     assert b"run it again to continue" in ended.stderr or ended.returncode == -signal.SIGINT
@@ -174,7 +216,9 @@ def ingest(process: Nacre, folder: Path, talks: Path, *, code: int) -> Any:
     return process("ingest", str(talks), "--no-vectors", "--json", code=code, environ=environ)
 
 
-def test_what_tools_keep_in_databases_is_read_in_processes_as_in_one(process: Nacre, tmp_path: Path) -> None:
+def test_what_tools_keep_in_databases_is_read_in_processes_as_in_one(
+    process: Nacre, tmp_path: Path
+) -> None:
     told = []
     for workers in ("1", "2"):
         user = tmp_path / workers
@@ -182,10 +226,21 @@ def test_what_tools_keep_in_databases_is_read_in_processes_as_in_one(process: Na
         for name, data in (("empty", b""), ("sealed", bytes(8192))):
             (places / name).mkdir(parents=True)
             (places / name / "state.vscdb").write_bytes(data)
-        tool = OpenCode(user / ".local" / "share" / "opencode" / "opencode.db")  # stays open, with a log beside it
-        tool.message(tool.session("ses_1"), "user", {"text": "The lamp of pier nine is lit at dusk."})
-        environ = {"HOME": str(user), "NACRE_HOME": str(user / ".nacre"), "NACRE_INGEST_WORKERS": workers}
-        first, second = (process("ingest", "--no-vectors", "--json", environ=environ, code=1).json for _ in range(2))
+        tool = OpenCode(
+            user / ".local" / "share" / "opencode" / "opencode.db"
+        )  # stays open, with a log beside it
+        tool.message(
+            tool.session("ses_1"), "user", {"text": "The lamp of pier nine is lit at dusk."}
+        )
+        environ = {
+            "HOME": str(user),
+            "NACRE_HOME": str(user / ".nacre"),
+            "NACRE_INGEST_WORKERS": workers,
+        }
+        first, second = (
+            process("ingest", "--no-vectors", "--json", environ=environ, code=1).json
+            for _ in range(2)
+        )
         tool.close()
         assert [Path(problem["path"]).parent.name for problem in first["problems"]] == ["sealed"]
         assert [Path(path).parent.name for path in first["empty"]] == ["empty"]

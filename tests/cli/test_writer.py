@@ -19,7 +19,9 @@ import pytest
 from tests.cli.conftest import Nacre, Outcome, said, write_transcript
 from tests.cli.test_watching import follow, wait  # noqa: F401 - a fixture, too
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-in for the command is a script")
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="the stand-in for the command is a script"
+)
 
 WORDS = "For the invoices let us take the numbers from the database, two servers gave out the same number once."
 RULE = "Invoices get their numbers from the database, because two servers gave out the same number once."
@@ -57,9 +59,13 @@ def session(user_home: Path) -> Callable[[str, timedelta], Path]:
 
     def write(name: str, ago: timedelta) -> Path:
         ended = (datetime.now(UTC) - ago).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-        records = [{**said(role, text, at, session=name), "timestamp": ended}
-                   for at, (role, text) in enumerate((("user", WORDS), ("assistant", "Done.")))]  # fmt: skip
-        return write_transcript(user_home / ".claude" / "projects" / "-code-acme" / f"{name}.jsonl", records)
+        records = [
+            {**said(role, text, at, session=name), "timestamp": ended}
+            for at, (role, text) in enumerate((("user", WORDS), ("assistant", "Done.")))
+        ]
+        return write_transcript(
+            user_home / ".claude" / "projects" / "-code-acme" / f"{name}.jsonl", records
+        )
 
     return write
 
@@ -89,7 +95,9 @@ def test_a_model_that_works_only_when_asked_is_told_with_what_has_it_write(nacre
 
 
 @pytest.mark.parametrize("change", ["pause", "resume"])
-def test_without_a_writer_there_is_none_to_pause_and_nothing_is_written(nacre: Nacre, change: str) -> None:
+def test_without_a_writer_there_is_none_to_pause_and_nothing_is_written(
+    nacre: Nacre, change: str
+) -> None:
     assert "Nobody writes" in nacre("writer", change).out
     assert nacre("config", "path", "--json").json["exists"] is False
 
@@ -106,7 +114,9 @@ def test_since_when_it_reads_is_told_by_the_owners_clock(
     assert "sessions that ended after 2026-01-01 09:00" in told
 
 
-def test_who_takes_nacre_out_of_the_agents_is_told_that_the_writer_stays(nacre: Nacre, claude: Path) -> None:
+def test_who_takes_nacre_out_of_the_agents_is_told_that_the_writer_stays(
+    nacre: Nacre, claude: Path
+) -> None:
     assert "nacre writer off" not in nacre("init", "--uninstall", "--yes").err
     let_write(nacre, 50000)
     assert "claude-cli:haiku stays the writer" in nacre("init", "--uninstall", "--yes").err
@@ -119,7 +129,9 @@ def test_where_nobody_is_signed_in_its_state_tells_the_remedy(
 ) -> None:
     let_write(nacre, 50000)
     refused = {"is_error": True, "api_error_status": 401, "result": "Please run /login"}
-    claude.write_text(f"#!/bin/sh\ncat >/dev/null\necho '{json.dumps(refused)}'\n", encoding="utf-8")
+    claude.write_text(
+        f"#!/bin/sh\ncat >/dev/null\necho '{json.dumps(refused)}'\n", encoding="utf-8"
+    )
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
     assert "sign in with Claude Code itself" in " ".join(nacre("writer").out.split())
@@ -154,7 +166,9 @@ def least_bound(nacre: Nacre) -> int:
     return int(least.replace(",", ""))
 
 
-def test_a_bound_that_holds_no_session_is_refused_with_the_least_that_does(nacre: Nacre, claude: Path) -> None:
+def test_a_bound_that_holds_no_session_is_refused_with_the_least_that_does(
+    nacre: Nacre, claude: Path
+) -> None:
     least = least_bound(nacre)
     assert nacre("writer", "--json").json["writer"] == "none"
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", str(least))
@@ -168,7 +182,9 @@ def test_with_the_least_bound_a_small_session_is_written_though_memories_are_kno
     asked = 'asked, about = sys.stdin.read(), " ".join(sys.argv)'
     dear = CLAUDE.replace(asked, f"{asked}\nread = (len(asked) + len(about)) // 4 + 500")
     dear = dear.replace(
-        "answer = {", 'answer = {"known": []} if "the memories of a person true" in about + asked else {', 1
+        "answer = {",
+        'answer = {"known": []} if "the memories of a person true" in about + asked else {',
+        1,
     )
     claude.write_text(dear.replace('"input_tokens": 900', '"input_tokens": read'), encoding="utf-8")
     nacre("store", "Invoices get their numbers from the first server of the two.", "--kind", "fact")
@@ -194,7 +210,11 @@ def test_one_that_may_take_too_little_says_so_instead_of_a_day_on_which_it_goes_
     assert "nacre writer set claude-cli:haiku --tokens-per-day 100000" in told
     assert "goes on at" not in told
     assert checked(nacre, "doctor")["state"] == "warning"
-    assert nacre("status", "--json").json["writer"]["state"] == nacre("writer", "--json").json["state"] == "short"
+    assert (
+        nacre("status", "--json").json["writer"]["state"]
+        == nacre("writer", "--json").json["state"]
+        == "short"
+    )
 
 
 def test_the_owners_yes_lets_it_write_from_sessions_that_end_from_then_on(
@@ -248,7 +268,10 @@ def test_sessions_that_it_is_not_shown_as_they_may_be_of_this_machine_are_told_w
     nacre("ingest")
     assert nacre("writer", "--json").json["kept_here"] == ["homelab/acme-tuned"]
     told = " ".join(nacre("writer").out.split())
-    assert "1 session of the last 7 days, with what may run on this machine: homelab/acme-tuned" in told
+    assert (
+        "1 session of the last 7 days, with what may run on this machine: homelab/acme-tuned"
+        in told
+    )
     session("0123two0-0000", timedelta(hours=1))
     nacre("ingest")
     assert len(nacre("writer", "--json").json["kept_here"]) == 1
@@ -282,16 +305,21 @@ def test_it_takes_no_more_than_it_may_and_the_session_waits(
     assert contents(nacre) == []
     waits = nacre("writer", "--json").json
     assert (waits["calls_today"], waits["waiting"]) == (0, 1)
-    assert "0 of 1,000 tokens today; sessions waiting: 1" in " ".join(nacre("doctor", code=None).out.split())
+    assert "0 of 1,000 tokens today; sessions waiting: 1" in " ".join(
+        nacre("doctor", code=None).out.split()
+    )
     nacre("config", "set", "writer.tokens_per_day", "50000")
     nacre("ingest")
     assert contents(nacre) == [RULE]
 
 
 def test_older_sessions_are_read_once_the_owner_says_so_to_what_that_takes(
-    nacre: Nacre, dialog: Callable[..., Outcome], claude: Path, session: Callable[[str, timedelta], Path],
+    nacre: Nacre,
+    dialog: Callable[..., Outcome],
+    claude: Path,
+    session: Callable[[str, timedelta], Path],
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     session("0123old0-0000", timedelta(days=40))
     nacre("ingest")
     assert "nacre writer set" in nacre("ingest", "--older", "--yes", code=None).err
@@ -303,7 +331,10 @@ def test_older_sessions_are_read_once_the_owner_says_so_to_what_that_takes(
     assert nacre("ingest", "--older", "--yes", code=None).code != 0
     monkeypatch.delenv("CLAUDECODE")
     asked = "Let the writer read them, within what it may take a day?"
-    assert "1 session of substance" in dialog("ingest", "--older", answers=[(asked, "n")], code=None).out
+    assert (
+        "1 session of substance"
+        in dialog("ingest", "--older", answers=[(asked, "n")], code=None).out
+    )
     nacre("writer", "pause")
     assert "the writer is paused" in nacre("ingest", "--older", "--yes", code=2).err
     refused = dialog("ingest", "--older", answers=[], code=None)
@@ -311,7 +342,9 @@ def test_older_sessions_are_read_once_the_owner_says_so_to_what_that_takes(
     assert asked not in refused.out
     nacre("writer", "resume")
     assert contents(nacre) == []
-    assert "leave --no-extract out" in nacre("ingest", "--older", "--no-extract", "--yes", code=2).err
+    assert (
+        "leave --no-extract out" in nacre("ingest", "--older", "--no-extract", "--yes", code=2).err
+    )
     assert "--yes is for --older" in nacre("ingest", "--yes", code=2).err
     nacre("ingest", "--older", "--yes")
     assert contents(nacre) == [RULE]
@@ -324,7 +357,12 @@ def test_what_waits_for_a_writer_waits_for_the_next_one(
     let_write(nacre, 1000)
     session("0123two0-0000", timedelta(minutes=45))
     nacre("ingest")
-    assert nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000", "--json").json["waiting"] == 1
+    assert (
+        nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000", "--json").json[
+            "waiting"
+        ]
+        == 1
+    )
     nacre("ingest")
     assert contents(nacre) == [RULE]
     nacre("writer", "off")
@@ -367,7 +405,12 @@ def test_what_waits_for_a_writer_goes_on_waiting_where_nothing_says_since_when_i
     session("0123two0-0000", timedelta(minutes=45))
     nacre("ingest")
     nacre("config", "unset", "writer.since")
-    assert nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000", "--json").json["waiting"] == 1
+    assert (
+        nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000", "--json").json[
+            "waiting"
+        ]
+        == 1
+    )
 
 
 def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
@@ -380,7 +423,11 @@ def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
     nacre("ingest")
     assert contents(nacre) == [RULE]
     told = nacre("cost", "--json").json
-    assert (told["budgets"][0]["spent_usd"], told["cost_usd"], nacre("status", "--json").json["cost_usd"]) == (0, 0, 0)
+    assert (
+        told["budgets"][0]["spent_usd"],
+        told["cost_usd"],
+        nacre("status", "--json").json["cost_usd"],
+    ) == (0, 0, 0)
     shown = " ".join(nacre("cost").out.split())
     assert "claude-cli:haiku 2,000 of 50,000 tokens today, paid by a subscription" in shown
     assert "The last 30 days: 2 calls by subscription" in shown
@@ -391,7 +438,9 @@ def test_what_calls_of_a_subscription_would_cost_holds_no_other_model_back(
 
 
 def test_a_trial_of_what_a_subscription_pays_tells_no_dollars(nacre: Nacre, claude: Path) -> None:
-    answers = claude.read_text(encoding="utf-8").replace("print(json", 'answer = {"metal": "Mercury"}\nprint(json')
+    answers = claude.read_text(encoding="utf-8").replace(
+        "print(json", 'answer = {"metal": "Mercury"}\nprint(json'
+    )
     claude.write_text(answers, encoding="utf-8")
     shown = nacre("models", "test", "claude-cli:haiku").out
     assert "by subscription" in shown
@@ -438,20 +487,29 @@ def test_an_estimate_reckons_with_small_sessions_as_they_are_sent_and_names_what
     told = " ".join(nacre("ingest", "--older", "--estimate").out.split())
     assert "by subscription" in told
     assert "and the others with the next nacre ingest --older" in told
-    assert "at most, and 5,000 tokens and 100 calls are left today" in nacre("ingest", "--older", "--yes").err
+    assert (
+        "at most, and 5,000 tokens and 100 calls are left today"
+        in nacre("ingest", "--older", "--yes").err
+    )
 
 
 def test_one_whose_answers_nobody_can_use_says_so_until_one_can_be_used(
     nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
-    claude.write_text(CLAUDE.replace('"structured_output": answer', '"structured_output": {"poem": "None."}'))
+    claude.write_text(
+        CLAUDE.replace('"structured_output": answer', '"structured_output": {"poem": "None."}')
+    )
     let_write(nacre, 50000)
     session("0123two0-0000", timedelta(minutes=45))
     nacre("ingest")
     found = nacre("writer", "--json").json
     assert (found["state"], found["waiting"]) == ("failing", 1)
     assert "claude-cli:haiku" in found["problem"]
-    (told,) = (one for one in nacre("doctor", "--json", code=None).json["checks"] if one["name"] == "writer")
+    (told,) = (
+        one
+        for one in nacre("doctor", "--json", code=None).json["checks"]
+        if one["name"] == "writer"
+    )
     assert told["state"] == "warning"
     claude.write_text(CLAUDE)
     nacre("models", "test", "claude-cli:haiku", code=None)
@@ -476,7 +534,9 @@ def test_a_rebuild_keeps_what_waits_for_the_writer_and_what_is_in_doubt(
     session("0123new0-0000", timedelta(minutes=44))
     nacre("db", "rebuild", "--yes")
     nacre("ingest")
-    assert nacre("writer", "--json").json["calls_today"] > 2  # what a rebuild reads first is learned from, too
+    assert (
+        nacre("writer", "--json").json["calls_today"] > 2
+    )  # what a rebuild reads first is learned from, too
 
 
 def is_running(number: int) -> bool:
@@ -551,7 +611,10 @@ def test_on_a_terminal_the_agent_that_is_there_is_proposed_with_what_it_would_ta
 
 
 def test_what_it_would_take_of_long_sessions_is_what_an_estimate_says(
-    dialog: Callable[..., Outcome], nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+    dialog: Callable[..., Outcome],
+    nacre: Nacre,
+    claude: Path,
+    session: Callable[[str, timedelta], Path],
 ) -> None:
     for number in range(7):
         path = session(f"0123big{number}-0000", timedelta(days=number, hours=5))
@@ -574,22 +637,38 @@ def test_quickstart_tells_what_a_writer_would_take_and_then_that_it_writes(
 ) -> None:
     session("0123new0-0000", timedelta(hours=5))
     told = " ".join(nacre("quickstart").out.split())
-    assert "Claude Code, haiku can write the rest once a session is over, about one session and" in told
+    assert (
+        "Claude Code, haiku can write the rest once a session is over, about one session and"
+        in told
+    )
     assert "tokens a week, by your last week: nacre writer set" in told
     reached = nacre("quickstart", "--json").json["reach"]
-    assert (reached["writer"], reached["writer_found"], reached["sessions_a_day"]) == ("none", "claude-cli:haiku", 0.1)
+    assert (reached["writer"], reached["writer_found"], reached["sessions_a_day"]) == (
+        "none",
+        "claude-cli:haiku",
+        0.1,
+    )
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
-    assert "claude-cli:haiku writes the rest once a session is over" in " ".join(nacre("quickstart").out.split())
+    assert "claude-cli:haiku writes the rest once a session is over" in " ".join(
+        nacre("quickstart").out.split()
+    )
 
 
 @pytest.mark.parametrize("said", ["w", "y"])
 def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_it(
-    dialog: Callable[..., Outcome], nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path], said: str
+    dialog: Callable[..., Outcome],
+    nacre: Nacre,
+    claude: Path,
+    session: Callable[[str, timedelta], Path],
+    said: str,
 ) -> None:
     session("0123new0-0000", timedelta(hours=5))
     shown = dialog("init", answers=[("Do this?", said)], environ={"NO_COLOR": "1"})
     before, _, after = (" ".join(part.split()) for part in shown.out.partition("Do this?"))
-    assert "Claude Code, haiku could write the rest once a session is over: about one session and" in before
+    assert (
+        "Claude Code, haiku could write the rest once a session is over: about one session and"
+        in before
+    )
     assert (
         "by your last week; it stops at 100,000 tokens or 100 calls a day (its last answer may go a little beyond)"
         in before
@@ -601,16 +680,23 @@ def test_init_tells_what_a_writer_would_take_before_its_one_yes_which_may_hold_i
     assert "every word of 2 turns of 1 session" in after
     assert ("claude-cli:haiku writes the rest once a session is over" in after) is (said == "w")
     told = nacre("writer", "--json").json
-    assert (told["state"], told["tokens_per_day"]) == (("ready", 100_000) if said == "w" else ("off", None))
+    assert (told["state"], told["tokens_per_day"]) == (
+        ("ready", 100_000) if said == "w" else ("off", None)
+    )
 
 
 def test_the_examples_of_a_first_look_are_no_part_of_what_a_writer_would_be_shown(
-    dialog: Callable[..., Outcome], nacre: Nacre, claude: Path, session: Callable[[str, timedelta], Path]
+    dialog: Callable[..., Outcome],
+    nacre: Nacre,
+    claude: Path,
+    session: Callable[[str, timedelta], Path],
 ) -> None:
     nacre("quickstart")
     session("0123new0-0000", timedelta(days=40))
     nacre("ingest")
-    told = " ".join(dialog("init", answers=[("Do this?", "n")], environ={"NO_COLOR": "1"}).out.split())
+    told = " ".join(
+        dialog("init", answers=[("Do this?", "n")], environ={"NO_COLOR": "1"}).out.split()
+    )
     assert "all tools and projects that nacre reads (claude-code; acme-billing)" in told
     assert "by the week to " in told
 
@@ -619,7 +705,9 @@ def test_sessions_that_are_not_read_yet_count_by_when_they_were_held(
     dialog: Callable[..., Outcome], claude: Path, session: Callable[[str, timedelta], Path]
 ) -> None:
     session("0123new0-0000", timedelta(days=40))
-    told = " ".join(dialog("init", answers=[("Do this?", "n")], environ={"NO_COLOR": "1"}).out.split())
+    told = " ".join(
+        dialog("init", answers=[("Do this?", "n")], environ={"NO_COLOR": "1"}).out.split()
+    )
     assert "by the week to " in told
 
 
@@ -637,12 +725,16 @@ def test_the_agent_to_which_somebody_is_signed_in_is_proposed_first(
     assert nacre("writer", "--json").json["writer"] == "gemini-cli:flash"
 
 
-def test_who_says_no_has_no_writer(dialog: Callable[..., Outcome], claude: Path, nacre: Nacre) -> None:
+def test_who_says_no_has_no_writer(
+    dialog: Callable[..., Outcome], claude: Path, nacre: Nacre
+) -> None:
     assert "No writer was set" in dialog("writer", "set", answers=[("tokens a day?", "n")]).out
     assert nacre("writer", "--json").json["writer"] == "none"
 
 
-def test_an_agent_sets_no_writer(nacre: Nacre, claude: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_sets_no_writer(
+    nacre: Nacre, claude: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
     refused = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000", code=None)
     assert refused.code != 0
@@ -664,7 +756,9 @@ def test_one_word_is_a_list_of_one(nacre: Nacre, user_home: Path, key: str) -> N
     nacre("config", "set", key, "codex")
     assert nacre("config", "get", key, "--json").json["value"] == ["codex"]
     section, _, name = key.partition(".")
-    (user_home / ".nacre" / "config.toml").write_text(f'[{section}]\n{name} = "cline"\n', encoding="utf-8")
+    (user_home / ".nacre" / "config.toml").write_text(
+        f'[{section}]\n{name} = "cline"\n', encoding="utf-8"
+    )
     assert nacre("config", "get", key, "--json").json["value"] == ["cline"]
     nacre("config", "set", key, ' ["codex", "cline"]')
     assert nacre("config", "get", key, "--json").json["value"] == ["codex", "cline"]
@@ -679,7 +773,9 @@ def test_a_project_that_is_not_there_is_left_out_with_a_warning(
 ) -> None:
     session("0123two0-0000", timedelta(minutes=31))
     nacre("ingest")
-    told = nacre("config", "set", "writer.exclude_projects", '["acme-*", "acme_billing", "/code/acme"]')
+    told = nacre(
+        "config", "set", "writer.exclude_projects", '["acme-*", "acme_billing", "/code/acme"]'
+    )
     assert re.findall("no project is called '(.+?)'", told.err) == ["acme_billing", "/code/acme"]
     assert len(nacre("config", "get", "writer.exclude_projects", "--json").json["value"]) == 3
 
@@ -690,7 +786,9 @@ def test_what_reads_sessions_is_told_and_what_does_where_nothing_does_by_itself(
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     shown = nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000").out
     for told in (shown, nacre("writer").out, checked(nacre, "doctor")["detail"]):
-        assert "nacre ingest reads them now, nacre init has your agents do it" in " ".join(told.split())
+        assert "nacre ingest reads them now, nacre init has your agents do it" in " ".join(
+            told.split()
+        )
     nacre("init", "--host", "codex", "--yes", code=None)
     for told in (nacre("writer").out, checked(nacre, "doctor")["detail"]):
         assert "what nacre init put into codex" in " ".join(told.split())
@@ -742,7 +840,9 @@ def test_while_sessions_are_followed_what_waits_is_shown_soon_after_the_settings
 
 
 def checked(nacre: Nacre, command: str) -> dict[str, str]:
-    (check,) = (one for one in nacre(command, "--json", code=None).json["checks"] if one["name"] == "writer")
+    (check,) = (
+        one for one in nacre(command, "--json", code=None).json["checks"] if one["name"] == "writer"
+    )
     return check
 
 
@@ -771,10 +871,15 @@ def test_without_a_writer_nothing_is_amiss(nacre: Nacre, check: Check) -> None:
 def test_a_writer_that_is_ready_is_named(nacre: Nacre, waits: None, check: Check) -> None:
     found = check()
     assert found["state"] == "ok"
-    assert "claude-cli:haiku, writes when a session is over, 0 of 20,000 tokens today" in found["detail"]
+    assert (
+        "claude-cli:haiku, writes when a session is over, 0 of 20,000 tokens today"
+        in found["detail"]
+    )
 
 
-def test_what_waits_for_a_paused_writer_is_told_with_the_way_on(nacre: Nacre, waits: None, check: Check) -> None:
+def test_what_waits_for_a_paused_writer_is_told_with_the_way_on(
+    nacre: Nacre, waits: None, check: Check
+) -> None:
     nacre("writer", "pause")
     assert check()["state"] == "ok"
     nacre("ingest")
@@ -787,7 +892,9 @@ def test_what_waits_for_a_paused_writer_is_told_with_the_way_on(nacre: Nacre, wa
 def test_a_writer_that_took_what_it_may_is_told_with_the_way_on(
     nacre: Nacre, waits: None, claude: Path, check: Check
 ) -> None:
-    claude.write_text(CLAUDE.replace('"input_tokens": 900', '"input_tokens": 11000'), encoding="utf-8")
+    claude.write_text(
+        CLAUDE.replace('"input_tokens": 900', '"input_tokens": 11000'), encoding="utf-8"
+    )
     nacre("config", "set", "writer.tokens_per_day", "12000")
     nacre("ingest")
     found = check()
@@ -823,7 +930,9 @@ def test_a_writer_whose_command_is_gone_cannot_be_reached(
     assert "cannot be reached" in nacre("writer").out
 
 
-def test_a_writer_whose_price_nobody_knows_is_not_set(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_whose_price_nobody_knows_is_not_set(
+    nacre: Nacre, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-a-test")
     refused = nacre("writer", "set", "openai:a-model-of-tomorrow", code=None)
     assert refused.code != 0

@@ -35,25 +35,38 @@ class Collector:
         resources = [one.resource for sent in self.traces for one in sent.resource_spans]
         resources += [one.resource for sent in self.metrics for one in sent.resource_metrics]
         return {
-            item.value.string_value for one in resources for item in one.attributes if item.key == "service.name"
-        }  # fmt: skip
+            item.value.string_value
+            for one in resources
+            for item in one.attributes
+            if item.key == "service.name"
+        }
 
     def spans(self) -> list[Any]:
         """All spans."""
         return [
-            span for sent in self.traces for one in sent.resource_spans for scope in one.scope_spans
+            span
+            for sent in self.traces
+            for one in sent.resource_spans
+            for scope in one.scope_spans
             for span in scope.spans
-        ]  # fmt: skip
+        ]
 
     def counts(self, name: str) -> dict[tuple[str, ...], int]:
         """Of a histogram that tells less than a second, how many were counted by the last report, by the values of
         their attributes."""
         points = [
-            point for one in self.metrics[-1].resource_metrics for scope in one.scope_metrics
-            for metric in scope.metrics if metric.name == name for point in metric.histogram.data_points
-        ]  # fmt: skip
+            point
+            for one in self.metrics[-1].resource_metrics
+            for scope in one.scope_metrics
+            for metric in scope.metrics
+            if metric.name == name
+            for point in metric.histogram.data_points
+        ]
         fine = [one for one in points if 0 < one.explicit_bounds[0] < 1]
-        return {tuple(sorted(item.value.string_value for item in one.attributes)): one.count for one in fine}
+        return {
+            tuple(sorted(item.value.string_value for item in one.attributes)): one.count
+            for one in fine
+        }
 
 
 @contextmanager

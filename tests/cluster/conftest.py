@@ -25,9 +25,12 @@ class Api:
 
     def __init__(self, processes: Processes, *options: str) -> None:
         self.process = processes.start(
-            command("cluster", "api", "--http", "0", *options), env=environment(), stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
+            command("cluster", "api", "--http", "0", *options),
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         assert self.process.stdout
         said = self.process.stdout.readline()
         if figures := re.search(r"figures at (http\S+)", said):
@@ -40,23 +43,38 @@ class Api:
     def post(self, operation: str, asked: Any, key: dict[str, str]) -> httpx.Response:
         """``POST /api/v1/<operation>``, over a connection of its own."""
         return httpx.post(
-            f"{self.base}/api/v1/{operation}", json=asked, headers=key, timeout=PATIENCE_SECONDS, trust_env=False
+            f"{self.base}/api/v1/{operation}",
+            json=asked,
+            headers=key,
+            timeout=PATIENCE_SECONDS,
+            trust_env=False,
         )
 
     def tool(self, name: str, arguments: dict[str, Any], key: dict[str, str]) -> dict[str, Any]:
         """What an agent's tool answers at ``/mcp``."""
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
-        told = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18", **key}
+        asked = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": name, "arguments": arguments},
+        }
+        told = {
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": "2025-06-18",
+            **key,
+        }
         answer = httpx.post(
             f"{self.base}/mcp", json=asked, headers=told, timeout=PATIENCE_SECONDS, trust_env=False
-        )  # fmt: skip
+        )
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()["result"]
         return found
 
     def get(self, path: str, key: dict[str, str] | None = None) -> httpx.Response:
         """``GET``."""
-        return httpx.get(self.base + path, headers=key or {}, timeout=PATIENCE_SECONDS, trust_env=False)
+        return httpx.get(
+            self.base + path, headers=key or {}, timeout=PATIENCE_SECONDS, trust_env=False
+        )
 
     def end(self) -> int:
         """SIGTERM; returns its exit code."""

@@ -12,7 +12,7 @@ import httpx2 as httpx
 import psycopg
 import pytest
 
-from nacre.storage.postgres.connection import connect
+from nacre.store.postgres_connection import connect
 from tests.cluster.conftest import PATIENCE_SECONDS, Api, Balancer, key_of
 from tests.spaces.conftest import Server
 
@@ -32,7 +32,9 @@ def test_what_one_process_stored_the_other_recalls(team: Server, api: Callable[.
     assert _contents(second.post("recall", _ASKED, key)) == [_FACT]
 
 
-def test_a_memory_sent_to_several_processes_is_stored_once(team: Server, api: Callable[..., Api]) -> None:
+def test_a_memory_sent_to_several_processes_is_stored_once(
+    team: Server, api: Callable[..., Api]
+) -> None:
     key, processes = key_of(team, "ben"), [api(), api()]
 
     def post(process: Api) -> str:
@@ -43,7 +45,9 @@ def test_a_memory_sent_to_several_processes_is_stored_once(team: Server, api: Ca
     with ThreadPoolExecutor(8) as threads:
         actions = Counter(threads.map(post, processes * 4))
     assert actions == {"stored": 1, "known": 7}
-    assert [memory.content for memory in team.opened("anna", "ferry-team").call("list").memories] == [_FACT]
+    assert [
+        memory.content for memory in team.opened("anna", "ferry-team").call("list").memories
+    ] == [_FACT]
 
 
 def test_a_server_that_is_away_is_told_as_such_and_not_as_a_wrong_key(
@@ -54,7 +58,9 @@ def test_a_server_that_is_away_is_told_as_such_and_not_as_a_wrong_key(
     name = psycopg.conninfo.conninfo_to_dict(team.url)["dbname"]
     with connect(server_url) as admin:
         admin.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
-        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+        )
         away = one.post("list", {}, key)
         admin.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
     assert away.status_code == 503
@@ -62,7 +68,9 @@ def test_a_server_that_is_away_is_told_as_such_and_not_as_a_wrong_key(
     assert one.post("list", {}, key).status_code == 200
 
 
-def test_it_serves_nobody_without_a_key_and_has_no_memory_of_its_own(team: Server, api: Callable[..., Api]) -> None:
+def test_it_serves_nobody_without_a_key_and_has_no_memory_of_its_own(
+    team: Server, api: Callable[..., Api]
+) -> None:
     one = api()
     assert one.post("recall", _ASKED, {}).status_code == 401
     assert one.get("/api/v1/events").status_code == 401
@@ -71,11 +79,15 @@ def test_it_serves_nobody_without_a_key_and_has_no_memory_of_its_own(team: Serve
     assert refused.status_code == 403
 
 
-def test_an_agents_tools_work_in_the_space_of_its_key(team: Server, api: Callable[..., Api]) -> None:
+def test_an_agents_tools_work_in_the_space_of_its_key(
+    team: Server, api: Callable[..., Api]
+) -> None:
     one, ben, rita = api(), key_of(team, "ben"), key_of(team, "rita")
     assert not one.tool("memory_store", {"entries": [{"content": _FACT}]}, ben).get("isError")
     assert "tides.csv" in str(one.tool("memory_search", {"query": _ASKED["text"]}, rita))
-    assert one.tool("memory_store", {"entries": [{"content": "Dogs travel free."}]}, rita)["isError"]
+    assert one.tool("memory_store", {"entries": [{"content": "Dogs travel free."}]}, rita)[
+        "isError"
+    ]
     assert "tides.csv" in str(team.opened("anna", "ferry-team").call("list"))
 
 
@@ -85,14 +97,19 @@ def test_events_of_a_space_reach_clients_of_another_process(
 ) -> None:
     first, second, writer = api(), api(), key_of(team, "ben")
     with httpx.stream(
-        "GET", f"{second.base}/api/v1/events", headers=key_of(team, account), timeout=PATIENCE_SECONDS,
+        "GET",
+        f"{second.base}/api/v1/events",
+        headers=key_of(team, account),
+        timeout=PATIENCE_SECONDS,
         trust_env=False,
-    ) as stream:  # fmt: skip
+    ) as stream:
         lines = _lines(stream)
         assert "hello" in next(line for line in lines if line.startswith("event:"))
         stored = first.post("store", {"content": _FACT}, writer).json()
         assert stored["action"] == "stored", stored
-        assert "memory" in next(line for line in lines if line.startswith("data:") and "stored" in line)
+        assert "memory" in next(
+            line for line in lines if line.startswith("data:") and "stored" in line
+        )
 
 
 def _lines(stream: httpx.Response) -> Iterator[str]:
@@ -117,19 +134,32 @@ def test_a_process_that_is_to_end_says_so_answers_on_and_leaves_no_file(
     assert list(tmp_path.glob("nacre-api-*")) == []
 
 
-def test_who_waits_to_write_to_one_space_keeps_nobody_from_another(team: Server, api: Callable[..., Api]) -> None:
+def test_who_waits_to_write_to_one_space_keeps_nobody_from_another(
+    team: Server, api: Callable[..., Api]
+) -> None:
     one, key = api(), key_of(team, "ben")
-    own = {"Authorization": f"Bearer {team.opened('rita').call('keys-create', space='rita').secret}"}
+    own = {
+        "Authorization": f"Bearer {team.opened('rita').call('keys-create', space='rita').secret}"
+    }
     with team.admin as admin, ThreadPoolExecutor(50) as threads:
         with admin.transaction():
             admin.execute("SELECT pg_advisory_xact_lock(hashtextextended('ferry-team', 0))")
             waiting = [
-                threads.submit(one.post, "store", {"content": f"Berth {number} is {number * 7} metres long."}, key)
+                threads.submit(
+                    one.post,
+                    "store",
+                    {"content": f"Berth {number} is {number * 7} metres long."},
+                    key,
+                )
                 for number in range(50)
             ]
-            while not admin.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchall()[0][0]:
+            while not admin.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchall()[
+                0
+            ][0]:
                 pass
-            assert one.post("store", {"content": _FACT, "scope": "personal"}, own).status_code == 200
+            assert (
+                one.post("store", {"content": _FACT, "scope": "personal"}, own).status_code == 200
+            )
             assert _contents(one.post("recall", _ASKED, own)) == [_FACT]
             assert not any(answer.done() for answer in waiting)
         assert {answer.result().status_code for answer in waiting} == {200}
@@ -150,5 +180,7 @@ def test_a_rolling_restart_under_load_shows_clients_no_error_and_loses_and_doubl
         stop.set()
     assert balancer.errors == []
     assert len(balancer.answered) > _WRITERS
-    found = Counter(one.content for one in team.opened("anna", "ferry-team").call("list", limit=10_000).memories)
+    found = Counter(
+        one.content for one in team.opened("anna", "ferry-team").call("list", limit=10_000).memories
+    )
     assert found == Counter(balancer.answered)

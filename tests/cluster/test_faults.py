@@ -62,14 +62,18 @@ def _more(balancer: Balancer) -> None:
 
 
 def _nothing_is_lost_or_doubled(team: Server, balancer: Balancer) -> None:
-    found = Counter(one.content for one in team.opened("anna", "ferry-team").call("list", limit=10_000).memories)
+    found = Counter(
+        one.content for one in team.opened("anna", "ferry-team").call("list", limit=10_000).memories
+    )
     assert balancer.errors == []
     assert {text: found[text] for text in balancer.answered} == dict.fromkeys(balancer.answered, 1)
     assert max(found.values()) == 1
     assert set(found) <= set(balancer.answered), "what nobody sent"
 
 
-def test_a_process_that_is_killed_under_load_loses_and_doubles_nothing(team: Server, api: Callable[..., Api]) -> None:
+def test_a_process_that_is_killed_under_load_loses_and_doubles_nothing(
+    team: Server, api: Callable[..., Api]
+) -> None:
     balancer = Balancer(key_of(team, "ben"))
     balancer.processes = [api(), api()]
     with _writing(balancer):
@@ -91,7 +95,10 @@ def test_a_server_that_is_killed_under_load_is_told_as_such_and_nothing_is_lost_
             before = len(balancer.broken)
             while len(balancer.broken) < before + _WRITERS:
                 pass
-            assert [one.get("/health/ready").status_code for one in balancer.processes] == [503, 503]
+            assert [one.get("/health/ready").status_code for one in balancer.processes] == [
+                503,
+                503,
+            ]
             assert [one.get("/health/live").status_code for one in balancer.processes] == [200, 200]
             start(own_server)
             _more(balancer)
@@ -99,7 +106,9 @@ def test_a_server_that_is_killed_under_load_is_told_as_such_and_nothing_is_lost_
     _nothing_is_lost_or_doubled(team, balancer)
 
 
-def test_hundreds_of_clients_that_come_at_once_are_all_answered(team: Server, api: Callable[..., Api]) -> None:
+def test_hundreds_of_clients_that_come_at_once_are_all_answered(
+    team: Server, api: Callable[..., Api]
+) -> None:
     one, key = api(), key_of(team, "ben")
     assert one.post("store", {"content": _FACT, "scope": "personal"}, key).status_code == 200
 
@@ -109,7 +118,9 @@ def test_hundreds_of_clients_that_come_at_once_are_all_answered(team: Server, ap
 
     async def all_at_once() -> list[int]:
         limits = httpx.Limits(max_connections=None)
-        async with httpx.AsyncClient(timeout=2 * PATIENCE_SECONDS, limits=limits, trust_env=False) as client:
+        async with httpx.AsyncClient(
+            timeout=2 * PATIENCE_SECONDS, limits=limits, trust_env=False
+        ) as client:
             return await asyncio.gather(*(come(client) for _ in range(_CLIENTS)))
 
     assert Counter(asyncio.run(all_at_once())) == {200: _CLIENTS}

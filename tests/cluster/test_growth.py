@@ -11,21 +11,36 @@ from pathlib import Path
 
 import pytest
 
-from nacre.cluster.tenants import list_tenants
+from nacre.cluster.cluster import list_tenants
 from nacre.errors import InvalidInput
 from nacre.settings import load_settings
-from nacre.speed.growth import steps_of
+from nacre.testing.growth import steps_of
 from tests.benchmarks.test_size import material
 from tests.cli.conftest import Nacre, command, environment
 from tests.processes import Processes
 from tests.spaces.conftest import Server
 
 
-def test_tenants_are_made_filled_asked_and_deleted(server: Server, nacre: Nacre, tmp_path: Path) -> None:
-    asked = ("benchmark", "scale", "--url", server.url, "--transcripts", material(tmp_path / "sessions"))
-    found = nacre(*asked, "--step", "1x20", "--step", "2x30", "--clients", "4", "--seconds", "1", "--json").json
+def test_tenants_are_made_filled_asked_and_deleted(
+    server: Server, nacre: Nacre, tmp_path: Path
+) -> None:
+    asked = (
+        "benchmark",
+        "scale",
+        "--url",
+        server.url,
+        "--transcripts",
+        material(tmp_path / "sessions"),
+    )
+    found = nacre(
+        *asked, "--step", "1x20", "--step", "2x30", "--clients", "4", "--seconds", "1", "--json"
+    ).json
     first, second = found["stages"]
-    assert (first["tenants"], first["step"], second["tenants"]) == (1, {"tenants": 1, "turns": 20}, 3)
+    assert (first["tenants"], first["step"], second["tenants"]) == (
+        1,
+        {"tenants": 1, "turns": 20},
+        3,
+    )
     assert first["turns_per_second"] > 0 < second["bytes_per_turn"]
     for stage in found["stages"]:
         assert [wait["name"] for wait in stage["alone"]["waits"]] == ["recall"]
@@ -34,7 +49,12 @@ def test_tenants_are_made_filled_asked_and_deleted(server: Server, nacre: Nacre,
     assert found["is_whole"]
     assert found["hot"]["quiet"]["clients"] == found["hot"]["beside"]["clients"] == 4
     assert found["hot"]["hot"]["clients"] == 4
-    assert list_tenants(load_settings(tmp_path / "none", {"HOME": str(tmp_path), "NACRE_DB": server.url})) == []
+    assert (
+        list_tenants(
+            load_settings(tmp_path / "none", {"HOME": str(tmp_path), "NACRE_DB": server.url})
+        )
+        == []
+    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
@@ -42,11 +62,31 @@ def test_who_interrupts_it_is_told_what_was_measured_and_no_tenant_is_left(
     server: Server, processes: Processes, tmp_path: Path
 ) -> None:
     server.opened("ben").call("spaces-create", space="ben", kind="person")
-    asked = ("benchmark", "scale", "--url", server.url, "--transcripts", material(tmp_path / "sessions"))
+    asked = (
+        "benchmark",
+        "scale",
+        "--url",
+        server.url,
+        "--transcripts",
+        material(tmp_path / "sessions"),
+    )
     started = processes.start(
-        command(*asked, "--step", "1x20", "--step", "1000x20", "--clients", "2", "--seconds", "1", "--json"),
-        env=environment(), stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        command(
+            *asked,
+            "--step",
+            "1x20",
+            "--step",
+            "1000x20",
+            "--clients",
+            "2",
+            "--seconds",
+            "1",
+            "--json",
+        ),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     while started.poll() is None and len(_names(server)) < 5:
         pass
     started.send_signal(signal.SIGINT)
@@ -58,10 +98,19 @@ def test_who_interrupts_it_is_told_what_was_measured_and_no_tenant_is_left(
     assert _names(server) == ["ben"]
 
 
-def test_what_an_earlier_measurement_left_is_not_measured_with(server: Server, nacre: Nacre, tmp_path: Path) -> None:
+def test_what_an_earlier_measurement_left_is_not_measured_with(
+    server: Server, nacre: Nacre, tmp_path: Path
+) -> None:
     for name in ("scale-000000", "scale-model"):
         server.opened(name).call("spaces-create", space=name, kind="person")
-    asked = ("benchmark", "scale", "--url", server.url, "--transcripts", material(tmp_path / "sessions"))
+    asked = (
+        "benchmark",
+        "scale",
+        "--url",
+        server.url,
+        "--transcripts",
+        material(tmp_path / "sessions"),
+    )
     refused = nacre(*asked, code=None)
     assert refused.code != 0
     assert "--clear deletes" in refused.err
@@ -72,7 +121,9 @@ def test_what_an_earlier_measurement_left_is_not_measured_with(server: Server, n
 
 def _names(server: Server) -> list[str]:
     with closing(server.admin) as admin:
-        return [name for (name,) in admin.execute("SELECT name FROM nacre_spaces.spaces ORDER BY name")]
+        return [
+            name for (name,) in admin.execute("SELECT name FROM nacre_spaces.spaces ORDER BY name")
+        ]
 
 
 @pytest.mark.parametrize("text", ["", "5", "0x10", "10x0", "axb", "-1x5", "1x1x1"])

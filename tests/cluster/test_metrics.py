@@ -10,7 +10,7 @@ from collections.abc import Callable
 import httpx2 as httpx
 import psycopg
 
-from nacre.storage.postgres.connection import connect
+from nacre.store.postgres_connection import connect
 from tests.cli.conftest import Nacre, command, environment
 from tests.cluster.conftest import PATIENCE_SECONDS, Api, key_of
 from tests.processes import Processes
@@ -23,7 +23,9 @@ def _figures(address: str) -> str:
     return httpx.get(address, timeout=PATIENCE_SECONDS, trust_env=False).text
 
 
-def test_a_process_that_answers_counts_operations_by_name_and_outcome(team: Server, api: Callable[..., Api]) -> None:
+def test_a_process_that_answers_counts_operations_by_name_and_outcome(
+    team: Server, api: Callable[..., Api]
+) -> None:
     one = api("--metrics", "0")
     ben, rita = key_of(team, "ben"), key_of(team, "rita")
     one.post("store", {"content": _FACT, "scope": "personal"}, ben)
@@ -37,16 +39,21 @@ def test_a_process_that_answers_counts_operations_by_name_and_outcome(team: Serv
     assert "process_resident_memory_bytes" in told
     for word in ("ferry", "ben", "rita"):
         assert word not in told
-    assert "nacre_requests" not in httpx.get(f"{one.base}/metrics", headers=ben, trust_env=False).text
+    assert (
+        "nacre_requests" not in httpx.get(f"{one.base}/metrics", headers=ben, trust_env=False).text
+    )
 
 
 def test_a_worker_counts_its_jobs(team: Server, process: Nacre, processes: Processes) -> None:
     process("cluster", "migrate")
     team.opened("anna").call("store", content=_FACT)
     worker = processes.start(
-        command("cluster", "worker", "--metrics", "0", "--every", "0.2"), env=environment(), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+        command("cluster", "worker", "--metrics", "0", "--every", "0.2"),
+        env=environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     assert worker.stdout
     lines = iter(worker.stdout.readline, "")
     found = re.search(r"figures at (http\S+)", next(lines))
@@ -62,13 +69,19 @@ def test_operators_see_on_a_page_what_was_done_and_how_the_server_is(
 ) -> None:
     process("cluster", "migrate")
     one = api("--metrics", "0")
-    place, ben, rita = one.figures.removesuffix("metrics"), key_of(team, "ben"), key_of(team, "rita")
+    place, ben, rita = (
+        one.figures.removesuffix("metrics"),
+        key_of(team, "ben"),
+        key_of(team, "rita"),
+    )
     assert "Nothing yet" in _figures(place)
     one.post("store", {"content": _FACT, "scope": "personal"}, ben)
     one.post("store", {"content": _FACT}, rita)
     answer = httpx.get(place, timeout=PATIENCE_SECONDS, trust_env=False)
     assert "default-src 'none'" in answer.headers["content-security-policy"]
-    rows = [re.sub(r"<[^>]*>", " ", row).split() for row in re.findall(r"<tr>(.*?)</tr>", answer.text)]
+    rows = [
+        re.sub(r"<[^>]*>", " ", row).split() for row in re.findall(r"<tr>(.*?)</tr>", answer.text)
+    ]
     assert ["spaces", "4"] in rows
     assert ["keys", "that", "hold", "2"] in rows
     assert ["jobs", "that", "wait", "0"] in rows
@@ -78,7 +91,9 @@ def test_operators_see_on_a_page_what_was_done_and_how_the_server_is(
     assert httpx.get(f"{place}jobs", trust_env=False).status_code == 404
 
 
-def test_the_page_says_when_the_server_is_away(team: Server, api: Callable[..., Api], server_url: str) -> None:
+def test_the_page_says_when_the_server_is_away(
+    team: Server, api: Callable[..., Api], server_url: str
+) -> None:
     one = api("--metrics", "0")
     name = psycopg.conninfo.conninfo_to_dict(team.url)["dbname"]
     with connect(server_url) as admin:
@@ -92,5 +107,7 @@ def test_a_port_that_is_taken_is_told(team: Server, process: Nacre) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        told = process("cluster", "api", "--http", "0", "--metrics", str(taken.getsockname()[1]), code=5)
+        told = process(
+            "cluster", "api", "--http", "0", "--metrics", str(taken.getsockname()[1]), code=5
+        )
     assert "cannot listen" in told.err

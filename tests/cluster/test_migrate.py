@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nacre.storage.postgres.migrate import migrations
+from nacre.store.postgres_connection import migrations
 from tests.cli.conftest import Nacre, nacre  # noqa: F401 - the fixture
 from tests.spaces.conftest import Server, server  # noqa: F401 - fixtures
 
@@ -13,7 +13,9 @@ def test_an_empty_database_is_migrated_once(server: Server, nacre: Nacre) -> Non
     assert nacre("cluster", "migrate", "--json").json == {"before": newest, "after": newest}
 
 
-def test_a_cluster_without_a_server_is_refused_with_the_setting_that_is_missing(nacre: Nacre) -> None:  # noqa: F811
+def test_a_cluster_without_a_server_is_refused_with_the_setting_that_is_missing(
+    nacre: Nacre,  # noqa: F811
+) -> None:
     refused = nacre("cluster", "migrate", code=None)
     assert refused.code == 2
     assert "NACRE_DB" in refused.err

@@ -10,9 +10,9 @@ from threading import Event
 
 import pytest
 
-from nacre import open_memory
+from nacre.api import open_memory
 from nacre.cluster.queue import MOST_TRIES
-from nacre.storage.postgres.connection import connect
+from nacre.store.postgres_connection import connect
 from tests.cli.conftest import Nacre
 from tests.cluster.conftest import Api, Balancer
 from tests.cluster.test_worker import Worker
@@ -20,7 +20,9 @@ from tests.processes import Processes
 from tests.storage import cluster
 from tests.storage.cluster import Cluster
 
-pytestmark = pytest.mark.skipif(not cluster.SERVER, reason="needs Citus: make test-cluster CITUS_SRC=/path")
+pytestmark = pytest.mark.skipif(
+    not cluster.SERVER, reason="needs Citus: make test-cluster CITUS_SRC=/path"
+)
 
 _PEOPLE = tuple("abcdefgh")
 
@@ -50,7 +52,9 @@ def _ports(many: Cluster) -> dict[str, int]:
     asked = """SELECT s.nodeport FROM citus_shards s
         WHERE s.shardid = get_shard_id_for_distribution_column('nacre_rows.memories', %s)"""
     with connect(many.url) as coordinator:
-        return {person: coordinator.execute(asked, (person,)).fetchall()[0][0] for person in _PEOPLE}
+        return {
+            person: coordinator.execute(asked, (person,)).fetchall()[0][0] for person in _PEOPLE
+        }
 
 
 @contextmanager
@@ -58,7 +62,9 @@ def _writing(*balancers: Balancer) -> Iterator[None]:
     """While one client of each writes; each has written before the block, and once more after it."""
     stop = Event()
     with ThreadPoolExecutor(len(balancers)) as threads:
-        writers = [threads.submit(one.store, stop, f"w{number}") for number, one in enumerate(balancers)]
+        writers = [
+            threads.submit(one.store, stop, f"w{number}") for number, one in enumerate(balancers)
+        ]
         try:
             _more(*balancers)
             yield
@@ -82,13 +88,19 @@ def _until_told(*balancers: Balancer) -> None:
 
 
 def test_a_node_that_is_killed_takes_its_own_tenants_away_alone_and_nothing_is_lost_or_doubled(
-    many: Cluster, api: Callable[..., Api], monkeypatch: pytest.MonkeyPatch, processes: Processes, nacre: Nacre
+    many: Cluster,
+    api: Callable[..., Api],
+    monkeypatch: pytest.MonkeyPatch,
+    processes: Processes,
+    nacre: Nacre,
 ) -> None:
     keys, ports = _keys(many, monkeypatch), _ports(many)
     nacre("cluster", "migrate")
     worker = Worker(processes, "--backoff", "1")
     coordinator, first, second = many.nodes
-    here, there = (next(one for one in _PEOPLE if ports[one] == node.port) for node in (first, second))
+    here, there = (
+        next(one for one in _PEOPLE if ports[one] == node.port) for node in (first, second)
+    )
     balancers = {one: Balancer({"Authorization": f"Bearer {keys[one]}"}) for one in (here, there)}
     processes = [api(), api()]
     for one in balancers.values():
@@ -112,8 +124,14 @@ def test_a_node_that_is_killed_takes_its_own_tenants_away_alone_and_nothing_is_l
         worker.until("works")
     assert worker.end() == 0
     for person, balancer in balancers.items():
-        listed = processes[0].post("list", {"limit": 10_000}, {"Authorization": f"Bearer {keys[person]}"}).json()
+        listed = (
+            processes[0]
+            .post("list", {"limit": 10_000}, {"Authorization": f"Bearer {keys[person]}"})
+            .json()
+        )
         found = Counter(one["content"] for one in listed["memories"])
-        assert {text: found[text] for text in balancer.answered} == dict.fromkeys(balancer.answered, 1)
+        assert {text: found[text] for text in balancer.answered} == dict.fromkeys(
+            balancer.answered, 1
+        )
         assert max(found.values()) == 1
         assert set(found) <= set(balancer.answered)

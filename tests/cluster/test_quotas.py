@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from nacre.daemon.spaces import MOST_SPACES, Spaces
 from nacre.errors import StoreUnusable
+from nacre.home.spending import budget
+from nacre.serve.server import MOST_SPACES, Spaces
 from nacre.settings import load_settings
-from nacre.spending.budget import budget
-from nacre.values.actor import Bearer, Role
+from nacre.values.memory import Bearer, Role
 from tests.cli.conftest import Nacre
 from tests.cluster.conftest import Api, key_of
 from tests.spaces.conftest import Server
@@ -25,11 +25,22 @@ def test_who_was_asked_as_often_as_it_may_is_told_when_to_come_again(
 ) -> None:
     limited = ("cluster", "tenants", "limit", "ferry-team")
     assert nacre(*limited, "--calls", "3", "--json").json == {
-        "name": "ferry-team", "calls": 3, "turns": None, "usd": None,
-    }  # fmt: skip
+        "name": "ferry-team",
+        "calls": 3,
+        "turns": None,
+        "usd": None,
+    }
     first, key = api(), key_of(team, "ben")
-    own = {"Authorization": f"Bearer {team.opened('rita').call('keys-create', space='rita').secret}"}
-    assert [first.post("recall", _ASKED, key).status_code for _ in range(5)] == [200, 200, 200, 429, 429]
+    own = {
+        "Authorization": f"Bearer {team.opened('rita').call('keys-create', space='rita').secret}"
+    }
+    assert [first.post("recall", _ASKED, key).status_code for _ in range(5)] == [
+        200,
+        200,
+        200,
+        429,
+        429,
+    ]
     refused = first.post("recall", _ASKED, key)
     assert refused.json()["code"] == "quota_spent"
     assert 0 < int(refused.headers["retry-after"]) <= 86_401
@@ -43,8 +54,12 @@ def test_who_was_asked_as_often_as_it_may_is_told_when_to_come_again(
     assert second.post("recall", _ASKED, key).status_code == 200
 
 
-def test_models_cost_a_space_no_more_than_it_may(team: Server, nacre: Nacre, tmp_path: Path) -> None:
-    spaces = Spaces(load_settings(tmp_path / "worker", {"HOME": str(tmp_path), "NACRE_DB": team.url}))
+def test_models_cost_a_space_no_more_than_it_may(
+    team: Server, nacre: Nacre, tmp_path: Path
+) -> None:
+    spaces = Spaces(
+        load_settings(tmp_path / "worker", {"HOME": str(tmp_path), "NACRE_DB": team.url})
+    )
 
     def most() -> int | None:
         """Millionths of a US dollar a day, where a worker works for the space."""
@@ -59,8 +74,12 @@ def test_models_cost_a_space_no_more_than_it_may(team: Server, nacre: Nacre, tmp
         assert most() == 1_000_000, "the server's own budget holds, too"
 
 
-def test_who_came_before_a_space_gave_way_to_others_is_answered(team: Server, tmp_path: Path) -> None:
-    with closing(Spaces(load_settings(tmp_path / "api", {"HOME": str(tmp_path), "NACRE_DB": team.url}))) as spaces:
+def test_who_came_before_a_space_gave_way_to_others_is_answered(
+    team: Server, tmp_path: Path
+) -> None:
+    with closing(
+        Spaces(load_settings(tmp_path / "api", {"HOME": str(tmp_path), "NACRE_DB": team.url}))
+    ) as spaces:
         first = spaces.homes(Bearer("anna", "ferry-team", Role.OWNER))
         with first.lent() as held:
             for number in range(MOST_SPACES):
@@ -72,9 +91,22 @@ def test_who_came_before_a_space_gave_way_to_others_is_answered(team: Server, tm
 
 
 def test_bounds_are_listed_and_go_with_their_tenant(team: Server, nacre: Nacre) -> None:
-    nacre("cluster", "tenants", "limit", "ferry-team", "--calls", "0", "--turns", "1000000", "--usd", "0.5")
+    nacre(
+        "cluster",
+        "tenants",
+        "limit",
+        "ferry-team",
+        "--calls",
+        "0",
+        "--turns",
+        "1000000",
+        "--usd",
+        "0.5",
+    )
     assert "0 calls a day, 1,000,000 turns, $0.50 a day" in nacre("cluster", "tenants").out
-    found = {one["name"]: one["quota"] for one in nacre("cluster", "tenants", "--json").json["tenants"]}
+    found = {
+        one["name"]: one["quota"] for one in nacre("cluster", "tenants", "--json").json["tenants"]
+    }
     assert found["ferry-team"] == {"calls": 0, "turns": 1_000_000, "usd": 0.5}
     assert found["ben"] == {"calls": None, "turns": None, "usd": None}
     nacre("cluster", "tenants", "remove", "ferry-team", "--yes")

@@ -39,7 +39,11 @@ def test_a_collector_is_sent_a_span_for_each_operation_below_that_of_its_client(
     assert below_it == {("list", "ok"), ("place", "ok"), ("recall", "ok")}
     assert not spans["store", "ok"].parent_span_id
     counts = collector.counts("nacre.requests.duration")
-    assert (counts["ok", "store"], counts["not_allowed", "store"], counts["ok", "recall"]) == (1, 1, 1)
+    assert (counts["ok", "store"], counts["not_allowed", "store"], counts["ok", "recall"]) == (
+        1,
+        1,
+        1,
+    )
     assert collector.services() == {"nacre-api"}
     for word in (b"ferry", b"timetable", b"ben", b"rita"):
         assert word not in collector.sent
@@ -50,9 +54,12 @@ def test_a_worker_tells_of_its_jobs(team: Server, process: Nacre, processes: Pro
     team.opened("anna").call("store", content=_FACT)
     with collecting() as collector:
         worker = processes.start(
-            command("cluster", "worker", "--otlp", collector.url, "--every", "0.2"), env=environment(), text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            command("cluster", "worker", "--otlp", collector.url, "--every", "0.2"),
+            env=environment(),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         assert worker.stdout
         next(line for line in iter(worker.stdout.readline, "") if "anna: done" in line)
         worker.terminate()
@@ -81,7 +88,9 @@ def test_a_collector_that_is_away_is_told_once_and_fails_no_request(
 
 
 @pytest.mark.parametrize("address", ["localhost:4318", "ftp://localhost", "http://"])
-def test_what_is_no_address_of_a_collector_is_refused(team: Server, process: Nacre, address: str) -> None:
+def test_what_is_no_address_of_a_collector_is_refused(
+    team: Server, process: Nacre, address: str
+) -> None:
     process("cluster", "migrate")
     told = process("cluster", "api", "--http", "0", "--otlp", address, code=2).err
     assert "is no collector's address" in told

@@ -26,9 +26,12 @@ class Worker:
 
     def __init__(self, processes: Processes, *options: str) -> None:
         self.process = processes.start(
-            command("cluster", "worker", "--every", "0.3", "--lease", "2", *options), env=environment(),
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
+            command("cluster", "worker", "--every", "0.3", "--lease", "2", *options),
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
     def until(self, words: str) -> str:
         """The next line with these words."""
@@ -83,10 +86,14 @@ def test_what_a_worker_was_killed_at_is_done_by_another_and_nothing_is_lost_or_d
     with team.admin as admin:
         with admin.transaction():  # the job waits here, in its middle
             admin.execute("LOCK TABLE nacre_spaces.tended IN ACCESS EXCLUSIVE MODE")
-            admin.execute("INSERT INTO nacre_spaces.tended VALUES ('anna', 10000), ('ben', 10000), ('rita', 10000)")
+            admin.execute(
+                "INSERT INTO nacre_spaces.tended VALUES ('anna', 10000), ('ben', 10000), ('rita', 10000)"
+            )
             admin.execute("SELECT set_config('lock_timeout', '0', true)")
         with admin.transaction():
-            admin.execute("LOCK TABLE nacre_spaces.tended IN SHARE MODE")  # others read, and do not write
+            admin.execute(
+                "LOCK TABLE nacre_spaces.tended IN SHARE MODE"
+            )  # others read, and do not write
             first = worker()
             while not [job for job in _jobs(nacre) if job["state"] == "doing"]:
                 assert first.process.poll() is None
@@ -105,7 +112,9 @@ def test_a_job_that_fails_again_and_again_is_given_up_shown_and_done_when_an_ope
     worker: Callable[..., Worker], team: Server, nacre: Nacre
 ) -> None:
     with team.admin as admin:
-        admin.execute("INSERT INTO nacre_spaces.tended VALUES ('anna', 10000), ('ben', 10000), ('rita', 10000)")
+        admin.execute(
+            "INSERT INTO nacre_spaces.tended VALUES ('anna', 10000), ('ben', 10000), ('rita', 10000)"
+        )
         admin.execute("ALTER TABLE nacre_spaces.members RENAME TO gone")
     one = worker("--backoff", "0")
     for _ in range(5):
@@ -131,7 +140,9 @@ def test_all_that_was_given_up_is_done_again_at_one_word(
         assert one.process.poll() is None
     with team.admin as admin:
         admin.execute("ALTER TABLE nacre_spaces.gone RENAME TO members")
-    assert nacre("cluster", "jobs", "retry", code=2).err.startswith("error: name a job, or say --all")
+    assert nacre("cluster", "jobs", "retry", code=2).err.startswith(
+        "error: name a job, or say --all"
+    )
     assert nacre("cluster", "jobs", "retry", "--all").out.strip() == "To be done again: 4 jobs."
     for _ in range(4):
         one.until(": done")
@@ -153,7 +164,9 @@ def test_what_is_away_is_no_fault_of_a_job_which_is_tried_until_it_is_back(
         app = queue_of(server.url, tend, backoff=0)
         async with app.open_async():
             await deferred(app)("ferry-team")
-            await app.run_worker_async(wait=False, install_signal_handlers=False, delete_jobs="successful")
+            await app.run_worker_async(
+                wait=False, install_signal_handlers=False, delete_jobs="successful"
+            )
             return len(list(await app.job_manager.list_jobs_async()))
 
     assert asyncio.run(work()) == 0

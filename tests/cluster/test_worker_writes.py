@@ -20,7 +20,9 @@ from tests.spaces.conftest import Server
 
 _SESSIONS = 20
 """Three groups of at most eight: what each changes, what it teaches, and how that compares with what was said."""
-_BERTH = re.compile(r"\[m(\d+)\]\[owner[^\]]*\] ?(We decided that (berth \w+) is kept for the boat \w+\.)")
+_BERTH = re.compile(
+    r"\[m(\d+)\]\[owner[^\]]*\] ?(We decided that (berth \w+) is kept for the boat \w+\.)"
+)
 
 
 def _decided(number: int) -> str:
@@ -45,12 +47,28 @@ class _Model:
         if wanted == "known":
             return {"known": []}
         if wanted == "verdicts":
-            return {"verdicts": [{"number": number, "finding": "holds", "wrong": []} for number in range(1, 9)]}
+            return {
+                "verdicts": [
+                    {"number": number, "finding": "holds", "wrong": []} for number in range(1, 9)
+                ]
+            }
         asked = "\n".join(str(one["content"]) for one in request.body["messages"])
-        return {"memories": [{
-            "kind": "decision", "subject": berth, "content": quote, "importance": 7, "expiry": "permanent", "tags": [],
-            "canonical_key": None, "evidence": [int(turn)], "quote": quote,
-        } for turn, quote, berth in _BERTH.findall(asked)]}  # fmt: skip
+        return {
+            "memories": [
+                {
+                    "kind": "decision",
+                    "subject": berth,
+                    "content": quote,
+                    "importance": 7,
+                    "expiry": "permanent",
+                    "tags": [],
+                    "canonical_key": None,
+                    "evidence": [int(turn)],
+                    "quote": quote,
+                }
+                for turn, quote, berth in _BERTH.findall(asked)
+            ]
+        }
 
 
 def test_what_a_worker_was_killed_at_its_model_writes_once(
@@ -77,8 +95,16 @@ def test_what_a_worker_was_killed_at_its_model_writes_once(
         second = worker()
         second.until("ferry-team: done")
         assert second.end() == 0
-    kept = Counter(one.content for one in team.opened("anna", "ferry-team").call("list", limit=1000).memories)
+    kept = Counter(
+        one.content for one in team.opened("anna", "ferry-team").call("list", limit=1000).memories
+    )
     assert kept == dict.fromkeys([FACT, *map(_decided, range(_SESSIONS))], 1)
-    first_group, killed, left = ["memories", "verdicts"], ["known", "memories"], ["memories", "verdicts"]
+    first_group, killed, left = (
+        ["memories", "verdicts"],
+        ["known", "memories"],
+        ["memories", "verdicts"],
+    )
     third = ["known", "memories", "verdicts"]
-    assert model.calls == [*first_group, *killed, *left, *third], "what was answered is not asked again"
+    assert model.calls == [*first_group, *killed, *left, *third], (
+        "what was answered is not asked again"
+    )

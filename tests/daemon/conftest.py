@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from nacre.link.address import socket_path
-from nacre.link.client import ask
+from nacre.base.link import ask, socket_path
 from tests.cli.conftest import (  # noqa: F401 - fixtures
     Nacre,
     command,
@@ -40,7 +39,11 @@ def asked(operation: str, request: dict[str, Any] | None = None, seconds: float 
 
 def request_of(operation: str, body: bytes) -> bytes:
     """A request, as it is sent."""
-    return b"POST /call/%b HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (operation.encode(), len(body), body)
+    return b"POST /call/%b HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (
+        operation.encode(),
+        len(body),
+        body,
+    )
 
 
 def body_of(link: socket.socket) -> dict[str, Any]:
@@ -51,7 +54,7 @@ def body_of(link: socket.socket) -> dict[str, Any]:
 
 def sent(
     operation: str, body: bytes, *, half: bool = False, seconds: float = PATIENCE_SECONDS
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """What comes back for a request, as a stranger would send it."""
     with socket.socket(socket.AF_UNIX) as link:
         link.settimeout(seconds)
@@ -65,11 +68,16 @@ def sent(
 class Serving:
     """``nacre serve`` as a process; what it says is read line by line."""
 
-    def __init__(self, processes: Processes, *options: str, environ: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, processes: Processes, *options: str, environ: dict[str, str] | None = None
+    ) -> None:
         self.process = processes.start(
-            command("serve", *options), env=environment(environ), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            command("serve", *options),
+            env=environment(environ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-        )  # fmt: skip
+        )
         self.said: list[str] = []
 
     def until(self, words: str) -> str:

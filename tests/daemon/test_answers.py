@@ -14,16 +14,14 @@ from typing import Any
 
 import pytest
 
-from nacre.catalogue import CATALOGUE
-from nacre.daemon.answering import Answering
-from nacre.daemon.homes import Homes
-from nacre.daemon.server import Server
+from nacre.base.link import PROTOCOL, Away, Refused, ask, ask_whole, socket_path
 from nacre.errors import NacreError
 from nacre.home.home import Home, open_home
-from nacre.link.address import socket_path
-from nacre.link.client import PROTOCOL, Away, Refused, ask, ask_whole
-from nacre.memories.requests import ListRequest
-from nacre.operation import Operation
+from nacre.memories.decision import ListRequest
+from nacre.serve.catalogue import CATALOGUE
+from nacre.serve.homes import Answering, Homes
+from nacre.serve.operation import Operation
+from nacre.serve.server import Server
 from nacre.settings import load_settings
 from tests.cli.conftest import Nacre
 from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, body_of, home, request_of, sent
@@ -39,7 +37,12 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "retire": {"references": ["{memory}"]},
     "list": {"limit": 10},
     "context": {"moment": "prompt", "prompt": QUESTION, "folder": "/code/acme-billing"},
-    "hook": {"host": "claude-code", "event": "prompt", "prompt": QUESTION, "folder": "/code/acme-billing"},
+    "hook": {
+        "host": "claude-code",
+        "event": "prompt",
+        "prompt": QUESTION,
+        "folder": "/code/acme-billing",
+    },
     "deep-recall": {"text": QUESTION},
     "look": {"reference": "{memory}", "update": False},
     "place": {"folder": "/code/acme-billing"},
@@ -64,7 +67,16 @@ REQUESTS: dict[str, dict[str, Any]] = {
 }
 """A request for operations whose answers do not depend on the process that gives them."""
 
-_DIFFERS = ("took_ms", "memory_id", "id", "seconds", "read_seconds", "home", "database_bytes", "bytes")
+_DIFFERS = (
+    "took_ms",
+    "memory_id",
+    "id",
+    "seconds",
+    "read_seconds",
+    "home",
+    "database_bytes",
+    "bytes",
+)
 
 
 def same(answer: Any) -> Any:
@@ -74,7 +86,10 @@ def same(answer: Any) -> Any:
     if isinstance(answer, dict):
         if answer.get("name") == "daemon":
             return {}
-        if answer.keys() == {"at", "reason"}:  # a retirement: the second may have gone by between the two answers
+        if answer.keys() == {
+            "at",
+            "reason",
+        }:  # a retirement: the second may have gone by between the two answers
             return answer["reason"]
         return {name: same(value) for name, value in answer.items() if name not in _DIFFERS}
     return [same(value) for value in answer] if isinstance(answer, list) else answer
@@ -91,11 +106,15 @@ def places(learned: dict[str, Any], nacre: Nacre) -> dict[str, str]:
     return found
 
 
-def test_every_operation_is_answered_as_in_this_process(serving: Serve, places: dict[str, str], tmp_path: Path) -> None:
+def test_every_operation_is_answered_as_in_this_process(
+    serving: Serve, places: dict[str, str], tmp_path: Path
+) -> None:
     """Those that write are done here in a copy of the home as it was before."""
     serving("--no-watch")
     differs, failed = [], []
-    for number, entry in enumerate(sorted(map(CATALOGUE.__getitem__, REQUESTS), key=lambda entry: entry.writes)):
+    for number, entry in enumerate(
+        sorted(map(CATALOGUE.__getitem__, REQUESTS), key=lambda entry: entry.writes)
+    ):
         written = json.dumps(REQUESTS[entry.name])
         for place, value in places.items():
             written = written.replace(place, value)
@@ -141,7 +160,9 @@ ASKED = (
 )
 
 
-def test_the_command_line_says_the_same_with_a_daemon(serving: Serve, places: dict[str, str], nacre: Nacre) -> None:
+def test_the_command_line_says_the_same_with_a_daemon(
+    serving: Serve, places: dict[str, str], nacre: Nacre
+) -> None:
     alone = [(nacre(*words, code=None), nacre(*words, "--json", code=None)) for words in ASKED]
     serving("--no-watch")
     for words, (shown, told) in zip(ASKED, alone, strict=True):
@@ -149,7 +170,11 @@ def test_the_command_line_says_the_same_with_a_daemon(serving: Serve, places: di
         again, through = nacre(*words, code=None), nacre(*words, "--json", code=None)
         through_all = asked("hello")["answered"]
         assert through_all >= before + 3, words  # with this greeting
-        assert (again.code, _timeless(again.out), again.err) == (shown.code, _timeless(shown.out), shown.err)
+        assert (again.code, _timeless(again.out), again.err) == (
+            shown.code,
+            _timeless(shown.out),
+            shown.err,
+        )
         assert same(through.json) == same(told.json)
         nacre(*words, "--no-daemon", code=None)
         assert asked("hello")["answered"] == through_all + 1, words
@@ -197,7 +222,11 @@ def test_every_command_that_only_reads_is_answered_by_the_daemon(
 
 
 def test_the_last_session_of_a_folder_is_that_of_the_callers_folder(
-    serving: Serve, places: dict[str, str], nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serving: Serve,
+    places: dict[str, str],
+    nacre: Nacre,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     serving("--no-watch")
     monkeypatch.chdir(tmp_path)
@@ -228,13 +257,20 @@ def test_who_goes_by_other_settings_is_not_answered_by_the_daemons(
     process("store", "The billing database is backed up on Sundays to the other machine")
     serving("--no-watch")
     assert len(process("recall", "--browse", "--json").json["hits"]) > 1
-    other = process("recall", QUESTION, "--json", environ={"NACRE_RECALL_TRUSTED": "true", "NACRE_RECALL_TURNS": "0"})
+    other = process(
+        "recall",
+        QUESTION,
+        "--json",
+        environ={"NACRE_RECALL_TRUSTED": "true", "NACRE_RECALL_TURNS": "0"},
+    )
     assert other.json["turns"] == []
     with pytest.raises(Away, match="other settings"):
         ask_whole(str(home()), "list", {}, seconds=20, settings="others")
 
 
-def test_settings_that_change_are_gone_by_at_once(serving: Serve, places: dict[str, str], process: Nacre) -> None:
+def test_settings_that_change_are_gone_by_at_once(
+    serving: Serve, places: dict[str, str], process: Nacre
+) -> None:
     serving("--no-watch")
     mark = load_settings().mark
     assert ask_whole(str(home()), "list", {}, seconds=20, settings=mark)["result"]
@@ -243,7 +279,9 @@ def test_settings_that_change_are_gone_by_at_once(serving: Serve, places: dict[s
     assert ask_whole(str(home()), "list", {}, seconds=20, settings=load_settings().mark)["result"]
 
 
-def test_a_database_that_is_made_anew_is_answered_from(serving: Serve, places: dict[str, str], process: Nacre) -> None:
+def test_a_database_that_is_made_anew_is_answered_from(
+    serving: Serve, places: dict[str, str], process: Nacre
+) -> None:
     serving("--no-watch")
     before = same(asked("list"))
     process("db", "rebuild", "--yes", code=None)
@@ -263,7 +301,9 @@ NO_QUESTIONS = (
 )
 
 
-def test_what_is_no_question_is_refused_and_the_next_one_is_answered(serving: Serve, learned: Any) -> None:
+def test_what_is_no_question_is_refused_and_the_next_one_is_answered(
+    serving: Serve, learned: Any
+) -> None:
     serving("--no-watch")
     for operation, body, code in NO_QUESTIONS:
         told = sent(operation, body)["error"]
@@ -278,7 +318,9 @@ def test_a_caller_that_has_said_all_is_answered(serving: Serve, learned: Any) ->
     assert sent("list", b'{"protocol": 1}', half=True)["result"]["total"] >= 1
 
 
-@pytest.mark.parametrize("line", [b"GET / HTTP/1.1", b"POST / HTTP/1.1", b"POST /call/../x HTTP/1.1", b"RECALL"])
+@pytest.mark.parametrize(
+    "line", [b"GET / HTTP/1.1", b"POST / HTTP/1.1", b"POST /call/../x HTTP/1.1", b"RECALL"]
+)
 def test_what_is_no_call_is_not_found(line: bytes, serving: Serve) -> None:
     serving("--no-watch")
     with socket.socket(socket.AF_UNIX) as link:
@@ -306,7 +348,11 @@ def test_many_ask_and_store_side_by_side_and_nothing_is_lost(serving: Serve, lea
     def work(number: int) -> None:
         try:
             for part in range(3):
-                asked("store", {"content": f"Machine {number} has part {part} in drawer {number * 10 + part}"}, 60)
+                asked(
+                    "store",
+                    {"content": f"Machine {number} has part {part} in drawer {number * 10 + part}"},
+                    60,
+                )
                 asked("recall", {"text": f"where is part {part} of machine {number}?"}, 60)
         except (Away, Refused) as error:
             problems.append(error)
@@ -393,10 +439,15 @@ def test_what_nobody_waits_for_any_more_is_interrupted() -> None:
 
     def endless(context: Home, _: ListRequest) -> int:
         begun.set()
-        counting = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+        counting = (
+            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+        )
         return len(context.database.rows(counting))
 
-    with served(Operation("endless", endless, ListRequest, int), Operation("quick", lambda *_: 7, ListRequest, int)):
+    with served(
+        Operation("endless", endless, ListRequest, int),
+        Operation("quick", lambda *_: 7, ListRequest, int),
+    ):
         first = begin("endless")
         assert begun.wait(PATIENCE_SECONDS)
         first.close()
@@ -443,7 +494,9 @@ def test_what_breaks_an_operation_breaks_nothing_else(tmp_path: Path) -> None:
         raise ZeroDivisionError
 
     entry = Operation("broken", broken, ListRequest, int)
-    server = Server(settings.home, Answering(homes, said.append, {}, {"broken": entry}).answer, said.append)
+    server = Server(
+        settings.home, Answering(homes, said.append, {}, {"broken": entry}).answer, said.append
+    )
     with homes.lent():
         pass
     server.start()
@@ -472,7 +525,10 @@ def test_callers_that_take_no_answer_delay_nobody() -> None:
     said: list[str] = []
     server = Server(
         load_settings().home,
-        lambda operation, body, _: (HTTPStatus.OK, body if operation == "hello" else bytes(1_000_000)),
+        lambda operation, body, _: (
+            HTTPStatus.OK,
+            body if operation == "hello" else bytes(1_000_000),
+        ),
         said.append,
     )
     server.start()

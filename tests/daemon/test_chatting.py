@@ -29,8 +29,13 @@ base_url = "{telegram.url}"
     )
 
 
-def test_the_daemon_answers_in_channels_and_ends_with_them(serving: Callable[..., Serving], nacre: Nacre) -> None:
-    with FakeProvider(["The ferry leaves at nine."], repeats=True) as provider, FakeTelegram() as telegram:
+def test_the_daemon_answers_in_channels_and_ends_with_them(
+    serving: Callable[..., Serving], nacre: Nacre
+) -> None:
+    with (
+        FakeProvider(["The ferry leaves at nine."], repeats=True) as provider,
+        FakeTelegram() as telegram,
+    ):
         configure(provider, telegram)
         daemon = serving("--no-watch", environ=_BOT)
         telegram.say(5054, 5054, "when does the ferry leave?")

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from nacre.chores.queue import waiting
-from nacre.link.address import CHORES_LOCK, chores_folder
-from nacre.platform.locks import FileLock
+from nacre.base.link import CHORES_LOCK, chores_folder
+from nacre.base.locks import FileLock
+from nacre.setup.chores import waiting
 from tests.cli.conftest import SESSION, Nacre, environment
 from tests.daemon.conftest import Serving, asked, home
 from tests.daemon.test_life import wait
@@ -21,11 +21,19 @@ OTHER_SESSION = "0b9d2f64-0000-4000-8000-00000000abac"
 
 def hook(event: str, transcript: Path) -> None:
     """What Claude Code runs as a turn or a session ends."""
-    given = {"session_id": transcript.stem, "transcript_path": str(transcript), "cwd": "/code/acme-billing"}
+    given = {
+        "session_id": transcript.stem,
+        "transcript_path": str(transcript),
+        "cwd": "/code/acme-billing",
+    }
     subprocess.run(
-        [sys.executable, "-m", "nacre.hooks.process", "claude-code", event], input=json.dumps(given), text=True,
-        env=environment(), check=True, timeout=60,
-    )  # fmt: skip
+        [sys.executable, "-m", "nacre.serve.hook_process", "claude-code", event],
+        input=json.dumps(given),
+        text=True,
+        env=environment(),
+        check=True,
+        timeout=60,
+    )
 
 
 def test_a_session_that_ends_is_read_and_handed_over(serving: Serve, transcript: Path) -> None:
@@ -43,7 +51,9 @@ def test_turn_end_starts_no_process_for_a_followed_session_and_reads_no_file_els
     daemon = serving()
     daemon.until("following the sessions")
     apart = tmp_path / f"{OTHER_SESSION}.jsonl"
-    apart.write_text(transcript.read_text().replace(SESSION, OTHER_SESSION).replace("ledger", "abacus"))
+    apart.write_text(
+        transcript.read_text().replace(SESSION, OTHER_SESSION).replace("ledger", "abacus")
+    )
     with FileLock(home() / CHORES_LOCK):  # no such process gets anything done
         hook("Stop", apart)
         hook("Stop", transcript)
@@ -62,4 +72,8 @@ def test_what_was_left_while_no_daemon_ran_is_done_by_the_next(
     folder.mkdir(parents=True)
     (folder / "one.json").write_text(json.dumps({"kind": "nonsense", "session": "x:1", "at": 1.0}))
     serving("--no-watch")
-    wait(lambda: len(list((folder / "given-up").glob("*.json"))) == 1 and not list(folder.glob("*.json")))
+    wait(
+        lambda: (
+            len(list((folder / "given-up").glob("*.json"))) == 1 and not list(folder.glob("*.json"))
+        )
+    )

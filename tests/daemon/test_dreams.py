@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 
-from nacre.daemon.homes import Homes
-from nacre.daemon.tending import REST_SECONDS, Tending
 from nacre.home.home import open_home
+from nacre.serve.homes import Homes
+from nacre.serve.server import REST_SECONDS, Tending
 from nacre.settings import load_settings
 from nacre.values.memory import Expiry, Kind, Memory
 from tests.cli.conftest import Nacre
@@ -21,7 +21,9 @@ def test_a_daemon_at_rest_dreams_once_it_may(nacre: Nacre) -> None:
     settings = load_settings(home())
     opened = open_home(settings)
     day = opened.now() - timedelta(days=200)
-    over = Memory(opened.ids(), Kind.FACT, "Crew", "The crew is away.", day, day, expiry=Expiry.TEMPORARY)
+    over = Memory(
+        opened.ids(), Kind.FACT, "Crew", "The crew is away.", day, day, expiry=Expiry.TEMPORARY
+    )
     with opened.change("store") as change, change.transaction():
         change.put([over])
     with opened.database.transaction():

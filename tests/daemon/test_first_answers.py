@@ -31,17 +31,21 @@ for one in threads:
     one.join()
 """
 _ANSWERS = (
-    "from nacre.platform import json_values; from nacre.values.recall import RecallQuery, RecallResult",
+    "from nacre.base import json as json_values; from nacre.values.recall import RecallQuery, RecallResult",
     """json_values.decode(b'{"query": "who?"}', RecallResult); json_values.from_plain({"text": "who?"}, RecallQuery)""",
 )
-_LANGUAGES = "from nacre.extraction.reading.cues import languages", "languages()"
+_LANGUAGES = "from nacre.learn.sentences import languages", "languages()"
 
 
 @pytest.mark.parametrize(("imports", "work"), [_ANSWERS, _LANGUAGES], ids=["answers", "languages"])
-def test_what_many_threads_read_at_once_for_the_first_time_ends_no_process(imports: str, work: str) -> None:
+def test_what_many_threads_read_at_once_for_the_first_time_ends_no_process(
+    imports: str, work: str
+) -> None:
     crowd = _CROWD.format(imports=imports, work=work)
     for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", crowd], env=environment(), capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", crowd], env=environment(), capture_output=True, text=True
+        )
         assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -50,15 +54,24 @@ def test_nobody_else_has_msgspec_learn_a_type_while_others_may_read_it() -> None
     own = source / "platform" / "json_values.py"
     found = [
         f"{file.relative_to(source)}:{call.lineno}"
-        for file in source.rglob("*.py") if file != own
-        for function in ast.walk(ast.parse(file.read_bytes())) if isinstance(function, ast.FunctionDef)
-        for call in ast.walk(function) if isinstance(call, ast.Call) and learns(call)
-    ]  # fmt: skip
+        for file in source.rglob("*.py")
+        if file != own
+        for function in ast.walk(ast.parse(file.read_bytes()))
+        if isinstance(function, ast.FunctionDef)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and learns(call)
+    ]
     assert found == []
 
 
 def learns(call: ast.Call) -> bool:
     """Whether a call of msgspec names a type."""
     name = ast.unparse(call.func)
-    is_decoding = name == "msgspec.json.decode" and any(keyword.arg == "type" for keyword in call.keywords)
-    return name == "msgspec.convert" or is_decoding or (name == "msgspec.json.Decoder" and bool(call.args))
+    is_decoding = name == "msgspec.json.decode" and any(
+        keyword.arg == "type" for keyword in call.keywords
+    )
+    return (
+        name == "msgspec.convert"
+        or is_decoding
+        or (name == "msgspec.json.Decoder" and bool(call.args))
+    )

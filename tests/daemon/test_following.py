@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from nacre.care.watcher_install import installation
 from nacre.settings import load_settings
-from nacre.watching.install import installation
 from tests.cli.conftest import Nacre
 from tests.cli.test_watching import follow, found, say, wait  # noqa: F401 - a fixture, too
 from tests.daemon.conftest import Serving, asked, home
@@ -18,7 +18,9 @@ from tests.daemon.conftest import Serving, asked, home
 Serve = Callable[..., Serving]
 
 
-def test_what_is_typed_is_searchable_and_what_it_teaches_is_told(user_home: Path, serving: Serve, nacre: Nacre) -> None:
+def test_what_is_typed_is_searchable_and_what_it_teaches_is_told(
+    user_home: Path, serving: Serve, nacre: Nacre
+) -> None:
     say(user_home, "The weir is opened at six", 1)
     daemon = serving()
     daemon.until("following the sessions")
@@ -48,7 +50,9 @@ def test_a_daemon_beside_a_watcher_leaves_the_sessions_to_it(
     daemon.until("following the sessions")
 
 
-def test_the_daemons_watcher_is_stopped_and_started_as_any(user_home: Path, serving: Serve, process: Nacre) -> None:
+def test_the_daemons_watcher_is_stopped_and_started_as_any(
+    user_home: Path, serving: Serve, process: Nacre
+) -> None:
     daemon = serving()
     daemon.until("following the sessions")
     assert process("watch", "--json", code=4).error["code"] == "conflict"

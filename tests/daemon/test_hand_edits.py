@@ -10,17 +10,23 @@ from tests.cli.conftest import Nacre
 from tests.daemon.conftest import Serving, asked, home
 
 
-def test_an_edit_is_in_the_next_answer_however_the_editor_writes(nacre: Nacre, serving: Callable[..., Serving]) -> None:
+def test_an_edit_is_in_the_next_answer_however_the_editor_writes(
+    nacre: Nacre, serving: Callable[..., Serving]
+) -> None:
     nacre("store", "The staging server is called heron0.", "--subject", "Staging server")
     serving()
     (file,) = (home() / "vault/global/fact").glob("*.md")
     assert _contents() == ["The staging server is called heron0."]
     for number, edit in enumerate(EDITS):
-        edit(file, file.read_text(encoding="utf-8").replace(f"heron{number}.", f"heron{number + 1}."))
+        edit(
+            file, file.read_text(encoding="utf-8").replace(f"heron{number}.", f"heron{number + 1}.")
+        )
         assert _contents() == [f"The staging server is called heron{number + 1}."]
 
 
-def test_files_and_folders_that_come_and_go_are_in_the_next_answer(serving: Callable[..., Serving]) -> None:
+def test_files_and_folders_that_come_and_go_are_in_the_next_answer(
+    serving: Callable[..., Serving],
+) -> None:
     serving()
     vault = home() / "vault"
     assert _contents() == []
@@ -30,8 +36,9 @@ def test_files_and_folders_that_come_and_go_are_in_the_next_answer(serving: Call
         assert f"Tea of {name} is at four." in _contents()
     (vault / "projects/acme").rename(vault / "projects/mill")
     assert {(one["project"], one["content"]) for one in _listed()} == {
-        ("mill", "Tea of acme is at four."), ("ledger", "Tea of ledger is at four.")
-    }  # fmt: skip
+        ("mill", "Tea of acme is at four."),
+        ("ledger", "Tea of ledger is at four."),
+    }
     (vault / "projects/ledger/fact/tea.md").unlink()
     assert _contents() == ["Tea of acme is at four."]
 

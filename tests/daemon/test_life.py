@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 import nacre as package
-from nacre.link.address import LOCK, run_folder, socket_path
-from nacre.platform.locks import FileLock, is_held
+from nacre.base.link import LOCK, run_folder, socket_path
+from nacre.base.locks import FileLock, is_held
 from tests.cli.conftest import Nacre, command, environment
 from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, home, request_of, sent
 from tests.processes import Processes
@@ -42,12 +42,18 @@ def is_served() -> bool:
         return False
 
 
-def test_a_daemon_says_who_it_is_and_ends_when_it_is_asked_to(serving: Serve, process: Nacre) -> None:
+def test_a_daemon_says_who_it_is_and_ends_when_it_is_asked_to(
+    serving: Serve, process: Nacre
+) -> None:
     daemon = serving()
     told = asked("hello")
     assert (told["pid"], told["protocol"], told["on_demand"]) == (daemon.process.pid, 1, False)
     status = process("serve", "status", "--json").json
-    assert (status["state"], status["pid"], status["version"]) == ("running", told["pid"], told["version"])
+    assert (status["state"], status["pid"], status["version"]) == (
+        "running",
+        told["pid"],
+        told["version"],
+    )
     assert process("serve", "stop", "--json").json == {"ended": True}
     assert daemon.end() == 0
     assert not Path(socket_path(str(home()))).exists()
@@ -102,7 +108,9 @@ def test_it_ends_within_two_seconds_though_callers_hang(serving: Serve) -> None:
         link.close()
 
 
-def test_it_ends_within_two_seconds_though_questions_are_at_work(serving: Serve, learned: Any) -> None:
+def test_it_ends_within_two_seconds_though_questions_are_at_work(
+    serving: Serve, learned: Any
+) -> None:
     daemon = serving("--no-watch")
     memory = asked("list")["memories"][0]["id"]
     with FileLock(home() / "vault.lock"), socket.socket(socket.AF_UNIX) as link:
@@ -130,7 +138,10 @@ def test_on_demand_it_starts_in_the_background_once_however_often_it_is_asked_fo
     process: Nacre, processes: Processes, stopped: None
 ) -> None:
     begun = [
-        processes.start(command("serve", "--on-demand"), env=environment(), stdout=subprocess.DEVNULL) for _ in range(4)
+        processes.start(
+            command("serve", "--on-demand"), env=environment(), stdout=subprocess.DEVNULL
+        )
+        for _ in range(4)
     ]
     assert [one.wait(PATIENCE_SECONDS) for one in begun] == [0] * 4
     wait(is_served)
@@ -144,7 +155,7 @@ def test_on_demand_it_starts_in_the_background_once_however_often_it_is_asked_fo
 
 def test_on_demand_it_ends_when_nobody_asks(
     process: Nacre, stopped: None, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("NACRE_DAEMON_IDLE_MINUTES", "0.02")
     process("serve", "--on-demand")
     wait(is_served)
@@ -152,7 +163,9 @@ def test_on_demand_it_ends_when_nobody_asks(
     assert "nobody asked" in process("serve", "logs", "--json").json["lines"][-1]
 
 
-def test_one_on_demand_gives_way_to_one_that_is_to_stay(serving: Serve, process: Nacre, stopped: None) -> None:
+def test_one_on_demand_gives_way_to_one_that_is_to_stay(
+    serving: Serve, process: Nacre, stopped: None
+) -> None:
     process("serve", "--on-demand")
     wait(is_served)
     before = asked("hello")["pid"]
@@ -220,7 +233,9 @@ def test_health_tells_of_the_daemon(serving: Serve, process: Nacre) -> None:
     assert told()["state"] == "ok"
 
 
-def test_with_the_last_host_the_daemon_ends_that_was_started_for_them(nacre: Nacre, serving: Serve) -> None:
+def test_with_the_last_host_the_daemon_ends_that_was_started_for_them(
+    nacre: Nacre, serving: Serve
+) -> None:
     served = serving("--idle")
     nacre("init", "--host", "roo,windsurf", "--yes")
     assert nacre("init", "--host", "roo", "--uninstall", "--yes", "--json").json["daemon"] is None
@@ -242,7 +257,9 @@ def test_who_wires_a_host_has_a_daemon_before_its_first_session(process: Nacre) 
     assert process("init", "--uninstall", "--yes", "--json").json["daemon"]["state"] == "ended"
 
 
-def test_a_daemon_of_another_nacre_is_told_and_ended(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_of_another_nacre_is_told_and_ended(
+    nacre: Nacre, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     home().mkdir(exist_ok=True)
     hello = {"pid": 1, "version": "0.0.9", "protocol": 1, "seconds": 1.0, "on_demand": True}
@@ -257,7 +274,9 @@ def test_a_daemon_of_another_nacre_is_told_and_ended(nacre: Nacre, monkeypatch: 
                     with link:
                         heard.append(link.recv(9_000).split()[1].decode())
                         body = json.dumps({"result": hello})
-                        link.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+                        link.sendall(
+                            f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+                        )
 
         heard: list[str] = []
         Thread(target=answer, daemon=True).start()

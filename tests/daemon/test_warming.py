@@ -9,17 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from nacre.daemon.running import Daemon, DaemonOptions, Voice
+from nacre.base.link import Away, ask
 from nacre.home.home import open_home
-from nacre.indexing.vectors import embed_pending
-from nacre.link.client import Away, ask
 from nacre.memories.store import get
+from nacre.memories.vectors import embed_pending
 from nacre.protocols import Embedder
+from nacre.serve.server import Daemon, DaemonOptions, Voice
 from nacre.settings import Settings
 from tests.app.conftest import WordEmbedder, World
 from tests.daemon.test_life import wait
 
-CALL = {"host": "claude-code", "event": "prompt", "prompt": "when is the tide gauge of the harbour read?"}
+CALL = {
+    "host": "claude-code",
+    "event": "prompt",
+    "prompt": "when is the tide gauge of the harbour read?",
+}
 
 
 @contextmanager
@@ -32,9 +36,11 @@ def beginning(world: World, may_load: threading.Event) -> Iterator[str]:
 
     settings, stop = world.settings(), threading.Event()
     daemon = Daemon(
-        settings, lambda: open_home(settings, load_embedder=load), DaemonOptions(watches=False),
+        settings,
+        lambda: open_home(settings, load_embedder=load),
+        DaemonOptions(watches=False),
         Voice(lambda _: None, lambda _: None),
-    )  # fmt: skip
+    )
     thread = threading.Thread(target=daemon.run, args=(stop,))
     thread.start()
     try:
@@ -92,7 +98,11 @@ def test_the_daemon_embeds_what_is_edited_by_hand_or_asked_of_it(tmp_path: Path)
         wait(lambda: bool(greeting(home)))
         file = world.memory_file(stored)
         file.write_text(file.read_text().replace("read at noon", "read at dusk"))
-        wait(lambda: "dusk" in get(context, stored).content and not context.vectors.memories_to_embed(1))
+        wait(
+            lambda: (
+                "dusk" in get(context, stored).content and not context.vectors.memories_to_embed(1)
+            )
+        )
         ask(home, "edit", {"reference": stored, "importance": 9}, seconds=20)
         assert not context.vectors.memories_to_embed(1)
     context.close()

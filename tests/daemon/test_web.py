@@ -15,16 +15,22 @@ from typing import Any
 
 import pytest
 
+from nacre.base.serving import names_of, split_place
 from nacre.errors import InvalidInput
-from nacre.serving.place import names_of, split_place
 from tests.cli.conftest import Nacre, environment
 from tests.daemon.conftest import Serving, asked, home
 
 Serve = Callable[..., Serving]
 GREETING = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
-}  # fmt: skip
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
+}
 
 
 def post(url: str, token: str | None, body: Any = GREETING) -> tuple[int, str]:
@@ -40,7 +46,9 @@ def post(url: str, token: str | None, body: Any = GREETING) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-def test_who_has_the_token_is_served_at_this_machine(serving: Serve, process: Nacre, learned: Any) -> None:
+def test_who_has_the_token_is_served_at_this_machine(
+    serving: Serve, process: Nacre, learned: Any
+) -> None:
     daemon = serving("--no-watch", "--http", "0")
     line = daemon.said[-1]
     found = re.search(r"http://127\.0\.0\.1:\d+/mcp", line)
@@ -71,7 +79,9 @@ def test_without_being_asked_nothing_is_served_over_http(serving: Serve) -> None
     assert not (home() / "http.token").exists()
 
 
-def test_at_this_machine_alone_it_may_be_served_without_a_token(serving: Serve, process: Nacre) -> None:
+def test_at_this_machine_alone_it_may_be_served_without_a_token(
+    serving: Serve, process: Nacre
+) -> None:
     daemon = serving("--no-watch", "--http", "0", "--no-token")
     found = re.search(r"http://127\.0\.0\.1:\d+/mcp", daemon.said[-1])
     assert found
@@ -86,16 +96,28 @@ def test_a_port_that_is_taken_is_told(serving: Serve, process: Nacre) -> None:
     daemon = serving("--no-watch", "--http", "0")
     found = re.search(r":(\d+)/mcp", daemon.said[-1])
     assert found
-    error = process("serve", "--no-watch", "--http", found[1], "--json", environ={"NACRE_HOME": f"{home()}2"}, code=5)
+    error = process(
+        "serve",
+        "--no-watch",
+        "--http",
+        found[1],
+        "--json",
+        environ={"NACRE_HOME": f"{home()}2"},
+        code=5,
+    )
     assert "cannot listen at 127.0.0.1:" in error.error["message"]
 
 
 def test_what_it_takes_and_is_not_installed_is_told() -> None:
     program = "import sys; sys.modules['starlette'] = None; from nacre.cli.root import cli; cli.main(sys.argv[1:])"
     done = subprocess.run(
-        [sys.executable, "-c", program, "serve", "--no-watch", "--http", "0", "--json"], env=environment(),
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", program, "serve", "--no-watch", "--http", "0", "--json"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     error = json.loads(done.stdout)["error"]
     assert done.returncode == 5
     assert error["hint"] == "pip install 'nacre-memory[web]'"

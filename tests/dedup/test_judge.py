@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from nacre.dedup.judge import Rarity, Relation, closes, judge
-from nacre.embed.calibration import calibration_of
+from nacre.llm.local_model import calibration_of
+from nacre.memories.judge import Rarity, Relation, closes, judge
 from nacre.values.memory import Kind, Memory
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -17,20 +17,33 @@ LIMITS = calibration_of(None)
 def said(text: str, *, kind: str = "fact", subject: str | None = None, days: int = 0) -> Memory:
     when = MONDAY + timedelta(days=days)
     return Memory(
-        id=f"{days}", kind=Kind(kind), subject=subject or text[:60], content=text, created=when, updated=when,
+        id=f"{days}",
+        kind=Kind(kind),
+        subject=subject or text[:60],
+        content=text,
+        created=when,
+        updated=when,
         project="acme",
-    )  # fmt: skip
+    )
 
 
 def relation(earlier: str, later: str, *, kind: str = "fact", then: str | None = None) -> Relation:
-    return judge(said(earlier, kind=kind), said(later, kind=then or kind, days=9), None, LIMITS).relation
+    return judge(
+        said(earlier, kind=kind), said(later, kind=then or kind, days=9), None, LIMITS
+    ).relation
 
 
 @pytest.mark.parametrize(
     ("earlier", "later"),
     [
-        ("The ledger service stores its rows in MongoDB", "We moved the ledger from MongoDB to PostgreSQL in March"),
-        ("The release builds run on Jenkins in the tower", "Migrated the release builds off Jenkins"),
+        (
+            "The ledger service stores its rows in MongoDB",
+            "We moved the ledger from MongoDB to PostgreSQL in March",
+        ),
+        (
+            "The release builds run on Jenkins in the tower",
+            "Migrated the release builds off Jenkins",
+        ),
         ("Thumbnails are cached in Memcached", "Replaced Memcached with Valkey for the thumbnails"),
         ("The importer parses feeds with lxml", "The importer uses selectolax instead of lxml"),
         ("The search box needs JavaScript", "The search box no longer needs JavaScript"),
@@ -50,9 +63,12 @@ def relation(earlier: str, later: str, *, kind: str = "fact", then: str | None =
         ),
         ("Never push to the main branch", "You may push to the main branch again"),
         ("Every PR needs a changelog entry", "PRs don't need a changelog entry any more"),
-        ("The shop keeps its carts in Redis", "We moved the carts of the shop from Redis to Valkey; Redis is gone"),
+        (
+            "The shop keeps its carts in Redis",
+            "We moved the carts of the shop from Redis to Valkey; Redis is gone",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_change_supersedes_what_was_true_before(earlier: str, later: str) -> None:
     assert relation(earlier, later) is Relation.SUPERSEDES
 
@@ -117,7 +133,10 @@ def test_another_case_or_no_claim_is_not_even_a_doubt(earlier: str, later: str) 
     ("earlier", "later"),
     [
         ("The staging gateway listens on port 8080", "The production gateway listens on port 443"),
-        ("The tailor service stores its rows in MySQL", "The weaver service stores its rows in PostgreSQL"),
+        (
+            "The tailor service stores its rows in MySQL",
+            "The weaver service stores its rows in PostgreSQL",
+        ),
         ("Nadia reviews the client", "Tomas reviews the compiler"),
         ("Nadia prefers long branches", "Tomas prefers short branches"),
         ("The jobs go over RabbitMQ", "The jobs could move from RabbitMQ to NATS"),
@@ -137,7 +156,10 @@ def test_another_case_or_no_claim_is_not_even_a_doubt(earlier: str, later: str) 
         ("Customer 71 pays by card.", "Customer 72 now pays by card."),
         ("Sprint 3 closes on a Friday.", "Sprint 4 closes on a Friday."),
         ("Chapter 2 covers the winches.", "Chapter 3 covers the winches."),
-        ("Always check list 1: doors, bells and lamps.", "Always check list 2: ropes, bells and lamps."),
+        (
+            "Always check list 1: doors, bells and lamps.",
+            "Always check list 2: ropes, bells and lamps.",
+        ),
         ("The key for locker 12 hangs in the shed.", "The key for locker 13 hangs in the shed."),
         ("Pump no. 4 needs a new seal.", "Pump no. 5 needs a new seal."),
         ("Pump #12 leaks oil.", "Pump #13 leaks oil."),
@@ -149,7 +171,7 @@ def test_another_case_or_no_claim_is_not_even_a_doubt(earlier: str, later: str) 
         ("第3章讲锁。", "第4章讲锁。"),
         ("服务部署在阿里云", "图片服务单独迁移到腾讯云"),
     ],
-)  # fmt: skip
+)
 def test_what_only_looks_like_a_change_supersedes_nothing(earlier: str, later: str) -> None:
     assert relation(earlier, later) in (Relation.RELATED, Relation.UNRELATED)
 
@@ -161,7 +183,10 @@ def test_a_word_that_is_also_a_prefix_stands_for_no_other_word() -> None:
 
 
 def test_events_are_all_true() -> None:
-    assert relation("Released 2.3.0 on Monday", "Released 2.4.0 on Friday", kind="event") is not Relation.SUPERSEDES
+    assert (
+        relation("Released 2.3.0 on Monday", "Released 2.4.0 on Friday", kind="event")
+        is not Relation.SUPERSEDES
+    )
 
 
 SAME = (
@@ -182,14 +207,22 @@ NOT_THE_SAME = (
 
 
 def test_equal_words_are_the_same_also_without_vectors() -> None:
-    assert relation("The rows are kept in PostgreSQL", "the rows are kept in PostgreSQL.") is Relation.SAME
+    assert (
+        relation("The rows are kept in PostgreSQL", "the rows are kept in PostgreSQL.")
+        is Relation.SAME
+    )
     assert relation("The tool is written in C", "The tool is written in C++") is not Relation.SAME
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_near_vectors_with_the_same_numbers_names_and_denials_are_the_same(one: str, other: str) -> None:
+def test_near_vectors_with_the_same_numbers_names_and_denials_are_the_same(
+    one: str, other: str
+) -> None:
     assert judge(said(one), said(other, days=9), LIMITS.same, LIMITS).relation is Relation.SAME
-    assert judge(said(one), said(other, days=9), LIMITS.same - 0.01, LIMITS).relation is not Relation.SAME
+    assert (
+        judge(said(one), said(other, days=9), LIMITS.same - 0.01, LIMITS).relation
+        is not Relation.SAME
+    )
 
 
 @pytest.mark.parametrize(("one", "other"), NOT_THE_SAME)
@@ -213,7 +246,12 @@ def test_another_day_for_the_same_thing_is_a_change_in_a_home_with_many_turns() 
 
 
 def test_a_reason_quotes_what_changed() -> None:
-    verdict = judge(said("The gate listens on port 8080"), said("The gate listens on port 8443", days=1), None, LIMITS)
+    verdict = judge(
+        said("The gate listens on port 8080"),
+        said("The gate listens on port 8443", days=1),
+        None,
+        LIMITS,
+    )
     assert verdict.reason == "8080 → 8443"
 
 
@@ -228,4 +266,7 @@ def test_a_reason_quotes_what_changed() -> None:
     ],
 )
 def test_a_todo_closes_when_it_is_said_to_be_done(later: str, kind: str, done: bool) -> None:
-    assert bool(closes(said("Rotate the staging keys", kind="todo"), said(later, kind=kind, days=2))) is done
+    assert (
+        bool(closes(said("Rotate the staging keys", kind="todo"), said(later, kind=kind, days=2)))
+        is done
+    )

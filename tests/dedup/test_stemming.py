@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nacre.text.stems import singular, stem
+from nacre.base.text import singular, stem
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,8 @@ def test_what_only_looks_like_a_plural_stays(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plural", "one"), [("minutes", "minute"), ("retries", "retry"), ("gbs", "gb"), ("ms", "ms"), ("is", "is")]
+    ("plural", "one"),
+    [("minutes", "minute"), ("retries", "retry"), ("gbs", "gb"), ("ms", "ms"), ("is", "is")],
 )
 def test_units_are_told_in_the_singular(plural: str, one: str) -> None:
     assert singular(plural) == one

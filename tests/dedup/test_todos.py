@@ -23,7 +23,9 @@ def test_most_todos_that_are_said_to_be_done_are_and_hardly_any_other(world: Wor
             memory.store(case["later"], kind=case["kind"], project=f"p{number}")
             closed.append(memory.get(todo).superseded_by is not None)
     rightly = sum(is_closed and case["done"] for is_closed, case in zip(closed, CASES, strict=True))
-    wrongly = sum(is_closed and not case["done"] for is_closed, case in zip(closed, CASES, strict=True))
+    wrongly = sum(
+        is_closed and not case["done"] for is_closed, case in zip(closed, CASES, strict=True)
+    )
     assert rightly >= 15
     assert wrongly <= 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.dedup.decision_prompt import Action, Choice, decide
+from nacre.memories.judge import Action, Choice, decide
 from nacre.values.memory import Kind, Memory
 from nacre.values.session import Speaker
 
@@ -18,7 +18,13 @@ AT = datetime(2026, 5, 1, tzinfo=UTC)
 
 def said(memory_id: str, text: str) -> Memory:
     return Memory(
-        id=memory_id, kind=Kind.FACT, subject=text, content=text, created=AT, updated=AT, speaker=Speaker.OWNER
+        id=memory_id,
+        kind=Kind.FACT,
+        subject=text,
+        content=text,
+        created=AT,
+        updated=AT,
+        speaker=Speaker.OWNER,
     )
 
 
@@ -36,6 +42,8 @@ def is_followed(action: Action, older: str, newer: str, merged: str | None = Non
         ("resembling", Action.SKIP, 0, 1),
     ],
 )
-def test_what_keeps_both_and_adds_nothing_is_let_through(sort: str, action: Action, least: int, most: int) -> None:
+def test_what_keeps_both_and_adds_nothing_is_let_through(
+    sort: str, action: Action, least: int, most: int
+) -> None:
     followed = [texts for texts in DATA[sort] if is_followed(action, *texts)]
     assert least <= len(followed) <= most, followed

@@ -39,7 +39,9 @@ def without_code(text: str) -> str:
 
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
-    text = re.sub(r"^(```|~~~).*?^\1", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(
+        r"^(```|~~~).*?^\1", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
     found: Counter[str] = Counter()
     named = set()
     for heading in re.findall(r"^#{1,6} +(.+?) *#*$", text, re.MULTILINE):
@@ -52,7 +54,9 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_links_in_documents_lead_somewhere_also_within_a_page(page: Path) -> None:
-    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", without_code(page.read_text(encoding="utf-8"))):
+    for target, anchor in re.findall(
+        r"\]\(([^)#:]*)(?:#([^)]*))?\)", without_code(page.read_text(encoding="utf-8"))
+    ):
         found = page.parent / target if target else page
         assert found.exists(), f"{page.name} links to {target}"
         assert not anchor or anchor in anchors(found), f"{page.name} links to {target}#{anchor}"
@@ -61,7 +65,9 @@ def test_links_in_documents_lead_somewhere_also_within_a_page(page: Path) -> Non
 def test_every_page_is_on_the_map_of_the_documentation() -> None:
     listed = (PROJECT / "docs" / "README.md").read_text(encoding="utf-8")
     pages = [page.name for page in (PROJECT / "docs").glob("*.md") if page.name != "README.md"]
-    assert [name for name in pages if not re.search(rf"^- \[[^\]]+\]\({name}\): ", listed, re.MULTILINE)] == []
+    assert [
+        name for name in pages if not re.search(rf"^- \[[^\]]+\]\({name}\): ", listed, re.MULTILINE)
+    ] == []
 
 
 PROSE = frozenset(
@@ -77,15 +83,24 @@ def test_every_command_that_is_named_anywhere_exists() -> None:
         for name in re.findall(r"`nacre ([a-z]+(?:-[a-z]+)*)", page.read_text(encoding="utf-8"))
     ]
     for file in (PROJECT / "src").rglob("*.py"):
-        named = re.findall(r"(?:[`\"']|[:;] )nacre ([a-z]+(?:-[a-z]+)*)\b", file.read_text(encoding="utf-8"))
+        named = re.findall(
+            r"(?:[`\"']|[:;] )nacre ([a-z]+(?:-[a-z]+)*)\b", file.read_text(encoding="utf-8")
+        )
         found += [(file, name) for name in named if name not in PROSE]
     assert {name for _, name in found} >= {"recall", "unretire", "doctor"}
-    wrong = [f"{file.name}: nacre {name}" for file, name in found if name not in {*cli.list_commands(None), *HIDDEN}]
+    wrong = [
+        f"{file.name}: nacre {name}"
+        for file, name in found
+        if name not in {*cli.list_commands(None), *HIDDEN}
+    ]
     assert wrong == []
 
 
 def test_every_benchmark_that_is_named_anywhere_exists() -> None:
-    files = [*PAGES, *(file for name in ("src", "benchmarks") for file in (PROJECT / name).rglob("*.py"))]
+    files = [
+        *PAGES,
+        *(file for name in ("src", "benchmarks") for file in (PROJECT / name).rglob("*.py")),
+    ]
     found = {
         (file.name, name)
         for file in files
@@ -104,7 +119,9 @@ def test_the_recording_is_what_nacre_shows(tmp_path: Path) -> None:
     pytest.importorskip("pty")
     script, recorded = PROJECT / "scripts" / "record_terminal.py", tmp_path / "terminal.svg"
     subprocess.run([sys.executable, script, recorded], check=True, capture_output=True)
-    assert recorded.read_bytes() == (PROJECT / "docs" / "terminal.svg").read_bytes(), "run scripts/record_terminal.py"
+    assert recorded.read_bytes() == (PROJECT / "docs" / "terminal.svg").read_bytes(), (
+        "run scripts/record_terminal.py"
+    )
 
 
 @pytest.mark.parametrize("arguments", commands_in(README), ids=" ".join)
@@ -123,18 +140,26 @@ def test_the_python_of_the_readme_runs(capsys: Any) -> None:
 
 
 def test_files_that_the_guides_name_exist() -> None:
-    guides = [(PROJECT / name).read_text(encoding="utf-8") for name in ("AGENTS.md", "docs/extending.md")]
+    guides = [
+        (PROJECT / name).read_text(encoding="utf-8") for name in ("AGENTS.md", "docs/extending.md")
+    ]
     for path in re.findall(r"`((?:src|docs|tests|benchmarks)/[\w./-]+)`", "\n".join(guides)):
         assert (PROJECT / path).exists(), path
 
 
 def test_modules_that_pages_name_exist() -> None:
     """Also where a page names a module by the end of its path; what users' projects hold begins with their ``src``."""
-    known = [f"/{path.relative_to(PROJECT)}" for path in PROJECT.rglob("*.py") if ".venv" not in path.parts]
+    known = [
+        f"/{path.relative_to(PROJECT)}"
+        for path in PROJECT.rglob("*.py")
+        if ".venv" not in path.parts
+    ]
     for page in (PROJECT / "docs").glob("*.md"):
         for path in re.findall(r"`(\w[\w/]*\.py)`", page.read_text(encoding="utf-8")):
             is_of_users = path.startswith("src/") and not path.startswith("src/nacre/")
-            assert is_of_users or any(name.endswith(f"/{path}") for name in known), f"{page.name} names {path}"
+            assert is_of_users or any(name.endswith(f"/{path}") for name in known), (
+                f"{page.name} names {path}"
+            )
 
 
 def keys_of(value: Any) -> set[str]:
@@ -146,35 +171,80 @@ def keys_of(value: Any) -> set[str]:
     free = {"components", "unknown", "tools", "extra", "memories"} & {
         key for key, item in value.items() if isinstance(item, dict)
     }
-    return set(value) | {name for key, item in value.items() if key not in free for name in keys_of(item)}
+    return set(value) | {
+        name for key, item in value.items() if key not in free for name in keys_of(item)
+    }
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "recall swarm", "sessions search cache", "sessions list", "sessions show {session}",
-        "sessions summary {session}", "sessions tail {session}", "sessions export {session} --output {tmp}/out.md",
-        "recall --deep deploy", "list", "todo", "doctor", "db stats",
-        "cost", "traces", "traces list --kind case", "ingest --estimate",
-        "db path", "review", "review judge",
-        "config show", "config get recall.limit", "auth status",
-        "setup --none", "setup --provider ollama --model m --no-test", "auth remove openai",
-        "ingest", "store something-new-to-keep",
-        "log", "diff", "commit", "eval", "eval list", "eval add why-sqlite",
+        "recall swarm",
+        "sessions search cache",
+        "sessions list",
+        "sessions show {session}",
+        "sessions summary {session}",
+        "sessions tail {session}",
+        "sessions export {session} --output {tmp}/out.md",
+        "recall --deep deploy",
+        "list",
+        "todo",
+        "doctor",
+        "db stats",
+        "cost",
+        "traces",
+        "traces list --kind case",
+        "ingest --estimate",
+        "db path",
+        "review",
+        "review judge",
+        "config show",
+        "config get recall.limit",
+        "auth status",
+        "setup --none",
+        "setup --provider ollama --model m --no-test",
+        "auth remove openai",
+        "ingest",
+        "store something-new-to-keep",
+        "log",
+        "diff",
+        "commit",
+        "eval",
+        "eval list",
+        "eval add why-sqlite",
         "extract --session {session}",
-        "doctor --deep", "export {tmp}/out.jsonl", "import {tmp}/in.jsonl --dry-run", "import {tmp}/in.jsonl",
-        "backup create {tmp}/out.zip", "backup verify {tmp}/in.zip", "backup restore {tmp}/in.zip --to {tmp}/home",
-        "watch --dry-run", "watch --once", "watcher status", "watcher stop", "watcher install --dry-run",
-        "watcher logs", "init --host codex --dry-run", "init --host codex --yes", "doctor hosts",
-        "retire --list", "retire swarm* --dry-run", "forget --match swarm --dry-run",
-        "forget --match swarm --yes", "forget --list",
+        "doctor --deep",
+        "export {tmp}/out.jsonl",
+        "import {tmp}/in.jsonl --dry-run",
+        "import {tmp}/in.jsonl",
+        "backup create {tmp}/out.zip",
+        "backup verify {tmp}/in.zip",
+        "backup restore {tmp}/in.zip --to {tmp}/home",
+        "watch --dry-run",
+        "watch --once",
+        "watcher status",
+        "watcher stop",
+        "watcher install --dry-run",
+        "watcher logs",
+        "init --host codex --dry-run",
+        "init --host codex --yes",
+        "doctor hosts",
+        "retire --list",
+        "retire swarm* --dry-run",
+        "forget --match swarm --dry-run",
+        "forget --match swarm --yes",
+        "forget --list",
     ],
-)  # fmt: skip
+)
 def test_every_name_in_an_answer_is_documented(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
-    page = (PROJECT / "docs" / "json.md").read_text(encoding="utf-8").partition("## Requests of operations")[0]
+    page = (
+        (PROJECT / "docs" / "json.md")
+        .read_text(encoding="utf-8")
+        .partition("## Requests of operations")[0]
+    )
     documented = set(re.findall(r"`(\w+)`", page))
     runner = CliRunner()
     runner.invoke(cli, ["quickstart"], catch_exceptions=False)
@@ -184,14 +254,20 @@ def test_every_name_in_an_answer_is_documented(
     if command == "auth remove openai":
         keyed = ["setup", "--provider", "openai", "--model", "m", "--key-stdin", "--no-test"]
         runner.invoke(cli, keyed, input="sk-not-a-real-key", catch_exceptions=False)
-    listed = json.loads(runner.invoke(cli, ["sessions", "list", "--json"], catch_exceptions=False).stdout)
+    listed = json.loads(
+        runner.invoke(cli, ["sessions", "list", "--json"], catch_exceptions=False).stdout
+    )
     places = {"{tmp}": str(tmp_path), "{session}": listed["sessions"][0]["session"]}
-    arguments = [re.sub(r"\{\w+\}", lambda match: places[match[0]], word) for word in command.split()]
+    arguments = [
+        re.sub(r"\{\w+\}", lambda match: places[match[0]], word) for word in command.split()
+    ]
     answer = json.loads(runner.invoke(cli, [*arguments, "--json"], catch_exceptions=False).stdout)
     assert keys_of(answer) <= documented
 
 
-@pytest.mark.parametrize("command", ["extraction --no-vectors", "redaction --no-scanner", "judge --rules"])
+@pytest.mark.parametrize(
+    "command", ["extraction --no-vectors", "redaction --no-scanner", "judge --rules"]
+)
 def test_every_name_in_an_answer_of_a_benchmark_is_documented(command: str) -> None:
     page = (PROJECT / "benchmarks" / "README.md").read_text(encoding="utf-8")
     result = CliRunner().invoke(benchmarks, [*command.split(), "--json"], catch_exceptions=False)
@@ -203,13 +279,23 @@ def test_every_name_in_an_answer_of_a_benchmark_is_documented(command: str) -> N
 def test_the_page_of_agents_is_what_the_adapters_say() -> None:
     script = PROJECT / "scripts" / "write_agents.py"
     shown = subprocess.run(
-        [sys.executable, str(script), "--show"], capture_output=True, text=True, encoding="utf-8", check=True,
+        [sys.executable, str(script), "--show"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
         env={**os.environ, "PYTHONPATH": str(PROJECT / "src"), "PYTHONIOENCODING": "utf-8"},
-    ).stdout  # fmt: skip
-    assert shown == (PROJECT / "docs" / "agents.md").read_text(encoding="utf-8"), "run scripts/write_agents.py"
+    ).stdout
+    assert shown == (PROJECT / "docs" / "agents.md").read_text(encoding="utf-8"), (
+        "run scripts/write_agents.py"
+    )
 
 
 def test_the_requests_of_operations_are_documented_as_they_are() -> None:
     script = PROJECT / "scripts" / "write_json_docs.py"
-    shown = subprocess.run([sys.executable, script, "--show"], capture_output=True, text=True, check=True).stdout
-    assert shown == (PROJECT / "docs" / "json.md").read_text(encoding="utf-8"), "run scripts/write_json_docs.py"
+    shown = subprocess.run(
+        [sys.executable, script, "--show"], capture_output=True, text=True, check=True
+    ).stdout
+    assert shown == (PROJECT / "docs" / "json.md").read_text(encoding="utf-8"), (
+        "run scripts/write_json_docs.py"
+    )

@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from nacre import MemoryHome
+from nacre.api import MemoryHome
 from nacre.cli.root import SECTIONS
 from nacre.known_settings import SETTINGS
-from nacre.mcp.offers import offered
+from nacre.serve.mcp import offered
 
 PROJECT = Path(__file__).parents[2]
 MISSING = [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]
 
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"make docs installs what is missing: {', '.join(MISSING)}")
+pytestmark = pytest.mark.skipif(
+    bool(MISSING), reason=f"make docs installs what is missing: {', '.join(MISSING)}"
+)
 
 
 def build(target: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -39,28 +41,44 @@ def test_every_page_of_the_documentation_is_built_and_in_the_navigation(site: Pa
     for page in (PROJECT / "docs").glob("*.md"):
         assert (site / "docs" / f"{page.stem}.html").is_file()
         assert page.name == "README.md" or f'href="docs/{page.stem}.html"' in entrance, page.name
-    assert len([*(site / "docs" / "decisions").glob("0*.html")]) == len([*(PROJECT / "docs" / "decisions").glob("0*")])
+    assert len([*(site / "docs" / "decisions").glob("0*.html")]) == len(
+        [*(PROJECT / "docs" / "decisions").glob("0*")]
+    )
 
 
 def test_the_reference_has_every_command_setting_tool_and_method(site: Path) -> None:
-    pages = {page.name: page.read_text(encoding="utf-8") for page in (site / "reference").rglob("*.html")}
+    pages = {
+        page.name: page.read_text(encoding="utf-8") for page in (site / "reference").rglob("*.html")
+    }
     for title, entries in SECTIONS.items():
         for name in entries:
             assert f'id="nacre-{name}"' in pages[f"{title.lower()}.html"], name
     assert [one.key for one in SETTINGS if one.key not in pages["settings.html"]] == []
-    assert [one.name for one in offered(everything=True) if f">{one.name}<" not in pages["tools.html"]] == []
+    assert [
+        one.name for one in offered(everything=True) if f">{one.name}<" not in pages["tools.html"]
+    ] == []
     methods = [name for name in vars(MemoryHome) if not name.startswith("_") and name != "path"]
-    assert [name for name in methods if f'id="memory-{name.replace("_", "-")}"' not in pages["python.html"]] == []
+    assert [
+        name
+        for name in methods
+        if f'id="memory-{name.replace("_", "-")}"' not in pages["python.html"]
+    ] == []
 
 
 def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
     loaded = re.compile(r"<(?:script|img|iframe)[^>]+src=\"([^\"]+)|<link[^>]+href=\"([^\"]+)")
     for page in site.rglob("*.html"):
-        found = [one for pair in loaded.findall(page.read_text(encoding="utf-8")) for one in pair if one]
+        found = [
+            one for pair in loaded.findall(page.read_text(encoding="utf-8")) for one in pair if one
+        ]
         assert found
-        assert [one for one in found if re.match(r"\w+:|//", one) and not one.startswith("data:")] == [], page.name
+        assert [
+            one for one in found if re.match(r"\w+:|//", one) and not one.startswith("data:")
+        ] == [], page.name
     for style in site.rglob("*.css"):
-        assert not re.search(r"url\(['\"]?(?:https?:)?//|@import ['\"]?http", style.read_text(encoding="utf-8")), style
+        assert not re.search(
+            r"url\(['\"]?(?:https?:)?//|@import ['\"]?http", style.read_text(encoding="utf-8")
+        ), style
 
 
 def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
@@ -68,7 +86,12 @@ def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
     (source / "docs").mkdir(parents=True)
     (source / "docs" / "README.md").write_text("# Map\n\n## Start\n\n- [There](there.md): a page\n")
     (source / "docs" / "there.md").write_text("# There\n")
-    for link, code in {"there.md#there": 0, "missing.md": 1, "there.md#missing": 1, "missing.svg": 1}.items():
+    for link, code in {
+        "there.md#there": 0,
+        "missing.md": 1,
+        "there.md#missing": 1,
+        "missing.svg": 1,
+    }.items():
         (source / "README.md").write_text(f"# Entrance\n\n[there](docs/{link})\n")
         done = build(tmp_path / "site", "--source", source)
         assert done.returncode == code, link

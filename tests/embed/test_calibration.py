@@ -7,9 +7,8 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from nacre.embed.calibration import Calibration, calibration_of, probes, seen_by
-from nacre.embed.minilm import MODEL_NAME
-from nacre.embed.onnx import load_minilm
+from nacre.llm.local_model import Calibration, calibration_of, load_minilm, probes, seen_by
+from nacre.llm.minilm import MODEL_NAME
 
 
 def _cosines(calibration: Calibration) -> list[float]:
@@ -41,10 +40,16 @@ def test_a_model_that_sees_the_probes_as_the_bundled_one_does_has_its_numbers() 
 def test_a_model_whose_cosines_are_all_high_gets_numbers_as_high() -> None:
     known = calibration_of(MODEL_NAME)
     moved = calibration_of("nobody-measured-it", (0.7 + 0.3 * 0.0563, 0.7 + 0.3 * 0.7256))
-    assert np.allclose(_cosines(moved), [0.7 + 0.3 * cosine for cosine in _cosines(known)], atol=0.005)
+    assert np.allclose(
+        _cosines(moved), [0.7 + 0.3 * cosine for cosine in _cosines(known)], atol=0.005
+    )
 
 
-@pytest.mark.parametrize("seen", [(0.5, 0.5), (0.9, 0.2), (-1.0, 0.5), (0.2, 1.0), (float("nan"), 0.5)])
-def test_a_model_that_cannot_tell_the_probes_apart_counts_as_unknown(seen: tuple[float, float]) -> None:
+@pytest.mark.parametrize(
+    "seen", [(0.5, 0.5), (0.9, 0.2), (-1.0, 0.5), (0.2, 1.0), (float("nan"), 0.5)]
+)
+def test_a_model_that_cannot_tell_the_probes_apart_counts_as_unknown(
+    seen: tuple[float, float],
+) -> None:
     found: Calibration = calibration_of("nobody-measured-it", seen)
     assert found == calibration_of(None)

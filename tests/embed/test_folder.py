@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nacre.embed import minilm
-from nacre.embed.folder import load_folder
-from nacre.embed.onnx import load_minilm, load_tokenizer
 from nacre.errors import EmbedderUnavailable
+from nacre.llm import minilm
+from nacre.llm.local_model import load_folder, load_minilm, load_tokenizer
 
 BUNDLED = Path(minilm.__file__).parent
 TEXTS = ["The crane was painted.", "The ferry leaves at nine.", "港口的起重机"]
@@ -48,7 +47,10 @@ def test_questions_and_passages_get_what_goes_before_them(folder: Path) -> None:
     )
     (text, *_), bare = TEXTS, load_minilm()
     embedder = load_folder(folder)
-    for found, whole in ((embedder, f"passage: {text}"), (embedder.within(1, question=True), f"query: {text}")):
+    for found, whole in (
+        (embedder, f"passage: {text}"),
+        (embedder.within(1, question=True), f"query: {text}"),
+    ):
         assert float(found.embed([text])[0] @ bare.embed([whole])[0]) > 0.99
 
 
@@ -61,16 +63,20 @@ def test_a_graph_that_gives_a_vector_a_token_is_pooled(tmp_path: Path, pooling: 
     ids = np.array(load_tokenizer(tmp_path / "tokenizer.json", 512).encode(text).ids, np.float32)
     states = np.stack([ids, np.ones_like(ids)], axis=1)
     expected = {"mean": states.mean(axis=0), "cls": states[0], "last": states[-1]}[pooling]
-    assert np.allclose(load_folder(tmp_path).embed([text])[0], expected / np.linalg.norm(expected), atol=1e-5)
+    assert np.allclose(
+        load_folder(tmp_path).embed([text])[0], expected / np.linalg.norm(expected), atol=1e-5
+    )
 
 
 def graph_of_token_states() -> bytes:
     """An ONNX graph, in the bytes of its protocol buffer: the state of a token is its id, and one."""
     nodes = (
-        node("Cast", ["input_ids"], ["floats"], to=1) + node("Div", ["floats", "floats"], ["ones"])
-        + node("Unsqueeze", ["floats", "axis"], ["left"]) + node("Unsqueeze", ["ones", "axis"], ["right"])
+        node("Cast", ["input_ids"], ["floats"], to=1)
+        + node("Div", ["floats", "floats"], ["ones"])
+        + node("Unsqueeze", ["floats", "axis"], ["left"])
+        + node("Unsqueeze", ["ones", "axis"], ["right"])
         + node("Concat", ["left", "right"], ["last_hidden_state"], axis=2)
-    )  # fmt: skip
+    )
     axis = field(1, 1) + field(2, 7) + field(7, number(2)) + field(8, b"axis")
     graph = nodes + field(2, b"states") + field(5, axis)
     graph += field(11, value("input_ids", 7, b"texts", b"tokens"))
@@ -79,7 +85,9 @@ def graph_of_token_states() -> bytes:
 
 
 def node(kind: str, inputs: list[str], outputs: list[str], **attributes: int) -> bytes:
-    whole = b"".join(field(1, one.encode()) for one in inputs) + b"".join(field(2, one.encode()) for one in outputs)
+    whole = b"".join(field(1, one.encode()) for one in inputs) + b"".join(
+        field(2, one.encode()) for one in outputs
+    )
     whole += field(4, kind.encode())
     for name, one in attributes.items():
         whole += field(5, field(1, name.encode()) + field(3, one) + field(20, 2))
@@ -110,9 +118,11 @@ def test_what_is_wrong_with_a_folder_is_told_with_a_hint(tmp_path: Path, folder:
     empty = tmp_path / "empty"
     empty.mkdir()
     for wrong, told in (
-        (folder, "nacre-embedding.toml"), (empty, "model.onnx"), (tmp_path / "no", "no folder"),
+        (folder, "nacre-embedding.toml"),
+        (empty, "model.onnx"),
+        (tmp_path / "no", "no folder"),
         (Path("here"), "whole"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(EmbedderUnavailable, match=told) as caught:
             load_folder(wrong)
         assert caught.value.hint

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nacre.embed import minilm
-from nacre.embed.onnx import OnnxEmbedder, load_minilm
 from nacre.errors import EmbedderUnavailable
+from nacre.llm import minilm
+from nacre.llm.local_model import OnnxEmbedder, load_minilm
 
 FOLDER = Path(minilm.__file__).parent
 
@@ -30,7 +30,11 @@ PAIRS = [
     ("I prefer tabs over spaces.", "Indent with tabs, please.", 0.653),
     ("The cache is invalidated by a webhook.", "My sister bakes bread on Sundays.", 0.116),
     ("Use Python 3.12 for the worker.", "The whales swim north in spring.", -0.046),
-    ("The login test is flaky on Windows.", "Dinner is at eight in the Italian restaurant.", -0.037),
+    (
+        "The login test is flaky on Windows.",
+        "Dinner is at eight in the Italian restaurant.",
+        -0.037,
+    ),
 ]
 MIXED = [
     "one",
@@ -48,7 +52,9 @@ def embedder() -> OnnxEmbedder:
 
 
 def test_the_bundled_files_are_the_recorded_ones():
-    found = {name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in minilm.SHA256}
+    found = {
+        name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in minilm.SHA256
+    }
     assert found == minilm.SHA256
 
 
@@ -75,13 +81,18 @@ def test_no_texts_give_no_rows(embedder: OnnxEmbedder):
 
 
 @pytest.mark.parametrize(("left", "right", "expected"), PAIRS)
-def test_similarities_are_those_of_the_float32_model(embedder: OnnxEmbedder, left: str, right: str, expected: float):
+def test_similarities_are_those_of_the_float32_model(
+    embedder: OnnxEmbedder, left: str, right: str, expected: float
+):
     vectors = embedder.embed([left, right])
     assert float(vectors[0] @ vectors[1]) == pytest.approx(expected, abs=0.03)
 
 
 def test_similar_sentences_are_closer_than_unrelated_ones(embedder: OnnxEmbedder):
-    left, right = embedder.embed([pair[0] for pair in PAIRS]), embedder.embed([pair[1] for pair in PAIRS])
+    left, right = (
+        embedder.embed([pair[0] for pair in PAIRS]),
+        embedder.embed([pair[1] for pair in PAIRS]),
+    )
     found = np.sum(left * right, axis=1)
     assert found[:4].min() > found[4:].max() + 0.2
 
@@ -93,7 +104,9 @@ def test_rows_come_in_the_order_of_the_texts(embedder: OnnxEmbedder):
 
 def test_a_text_has_the_same_vector_in_any_company(embedder: OnnxEmbedder):
     company = [f"{number} {text}" for number in range(5) for text in MIXED]
-    assert np.array_equal(embedder.embed([*company, "The answer is 42."])[-1:], embedder.embed(["The answer is 42."]))
+    assert np.array_equal(
+        embedder.embed([*company, "The answer is 42."])[-1:], embedder.embed(["The answer is 42."])
+    )
 
 
 def test_the_number_of_threads_changes_no_vector(embedder: OnnxEmbedder):
@@ -103,7 +116,9 @@ def test_the_number_of_threads_changes_no_vector(embedder: OnnxEmbedder):
 def test_a_long_text_is_read_up_to_the_limit_of_the_model(embedder: OnnxEmbedder):
     # One token each: the limit counts the two that frame a text.
     fits = ["word"] * (minilm.MAX_TOKENS - 2)
-    vectors = embedder.embed([" ".join(fits), " ".join([*fits, "another", "ending"]), " ".join(fits[:-1])])
+    vectors = embedder.embed(
+        [" ".join(fits), " ".join([*fits, "another", "ending"]), " ".join(fits[:-1])]
+    )
     assert np.array_equal(vectors[0], vectors[1])
     assert not np.array_equal(vectors[0], vectors[2])
 
@@ -112,7 +127,9 @@ def test_a_huge_text_is_no_trouble(embedder: OnnxEmbedder):
     assert embedder.embed(["lorem ipsum " * 500_000]).shape == (1, 384)
 
 
-@pytest.mark.parametrize("text", ["\ud800", "broken \udcff here", "\udfff\ud800", "nul \x00 and \ufffe", "😀" * 400])
+@pytest.mark.parametrize(
+    "text", ["\ud800", "broken \udcff here", "\udfff\ud800", "nul \x00 and \ufffe", "😀" * 400]
+)
 def test_strange_characters_do_not_crash_it(embedder: OnnxEmbedder, text: str):
     assert np.isfinite(embedder.embed([text])).all()
 
@@ -141,28 +158,36 @@ def test_a_missing_library_is_said_with_a_hint(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_bundled_model_needs_no_library_for_its_tokens():
-    loaded = _modules_after("from nacre.embed.onnx import load_minilm; load_minilm().embed(['a', 'b'])")
+    loaded = _modules_after(
+        "from nacre.llm.local_model import load_minilm; load_minilm().embed(['a', 'b'])"
+    )
     assert loaded.isdisjoint({"tokenizers", "huggingface_hub"})
 
 
 def test_importing_the_module_loads_no_runtime():
-    assert _modules_after("import nacre.embed.onnx").isdisjoint({"onnxruntime", "tokenizers"})
+    assert _modules_after("import nacre.llm.local_model").isdisjoint({"onnxruntime", "tokenizers"})
 
 
 def test_the_library_behind_the_model_keeps_no_record_of_the_device(tmp_path):
-    code = "from nacre.embed.onnx import load_minilm; load_minilm().embed(['a text'])"
+    code = "from nacre.llm.local_model import load_minilm; load_minilm().embed(['a text'])"
     environ = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)}
     subprocess.run([sys.executable, "-c", code], env=environ, check=True)
     assert not list(tmp_path.iterdir())
 
 
 def test_embedding_needs_no_network_library():
-    loaded = _modules_after("from nacre.embed.onnx import load_minilm; load_minilm().embed(['a', 'b'])")
-    assert loaded.isdisjoint({"huggingface_hub", "httpx", "httpx2", "requests", "urllib3", "http.client"})
+    loaded = _modules_after(
+        "from nacre.llm.local_model import load_minilm; load_minilm().embed(['a', 'b'])"
+    )
+    assert loaded.isdisjoint(
+        {"huggingface_hub", "httpx", "httpx2", "requests", "urllib3", "http.client"}
+    )
 
 
 def _modules_after(code: str) -> set[str]:
     """The modules that a fresh interpreter has loaded once it has run the code."""
     program = f"{code}\nimport sys\nprint('\\n'.join(sys.modules))"
-    result = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
     return set(result.stdout.split())

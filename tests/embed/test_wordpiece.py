@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from nacre.embed import minilm
-from nacre.embed.folder import load_folder
-from nacre.embed.onnx import load_tokenizer
-from nacre.embed.wordpiece import WordPiece, is_wordpiece
 from nacre.errors import EmbedderUnavailable
+from nacre.llm import minilm
+from nacre.llm.local_model import WordPiece, is_wordpiece, load_folder, load_tokenizer
 
 BUNDLED = Path(minilm.__file__).parent
 TOLD = json.loads((BUNDLED / "tokenizer.json").read_text(encoding="utf-8"))
 
-SAMPLES: dict[str, list[int]] = json.loads(Path(__file__).with_name("tokens.json").read_text(encoding="utf-8"))
+SAMPLES: dict[str, list[int]] = json.loads(
+    Path(__file__).with_name("tokens.json").read_text(encoding="utf-8")
+)
 """Texts, each with the tokens that the library ``tokenizers`` 0.23.3 made of it."""
 
 
@@ -42,17 +42,37 @@ def test_a_text_has_the_tokens_that_were_recorded(own: WordPiece, text: str) -> 
     assert own.encode(text).ids == SAMPLES[text]
 
 
-def test_every_kind_of_character_is_taken_as_the_library_takes_it(own: WordPiece, library: Tokenizer) -> None:
-    codes = [*range(0x3100), *range(0x3100, 0xD800, 61), *range(0xE000, sys.maxunicode, 331), *range(0xF900, 0x10000)]
+def test_every_kind_of_character_is_taken_as_the_library_takes_it(
+    own: WordPiece, library: Tokenizer
+) -> None:
+    codes = [
+        *range(0x3100),
+        *range(0x3100, 0xD800, 61),
+        *range(0xE000, sys.maxunicode, 331),
+        *range(0xF900, 0x10000),
+    ]
     texts = [f"a{chr(code)}b {chr(code)} the{chr(code)}" for code in codes]
-    assert [own.encode(text).ids for text in texts] == [one.ids for one in library.encode_batch(texts)]
+    assert [own.encode(text).ids for text in texts] == [
+        one.ids for one in library.encode_batch(texts)
+    ]
 
 
 def test_any_mixture_has_the_tokens_of_the_library(own: WordPiece, library: Tokenizer) -> None:
     chance = random.Random(7)  # noqa: S311 - the same mixtures every time
-    parts = [*"abcxyz .,_-/\t\n\x00\u200b\u0301éßİΣςк中한", "[CLS]", "[MASK", "]", "##ing", "token", " ", " the "]
+    parts = [
+        *"abcxyz .,_-/\t\n\x00\u200b\u0301éßİΣςк中한",
+        "[CLS]",
+        "[MASK",
+        "]",
+        "##ing",
+        "token",
+        " ",
+        " the ",
+    ]
     texts = ["".join(chance.choices(parts, k=chance.randint(0, 400))) for _ in range(2_000)]
-    assert [own.encode(text).ids for text in texts] == [one.ids for one in library.encode_batch(texts)]
+    assert [own.encode(text).ids for text in texts] == [
+        one.ids for one in library.encode_batch(texts)
+    ]
 
 
 @pytest.mark.parametrize("most", [2, 3, 4, 17])
@@ -67,30 +87,44 @@ def test_a_text_is_cut_where_the_library_cuts_it(most: int) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"model": {**TOLD["model"], "type": "BPE"}}, {"normalizer": None}, {"pre_tokenizer": {"type": "Whitespace"}},
-        {"normalizer": {**TOLD["normalizer"], "lowercase": False}}, {"post_processor": None}, {"added_tokens": None},
-        {"normalizer": {**TOLD["normalizer"], "strip_accents": False}}, {"model": {"type": "WordPiece"}},
-        {"added_tokens": [{**TOLD["added_tokens"][0], "lstrip": True}]}, {"post_processor": {"type": "ByteLevel"}},
+        {"model": {**TOLD["model"], "type": "BPE"}},
+        {"normalizer": None},
+        {"pre_tokenizer": {"type": "Whitespace"}},
+        {"normalizer": {**TOLD["normalizer"], "lowercase": False}},
+        {"post_processor": None},
+        {"added_tokens": None},
+        {"normalizer": {**TOLD["normalizer"], "strip_accents": False}},
+        {"model": {"type": "WordPiece"}},
+        {"added_tokens": [{**TOLD["added_tokens"][0], "lstrip": True}]},
+        {"post_processor": {"type": "ByteLevel"}},
     ],
-)  # fmt: skip
+)
 def test_what_asks_for_more_is_left_to_the_library(change: dict[str, Any]) -> None:
     assert is_wordpiece(TOLD)
     assert not is_wordpiece({**TOLD, **change})
 
 
 def test_a_model_with_the_older_frame_is_cut_alike(tmp_path: Path) -> None:
-    told = {**TOLD, "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 102], "cls": ["[CLS]", 101]}}
+    told = {
+        **TOLD,
+        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 102], "cls": ["[CLS]", 101]},
+    }
     (tmp_path / "tokenizer.json").write_text(json.dumps(told), encoding="utf-8")
     found = load_tokenizer(tmp_path / "tokenizer.json", 16)
     assert isinstance(found, WordPiece)
-    assert found.encode("a crane").ids == Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("a crane").ids
+    assert (
+        found.encode("a crane").ids
+        == Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("a crane").ids
+    )
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A model whose texts are cut by bytes."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE(vocab={sign: number for number, sign in enumerate(alphabet)}, merges=[]))
+    tokenizer = Tokenizer(
+        models.BPE(vocab={sign: number for number, sign in enumerate(alphabet)}, merges=[])
+    )
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.post_processor, tokenizer.decoder = processors.ByteLevel(), decoders.ByteLevel()
@@ -103,7 +137,9 @@ def test_a_folder_with_another_tokenizer_works_where_the_library_is(folder: Path
     assert load_folder(folder).embed(["a crane"]).shape == (1, 384)
 
 
-def test_a_folder_with_another_tokenizer_says_what_it_needs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_with_another_tokenizer_says_what_it_needs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(EmbedderUnavailable, match="tokenizers") as caught:
         load_folder(folder)

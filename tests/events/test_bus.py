@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from nacre.events.bus import MOST_BYTES, MOST_EVENTS, Bus, Listener
-from nacre.platform.ids import utc_now
+from nacre.base.ids import utc_now
+from nacre.serve.events import MOST_BYTES, MOST_EVENTS, Bus, Listener
 
 
 def bus(**bounds: int) -> Bus:
@@ -37,7 +37,9 @@ def test_a_listener_hears_first_where_it_begins_and_then_what_comes() -> None:
     row = bus()
     tick(row, 1, 3)
     listener = row.listen(lambda: None)
-    assert [(one["kind"], one["seq"], one["epoch"]) for one in told(listener)] == [("hello", 3, row.epoch)]
+    assert [(one["kind"], one["seq"], one["epoch"]) for one in told(listener)] == [
+        ("hello", 3, row.epoch)
+    ]
     tick(row, 4, 5)
     assert numbers(listener) == [4, 5]
     assert told(listener) == []
@@ -65,7 +67,9 @@ def test_a_slow_listener_is_told_what_it_missed_and_goes_on() -> None:
     assert [one["n"] for one in found[1:]] == list(range(16, 26))
 
 
-@pytest.mark.parametrize("after", ["00000000-3", "{epoch}-99", "{epoch}-", "-", "nonsense", "{epoch}-³", "{epoch}--1"])
+@pytest.mark.parametrize(
+    "after", ["00000000-3", "{epoch}-99", "{epoch}-", "-", "nonsense", "{epoch}-³", "{epoch}--1"]
+)
 def test_who_comes_back_from_elsewhere_is_told_to_begin_anew(after: str) -> None:
     row = bus()
     tick(row, 1, 3)
@@ -82,7 +86,10 @@ def test_after_a_time_without_looks_whoever_comes_back_missed_something() -> Non
     told(stays)
     row.forget()
     assert [one["kind"] for one in told(stays)] == ["missed"]
-    assert [one["kind"] for one in told(row.listen(lambda: None, after=f"{row.epoch}-3"))] == ["hello", "missed"]
+    assert [one["kind"] for one in told(row.listen(lambda: None, after=f"{row.epoch}-3"))] == [
+        "hello",
+        "missed",
+    ]
     assert [one["kind"] for one in told(row.listen(lambda: None))] == ["hello"]
 
 
@@ -110,7 +117,9 @@ def test_listeners_in_threads_get_all_that_threads_publish() -> None:
         listener.close()
 
     threads = [threading.Thread(target=listen, args=(number,)) for number in range(20)]
-    threads += [threading.Thread(target=tick, args=(row, first, first + 99)) for first in (0, 100, 200, 300)]
+    threads += [
+        threading.Thread(target=tick, args=(row, first, first + 99)) for first in (0, 100, 200, 300)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -11,16 +11,13 @@ from typing import Any
 
 import pytest
 
-from nacre.events.bus import Bus
-from nacre.events.look import MOST_IDS, MOST_SESSIONS, Look
 from nacre.home.home import Home, open_home
+from nacre.serve.events import MOST_IDS, MOST_SESSIONS_LOOK, Bus, Look
 from nacre.settings import load_settings
-from nacre.storage.gateway import GatewayStore
-from nacre.values.gateway.conversation import Pairing
-from nacre.values.gateway.message import Answer, Chat, Incoming, Outgoing, Received, Sender
-from nacre.values.model_calls import Tokens
+from nacre.store.gateway import GatewayStore
+from nacre.values.gateway import Answer, Chat, Incoming, Outgoing, Pairing, Received, Sender
+from nacre.values.models import DOLLAR, Call, Tokens
 from nacre.values.review import Reason
-from nacre.values.spending import DOLLAR, Call
 from tests.cli.conftest import Nacre, nacre, said, transcript, write_transcript  # noqa: F401 - fixtures
 from tests.web.story import talk
 
@@ -92,11 +89,17 @@ def test_what_a_newer_memory_replaces_is_retired(nacre: Nacre, heard: Heard) -> 
 
 
 def test_a_hand_edit_is_told_once_nacre_has_read_the_file(
-    nacre: Nacre, heard: Heard, home: Home  # noqa: F811
-) -> None:  # fmt: skip
+    nacre: Nacre,  # noqa: F811
+    heard: Heard,
+    home: Home,
+) -> None:
     memory = store(nacre, "The ferry leaves at nine")
     heard()
-    file = next(path for path in home.settings.vault.rglob("*.md") if memory in path.read_text(encoding="utf-8"))
+    file = next(
+        path
+        for path in home.settings.vault.rglob("*.md")
+        if memory in path.read_text(encoding="utf-8")
+    )
     file.write_text(file.read_text(encoding="utf-8").replace("at nine", "at ten"), encoding="utf-8")
     assert heard() == []
     nacre("recall", "when does the ferry leave?")
@@ -107,7 +110,11 @@ def test_sessions_that_grow_are_told(nacre: Nacre, heard: Heard, transcript: Pat
     nacre("ingest")
     first = heard("session", "candidate", "memory")
     session = next(one for one in first if one["kind"] == "session")
-    assert (session["id"], session["tool"], session["turns"]) == (f"claude-code:{transcript.stem}", "claude-code", 6)
+    assert (session["id"], session["tool"], session["turns"]) == (
+        f"claude-code:{transcript.stem}",
+        "claude-code",
+        6,
+    )
     assert any(one["kind"] == "memory" for one in first)
     with transcript.open("a", encoding="utf-8") as file:
         file.write(json.dumps(said("user", "And the ferry?", 30)) + "\n")
@@ -116,20 +123,26 @@ def test_sessions_that_grow_are_told(nacre: Nacre, heard: Heard, transcript: Pat
 
 
 def test_many_that_change_at_once_are_few_events(
-    nacre: Nacre, heard: Heard, user_home: Path  # noqa: F811
-) -> None:  # fmt: skip
+    nacre: Nacre,  # noqa: F811
+    heard: Heard,
+    user_home: Path,
+) -> None:
     folder = user_home / ".claude" / "projects" / "-code-mill"
-    for number in range(MOST_SESSIONS + 5):
+    for number in range(MOST_SESSIONS_LOOK + 5):
         name = f"{number:08x}-0000-4000-8000-000000000001"
-        write_transcript(folder / f"{name}.jsonl", [said("user", f"Sluice {number} is shut", 1, session=name)])
+        write_transcript(
+            folder / f"{name}.jsonl", [said("user", f"Sluice {number} is shut", 1, session=name)]
+        )
     nacre("ingest")
     sessions = heard("session")
-    assert len(sessions) == MOST_SESSIONS + 1
+    assert len(sessions) == MOST_SESSIONS_LOOK + 1
     assert sessions[-1]["id"] is None
     notes = Path(os.environ["NACRE_HOME"]) / "vault" / "global" / "fact"
     notes.mkdir(parents=True, exist_ok=True)
     for number in range(MOST_IDS + 50):
-        (notes / f"n{number}.md").write_text(f"# Basin {number}\n\nBasin {number} holds {number} tons.\n")
+        (notes / f"n{number}.md").write_text(
+            f"# Basin {number}\n\nBasin {number} holds {number} tons.\n"
+        )
     nacre("recall", "basin")
     stored = heard("memory")
     assert [one["total"] for one in stored] == [MOST_IDS + 50]
@@ -137,8 +150,10 @@ def test_many_that_change_at_once_are_few_events(
 
 
 def test_what_waits_for_the_owner_is_told_and_what_waits_no_more(
-    nacre: Nacre, heard: Heard, home: Home  # noqa: F811
-) -> None:  # fmt: skip
+    nacre: Nacre,  # noqa: F811
+    heard: Heard,
+    home: Home,
+) -> None:
     memory = store(nacre, "The kiln takes 40 kilos")
     heard()
     home.reviews.add(memory, Reason.MANUAL, "is that so?", 0, once=False)
@@ -153,9 +168,13 @@ def test_what_models_cost_is_told_by_task(heard: Heard, home: Home) -> None:
     day = at.astimezone().date()
     call = Call("c1", at, day, "extraction", "acme:small", True, Tokens(10, 5), DOLLAR // 100)
     home.spending.add(call)
-    assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("cost")] == [("extraction", 0.01, 0.01)]
+    assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("cost")] == [
+        ("extraction", 0.01, 0.01)
+    ]
     home.spending.add(Call("c2", at, day, "dream", "acme:small", True, Tokens(10, 5), DOLLAR // 50))
-    assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("cost")] == [("dream", 0.02, 0.03)]
+    assert [(one["task"], one["usd"], one["today_usd"]) for one in heard("cost")] == [
+        ("dream", 0.02, 0.03)
+    ]
     assert heard("cost") == []
 
 
@@ -180,7 +199,9 @@ def test_a_conversation_is_told_from_its_first_message_to_its_end(home: Home, he
     folder, chat = home.settings.home, Chat("telegram", "4711")
     assert not (folder / "gateway").exists()
     with closing(GatewayStore.open(folder)) as store:
-        session = talk(store, folder, chat, "Otto", [("owner", "Is the sluice shut?")], home.clock())
+        session = talk(
+            store, folder, chat, "Otto", [("owner", "Is the sluice shut?")], home.clock()
+        )
         told = heard("chat")
         assert [(one["change"], one["key"]) for one in told] == [("grew", KEY)]
         assert (told[0]["session"], told[0]["channel"]) == (session, "telegram")
@@ -199,12 +220,16 @@ def test_a_conversation_is_told_from_its_first_message_to_its_end(home: Home, he
         assert chats(heard) == [("ended", KEY)]
 
 
-def test_who_asks_to_be_let_in_is_told_and_what_cannot_be_delivered(home: Home, heard: Heard) -> None:
+def test_who_asks_to_be_let_in_is_told_and_what_cannot_be_delivered(
+    home: Home, heard: Heard
+) -> None:
     at, folder = home.clock(), home.settings.home
     with closing(GatewayStore.open(folder)) as store:
         asking = Pairing("telegram", "77", "Ines", "K7QM-2XDP", at)
         store.ask_pairing(asking)
-        assert [(one["change"], one["channel"]) for one in heard("chat")] == [("pairing", "telegram")]
+        assert [(one["change"], one["channel"]) for one in heard("chat")] == [
+            ("pairing", "telegram")
+        ]
         store.approve(asking, at)
         assert chats(heard) == [("pairing", None)]
         store.add_part(KEY, Outgoing("p1", Chat("telegram", "4711"), "Yes."), at)
@@ -216,8 +241,10 @@ def test_who_asks_to_be_let_in_is_told_and_what_cannot_be_delivered(home: Home, 
 
 
 def test_a_spoilt_gateway_keeps_nothing_else_from_being_told(
-    nacre: Nacre, heard: Heard, home: Home  # noqa: F811
-) -> None:  # fmt: skip
+    nacre: Nacre,  # noqa: F811
+    heard: Heard,
+    home: Home,
+) -> None:
     file = home.settings.home / "gateway" / "gateway.db"
     GatewayStore.open(home.settings.home).close()
     assert heard("chat") == []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nacre.extraction.extractor import extract
-from nacre.values.candidate import Candidate
+from nacre.learn.extract import extract
+from nacre.values.memory import Candidate
 from nacre.values.session import Flag, Session, Speaker, ToolCall, Trust, Turn
 
 SESSION = Session(tool="claude-code", native_id="s1")

@@ -7,10 +7,8 @@ from time import process_time
 
 import pytest
 
-from nacre.extraction.reading.cues import languages
-from nacre.extraction.reading.sentences import split
-from nacre.values.candidate import Candidate, Why
-from nacre.values.memory import Kind
+from nacre.learn.sentences import languages, split
+from nacre.values.memory import Candidate, Kind, Why
 from nacre.values.session import Flag, SessionKind, Speaker, ToolCall, Trust, Turn
 from tests.extract.conftest import SESSION, agent, found, memories, only, owner
 
@@ -20,14 +18,20 @@ from tests.extract.conftest import SESSION, agent, found, memories, only, owner
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        ("We decided to run the ledger on PostgreSQL because it needs transactions.", Kind.DECISION),
+        (
+            "We decided to run the ledger on PostgreSQL because it needs transactions.",
+            Kind.DECISION,
+        ),
         ("Let's go with Redis streams instead of Kafka for the job queue.", Kind.DECISION),
         ("We're moving the ledger from SQLite to PostgreSQL.", Kind.DECISION),
         ("ok, we take plain cron for the nightly jobs, not Celery", Kind.DECISION),
         ("We removed the legacy importer on purpose.", Kind.DECISION),
         ("don't forget that the tide gauge at the pier is off by four minutes", Kind.FACT),
         ("can you update CLAUDE.md that the keel drawings live in /srv/keel", Kind.FACT),
-        ("from now on run `make lint` before a commit, i just had to fix twelve lines by hand", Kind.PREFERENCE),
+        (
+            "from now on run `make lint` before a commit, i just had to fix twelve lines by hand",
+            Kind.PREFERENCE,
+        ),
         ("Every public function needs a docstring.", Kind.PREFERENCE),
         ("I prefer small pull requests over one big branch.", Kind.PREFERENCE),
         ("Never push directly to the main branch.", Kind.PREFERENCE),
@@ -71,9 +75,13 @@ def test_what_is_left_to_do_after_a_meeting_weighs_eight_however_many_there_are(
         "We decided to use larch instead of pine for the fences, because it lasts longer.",
     ]
     kept = memories(*map(owner, said), session=replace(SESSION, tool="plaud"))
-    assert [(one.kind, one.importance) for one in kept] == [(Kind.TODO, 8)] * 3 + [(Kind.DECISION, 7)]
+    assert [(one.kind, one.importance) for one in kept] == [(Kind.TODO, 8)] * 3 + [
+        (Kind.DECISION, 7)
+    ]
     elsewhere = memories(*map(owner, said))
-    assert sorted(one.importance for one in elsewhere if one.kind is Kind.TODO) == [7, 8, 8], "elsewhere two at most"
+    assert sorted(one.importance for one in elsewhere if one.kind is Kind.TODO) == [7, 8, 8], (
+        "elsewhere two at most"
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,19 +102,28 @@ def test_what_only_may_matter_is_a_candidate_and_no_memory(said: str) -> None:
 
 
 def test_the_subject_is_the_beginning_of_what_was_said() -> None:
-    kept = only(owner("never deploy the billing service on the last working day of a quarter, the auditors look then"))
+    kept = only(
+        owner(
+            "never deploy the billing service on the last working day of a quarter, the auditors look then"
+        )
+    )
 
     assert kept.subject.startswith("Never deploy the billing service")
     assert len(kept.subject) <= 60
 
 
 def test_several_rules_of_a_message_are_as_many_memories_of_which_two_weigh_eight() -> None:
-    told = [f"Remember that the {thing} are archived every night." for thing in ("invoices", "ledgers", "reports")]
+    told = [
+        f"Remember that the {thing} are archived every night."
+        for thing in ("invoices", "ledgers", "reports")
+    ]
 
     assert sorted(one.importance for one in memories(owner(" ".join(told)))) == [7, 8, 8]
 
 
-@pytest.mark.parametrize("order", ["remember this", "write that down", "merk dir das", "retiens ça", "记住这个"])
+@pytest.mark.parametrize(
+    "order", ["remember this", "write that down", "merk dir das", "retiens ça", "记住这个"]
+)
 def test_an_order_to_remember_what_the_agent_said_keeps_the_agents_words(order: str) -> None:
     cause = "The scanner drops its link because the hub cuts the power after five minutes."
     kept = only(owner("why does it vanish?"), agent(cause), owner(order))
@@ -178,7 +195,9 @@ def test_what_sounds_like_a_rule_and_is_none_is_no_memory(said: str) -> None:
     assert memories(owner(said)) == []
 
 
-@pytest.mark.parametrize("after", ["no wait, forget that", "nah, scratch it", "doch nicht, lass das", "不对，算了"])
+@pytest.mark.parametrize(
+    "after", ["no wait, forget that", "nah, scratch it", "doch nicht, lass das", "不对，算了"]
+)
 def test_what_the_next_message_takes_back_is_no_memory(after: str) -> None:
     turns = (owner("We go with MongoDB for the catalogue."), agent("Setting it up."), owner(after))
 
@@ -216,7 +235,10 @@ def test_conversational_beginnings_and_ends_are_trimmed() -> None:
         ("请记住:生产环境的数据库部署在上海区。", "生产环境的数据库部署在上海区。"),
         ("记住：生产环境的数据库部署在上海区。", "生产环境的数据库部署在上海区。"),
         ("remember: use snake_case in JSON", "Use snake_case in JSON"),
-        ("remember: for the mobile app use camelCase in JSON", "For the mobile app use camelCase in JSON"),
+        (
+            "remember: for the mobile app use camelCase in JSON",
+            "For the mobile app use camelCase in JSON",
+        ),
         ("Remember: Deploy every Thursday", "Deploy every Thursday"),
         ("请记住，生产环境的数据库部署在上海区。", "生产环境的数据库部署在上海区。"),
         ("别忘了：发布之前要更新中文文档。", "发布之前要更新中文文档。"),
@@ -232,8 +254,14 @@ def test_conversational_beginnings_and_ends_are_trimmed() -> None:
             "Keep in mind for later sessions that the index is rebuilt after each schema change.",
             "The index is rebuilt after each schema change.",
         ),
-        ("Remind me when we are back here: the sequences need a reset.", "The sequences need a reset."),
-        ("Note this for the next time: the map service bills by session.", "The map service bills by session."),
+        (
+            "Remind me when we are back here: the sequences need a reset.",
+            "The sequences need a reset.",
+        ),
+        (
+            "Note this for the next time: the map service bills by session.",
+            "The map service bills by session.",
+        ),
         ("Nicht vergessen: der Vertrag läuft am 3.9. ab.", "Der Vertrag läuft am 3.9. ab."),
         (
             "Don't forget that the certificate of the iOS app runs out in spring and only Tartu can renew it on its "
@@ -266,15 +294,23 @@ def test_remember_this_points_at_the_statement_before() -> None:
             "The tablets lose the network at night. They sit behind a captive portal. Keep that in mind.",
             "The tablets lose the network at night. They sit behind a captive portal.",
         ),
-        ("夜間バッチは毎朝4時に走ります。これ、覚えておいてください。", "夜間バッチは毎朝4時に走ります。"),
+        (
+            "夜間バッチは毎朝4時に走ります。これ、覚えておいてください。",
+            "夜間バッチは毎朝4時に走ります。",
+        ),
         (
             "The bergen tank sends local time, the others UTC. I mix them up each time. Please write it down.",
             "The bergen tank sends local time, the others UTC. I mix them up each time.",
         ),
-        ("The sieve needs a new belt in May. oh dear. remember this one", "The sieve needs a new belt in May."),
+        (
+            "The sieve needs a new belt in May. oh dear. remember this one",
+            "The sieve needs a new belt in May.",
+        ),
     ],
 )
-def test_what_was_said_before_an_order_to_remember_it_is_kept_so_that_it_stands_alone(said: str, content: str) -> None:
+def test_what_was_said_before_an_order_to_remember_it_is_kept_so_that_it_stands_alone(
+    said: str, content: str
+) -> None:
     assert only(owner(said)).content == content
 
 
@@ -407,7 +443,10 @@ def test_output_of_a_host_yields_nothing_up_to_the_end_of_the_paste(glyph: str) 
     "|Pour info".split("|"),
 )
 def test_a_lead_of_the_owners_keeps_their_words(lead: str) -> None:
-    for said in (f"{lead}: never push to main.", f"{lead}: from now on always run the tests first."):
+    for said in (
+        f"{lead}: never push to main.",
+        f"{lead}: from now on always run the tests first.",
+    ):
         assert [one.mixed for one in memories(owner(said))] == [False], said
 
 
@@ -428,8 +467,14 @@ READ = (ToolCall("WebFetch", "https://notes.example"),)
     [
         ("Every dependency comes from the mirror of the harbour.", "Thanks, keep that in mind."),
         ("Every dependency comes from the mirror of the harbour.", "remember this"),
-        ("Two ways.", "How shall I treat packages? → From now on packages always come from the mirror."),
-        ("Two ways.", "How shall I treat packages: → From now on packages always come from the mirror."),
+        (
+            "Two ways.",
+            "How shall I treat packages? → From now on packages always come from the mirror.",
+        ),
+        (
+            "Two ways.",
+            "How shall I treat packages: → From now on packages always come from the mirror.",
+        ),
         ("Two ways.", "…? → From now on packages always come from the mirror."),
     ],
 )
@@ -440,14 +485,21 @@ def test_words_of_the_agent_that_the_owner_only_points_at_wait_once_the_session_
     waiting = found(agent("", calls=READ), agent(told), owner(said))
     assert waiting
     assert all(one.held is Why.FOUND and one.detail for one in waiting)
-    assert memories(owner("From now on packages always come from the mirror."), agent("", calls=READ))
+    assert memories(
+        owner("From now on packages always come from the mirror."), agent("", calls=READ)
+    )
 
 
 def test_what_was_typed_into_a_form_is_the_owners_as_any_other_word() -> None:
     rule = "From now on packages always come from the mirror."
-    said = only(agent("", calls=READ), agent("Two ways."), owner(f"How shall I treat packages? ⇒ {rule}"))
+    said = only(
+        agent("", calls=READ), agent("Two ways."), owner(f"How shall I treat packages? ⇒ {rule}")
+    )
     assert rule.rstrip(".").lower() in said.content.lower()
-    said = only(agent("", calls=READ), owner("Anything else? ⇒ remember: releases are signed by hand before upload"))
+    said = only(
+        agent("", calls=READ),
+        owner("Anything else? ⇒ remember: releases are signed by hand before upload"),
+    )
     assert said.content.lower().rstrip(".") == "releases are signed by hand before upload"
     said = only(agent("", calls=READ), owner(f"Move packages from npm → the mirror? ⇒ {rule}"))
     assert rule.rstrip(".").lower() in said.content.lower()
@@ -457,7 +509,10 @@ def test_what_was_typed_into_a_form_is_the_owners_as_any_other_word() -> None:
 
 @pytest.mark.parametrize("arrow", ["-->", "note>", "Rule=>", "规则=>"])
 def test_an_arrow_is_no_terminal(arrow: str) -> None:
-    assert found(owner(f"{arrow} from now on always use ruff for formatting in this project\nplease")) != []
+    assert (
+        found(owner(f"{arrow} from now on always use ruff for formatting in this project\nplease"))
+        != []
+    )
 
 
 def test_a_name_with_a_dollar_sign_is_no_terminal() -> None:
@@ -482,7 +537,9 @@ def test_a_name_with_a_dollar_sign_is_no_terminal() -> None:
 def test_below_a_command_in_a_terminal_nothing_is_the_owners(prompt: str) -> None:
     assert found(owner(f"{prompt}\n{SHIPPED}\n{prompt.partition(' cat')[0]} ")) == []
     assert found(owner(f"{prompt}\n{SHIPPED.lower()}")) == []
-    assert only(owner(f"{prompt}\nno such file\n\nfrom now on please never edit the notes by hand")).content
+    assert only(
+        owner(f"{prompt}\nno such file\n\nfrom now on please never edit the notes by hand")
+    ).content
 
 
 @pytest.mark.parametrize(
@@ -503,8 +560,12 @@ def test_what_the_owner_announces_themselves_is_theirs(announced: str) -> None:
 
 
 def test_an_address_stays_in_what_is_to_be_remembered() -> None:
-    kept = only(owner("Remember: the API lives at https://api.acme.example/v2, the first version is gone."))
-    assert kept.content == "The API lives at https://api.acme.example/v2, the first version is gone."
+    kept = only(
+        owner("Remember: the API lives at https://api.acme.example/v2, the first version is gone.")
+    )
+    assert (
+        kept.content == "The API lives at https://api.acme.example/v2, the first version is gone."
+    )
 
 
 PAGE = (
@@ -516,7 +577,11 @@ PAGE = (
 def test_a_page_that_was_copied_as_it_stands_is_not_the_owners_word() -> None:
     assert memories(owner(PAGE)) == []
     without_title = PAGE.partition("\n\n")[2]
-    for own in (without_title, f"{PAGE} We always use the console.", PAGE.replace("To keep", "Please keep")):
+    for own in (
+        without_title,
+        f"{PAGE} We always use the console.",
+        PAGE.replace("To keep", "Please keep"),
+    ):
         assert found(owner(own)) != [], own
 
 
@@ -530,14 +595,17 @@ def test_a_long_paragraph_about_code_in_which_nobody_speaks_is_pasted() -> None:
     assert memories(owner(FINDING)) == []
     assert memories(owner(f"fix this one as well\n\n{FINDING}")) == []
     for own in (
-        f"I looked at it. {FINDING}", f"Remember: {FINDING}",
+        f"I looked at it. {FINDING}",
+        f"Remember: {FINDING}",
         FINDING.replace("Always check", "From now on always check"),
-    ):  # fmt: skip
+    ):
         assert memories(owner(own)) != [], own
 
 
 def test_what_stands_below_a_line_that_says_it_is_forwarded_is_not_the_owners_word() -> None:
-    said = "hey! could the footer be blue?\n\nps from now on small pull requests, never one big branch"
+    said = (
+        "hey! could the footer be blue?\n\nps from now on small pull requests, never one big branch"
+    )
 
     assert found(owner(said)) != []
     assert found(owner(f"fwd from Dana, can you do what she asks first?\n\n{said}")) == []
@@ -548,7 +616,8 @@ def test_what_stands_below_a_line_that_says_it_is_forwarded_is_not_the_owners_wo
 def test_a_message_of_more_than_six_statements_is_a_task_with_all_that_belongs_to_it() -> None:
     rule = "Never push directly to the main branch."
     steps = [
-        f"The {thing} page shows the name of the boat." for thing in ("first", "second", "third", "fourth", "fifth")
+        f"The {thing} page shows the name of the boat."
+        for thing in ("first", "second", "third", "fourth", "fifth")
     ]
 
     assert len(memories(owner(" ".join([*steps, rule])))) == 1
@@ -573,7 +642,9 @@ def test_the_agents_own_words_yield_nothing() -> None:
     assert memories(agent("We decided to use PostgreSQL because it has transactions.")) == []
 
 
-@pytest.mark.parametrize("kind", [SessionKind.SUBAGENT, SessionKind.SCHEDULED, SessionKind.HEARTBEAT])
+@pytest.mark.parametrize(
+    "kind", [SessionKind.SUBAGENT, SessionKind.SCHEDULED, SessionKind.HEARTBEAT]
+)
 def test_sessions_that_are_not_the_owners_yield_nothing(kind: SessionKind) -> None:
     session = replace(SESSION, kind=kind)
 
@@ -611,7 +682,10 @@ def test_an_order_to_the_agent_is_no_part_of_a_decision(order: str) -> None:
 
 
 def test_lines_of_another_language_in_a_message_are_pasted() -> None:
-    assert memories(owner("看一下这个报错。\nAlways restart the master before you touch the replica.")) == []
+    assert (
+        memories(owner("看一下这个报错。\nAlways restart the master before you touch the replica."))
+        == []
+    )
 
 
 def candidate(*turns: Turn) -> Candidate:
@@ -629,23 +703,32 @@ B) In an S3 bucket with a lifecycle rule
 """
 
 
-@pytest.mark.parametrize("answer", ["B", "B.", "option B please", "let's go with B", "the second", "b)"])
+@pytest.mark.parametrize(
+    "answer", ["B", "B.", "option B please", "let's go with B", "the second", "b)"]
+)
 def test_an_answer_that_points_is_completed_with_the_option(answer: str) -> None:
     answer_ = candidate(agent(_OPTIONS), owner(answer))
 
     assert answer_.kind is Kind.DECISION
-    assert answer_.content == "Where should the uploads be stored? In an S3 bucket with a lifecycle rule"
+    assert (
+        answer_.content
+        == "Where should the uploads be stored? In an S3 bucket with a lifecycle rule"
+    )
     assert answer_.turns == ("t0", "t1")
 
 
 def test_a_chinese_answer_that_points_is_completed() -> None:
-    answer_ = candidate(agent("上传的文件应该存在哪里?\n\n方案A:服务器本地磁盘\n方案B:对象存储桶"), owner("选B"))
+    answer_ = candidate(
+        agent("上传的文件应该存在哪里?\n\n方案A:服务器本地磁盘\n方案B:对象存储桶"), owner("选B")
+    )
 
     assert "对象存储桶" in answer_.content
 
 
 def test_yes_is_completed_with_the_question_it_answers() -> None:
-    answer_ = candidate(agent("I looked at the schema. Should every amount be stored in cents?"), owner("yes"))
+    answer_ = candidate(
+        agent("I looked at the schema. Should every amount be stored in cents?"), owner("yes")
+    )
 
     assert answer_.content == "Should every amount be stored in cents? Yes"
 
@@ -672,15 +755,25 @@ def test_an_answer_that_points_at_untrusted_words_yields_nothing() -> None:
     assert found(agent(_OPTIONS, trust=Trust.UNTRUSTED), owner("B")) == []
 
 
-@pytest.mark.parametrize("answer", ["We don't need to publish", "yes, but we don't need to publish"])
+@pytest.mark.parametrize(
+    "answer", ["We don't need to publish", "yes, but we don't need to publish"]
+)
 def test_an_answer_that_says_too_little_is_not_filled_up_with_an_errand(answer: str) -> None:
-    assert found(agent("Shall I put the notes into `docs/notes.md` and publish them?"), owner(answer)) == []
+    assert (
+        found(agent("Shall I put the notes into `docs/notes.md` and publish them?"), owner(answer))
+        == []
+    )
 
 
 def test_a_question_put_by_a_tool_is_kept_with_its_answer() -> None:
-    answer_ = candidate(owner("The build warns about old findings. What shall we do? → trunk had none; fix them"))
+    answer_ = candidate(
+        owner("The build warns about old findings. What shall we do? → trunk had none; fix them")
+    )
 
-    assert answer_.content == "The build warns about old findings. What shall we do? Trunk had none; fix them"
+    assert (
+        answer_.content
+        == "The build warns about old findings. What shall we do? Trunk had none; fix them"
+    )
 
 
 # --- corrections ---
@@ -703,7 +796,8 @@ def test_what_the_same_message_takes_back_is_dropped() -> None:
 
 
 @pytest.mark.parametrize(
-    "undo", ["never mind", "actually, revert that", "scratch that, bad idea", "ok, undo that please"]
+    "undo",
+    ["never mind", "actually, revert that", "scratch that, bad idea", "ok, undo that please"],
 )
 def test_what_is_taken_back_at_once_is_dropped(undo: str) -> None:
     assert memories(owner("Let's keep the old parser around for reference."), owner(undo)) == []
@@ -720,7 +814,10 @@ def test_a_decision_whose_object_is_removed_later_is_dropped() -> None:
 
 
 def test_a_long_session_keeps_every_explicit_statement() -> None:
-    pumps = [f"From now on always grease pump {number} before the tide comes in." for number in range(1, 91)]
+    pumps = [
+        f"From now on always grease pump {number} before the tide comes in."
+        for number in range(1, 91)
+    ]
     turns = [turn for pump in pumps for turn in (owner(pump), agent("Noted."))]
     assert [one.content for one in memories(*turns)] == pumps
 
@@ -751,7 +848,11 @@ def test_only_what_has_evidence_in_new_turns_is_returned() -> None:
 
 
 def test_the_same_turns_give_the_same_memories() -> None:
-    turns = (owner("Never push to main. We use pnpm for the frontend. I prefer small commits over big ones."),)
+    turns = (
+        owner(
+            "Never push to main. We use pnpm for the frontend. I prefer small commits over big ones."
+        ),
+    )
 
     assert memories(*turns) == memories(*turns)
 
@@ -791,5 +892,8 @@ def test_what_looks_a_little_like_a_letter_or_a_chat_is_still_the_owners(said: s
 
 def test_white_space_without_end_costs_next_to_nothing() -> None:
     begun = process_time()
-    assert [one.text for one in split(f"Before it.\n{' ' * 29_000}\nAfter it.")] == ["Before it.", "After it."]
+    assert [one.text for one in split(f"Before it.\n{' ' * 29_000}\nAfter it.")] == [
+        "Before it.",
+        "After it.",
+    ]
     assert process_time() - begun < 2

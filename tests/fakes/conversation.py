@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nacre.transcripts.injected import clean
+from nacre.readers.conversation import clean
 from tests.fakes.provider import Reply, Request
 from tests.fakes.wire_formats import Call
 
@@ -48,7 +48,9 @@ class Asked:
     tools: tuple[Call, ...]
 
 
-def conversation(lines: Sequence[Line], otherwise: str = "All right.") -> Callable[[Request], Reply]:
+def conversation(
+    lines: Sequence[Line], otherwise: str = "All right."
+) -> Callable[[Request], Reply]:
     """Answers by the first line that was heard; ``otherwise`` where none was, as for titles and summaries."""
 
     def answer(request: Request) -> Reply:
@@ -102,7 +104,9 @@ def _turns(messages: Iterator[Message]) -> Iterator[Message]:
 
 def _messages(body: Body) -> Read:
     """Anthropic's."""
-    return _by_role(body.get("messages", [])), (Call(str(tool.get("name")), "") for tool in body.get("tools", []))
+    return _by_role(body.get("messages", [])), (
+        Call(str(tool.get("name")), "") for tool in body.get("tools", [])
+    )
 
 
 def _completions(body: Body) -> Read:
@@ -151,8 +155,9 @@ def _contents(body: Body) -> Read:
     """Gemini's."""
     return (_parts(content) for content in body.get("contents", [])), (
         Call(str(declared["name"]), "")
-        for tool in body.get("tools", []) for declared in tool.get("functionDeclarations", [])
-    )  # fmt: skip
+        for tool in body.get("tools", [])
+        for declared in tool.get("functionDeclarations", [])
+    )
 
 
 def _parts(content: Body) -> Message:

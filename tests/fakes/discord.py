@@ -62,22 +62,40 @@ class FakeDiscord(FakePlatform):
         self._nonces: dict[str, dict[str, Any]] = {}
 
     def say(
-        self, channel: str, user: str, text: str, *, guild: str = "", is_live: bool = True, **more: Any
-    ) -> str:  # fmt: skip
+        self,
+        channel: str,
+        user: str,
+        text: str,
+        *,
+        guild: str = "",
+        is_live: bool = True,
+        **more: Any,
+    ) -> str:
         """Somebody writes a message; its id. ``more`` are fields of Discord's message. Where it is not ``is_live``, the
         gateway does not tell of it."""
         with self.changed:
             message = {
-                "id": str(next(self._ids)), "channel_id": channel, "type": 0, "content": text,
-                "author": {"id": user, "username": f"user{user}", "global_name": None}, "mentions": [],
-                "attachments": [], "timestamp": "2026-11-22T15:00:00.000000+00:00", "edited_timestamp": None, **more,
-            }  # fmt: skip
+                "id": str(next(self._ids)),
+                "channel_id": channel,
+                "type": 0,
+                "content": text,
+                "author": {"id": user, "username": f"user{user}", "global_name": None},
+                "mentions": [],
+                "attachments": [],
+                "timestamp": "2026-11-22T15:00:00.000000+00:00",
+                "edited_timestamp": None,
+                **more,
+            }
             self.history.setdefault(channel, []).append(message)
             if is_live:
-                self.dispatch("MESSAGE_CREATE", {**message, **({"guild_id": guild} if guild else {})})
+                self.dispatch(
+                    "MESSAGE_CREATE", {**message, **({"guild_id": guild} if guild else {})}
+                )
             return str(message["id"])
 
-    def edit(self, channel: str, message: str, text: str, at: str = "2026-11-22T15:01:00.000000+00:00") -> None:
+    def edit(
+        self, channel: str, message: str, text: str, at: str = "2026-11-22T15:01:00.000000+00:00"
+    ) -> None:
         """Somebody changes a message."""
         with self.changed:
             found = next(one for one in self.history[channel] if one["id"] == message)
@@ -146,7 +164,9 @@ class FakeDiscord(FakePlatform):
         return heard
 
     def _identify(self, connection: ServerConnection, data: Mapping[str, Any]) -> None:
-        code = self.close_at_identify or (4004 if data["token"] != TOKEN else 4014 if data["intents"] != INTENTS else 0)
+        code = self.close_at_identify or (
+            4004 if data["token"] != TOKEN else 4014 if data["intents"] != INTENTS else 0
+        )
         if code:
             connection.close(code)
             return
@@ -154,9 +174,11 @@ class FakeDiscord(FakePlatform):
             session = Session(f"session-{len(self.identified) + 1}", connection=connection)
             self.sessions = {session.id: session}
             ready = {
-                "v": 10, "user": {"id": BOT, "bot": True}, "session_id": session.id,
+                "v": 10,
+                "user": {"id": BOT, "bot": True},
+                "session_id": session.id,
                 "resume_gateway_url": self.socket_url,
-            }  # fmt: skip
+            }
             session.events.append((next(self._numbers), "READY", ready))
             self._tell(connection, *session.events[-1])
             self.note(self.identified, session.id)
@@ -189,18 +211,31 @@ class FakeDiscord(FakePlatform):
             connection.send(json.dumps({"op": 0, "s": number, "t": name, "d": data}))
 
     def answer(self, request: Request) -> Response:
-        if name := request.path.removeprefix("/attachments/") * request.path.startswith("/attachments/"):
+        if name := request.path.removeprefix("/attachments/") * request.path.startswith(
+            "/attachments/"
+        ):
             return Response(200, self.files[name]) if name in self.files else Response(404, {})
         if request.headers.get("authorization") != f"Bot {TOKEN}":
             return Response(401, {"message": "401: Unauthorized", "code": 0})
         if request.path == "/gateway/bot":
-            limit = {"total": 1_000, "remaining": self.starts_left, "reset_after": 3_600_000, "max_concurrency": 1}
-            return Response(200, {"url": self.socket_url, "shards": 1, "session_start_limit": limit})
+            limit = {
+                "total": 1_000,
+                "remaining": self.starts_left,
+                "reset_after": 3_600_000,
+                "max_concurrency": 1,
+            }
+            return Response(
+                200, {"url": self.socket_url, "shards": 1, "session_start_limit": limit}
+            )
         _, _, channel, what = request.path.split("/")
         if what == "typing":
             self.note(self.typing, channel)
             return Response(204, b"")
-        return self._messages(channel, request) if request.method == "GET" else self._create(channel, request.body)
+        return (
+            self._messages(channel, request)
+            if request.method == "GET"
+            else self._create(channel, request.body)
+        )
 
     def _messages(self, channel: str, request: Request) -> Response:
         """Those after an id, the oldest of them; the newest of these comes first."""
@@ -216,8 +251,12 @@ class FakeDiscord(FakePlatform):
         if body.get("enforce_nonce") and nonce in self._nonces:
             return Response(200, self._nonces[nonce])
         message = {
-            "id": str(next(self._ids)), "channel_id": channel, "type": 0, "author": {"id": BOT, "bot": True}, **body
-        }  # fmt: skip
+            "id": str(next(self._ids)),
+            "channel_id": channel,
+            "type": 0,
+            "author": {"id": BOT, "bot": True},
+            **body,
+        }
         self._nonces[nonce] = message
         self.note(self.sent, message)
         self.history.setdefault(channel, []).append(message)

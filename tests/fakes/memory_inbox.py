@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from nacre.values.gateway.message import Incoming
+from nacre.values.gateway import Incoming
 
 
 class MemoryInbox:
@@ -24,7 +24,12 @@ class MemoryInbox:
     def again(self) -> MemoryInbox:
         """The same inbox after a restart: in another event loop."""
         inbox = MemoryInbox()
-        inbox.messages, inbox.kept, inbox.before, inbox._ids = self.messages, self.kept, self.before, self._ids
+        inbox.messages, inbox.kept, inbox.before, inbox._ids = (
+            self.messages,
+            self.kept,
+            self.before,
+            self._ids,
+        )
         return inbox
 
     def state(self, name: str) -> str:

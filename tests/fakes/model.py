@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.values.model_calls import Capabilities, Completion, Price, Prompt, Tokens
+from nacre.values.models import Capabilities, Completion, Price, Prompt, Tokens
 
 _ABLE = Capabilities(window=200_000, output=16_000, answers="schema", known=True)
 
@@ -31,13 +31,21 @@ class ScriptedModel:
     """
 
     def __init__(
-        self, answers: Iterable[Answer] | Callable[[Prompt], Any], *, name: str = "scripted:1",
+        self,
+        answers: Iterable[Answer] | Callable[[Prompt], Any],
+        *,
+        name: str = "scripted:1",
         capabilities: Capabilities = _ABLE,
-        repeats: bool = False, finding: str = "holds", wrong: Sequence[str] = (),
-        known: Callable[[Prompt], Any] = lambda _: [], outdated: Callable[[Prompt], Any] = lambda _: [],
-    ) -> None:  # fmt: skip
+        repeats: bool = False,
+        finding: str = "holds",
+        wrong: Sequence[str] = (),
+        known: Callable[[Prompt], Any] = lambda _: [],
+        outdated: Callable[[Prompt], Any] = lambda _: [],
+    ) -> None:
         self.name = name
-        self.capabilities = capabilities if capabilities.price else replace(capabilities, price=Price())
+        self.capabilities = (
+            capabilities if capabilities.price else replace(capabilities, price=Price())
+        )
         self.prompts: list[Prompt] = []
         self.compared: list[Prompt] = []
         self.held: list[Prompt] = []
@@ -90,4 +98,8 @@ class ScriptedModel:
 
 
 def _as_json(answer: Any) -> str:
-    return msgspec.json.encode(answer).decode() if isinstance(answer, msgspec.Struct) else json.dumps(answer)
+    return (
+        msgspec.json.encode(answer).decode()
+        if isinstance(answer, msgspec.Struct)
+        else json.dumps(answer)
+    )

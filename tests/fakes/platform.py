@@ -63,9 +63,15 @@ class FakePlatform:
         raise NotImplementedError
 
     def fail_next(
-        self, status: int = 500, body: Any = None, headers: Mapping[str, str] | None = None, *, path: str = "",
-        times: int = 1, is_cut: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        status: int = 500,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        path: str = "",
+        times: int = 1,
+        is_cut: bool = False,
+    ) -> None:
         """Let the next requests fail: those whose path contains ``path``."""
         with self.changed:
             self._failures += [(path, Response(status, body, headers or {}, is_cut))] * times
@@ -113,7 +119,9 @@ class FakePlatform:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._http.daemon_threads = True
         self._http.block_on_close = False
-        self._sockets: Server = serve(self._serve, "127.0.0.1", 0, ping_interval=None, close_timeout=1)
+        self._sockets: Server = serve(
+            self._serve, "127.0.0.1", 0, ping_interval=None, close_timeout=1
+        )
         self._threads = [
             Thread(target=self._http.serve_forever, args=(0.02,), daemon=True),
             Thread(target=self._sockets.serve_forever, daemon=True),
@@ -123,7 +131,10 @@ class FakePlatform:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.drop()
         self._http.shutdown()
@@ -173,11 +184,17 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         is_json = "json" in headers.get("content-type", "")
         body = json.loads(raw) if is_json and raw else dict(parse_qsl(raw.decode()))
-        response = self.owner.respond(Request(self.command, place.path, dict(parse_qsl(place.query)), headers, body))
+        response = self.owner.respond(
+            Request(self.command, place.path, dict(parse_qsl(place.query)), headers, body)
+        )
         if response.is_cut:
             self.close_connection = True
             return
-        data = response.body if isinstance(response.body, bytes) else json.dumps(response.body).encode()
+        data = (
+            response.body
+            if isinstance(response.body, bytes)
+            else json.dumps(response.body).encode()
+        )
         self.send_response(response.status)
         for name, value in {**response.headers, "content-length": str(len(data))}.items():
             self.send_header(name, value)

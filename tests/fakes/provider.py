@@ -52,7 +52,9 @@ class Request:
     @property
     def key(self) -> str:
         """What the caller signed in with."""
-        return self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix("Bearer ")
+        return self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix(
+            "Bearer "
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +91,14 @@ class FakeProvider:
     """
 
     def __init__(
-        self, answers: Iterable[Answer] | Callable[[Request], Any] = (), *, repeats: bool = False,
-        models: tuple[str, ...] = ("m",), dimensions: int = 64, embedding_faults: Iterable[Reply] = (),
-    ) -> None:  # fmt: skip
+        self,
+        answers: Iterable[Answer] | Callable[[Request], Any] = (),
+        *,
+        repeats: bool = False,
+        models: tuple[str, ...] = ("m",),
+        dimensions: int = 64,
+        embedding_faults: Iterable[Reply] = (),
+    ) -> None:
         self.models = models
         self.dimensions = dimensions
         self.requests: list[Request] = []
@@ -119,9 +126,7 @@ class FakeProvider:
     def config(self, api: str = "chat", *, model: str = "m", more: str = "") -> str:
         """A ``config.toml`` whose language model for every task is this one, by the format ``api``."""
         base = self.url if api == "anthropic" else f"{self.url}/v1"
-        return (
-            f'[models]\ndefault = "fake:{model}"\n{more}\n[models.providers.fake]\napi = "{api}"\nbase_url = "{base}"\n'
-        )
+        return f'[models]\ndefault = "fake:{model}"\n{more}\n[models.providers.fake]\napi = "{api}"\nbase_url = "{base}"\n'  # noqa: E501
 
     def __enter__(self) -> FakeProvider:
         provider = self
@@ -137,7 +142,10 @@ class FakeProvider:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         assert self._server is not None
         assert self._thread is not None
@@ -218,7 +226,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.rstrip("/") in _MODELS:
             names = self.owner.models
             data = [{"id": name, "object": "model"} for name in names]
-            self._json(200, {"object": "list", "data": data, "models": [{"name": name} for name in names]})
+            self._json(
+                200, {"object": "list", "data": data, "models": [{"name": name} for name in names]}
+            )
         else:
             self._json(200 if self.path == "/" else 404, {})
 
@@ -239,11 +249,15 @@ class _Handler(BaseHTTPRequestHandler):
             fault = self.owner.embedding_fault()
             if fault is None or isinstance(fault.answer, dict):
                 made = gemini_embeddings if path.endswith(":batchEmbedContents") else embeddings
-                self._json(200, fault.answer if fault else made(request.body, self.owner.dimensions))
+                self._json(
+                    200, fault.answer if fault else made(request.body, self.owner.dimensions)
+                )
                 return
             wire, reply = Chat(), fault
         elif wire is None:
-            self._json(404, {"error": {"message": f"nothing is at {path}", "type": "not_found_error"}})
+            self._json(
+                404, {"error": {"message": f"nothing is at {path}", "type": "not_found_error"}}
+            )
             return
         else:
             reply = self.owner.reply_to(request)
@@ -259,7 +273,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif reply.fault == "html":
             self._send(200, _HTML, {"content-type": "text/html"})
         elif reply.status != 200:
-            self._json(reply.status, wire.error(reply.status, reply.message, reply.code), reply.headers)
+            self._json(
+                reply.status, wire.error(reply.status, reply.message, reply.code), reply.headers
+            )
         elif reply.fault == "garbage":
             self._send(200, b"\x00\xff{]", {"content-type": "application/json"})
         elif is_streamed(request.path, request.body):
@@ -297,7 +313,11 @@ class _Handler(BaseHTTPRequestHandler):
         return {name.lower(): value for name, value in self.headers.items()}
 
     def _json(self, status: int, value: Any, headers: Mapping[str, str] | None = None) -> None:
-        self._send(status, json.dumps(value).encode(), {"content-type": "application/json", **(headers or {})})
+        self._send(
+            status,
+            json.dumps(value).encode(),
+            {"content-type": "application/json", **(headers or {})},
+        )
 
     def _send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
         self.send_response(status, None if status in self.responses else "Overloaded")

@@ -50,7 +50,14 @@ class FakeSlack(FakePlatform):
         with self.changed:
             ts = f"1763824000.{next(self._times):06}"
             kind = {"D": "im", "G": "mpim"}.get(channel[:1], "channel")
-            event = {"type": "message", "channel": channel, "user": user, "text": text, "ts": ts, "channel_type": kind}
+            event = {
+                "type": "message",
+                "channel": channel,
+                "user": user,
+                "text": text,
+                "ts": ts,
+                "channel_type": kind,
+            }
             event |= {"team": TEAM, "event_ts": ts, **more}
             if f"<@{BOT}>" in text and kind != "im":
                 mention = {key: value for key, value in event.items() if key != "channel_type"}
@@ -61,19 +68,44 @@ class FakeSlack(FakePlatform):
     def edit(self, channel: str, ts: str, user: str, text: str, before: str = "") -> None:
         """Somebody changes a message."""
         edited = {"user": user, "ts": f"1763824999.{next(self._times):06}"}
-        message = {"type": "message", "user": user, "text": text, "ts": ts, "team": TEAM, "edited": edited}
+        message = {
+            "type": "message",
+            "user": user,
+            "text": text,
+            "ts": ts,
+            "team": TEAM,
+            "edited": edited,
+        }
         previous = {"type": "message", "user": user, "text": before, "ts": ts}
-        self.tell({
-            "type": "message", "subtype": "message_changed", "channel": channel, "channel_type": "im", "hidden": True,
-            "ts": edited["ts"], "message": message, "previous_message": previous,
-        })  # fmt: skip
+        self.tell(
+            {
+                "type": "message",
+                "subtype": "message_changed",
+                "channel": channel,
+                "channel_type": "im",
+                "hidden": True,
+                "ts": edited["ts"],
+                "message": message,
+                "previous_message": previous,
+            }
+        )
 
     def tell(self, event: Any) -> str:
         """Send an event in an envelope to one of the connections; the envelope's id."""
         with self.changed:
             envelope = f"envelope-{next(self._numbers)}"
-            payload = {"type": "event_callback", "team_id": TEAM, "event_id": f"Ev{envelope}", "event": event}
-            frame = {"type": "events_api", "envelope_id": envelope, "payload": payload, "retry_attempt": 0}
+            payload = {
+                "type": "event_callback",
+                "team_id": TEAM,
+                "event_id": f"Ev{envelope}",
+                "event": event,
+            }
+            frame = {
+                "type": "events_api",
+                "envelope_id": envelope,
+                "payload": payload,
+                "retry_attempt": 0,
+            }
             self.waiting[envelope] = frame
             if self.opened:
                 self._send(self.opened[-1], frame)
@@ -149,7 +181,14 @@ class FakeSlack(FakePlatform):
             user = request.query["user"]
             if user not in self.names:
                 return {"ok": False, "error": "user_not_found"}
-            return {"ok": True, "user": {"id": user, "real_name": self.names[user], "profile": {"display_name": ""}}}
+            return {
+                "ok": True,
+                "user": {
+                    "id": user,
+                    "real_name": self.names[user],
+                    "profile": {"display_name": ""},
+                },
+            }
         if method == "chat.postMessage":
             if not request.body.get("text"):
                 return {"ok": False, "error": "no_text"}

@@ -15,7 +15,10 @@ from typing import Any
 from tests.fakes.platform import FakePlatform, Request, Response
 
 TOKEN = "5000:letters-of-the-fake"
-_MARKS = {"bot_command": re.compile(r"(?<!\S)/\w+(@\w+)?"), "mention": re.compile(r"(?<![\w/])@\w+")}
+_MARKS = {
+    "bot_command": re.compile(r"(?<!\S)/\w+(@\w+)?"),
+    "mention": re.compile(r"(?<![\w/])@\w+"),
+}
 _MOST_UPDATES = 100
 _MOST_CHARACTERS = 4_096
 _SUPERGROUPS = -1_000_000_000_000
@@ -59,7 +62,9 @@ class FakeTelegram(FakePlatform):
     def edit(self, chat: int, user: int, message: int, text: str) -> None:
         """Somebody changes a message."""
         with self.changed:
-            changed = self._message(chat, user, text, {"message_id": message, "edit_date": 1_790_000_100})
+            changed = self._message(
+                chat, user, text, {"message_id": message, "edit_date": 1_790_000_100}
+            )
             self._update("edited_message", changed)
 
     def push(self, update: Any) -> None:
@@ -114,7 +119,10 @@ class FakeTelegram(FakePlatform):
         return answers[method](request.body) if method in answers else _refusal(404, "Not Found")
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         with self.changed:
             self._is_closing = True
@@ -133,7 +141,9 @@ class FakeTelegram(FakePlatform):
         own = self.polls
         self._updates = [one for one in self._updates if _number(one) >= asked.get("offset", 0)]
         self.changed.notify_all()
-        self.changed.wait_for(lambda: self._updates or own != self.polls or self._is_closing, asked.get("timeout", 0))
+        self.changed.wait_for(
+            lambda: self._updates or own != self.polls or self._is_closing, asked.get("timeout", 0)
+        )
         if own != self.polls:
             said = "terminated by other getUpdates request; make sure that only one bot instance is running"
             return _refusal(409, f"Conflict: {said}")
@@ -154,7 +164,9 @@ class FakeTelegram(FakePlatform):
             return _refusal(400, "Bad Request: message is too long")
         self.note(self.sent, asked)
         self._next_message += 1
-        return _result({"message_id": self._next_message, "chat": _chat(chat), "from": self.bot, "text": text})
+        return _result(
+            {"message_id": self._next_message, "chat": _chat(chat), "from": self.bot, "text": text}
+        )
 
     def _send_chat_action(self, asked: Mapping[str, Any]) -> Response:
         self.note(self.typing, asked)
@@ -163,10 +175,16 @@ class FakeTelegram(FakePlatform):
     def _get_file(self, asked: Mapping[str, Any]) -> Response:
         name = asked["file_id"]
         if name not in self.files:
-            return _refusal(400, "Bad Request: wrong file_id or the file is temporarily unavailable")
-        return _result({"file_id": name, "file_size": len(self.files[name]), "file_path": f"documents/{name}"})
+            return _refusal(
+                400, "Bad Request: wrong file_id or the file is temporarily unavailable"
+            )
+        return _result(
+            {"file_id": name, "file_size": len(self.files[name]), "file_path": f"documents/{name}"}
+        )
 
-    def _message(self, chat: int, user: int, text: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _message(
+        self, chat: int, user: int, text: str, fields: Mapping[str, Any]
+    ) -> dict[str, Any]:
         self._next_message += 1
         message: dict[str, Any] = {
             "message_id": self._next_message,
@@ -205,7 +223,11 @@ def _number(update: Any) -> int:
 def _chat(number: int) -> dict[str, Any]:
     if number > 0:
         return {"id": number, "type": "private", "first_name": f"User {number}"}
-    return {"id": number, "type": "supergroup" if number < _SUPERGROUPS else "group", "title": "Kitchen"}
+    return {
+        "id": number,
+        "type": "supergroup" if number < _SUPERGROUPS else "group",
+        "title": "Kitchen",
+    }
 
 
 def _result(value: Any) -> Response:

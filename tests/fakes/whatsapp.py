@@ -56,11 +56,21 @@ class FakeWhatsApp(FakePlatform):
         return itself | words | fields
 
     def notice(
-        self, messages: Sequence[Any] = (), statuses: Sequence[Any] = (), number: str = NUMBER, **value: Any
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        messages: Sequence[Any] = (),
+        statuses: Sequence[Any] = (),
+        number: str = NUMBER,
+        **value: Any,
+    ) -> dict[str, Any]:
         """What is delivered for some messages."""
-        senders = [str(message["from"]) for message in messages if isinstance(message, dict) and "from" in message]
-        contacts = [{"profile": {"name": f"User {user}"}, "wa_id": user} for user in dict.fromkeys(senders)]
+        senders = [
+            str(message["from"])
+            for message in messages
+            if isinstance(message, dict) and "from" in message
+        ]
+        contacts = [
+            {"profile": {"name": f"User {user}"}, "wa_id": user} for user in dict.fromkeys(senders)
+        ]
         meta = {"display_phone_number": "+49 30 1234", "phone_number_id": number}
         content = {"messaging_product": "whatsapp", "metadata": meta, "contacts": contacts}
         content |= {"messages": list(messages)} if messages else {"statuses": list(statuses)}
@@ -76,12 +86,20 @@ class FakeWhatsApp(FakePlatform):
         body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
         headers = {b"content-type": b"application/json"}
         if signature != "":
-            headers[b"x-hub-signature-256"] = (sign(body) if signature is None else signature).encode()
-        return httpx2.post(self.callback, content=body, headers=headers, timeout=_SECONDS, trust_env=False).status_code
+            headers[b"x-hub-signature-256"] = (
+                sign(body) if signature is None else signature
+            ).encode()
+        return httpx2.post(
+            self.callback, content=body, headers=headers, timeout=_SECONDS, trust_env=False
+        ).status_code
 
     def verify(self, **asked: str) -> httpx2.Response:
         """Ask whether the callback URL is the owner's, as Meta does when it is entered."""
-        query = {"hub.mode": "subscribe", "hub.verify_token": VERIFY_TOKEN, "hub.challenge": "1158201444"}
+        query = {
+            "hub.mode": "subscribe",
+            "hub.verify_token": VERIFY_TOKEN,
+            "hub.challenge": "1158201444",
+        }
         changed = query | {f"hub.{key}": value for key, value in asked.items()}
         return httpx2.get(self.callback, params=changed, timeout=_SECONDS, trust_env=False)
 
@@ -100,11 +118,17 @@ class FakeWhatsApp(FakePlatform):
         if place == NUMBER and request.method == "GET":
             return Response(200, {"display_phone_number": "+49 30 1234", "id": NUMBER})
         if place == f"{NUMBER}/messages":
-            return self._typing(request.body) if "typing_indicator" in request.body else self._send(request.body)
+            return (
+                self._typing(request.body)
+                if "typing_indicator" in request.body
+                else self._send(request.body)
+            )
         if place in self.files:
             url = f"{self.file_host or self.url}/media?mid={place}"
             size = str(len(self.files[place]))
-            return Response(200, {"url": url, "mime_type": "image/jpeg", "file_size": size, "id": place})
+            return Response(
+                200, {"url": url, "mime_type": "image/jpeg", "file_size": size, "id": place}
+            )
         if request.path == "/media":
             return Response(200, self.files[request.query["mid"]])
         return refusal(400, 100, f"Unsupported request. Object with ID '{place}' does not exist")
@@ -120,7 +144,9 @@ class FakeWhatsApp(FakePlatform):
         self._count += 1
         contacts = [{"input": to, "wa_id": to}]
         messages = [{"id": f"wamid.{self._count}"}]
-        return Response(200, {"messaging_product": "whatsapp", "contacts": contacts, "messages": messages})
+        return Response(
+            200, {"messaging_product": "whatsapp", "contacts": contacts, "messages": messages}
+        )
 
     def _typing(self, asked: Mapping[str, Any]) -> Response:
         self.note(self.typing, asked)
@@ -134,5 +160,10 @@ def sign(body: bytes, secret: str = APP_SECRET) -> str:
 
 def refusal(status: int, code: int, said: str) -> Response:
     """An error of the Graph API."""
-    error = {"message": f"(#{code}) {said}", "type": "OAuthException", "code": code, "error_data": {"details": said}}
+    error = {
+        "message": f"(#{code}) {said}",
+        "type": "OAuthException",
+        "code": code,
+        "error_data": {"details": said},
+    }
     return Response(status, {"error": error})

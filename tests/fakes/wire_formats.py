@@ -84,10 +84,15 @@ class Anthropic:
         text = {"type": "text", "text": said.text}
         content = [_tool_use(said, said.call, json.loads(said.text)) if said.call else text]
         return {
-            "id": f"msg_{said.number:04}", "type": "message", "role": "assistant", "model": said.model,
-            "content": content, "stop_reason": self._reason(said), "stop_sequence": None,
+            "id": f"msg_{said.number:04}",
+            "type": "message",
+            "role": "assistant",
+            "model": said.model,
+            "content": content,
+            "stop_reason": self._reason(said),
+            "stop_sequence": None,
             "usage": {**self._input(said), "output_tokens": said.output},
-        }  # fmt: skip
+        }
 
     def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
         """The answer as events: name and data."""
@@ -95,7 +100,10 @@ class Anthropic:
         start = {**self.whole(said), "content": [], "stop_reason": None}
         start["usage"] = {**self._input(said), "output_tokens": 1}
         yield "message_start", {"type": "message_start", "message": start}
-        yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}
+        yield (
+            "content_block_start",
+            {"type": "content_block_start", "index": 0, "content_block": block},
+        )
         yield "ping", {"type": "ping"}
         for part in said.parts:
             text = {"type": "text_delta", "text": part}
@@ -103,15 +111,24 @@ class Anthropic:
             yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
         yield "content_block_stop", {"type": "content_block_stop", "index": 0}
         ended = {"stop_reason": self._reason(said), "stop_sequence": None}
-        yield "message_delta", {
-            "type": "message_delta", "delta": ended, "usage": {"output_tokens": said.output},
-        }  # fmt: skip
+        yield (
+            "message_delta",
+            {
+                "type": "message_delta",
+                "delta": ended,
+                "usage": {"output_tokens": said.output},
+            },
+        )
         yield "message_stop", {"type": "message_stop"}
 
     def error(self, status: int, message: str, code: str) -> dict[str, Any]:
         """What comes with a status that is no success."""
         kind = code or _NAMES.get(status, "api_error")
-        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_0001"}
+        return {
+            "type": "error",
+            "error": {"type": kind, "message": message},
+            "request_id": "req_0001",
+        }
 
     @staticmethod
     def _reason(said: Said) -> str:
@@ -120,9 +137,10 @@ class Anthropic:
     @staticmethod
     def _input(said: Said) -> dict[str, int]:
         return {
-            "input_tokens": said.new, "cache_read_input_tokens": said.cached,
+            "input_tokens": said.new,
+            "cache_read_input_tokens": said.cached,
             "cache_creation_input_tokens": said.written,
-        }  # fmt: skip
+        }
 
 
 class Chat:
@@ -136,12 +154,27 @@ class Chat:
 
     def whole(self, said: Said) -> dict[str, Any]:
         """The answer in one piece."""
-        message: dict[str, Any] = {"role": "assistant", "content": None if said.call else said.text, "refusal": None}
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": None if said.call else said.text,
+            "refusal": None,
+        }
         if said.call:
             function = {"name": said.call.name, "arguments": said.text}
-            message["tool_calls"] = [{"id": f"call_{said.number}", "type": "function", "function": function}]
-        choice = {"index": 0, "finish_reason": self._reason(said), "logprobs": None, "message": message}
-        return {**self._head(said, "chat.completion"), "choices": [choice], "usage": self._usage(said)}
+            message["tool_calls"] = [
+                {"id": f"call_{said.number}", "type": "function", "function": function}
+            ]
+        choice = {
+            "index": 0,
+            "finish_reason": self._reason(said),
+            "logprobs": None,
+            "message": message,
+        }
+        return {
+            **self._head(said, "chat.completion"),
+            "choices": [choice],
+            "usage": self._usage(said),
+        }
 
     def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
         """The answer as events: the name is empty."""
@@ -150,10 +183,18 @@ class Chat:
             delta: dict[str, Any] = {"content": part}
             if said.call:
                 function = {"arguments": part, **({"name": said.call.name} if place == 0 else {})}
-                call = {"index": 0, "type": "function", "id": f"call_{said.number}", "function": function}
+                call = {
+                    "index": 0,
+                    "type": "function",
+                    "id": f"call_{said.number}",
+                    "function": function,
+                }
                 delta = {"tool_calls": [call]}
             yield "", {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-        yield "", {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": self._reason(said)}]}
+        yield (
+            "",
+            {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": self._reason(said)}]},
+        )
         yield "", {**head, "choices": [], "usage": self._usage(said)}
         yield "", {}
 
@@ -170,15 +211,22 @@ class Chat:
 
     @staticmethod
     def _head(said: Said, kind: str) -> dict[str, Any]:
-        return {"id": f"chatcmpl-{said.number:04}", "object": kind, "created": 1_760_000_000, "model": said.model}
+        return {
+            "id": f"chatcmpl-{said.number:04}",
+            "object": kind,
+            "created": 1_760_000_000,
+            "model": said.model,
+        }
 
     @staticmethod
     def _usage(said: Said) -> dict[str, Any]:
         asked = said.new + said.cached + said.written
         return {
-            "prompt_tokens": asked, "completion_tokens": said.output, "total_tokens": asked + said.output,
+            "prompt_tokens": asked,
+            "completion_tokens": said.output,
+            "total_tokens": asked + said.output,
             "prompt_tokens_details": {"cached_tokens": said.cached},
-        }  # fmt: skip
+        }
 
 
 class Responses:
@@ -189,43 +237,72 @@ class Responses:
     def prefix(self, body: Mapping[str, Any]) -> str:
         """What is kept of a request: all but its last message."""
         given = body.get("input")
-        return json.dumps([body.get("instructions"), given[:-1] if isinstance(given, list) else None])
+        return json.dumps(
+            [body.get("instructions"), given[:-1] if isinstance(given, list) else None]
+        )
 
     def whole(self, said: Said) -> dict[str, Any]:
         """The answer in one piece."""
         asked = said.new + said.cached + said.written
         part = {"type": "output_text", "text": said.text, "annotations": []}
         item: dict[str, Any] = {
-            "type": "message", "id": f"msg_{said.number}", "role": "assistant", "status": "completed",
+            "type": "message",
+            "id": f"msg_{said.number}",
+            "role": "assistant",
+            "status": "completed",
             "content": [part],
-        }  # fmt: skip
+        }
         if said.call:
             space = {"namespace": said.call.namespace} if said.call.namespace else {}
             item = {
-                "type": "function_call", "id": f"fc_{said.number}", "call_id": f"call_{said.number}", **space,
-                "name": said.call.name, "arguments": said.text, "status": "completed",
-            }  # fmt: skip
+                "type": "function_call",
+                "id": f"fc_{said.number}",
+                "call_id": f"call_{said.number}",
+                **space,
+                "name": said.call.name,
+                "arguments": said.text,
+                "status": "completed",
+            }
         return {
-            "id": f"resp_{said.number:04}", "object": "response", "created_at": 1_760_000_000, "model": said.model,
-            "status": "incomplete" if said.is_cut else "completed", "error": None, "output": [item],
+            "id": f"resp_{said.number:04}",
+            "object": "response",
+            "created_at": 1_760_000_000,
+            "model": said.model,
+            "status": "incomplete" if said.is_cut else "completed",
+            "error": None,
+            "output": [item],
             "incomplete_details": {"reason": "max_output_tokens"} if said.is_cut else None,
-            "parallel_tool_calls": False, "tool_choice": "auto", "tools": [],
+            "parallel_tool_calls": False,
+            "tool_choice": "auto",
+            "tools": [],
             "usage": {
-                "input_tokens": asked, "input_tokens_details": {"cached_tokens": said.cached},
-                "output_tokens": said.output, "output_tokens_details": {"reasoning_tokens": 0},
+                "input_tokens": asked,
+                "input_tokens_details": {"cached_tokens": said.cached},
+                "output_tokens": said.output,
+                "output_tokens_details": {"reasoning_tokens": 0},
                 "total_tokens": asked + said.output,
             },
-        }  # fmt: skip
+        }
 
     def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
         """The answer as events: name and data."""
         whole = self.whole(said)
         item = whole["output"][0]
-        begun = {**whole, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
+        begun = {
+            **whole,
+            "status": "in_progress",
+            "output": [],
+            "usage": None,
+            "incomplete_details": None,
+        }
         tool = item["type"] == "function_call"
         name = "response.function_call_arguments.delta" if tool else "response.output_text.delta"
         place = {"item_id": item["id"], "output_index": 0, "content_index": 0, "logprobs": []}
-        empty = {**item, **({"arguments": ""} if tool else {"content": []}), "status": "in_progress"}
+        empty = {
+            **item,
+            **({"arguments": ""} if tool else {"content": []}),
+            "status": "in_progress",
+        }
         events: list[dict[str, Any]] = [{"type": "response.created", "response": begun}]
         events.append({"type": "response.output_item.added", "output_index": 0, "item": empty})
         if not tool:
@@ -255,15 +332,26 @@ class Ollama:
     def whole(self, said: Said) -> dict[str, Any]:
         """The answer in one piece."""
         return {
-            "model": said.model, "created_at": "2026-01-01T00:00:00Z", "done": True,
-            "done_reason": "length" if said.is_cut else "stop", "message": {"role": "assistant", "content": said.text},
-            "prompt_eval_count": said.new, "eval_count": said.output,
-        }  # fmt: skip
+            "model": said.model,
+            "created_at": "2026-01-01T00:00:00Z",
+            "done": True,
+            "done_reason": "length" if said.is_cut else "stop",
+            "message": {"role": "assistant", "content": said.text},
+            "prompt_eval_count": said.new,
+            "eval_count": said.output,
+        }
 
     def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
         """The answer as lines."""
         for part in said.parts:
-            yield "", {"model": said.model, "message": {"role": "assistant", "content": part}, "done": False}
+            yield (
+                "",
+                {
+                    "model": said.model,
+                    "message": {"role": "assistant", "content": part},
+                    "done": False,
+                },
+            )
         yield "", {**self.whole(said), "message": {"role": "assistant", "content": ""}}
 
     def error(self, status: int, message: str, code: str) -> dict[str, Any]:
@@ -306,15 +394,19 @@ class Gemini:
         return {
             "candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}, **ended}],
             "usageMetadata": {
-                "promptTokenCount": asked, "candidatesTokenCount": said.output,
-                "totalTokenCount": asked + said.output, "cachedContentTokenCount": said.cached,
+                "promptTokenCount": asked,
+                "candidatesTokenCount": said.output,
+                "totalTokenCount": asked + said.output,
+                "cachedContentTokenCount": said.cached,
             },
             "modelVersion": said.model,
-        }  # fmt: skip
+        }
 
 
 Wire = Anthropic | Chat | Responses | Ollama | Gemini
-_WIRES: dict[str, Wire] = {wire.path: wire for wire in (Anthropic(), Chat(), Responses(), Ollama(), Gemini())}
+_WIRES: dict[str, Wire] = {
+    wire.path: wire for wire in (Anthropic(), Chat(), Responses(), Ollama(), Gemini())
+}
 
 
 def wire_at(path: str) -> Wire | None:

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from nacre.portability.sources.tree import safe_name
+from nacre.data.importers import safe_name
 
 FORMS = (b"folder", b"zip", b"file")
 
@@ -29,7 +29,9 @@ def files_of(data: bytes) -> tuple[bytes, dict[str, bytes]]:
 
 def bundle(form: bytes, files: Mapping[str, bytes]) -> bytes:
     """The other way round: one input out of several files."""
-    return form + b"".join(b"\n" + _FILE + name.encode() + b"\n" + content for name, content in files.items())
+    return form + b"".join(
+        b"\n" + _FILE + name.encode() + b"\n" + content for name, content in files.items()
+    )
 
 
 def unpack(data: bytes, folder: Path) -> Path:

@@ -19,7 +19,10 @@ def seeds(target: str) -> tuple[bytes, ...]:
     """The corpus of a target; of an adapter, its sample besides."""
     folder = CORPUS / target
     sample = [samples()[target][1]] if target in samples() else []
-    return (*(path.read_bytes() for path in sorted(folder.iterdir() if folder.is_dir() else ())), *sample)
+    return (
+        *(path.read_bytes() for path in sorted(folder.iterdir() if folder.is_dir() else ())),
+        *sample,
+    )
 
 
 @cache
@@ -35,12 +38,19 @@ def inputs(draw: st.DrawFn, target: str) -> bytes:
     lines = tuple(line for seed in seeds(target) for line in seed.splitlines(keepends=True))
     whole = draw(st.sampled_from((b"", *seeds(target))))
     parts = draw(
-        st.lists(st.one_of(st.sampled_from(lines), st.sampled_from(tokens()), st.binary(max_size=12)), max_size=8)
+        st.lists(
+            st.one_of(st.sampled_from(lines), st.sampled_from(tokens()), st.binary(max_size=12)),
+            max_size=8,
+        )
     )
     data = bytearray(whole + b"".join(parts))
     for _ in range(draw(st.integers(0, 4))):
         at = draw(st.integers(0, len(data)))
-        spoiled = draw(st.one_of(st.sampled_from(tokens()), st.binary(max_size=4), st.text(max_size=4).map(_encoded)))
+        spoiled = draw(
+            st.one_of(
+                st.sampled_from(tokens()), st.binary(max_size=4), st.text(max_size=4).map(_encoded)
+            )
+        )
         data[at : at + draw(st.integers(0, 12))] = spoiled
     return bytes(data)
 

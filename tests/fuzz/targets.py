@@ -17,34 +17,45 @@ from uuid import UUID
 
 import msgspec
 
-from nacre.dedup.judge import judge
-from nacre.dedup.statement import read as read_statement
-from nacre.embed.calibration import calibration_of
-from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid, SettingsInvalid, TranscriptUnreadable
-from nacre.extraction.extractor import extract
-from nacre.home.redaction import redacted
-from nacre.parsing.parse import opened
-from nacre.portability.sources.registry import SOURCES, get_source
-from nacre.portability.sources.source import Found, ImportSource, Item, Operation, Page, Skipped, Talk
-from nacre.portability.sources.tree import open_tree
+from nacre.base.text import identifiers, pieces
+from nacre.base.times import find_window, parse_moment
+from nacre.data.importers import (
+    SOURCES,
+    Found,
+    ImportSource,
+    Item,
+    Operation,
+    Page,
+    Skipped,
+    Talk,
+    get_source,
+    open_tree,
+)
+from nacre.errors import (
+    InvalidInput,
+    MemoryInvalid,
+    QueryInvalid,
+    SettingsInvalid,
+    TranscriptUnreadable,
+)
+from nacre.home.location import redacted
+from nacre.home.parsing import opened
+from nacre.learn.extract import extract
+from nacre.llm.local_model import calibration_of
+from nacre.memories.judge import judge
+from nacre.memories.statements import read as read_statement
+from nacre.readers.adapter import Adapter, FileSource, Head, log_of
+from nacre.readers.copilot import SESSIONS
+from nacre.readers.cursor_state import CHAT, COMPOSERS, PROMPTS, read_fields
+from nacre.readers.registry import builtins
+from nacre.recall.question import read_question
 from nacre.redact.redactor import Redactor
-from nacre.retrieval.question.question import read_question
 from nacre.settings import load_settings, write_setting
-from nacre.text.passages import identifiers, pieces
-from nacre.text.time_expressions import find_window, parse_moment
-from nacre.transcripts.adapter import Adapter, Head
-from nacre.transcripts.copilot.editor_state import SESSIONS
-from nacre.transcripts.cursor.protobuf import read_fields
-from nacre.transcripts.cursor.state import CHAT, COMPOSERS, PROMPTS
-from nacre.transcripts.databases import log_of
-from nacre.transcripts.file_source import FileSource
-from nacre.transcripts.registry import builtins
-from nacre.values.cursor import Cursor
 from nacre.values.memory import Kind, Memory
-from nacre.values.session import Session, Speaker, Trust, Turn
-from nacre.vault import front_matter, ledger
-from nacre.vault.document import adopt, parse, render, rewrite
-from nacre.vault.layout import folder_of, path_for, place_of, slugify
+from nacre.values.session import Cursor, Session, Speaker, Trust, Turn
+from nacre.vault import documents, files
+from nacre.vault.documents import adopt, parse, render, rewrite
+from nacre.vault.files import folder_of, path_for, place_of, slugify
 from tests.fuzz.bundles import unpack
 from tests.stores import OpenClaw, OpenCode, bubble, conversation, write_state, write_store
 
@@ -150,7 +161,9 @@ def databases(data: bytes) -> None:
                 _check(adapter.parse(source))
                 msgspec.json.encode(source.carry)
         torn = Path(folder, "torn.db")
-        torn.write_bytes(Path(folder, "cursor-state", "state.vscdb").read_bytes()[: len(data) * 40] + data)
+        torn.write_bytes(
+            Path(folder, "cursor-state", "state.vscdb").read_bytes()[: len(data) * 40] + data
+        )
         with contextlib.suppress(InvalidInput), opened(torn) as (adapter, source):
             _check(adapter.parse(source) if adapter else iter(()))
 
@@ -167,7 +180,11 @@ def _check(items: Iterator[Session | Turn]) -> None:
 
 
 def _state(path: Path, data: bytes) -> None:
-    values = {"composerData:c2": data, "bubbleId:c1:b1": data, **conversation("c1", [bubble(1, "x", bubbleId="b2")])}
+    values = {
+        "composerData:c2": data,
+        "bubbleId:c1:b1": data,
+        **conversation("c1", [bubble(1, "x", bubbleId="b2")]),
+    }
     values["composerData:c1"]["fullConversationHeadersOnly"].append({"bubbleId": "b1"})
     write_state(path, dict.fromkeys((CHAT, COMPOSERS, PROMPTS, SESSIONS), data), values)
 
@@ -186,20 +203,25 @@ def _opencode(path: Path, data: bytes) -> None:
 def _openclaw(path: Path, data: bytes) -> None:
     store = OpenClaw(path, "delete")
     store.window("s1")
-    store.connection.execute("UPDATE transcript_events SET event_json = ?", (data.decode("utf-8", errors="replace"),))
+    store.connection.execute(
+        "UPDATE transcript_events SET event_json = ?", (data.decode("utf-8", errors="replace"),)
+    )
     store.event("s1", {}, packed=data or b"x")
     store.close()
 
 
 STORES: dict[str, tuple[str, Callable[[Path, bytes], object]]] = {
     "cursor-state": ("state.vscdb", _state),
-    "cursor-store": ("store.db", lambda path, data: write_store(
-        path, [data, {"role": "user", "content": "x"}], listed=len(data) % 2 == 0
-    )),
+    "cursor-store": (
+        "store.db",
+        lambda path, data: write_store(
+            path, [data, {"role": "user", "content": "x"}], listed=len(data) % 2 == 0
+        ),
+    ),
     "copilot-chat-state": ("state.vscdb", lambda path, data: write_state(path, {SESSIONS: data})),
     "opencode": ("opencode.db", _opencode),
     "openclaw-store": ("openclaw-agent.sqlite", _openclaw),
-}  # fmt: skip
+}
 """By the name of the adapter: the name of a database, and what writes one with any bytes in it."""
 
 
@@ -220,12 +242,16 @@ def document(data: bytes) -> None:
     assert _read(render(memory), path) == memory
     assert _read(rewrite(text, memory), path) == memory
     changed = replace(
-        memory, importance=memory.importance % 10 + 1, tags=("new", "a b: c"), links=(), author="me # you"
+        memory,
+        importance=memory.importance % 10 + 1,
+        tags=("new", "a b: c"),
+        links=(),
+        author="me # you",
     )
     written = rewrite(text, changed)
     assert _read(written, path) == changed
     assert _comments(text) <= _comments(written)
-    if "id" not in front_matter.load(front_matter.split(text)[0] or ""):
+    if "id" not in documents.load(documents.split(text)[0] or ""):
         assert _read(adopt(text, {"id": _ID}), path) == memory
     place_of(path_for(memory, lambda taken: False))
 
@@ -235,14 +261,14 @@ def _read(text: str, path: str) -> Memory:
 
 
 def _comments(text: str) -> set[str]:
-    front, _ = front_matter.split(text)
+    front, _ = documents.split(text)
     return {line for line in (front or "").split("\n") if line.startswith("#")}
 
 
 def ledger_lines(data: bytes) -> None:
     """Any bytes are a ledger; what is an entry survives being written again."""
-    for entry in ledger.read(data):
-        assert list(ledger.read(entry.line().encode("utf-8"))) == [entry]
+    for entry in files.read(data):
+        assert list(files.read(entry.line().encode("utf-8"))) == [entry]
 
 
 def config(data: bytes) -> None:
@@ -295,7 +321,7 @@ def _check_item(item: Item) -> None:
             assert ".." not in Path(path).parts
             msgspec.json.encode(_sound(document))
         case Operation(values):
-            list(ledger.read(ledger.encode(values)))
+            list(files.read(files.encode(values)))
         case Talk(session, _, _, turns):
             msgspec.json.encode([_sound(session.id), *(_sound(turn.text) for turn in turns)])
 
@@ -370,7 +396,9 @@ def extraction(data: bytes) -> None:
     """Any session can be extracted from; what is found has words."""
     parts = _stored(data).split("\n\n")[:60]
     speakers = (Speaker.OWNER, Speaker.AGENT)
-    turns = [Turn(f"t{number}", speakers[number % 2], part, NOW) for number, part in enumerate(parts)]
+    turns = [
+        Turn(f"t{number}", speakers[number % 2], part, NOW) for number, part in enumerate(parts)
+    ]
     for candidate in extract(Session("claude-code", "s1", cwd="/code/acme"), turns):
         assert candidate.content.strip()
         assert candidate.subject.strip()
@@ -387,7 +415,13 @@ def names(data: bytes) -> None:
     assert not slug.startswith("-")
     assert slug.isprintable()
     memory = Memory(
-        id=_ID, kind=Kind.FACT, subject=text, content="words", created=NOW, updated=NOW, project=slug or None
+        id=_ID,
+        kind=Kind.FACT,
+        subject=text,
+        content="words",
+        created=NOW,
+        updated=NOW,
+        project=slug or None,
     )
     path = path_for(memory, lambda taken: False)
     assert path.startswith(f"{folder_of(memory)}/")

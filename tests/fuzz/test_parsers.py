@@ -8,7 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from tests.fuzz.inputs import CORPUS, inputs, seeds
 from tests.fuzz.targets import DATABASES, STORES, TARGETS
 
-_QUICK = {"databases": 50, "ledger": 500, "names": 500, "document": 400, "time-words": 400, "question": 400}
+_QUICK = {
+    "databases": 50,
+    "ledger": 500,
+    "names": 500,
+    "document": 400,
+    "time-words": 400,
+    "question": 400,
+}
 _USUAL, _FOLDERS = 120, 80
 
 

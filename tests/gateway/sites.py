@@ -18,11 +18,10 @@ from starlette.routing import BaseRoute, Route
 from websockets.asyncio.client import ClientConnection, connect
 
 from nacre.errors import ChannelUnavailable
-from nacre.gateway.channels.channel import ChannelSetup, ServesHttp
-from nacre.gateway.channels.webhook import KIND
-from nacre.gateway.channels.webhook.channel import Webhook
-from nacre.gateway.listener import Listener
-from nacre.values.gateway.message import Chat, Outgoing
+from nacre.gateway.channels import ChannelSetup, ServesHttp
+from nacre.gateway.engine import Listener
+from nacre.gateway.webhook import KIND, Webhook
+from nacre.values.gateway import Chat, Outgoing
 from tests.fakes.memory_inbox import MemoryInbox
 
 SECRET = "a secret of the tests"
@@ -58,7 +57,9 @@ def client_of(address: str) -> httpx2.AsyncClient:
 class Routes:
     """A channel that is nothing but a route."""
 
-    def __init__(self, path: str, answer: Callable[[Request], Coroutine[Any, Any, Response]]) -> None:
+    def __init__(
+        self, path: str, answer: Callable[[Request], Coroutine[Any, Any, Response]]
+    ) -> None:
         self._route = Route(path, answer, methods=["GET", "POST"])
 
     def routes(self) -> Sequence[BaseRoute]:
@@ -66,10 +67,14 @@ class Routes:
 
 
 @asynccontextmanager
-async def listening(channels: Iterable[ServesHttp], told: list[str] | None = None) -> AsyncIterator[str]:
+async def listening(
+    channels: Iterable[ServesHttp], told: list[str] | None = None
+) -> AsyncIterator[str]:
     """Serve channels on a free port of loopback; the address."""
     listener = Listener(
-        "127.0.0.1:0", {str(n): one for n, one in enumerate(channels)}, (told if told is not None else []).append
+        "127.0.0.1:0",
+        {str(n): one for n, one in enumerate(channels)},
+        (told if told is not None else []).append,
     )
     address = listener.open()
     serving = asyncio.create_task(listener.run())
@@ -84,7 +89,9 @@ async def listening(channels: Iterable[ServesHttp], told: list[str] | None = Non
 class Site:
     """A webhook called ``hook``, and a program that talks to it."""
 
-    def __init__(self, channel: Webhook, inbox: MemoryInbox, address: str, client: httpx2.AsyncClient) -> None:
+    def __init__(
+        self, channel: Webhook, inbox: MemoryInbox, address: str, client: httpx2.AsyncClient
+    ) -> None:
         self.channel = channel
         self.inbox = inbox
         self.address = address
@@ -97,8 +104,14 @@ class Site:
         return await self.client.post("/hook", content=data, headers=signed(data, moment) | named)
 
     async def answer(
-        self, text: str = "Hi", *, chat: str = "otto", key: str = "k1", attempt: int = 1, reply_to: str = "m1"
-    ) -> str:  # fmt: skip
+        self,
+        text: str = "Hi",
+        *,
+        chat: str = "otto",
+        key: str = "k1",
+        attempt: int = 1,
+        reply_to: str = "m1",
+    ) -> str:
         """Send an answer, as the gateway does."""
         return await self.channel.send(Outgoing(key, Chat("hook", chat), text, reply_to, attempt))
 
@@ -140,8 +153,12 @@ class Site:
 
 @asynccontextmanager
 async def webhook(
-    folder: Path, *, told: list[str] | None = None, clock: Callable[[], float] = lambda: NOW, **options: Any
-) -> AsyncIterator[Site]:  # fmt: skip
+    folder: Path,
+    *,
+    told: list[str] | None = None,
+    clock: Callable[[], float] = lambda: NOW,
+    **options: Any,
+) -> AsyncIterator[Site]:
     """A webhook that is served, and runs."""
     told = told if told is not None else []
     channel = Webhook(setup(folder, told, **options), clock)

@@ -17,8 +17,8 @@ from typing import Any
 from click.testing import CliRunner
 
 from nacre.cli.root import cli
-from nacre.storage.gateway import GatewayStore
-from nacre.values.gateway.conversation import ChatSession
+from nacre.store.gateway import GatewayStore
+from nacre.values.gateway import ChatSession
 from tests.cli.conftest import SOURCE
 from tests.fakes.provider import FakeProvider, Request
 from tests.fakes.telegram import TOKEN, FakeTelegram
@@ -53,9 +53,13 @@ class Agent:
             self.most = max(self.most, len(self.running))
             self.changed.notify_all()
         try:
-            found = next((answer for word, answer in self.rules.items() if word in (new or prompt)), None)
+            found = next(
+                (answer for word, answer in self.rules.items() if word in (new or prompt)), None
+            )
             return (
-                found(request) if callable(found) else found or f"Answer to {new.partition(chr(10))[0][:80] or 'all'}"
+                found(request)
+                if callable(found)
+                else found or f"Answer to {new.partition(chr(10))[0][:80] or 'all'}"
             )
         finally:
             with self.changed:
@@ -108,10 +112,17 @@ class Stage:
         self._processes = Processes()
         self._log = folder / "gateway.log"
         self._environ = {
-            "PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE), "HOME": str(folder), "NACRE_HOME": str(self.home),
-            "NACRE_EMBEDDING_MODEL": "none", "NACRE_GIT_BACKGROUND": "false", "PYTHONPYCACHEPREFIX": str(bytecode),
-            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring", "TZ": "UTC", "BOT": TOKEN,
-        }  # fmt: skip
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(SOURCE),
+            "HOME": str(folder),
+            "NACRE_HOME": str(self.home),
+            "NACRE_EMBEDDING_MODEL": "none",
+            "NACRE_GIT_BACKGROUND": "false",
+            "PYTHONPYCACHEPREFIX": str(bytecode),
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+            "TZ": "UTC",
+            "BOT": TOKEN,
+        }
 
     def __enter__(self) -> Stage:
         for one in (self.telegram, self.club, self.provider):
@@ -156,7 +167,11 @@ model = "fake:small"
         """Run the gateway. It may be killed and started again."""
         with self._log.open("a") as log:
             return self._processes.start(
-                [sys.executable, "-m", "nacre", "gateway", "run"], env=self._environ, stdout=log, stderr=log, text=True
+                [sys.executable, "-m", "nacre", "gateway", "run"],
+                env=self._environ,
+                stdout=log,
+                stderr=log,
+                text=True,
             )
 
     def stop(self, process: subprocess.Popen[str], by: signal.Signals = signal.SIGINT) -> int:
@@ -171,7 +186,9 @@ model = "fake:small"
 
     def nacre(self, *arguments: str) -> str:
         """What a command prints."""
-        result = CliRunner().invoke(cli, arguments, env={**self._environ, "HOME": str(self.home.parent)})
+        result = CliRunner().invoke(
+            cli, arguments, env={**self._environ, "HOME": str(self.home.parent)}
+        )
         assert result.exit_code == 0, result.output
         return result.stdout
 

@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from nacre.storage.gateway import GatewayStore
-from nacre.values.gateway.conversation import Pairing
-from nacre.values.gateway.message import Chat, Incoming, Outgoing, Received, Sender
+from nacre.store.gateway import GatewayStore
+from nacre.values.gateway import Chat, Incoming, Outgoing, Pairing, Received, Sender
 from tests.cli.conftest import SOURCE, Nacre
 from tests.fakes.provider import FakeProvider, Reply, Request
 
@@ -48,10 +47,15 @@ def lines(home: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in transcript.read_text(encoding="utf-8").splitlines()]
 
 
-def test_it_answers_with_what_is_remembered_and_with_what_was_said_before(nacre: Nacre, provider: FakeProvider) -> None:
+def test_it_answers_with_what_is_remembered_and_with_what_was_said_before(
+    nacre: Nacre, provider: FakeProvider
+) -> None:
     nacre("store", "The harbour crane was built in 1931", "--kind", "fact")
     assert nacre("chat", "how much does the crane lift?").out.strip() == ANSWER
-    assert nacre("chat", "in which year was the harbour crane built?", "--json").json["answer"] == ANSWER
+    assert (
+        nacre("chat", "in which year was the harbour crane built?", "--json").json["answer"]
+        == ANSWER
+    )
     first, second = map(told, provider.calls)
     assert "how much does the crane lift?" in first
     assert "was built in 1931" in second
@@ -59,7 +63,9 @@ def test_it_answers_with_what_is_remembered_and_with_what_was_said_before(nacre:
     assert ANSWER not in first
 
 
-def test_what_was_said_is_found_again_and_is_the_owners(nacre: Nacre, provider: FakeProvider, home: Path) -> None:
+def test_what_was_said_is_found_again_and_is_the_owners(
+    nacre: Nacre, provider: FakeProvider, home: Path
+) -> None:
     nacre("chat", "our harbour crane may lift forty tonnes, not more")
     (found,) = nacre("gateway", "search", "harbour crane", "--json").json["passages"]
     assert "forty tonnes" in found["text"]
@@ -77,7 +83,9 @@ def test_an_agent_that_runs_it_does_not_speak_as_the_owner(
     assert nacre("config", "get", "owner.identities", "--json").json["value"] == []
 
 
-def test_a_secret_is_in_no_file_and_in_no_prompt(nacre: Nacre, provider: FakeProvider, home: Path) -> None:
+def test_a_secret_is_in_no_file_and_in_no_prompt(
+    nacre: Nacre, provider: FakeProvider, home: Path
+) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     nacre("chat", f"the token of the crane is {secret}")
     assert secret not in told(provider.calls[0])
@@ -90,15 +98,23 @@ def test_new_begins_another_conversation(nacre: Nacre, provider: FakeProvider) -
     after = nacre("chat", "--new", "which number was it?", "--json").json["session"]
     assert before != after
     assert "## This conversation so far" not in told(provider.calls[1])
-    keys = [one["closed"] is None for one in nacre("gateway", "sessions", "--closed", "--json").json["sessions"]]
+    keys = [
+        one["closed"] is None
+        for one in nacre("gateway", "sessions", "--closed", "--json").json["sessions"]
+    ]
     assert keys == [True, False]
 
 
-def test_the_cost_of_answers_is_counted_though_models_do_nothing_else(nacre: Nacre, provider: FakeProvider) -> None:
+def test_the_cost_of_answers_is_counted_though_models_do_nothing_else(
+    nacre: Nacre, provider: FakeProvider
+) -> None:
     nacre("chat", "how much does the crane lift?")
     nacre("config", "set", "models.background", "false")
     shown = " ".join(nacre("cost").out.split())
-    assert "for answers in chats (nacre chat, nacre gateway) and vectors alone: models.background is off" in shown
+    assert (
+        "for answers in chats (nacre chat, nacre gateway) and vectors alone: models.background is off"
+        in shown
+    )
 
 
 def test_two_at_once_are_two_conversations_of_the_owners(nacre: Nacre, home: Path) -> None:
@@ -108,7 +124,11 @@ def test_two_at_once_are_two_conversations_of_the_owners(nacre: Nacre, home: Pat
         if "the first asks" in told(request) and not second:
             command = [sys.executable, "-m", "nacre", "chat", "the second asks", "--json"]
             environ = {**os.environ, "PYTHONPATH": str(SOURCE)}
-            second.append(subprocess.run(command, env=environ, capture_output=True, text=True, check=True, timeout=60))
+            second.append(
+                subprocess.run(
+                    command, env=environ, capture_output=True, text=True, check=True, timeout=60
+                )
+            )
         return ANSWER
 
     with FakeProvider(answer) as provider:
@@ -125,7 +145,9 @@ def test_two_at_once_are_two_conversations_of_the_owners(nacre: Nacre, home: Pat
 
 
 def test_without_an_answer_it_says_why_and_what_was_said_is_kept(nacre: Nacre, home: Path) -> None:
-    with FakeProvider([Reply(status=400, message="no such model"), ANSWER], repeats=True) as provider:
+    with FakeProvider(
+        [Reply(status=400, message="no such model"), ANSWER], repeats=True
+    ) as provider:
         (home / "config.toml").write_text(provider.config(), encoding="utf-8")
         failed = nacre("chat", "how long is the quay?", code=None)
         assert failed.code != 0
@@ -149,12 +171,16 @@ def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
         (["end", "telegram:1"], 3),
     ],
 )
-def test_who_only_looks_makes_no_gateway(nacre: Nacre, home: Path, words: list[str], code: int) -> None:
+def test_who_only_looks_makes_no_gateway(
+    nacre: Nacre, home: Path, words: list[str], code: int
+) -> None:
     nacre("gateway", *words, code=code)
     assert not (home / "gateway").exists()
 
 
-def test_a_backup_has_the_conversations(nacre: Nacre, provider: FakeProvider, home: Path, tmp_path: Path) -> None:
+def test_a_backup_has_the_conversations(
+    nacre: Nacre, provider: FakeProvider, home: Path, tmp_path: Path
+) -> None:
     nacre("chat", "the crane is yellow")
     nacre("backup", "create", str(tmp_path / "all.zip"))
     names = zipfile.ZipFile(tmp_path / "all.zip").namelist()
@@ -164,7 +190,9 @@ def test_a_backup_has_the_conversations(nacre: Nacre, provider: FakeProvider, ho
     assert (tmp_path / "other/gateway/gateway.db").is_file()
 
 
-def test_what_is_forgotten_is_gone_from_the_transcript(nacre: Nacre, provider: FakeProvider, home: Path) -> None:
+def test_what_is_forgotten_is_gone_from_the_transcript(
+    nacre: Nacre, provider: FakeProvider, home: Path
+) -> None:
     nacre("chat", "the crane driver is afraid of heights")
     nacre("chat", "and the quay is long")
     nacre("forget", "--match", "afraid of heights", "--yes")
@@ -179,7 +207,9 @@ def test_what_is_forgotten_is_gone_from_the_transcript(nacre: Nacre, provider: F
 def incoming(number: int, text: str) -> tuple[Received, str]:
     """A message of another conversation, and what becomes of it."""
     message = Incoming(f"m{number}", Chat("club", "9"), Sender("7", "Jordan Example"), text)
-    return Received(0, "club:7", message, datetime(2026, 1, number, tzinfo=UTC)), "heard" if number == 1 else "waiting"
+    return Received(
+        0, "club:7", message, datetime(2026, 1, number, tzinfo=UTC)
+    ), "heard" if number == 1 else "waiting"
 
 
 @pytest.mark.parametrize(
@@ -196,9 +226,13 @@ def test_what_is_forgotten_is_gone_from_what_no_transcript_has_yet(
     messages = ["the driver is afraid of heights", "afraid of heights, too", "and the quay is long"]
     part = Outgoing("p:0", Chat("club", "9"), "Who is afraid of heights?")
     with closing(GatewayStore.open(home)) as store:
-        store.receive("club", [incoming(number, text) for number, text in enumerate(messages, 1)], {})
+        store.receive(
+            "club", [incoming(number, text) for number, text in enumerate(messages, 1)], {}
+        )
         store.add_part("club:7", part, datetime(2026, 1, 3, tzinfo=UTC))
-        store.ask_pairing(Pairing("club", "7", "Jordan Example", "K7QM-2XDP", datetime(2026, 1, 1, tzinfo=UTC)))
+        store.ask_pairing(
+            Pairing("club", "7", "Jordan Example", "K7QM-2XDP", datetime(2026, 1, 1, tzinfo=UTC))
+        )
     assert nacre("forget", *how, "--dry-run", "--json").json["counts"]["gateway"] >= 1
     assert nacre("forget", *how, "--yes", "--json").json["erased"]
     with closing(GatewayStore.open(home)) as store:
@@ -208,7 +242,9 @@ def test_what_is_forgotten_is_gone_from_what_no_transcript_has_yet(
         assert how[1].encode() not in (home / "gateway/gateway.db").read_bytes()
 
 
-def test_what_is_forgotten_need_not_be_searchable_yet(nacre: Nacre, provider: FakeProvider, home: Path) -> None:
+def test_what_is_forgotten_need_not_be_searchable_yet(
+    nacre: Nacre, provider: FakeProvider, home: Path
+) -> None:
     nacre("chat", "the crane driver is here")
     (transcript,) = (home / "gateway" / "sessions").glob("*.jsonl")
     line = lines(home)[1]

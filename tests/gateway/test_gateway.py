@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nacre.storage.gateway import GatewayStore
+from nacre.store.gateway import GatewayStore
 from tests.fakes.provider import Reply
 from tests.gateway.stage import Stage, running
 
@@ -44,15 +44,19 @@ def test_the_owner_is_answered_with_what_is_remembered(stage: Stage, owner: int)
     assert {"chat_id": owner, "action": "typing"}.items() <= stage.telegram.typing[-1].items()
     question, answer = stage.said(owner)
     assert (question["content"], question["from"], question["owner"]) == (
-        "what does the build use?", f"telegram:{owner}", True,
-    )  # fmt: skip
+        "what does the build use?",
+        f"telegram:{owner}",
+        True,
+    )
     assert (answer["role"], answer["model"]) == ("assistant", "fake:m")
     assert answer["usage"]["input"] > 0
     assert stage.session(owner).messages == 2
     assert f"telegram:{owner}" in stage.nacre("gateway", "sessions")
 
 
-def test_a_stranger_reaches_no_agent_until_paired_and_then_not_the_owners_memories(stage: Stage, stranger: int) -> None:
+def test_a_stranger_reaches_no_agent_until_paired_and_then_not_the_owners_memories(
+    stage: Stage, stranger: int
+) -> None:
     code = code_in(stage.ask(stranger, "let me in, and tell me of the build"))
     assert not stage.agent.count("let me in")
     stage.nacre("gateway", "pair", code)
@@ -87,12 +91,18 @@ def test_messages_within_the_pause_are_one_turn(stage: Stage, owner: int) -> Non
     stage.answers(owner, 1)
     prompt = stage.agent.prompt("third of three")
     assert "## New messages" in prompt
-    assert prompt.index("first of three") < prompt.index("second of three") < prompt.index("third of three")
+    assert (
+        prompt.index("first of three")
+        < prompt.index("second of three")
+        < prompt.index("third of three")
+    )
     assert [one["role"] for one in stage.said(owner)] == ["user", "user", "user", "assistant"]
     assert stage.agent.count("of three") == 1
 
 
-def test_one_answer_at_a_time_in_a_conversation_and_so_many_at_once(stage: Stage, owners: Iterator[int]) -> None:
+def test_one_answer_at_a_time_in_a_conversation_and_so_many_at_once(
+    stage: Stage, owners: Iterator[int]
+) -> None:
     people = [next(owners) for _ in range(4)]
     release = stage.agent.hold("hold on")
     stage.agent.most = 0
@@ -108,8 +118,9 @@ def test_one_answer_at_a_time_in_a_conversation_and_so_many_at_once(stage: Stage
         stage.answers(user, 2 if user == first else 1)
     assert stage.agent.most == 2
     assert [one["content"] for one in stage.said(first) if one["role"] == "user"] == [
-        f"hold on {first}", f"go on {first}",
-    ]  # fmt: skip
+        f"hold on {first}",
+        f"go on {first}",
+    ]
 
 
 def test_new_begins_a_conversation_and_memory_goes_on(stage: Stage, owner: int) -> None:
@@ -124,16 +135,24 @@ def test_new_begins_a_conversation_and_memory_goes_on(stage: Stage, owner: int) 
     stage.agent.wait_for(lambda: "herring" in stage.nacre("gateway", "search", "herring password"))
 
 
-def test_a_stale_conversation_begins_anew_and_keeps_the_count_of_compactions(stage: Stage, owner: int) -> None:
+def test_a_stale_conversation_begins_anew_and_keeps_the_count_of_compactions(
+    stage: Stage, owner: int
+) -> None:
     stage.ask(owner, "an old question")
     before = stage.session(owner)
-    with closing(sqlite3.connect(stage.home / "gateway/gateway.db", timeout=20)) as database, database:
+    with (
+        closing(sqlite3.connect(stage.home / "gateway/gateway.db", timeout=20)) as database,
+        database,
+    ):
         ago = "UPDATE chat_sessions SET updated = updated - 5 * 3600 * 1000, compactions = 3 WHERE id = ?"
         database.execute(ago, (before.id,))
     stage.ask(owner, "hours later")
     assert stage.session(owner).id != before.id
     assert stage.session(owner).compactions == 3
-    assert "an old question" not in stage.agent.prompt("hours later").partition("## This conversation")[2]
+    assert (
+        "an old question"
+        not in stage.agent.prompt("hours later").partition("## This conversation")[2]
+    )
 
 
 def test_in_a_group_the_agent_answers_where_it_is_mentioned_and_sees_what_was_said_since(
@@ -142,7 +161,9 @@ def test_in_a_group_the_agent_answers_where_it_is_mentioned_and_sees_what_was_sa
     stage.telegram.say(group, paired, "lunch is at noon")
     stage.telegram.say(group, stranger, "strangers eat at one")
     stage.telegram.say(group, stranger, "@nacre_bot answer the stranger")
-    assert "when is lunch" in stage.ask(owner, "@nacre_bot when is lunch, and what of the build?", group)
+    assert "when is lunch" in stage.ask(
+        owner, "@nacre_bot when is lunch, and what of the build?", group
+    )
     prompt = stage.agent.prompt("when is lunch")
     assert "lunch is at noon" in prompt
     assert "[Chat messages since your last reply - for context]" in prompt
@@ -150,7 +171,11 @@ def test_in_a_group_the_agent_answers_where_it_is_mentioned_and_sees_what_was_sa
     assert "The build uses" not in prompt
     stage.ask(paired, "@nacre_bot and supper?", group)
     assert "[Chat messages since" not in stage.agent.prompt("and supper?")
-    assert [one.get("owner") for one in stage.said(group_key(group)) if one["role"] == "user"] == [None, True, None]
+    assert [one.get("owner") for one in stage.said(group_key(group)) if one["role"] == "user"] == [
+        None,
+        True,
+        None,
+    ]
     assert not stage.agent.count("answer the stranger")
     assert len(stage.answers(group)) == 2
 
@@ -175,7 +200,9 @@ def test_what_is_edited_before_the_answer_is_answered_as_edited(stage: Stage, ow
     assert stage.said(owner)[0]["content"] == "meet at six"
 
 
-def test_what_is_edited_after_the_answer_is_in_the_transcript_once(stage: Stage, owner: int) -> None:
+def test_what_is_edited_after_the_answer_is_in_the_transcript_once(
+    stage: Stage, owner: int
+) -> None:
     number = stage.telegram.say(owner, owner, "the boat is red")
     stage.answers(owner, 1)
     stage.telegram.edit(owner, owner, number, "the boat is blue")
@@ -201,7 +228,9 @@ def test_an_edit_is_in_the_conversation_that_has_the_message(stage: Stage, owner
     written = (stage.home / f"gateway/sessions/{before.id}.jsonl").read_text().splitlines()
     lines = [json.loads(line) for line in (*written, *waiting)]
     edits = [line["message"] for line in lines if line.get("message", {}).get("edits")]
-    assert [(one["content"], one["edits"]) for one in edits] == [("the tower is grey", lines[1]["id"])]
+    assert [(one["content"], one["edits"]) for one in edits] == [
+        ("the tower is grey", lines[1]["id"])
+    ]
 
 
 def test_long_answers_come_in_parts_that_telegram_takes(stage: Stage, owner: int) -> None:
@@ -214,7 +243,9 @@ def test_long_answers_come_in_parts_that_telegram_takes(stage: Stage, owner: int
     assert stage.said(owner)[1]["content"] == whole
 
 
-def test_the_owner_is_told_why_there_is_no_answer_and_others_only_that(stage: Stage, owner: int, paired: int) -> None:
+def test_the_owner_is_told_why_there_is_no_answer_and_others_only_that(
+    stage: Stage, owner: int, paired: int
+) -> None:
     stage.agent.rules["out of order"] = Reply(status=400, message="the model is being painted")
     assert "painted" in stage.ask(owner, "out of order?")
     assert stage.ask(paired, "out of order?") == SORRY
@@ -247,7 +278,9 @@ def test_secrets_are_kept_nowhere(stage: Stage, owner: int) -> None:
     stage.agent.rules["the token is"] = f"Yours is {answered}"
     assert answered not in stage.ask(owner, f"the token is {asked}")
     stage.ask(owner, "thanks for the key")
-    assert not any(secret in prompt for prompt, _ in stage.agent.asked for secret in (asked, answered))
+    assert not any(
+        secret in prompt for prompt, _ in stage.agent.asked for secret in (asked, answered)
+    )
     kept = [path for path in stage.home.rglob("*") if path.is_file()]
     assert any(path.name == "gateway.db" for path in kept)
     for path in kept:
@@ -257,7 +290,9 @@ def test_secrets_are_kept_nowhere(stage: Stage, owner: int) -> None:
 
 
 def test_a_file_is_fetched_and_the_agent_is_told_of_it(stage: Stage, owner: int) -> None:
-    document = stage.telegram.file(b"%PDF-1.7", file_name="../plan.pdf", mime_type="application/pdf")
+    document = stage.telegram.file(
+        b"%PDF-1.7", file_name="../plan.pdf", mime_type="application/pdf"
+    )
     stage.ask(owner, "", document=document, caption="look at this plan")
     assert "plan.pdf, application/pdf]" in stage.agent.prompt("look at this plan")
     (file,) = stage.said(owner)[0]["attachments"]
@@ -269,7 +304,9 @@ def test_a_file_is_fetched_and_the_agent_is_told_of_it(stage: Stage, owner: int)
     assert "plan.pdf" in stage.agent.prompt("what did I send you?")
 
 
-def test_the_agent_sees_what_stands_in_a_text_file_without_its_secrets(stage: Stage, owner: int) -> None:
+def test_the_agent_sees_what_stands_in_a_text_file_without_its_secrets(
+    stage: Stage, owner: int
+) -> None:
     secret = "ghp_" + "7xW3" * 9
     log = stage.telegram.file(f"boiler at 80 degrees\n{secret}\n".encode(), file_name="boiler.log")
     stage.ask(owner, "", document=log, caption="what does the log say?")
@@ -288,7 +325,12 @@ def test_of_files_the_newest_are_kept_within_a_bound(
         stage.start()
         people = [next(owners), next(owners)]
         for name, user in (("a.bin", people[0]), ("b.bin", people[1]), ("c.bin", people[0])):
-            stage.ask(user, "", document=stage.telegram.file(b"\0" * 400_000, file_name=name), caption=f"see {name}")
+            stage.ask(
+                user,
+                "",
+                document=stage.telegram.file(b"\0" * 400_000, file_name=name),
+                caption=f"see {name}",
+            )
         files = (stage.home / "gateway").glob("files/*/*")
         assert sorted(path.name.rpartition("-")[2] for path in files) == left
         stage.ask(people[0], "what did I send you?")
@@ -302,7 +344,9 @@ def test_every_five_messages_a_conversation_becomes_searchable(stage: Stage, own
     assert "the heron stands in the reeds" in stage.nacre("gateway", "search", "heron reeds")
 
 
-@pytest.mark.parametrize(("by", "answer"), [("model", "They spoke of knots."), ("rules", Reply(status=400))])
+@pytest.mark.parametrize(
+    ("by", "answer"), [("model", "They spoke of knots."), ("rules", Reply(status=400))]
+)
 def test_a_long_conversation_is_summed_up_and_its_transcript_keeps_all(
     stage: Stage, strangers: Iterator[int], by: str, answer: Any
 ) -> None:
@@ -324,8 +368,14 @@ def test_a_long_conversation_is_summed_up_and_its_transcript_keeps_all(
     assert ("They spoke of knots." in line["summary"]) == (by == "model")
     prompt = stage.agent.prompt(f"what of the knots by {by}?")
     assert "This conversation until then, summed up" in prompt
-    assert "knot 0: the rope needs another knot the rope" not in prompt.partition("## This conversation so far")[2]
-    assert sum(one["content"].startswith("knot ") for one in stage.said(key) if one["role"] == "user") == 6
+    assert (
+        "knot 0: the rope needs another knot the rope"
+        not in prompt.partition("## This conversation so far")[2]
+    )
+    assert (
+        sum(one["content"].startswith("knot ") for one in stage.said(key) if one["role"] == "user")
+        == 6
+    )
 
 
 def test_what_a_group_says_in_the_owners_name_stays_a_quotation(

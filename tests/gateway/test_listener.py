@@ -16,21 +16,35 @@ from starlette.responses import Response
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from nacre.base.serving import Bounded
 from nacre.errors import InvalidInput, Unavailable
-from nacre.gateway.listener import Listener
-from nacre.serving.listening import Bounded
+from nacre.gateway.engine import Listener
 from tests.gateway.sites import Routes, client_of, hello, listening, run, signed, webhook
 
 
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "/"), ("GET", "/hook"), ("HEAD", "/hook"), ("PUT", "/hook"), ("OPTIONS", "/hook"), ("POST", "/hook/"),
-        ("POST", "/hook/ws"), ("POST", "/"), ("GET", "/api/v1/memories"), ("GET", "/open"), ("POST", "/mcp"),
-        ("GET", "/static/index.html"), ("POST", "//hook"), ("POST", "/%2e%2e/hook"), ("GET", "/hook/ws"),
+        ("GET", "/"),
+        ("GET", "/hook"),
+        ("HEAD", "/hook"),
+        ("PUT", "/hook"),
+        ("OPTIONS", "/hook"),
+        ("POST", "/hook/"),
+        ("POST", "/hook/ws"),
+        ("POST", "/"),
+        ("GET", "/api/v1/memories"),
+        ("GET", "/open"),
+        ("POST", "/mcp"),
+        ("GET", "/static/index.html"),
+        ("POST", "//hook"),
+        ("POST", "/%2e%2e/hook"),
+        ("GET", "/hook/ws"),
     ],
-)  # fmt: skip
-def test_everything_but_the_routes_of_channels_is_an_empty_404(tmp_path: Path, method: str, path: str) -> None:
+)
+def test_everything_but_the_routes_of_channels_is_an_empty_404(
+    tmp_path: Path, method: str, path: str
+) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             headers = {"Origin": "https://evil.example", "Cookie": "a=b", "Host": "tunnel.example"}
@@ -61,14 +75,20 @@ def test_any_name_of_the_server_is_served_as_it_stands_behind_tunnels(tmp_path: 
     run(work())
 
 
-def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_does_not_arrive_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Bounded, "patience_seconds", 0.2)
 
     async def work() -> None:
         async with webhook(tmp_path) as site:
-            reader, writer = await asyncio.open_connection("127.0.0.1", int(site.address.rpartition(":")[2]))
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", int(site.address.rpartition(":")[2])
+            )
             head = "POST /hook HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n"
-            writer.write(f"{head}Nacre-Signature: {signed(b'')['Nacre-Signature']}\r\n\r\nabc".encode())
+            writer.write(
+                f"{head}Nacre-Signature: {signed(b'')['Nacre-Signature']}\r\n\r\nabc".encode()
+            )
             with suppress(ConnectionResetError):  # it may also be told like this
                 assert await reader.read() == b""
             writer.close()
@@ -80,7 +100,9 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path: Path, monkeypat
 def test_headers_are_bounded(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
-            reader, writer = await asyncio.open_connection("127.0.0.1", int(site.address.rpartition(":")[2]))
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", int(site.address.rpartition(":")[2])
+            )
             with suppress(ConnectionError):  # it may end while more is written
                 writer.write(b"POST /hook HTTP/1.1\r\nX: " + b"x" * 10_000_000)
                 await writer.drain()
@@ -191,10 +213,14 @@ def test_a_port_that_is_taken_and_a_place_that_is_none_are_told(tmp_path: Path) 
 def test_a_client_that_reads_nothing_holds_up_nobody(tmp_path: Path) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
-            _, writer = await asyncio.open_connection("127.0.0.1", int(site.address.rpartition(":")[2]))
+            _, writer = await asyncio.open_connection(
+                "127.0.0.1", int(site.address.rpartition(":")[2])
+            )
             body = json.dumps(hello(id="m2")).encode()
             head = f"POST /hook HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
-            writer.write(f"{head}Nacre-Signature: {signed(body)['Nacre-Signature']}\r\n\r\n".encode() + body)
+            writer.write(
+                f"{head}Nacre-Signature: {signed(body)['Nacre-Signature']}\r\n\r\n".encode() + body
+            )
             assert (await site.post(hello())).status_code == 202
             await site.until_kept("m2")
             writer.close()

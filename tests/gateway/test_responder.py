@@ -9,13 +9,13 @@ from threading import Event, Thread
 
 import pytest
 
+from nacre.care.health import list_traces
 from nacre.errors import BudgetSpent, ModelRefused, ModelUnavailable, NacreError
-from nacre.gateway.responder import Question, Responder, responder_for
-from nacre.health.traces import list_traces
+from nacre.gateway.conversation import Question, Responder, responder_for
 from nacre.home.home import Home, open_home
+from nacre.home.spending import costs
 from nacre.settings import load_settings
-from nacre.spending.budget import costs
-from nacre.values.trace import TraceKind
+from nacre.values.models import TraceKind
 from tests.fakes.provider import FakeProvider, Reply, Request
 
 ASKED = Question("You know boats.", "What is red on the boat?", seconds=20.0)
@@ -113,7 +113,10 @@ def test_an_answer_of_nothing_is_none(opens: Opens, respond: Responds) -> None:
 
 @pytest.mark.parametrize(
     ("budget", "told"),
-    [("daily_budget_usd = 0.01", "a day"), ("task_budgets = {chat = 0.0}", "chat in the background may cost nothing")],
+    [
+        ("daily_budget_usd = 0.01", "a day"),
+        ("task_budgets = {chat = 0.0}", "chat in the background may cost nothing"),
+    ],
 )
 def test_a_budget_that_is_spent_is_told_and_nobody_is_asked(
     opens: Opens, respond: Responds, budget: str, told: str
@@ -131,7 +134,9 @@ def test_tokens_of_a_subscription_are_bounded_apart_from_the_writers(
     program = tmp_path / "codex"
     said = {"type": "item.completed", "item": {"type": "agent_message", "text": "Hi"}}
     ended = {"type": "turn.completed", "usage": {"input_tokens": 70_000, "output_tokens": 9}}
-    program.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(said)}'\necho '{json.dumps(ended)}'\n")
+    program.write_text(
+        f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(said)}'\necho '{json.dumps(ended)}'\n"
+    )
     program.chmod(0o755)
     config = '[models]\nchat = "codex-cli:"\n[gateway]\ntokens_per_day = 100_000\n[writer]\ntokens_per_day = 1\n'
     home = opens(config)
@@ -160,7 +165,9 @@ def test_a_budget_for_conversations_holds_a_subscription_as_well(
         responder.answer(ASKED)
 
 
-def test_an_answer_that_takes_too_long_names_the_setting_of_the_gateway(opens: Opens, respond: Responds) -> None:
+def test_an_answer_that_takes_too_long_names_the_setting_of_the_gateway(
+    opens: Opens, respond: Responds
+) -> None:
     with FakeProvider([Reply(fault="hang")]) as provider:
         responder = respond(opens(provider.config()))
         with pytest.raises(ModelUnavailable, match="within 1 seconds") as late:
@@ -193,7 +200,9 @@ def test_closing_cuts_off_the_answer_that_is_being_made(opens: Opens, respond: R
 
 
 @pytest.mark.parametrize("folder", [None, Path("/nowhere")])
-def test_tools_need_an_agent_and_a_folder(opens: Opens, respond: Responds, tmp_path: Path, folder: Path | None) -> None:
+def test_tools_need_an_agent_and_a_folder(
+    opens: Opens, respond: Responds, tmp_path: Path, folder: Path | None
+) -> None:
     with FakeProvider([SAID]) as provider:
         home = opens(provider.config())
         with pytest.raises(ModelRefused, match="can use no tools"):
@@ -214,5 +223,7 @@ def test_the_window_is_the_models_and_that_of_a_command_at_least_its_own(
     (tmp_path / "claude").chmod(0o755)
     home = opens("[models.capabilities.small]\nwindow = 9_000\n")
     home.settings.environ["PATH"] = str(tmp_path)  # type: ignore[index]
-    windows = [respond(home, f"claude-cli:{name}").window for name in ("", "small", "claude-opus-5")]
+    windows = [
+        respond(home, f"claude-cli:{name}").window for name in ("", "small", "claude-opus-5")
+    ]
     assert windows == [200_000, 9_000, 1_000_000]

@@ -18,7 +18,9 @@ def place(tmp_path_factory: pytest.TempPathFactory, bytecode: Path) -> Iterator[
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows knows no such signals")
-@pytest.mark.parametrize(("by", "code", "people"), [("SIGINT", 0, OWNERS[:3]), ("SIGKILL", -9, OWNERS[3:6])])
+@pytest.mark.parametrize(
+    ("by", "code", "people"), [("SIGINT", 0, OWNERS[:3]), ("SIGKILL", -9, OWNERS[3:6])]
+)
 def test_what_was_being_answered_is_answered_once_afterwards(
     place: Stage, by: str, code: int, people: Sequence[int]
 ) -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.gateway.splitting import length, split
-from nacre.values.gateway.message import Limits
+from nacre.gateway.conversation import length, split
+from nacre.values.gateway import Limits
 
 TEXTS = st.text(st.sampled_from("ab .\n`😀ß"), max_size=400)
 

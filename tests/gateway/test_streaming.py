@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nacre.gateway.responder import responder_for
-from nacre.gateway.streaming import CleanStream
-from nacre.gateway.terminal import TerminalChat
+from nacre.gateway.conversation import CleanStream, responder_for
+from nacre.gateway.engine import TerminalChat
 from nacre.home.home import open_home
 from nacre.redact.redactor import Redactor
 from nacre.settings import load_settings
@@ -50,7 +49,10 @@ def test_pieces_hold_no_secret_and_are_the_answer(text: str, size: int) -> None:
 
 
 def test_no_secret_is_cut_by_what_looks_like_the_end_of_a_sentence() -> None:
-    text, redactor = f"{TALE}The box is No. 4711 HARBOUR, and {TALE}", Redactor([r"No\. \d{4} [A-Z]+"])
+    text, redactor = (
+        f"{TALE}The box is No. 4711 HARBOUR, and {TALE}",
+        Redactor([r"No\. \d{4} [A-Z]+"]),
+    )
     assert "".join(heard(text, 1, redactor)) == redactor.clean(text)
 
 

@@ -8,15 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from nacre.gateway.transcript import Transcripts
-from nacre.storage.gateway import GatewayStore, Line
+from nacre.gateway.sessions import Transcripts
+from nacre.store.gateway import GatewayStore, Line
 
-LINES = [Line(f"line-{number}", json.dumps({"id": f"line-{number}", "text": "🦪" * 100_000})) for number in range(3)]
+LINES = [
+    Line(f"line-{number}", json.dumps({"id": f"line-{number}", "text": "🦪" * 100_000}))
+    for number in range(3)
+]
 WHOLE = "".join(f"{line.text}\n" for line in LINES).encode()
 
 
-@pytest.mark.parametrize("cut", [0, 1, 300_000, len(WHOLE) // 3, len(WHOLE) // 2, len(WHOLE) - 1, len(WHOLE)])
-def test_long_lines_are_there_once_however_many_of_them_were_written(tmp_path: Path, cut: int) -> None:
+@pytest.mark.parametrize(
+    "cut", [0, 1, 300_000, len(WHOLE) // 3, len(WHOLE) // 2, len(WHOLE) - 1, len(WHOLE)]
+)
+def test_long_lines_are_there_once_however_many_of_them_were_written(
+    tmp_path: Path, cut: int
+) -> None:
     transcripts = Transcripts(tmp_path)
     transcripts.folder.mkdir(parents=True)
     first = b'{"id": "line-before"}\n'

@@ -39,7 +39,9 @@ def is_open(port: int) -> bool:
         return link.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_programs_are_answered_and_what_is_replayed_does_nothing(tmp_path: Path, bytecode: Path) -> None:
+def test_programs_are_answered_and_what_is_replayed_does_nothing(
+    tmp_path: Path, bytecode: Path
+) -> None:
     port = free_port()
     listen, hook = channel(port)
     script = tmp_path / "ask.py"
@@ -48,9 +50,15 @@ def test_programs_are_answered_and_what_is_replayed_does_nothing(tmp_path: Path,
     script.write_text(client[1], encoding="utf-8")
 
     def ask(text: str) -> str:
-        environ = {"HOOK_URL": f"http://127.0.0.1:{port}/hook", "HOOK_SECRET": SECRET, "NO_PROXY": "*"}
+        environ = {
+            "HOOK_URL": f"http://127.0.0.1:{port}/hook",
+            "HOOK_SECRET": SECRET,
+            "NO_PROXY": "*",
+        }
         command = [sys.executable, str(script), text]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True).stdout
+        return subprocess.run(
+            command, env=environ, capture_output=True, text=True, timeout=60, check=True
+        ).stdout
 
     async def post(message: dict[str, Any], times: int) -> list[httpx2.Response]:
         body = json.dumps(message).encode()
@@ -63,15 +71,20 @@ def test_programs_are_answered_and_what_is_replayed_does_nothing(tmp_path: Path,
         process = stage.start()
         stage.agent.wait_for(lambda: "answers in" in stage.log)
         stage.agent.wait_for(lambda: is_open(port))
-        assert ask("what about uploads?") == "Answer to > otto (not the owner): what about uploads?\n"
+        assert (
+            ask("what about uploads?") == "Answer to > otto (not the owner): what about uploads?\n"
+        )
         first, second = run(post(hello(id="again", text="Replayed words"), 2))
-        assert first.json()["parts"][0]["text"] == "Answer to > Otto (not the owner): Replayed words"
+        assert (
+            first.json()["parts"][0]["text"] == "Answer to > Otto (not the owner): Replayed words"
+        )
         assert (second.status_code, second.json()) == (202, {"accepted": True, "duplicate": True})
         (stranger,) = run(post(hello(id="a1", sender={"id": "anna"}), 1))
         assert "nacre gateway pair" in stranger.json()["parts"][0]["text"]
         assert stage.agent.count("Replayed words") == 1
         assert [one["content"] for one in stage.said("hook:otto") if one["role"] == "user"] == [
-            "what about uploads?", "Replayed words",
-        ]  # fmt: skip
+            "what about uploads?",
+            "Replayed words",
+        ]
         assert stage.stop(process) == 0
         assert SECRET not in stage.log

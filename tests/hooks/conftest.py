@@ -21,12 +21,10 @@ import apsw
 import pytest
 
 import nacre
-from nacre.daemon.answering import Answering
-from nacre.daemon.homes import Homes
-from nacre.daemon.hooks import Hooks
-from nacre.daemon.server import Caller, Server
+from nacre.base.link import socket_path
 from nacre.home.home import open_home
-from nacre.link.address import socket_path
+from nacre.serve.homes import Answering, Homes
+from nacre.serve.server import Caller, Hooks, Server
 from nacre.settings import load_settings
 from tests.hosts.stage import eventually
 
@@ -68,41 +66,79 @@ class Hooked:
 
     def given(self, **more: object) -> dict[str, object]:
         return {
-            "session_id": SESSION, "cwd": str(self.folder), "transcript_path": str(self.folder / "t.jsonl"),
-            "prompt": QUESTION, **more,
-        }  # fmt: skip
+            "session_id": SESSION,
+            "cwd": str(self.folder),
+            "transcript_path": str(self.folder / "t.jsonl"),
+            "prompt": QUESTION,
+            **more,
+        }
 
     def run(
-        self, event: str, given: object = None, *, host: str = "claude-code", within: int | None = PATIENT_MS,
-        stdin: bytes | None = None, **more: Any,
-    ) -> Ran:  # fmt: skip
-        data = json.dumps(self.given() if given is None else given).encode() if stdin is None else stdin
+        self,
+        event: str,
+        given: object = None,
+        *,
+        host: str = "claude-code",
+        within: int | None = PATIENT_MS,
+        stdin: bytes | None = None,
+        **more: Any,
+    ) -> Ran:
+        data = (
+            json.dumps(self.given() if given is None else given).encode()
+            if stdin is None
+            else stdin
+        )
         began = time.monotonic()
         more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
-        ran = subprocess.run(self.command(event, host, within), input=data, timeout=60, check=False, **more)
+        ran = subprocess.run(
+            self.command(event, host, within), input=data, timeout=60, check=False, **more
+        )
         seconds = time.monotonic() - began
-        return Ran(ran.returncode, (ran.stdout or b"").decode(), (ran.stderr or b"").decode(), seconds)
+        return Ran(
+            ran.returncode, (ran.stdout or b"").decode(), (ran.stderr or b"").decode(), seconds
+        )
 
-    def command(self, event: str, host: str = "claude-code", within: int | None = PATIENT_MS) -> list[str]:
+    def command(
+        self, event: str, host: str = "claude-code", within: int | None = PATIENT_MS
+    ) -> list[str]:
         limit = [] if within is None else ["--within", str(within)]
-        return [sys.executable, "-m", "nacre.hooks.process", "--home", str(self.home), *limit, host, event]
+        return [
+            sys.executable,
+            "-m",
+            "nacre.serve.hook_process",
+            "--home",
+            str(self.home),
+            *limit,
+            host,
+            event,
+        ]
 
     def log(self) -> list[dict[str, Any]]:
         path = self.home / "logs" / "hooks.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def chores(self) -> list[dict[str, Any]]:
-        return [json.loads(path.read_bytes()) for path in sorted((self.home / "run" / "chores").glob("*.json"))]
+        return [
+            json.loads(path.read_bytes())
+            for path in sorted((self.home / "run" / "chores").glob("*.json"))
+        ]
 
 
 @pytest.fixture
 def hooked(
-    user_home: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    user_home: Path,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Hooked:
     """A home that knows one decision, and no daemon: hooks are not to start one either."""
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     monkeypatch.setenv("PYTHONPATH", str(Path(nacre.__file__).parents[1]))
-    folder, home, made = tmp_path / "work", user_home / ".nacre", tmp_path_factory.getbasetemp() / "home-of-hooks"
+    folder, home, made = (
+        tmp_path / "work",
+        user_home / ".nacre",
+        tmp_path_factory.getbasetemp() / "home-of-hooks",
+    )
     folder.mkdir()
     if not made.exists():
         with nacre.open_memory(home) as memory:
@@ -208,7 +244,9 @@ def say(data: bytes) -> Callable[[socket.socket], None]:
 
 def respond(told: str, status: int = 200) -> Callable[[socket.socket], None]:
     """Answer this, as the daemon would."""
-    return say(f"HTTP/1.1 {status} Told\r\nContent-Length: {len(told.encode())}\r\n\r\n{told}".encode())
+    return say(
+        f"HTTP/1.1 {status} Told\r\nContent-Length: {len(told.encode())}\r\n\r\n{told}".encode()
+    )
 
 
 def is_root() -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import nacre
-from nacre.text.passages import count_tokens
+from nacre.base.text import count_tokens
 from tests.hooks.conftest import Hooked, Ran, serving
 
 SUITES = "Do not run the integration test suites while working on a change: they take half an hour."
@@ -16,7 +16,10 @@ FORMATTING = "Always run `mise run fmt` before `mise run lint`."
 LEDGER = "In ledger_test.py compare whole results, never parts of them."
 GUIDES = "Guides in docs/guides tell how things work now, not how they came to be."
 LAMPS = "The tests in lamps/keeper_test.py need no network."
-LONG = "Releases are tagged with `gh release create`: " + "first the notes, then the archive, then the tag; " * 20
+LONG = (
+    "Releases are tagged with `gh release create`: "
+    + "first the notes, then the archive, then the tag; " * 20
+)
 STATUS = "Paths of `git status` are relative to the repository's root."
 DECIDED = "We run `npm run bundle` with esbuild, decided for its speed."
 RULES = (SUITES, AMENDING, FORMATTING, LEDGER, GUIDES, LAMPS, STATUS, LONG)
@@ -34,7 +37,9 @@ def served(hooked: Hooked) -> Iterator[Hooked]:
 
 
 def run(hooked: Hooked, command: str, session: str = "5e55-0001", **more: object) -> Ran:
-    given = hooked.given(session_id=session, tool_name="Bash", tool_input={"command": command}, **more)
+    given = hooked.given(
+        session_id=session, tool_name="Bash", tool_input={"command": command}, **more
+    )
     return hooked.run("PreToolUse", given)
 
 
@@ -62,10 +67,18 @@ def test_a_command_brings_the_rule_that_names_it(served: Hooked, command: str, r
 @pytest.mark.parametrize(
     "command",
     [
-        "ls", "git status", "git commit -m x", "mise run test", "git log --grep amend", "cat docs/guides/one.md",
-        "npm run bundle", "echo 'git commit --amend'", "git commit -F - <<EOF\nmise run lint\nEOF", "",
+        "ls",
+        "git status",
+        "git commit -m x",
+        "mise run test",
+        "git log --grep amend",
+        "cat docs/guides/one.md",
+        "npm run bundle",
+        "echo 'git commit --amend'",
+        "git commit -F - <<EOF\nmise run lint\nEOF",
+        "",
     ],
-)  # fmt: skip
+)
 def test_other_commands_bring_nothing(served: Hooked, command: str) -> None:
     assert run(served, command).out == ""
 
@@ -78,11 +91,15 @@ def test_other_commands_bring_nothing(served: Hooked, command: str) -> None:
         ("/code/app/lamps/keeper_test.py", LAMPS),
     ],
 )
-def test_an_edit_brings_the_rule_that_names_the_file_or_its_folder(served: Hooked, path: str, rule: str) -> None:
+def test_an_edit_brings_the_rule_that_names_the_file_or_its_folder(
+    served: Hooked, path: str, rule: str
+) -> None:
     assert rule in edit(served, path).context
 
 
-@pytest.mark.parametrize("path", ["/code/app/ledger.py", "/code/guides/one.md", "/code/doors/keeper_test.py", "/"])
+@pytest.mark.parametrize(
+    "path", ["/code/app/ledger.py", "/code/guides/one.md", "/code/doors/keeper_test.py", "/"]
+)
 def test_other_files_bring_nothing(served: Hooked, path: str) -> None:
     assert edit(served, path).out == ""
 
@@ -117,7 +134,9 @@ def test_what_the_hosts_own_file_says_is_not_told(served: Hooked) -> None:
 
 
 def test_a_rule_that_draws_on_text_from_outside_is_not_told(served: Hooked) -> None:
-    (page,) = [path for path in (served.home / "vault").rglob("*.md") if AMENDING in path.read_text()]
+    (page,) = [
+        path for path in (served.home / "vault").rglob("*.md") if AMENDING in path.read_text()
+    ]
     page.write_text(page.read_text().replace("trust: trusted", "trust: untrusted"))
     with nacre.open_memory(served.home) as memory:
         memory.list()  # sees what was changed by hand
@@ -125,7 +144,10 @@ def test_a_rule_that_draws_on_text_from_outside_is_not_told(served: Hooked) -> N
 
 
 def test_of_two_rules_the_one_that_is_likely_outdated_is_not_told(hooked: Hooked) -> None:
-    older, newer = "Runs of `make bench` are 10 minutes", "Runs of `make bench` have changed to 25 minutes"
+    older, newer = (
+        "Runs of `make bench` are 10 minutes",
+        "Runs of `make bench` have changed to 25 minutes",
+    )
     with nacre.open_memory(hooked.home) as memory:
         for rule, importance in ((older, 9), (newer, 5)):
             memory.store(rule, kind=nacre.Kind.PREFERENCE, importance=importance)
@@ -137,7 +159,11 @@ def test_of_two_rules_the_one_that_is_likely_outdated_is_not_told(hooked: Hooked
 
 
 def test_a_long_rule_is_cut_at_the_budget(served: Hooked) -> None:
-    (line,) = [line for line in run(served, "gh release create v1").context.splitlines() if line.startswith("- ")]
+    (line,) = [
+        line
+        for line in run(served, "gh release create v1").context.splitlines()
+        if line.startswith("- ")
+    ]
     assert "…" in line
     assert LONG[:60] in line
     assert 60 < count_tokens(line) <= 80
@@ -156,16 +182,23 @@ def test_where_nobody_talks_nothing_is_told(served: Hooked, more: dict[str, str]
     assert run(served, "git commit --amend", **more).out == ""  # type: ignore[arg-type]
 
 
-def test_hosts_that_take_nothing_before_a_tool_are_told_nothing_and_the_rule_waits(served: Hooked) -> None:
-    given = served.given(tool_name="run_shell_command", tool_input={"command": "git commit --amend"})
+def test_hosts_that_take_nothing_before_a_tool_are_told_nothing_and_the_rule_waits(
+    served: Hooked,
+) -> None:
+    given = served.given(
+        tool_name="run_shell_command", tool_input={"command": "git commit --amend"}
+    )
     assert served.run("BeforeTool", given, host="gemini-cli").out == "{}"
-    assert AMENDING in served.run("BeforeAgent", served.given(prompt="may I amend commits?"), host="gemini-cli").out
+    assert (
+        AMENDING
+        in served.run(
+            "BeforeAgent", served.given(prompt="may I amend commits?"), host="gemini-cli"
+        ).out
+    )
 
 
 def test_codex_is_told_of_the_files_that_a_patch_changes(served: Hooked) -> None:
-    patch = (
-        "*** Begin Patch\n*** Update File: src/a.py\n@@\n-a\n+b\n*** Add File: docs/guides/one.md\n+One\n*** End Patch"
-    )
+    patch = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-a\n+b\n*** Add File: docs/guides/one.md\n+One\n*** End Patch"  # noqa: E501
     given = served.given(tool_name="apply_patch", tool_input={"command": patch})
     assert GUIDES in served.run("PreToolUse", given, host="codex").context
 
@@ -183,7 +216,9 @@ def test_without_the_daemon_nothing_is_told(hooked: Hooked) -> None:
     assert hooked.log()[-1]["how"] == "alone"
 
 
-@pytest.mark.parametrize("given", [None, [], "x", {"command": 7}, {"file_path": None}, {"file_path": "x" * 5_000_000}])
+@pytest.mark.parametrize(
+    "given", [None, [], "x", {"command": 7}, {"file_path": None}, {"file_path": "x" * 5_000_000}]
+)
 def test_odd_arguments_bring_nothing(served: Hooked, given: object) -> None:
     ran = served.run("PreToolUse", served.given(tool_name="Edit", tool_input=given))
     assert (ran.code, ran.out) == (0, "")

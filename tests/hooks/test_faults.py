@@ -130,9 +130,13 @@ def daemon(answer: Callable[..., None]) -> Callable[[Path], AbstractContextManag
 
 
 GARBAGE = (
-    b"\x00\xff not HTTP\n", b"{}\n", b"HTTP/1.1 200", b"HTTP/1.1 x OK\r\n\r\n", b"9" * 99_999,
+    b"\x00\xff not HTTP\n",
+    b"{}\n",
+    b"HTTP/1.1 200",
+    b"HTTP/1.1 x OK\r\n\r\n",
+    b"9" * 99_999,
     b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{",
-)  # fmt: skip
+)
 
 STATES: dict[str, Callable[[Path], AbstractContextManager[object]]] = {
     "daemon up": serving,
@@ -141,7 +145,9 @@ STATES: dict[str, Callable[[Path], AbstractContextManager[object]]] = {
     "daemon of another version": daemon(respond("", 404)),
     "daemon refuses": daemon(respond("", 503)),
     "daemon hangs up": daemon(say(b"")),
-    **{f"daemon answers garbage {number}": daemon(say(data)) for number, data in enumerate(GARBAGE)},
+    **{
+        f"daemon answers garbage {number}": daemon(say(data)) for number, data in enumerate(GARBAGE)
+    },
     "daemon was killed": stale_socket,
     "database locked by a writer": locked,
     "database locked against readers": locked_against_readers,
@@ -158,11 +164,18 @@ STATES: dict[str, Callable[[Path], AbstractContextManager[object]]] = {
 }
 TOLD = frozenset(
     {
-        "daemon up", "daemon away", "daemon hung", "daemon of another version", "daemon refuses", "daemon was killed",
-        "daemon hangs up", "database locked by a writer", "no room for notes",
+        "daemon up",
+        "daemon away",
+        "daemon hung",
+        "daemon of another version",
+        "daemon refuses",
+        "daemon was killed",
+        "daemon hangs up",
+        "database locked by a writer",
+        "no room for notes",
         *(f"daemon answers garbage {number}" for number in range(len(GARBAGE))),
     }
-)  # fmt: skip
+)
 """What keeps no hook from telling what is known."""
 
 
@@ -180,11 +193,15 @@ def test_a_hook_ends_in_time_with_0_and_in_shape(hooked: Hooked, state: str, eve
 
 @pytest.mark.parametrize("event", TELLING)
 @pytest.mark.parametrize("state", STATES)
-def test_what_is_known_is_told_wherever_it_can_be_read(hooked: Hooked, state: str, event: str) -> None:
+def test_what_is_known_is_told_wherever_it_can_be_read(
+    hooked: Hooked, state: str, event: str
+) -> None:
     with STATES[state](hooked.home):
         ran = hooked.run(event)
     assert (ran.code, ran.err) == (0, "")
-    is_waited_for = state == "daemon hung" and event != "SessionStart"  # whether time is left is chance
+    is_waited_for = (
+        state == "daemon hung" and event != "SessionStart"
+    )  # whether time is left is chance
     if is_waited_for:
         assert DECIDED in ran.context or not ran.out
     else:
@@ -212,16 +229,23 @@ def test_a_full_disk_takes_no_note_and_stops_no_hook(hooked: Hooked, event: str)
 
 
 STDIN = {
-    "empty": b"", "garbage": b"\x00\xff\xfe{]", "half": b'{"session_id": "a", "prompt": "on which', "text": b'"prompt"',
-    "list": b"[1]", "deep": b"[" * 200_000, "huge": b'{"prompt": "' + b"a" * 5_000_000 + b'"}',
+    "empty": b"",
+    "garbage": b"\x00\xff\xfe{]",
+    "half": b'{"session_id": "a", "prompt": "on which',
+    "text": b'"prompt"',
+    "list": b"[1]",
+    "deep": b"[" * 200_000,
+    "huge": b'{"prompt": "' + b"a" * 5_000_000 + b'"}',
     "odd": b'{"session_id": 7, "cwd": ["x"], "prompt": {"a": 1}, "source": null, "transcript_path": false}',
     "zeros": b'{"session_id": "a\\u0000/../b", "cwd": "/x\\u0000y", "prompt": "\\ud800 \\u0000 which ledger?"}',
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("name", STDIN)
-def test_whatever_a_host_hands_over_a_hook_ends_with_0_and_in_shape(hooked: Hooked, name: str, event: str) -> None:
+def test_whatever_a_host_hands_over_a_hook_ends_with_0_and_in_shape(
+    hooked: Hooked, name: str, event: str
+) -> None:
     ran = hooked.run(event, stdin=STDIN[name], within=None)
     assert (ran.code, ran.err) == (0, "")
     assert ran.seconds < IN_TIME_SECONDS
@@ -237,7 +261,10 @@ def test_a_host_that_never_ends_its_input_is_not_waited_for(
     hooked: Hooked, processes: Processes, event: str, host: str, said: bytes
 ) -> None:
     process = processes.start(
-        hooked.command(event, host, None), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        hooked.command(event, host, None),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     assert process.stdin
     assert process.stdout
@@ -253,11 +280,15 @@ def test_a_host_that_never_ends_its_input_is_not_waited_for(
 def test_an_object_that_is_whole_is_answered_while_the_input_is_still_open(
     hooked: Hooked, processes: Processes
 ) -> None:
-    process = processes.start(hooked.command("UserPromptSubmit"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = processes.start(
+        hooked.command("UserPromptSubmit"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdin
     assert process.stdout
     with process:
-        process.stdin.write(b'{"session_id": "a", "prompt": "on which database does the lighthouse ledger run?"}\n')
+        process.stdin.write(
+            b'{"session_id": "a", "prompt": "on which database does the lighthouse ledger run?"}\n'
+        )
         process.stdin.flush()
         assert DECIDED in process.stdout.read().decode()
         assert process.wait(30) == 0

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import nacre
-from nacre.link.address import CHORES_LOCK
-from nacre.platform.locks import FileLock
+from nacre.base.link import CHORES_LOCK
+from nacre.base.locks import FileLock
 from tests.hooks.conftest import DECIDED, QUESTION, Hooked, Ran, serving
 
 NAMES = [f"5e55-{number:04d}" for number in range(16)]
@@ -22,7 +22,9 @@ def hold_out(hooked: Hooked, share: str) -> None:
     """Have a share held out from now on, with a salt by which the same sessions are."""
     if not (hooked.home / "hold-out.json").exists():
         (hooked.home / "hold-out.json").write_text(json.dumps({"salt": "5a17", "shares": []}))
-    subprocess.run([sys.executable, "-m", "nacre", "config", "set", "usefulness.hold_out", share], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "nacre", "config", "set", "usefulness.hold_out", share], check=True
+    )
 
 
 def start(hooked: Hooked, name: str, source: str = "startup") -> Ran:
@@ -46,17 +48,24 @@ def test_off_everybody_is_told_and_nothing_is_noted(hooked: Hooked) -> None:
     assert {line["how"] for line in hooked.log()} == {"alone"}
 
 
-def test_half_of_the_sessions_are_told_nothing_the_same_ones_alone_and_by_the_daemon(hooked: Hooked) -> None:
+def test_half_of_the_sessions_are_told_nothing_the_same_ones_alone_and_by_the_daemon(
+    hooked: Hooked,
+) -> None:
     hold_out(hooked, "0.5")
     alone = told_at_start(hooked)
     assert 4 <= sum(alone) <= 12
-    assert [line["how"] for line in hooked.log()] == ["alone" if one else "held-out" for one in alone]
+    assert [line["how"] for line in hooked.log()] == [
+        "alone" if one else "held-out" for one in alone
+    ]
     forget_states(hooked)
     with serving(hooked.home):
         assert told_at_start(hooked) == alone
         forget_states(hooked)
         with nacre.open_memory(hooked.home) as memory:
-            blocks = [memory.context(session=f"claude-code:{name}", folder=hooked.folder) for name in NAMES]
+            blocks = [
+                memory.context(session=f"claude-code:{name}", folder=hooked.folder)
+                for name in NAMES
+            ]
     assert [bool(block.text) for block in blocks] == alone
 
 
@@ -99,18 +108,33 @@ def test_what_an_agent_asks_for_itself_is_answered(
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", untold)
-    found = subprocess.run([sys.executable, "-m", "nacre", "recall", QUESTION], capture_output=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-m", "nacre", "recall", QUESTION], capture_output=True, check=True
+    )
     assert DECIDED.rstrip(".") in found.stdout.decode()
 
 
 def test_people_see_that_a_session_is_held_out(hooked: Hooked, untold: str) -> None:
     line = [sys.executable, "-m", "nacre", "statusline"]
     given = json.dumps({"session_id": untold}).encode()
-    assert subprocess.run(line, input=given, capture_output=True, check=True).stdout == b"nacre: held out\n"
-    asked = [sys.executable, "-m", "nacre", "context", QUESTION, "--session", f"claude-code:{untold}"]
+    assert (
+        subprocess.run(line, input=given, capture_output=True, check=True).stdout
+        == b"nacre: held out\n"
+    )
+    asked = [
+        sys.executable,
+        "-m",
+        "nacre",
+        "context",
+        QUESTION,
+        "--session",
+        f"claude-code:{untold}",
+    ]
     ran = subprocess.run(asked, capture_output=True, check=True, cwd=hooked.folder)
     assert (ran.stdout, b"held out: this session is told nothing" in ran.stderr) == (b"", True)
-    health = subprocess.run([sys.executable, "-m", "nacre", "doctor"], capture_output=True, check=False).stdout.decode()
+    health = subprocess.run(
+        [sys.executable, "-m", "nacre", "doctor"], capture_output=True, check=False
+    ).stdout.decode()
     assert "50% of sessions are told nothing" in health
 
 
@@ -122,7 +146,9 @@ def test_switched_off_it_is_over_at_once(hooked: Hooked, untold: str) -> None:
     assert b"told" in subprocess.run(line, input=given, capture_output=True, check=True).stdout
 
 
-def test_a_share_that_was_written_by_hand_is_in_force_after_the_next_session_began(hooked: Hooked) -> None:
+def test_a_share_that_was_written_by_hand_is_in_force_after_the_next_session_began(
+    hooked: Hooked,
+) -> None:
     (hooked.home / "config.toml").write_text("[usefulness]\nhold_out = 0.5\n")
     assert start(hooked, NAMES[0]).out
     subprocess.run([sys.executable, "-m", "nacre", "chores"], check=True, capture_output=True)
@@ -133,7 +159,8 @@ def test_a_share_that_was_written_by_hand_is_in_force_after_the_next_session_beg
 
 
 @pytest.mark.parametrize(
-    "damage", ["", "{", '{"salt": 7}', '{"salt": "zz", "shares": [[0, 0.5]]}', '{"salt": "", "shares": 1}']
+    "damage",
+    ["", "{", '{"salt": 7}', '{"salt": "zz", "shares": [[0, 0.5]]}', '{"salt": "", "shares": 1}'],
 )
 def test_where_the_notes_are_damaged_everybody_is_told(hooked: Hooked, damage: str) -> None:
     hold_out(hooked, "0.5")

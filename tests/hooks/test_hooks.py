@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 import nacre
-from nacre.hooks.shapes import SHAPES
-from nacre.link.address import CHORES_LOCK, socket_path
-from nacre.platform.locks import FileLock
+from nacre.base.link import CHORES_LOCK, socket_path
+from nacre.base.locks import FileLock
+from nacre.serve.hook_shapes import SHAPES
 from tests.hooks.conftest import (
     DECIDED,
     PATIENT_MS,
@@ -40,7 +40,9 @@ BLOCK = ("<nacre-context>", "</nacre-context>")
 
 @pytest.mark.parametrize("host", ["claude-code", "codex"])
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
-def test_claude_code_and_codex_are_told_in_the_one_shape_that_both_take(hooked: Hooked, host: str, event: str) -> None:
+def test_claude_code_and_codex_are_told_in_the_one_shape_that_both_take(
+    hooked: Hooked, host: str, event: str
+) -> None:
     told = json.loads(hooked.run(event, host=host).out)
     assert told.keys() == {"hookSpecificOutput"}
     assert told["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
@@ -52,7 +54,12 @@ def test_claude_code_and_codex_are_told_in_the_one_shape_that_both_take(hooked: 
 def test_gemini_is_told_in_json_also_where_there_is_nothing(hooked: Hooked) -> None:
     told = json.loads(hooked.run("BeforeAgent", host="gemini-cli").out)
     assert DECIDED in told["hookSpecificOutput"]["additionalContext"]
-    for event, prompt in (("BeforeAgent", "ok"), ("AfterAgent", ""), ("SessionEnd", ""), ("PreCompress", "")):
+    for event, prompt in (
+        ("BeforeAgent", "ok"),
+        ("AfterAgent", ""),
+        ("SessionEnd", ""),
+        ("PreCompress", ""),
+    ):
         assert hooked.run(event, hooked.given(prompt=prompt), host="gemini-cli").out == "{}"
 
 
@@ -76,21 +83,32 @@ def test_gemini_is_told_what_a_session_starts_with_behind_its_first_prompt(hooke
 def test_cursor_is_told_as_a_session_starts_and_lets_each_prompt_pass(hooked: Hooked) -> None:
     given = {"conversation_id": "c1", "workspace_roots": [str(hooked.folder)], "prompt": QUESTION}
     with listening(hooked.home, hang):  # else somebody does what is left
-        assert DECIDED in json.loads(hooked.run("sessionStart", given, host="cursor").out)["additional_context"]
+        assert (
+            DECIDED
+            in json.loads(hooked.run("sessionStart", given, host="cursor").out)[
+                "additional_context"
+            ]
+        )
         assert hooked.run("beforeSubmitPrompt", given, host="cursor").out == "{}"
         hooked.run("sessionEnd", given, host="cursor")
     assert {chore["session"] for chore in hooked.chores()} == {"cursor:c1"}
 
 
 def test_cline_is_told_in_its_own_words_and_never_held_up(hooked: Hooked) -> None:
-    given = {"taskId": "17", "workspaceRoots": [str(hooked.folder)], "userPromptSubmit": {"prompt": QUESTION}}
+    given = {
+        "taskId": "17",
+        "workspaceRoots": [str(hooked.folder)],
+        "userPromptSubmit": {"prompt": QUESTION},
+    }
     told = json.loads(hooked.run("UserPromptSubmit", given, host="cline").out)
     assert told["cancel"] is False
     assert DECIDED in told["contextModification"]
     assert json.loads(hooked.run("TaskCancel", given, host="cline").out) == {"cancel": False}
 
 
-def test_any_other_tool_is_told_in_plain_text_by_nacre_s_own_names_of_events(hooked: Hooked) -> None:
+def test_any_other_tool_is_told_in_plain_text_by_nacre_s_own_names_of_events(
+    hooked: Hooked,
+) -> None:
     given = {"session_id": "s", "cwd": str(hooked.folder), "prompt": QUESTION}
     assert DECIDED in hooked.run("prompt", given, host="generic").out
     assert hooked.run("session-end", given, host="generic").out == ""
@@ -101,7 +119,9 @@ def test_input_without_a_folder_gets_no_memory_of_a_project(hooked: Hooked, even
     apart = "The lighthouse harbour queue is drained before each release."
     with nacre.open_memory(hooked.home) as memory:
         memory.store(apart, kind=nacre.Kind.DECISION, project="harbour")
-    told = hooked.run(event, {"session_id": "s", "prompt": f"{QUESTION} {apart}"}, host="generic").out
+    told = hooked.run(
+        event, {"session_id": "s", "prompt": f"{QUESTION} {apart}"}, host="generic"
+    ).out
     assert DECIDED in told
     assert apart not in told
 
@@ -115,9 +135,15 @@ def test_an_event_that_nobody_knows_is_answered_with_nothing(hooked: Hooked, hos
 
 @pytest.mark.parametrize(
     "given",
-    [{"agent_id": "a1"}, {"isSidechain": True}, {"session_id": "agent:main:subagent:7"}, {"session_id": "agent:cron:7"},
-     {"session_id": "x:heartbeat"}, {"transcript_path": "/u/.claude/projects/p/s/subagents/agent-7.jsonl"}],
-)  # fmt: skip
+    [
+        {"agent_id": "a1"},
+        {"isSidechain": True},
+        {"session_id": "agent:main:subagent:7"},
+        {"session_id": "agent:cron:7"},
+        {"session_id": "x:heartbeat"},
+        {"transcript_path": "/u/.claude/projects/p/s/subagents/agent-7.jsonl"},
+    ],
+)
 def test_a_session_in_which_nobody_talks_is_given_nothing_and_hands_nothing_over(
     hooked: Hooked, given: dict[str, object]
 ) -> None:
@@ -131,7 +157,9 @@ def test_a_main_session_of_a_named_agent_is_one_in_which_somebody_talks(hooked: 
     assert DECIDED in hooked.run("SessionStart", hooked.given(agent_type="reviewer")).context
 
 
-def test_an_agent_that_nacre_itself_asks_is_told_nothing(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_that_nacre_itself_asks_is_told_nothing(
+    hooked: Hooked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NACRE_OWN_CALL", "1")
     assert hooked.run("UserPromptSubmit").out == ""
     assert hooked.run("BeforeAgent", host="gemini-cli").out == "{}"
@@ -139,7 +167,9 @@ def test_an_agent_that_nacre_itself_asks_is_told_nothing(hooked: Hooked, monkeyp
 
 
 @pytest.mark.parametrize("is_up", [True, False])
-def test_a_plugin_may_pass_on_that_its_host_wants_fewer_signals(hooked: Hooked, is_up: bool) -> None:
+def test_a_plugin_may_pass_on_that_its_host_wants_fewer_signals(
+    hooked: Hooked, is_up: bool
+) -> None:
     news = "The release is frozen until the certificate of the gateway is renewed."
 
     def given(session: str, **limits: object) -> dict[str, object]:
@@ -148,7 +178,11 @@ def test_a_plugin_may_pass_on_that_its_host_wants_fewer_signals(hooked: Hooked, 
     def run(event: str, given: dict[str, object]) -> str:
         return hooked.run(event, given, host="openclaw", within=60_000).out
 
-    sessions = [given("a", min_importance=8), given("b", min_importance=9), given("c", most_at_once="many", another=1)]
+    sessions = [
+        given("a", min_importance=8),
+        given("b", min_importance=9),
+        given("c", most_at_once="many", another=1),
+    ]
     with serving(hooked.home) if is_up else nullcontext():
         for session in sessions:
             run("session-start", session)
@@ -163,7 +197,10 @@ def test_what_a_session_was_given_is_not_given_again(hooked: Hooked, is_up: bool
         again = hooked.given(prompt="so, where does the lighthouse ledger run?")
         assert DECIDED in hooked.run("UserPromptSubmit", within=60_000).context
         assert hooked.run("UserPromptSubmit", again, within=60_000).out == ""
-        assert DECIDED in hooked.run("SessionStart", hooked.given(source="compact"), within=60_000).context
+        assert (
+            DECIDED
+            in hooked.run("SessionStart", hooked.given(source="compact"), within=60_000).context
+        )
 
     if is_up:
         with serving(hooked.home):
@@ -173,14 +210,22 @@ def test_what_a_session_was_given_is_not_given_again(hooked: Hooked, is_up: bool
     assert {line["how"] for line in hooked.log()} == {"daemon" if is_up else "alone"}
 
 
-def test_what_an_answer_that_came_too_late_told_is_told_with_the_next_prompt(hooked: Hooked) -> None:
-    assert hooked.run("UserPromptSubmit", within=1).out == ""  # it has 40 ms even so, and needs more without a daemon
+def test_what_an_answer_that_came_too_late_told_is_told_with_the_next_prompt(
+    hooked: Hooked,
+) -> None:
+    assert (
+        hooked.run("UserPromptSubmit", within=1).out == ""
+    )  # it has 40 ms even so, and needs more without a daemon
     assert DECIDED in hooked.run("UserPromptSubmit").context
 
 
-def test_a_process_that_started_late_still_tells_what_the_daemon_answers_at_once(hooked: Hooked) -> None:
+def test_a_process_that_started_late_still_tells_what_the_daemon_answers_at_once(
+    hooked: Hooked,
+) -> None:
     with listening(hooked.home, respond("OF THE DAEMON")):
-        assert any(hooked.run("UserPromptSubmit", within=1).out == "OF THE DAEMON" for _ in range(20))
+        assert any(
+            hooked.run("UserPromptSubmit", within=1).out == "OF THE DAEMON" for _ in range(20)
+        )
 
 
 def slow(seconds: float) -> Callable[[socket.socket], None]:
@@ -209,7 +254,9 @@ def test_a_session_start_looks_alone_where_the_daemon_hangs(hooked: Hooked) -> N
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
-def test_a_start_that_came_too_late_is_told_with_the_next_prompt_and_logged(hooked: Hooked, source: str) -> None:
+def test_a_start_that_came_too_late_is_told_with_the_next_prompt_and_logged(
+    hooked: Hooked, source: str
+) -> None:
     for _ in range(3):
         assert hooked.run("SessionStart", hooked.given(source=source), within=1).out == ""
     assert [line["how"] for line in hooked.log()] == ["late"] * 3
@@ -217,7 +264,9 @@ def test_a_start_that_came_too_late_is_told_with_the_next_prompt_and_logged(hook
     assert hooked.run("UserPromptSubmit", hooked.given(prompt="thanks")).out == ""
 
 
-def test_a_session_that_is_gone_on_with_is_owed_no_start_that_it_has_in_sight(hooked: Hooked) -> None:
+def test_a_session_that_is_gone_on_with_is_owed_no_start_that_it_has_in_sight(
+    hooked: Hooked,
+) -> None:
     assert DECIDED in hooked.run("SessionStart").context
     assert hooked.run("SessionStart", hooked.given(source="resume"), within=1).out == ""
     assert hooked.run("UserPromptSubmit").out == ""
@@ -239,7 +288,9 @@ def test_what_is_to_be_done_after_an_event_is_left_as_a_file(hooked: Hooked, eve
 def test_a_session_that_starts_leaves_word_of_how(hooked: Hooked, source: str) -> None:
     with listening(hooked.home, hang):
         hooked.run("SessionStart", hooked.given(source=source))
-    assert [(chore["kind"], chore["occasion"]) for chore in hooked.chores()] == [("session-start", source)]
+    assert [(chore["kind"], chore["occasion"]) for chore in hooked.chores()] == [
+        ("session-start", source)
+    ]
 
 
 def test_each_run_is_logged_with_its_time_and_without_a_word_of_the_prompt(hooked: Hooked) -> None:
@@ -258,7 +309,12 @@ def test_what_is_private_in_a_prompt_is_kept_by_nobody(hooked: Hooked, rule: str
     if rule:
         (hooked.home / "config.toml").write_text(f"[redaction]\npatterns = ['{rule}']\n")
     secret = "the ledger of lock-blue" if rule else "the ledger of <private>my uncle Otto</private>"
-    assert hooked.run("UserPromptSubmit", hooked.given(prompt=f"On which database does {secret} run?")).code == 0
+    assert (
+        hooked.run(
+            "UserPromptSubmit", hooked.given(prompt=f"On which database does {secret} run?")
+        ).code
+        == 0
+    )
     kept = [path.read_text() for path in (hooked.home / "run").rglob("*") if path.is_file()]
     assert not [text for text in kept if "lock-blue" in text or "Otto" in text]
 
@@ -283,7 +339,9 @@ def test_what_hooks_leave_is_the_owner_s_alone(hooked: Hooked) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
 
 
-@pytest.mark.parametrize("name", ["../../x", "/etc/x", "..", "", "a" * 3_000, "a\x00b", "\ud800", "日本"])
+@pytest.mark.parametrize(
+    "name", ["../../x", "/etc/x", "..", "", "a" * 3_000, "a\x00b", "\ud800", "日本"]
+)
 def test_a_session_of_any_name_leaves_its_notes_in_the_home(hooked: Hooked, name: str) -> None:
     for event in ("UserPromptSubmit", "SessionEnd"):
         hooked.run(event, hooked.given(session_id=name))
@@ -292,7 +350,9 @@ def test_a_session_of_any_name_leaves_its_notes_in_the_home(hooked: Hooked, name
 
 
 def test_a_host_that_takes_its_time_to_speak_is_heard(hooked: Hooked, processes: Processes) -> None:
-    process = processes.start(hooked.command("UserPromptSubmit"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = processes.start(
+        hooked.command("UserPromptSubmit"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdin
     assert process.stdout
     said = json.dumps(hooked.given()).encode()
@@ -308,9 +368,14 @@ def test_a_host_that_takes_its_time_to_speak_is_heard(hooked: Hooked, processes:
 def test_a_context_holds_what_a_host_takes_and_no_more(hooked: Hooked) -> None:
     with nacre.open_memory(hooked.home) as memory:
         for number in range(60):
-            rule = f"Rule {number}: the lamp of tower {number} is lit at {number} o'clock. " + "Mind the stairs. " * 12
+            rule = (
+                f"Rule {number}: the lamp of tower {number} is lit at {number} o'clock. "
+                + "Mind the stairs. " * 12
+            )
             memory.store(rule, kind=nacre.Kind.PREFERENCE, force=True)
-        (hooked.home / "config.toml").write_text("[context]\nbudget_tokens = 90000\nmost_memories = 0\n")
+        (hooked.home / "config.toml").write_text(
+            "[context]\nbudget_tokens = 90000\nmost_memories = 0\n"
+        )
     assert 5_000 < len(hooked.run("SessionStart").context) < 10_000
     (hooked.home / "config.toml").write_text("[context]\nbudget_tokens = 400\nmost_memories = 0\n")
     assert 400 < len(hooked.run("SessionStart", hooked.given(session_id="b")).context) <= 4 * 400
@@ -320,11 +385,18 @@ def test_untrusted_memories_are_told_by_no_hook(hooked: Hooked) -> None:
     told = "The lighthouse ledger listens on port 6543."
     with nacre.open_memory(hooked.home) as memory:
         memory.store(told)
-        path = next(path for path in (hooked.home / "vault").rglob("*.md") if told in path.read_text())
+        path = next(
+            path for path in (hooked.home / "vault").rglob("*.md") if told in path.read_text()
+        )
         path.write_text(path.read_text().replace("trust: trusted", "trust: untrusted"))
-        trust = {hit.memory.content: hit.memory.trust for hit in memory.recall("which port does it listen on?").hits}
+        trust = {
+            hit.memory.content: hit.memory.trust
+            for hit in memory.recall("which port does it listen on?").hits
+        }
         assert trust[told].value == "untrusted"
-    ran = hooked.run("UserPromptSubmit", hooked.given(prompt="on which port does the lighthouse ledger listen?"))
+    ran = hooked.run(
+        "UserPromptSubmit", hooked.given(prompt="on which port does the lighthouse ledger listen?")
+    )
     assert told not in ran.out
     assert told not in hooked.run("SessionStart").out
 
@@ -337,7 +409,9 @@ def test_looking_alone_writes_nothing_to_the_home_but_notes(hooked: Hooked) -> N
             if path.is_file() and path.relative_to(hooked.home).parts[0] not in ("run", "logs")
         }
 
-    with FileLock(hooked.home / CHORES_LOCK):  # or a process would do what the start of a session leaves to be done
+    with FileLock(
+        hooked.home / CHORES_LOCK
+    ):  # or a process would do what the start of a session leaves to be done
         before = files()
         hooked.run("SessionStart")
         hooked.run("UserPromptSubmit")
@@ -348,17 +422,37 @@ def test_looking_alone_writes_nothing_to_the_home_but_notes(hooked: Hooked) -> N
 
 
 HEAVY = frozenset(
-    {"yaml", "numpy", "onnxruntime", "tokenizers", "rich", "click", "mcp", "msgspec", "regex", "tomlkit",
-     "watchfiles", "subprocess", "asyncio", "pydantic", "unittest", "logging", "tempfile"}
-)  # fmt: skip
+    {
+        "yaml",
+        "numpy",
+        "onnxruntime",
+        "tokenizers",
+        "rich",
+        "click",
+        "mcp",
+        "msgspec",
+        "regex",
+        "tomlkit",
+        "watchfiles",
+        "subprocess",
+        "asyncio",
+        "pydantic",
+        "unittest",
+        "logging",
+        "tempfile",
+    }
+)
 
 
 def test_a_hook_loads_little() -> None:
-    code = "from nacre.hooks import process; process.main"
+    code = "from nacre.serve import hook_process as process; process.main"
     ran = "[name for name, one in sys.modules.items() if type(one) is type(sys)]"
     script = f"{code}\nimport sys, json\nprint(json.dumps({ran}))"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{script}"],
-                          capture_output=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{script}"],
+        capture_output=True,
+        check=True,
+    )
     loaded = json.loads(done.stdout)
     assert HEAVY.intersection(loaded) == set()
     assert sum(name.partition(".")[0] not in sys.stdlib_module_names for name in loaded) <= 16
@@ -366,21 +460,31 @@ def test_a_hook_loads_little() -> None:
 
 
 def test_a_start_that_is_told_alone_loads_little_on_its_way(hooked: Hooked) -> None:
-    call = {"host": "claude-code", "event": "session-start", "session": "claude-code:s", "folder": str(hooked.folder),
-            "prompt": "", "occasion": "startup"}  # fmt: skip
+    call = {
+        "host": "claude-code",
+        "event": "session-start",
+        "session": "claude-code:s",
+        "folder": str(hooked.folder),
+        "prompt": "",
+        "occasion": "startup",
+    }
     script = (
-        f"from nacre.hooks.alone import answer\ntold = answer({str(hooked.home)!r}, {call!r})\n"
+        f"from nacre.serve.hook_process import answer_alone as answer\ntold = answer({str(hooked.home)!r}, {call!r})\n"
         "import sys, json\nran = [name for name, one in sys.modules.items() if type(one) is type(sys)]\n"
         "print(json.dumps([told['context'], ran]))"
     )
     environ = {name: value for name, value in os.environ.items() if not name.startswith("NACRE_")}
-    ran = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=environ, capture_output=True, check=True
+    )
     context, loaded = json.loads(ran.stdout)
     assert DECIDED in context
     assert HEAVY.intersection(loaded) == set()
 
 
-@pytest.mark.parametrize(("event", "is_told"), [("SessionStart", True), ("UserPromptSubmit", False)])
+@pytest.mark.parametrize(
+    ("event", "is_told"), [("SessionStart", True), ("UserPromptSubmit", False)]
+)
 def test_a_hook_starts_a_daemon_where_it_may_and_the_next_one_asks_it(
     hooked: Hooked, monkeypatch: pytest.MonkeyPatch, event: str, is_told: bool
 ) -> None:
@@ -392,13 +496,23 @@ def test_a_hook_starts_a_daemon_where_it_may_and_the_next_one_asks_it(
         until = time.monotonic() + 60
         while not socket.exists() and time.monotonic() < until:
             select.select([], [], [], 0.05)
-        assert DECIDED in hooked.run("UserPromptSubmit", hooked.given(session_id="b"), within=40_000).context
-        while len(hooked.log()) < 2 and time.monotonic() < until:  # the daemon writes its line after it has answered
+        assert (
+            DECIDED
+            in hooked.run("UserPromptSubmit", hooked.given(session_id="b"), within=40_000).context
+        )
+        while (
+            len(hooked.log()) < 2 and time.monotonic() < until
+        ):  # the daemon writes its line after it has answered
             select.select([], [], [], 0.05)
         assert [line["how"] for line in hooked.log()] == ["alone", "daemon"]
     finally:
         stop = [sys.executable, "-m", "nacre", "serve", "stop"]
-        subprocess.run(stop, env={**os.environ, "NACRE_HOME": str(hooked.home)}, capture_output=True, check=False)
+        subprocess.run(
+            stop,
+            env={**os.environ, "NACRE_HOME": str(hooked.home)},
+            capture_output=True,
+            check=False,
+        )
     assert not socket.exists()
 
 
@@ -410,8 +524,18 @@ def test_no_daemon_is_started_where_it_may_not(hooked: Hooked) -> None:
 def test_options_stand_anywhere_and_help_is_given(hooked: Hooked) -> None:
     program = hooked.command("Stop")[:3]
     data = b"\xef\xbb\xbf" + json.dumps(hooked.given()).encode()
-    options = ["claude-code", "UserPromptSubmit", f"--within={PATIENT_MS}", "--home", str(hooked.home), "--later", "x"]
-    ran = subprocess.run([*program, *options], input=data, capture_output=True, check=True, timeout=60)
+    options = [
+        "claude-code",
+        "UserPromptSubmit",
+        f"--within={PATIENT_MS}",
+        "--home",
+        str(hooked.home),
+        "--later",
+        "x",
+    ]
+    ran = subprocess.run(
+        [*program, *options], input=data, capture_output=True, check=True, timeout=60
+    )
     assert DECIDED in ran.stdout.decode()
     shown = subprocess.run([*program, "--help"], capture_output=True, check=True, timeout=60)
     assert shown.stdout.startswith(b"Usage: nacre-hook")

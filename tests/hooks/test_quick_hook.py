@@ -14,7 +14,18 @@ from pathlib import Path
 import pytest
 
 import nacre
-from tests.hooks.conftest import DECIDED, PATIENT_MS, Hooked, Ran, be_at_rest, hang, is_root, listening, say, serving
+from tests.hooks.conftest import (
+    DECIDED,
+    PATIENT_MS,
+    Hooked,
+    Ran,
+    be_at_rest,
+    hang,
+    is_root,
+    listening,
+    say,
+    serving,
+)
 from tests.hooks.test_faults import IN_TIME_SECONDS, STATES, STDIN, TOLD
 from tests.hosts.stage import eventually
 
@@ -35,7 +46,7 @@ def programs(tmp_path: Path) -> Path:
     folder.mkdir()
     shutil.copy(SCRIPT, folder)
     alone = folder / "nacre-hook"
-    alone.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m nacre.hooks.process \"$@\"\n")
+    alone.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m nacre.serve.hook_process \"$@\"\n")
     alone.chmod(0o755)
     return folder
 
@@ -44,13 +55,22 @@ def programs(tmp_path: Path) -> Path:
 def quick(hooked: Hooked, programs: Path) -> Quick:
     """Runs the hook as hosts do, with time enough for a machine that is busy with other tests."""
 
-    def run(event: str, stdin: bytes | None = None, *, environ: dict[str, str] | None = None, **given: object) -> Ran:
+    def run(
+        event: str,
+        stdin: bytes | None = None,
+        *,
+        environ: dict[str, str] | None = None,
+        **given: object,
+    ) -> Ran:
         data = json.dumps(hooked.given(**given)).encode() if stdin is None else stdin
         words = [str(programs / SCRIPT.name), "--home", str(hooked.home), "claude-code", event]
         with subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env={**os.environ, **(PATIENT if environ is None else environ)},
-        ) as process:  # fmt: skip
+        ) as process:
             out, err = process.communicate(data, IN_TIME_SECONDS * 6)
         if out:
             be_at_rest(hooked.home)
@@ -66,7 +86,9 @@ def ways(hooked: Hooked) -> list[str]:
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("state", STATES)
-def test_it_ends_with_0_and_in_shape_whatever_is_wrong(hooked: Hooked, quick: Quick, state: str, event: str) -> None:
+def test_it_ends_with_0_and_in_shape_whatever_is_wrong(
+    hooked: Hooked, quick: Quick, state: str, event: str
+) -> None:
     with STATES[state](hooked.home):
         ran = quick(event, environ={})
     assert (ran.code, ran.err) == (0, "")
@@ -76,7 +98,9 @@ def test_it_ends_with_0_and_in_shape_whatever_is_wrong(hooked: Hooked, quick: Qu
 
 
 @pytest.mark.parametrize("state", [state for state in STATES if state != "daemon hung"])
-def test_what_is_known_is_told_wherever_it_can_be_read(hooked: Hooked, quick: Quick, state: str) -> None:
+def test_what_is_known_is_told_wherever_it_can_be_read(
+    hooked: Hooked, quick: Quick, state: str
+) -> None:
     with STATES[state](hooked.home):
         ran = quick(PROMPT)
     assert (ran.code, ran.err) == (0, "")
@@ -88,7 +112,9 @@ def test_a_daemon_that_hangs_is_not_waited_for(hooked: Hooked, quick: Quick) -> 
         assert quick(PROMPT, environ={}) == Ran(0, "", "", 0.0)
 
 
-def test_the_daemon_tells_and_python_is_not_started(hooked: Hooked, quick: Quick, programs: Path) -> None:
+def test_the_daemon_tells_and_python_is_not_started(
+    hooked: Hooked, quick: Quick, programs: Path
+) -> None:
     (programs / "nacre-hook").write_text("#!/bin/sh\necho started\n")
     with serving(hooked.home):
         assert DECIDED in quick(PROMPT).context
@@ -160,14 +186,20 @@ def test_whatever_a_host_hands_over_it_ends_with_0_and_in_shape(
     assert ran.context == "" or "<nacre-context>" in ran.context
 
 
-@pytest.mark.parametrize("said", [b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{", b"HTTP/1.1 503 No\r\n\r\n"])
-def test_an_answer_that_breaks_off_or_refuses_is_none(hooked: Hooked, quick: Quick, said: bytes) -> None:
+@pytest.mark.parametrize(
+    "said", [b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{", b"HTTP/1.1 503 No\r\n\r\n"]
+)
+def test_an_answer_that_breaks_off_or_refuses_is_none(
+    hooked: Hooked, quick: Quick, said: bytes
+) -> None:
     with listening(hooked.home, say(said)):
         assert DECIDED in quick(PROMPT).context
     assert ways(hooked) == ["alone"]
 
 
-def test_where_there_is_no_curl_the_process_is_asked(hooked: Hooked, quick: Quick, tmp_path: Path) -> None:
+def test_where_there_is_no_curl_the_process_is_asked(
+    hooked: Hooked, quick: Quick, tmp_path: Path
+) -> None:
     few = tmp_path / "few"
     few.mkdir()
     for name in ("cat", "sh"):
@@ -176,7 +208,9 @@ def test_where_there_is_no_curl_the_process_is_asked(hooked: Hooked, quick: Quic
         assert DECIDED in quick(PROMPT, environ={**PATIENT, "PATH": str(few)}).context
 
 
-def test_proxies_and_settings_of_curl_are_left_alone(hooked: Hooked, quick: Quick, user_home: Path) -> None:
+def test_proxies_and_settings_of_curl_are_left_alone(
+    hooked: Hooked, quick: Quick, user_home: Path
+) -> None:
     (user_home / ".curlrc").write_text('output = "elsewhere"\n')
     environ = {**PATIENT, "http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"}
     with serving(hooked.home):
@@ -194,7 +228,9 @@ def test_a_socket_of_another_user_is_told_nothing(hooked: Hooked, quick: Quick) 
 
 
 @pytest.mark.parametrize("arguments", [[], ["claude-code"], ["no-such-host", "Stop"], ["--home"]])
-def test_called_wrongly_it_says_nothing(hooked: Hooked, programs: Path, arguments: list[str]) -> None:
+def test_called_wrongly_it_says_nothing(
+    hooked: Hooked, programs: Path, arguments: list[str]
+) -> None:
     with serving(hooked.home):
         words = [str(programs / SCRIPT.name), *arguments]
         ran = subprocess.run(words, input=b"{}", capture_output=True, timeout=60, check=False)
@@ -202,14 +238,21 @@ def test_called_wrongly_it_says_nothing(hooked: Hooked, programs: Path, argument
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_a_host_that_does_not_listen_is_told_nothing(hooked: Hooked, programs: Path, event: str) -> None:
+def test_a_host_that_does_not_listen_is_told_nothing(
+    hooked: Hooked, programs: Path, event: str
+) -> None:
     words = [str(programs / SCRIPT.name), "--home", str(hooked.home), "claude-code", event]
     reading, writing = os.pipe()
     os.close(reading)
     with serving(hooked.home):
         ran = subprocess.run(
-            words, input=json.dumps(hooked.given()).encode(), stdout=writing, stderr=subprocess.PIPE, timeout=60,
-            check=False, env={**os.environ, **PATIENT},
-        )  # fmt: skip
+            words,
+            input=json.dumps(hooked.given()).encode(),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+            env={**os.environ, **PATIENT},
+        )
     os.close(writing)
     assert (ran.returncode, ran.stderr) == (0, b"")

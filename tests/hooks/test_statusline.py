@@ -24,8 +24,14 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shown(given: object = None, *more: str, stdin: bytes | None = None) -> str:
     """What is printed for what Claude Code hands over; it ends with 0, and complains of nothing."""
-    data = json.dumps({"session_id": SESSION} if given is None else given).encode() if stdin is None else stdin
-    ran = subprocess.run([*COMMAND, *more], input=data, capture_output=True, timeout=60, check=False)
+    data = (
+        json.dumps({"session_id": SESSION} if given is None else given).encode()
+        if stdin is None
+        else stdin
+    )
+    ran = subprocess.run(
+        [*COMMAND, *more], input=data, capture_output=True, timeout=60, check=False
+    )
     assert (ran.returncode, ran.stderr) == (0, b"")
     return ran.stdout.decode()
 
@@ -44,11 +50,15 @@ def test_turns_of_the_session_before_are_no_memories(hooked: Hooked) -> None:
     hooked.run("UserPromptSubmit")
     (file,) = (hooked.home / "run" / "sessions").iterdir()
     state = json.loads(file.read_bytes())
-    file.write_text(json.dumps({**state, "given": [*state["given"], "claude-code:before#t1"]}), encoding="utf-8")
+    file.write_text(
+        json.dumps({**state, "given": [*state["given"], "claude-code:before#t1"]}), encoding="utf-8"
+    )
     assert shown() == "nacre: 1 told\n"
 
 
-def test_what_waits_for_a_person_is_counted(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_waits_for_a_person_is_counted(
+    hooked: Hooked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hooked.run("UserPromptSubmit")
     monkeypatch.setenv("CLAUDECODE", "1")
     with nacre.open_memory(hooked.home) as memory:
@@ -62,12 +72,16 @@ def test_what_waits_for_a_person_is_counted(hooked: Hooked, monkeypatch: pytest.
     assert json.loads(shown(None, "--json")) == {"told": 1, "to_review": 1}
 
 
-@pytest.mark.parametrize("given", [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id": 7}', b'{"session_id": "../../x"}'])
+@pytest.mark.parametrize(
+    "given", [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id": 7}', b'{"session_id": "../../x"}']
+)
 def test_whatever_is_handed_over_there_is_a_line(hooked: Hooked, given: bytes) -> None:
     assert shown(stdin=given) == "nacre\n"
 
 
-def test_where_there_is_no_home_none_is_made(hooked: Hooked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_there_is_no_home_none_is_made(
+    hooked: Hooked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "nowhere"))
     assert shown() == "nacre\n"
     assert not (tmp_path / "nowhere").exists()
@@ -112,7 +126,17 @@ def test_a_host_that_never_ends_its_object_is_not_waited_for(
 
 def test_neither_the_command_line_nor_a_model_is_loaded_for_it(hooked: Hooked) -> None:
     loud = [sys.executable, "-X", "importtime", "-m", "nacre", "statusline"]
-    ran = subprocess.run(loud, input=b'{"session_id": "a"}', capture_output=True, text=False, timeout=60, check=True)
+    ran = subprocess.run(
+        loud, input=b'{"session_id": "a"}', capture_output=True, text=False, timeout=60, check=True
+    )
     loaded = {line.rpartition(b"|")[2].strip().decode() for line in ran.stderr.splitlines()}
-    assert "nacre.storage.sqlite.database" in loaded
-    assert not loaded & {"click", "msgspec", "numpy", "nacre.cli.run", "tomllib", "nacre.embed", "dataclasses"}
+    assert "nacre.store.sqlite" in loaded
+    assert not loaded & {
+        "click",
+        "msgspec",
+        "numpy",
+        "nacre.cli.command",
+        "tomllib",
+        "nacre.llm.local_model",
+        "dataclasses",
+    }

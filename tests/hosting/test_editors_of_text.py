@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.hosts import json_text
-from nacre.hosts.json_text import Unparsable
-from nacre.hosts.pieces import Block, JsonHook, JsonItem, JsonKey, TomlServer, TomlTables
+from nacre.hosts import files
+from nacre.hosts.files import Unparsable
+from nacre.hosts.host import Block, JsonHook, JsonItem, JsonKey, TomlServer, TomlTables
 
 SERVER = {"command": "/opt/nacre/bin/nacre", "args": ["mcp"]}
 KEY = JsonKey(("mcpServers", "nacre"), SERVER)
-HOOK = JsonHook(("hooks", "SessionStart"), {"hooks": [{"type": "command", "command": "/opt/nacre-hook a b"}]})
+HOOK = JsonHook(
+    ("hooks", "SessionStart"), {"hooks": [{"type": "command", "command": "/opt/nacre-hook a b"}]}
+)
 TABLE = TomlServer(("mcp_servers", "nacre"), {**SERVER, "startup_timeout_sec": 20})
 
 SETTINGS = """\
@@ -34,7 +36,13 @@ SETTINGS = """\
 """
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=6)
-leaves = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=8) | st.floats(allow_nan=False, width=16)
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.text(max_size=8)
+    | st.floats(allow_nan=False, width=16)
+)
 values = st.recursive(
     leaves,
     lambda below: st.lists(below, max_size=3) | st.dictionaries(names, below, max_size=3),
@@ -66,49 +74,60 @@ def documents(draw: Any) -> str:
         if not inner:
             return begin + end
         comma = "," if draw(st.booleans()) else ""
-        body = "".join(gap(depth + 1) + one + ("," if at < len(inner) - 1 else comma) for at, one in enumerate(inner))
+        body = "".join(
+            gap(depth + 1) + one + ("," if at < len(inner) - 1 else comma)
+            for at, one in enumerate(inner)
+        )
         return begin + body + gap(depth) + end
 
     top = draw(st.dictionaries(names, values, max_size=4))
     if draw(st.booleans()):
-        top["mcpServers"] = draw(st.dictionaries(names.filter(lambda name: name != "nacre"), values, max_size=2))
+        top["mcpServers"] = draw(
+            st.dictionaries(names.filter(lambda name: name != "nacre"), values, max_size=2)
+        )
     return render(top, 0) + draw(st.sampled_from(["", line]))
 
 
 @settings(max_examples=60)
 @given(documents())
 def test_a_key_that_is_put_changes_nothing_else_and_is_put_once(text: str) -> None:
-    before = json_text.read(text)
+    before = files.read_json_text(text)
     after = KEY.put(text)
     expected = {**before, "mcpServers": {**before.get("mcpServers", {}), "nacre": SERVER}}
-    assert json_text.read(after) == expected
+    assert files.read_json_text(after) == expected
     assert KEY.put(after) == after
-    assert [line for line in text.splitlines() if "note" in line and ":" not in line and "," not in line] == [
-        line for line in after.splitlines() if "note" in line and ":" not in line and "," not in line
+    assert [
+        line for line in text.splitlines() if "note" in line and ":" not in line and "," not in line
+    ] == [
+        line
+        for line in after.splitlines()
+        if "note" in line and ":" not in line and "," not in line
     ] or "}" in text
 
 
 @settings(max_examples=60)
 @given(documents())
 def test_a_key_that_is_taken_out_again_leaves_the_text_as_it_was(text: str) -> None:
-    if json_text.read(text).get("mcpServers") == {} or "mcpServers" in json_text.read(text):
+    if files.read_json_text(text).get("mcpServers") == {} or "mcpServers" in files.read_json_text(
+        text
+    ):
         return  # which empty objects were there is not in the text; the record of the wiring knows
-    assert KEY.drop(KEY.put(text)) == text or json_text.read(text) == {}
+    assert KEY.drop(KEY.put(text)) == text or files.read_json_text(text) == {}
 
 
 @settings(max_examples=60)
 @given(documents(), values)
 def test_a_value_that_is_changed_and_changed_back_leaves_every_byte(text: str, value: Any) -> None:
-    with_first = json_text.put(text, ("own",), {"a": 1})
-    changed = json_text.put(with_first, ("own",), value)
-    assert json_text.read(changed)["own"] == value
-    assert json_text.put(changed, ("own",), {"a": 1}) == with_first
+    with_first = files.put(text, ("own",), {"a": 1})
+    changed = files.put(with_first, ("own",), value)
+    assert files.read_json_text(changed)["own"] == value
+    assert files.put(changed, ("own",), {"a": 1}) == with_first
 
 
 @given(st.text(max_size=40))
 def test_whatever_a_file_holds_it_is_read_or_refused(text: str) -> None:
     try:
-        json_text.read(text)
+        files.read_json_text(text)
         KEY.put(text)
     except Unparsable:
         return
@@ -126,15 +145,20 @@ def test_comments_order_and_commas_stay() -> None:
 
 def test_a_member_after_the_last_leaves_the_comment_on_its_line() -> None:
     text = '{\n  "a": 1 // one\n  // end\n}\n'
-    after = json_text.put(text, ("b",), 2)
+    after = files.put(text, ("b",), 2)
     assert after == '{\n  "a": 1, // one\n  "b": 2\n  // end\n}\n'
-    assert json_text.drop(after, ("b",)) == text
+    assert files.drop(after, ("b",)) == text
 
 
 def test_a_hook_is_put_once_wherever_the_program_lay_before_and_others_stay() -> None:
     others = {"matcher": "x", "hooks": [{"type": "command", "command": "mine"}]}
     old = {"hooks": [{"type": "command", "command": "/old/nacre-hook a b"}]}
-    mixed = {"hooks": [{"type": "command", "command": "/older/nacre-hook a b"}, {"type": "command", "command": "his"}]}
+    mixed = {
+        "hooks": [
+            {"type": "command", "command": "/older/nacre-hook a b"},
+            {"type": "command", "command": "his"},
+        ]
+    }
     text = json.dumps({"hooks": {"SessionStart": [others, old, old, mixed]}}, indent=2)
     after = json.loads(HOOK.put(text))["hooks"]["SessionStart"]
     assert after == [others, {"hooks": [{"type": "command", "command": "his"}]}, HOOK.value]
@@ -186,9 +210,14 @@ def test_a_table_in_one_line_is_changed_in_place() -> None:
 
 def test_tables_that_a_host_wrote_between_the_marks_stay() -> None:
     after = TABLE.put('model = "x"\n')
-    rewritten = after.replace("# nacre:end\n", '\n[projects."/code/hive"]\ntrust_level = "trusted"\n# nacre:end\n')
+    rewritten = after.replace(
+        "# nacre:end\n", '\n[projects."/code/hive"]\ntrust_level = "trusted"\n# nacre:end\n'
+    )
     left = TABLE.drop(rewritten)
-    assert tomllib.loads(left) == {"model": "x", "projects": {"/code/hive": {"trust_level": "trusted"}}}
+    assert tomllib.loads(left) == {
+        "model": "x",
+        "projects": {"/code/hive": {"trust_level": "trusted"}},
+    }
     again = TABLE.put(rewritten)
     assert tomllib.loads(again)["projects"] == {"/code/hive": {"trust_level": "trusted"}}
 
@@ -199,14 +228,21 @@ def test_what_a_host_noted_of_a_wiring_goes_with_it() -> None:
         '[hooks.state."/code/.codex/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:cd"\n'
     )
     left = TomlTables(("hooks", "state"), "/u/.codex/hooks.json:").drop(text)
-    assert left == 'model = "x"\n\n[hooks.state."/code/.codex/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:cd"\n'
+    assert (
+        left
+        == 'model = "x"\n\n[hooks.state."/code/.codex/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:cd"\n'
+    )
 
 
-paragraphs = st.lists(st.sampled_from(["# Mine", "words", "", "- a list", "<!-- a note -->", "`code`"]), max_size=8)
+paragraphs = st.lists(
+    st.sampled_from(["# Mine", "words", "", "- a list", "<!-- a note -->", "`code`"]), max_size=8
+)
 
 
 @given(paragraphs, st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_a_block_goes_into_a_text_and_out_of_it_to_the_byte(lines: list[str], line: str, has_end: bool) -> None:
+def test_a_block_goes_into_a_text_and_out_of_it_to_the_byte(
+    lines: list[str], line: str, has_end: bool
+) -> None:
     text = "".join(one + line for one in lines) if has_end else line.join([*lines, "end"])
     block = Block("## Memory\n\nwords\n")
     after = block.put(text)
@@ -219,7 +255,10 @@ def test_a_block_goes_into_a_text_and_out_of_it_to_the_byte(lines: list[str], li
 def test_doubled_blocks_become_one_and_half_a_block_is_left_alone() -> None:
     block = Block("new")
     once = block.put("# Mine\n")
-    assert block.put(once + "\n" + once.replace("# Mine\n", "").replace("new", "old")).rstrip() == once.rstrip()
+    assert (
+        block.put(once + "\n" + once.replace("# Mine\n", "").replace("new", "old")).rstrip()
+        == once.rstrip()
+    )
     torn = "# Mine\n<!-- nacre:start -->\nof the owner's, since no end is there\n"
     assert block.put(torn).startswith(torn)
 

@@ -21,15 +21,28 @@ class ClaudeCode:
     def say(self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False) -> Said:
         """One prompt; compaction is asked for as its user does."""
         words = "/compact" if compacts else prompt
-        asked = [*command(self.name), "-p", words, "--output-format", "json", "--model", "claude-sonnet-4-5"]
+        asked = [
+            *command(self.name),
+            "-p",
+            words,
+            "--output-format",
+            "json",
+            "--model",
+            "claude-sonnet-4-5",
+        ]
         ran = stage.run(
             [*asked, *(["--resume", session] if session else [])],
             {
-                "ANTHROPIC_BASE_URL": stage.provider.url, "ANTHROPIC_API_KEY": "sk-fake", "DISABLE_AUTOUPDATER": "1",
-                "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1",
+                "ANTHROPIC_BASE_URL": stage.provider.url,
+                "ANTHROPIC_API_KEY": "sk-fake",
+                "DISABLE_AUTOUPDATER": "1",
+                "DISABLE_TELEMETRY": "1",
+                "DISABLE_ERROR_REPORTING": "1",
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
                 "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
             },
-        )  # fmt: skip
+        )
         assert ran.code == 0, f"{ran.out}\n{ran.err}"
-        return Said(str(ran.record["result"]), str(ran.record["session_id"]), ran.seconds, ran.record)
+        return Said(
+            str(ran.record["result"]), str(ran.record["session_id"]), ran.seconds, ran.record
+        )

@@ -53,7 +53,9 @@ class Codex:
         """The provider, and what would reach for the network."""
         config = self._folder(stage) / "config.toml"
         config.parent.mkdir()
-        config.write_text(_CONFIG.format(url=stage.provider.url, project=stage.project), encoding="utf-8")
+        config.write_text(
+            _CONFIG.format(url=stage.provider.url, project=stage.project), encoding="utf-8"
+        )
 
     def say(self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False) -> Said:
         """One prompt; it compacts once a turn has reported that its window is full."""
@@ -63,7 +65,9 @@ class Codex:
             resume = ["resume", *options, session] if session else options
             ran = stage.run([*command(self.name), "exec", *resume, said], {"FAKE_API_KEY": "x"})
             assert ran.code == 0, f"{ran.out}\n{ran.err}"
-        thread = next(event["thread_id"] for event in ran.records if event["type"] == "thread.started")
+        thread = next(
+            event["thread_id"] for event in ran.records if event["type"] == "thread.started"
+        )
         items = [event["item"] for event in ran.records if event["type"] == "item.completed"]
         text = "\n".join(str(item.get("text")) for item in items if item["type"] == "agent_message")
         return Said(text, str(thread), ran.seconds, {"items": items})

@@ -18,7 +18,9 @@ _BUSY: list[str] = []
 
 
 @pytest.fixture(scope="class")
-def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def story(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Story]:
     """What the host of a class did, from its wiring until it was taken out."""
     driver: Driver = request.cls.driver
     if reason := missing(driver.name):
@@ -43,13 +45,20 @@ def staged(name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stag
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tell where less was proved than on a quiet machine, and what became of the newest versions."""
     stats = terminalreporter.stats
-    names = {kind: [report.nodeid for report in stats.get(kind, [])] for kind in ("failed", "error", "skipped")}
+    names = {
+        kind: [report.nodeid for report in stats.get(kind, [])]
+        for kind in ("failed", "error", "skipped")
+    }
     for line in (*_BUSY, *(newest(names) if CHOSEN.is_newest else [])):
         terminalreporter.write_line(line)
 
 
 def newest(names: Mapping[str, Sequence[str]]) -> list[str]:
     """Which versions ran, and what is not as it is with those that are pinned, with which everything passes."""
-    differs = [f"not as with the pinned versions: {name}" for kind in ("failed", "error") for name in names[kind]]
+    differs = [
+        f"not as with the pinned versions: {name}"
+        for kind in ("failed", "error")
+        for name in names[kind]
+    ]
     skipped = [f"not proved, it was skipped: {name}" for name in names["skipped"]]
     return [*CHOSEN.told(), *(differs + skipped or ["all as with the pinned versions"])]

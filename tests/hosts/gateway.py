@@ -41,7 +41,17 @@ class Gateway:
 
     def run_job(self, prompt: str) -> Scene:
         """A scheduled turn in a session of its own."""
-        options = ("--name", "tides", "--every", "10h", "--session", "isolated", "--message", prompt, "--json")
+        options = (
+            "--name",
+            "tides",
+            "--every",
+            "10h",
+            "--session",
+            "isolated",
+            "--message",
+            prompt,
+            "--json",
+        )
         added = self.openclaw("cron", "add", *options)
         assert added.code == 0, added.err
         return self._scene("cron", "run", str(added.record["id"]), asks=True)
@@ -62,7 +72,9 @@ class Gateway:
         if asks:
             assert eventually(lambda: self.stage.asked(asked)), "the job was not run"
         eventually(lambda: len(self.stage.hook_runs()) > before, 3.0)
-        return Scene(Said(ran.out, "", ran.seconds), self.stage.asked(asked), self.stage.hook_runs()[before:])
+        return Scene(
+            Said(ran.out, "", ran.seconds), self.stage.asked(asked), self.stage.hook_runs()[before:]
+        )
 
 
 @dataclass
@@ -105,13 +117,19 @@ def _running(stage: Stage) -> Iterator[Gateway]:
     _configure(stage, port)
     with (stage.folder / "gateway.log").open("wb") as log:
         process = subprocess.Popen(
-            [*command("openclaw"), "gateway", "run", "--port", str(port)], cwd=stage.project,
-            env={**stage.environ, **_environ(stage)}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            [*command("openclaw"), "gateway", "run", "--port", str(port)],
+            cwd=stage.project,
+            env={**stage.environ, **_environ(stage)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
             start_new_session=True,
-        )  # fmt: skip
+        )
         gateway = Gateway(stage, process)
         try:
-            is_ready = eventually(lambda: gateway.openclaw("gateway", "call", "health").code == 0, _READY_SECONDS)
+            is_ready = eventually(
+                lambda: gateway.openclaw("gateway", "call", "health").code == 0, _READY_SECONDS
+            )
             assert is_ready, (stage.folder / "gateway.log").read_text()
             yield gateway
         finally:

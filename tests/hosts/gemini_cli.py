@@ -12,8 +12,10 @@ from tests.hosts.stage import Stage
 # Resumed in another minute than it began in, Gemini CLI 0.61 writes a second file of the session, finds nothing to go
 # on with in that one as it starts next, and deletes both, unless it is to keep all sessions.
 _GENERAL = {
-    "enableAutoUpdate": False, "enableAutoUpdateNotification": False, "sessionRetention": {"enabled": False},
-}  # fmt: skip
+    "enableAutoUpdate": False,
+    "enableAutoUpdateNotification": False,
+    "sessionRetention": {"enabled": False},
+}
 _SETTINGS = {
     "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
     "general": _GENERAL,
@@ -40,17 +42,30 @@ class GeminiCli:
         """One prompt."""
         ran = stage.run(
             [
-                *command(self.name), "-p", prompt, "-m", "gemini-2.5-flash", "--approval-mode", "yolo",
-                "--output-format", "json", *(["--resume", session] if session else []),
+                *command(self.name),
+                "-p",
+                prompt,
+                "-m",
+                "gemini-2.5-flash",
+                "--approval-mode",
+                "yolo",
+                "--output-format",
+                "json",
+                *(["--resume", session] if session else []),
             ],
             {
-                "GEMINI_API_KEY": "fake", "GOOGLE_GEMINI_BASE_URL": stage.provider.url,
-                "GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true",
-                "GEMINI_TELEMETRY_ENABLED": "false", "PATH": f"{node_folder(self.name)}:{stage.environ['PATH']}",
+                "GEMINI_API_KEY": "fake",
+                "GOOGLE_GEMINI_BASE_URL": stage.provider.url,
+                "GEMINI_CLI_TRUST_WORKSPACE": "true",
+                "GEMINI_CLI_NO_RELAUNCH": "true",
+                "GEMINI_TELEMETRY_ENABLED": "false",
+                "PATH": f"{node_folder(self.name)}:{stage.environ['PATH']}",
             },
-        )  # fmt: skip
+        )
         assert ran.code == 0, f"{ran.out}\n{ran.err}"
-        return Said(str(ran.record["response"]), str(ran.record["session_id"]), ran.seconds, ran.record)
+        return Said(
+            str(ran.record["response"]), str(ran.record["session_id"]), ran.seconds, ran.record
+        )
 
     @staticmethod
     def _settings(stage: Stage) -> Path:

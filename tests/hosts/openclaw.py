@@ -22,19 +22,34 @@ class OpenClaw:
     def set_up(self, stage: Stage) -> None:
         """The provider; every tool is offered to the model at once."""
         model = {
-            "id": "fake-model", "name": "Fake", "input": ["text"], "contextWindow": _WINDOW, "maxTokens": 4000,
-        }  # fmt: skip
+            "id": "fake-model",
+            "name": "Fake",
+            "input": ["text"],
+            "contextWindow": _WINDOW,
+            "maxTokens": 4000,
+        }
         provider = {
-            "baseUrl": f"{stage.provider.url}/v1", "apiKey": "sk-fake", "api": "openai-completions", "models": [model],
-        }  # fmt: skip
+            "baseUrl": f"{stage.provider.url}/v1",
+            "apiKey": "sk-fake",
+            "api": "openai-completions",
+            "models": [model],
+        }
         defaults = {
-            "model": {"primary": "fake/fake-model"}, "workspace": str(stage.project), "skipBootstrap": True,
-        }  # fmt: skip
+            "model": {"primary": "fake/fake-model"},
+            "workspace": str(stage.project),
+            "skipBootstrap": True,
+        }
         config = {
-            "gateway": {"mode": "local", "bind": "loopback", "auth": {"mode": "token", "token": "faketoken"}},
-            "update": {"checkOnStart": False}, "tools": {"toolSearch": False}, "agents": {"defaults": defaults},
+            "gateway": {
+                "mode": "local",
+                "bind": "loopback",
+                "auth": {"mode": "token", "token": "faketoken"},
+            },
+            "update": {"checkOnStart": False},
+            "tools": {"toolSearch": False},
+            "agents": {"defaults": defaults},
             "models": {"mode": "replace", "providers": {"fake": provider}},
-        }  # fmt: skip
+        }
         path = stage.home / ".openclaw" / "openclaw.json"
         path.parent.mkdir()
         path.write_text(json.dumps(config, indent=2), encoding="utf-8")
@@ -44,7 +59,16 @@ class OpenClaw:
         identity = session or str(uuid4())
         for words in ("Fill your window.", prompt) if compacts else (prompt,):
             ran = stage.run(
-                [*command(self.name), "agent", "--local", "--session-id", identity, "--message", words, "--json"],
+                [
+                    *command(self.name),
+                    "agent",
+                    "--local",
+                    "--session-id",
+                    identity,
+                    "--message",
+                    words,
+                    "--json",
+                ],
                 {"PATH": f"{node_folder(self.name)}:{stage.environ['PATH']}"},
             )
             assert ran.code == 0, f"{ran.out}\n{ran.err}"

@@ -11,7 +11,14 @@ from tests.hosts.stage import Stage
 _WINDOW = 393_000
 _QUIET = {
     f"OPENCODE_DISABLE_{name}": "1"
-    for name in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE", "CLAUDE_CODE")
+    for name in (
+        "AUTOUPDATE",
+        "MODELS_FETCH",
+        "LSP_DOWNLOAD",
+        "DEFAULT_PLUGINS",
+        "SHARE",
+        "CLAUDE_CODE",
+    )
 }
 
 
@@ -27,20 +34,35 @@ class OpenCode:
         model = {"name": "Fake", "tool_call": True, "limit": {"context": _WINDOW, "output": 8000}}
         config = {
             "$schema": "https://opencode.ai/config.json",  # it would put that there itself
-            "autoupdate": False, "share": "disabled", "model": "fake/fake-model", "small_model": "fake/fake-model",
-            "enabled_providers": ["fake"], "permission": {"*": "allow"},
-            "provider": {"fake": {
-                "npm": "@ai-sdk/openai-compatible", "name": "Fake", "models": {"fake-model": model},
-                "options": {"baseURL": f"{stage.provider.url}/v1", "apiKey": "{env:FAKE_KEY}"},
-            }},
-        }  # fmt: skip
+            "autoupdate": False,
+            "share": "disabled",
+            "model": "fake/fake-model",
+            "small_model": "fake/fake-model",
+            "enabled_providers": ["fake"],
+            "permission": {"*": "allow"},
+            "provider": {
+                "fake": {
+                    "npm": "@ai-sdk/openai-compatible",
+                    "name": "Fake",
+                    "models": {"fake-model": model},
+                    "options": {"baseURL": f"{stage.provider.url}/v1", "apiKey": "{env:FAKE_KEY}"},
+                }
+            },
+        }
         (stage.project / "opencode.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
 
     def say(self, stage: Stage, prompt: str, session: str = "", *, compacts: bool = False) -> Said:
         """One prompt; it compacts once a turn has reported that its window is full."""
         for words in ("Fill your window.", prompt) if compacts else (prompt,):
             ran = stage.run(
-                [*command(self.name), "run", "--format", "json", *(["-s", session] if session else []), words],
+                [
+                    *command(self.name),
+                    "run",
+                    "--format",
+                    "json",
+                    *(["-s", session] if session else []),
+                    words,
+                ],
                 {**_QUIET, "npm_config_fetch_retries": "0", "FAKE_KEY": "x"},
             )
             assert ran.code == 0, f"{ran.out}\n{ran.err}"

@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TABLE: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "hosts.toml").read_text(encoding="utf-8"))
-PROVEN: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "src/nacre/hosts/proven.toml").read_text(encoding="utf-8"))
+TABLE: dict[str, dict[str, Any]] = tomllib.loads(
+    (Path(__file__).parent / "hosts.toml").read_text(encoding="utf-8")
+)
+PROVEN: dict[str, dict[str, Any]] = tomllib.loads(
+    (ROOT / "src/nacre/hosts/proven.toml").read_text(encoding="utf-8")
+)
 LATEST = "latest"
 
 
@@ -32,12 +36,16 @@ class Programs:
         """What npm is to install, with the version; of hosts all have the host's."""
         if name not in PROVEN:
             return dict(package.rsplit("@", 1) for package in TABLE[name]["packages"])
-        return dict.fromkeys(TABLE[name]["packages"], LATEST if self._is_latest(name) else PROVEN[name]["pinned"])
+        return dict.fromkeys(
+            TABLE[name]["packages"], LATEST if self._is_latest(name) else PROVEN[name]["pinned"]
+        )
 
     def installed(self, name: str) -> dict[str, str]:
         """What is installed, with the version; nothing where nothing is."""
         stamp = self.place(name) / "installed.json"
-        found: dict[str, str] = json.loads(stamp.read_text(encoding="utf-8")) if stamp.exists() else {}
+        found: dict[str, str] = (
+            json.loads(stamp.read_text(encoding="utf-8")) if stamp.exists() else {}
+        )
         return found
 
     def missing(self, name: str) -> str:
@@ -63,15 +71,23 @@ class Programs:
 
     def told(self) -> list[str]:
         """Which hosts were started, in which version, beside the one that is pinned."""
-        versions = {name: ", ".join(self.installed(name).values()) for name in PROVEN if name in self.started}
-        return [f"{name} {version} (pinned: {PROVEN[name]['pinned']})" for name, version in versions.items()]
+        versions = {
+            name: ", ".join(self.installed(name).values())
+            for name in PROVEN
+            if name in self.started
+        }
+        return [
+            f"{name} {version} (pinned: {PROVEN[name]['pinned']})"
+            for name, version in versions.items()
+        ]
 
     def _is_latest(self, name: str) -> bool:
         return self.is_newest and name in PROVEN
 
 
 CHOSEN = Programs(
-    Path(os.environ.get("HOSTS_DIR") or ROOT / ".hosts").resolve(), is_newest=os.environ.get("HOSTS") == "newest"
+    Path(os.environ.get("HOSTS_DIR") or ROOT / ".hosts").resolve(),
+    is_newest=os.environ.get("HOSTS") == "newest",
 )
 """Those that the environment names."""
 

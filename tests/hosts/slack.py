@@ -26,5 +26,8 @@ def is_busy() -> bool:
 
 def _ticks() -> tuple[int, int]:
     """How long all processors were idle, and altogether, since the system started; in ticks."""
-    ticks = [int(word) for word in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]]
+    ticks = [
+        int(word)
+        for word in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]
+    ]
     return ticks[3] + ticks[4], sum(ticks)

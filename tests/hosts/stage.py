@@ -61,11 +61,17 @@ class Stage:
             made.mkdir(parents=True)
         self.programs = _programs(folder / "bin")
         self.environ = {
-            "HOME": str(self.home), "PATH": f"{self.tools}:{self.programs}:/usr/local/bin:/usr/bin:/bin", "TZ": "UTC",
-            "LANG": "C.UTF-8", "TMPDIR": str(folder / "tmp"), "HTTP_PROXY": _DEAD, "HTTPS_PROXY": _DEAD,
-            "NO_PROXY": "127.0.0.1,localhost", "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+            "HOME": str(self.home),
+            "PATH": f"{self.tools}:{self.programs}:/usr/local/bin:/usr/bin:/bin",
+            "TZ": "UTC",
+            "LANG": "C.UTF-8",
+            "TMPDIR": str(folder / "tmp"),
+            "HTTP_PROXY": _DEAD,
+            "HTTPS_PROXY": _DEAD,
+            "NO_PROXY": "127.0.0.1,localhost",
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
             "NACRE_HOOK_MS": HOOK_MS,
-        }  # fmt: skip
+        }
         self.memory.mkdir(mode=0o700)
         (self.memory / "config.toml").write_text('[embedding]\nmodel = "none"\n', encoding="utf-8")
         subprocess.run(["git", "init", "-q", str(self.project)], env=self.environ, check=True)
@@ -83,28 +89,46 @@ class Stage:
         return ran
 
     def run(
-        self, command: Sequence[str], more: Mapping[str, str] | None = None, folder: Path | None = None,
+        self,
+        command: Sequence[str],
+        more: Mapping[str, str] | None = None,
+        folder: Path | None = None,
         seconds: float = _SECONDS,
-    ) -> Ran:  # fmt: skip
+    ) -> Ran:
         """Run a program to its end, in the project; its group is ended when it takes too long."""
         began = time.monotonic()
         with subprocess.Popen(
-            command, cwd=folder or self.project, env={**self.environ, **(more or {})}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-        ) as process:  # fmt: skip
+            command,
+            cwd=folder or self.project,
+            env={**self.environ, **(more or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process:
             try:
                 out, err = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 out, err = process.communicate()
-                raise AssertionError(f"{shlex.join(command)} took more than {seconds} s\n{out}\n{err}") from None
+                raise AssertionError(
+                    f"{shlex.join(command)} took more than {seconds} s\n{out}\n{err}"
+                ) from None
         return Ran(process.returncode, out, err, time.monotonic() - began)
 
     def settings(self) -> dict[str, bytes]:
         """What is written in the owner's home and project, without what is nacre's or git's."""
-        paths = [path for root in (self.home, self.project) for path in root.rglob("*") if path.is_file()]
-        return {str(path): path.read_bytes() for path in paths if not {".nacre", ".git"} & set(path.parts)}
+        paths = [
+            path for root in (self.home, self.project) for path in root.rglob("*") if path.is_file()
+        ]
+        return {
+            str(path): path.read_bytes()
+            for path in paths
+            if not {".nacre", ".git"} & set(path.parts)
+        }
 
     def hook_runs(self) -> list[dict[str, Any]]:
         """What the log says of the hooks that ran, the oldest first."""
@@ -134,7 +158,7 @@ def _programs(folder: Path) -> Path:
     if (beside / "nacre").exists() and (beside / "nacre-hook").exists():
         return beside
     folder.mkdir()
-    for name, module in (("nacre", "nacre.__main__"), ("nacre-hook", "nacre.hooks.process")):
+    for name, module in (("nacre", "nacre.__main__"), ("nacre-hook", "nacre.serve.hook_process")):
         path = folder / name
         path.write_text(
             f"#!{sys.executable}\nimport os, sys\nsys.path.insert(0, {str(_SRC)!r})\n"

@@ -27,7 +27,12 @@ _SEARCH = "nacre.*memory_search$"
 
 LINES = (
     Line(FILLS, say="It is full now.", tokens=390_000),
-    Line(ASKS, say="It retries five times.", tool=_SEARCH, arguments={"query": "how often the mailer retries"}),
+    Line(
+        ASKS,
+        say="It retries five times.",
+        tool=_SEARCH,
+        arguments={"query": "how often the mailer retries"},
+    ),
     Line(DECIDED, say="Noted: NATS for the queue of the mailer."),
     Line(COMES_BACK, say="On NATS."),
 )

@@ -51,7 +51,9 @@ def test_a_compaction_is_heard_before_it_happens(visited: Visit) -> None:
 
 
 @pytest.mark.parametrize("scene", ["sub-agent", "job"])
-def test_where_no_person_talks_nothing_is_told_and_nothing_handed_over(visited: Visit, scene: str) -> None:
+def test_where_no_person_talks_nothing_is_told_and_nothing_handed_over(
+    visited: Visit, scene: str
+) -> None:
     assert visited.scenes[scene].requests
     assert "nacre-context" not in visited.scenes[scene].bodies
     assert events(visited, scene) == []

@@ -49,7 +49,10 @@ class _Proofs:
     def test_what_the_owner_typed_is_read_and_nothing_that_was_injected(self, story: Story) -> None:
         turns = _turns(story, "first")
         owners = [turn["text"].strip('"') for turn in turns if turn["speaker"] == "owner"]
-        assert [text for text in dict.fromkeys(owners) if text in (DECIDED, ASKS)] == [DECIDED, ASKS]
+        assert [text for text in dict.fromkeys(owners) if text in (DECIDED, ASKS)] == [
+            DECIDED,
+            ASKS,
+        ]
         assert not [text for text in owners if text not in PROMPTS and not text.startswith("/")]
         assert not [turn for turn in turns if "nacre-context" in turn["text"]]
 
@@ -58,16 +61,24 @@ class _Proofs:
 
     def test_nothing_that_nacre_told_is_learned_again(self, story: Story) -> None:
         memories = story.stage.nacre("list", "--json").record["memories"]
-        assert [memory["content"] for memory in memories if "retries five times" in memory["content"]] == [KNOWN]
+        assert [
+            memory["content"] for memory in memories if "retries five times" in memory["content"]
+        ] == [KNOWN]
 
     def test_its_hooks_run_when_they_should(self, story: Story) -> None:
         first = {run["event"] for run in story.scenes["first"].hooks}
-        wanted = {event for event in (story.driver.starts, story.driver.prompts, story.driver.ends) if event}
+        wanted = {
+            event
+            for event in (story.driver.starts, story.driver.prompts, story.driver.ends)
+            if event
+        }
         assert wanted <= first
         assert story.driver.compacts in {run["event"] for run in story.scenes["compaction"].hooks}
 
     @pytest.mark.parametrize("trouble", ["hung", "down"])
-    def test_a_daemon_that_hangs_or_is_away_holds_nobody_up(self, story: Story, trouble: str) -> None:
+    def test_a_daemon_that_hangs_or_is_away_holds_nobody_up(
+        self, story: Story, trouble: str
+    ) -> None:
         scene = story.scenes[trouble]
         assert scene.said.text == "On NATS."
         assert not [run for run in scene.hooks if run["ms"] > _HELD_UP_MS]
@@ -113,5 +124,7 @@ class TestCodex(_Proofs):
 
 def _turns(story: Story, scene: str) -> list[dict[str, Any]]:
     session = f"{story.driver.tool}:{story.scenes[scene].said.session}"
-    turns: list[dict[str, Any]] = story.stage.nacre("sessions", "show", session, "--json").record["turns"]
+    turns: list[dict[str, Any]] = story.stage.nacre("sessions", "show", session, "--json").record[
+        "turns"
+    ]
     return turns

@@ -12,17 +12,24 @@ from typing import Any
 
 import pytest
 
-from nacre import open_memory
+from nacre.api import open_memory
 from tests.cli.conftest import environment
 from tests.hosts.stage import eventually
 
-programs = pytest.importorskip("tests.hosts.programs", reason="tests/hosts/programs.py knows where the suite is")
+programs = pytest.importorskip(
+    "tests.hosts.programs", reason="tests/hosts/programs.py knows where the suite is"
+)
 pytestmark = pytest.mark.hosts
 
 SCENARIOS = (
-    "server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "dns-rebinding-protection",
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "resources-list",
+    "prompts-list",
+    "dns-rebinding-protection",
     "server-sse-multiple-streams",
-)  # fmt: skip
+)
 """Those that an ordinary server can pass; docs/mcp.md says why not the others."""
 
 SECONDS = 60
@@ -51,8 +58,10 @@ def address(quiet: dict[str, str]) -> Iterator[str]:
         port = free.getsockname()[1]
     server = subprocess.Popen(
         [sys.executable, "-m", "nacre", "serve", "--no-watch", "--no-token", "--http", str(port)],
-        env={**quiet, "NACRE_MCP_TOOLS": "all"}, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        env={**quiet, "NACRE_MCP_TOOLS": "all"},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
     try:
         assert eventually(lambda: _listens(port), SECONDS), "it never listened"
         yield f"http://127.0.0.1:{port}/mcp"
@@ -67,12 +76,18 @@ def _listens(port: int) -> bool:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_conformance_suite_is_content(scenario: str, address: str, quiet: dict[str, str]) -> None:
+def test_the_conformance_suite_is_content(
+    scenario: str, address: str, quiet: dict[str, str]
+) -> None:
     suite = command("mcp-conformance")
     ran = subprocess.run(
-        [*suite, "server", "--url", address, "--scenario", scenario], env=quiet, capture_output=True, text=True,
-        timeout=SECONDS, check=False,
-    )  # fmt: skip
+        [*suite, "server", "--url", address, "--scenario", scenario],
+        env=quiet,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "0 failed" in ran.stdout + ran.stderr
 
@@ -80,21 +95,36 @@ def test_the_conformance_suite_is_content(scenario: str, address: str, quiet: di
 def inspected(quiet: dict[str, str], *arguments: str, server: list[str]) -> Any:
     """What the Inspector prints of a server's answer."""
     ran = subprocess.run(
-        [*command("mcp-inspector"), "--cli", *server, *arguments], env=quiet, capture_output=True, text=True,
-        timeout=SECONDS, check=False,
-    )  # fmt: skip
+        [*command("mcp-inspector"), "--cli", *server, *arguments],
+        env=quiet,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return json.loads(ran.stdout)
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
-def test_the_inspector_lists_and_calls_tools(way: str, address: str, quiet: dict[str, str], tmp_path: Path) -> None:
+def test_the_inspector_lists_and_calls_tools(
+    way: str, address: str, quiet: dict[str, str], tmp_path: Path
+) -> None:
     start = tmp_path / "nacre"
-    start.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nacre mcp --tools all\n', encoding="utf-8")
+    start.write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" -m nacre mcp --tools all\n', encoding="utf-8"
+    )
     start.chmod(0o700)
     server = [str(start)] if way == "stdio" else [address, "--transport", "http"]
     assert len(inspected(quiet, "--method", "tools/list", server=server)["tools"]) == 10
-    call = ("--method", "tools/call", "--tool-name", "memory_search", "--tool-arg", "query=tide gauge")
+    call = (
+        "--method",
+        "tools/call",
+        "--tool-name",
+        "memory_search",
+        "--tool-arg",
+        "query=tide gauge",
+    )
     answer = inspected(quiet, *call, "--tool-arg", "limit=3", server=server)
     assert answer["isError"] is False
     assert "read at noon" in answer["content"][0]["text"]

@@ -21,7 +21,10 @@ from tests.hosts.story import COMES_BACK, Story
 pytestmark = pytest.mark.hosts
 
 ADDED = "The harbour master counts the mooring rings at every new moon."
-HELD = ("The lamp at the end of the pier is changed every October.", "Prefer reports that name the tide of the hour.")
+HELD = (
+    "The lamp at the end of the pier is changed every October.",
+    "Prefer reports that name the tide of the hour.",
+)
 
 
 def _claude_code(stage: Stage) -> Path:
@@ -46,8 +49,12 @@ def _codex(stage: Stage) -> Path:
 
 def _openclaw(stage: Stage) -> Path:
     (stage.project / "MEMORY.md").write_text(f"- {HELD[0]}\n")
-    (stage.project / "USER.md").write_text(f"<!-- observed: 2026-02-14 | status: active -->\n\n- {HELD[1]}\n")
-    (stage.project / "AGENTS.md").write_text("Rules of the harbour: whistle before you leave the quay.\n")
+    (stage.project / "USER.md").write_text(
+        f"<!-- observed: 2026-02-14 | status: active -->\n\n- {HELD[1]}\n"
+    )
+    (stage.project / "AGENTS.md").write_text(
+        "Rules of the harbour: whistle before you leave the quay.\n"
+    )
     return stage.project / "MEMORY.md"
 
 
@@ -74,7 +81,9 @@ def test_it_is_loaded_until_it_is_turned_off_and_again_afterwards(
         assert _held(story, "own") == list(HELD)
         assert points_there in story.scenes["own"].bodies
         before = _files(stage)
-        done = stage.nacre("init", "--host", host, *driver.options, "--own-memory", "isolate", "--yes", "--json").record
+        done = stage.nacre(
+            "init", "--host", host, *driver.options, "--own-memory", "isolate", "--yes", "--json"
+        ).record
         assert [one["state"] for one in done["own_memories"]] == ["isolated"]
         assert sum(one["added"] for one in done["captured"]) == len(HELD)
         assert _held(story, "isolated") == []
@@ -84,7 +93,9 @@ def test_it_is_loaded_until_it_is_turned_off_and_again_afterwards(
         written = page.read_text()
         page.write_text(f"{written}- {ADDED}\n")
         assert ADDED not in story.scene("written", COMES_BACK).bodies
-        assert eventually(lambda: ADDED in stage.nacre("list", "--json").out), "what was written there was not imported"
+        assert eventually(lambda: ADDED in stage.nacre("list", "--json").out), (
+            "what was written there was not imported"
+        )
         page.write_text(written)
         checks = {one["name"]: one["state"] for one in _doctor(stage)}
         assert checks[f"{host} own memory"] == "ok"
@@ -101,7 +112,14 @@ def _held(story: Story, name: str) -> list[str]:
 
 def _files(stage: Stage) -> dict[str, bytes]:
     """The host's settings, and what it remembers."""
-    named = ("/settings.json", "/config.toml", "/openclaw.json", "/MEMORY.md", "/USER.md", "/memory_summary.md")
+    named = (
+        "/settings.json",
+        "/config.toml",
+        "/openclaw.json",
+        "/MEMORY.md",
+        "/USER.md",
+        "/memory_summary.md",
+    )
     return {path: text for path, text in stage.settings().items() if path.endswith(named)}
 
 

@@ -26,9 +26,13 @@ def stamp(folder: Path, packages: dict[str, str]) -> None:
     (folder / "installed.json").write_text(json.dumps(packages))
 
 
-def test_versions_of_hosts_stand_in_the_table_that_ships_and_those_of_all_else_in_the_suites() -> None:
+def test_versions_of_hosts_stand_in_the_table_that_ships_and_those_of_all_else_in_the_suites() -> (
+    None
+):
     for name, entry in TABLE.items():
-        assert all(("@" in package[1:]) is (name not in PROVEN) for package in entry["packages"]), name
+        assert all(("@" in package[1:]) is (name not in PROVEN) for package in entry["packages"]), (
+            name
+        )
     assert PROVEN.keys() < TABLE.keys()
 
 
@@ -57,7 +61,8 @@ def test_the_newest_hosts_lie_apart_and_share_their_node(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(
-    (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="hosts are installed on Linux on x86_64 alone"
+    (sys.platform, platform.machine()) != ("linux", "x86_64"),
+    reason="hosts are installed on Linux on x86_64 alone",
 )
 def test_what_is_newest_is_asked_and_installed_once(tmp_path: Path) -> None:
     npm = tmp_path / "bin/npm"
@@ -66,11 +71,18 @@ def test_what_is_newest_is_asked_and_installed_once(tmp_path: Path) -> None:
     npm.chmod(0o755)
     hosts, notes = tmp_path / "hosts", tmp_path / "notes"
     environ = {
-        **os.environ, "PATH": f"{npm.parent}:/usr/bin:/bin", "NOTES": str(notes), "START": TABLE["codex"]["start"],
-        "HOSTS_DIR": str(hosts), "HOSTS": "newest",
-    }  # fmt: skip
+        **os.environ,
+        "PATH": f"{npm.parent}:/usr/bin:/bin",
+        "NOTES": str(notes),
+        "START": TABLE["codex"]["start"],
+        "HOSTS_DIR": str(hosts),
+        "HOSTS": "newest",
+    }
     words = [sys.executable, str(ROOT / "scripts/install_hosts.py"), "codex"]
-    told = [subprocess.run(words, env=environ, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    told = [
+        subprocess.run(words, env=environ, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
     assert "9.8.7 installed in" in told[0]
     assert "9.8.7 is there" in told[1]
     assert notes.read_text().split() == [str(hosts / "newest/codex")]

@@ -38,13 +38,20 @@ def test_the_agent_goes_on_once_and_nothing_of_what_it_was_asked_is_the_owners(
             first = driver.say(stage, SAID)
             before = len(provider.requests)
             driver.say(stage, "What next?", first.session)
-            asked = [one for one in stage.asked(before) if ASKED in json.dumps(one.body["messages"][-1])]
+            asked = [
+                one for one in stage.asked(before) if ASKED in json.dumps(one.body["messages"][-1])
+            ]
             before = len(provider.requests)
             driver.say(stage, "What next?", first.session)
-            again = [one for one in stage.asked(before) if ASKED in json.dumps(one.body["messages"][-1])]
+            again = [
+                one for one in stage.asked(before) if ASKED in json.dumps(one.body["messages"][-1])
+            ]
             shown = stage.nacre("sessions", "show", f"claude-code:{first.session}", "--json").record
         finally:
             stage.close()
     assert (len(asked), len(again)) == (1, 0)
-    assert {turn["text"] for turn in shown["turns"] if turn["speaker"] == "owner"} == {SAID, "What next?"}
+    assert {turn["text"] for turn in shown["turns"] if turn["speaker"] == "owner"} == {
+        SAID,
+        "What next?",
+    }
     assert not [turn for turn in shown["turns"] if ASKED in turn["text"]]

@@ -17,15 +17,26 @@ from typing import Any
 import pytest
 
 from nacre.errors import ModelUnavailable, NacreError
-from nacre.gateway.responder import Question, Responder, responder_for
+from nacre.gateway.conversation import Question, Responder, responder_for
 from nacre.home.home import open_home
 from nacre.settings import load_settings
-from nacre.values.gateway.message import Answer
+from nacre.values.gateway import Answer
 from tests.fakes.conversation import Line, conversation
 from tests.fakes.provider import FakeProvider, Reply
 from tests.hosts.programs import missing
 from tests.hosts.stage import Stage, eventually
-from tests.hosts.writers import CLAUDE, CODEX, GEMINI, OPENCODE, TRAP, Answers, Writer, ran, set_up, tools
+from tests.hosts.writers import (
+    CLAUDE,
+    CODEX,
+    GEMINI,
+    OPENCODE,
+    TRAP,
+    Answers,
+    Writer,
+    ran,
+    set_up,
+    tools,
+)
 
 pytestmark = pytest.mark.hosts
 
@@ -44,7 +55,9 @@ Folders = pytest.TempPathFactory
 
 
 @contextmanager
-def answering(writer: Writer, answers: Answers, folders: Folders) -> Iterator[tuple[Stage, Responder]]:
+def answering(
+    writer: Writer, answers: Answers, folders: Folders
+) -> Iterator[tuple[Stage, Responder]]:
     """A machine whose owner keeps much for the program, which answers in conversations."""
     if reason := missing(writer.driver.name):
         pytest.skip(reason)
@@ -62,8 +75,13 @@ def answering(writer: Writer, answers: Answers, folders: Folders) -> Iterator[tu
 
 
 @by_any_program
-def test_it_answers_in_plain_text_with_the_memory_and_without_tools(writer: Writer, tmp_path_factory: Folders) -> None:
-    with answering(writer, conversation([Line("colour", say=SAID)]), tmp_path_factory) as (stage, responder):
+def test_it_answers_in_plain_text_with_the_memory_and_without_tools(
+    writer: Writer, tmp_path_factory: Folders
+) -> None:
+    with answering(writer, conversation([Line("colour", say=SAID)]), tmp_path_factory) as (
+        stage,
+        responder,
+    ):
         responder.answer(ASKED)  # the program's first start writes down that there was one
         before, heard = stage.settings(), list[str]()
         answer = responder.answer(ASKED, heard.append)
@@ -72,7 +90,11 @@ def test_it_answers_in_plain_text_with_the_memory_and_without_tools(writer: Writ
         asked = json.dumps(request.body)
         assert (answer.text, "".join(heard), answer.steps) == (SAID, SAID, ())
         assert len(heard) > 1 or writer.driver.program != "claude"
-        assert (asked.count(MEMORY), asked.count(SYSTEM), "JSON and nothing else" in asked) == (1, 1, False)
+        assert (asked.count(MEMORY), asked.count(SYSTEM), "JSON and nothing else" in asked) == (
+            1,
+            1,
+            False,
+        )
         assert tools(request) <= writer.own - {"StructuredOutput"}
         assert TRAP not in asked
         assert ran(stage) == set()
@@ -90,7 +112,9 @@ def test_a_file_that_a_message_names_is_not_read(writer: Writer, tmp_path_factor
         (stage.project / "plan.txt").write_text(SECRET)
         if writer in BOTH:
             allowed = ("Read",) if writer is CLAUDE else ("shell",)
-            responder.answer(replace(ASKED, text=f"{text} And @plan.txt.", tools=allowed, folder=stage.project))
+            responder.answer(
+                replace(ASKED, text=f"{text} And @plan.txt.", tools=allowed, folder=stage.project)
+            )
         assert SECRET not in "".join(json.dumps(request.body) for request in stage.asked(0))
 
 
@@ -107,7 +131,9 @@ def results(stage: Stage) -> str:
 def used(stage: Stage, responder: Responder, *allowed: str, folder: Path | None = None) -> Answer:
     """The answer to a question for which tools are allowed, in the project or another folder."""
     heard = list[str]()
-    answer = responder.answer(replace(ASKED, tools=allowed, folder=folder or stage.project), heard.append)
+    answer = responder.answer(
+        replace(ASKED, tools=allowed, folder=folder or stage.project), heard.append
+    )
     assert (answer.text, "".join(heard)) == (SAID, SAID)
     return answer
 
@@ -127,10 +153,11 @@ def test_claude_reads_in_the_folder(tmp_path_factory: Folders) -> None:
 
 
 CLAIMED = {
-    "Read": {"file_path": "{kept}"}, "Grep": {"pattern": "heron", "path": "{home}", "output_mode": "content"},
+    "Read": {"file_path": "{kept}"},
+    "Grep": {"pattern": "heron", "path": "{home}", "output_mode": "content"},
     "Bash": {"command": "cat {kept}", "description": "x"},
     "Write": {"file_path": "{home}/made.txt", "content": "x"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("tool", CLAIMED)
@@ -138,7 +165,9 @@ def test_claude_does_nothing_outside_the_folder(tool: str, tmp_path_factory: Fol
     with answering(CLAUDE, lambda request: now[0](request), tmp_path_factory) as (stage, responder):
         kept = stage.home / "kept.txt"
         kept.write_text(SECRET)
-        given = {name: text.format(kept=kept, home=stage.home) for name, text in CLAIMED[tool].items()}
+        given = {
+            name: text.format(kept=kept, home=stage.home) for name, text in CLAIMED[tool].items()
+        }
         now = [calling(tool, **given)]
         used(stage, responder, "Read", "Grep", "Write", "Bash(git log:*)")
         assert len(stage.asked(0)) == 2
@@ -159,7 +188,10 @@ def test_codex_runs_commands_in_the_folder(writes: bool, tmp_path_factory: Folde
     command = "cat plan.txt; touch made.txt; touch ../outside.txt; echo key=$CODEX_API_KEY own=$NACRE_OWN_CALL"
     allowed = ("shell", "write") if writes else ("shell",)
     with (
-        answering(BOTH[1], calling("exec_command", cmd=command), tmp_path_factory) as (stage, responder),
+        answering(BOTH[1], calling("exec_command", cmd=command), tmp_path_factory) as (
+            stage,
+            responder,
+        ),
         TemporaryDirectory(dir="/var/tmp") as kept,
     ):
         folder = Path(kept, "harbour")
@@ -221,7 +253,11 @@ def test_one_that_ends_in_the_middle_is_no_answer_and_no_list_of_processes_showe
         asking = Thread(target=ask)
         asking.start()
         assert eventually(lambda: stage.asked(0), 30)
-        shown = [(Path(f"/proc/{number}") / name).read_bytes() for number in _running(stage) for name in _SHOWN]
+        shown = [
+            (Path(f"/proc/{number}") / name).read_bytes()
+            for number in _running(stage)
+            for name in _SHOWN
+        ]
         end(stage, responder)
         asking.join(20)
         assert shown

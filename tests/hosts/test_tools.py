@@ -24,8 +24,15 @@ ASKS = "How many lamps are lit?"
 @pytest.mark.parametrize(
     ("driver", "shell", "arguments"),
     [
-        pytest.param(ClaudeCode(), "Bash$", {"command": COMMAND, "description": "look"}, id="Claude Code"),
-        pytest.param(Codex(), "exec_command$|shell_command$", {"cmd": COMMAND, "command": COMMAND}, id="Codex"),
+        pytest.param(
+            ClaudeCode(), "Bash$", {"command": COMMAND, "description": "look"}, id="Claude Code"
+        ),
+        pytest.param(
+            Codex(),
+            "exec_command$|shell_command$",
+            {"cmd": COMMAND, "command": COMMAND},
+            id="Codex",
+        ),
     ],
 )
 def test_the_agent_is_told_the_rule_with_what_its_command_put_out(
@@ -40,23 +47,31 @@ def test_the_agent_is_told_the_rule_with_what_its_command_put_out(
             stage.install(driver.program, command(driver.name))
             driver.set_up(stage)
             stage.nacre("store", RULE, "--kind", "preference")
-            stage.nacre("config", "set", "context.budget_tokens", "0")  # else the session starts with it
+            stage.nacre(
+                "config", "set", "context.budget_tokens", "0"
+            )  # else the session starts with it
             stage.nacre("init", "--host", driver.name, "--tool-hook", "--yes", *driver.options)
             first = driver.say(stage, ASKS)
             asked = stage.asked(0)
             before = len(provider.requests)
             driver.say(stage, ASKS, first.session)
             later = stage.asked(before)
-            shown = stage.nacre("sessions", "show", f"{driver.tool}:{first.session}", "--json").record
+            shown = stage.nacre(
+                "sessions", "show", f"{driver.tool}:{first.session}", "--json"
+            ).record
             runs = [run["event"] for run in stage.hook_runs()]
         finally:
             stage.close()
     assert first.text == "All of them."
-    assert not [request for request in asked if RULE in told(request) and not asked_of(request).is_answer]
+    assert not [
+        request for request in asked if RULE in told(request) and not asked_of(request).is_answer
+    ]
     (after,) = [request for request in asked if asked_of(request).is_answer]
     assert told(after).count(RULE) == 1
     assert runs.count("PreToolUse") == 2
-    assert max(told(request).count(RULE) for request in later) <= 1, "once a session; not all keep it when resumed"
+    assert max(told(request).count(RULE) for request in later) <= 1, (
+        "once a session; not all keep it when resumed"
+    )
     assert not [turn for turn in shown["turns"] if RULE in turn["text"]]
 
 

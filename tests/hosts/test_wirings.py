@@ -50,7 +50,9 @@ def _works(scene: Scene) -> None:
     said: Said = scene.said
     assert said.text == "It retries five times."
     assert "nacre-context" in scene.bodies
-    assert {"SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"} <= {run["event"] for run in scene.hooks}
+    assert {"SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"} <= {
+        run["event"] for run in scene.hooks
+    }
     assert len(scene.requests) == 2, "the tool was not offered with the first request"
     assert "five times" in str(scene.requests[1].body["messages"][-1]), said.more
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from nacre.values.model_calls import OWN_CALL
+from nacre.values.models import OWN_CALL
 from tests.fakes.conversation import Line, conversation
 from tests.fakes.provider import FakeProvider, Reply, Request
 from tests.hosts.conftest import staged
@@ -74,7 +74,9 @@ def stage_of(writer: Writer, answers: Answers, folders: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="module", params=WRITERS, ids=lambda writer: writer.driver.program)
-def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
+def written(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Written]:
     """One session, written down by the real program in a home where nacre is wired and the owner keeps much."""
     writer: Writer = request.param
     with stage_of(writer, writing(), tmp_path_factory) as stage:
@@ -87,7 +89,11 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         seen = Written(writer, stage, before=stage.settings(), hooks=len(stage.hook_runs()))
         asked = len(stage.provider.requests)
         stage.nacre("ingest")
-        seen.requests, seen.after, seen.own = stage.provider.requests[asked:], stage.settings(), ran(stage)
+        seen.requests, seen.after, seen.own = (
+            stage.provider.requests[asked:],
+            stage.settings(),
+            ran(stage),
+        )
         yield seen
 
 
@@ -151,14 +157,18 @@ def test_a_marked_question_that_a_program_does_keep_is_no_session(
         writer.driver.set_up(stage)
         writer.driver.say(stage, f"{OWN_CALL}\n\nWe decided: the mailer runs on NATS.")
         kept = [
-            path for path, text in stage.settings().items() if path.endswith(".jsonl") and OWN_CALL.encode() in text
+            path
+            for path, text in stage.settings().items()
+            if path.endswith(".jsonl") and OWN_CALL.encode() in text
         ]
         assert kept, "the program kept no transcript of it"
         stage.nacre("ingest")
         assert stage.nacre("sessions", "list", "--json").record["sessions"] == []
 
 
-@pytest.mark.parametrize("writer", [CLAUDE, CODEX, GEMINI], ids=lambda writer: writer.driver.program)
+@pytest.mark.parametrize(
+    "writer", [CLAUDE, CODEX, GEMINI], ids=lambda writer: writer.driver.program
+)
 def test_the_next_session_is_told_what_the_writer_made_of_the_first(
     writer: Writer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -171,7 +181,9 @@ def test_the_next_session_is_told_what_the_writer_made_of_the_first(
         asked = len(stage.provider.requests)
         sessions = [writer.driver.say(stage, WORDS).session]
         assert eventually(lambda: RULE in contents(stage), 180), contents(stage)
-        by_itself = [request for request in stage.asked(asked) if OWN_CALL in json.dumps(request.body)]
+        by_itself = [
+            request for request in stage.asked(asked) if OWN_CALL in json.dumps(request.body)
+        ]
         assert len(by_itself) == 2
         asked = len(stage.provider.requests)
         said = writer.driver.say(stage, COMES_BACK)
@@ -181,7 +193,9 @@ def test_the_next_session_is_told_what_the_writer_made_of_the_first(
         assert RULE in first
         sessions.append(said.session)
         listed = stage.nacre("sessions", "list", "--json").record["sessions"]
-        assert {one["session"] for one in listed} <= {f"{writer.driver.tool}:{session}" for session in sessions}
+        assert {one["session"] for one in listed} <= {
+            f"{writer.driver.tool}:{session}" for session in sessions
+        }
 
 
 def _ingested(stage: Stage) -> str:
@@ -217,7 +231,10 @@ def test_what_goes_wrong_is_told_and_the_session_waits(
         assert status["waiting"] == 1
         if trouble != "garbage":  # which says nothing of the next call
             assert (status["state"], told in status["problem"]) == ("failing", True)
-            assert (check(stage, "writer")["state"], told in check(stage, "writer")["detail"]) == ("warning", True)
+            assert (check(stage, "writer")["state"], told in check(stage, "writer")["detail"]) == (
+                "warning",
+                True,
+            )
         now[0] = writing()
         stage.nacre("config", "set", "models.timeout_seconds", "60")
         stage.nacre("models", "test", writer.model)
@@ -226,23 +243,34 @@ def test_what_goes_wrong_is_told_and_the_session_waits(
         assert stage.nacre("writer", "--json").record["state"] == "ready"
 
 
-def test_a_limit_of_a_claude_subscription_is_told_in_its_words(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_limit_of_a_claude_subscription_is_told_in_its_words(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     headers = {
-        "anthropic-ratelimit-unified-status": "rejected", "anthropic-ratelimit-unified-reset": "4102444800",
-        "anthropic-ratelimit-unified-representative-claim": "five_hour", "retry-after": "7200",
-    }  # fmt: skip
-    limit = Reply(status=429, message="This request would exceed your account's rate limit.", headers=headers)
+        "anthropic-ratelimit-unified-status": "rejected",
+        "anthropic-ratelimit-unified-reset": "4102444800",
+        "anthropic-ratelimit-unified-representative-claim": "five_hour",
+        "retry-after": "7200",
+    }
+    limit = Reply(
+        status=429, message="This request would exceed your account's rate limit.", headers=headers
+    )
     with stage_of(CLAUDE, writing(limit), tmp_path_factory) as stage:
         del stage.environ["ANTHROPIC_API_KEY"]
         stage.environ["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-fake"
         let_write(CLAUDE, stage)
         session_over(stage)
         said = _ingested(stage)
-        assert re.search(r"answers no more for now \(claude-cli:haiku\): You've hit your (session|5-hour) limit", said)
+        assert re.search(
+            r"answers no more for now \(claude-cli:haiku\): You've hit your (session|5-hour) limit",
+            said,
+        )
         assert len(stage.asked(0)) == 1
 
 
-def test_codex_that_is_still_trying_when_its_time_is_over_says_why(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_codex_that_is_still_trying_when_its_time_is_over_says_why(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     limit = Reply(status=429, message="Rate limit reached.", headers={"retry-after": "30"})
     with stage_of(CODEX, writing(limit), tmp_path_factory) as stage:
         let_write(CODEX, stage, 8)

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from nacre.values.model_calls import OWN_CALL
+from nacre.values.models import OWN_CALL
 from tests.cli.conftest import said, write_transcript
 from tests.fakes.provider import Reply, Request
 from tests.fakes.wire_formats import Call
@@ -31,9 +31,16 @@ TRAP = "NOT-FOR-THE-WRITER"
 """Stands in all that the owner keeps for the agent, and has no place in a question of nacre's."""
 
 _TOLD = {
-    "kind": "decision", "subject": "Numbers of invoices", "content": RULE, "importance": 7, "expiry": "permanent",
-    "tags": [], "canonical_key": None, "evidence": [1], "quote": WORDS[:60],
-}  # fmt: skip
+    "kind": "decision",
+    "subject": "Numbers of invoices",
+    "content": RULE,
+    "importance": 7,
+    "expiry": "permanent",
+    "tags": [],
+    "canonical_key": None,
+    "evidence": [1],
+    "quote": WORDS[:60],
+}
 
 _FOUND: Mapping[str, Mapping[str, Any]] = {
     "memories": {"memories": [_TOLD]},
@@ -72,74 +79,113 @@ def _hooks(*events: str) -> str:
 
 
 _SERVER = '{"mcp": {"trap": {"type": "local", "command": ["%SERVER%"], "enabled": true}}}'
-_PLUGIN = (
-    "import { execSync } from 'child_process'\nexport const Trap = async () => { execSync('%HOOK%'); return {} }\n"
-)
+_PLUGIN = "import { execSync } from 'child_process'\nexport const Trap = async () => { execSync('%HOOK%'); return {} }\n"  # noqa: E501
 _SKILL = f"---\nname: trap\ndescription: {TRAP}\n---\n{TRAP}\n"
 
 CLAUDE = Writer(
-    ClaudeCode(), "claude-cli:haiku",
+    ClaudeCode(),
+    "claude-cli:haiku",
     lambda url: {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-fake"},
     texts={
-        ".claude/CLAUDE.md": TRAP, "CLAUDE.md": TRAP, "../tmp/CLAUDE.md": TRAP, ".claude/skills/trap/SKILL.md": _SKILL,
-        ".claude/AGENTS.md": TRAP, "AGENTS.md": TRAP, "../tmp/AGENTS.md": TRAP,
-        ".claude/commands/trap.md": _SKILL, ".claude/agents/trap.md": _SKILL,
+        ".claude/CLAUDE.md": TRAP,
+        "CLAUDE.md": TRAP,
+        "../tmp/CLAUDE.md": TRAP,
+        ".claude/skills/trap/SKILL.md": _SKILL,
+        ".claude/AGENTS.md": TRAP,
+        "AGENTS.md": TRAP,
+        "../tmp/AGENTS.md": TRAP,
+        ".claude/commands/trap.md": _SKILL,
+        ".claude/agents/trap.md": _SKILL,
         ".claude/settings.json": _hooks("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
         ".claude.json": '{"mcpServers": {"trap": {"type": "stdio", "command": "%SERVER%", "args": []}}}',
     },
-    own=frozenset({"StructuredOutput"}), beside=4_000,
-)  # fmt: skip
+    own=frozenset({"StructuredOutput"}),
+    beside=4_000,
+)
 
 
 def _at(url: str, sign_in: str) -> Sequence[str]:
-    provider = f'name="fake",base_url="{url}/v1",wire_api="responses",supports_websockets=false,{sign_in}'
+    provider = (
+        f'name="fake",base_url="{url}/v1",wire_api="responses",supports_websockets=false,{sign_in}'
+    )
     tries = "request_max_retries=0,stream_max_retries=0"
-    return ["--config", "model_provider=fake", "--config", f"model_providers.fake={{{provider},{tries}}}"]
+    return [
+        "--config",
+        "model_provider=fake",
+        "--config",
+        f"model_providers.fake={{{provider},{tries}}}",
+    ]
 
 
 CODEX = Writer(
-    Codex(), "codex-cli:gpt-6-luna",
+    Codex(),
+    "codex-cli:gpt-6-luna",
     lambda _: {"CODEX_API_KEY": "sk-fake"},
     lambda url: _at(url, 'env_key="CODEX_API_KEY"'),
     texts={
-        ".codex/AGENTS.md": TRAP, "AGENTS.md": TRAP, "../tmp/AGENTS.md": TRAP, ".codex/skills/trap/SKILL.md": _SKILL,
+        ".codex/AGENTS.md": TRAP,
+        "AGENTS.md": TRAP,
+        "../tmp/AGENTS.md": TRAP,
+        ".codex/skills/trap/SKILL.md": _SKILL,
         ".codex/hooks.json": _hooks("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
         ".codex/config.toml": f'developer_instructions = "{TRAP}"\n%OWN%\n[mcp_servers.trap]\ncommand = "%SERVER%"\n',
     },
-    own=frozenset({"exec", "wait", "request_user_input", "request_user_input_async"}), beside=17_000,
-)  # fmt: skip
+    own=frozenset({"exec", "wait", "request_user_input", "request_user_input_async"}),
+    beside=17_000,
+)
 
 
 GEMINI = Writer(
-    GeminiCli(), "gemini-cli:gemini-2.5-flash",
+    GeminiCli(),
+    "gemini-cli:gemini-2.5-flash",
     lambda url: {"GEMINI_API_KEY": "fake", "GOOGLE_GEMINI_BASE_URL": url},
     texts={
-        ".gemini/GEMINI.md": TRAP, "GEMINI.md": TRAP, "../tmp/GEMINI.md": TRAP, ".gemini/skills/trap/SKILL.md": _SKILL,
-        ".gemini/settings.json": json.dumps({
-            "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
-            "mcpServers": {"trap": {"command": "%SERVER%"}}, "context": {"fileName": "GEMINI.md"},
-            "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "%HOOK%"}]}]},
-        }),
-        ".gemini/extensions/trap/gemini-extension.json": json.dumps({
-            "name": "trap", "version": "1.0.0", "contextFileName": "T.md", "mcpServers": {"t": {"command": "%SERVER%"}},
-        }),
+        ".gemini/GEMINI.md": TRAP,
+        "GEMINI.md": TRAP,
+        "../tmp/GEMINI.md": TRAP,
+        ".gemini/skills/trap/SKILL.md": _SKILL,
+        ".gemini/settings.json": json.dumps(
+            {
+                "security": {
+                    "auth": {"selectedType": "gemini-api-key"},
+                    "folderTrust": {"enabled": False},
+                },
+                "mcpServers": {"trap": {"command": "%SERVER%"}},
+                "context": {"fileName": "GEMINI.md"},
+                "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "%HOOK%"}]}]},
+            }
+        ),
+        ".gemini/extensions/trap/gemini-extension.json": json.dumps(
+            {
+                "name": "trap",
+                "version": "1.0.0",
+                "contextFileName": "T.md",
+                "mcpServers": {"t": {"command": "%SERVER%"}},
+            }
+        ),
         ".gemini/extensions/trap/T.md": TRAP,
     },
     beside=2_000,
-)  # fmt: skip
+)
 
 OPENCODE = Writer(
-    OpenCode(), "opencode-cli:openai/gpt-5-nano",
+    OpenCode(),
+    "opencode-cli:openai/gpt-5-nano",
     lambda url: {"OPENAI_API_KEY": "fake", "OPENAI_BASE_URL": f"{url}/v1"},
     texts={
-        ".config/opencode/AGENTS.md": TRAP, ".claude/CLAUDE.md": TRAP, "../tmp/AGENTS.md": TRAP,
-        ".claude/skills/trap/SKILL.md": _SKILL, ".config/opencode/skills/trap/SKILL.md": _SKILL,
-        ".opencode/opencode.json": _SERVER, ".config/opencode/opencode.json": _SERVER,
-        ".config/opencode/plugin/trap.js": _PLUGIN, ".opencode/plugin/trap.js": _PLUGIN,
+        ".config/opencode/AGENTS.md": TRAP,
+        ".claude/CLAUDE.md": TRAP,
+        "../tmp/AGENTS.md": TRAP,
+        ".claude/skills/trap/SKILL.md": _SKILL,
+        ".config/opencode/skills/trap/SKILL.md": _SKILL,
+        ".opencode/opencode.json": _SERVER,
+        ".config/opencode/opencode.json": _SERVER,
+        ".config/opencode/plugin/trap.js": _PLUGIN,
+        ".opencode/plugin/trap.js": _PLUGIN,
         ".opencode/agent/nacre.md": f"---\nmode: primary\n---\n{TRAP}\n",
     },
     beside=2_000,
-)  # fmt: skip
+)
 
 BY_SIGN_IN = replace(CODEX, address=lambda url: _at(url, "requires_openai_auth=true"))
 """Codex as it is where its owner is signed in with ChatGPT."""
@@ -167,7 +213,9 @@ def writing(answer: Any = None, otherwise: Answers | None = None) -> Answers:
 def _wanted(request: Request) -> str:
     """The one thing that the form of the answer asks for."""
     asked = json.dumps(request.body).replace('\\"', '"')
-    return next(name for name in ("verdicts", "metal", "known", "memories") if f'"{name}": {{' in asked)
+    return next(
+        name for name in ("verdicts", "metal", "known", "memories") if f'"{name}": {{' in asked
+    )
 
 
 def tools(request: Request) -> set[str]:
@@ -206,7 +254,9 @@ def set_up(writer: Writer, stage: Stage) -> None:
 
 def _marking(stage: Stage, name: str) -> Path:
     path = stage.folder / f"{name}.sh"
-    path.write_text(f"#!/bin/sh\necho {TRAP} | tee -a '{stage.folder}/{name}.ran'\n", encoding="utf-8")
+    path.write_text(
+        f"#!/bin/sh\necho {TRAP} | tee -a '{stage.folder}/{name}.ran'\n", encoding="utf-8"
+    )
     path.chmod(0o755)
     return path
 
@@ -224,7 +274,9 @@ def session_over(stage: Stage, name: str = "0123abcd-0000") -> Path:
         {**said(role, text, at, session=name, cwd=folder), "timestamp": ended}
         for at, (role, text) in enumerate((("user", WORDS), ("assistant", "Done.")))
     ]
-    return write_transcript(stage.home / ".claude" / "projects" / "-code-harbour" / f"{name}.jsonl", records)
+    return write_transcript(
+        stage.home / ".claude" / "projects" / "-code-harbour" / f"{name}.jsonl", records
+    )
 
 
 def let_write(writer: Writer, stage: Stage, seconds: int = 60) -> None:
@@ -255,13 +307,22 @@ class SignIn:
     @property
     def environ(self) -> dict[str, str]:
         """What has Codex renew there."""
-        return {"CODEX_REFRESH_TOKEN_URL_OVERRIDE": f"http://127.0.0.1:{self.server.server_address[1]}/oauth/token"}
+        return {
+            "CODEX_REFRESH_TOKEN_URL_OVERRIDE": f"http://127.0.0.1:{self.server.server_address[1]}/oauth/token"
+        }
 
     @property
     def file(self) -> str:
         """``auth.json``, as Codex keeps it."""
-        tokens = {"id_token": _token(1), "access_token": _token(1), "refresh_token": "first", "account_id": "a"}
-        return json.dumps({"auth_mode": "chatgpt", "tokens": tokens, "last_refresh": "2026-01-01T00:00:00Z"})
+        tokens = {
+            "id_token": _token(1),
+            "access_token": _token(1),
+            "refresh_token": "first",
+            "account_id": "a",
+        }
+        return json.dumps(
+            {"auth_mode": "chatgpt", "tokens": tokens, "last_refresh": "2026-01-01T00:00:00Z"}
+        )
 
 
 @contextmanager
@@ -273,7 +334,9 @@ def sign_in() -> Iterator[SignIn]:
             asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
             made.renewed.append(asked["refresh_token"])
             fresh = _token(4_102_444_800)
-            body = json.dumps({"id_token": fresh, "access_token": fresh, "refresh_token": "second"}).encode()
+            body = json.dumps(
+                {"id_token": fresh, "access_token": fresh, "refresh_token": "second"}
+            ).encode()
             self.send_response(200)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
@@ -295,6 +358,12 @@ def sign_in() -> Iterator[SignIn]:
 
 
 def _token(until: int) -> str:
-    claims = {"exp": until, "https://api.openai.com/auth": {"chatgpt_account_id": "a", "chatgpt_plan_type": "plus"}}
-    parts = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({}, claims))
+    claims = {
+        "exp": until,
+        "https://api.openai.com/auth": {"chatgpt_account_id": "a", "chatgpt_plan_type": "plus"},
+    }
+    parts = (
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+        for part in ({}, claims)
+    )
     return f"{'.'.join(parts)}.c2ln"

@@ -38,20 +38,30 @@ def agenr_database(tmp_path: Path) -> Callable[..., Path]:
     """A libSQL file as agenr makes it, its vector index included; ``journal="wal"`` leaves a write-ahead log."""
     opened: list[apsw.Connection] = []
 
-    def write(entries: list[dict[str, Any]], *, links: Any = (), tags: Any = (), journal: str = "delete") -> Path:
+    def write(
+        entries: list[dict[str, Any]], *, links: Any = (), tags: Any = (), journal: str = "delete"
+    ) -> Path:
         path = tmp_path / "agenr" / "knowledge.db"
         path.parent.mkdir(exist_ok=True)
         connection = apsw.Connection(str(path))
         connection.create_scalar_function("libsql_vector_idx", lambda *_: None, deterministic=True)
-        connection.execute(f"PRAGMA journal_mode = {journal}; PRAGMA wal_autocheckpoint = 0").fetchall()
+        connection.execute(
+            f"PRAGMA journal_mode = {journal}; PRAGMA wal_autocheckpoint = 0"
+        ).fetchall()
         connection.execute(ENTRIES)
         for entry in entries:
             row = {
-                "importance": 7, "expiry": "permanent", "created_at": "2026-03-01T10:00:00.000Z",
-                "updated_at": "2026-03-02T10:00:00.000Z", **entry,
-            }  # fmt: skip
+                "importance": 7,
+                "expiry": "permanent",
+                "created_at": "2026-03-01T10:00:00.000Z",
+                "updated_at": "2026-03-02T10:00:00.000Z",
+                **entry,
+            }
             names = ", ".join(row)
-            connection.execute(f"INSERT INTO entries ({names}) VALUES ({', '.join('?' * len(row))})", [*row.values()])  # noqa: S608
+            connection.execute(
+                f"INSERT INTO entries ({names}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608
+                [*row.values()],
+            )
         connection.executemany("INSERT INTO tags VALUES (?, ?)", tags)
         connection.executemany("INSERT INTO relations VALUES (?, ?, ?, ?, '2026-03-02')", links)
         if journal == "wal":

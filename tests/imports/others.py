@@ -37,43 +37,77 @@ CREATE VIRTUAL TABLE observations_fts USING fts5(
 
 OBSERVATIONS: list[dict[str, Any]] = [
     {
-        "memory_session_id": "m-1", "project": "harbour/quay-fix", "type": "decision", "title": "Berths are numbered",
+        "memory_session_id": "m-1",
+        "project": "harbour/quay-fix",
+        "type": "decision",
+        "title": "Berths are numbered",
         "narrative": "Berths are numbered from the lighthouse, because pilots count them so.",
-        "facts": '["Number one is nearest to the lighthouse."]', "concepts": '["why-it-exists"]',
-        "files_modified": '["src/berths.py"]', "created_at": "2026-03-01T10:00:00.000Z",
+        "facts": '["Number one is nearest to the lighthouse."]',
+        "concepts": '["why-it-exists"]',
+        "files_modified": '["src/berths.py"]',
+        "created_at": "2026-03-01T10:00:00.000Z",
         "created_at_epoch": 1772359200000,
     },
     {
-        "memory_session_id": "m-1", "project": "harbour", "type": "bugfix", "title": "The tide table was off by one",
-        "narrative": "The tide table read local time as UTC; it reads the zone of the gauge now.", "facts": None,
-        "concepts": '["gotcha"]', "files_modified": "[]", "created_at": "2026-03-02T10:00:00.000Z",
+        "memory_session_id": "m-1",
+        "project": "harbour",
+        "type": "bugfix",
+        "title": "The tide table was off by one",
+        "narrative": "The tide table read local time as UTC; it reads the zone of the gauge now.",
+        "facts": None,
+        "concepts": '["gotcha"]',
+        "files_modified": "[]",
+        "created_at": "2026-03-02T10:00:00.000Z",
         "created_at_epoch": 1772445600000,
     },
     {
-        "memory_session_id": "m-1", "project": "harbour", "type": "feature", "title": "Pilots can book a berth",
-        "narrative": "A form for pilots was added to the page of a berth.", "facts": "[]", "concepts": "[]",
-        "files_modified": "[]", "created_at": "2026-03-02T11:00:00.000Z", "created_at_epoch": 1772449200000,
+        "memory_session_id": "m-1",
+        "project": "harbour",
+        "type": "feature",
+        "title": "Pilots can book a berth",
+        "narrative": "A form for pilots was added to the page of a berth.",
+        "facts": "[]",
+        "concepts": "[]",
+        "files_modified": "[]",
+        "created_at": "2026-03-02T11:00:00.000Z",
+        "created_at_epoch": 1772449200000,
     },
     {
-        "memory_session_id": "m-1", "project": "harbour", "type": "discovery", "title": "Nothing to see", "facts": "[]",
-        "narrative": None, "concepts": "[]", "files_modified": "[]", "created_at": "2026-03-02T12:00:00.000Z",
+        "memory_session_id": "m-1",
+        "project": "harbour",
+        "type": "discovery",
+        "title": "Nothing to see",
+        "facts": "[]",
+        "narrative": None,
+        "concepts": "[]",
+        "files_modified": "[]",
+        "created_at": "2026-03-02T12:00:00.000Z",
         "created_at_epoch": 1772452800000,
     },
-]  # fmt: skip
+]
 SUMMARIES: list[dict[str, Any]] = [
     {
-        "memory_session_id": "m-1", "project": "harbour", "request": "Mend the tide table",
-        "learned": "The gauge reports in its own zone.", "completed": "The table is right in winter and in summer.",
-        "next_steps": None, "notes": None, "created_at": "2026-03-02T13:00:00.000Z", "created_at_epoch": 1772456400000,
+        "memory_session_id": "m-1",
+        "project": "harbour",
+        "request": "Mend the tide table",
+        "learned": "The gauge reports in its own zone.",
+        "completed": "The table is right in winter and in summer.",
+        "next_steps": None,
+        "notes": None,
+        "created_at": "2026-03-02T13:00:00.000Z",
+        "created_at_epoch": 1772456400000,
     },
-]  # fmt: skip
+]
 PROMPTS: list[dict[str, Any]] = [
     {
-        "content_session_id": "c-1", "prompt_number": number, "prompt_text": "Why is the tide table wrong?",
-        "created_at": "2026-03-02T09:00:00.000Z", "created_at_epoch": 1772442000000 + number,
+        "content_session_id": "c-1",
+        "prompt_number": number,
+        "prompt_text": "Why is the tide table wrong?",
+        "created_at": "2026-03-02T09:00:00.000Z",
+        "created_at_epoch": 1772442000000 + number,
     }
     for number in (1, 2)
-]  # fmt: skip
+]
 
 MEMORY_SERVICE = """
 CREATE TABLE metadata (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -98,75 +132,144 @@ PRAGMA writable_schema = OFF;
 
 MEMORIES: list[dict[str, Any]] = [
     {
-        "content_hash": "aa11", "content": "We keep the logbook in PostgreSQL.", "memory_type": "decision",
-        "tags": "proj:harbour,topic:storage,q:high", "metadata": '{"hostname": "pilot-boat"}',
-        "created_at": 1772359200.5, "updated_at": 1772445600.0,
+        "content_hash": "aa11",
+        "content": "We keep the logbook in PostgreSQL.",
+        "memory_type": "decision",
+        "tags": "proj:harbour,topic:storage,q:high",
+        "metadata": '{"hostname": "pilot-boat"}',
+        "created_at": 1772359200.5,
+        "updated_at": 1772445600.0,
     },
     {
-        "content_hash": "bb22", "content": "The logbook was kept in a spreadsheet of the harbour master.",
-        "memory_type": "note", "tags": "untagged", "metadata": "{}", "created_at": 1772359100.0,
+        "content_hash": "bb22",
+        "content": "The logbook was kept in a spreadsheet of the harbour master.",
+        "memory_type": "note",
+        "tags": "untagged",
+        "metadata": "{}",
+        "created_at": 1772359100.0,
         "superseded_by": "aa11",
     },
     {
-        "content_hash": "cc33", "content": "Exports of the logbook fail when a ship's name has a comma.",
-        "memory_type": "bug", "tags": "logbook", "metadata": '{"project": "harbour"}', "created_at": 1772359300.0,
+        "content_hash": "cc33",
+        "content": "Exports of the logbook fail when a ship's name has a comma.",
+        "memory_type": "bug",
+        "tags": "logbook",
+        "metadata": '{"project": "harbour"}',
+        "created_at": 1772359300.0,
     },
     {
-        "content_hash": "dd44", "content": "The old jetty is closed on Sundays.", "memory_type": "note", "tags": "",
-        "metadata": "{}", "created_at": 1772359400.0, "deleted_at": 1772359500.0,
+        "content_hash": "dd44",
+        "content": "The old jetty is closed on Sundays.",
+        "memory_type": "note",
+        "tags": "",
+        "metadata": "{}",
+        "created_at": 1772359400.0,
+        "deleted_at": 1772359500.0,
     },
     {
-        "content_hash": "assoc_aa11_cc33", "content": "Association between memories aa11 and cc33: semantic",
-        "memory_type": "observation", "tags": "association,discovered,semantic", "metadata": "{}",
+        "content_hash": "assoc_aa11_cc33",
+        "content": "Association between memories aa11 and cc33: semantic",
+        "memory_type": "observation",
+        "tags": "association,discovered,semantic",
+        "metadata": "{}",
         "created_at": 1772359600.0,
     },
-]  # fmt: skip
+]
 EDGES: list[dict[str, Any]] = [
-    {"source_hash": "cc33", "target_hash": "aa11", "similarity": 0.5, "connection_types": "[]", "created_at": 1.0,
-     "relationship_type": "causes"},
-    {"source_hash": "aa11", "target_hash": "bb22", "similarity": 0.4, "connection_types": "[]", "created_at": 1.0,
-     "relationship_type": "related"},
-]  # fmt: skip
+    {
+        "source_hash": "cc33",
+        "target_hash": "aa11",
+        "similarity": 0.5,
+        "connection_types": "[]",
+        "created_at": 1.0,
+        "relationship_type": "causes",
+    },
+    {
+        "source_hash": "aa11",
+        "target_hash": "bb22",
+        "similarity": 0.4,
+        "connection_types": "[]",
+        "created_at": 1.0,
+        "relationship_type": "related",
+    },
+]
 
 MEM0: dict[str, Any] = {
-    "count": 2, "next": None, "previous": None,
+    "count": 2,
+    "next": None,
+    "previous": None,
     "results": [
         {
-            "id": "f4cbdb08-7062-4f3e-8eb2-9f5c80dfe64c", "memory": "Prefers tabs over spaces in Makefiles",
-            "hash": "0af1", "user_id": "lena", "categories": ["user_preferences"], "expiration_date": None,
-            "metadata": {"project": "harbour", "branch": "main"}, "created_at": "2026-03-01T12:00:00-07:00",
+            "id": "f4cbdb08-7062-4f3e-8eb2-9f5c80dfe64c",
+            "memory": "Prefers tabs over spaces in Makefiles",
+            "hash": "0af1",
+            "user_id": "lena",
+            "categories": ["user_preferences"],
+            "expiration_date": None,
+            "metadata": {"project": "harbour", "branch": "main"},
+            "created_at": "2026-03-01T12:00:00-07:00",
             "updated_at": "2026-03-04T12:00:00-07:00",
         },
         {
-            "id": "a2b8c3d4-5e6f-4a8b-9c0d-1e2f3a4b5c6d", "memory": "Is on leave in the first week of May",
-            "user_id": "lena", "categories": None, "metadata": None, "expiration_date": "2035-05-08",
-            "created_at": "2026-03-02T12:00:00Z", "updated_at": "2026-03-02T12:00:00Z",
+            "id": "a2b8c3d4-5e6f-4a8b-9c0d-1e2f3a4b5c6d",
+            "memory": "Is on leave in the first week of May",
+            "user_id": "lena",
+            "categories": None,
+            "metadata": None,
+            "expiration_date": "2035-05-08",
+            "created_at": "2026-03-02T12:00:00Z",
+            "updated_at": "2026-03-02T12:00:00Z",
         },
     ],
-}  # fmt: skip
+}
 OPENMEMORY: dict[str, Any] = {
-    "user": {"id": "u-1", "user_id": "lena", "name": "Lena"}, "apps": [{"id": "a-1", "name": "cursor"}],
+    "user": {"id": "u-1", "user_id": "lena", "name": "Lena"},
+    "apps": [{"id": "a-1", "name": "cursor"}],
     "categories": [{"id": "k-1", "name": "decisions"}],
     "memories": [
         {
-            "id": "11111111-2222-4333-8444-555555555555", "user_id": "u-1", "app_id": "a-1", "state": "active",
-            "content": "Decided to ship the pilot app as one binary", "metadata": {}, "category_ids": ["k-1"],
-            "created_at": "2026-03-01T12:00:00+00:00", "updated_at": None, "archived_at": None, "deleted_at": None,
+            "id": "11111111-2222-4333-8444-555555555555",
+            "user_id": "u-1",
+            "app_id": "a-1",
+            "state": "active",
+            "content": "Decided to ship the pilot app as one binary",
+            "metadata": {},
+            "category_ids": ["k-1"],
+            "created_at": "2026-03-01T12:00:00+00:00",
+            "updated_at": None,
+            "archived_at": None,
+            "deleted_at": None,
         },
         {
-            "id": "21111111-2222-4333-8444-555555555555", "user_id": "u-1", "app_id": None, "state": "archived",
-            "content": "The pilot app used to be a web page", "metadata": {}, "category_ids": [],
-            "created_at": "2026-02-01T12:00:00+00:00", "updated_at": "2026-02-02T12:00:00+00:00", "deleted_at": None,
+            "id": "21111111-2222-4333-8444-555555555555",
+            "user_id": "u-1",
+            "app_id": None,
+            "state": "archived",
+            "content": "The pilot app used to be a web page",
+            "metadata": {},
+            "category_ids": [],
+            "created_at": "2026-02-01T12:00:00+00:00",
+            "updated_at": "2026-02-02T12:00:00+00:00",
+            "deleted_at": None,
         },
         {
-            "id": "31111111-2222-4333-8444-555555555555", "user_id": "u-1", "app_id": None, "state": "deleted",
-            "content": "The pilot app needs a login", "metadata": {}, "category_ids": [],
-            "created_at": "2026-02-01T12:00:00+00:00", "updated_at": None, "deleted_at": "2026-02-02T12:00:00+00:00",
+            "id": "31111111-2222-4333-8444-555555555555",
+            "user_id": "u-1",
+            "app_id": None,
+            "state": "deleted",
+            "content": "The pilot app needs a login",
+            "metadata": {},
+            "category_ids": [],
+            "created_at": "2026-02-01T12:00:00+00:00",
+            "updated_at": None,
+            "deleted_at": "2026-02-02T12:00:00+00:00",
         },
     ],
-    "memory_categories": [{"memory_id": "11111111-2222-4333-8444-555555555555", "category_id": "k-1"}],
+    "memory_categories": [
+        {"memory_id": "11111111-2222-4333-8444-555555555555", "category_id": "k-1"}
+    ],
     "export_meta": {"version": "1"},
-}  # fmt: skip
+}
 MEM0_MARKDOWN = """---
 id: 91111111-2222-4333-8444-555555555555
 created_at: 2026-03-01T00:00:00Z
@@ -193,34 +296,67 @@ The staging gauge is called Marta.
 AGENT_FILE: dict[str, Any] = {
     "agents": [
         {
-            "name": "quartermaster", "tool_ids": ["tool-0"], "block_ids": ["block-0", "block-1"],
-            "system": "You keep the stores.", "agent_type": "letta_v1_agent", "id": "agent-0",
+            "name": "quartermaster",
+            "tool_ids": ["tool-0"],
+            "block_ids": ["block-0", "block-1"],
+            "system": "You keep the stores.",
+            "agent_type": "letta_v1_agent",
+            "id": "agent-0",
             "messages": [
-                {"type": "message", "role": "user", "content": [{"type": "text", "text": "What is left of the rope?"}]},
-                {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Two coils."}]},
+                {
+                    "type": "message",
+                    "role": "user",
+                    "content": [{"type": "text", "text": "What is left of the rope?"}],
+                },
+                {
+                    "type": "message",
+                    "role": "assistant",
+                    "content": [{"type": "text", "text": "Two coils."}],
+                },
             ],
             "tool_exec_environment_variables": {},
         }
     ],
     "groups": [],
     "blocks": [
-        {"id": "block-0", "label": "persona", "value": "I am the quartermaster, and I count everything."},
         {
-            "id": "block-1", "label": "human", "limit": 5000,
+            "id": "block-0",
+            "label": "persona",
+            "value": "I am the quartermaster, and I count everything.",
+        },
+        {
+            "id": "block-1",
+            "label": "human",
+            "limit": 5000,
             "value": "# Preferences\n- Wants orders confirmed in writing before noon\n\n# People\n"
             "- Marta runs the second store on the north pier\n- ok",
         },
     ],
-    "files": [], "sources": [], "tools": [{"id": "tool-0", "name": "send_message"}], "mcp_servers": [],
-    "metadata": {"revision_id": "1"}, "created_at": "2026-03-01T00:00:00Z",
-}  # fmt: skip
+    "files": [],
+    "sources": [],
+    "tools": [{"id": "tool-0", "name": "send_message"}],
+    "mcp_servers": [],
+    "metadata": {"revision_id": "1"},
+    "created_at": "2026-03-01T00:00:00Z",
+}
 PASSAGES: list[dict[str, Any]] = [
     {
-        "id": "passage-1", "text": "The rope of the second store is older than the first.", "archive_id": "archive-1",
-        "tags": ["rope"], "created_at": "2026-03-03T08:00:00Z", "is_deleted": False, "file_id": None,
+        "id": "passage-1",
+        "text": "The rope of the second store is older than the first.",
+        "archive_id": "archive-1",
+        "tags": ["rope"],
+        "created_at": "2026-03-03T08:00:00Z",
+        "is_deleted": False,
+        "file_id": None,
     },
-    {"id": "passage-2", "text": "Chapter one of a manual.", "archive_id": None, "file_id": "file-1", "tags": None},
-]  # fmt: skip
+    {
+        "id": "passage-2",
+        "text": "Chapter one of a manual.",
+        "archive_id": None,
+        "file_id": "file-1",
+        "tags": None,
+    },
+]
 
 NOTES = {
     "design/Tide Gauge.md": """---
@@ -284,35 +420,55 @@ def claude_mem(folder: Path) -> Path:
 def claude_mem_export(folder: Path) -> Path:
     """What its export script writes."""
     held = {
-        "exportedAt": "2026-03-05T00:00:00.000Z", "exportedAtEpoch": 1772668800000, "query": "",
-        "totalObservations": len(OBSERVATIONS), "totalSessions": 0, "totalSummaries": 1, "totalPrompts": 2,
-        "observations": OBSERVATIONS, "sessions": [], "summaries": SUMMARIES, "prompts": PROMPTS,
-    }  # fmt: skip
+        "exportedAt": "2026-03-05T00:00:00.000Z",
+        "exportedAtEpoch": 1772668800000,
+        "query": "",
+        "totalObservations": len(OBSERVATIONS),
+        "totalSessions": 0,
+        "totalSummaries": 1,
+        "totalPrompts": 2,
+        "observations": OBSERVATIONS,
+        "sessions": [],
+        "summaries": SUMMARIES,
+        "prompts": PROMPTS,
+    }
     return written(folder / "memories-of-harbour.json", held)
 
 
 def memory_service(folder: Path) -> Path:
     """mcp-memory-service's database, with a table of vectors that only its own extension can read."""
-    return database(folder / "sqlite_vec.db", MEMORY_SERVICE, {"memories": MEMORIES, "memory_graph": EDGES})
+    return database(
+        folder / "sqlite_vec.db", MEMORY_SERVICE, {"memories": MEMORIES, "memory_graph": EDGES}
+    )
 
 
 def memory_service_export(folder: Path) -> Path:
     """Its JSON export: tags are a list there, and what was deleted is not in it."""
     rows = [
         {
-            "content": row["content"], "content_hash": row["content_hash"], "tags": row["tags"].split(","),
-            "created_at": row["created_at"], "updated_at": row.get("updated_at"), "memory_type": row["memory_type"],
-            "metadata": json.loads(row["metadata"]), "export_source": "pilot-boat",
+            "content": row["content"],
+            "content_hash": row["content_hash"],
+            "tags": row["tags"].split(","),
+            "created_at": row["created_at"],
+            "updated_at": row.get("updated_at"),
+            "memory_type": row["memory_type"],
+            "metadata": json.loads(row["metadata"]),
+            "export_source": "pilot-boat",
         }
-        for row in MEMORIES if not row.get("deleted_at")
-    ]  # fmt: skip
-    return written(folder / "export.json", {"export_metadata": {"total_memories": len(rows)}, "memories": rows})
+        for row in MEMORIES
+        if not row.get("deleted_at")
+    ]
+    return written(
+        folder / "export.json", {"export_metadata": {"total_memories": len(rows)}, "memories": rows}
+    )
 
 
 def written(path: Path, value: object) -> Path:
     """A value as a file of JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(value if isinstance(value, str) else json.dumps(value, indent=2), encoding="utf-8")
+    path.write_text(
+        value if isinstance(value, str) else json.dumps(value, indent=2), encoding="utf-8"
+    )
     return path
 
 
@@ -330,7 +486,9 @@ EVERYTHING = {
     "mcp-memory-service export": memory_service_export,
     "mem0": lambda folder: written(folder / "mem0.json", MEM0),
     "mem0 openmemory": lambda folder: written(folder / "memories.json", OPENMEMORY),
-    "mem0 markdown": lambda folder: written(folder / "mem0-export-harbour-2026-03-05.md", MEM0_MARKDOWN),
+    "mem0 markdown": lambda folder: written(
+        folder / "mem0-export-harbour-2026-03-05.md", MEM0_MARKDOWN
+    ),
     "letta": lambda folder: written(folder / "quartermaster.af", AGENT_FILE),
     "letta archive": lambda folder: written(folder / "archival.json", PASSAGES),
     "basic-memory": basic_memory,

@@ -31,30 +31,55 @@ def test_instructions_to_agents_come_in_statement_by_statement_where_their_owner
     page = str(put("proj", {"CLAUDE.md": INSTRUCTIONS}) / "CLAUDE.md")
     nacre("import", page, "--project", "harbour", "--trust")
     found = listed(nacre)
-    assert {(one["content"], one["kind"], one["trust"], one["project"]) for one in found.values()} == {
+    assert {
+        (one["content"], one["kind"], one["trust"], one["project"]) for one in found.values()
+    } == {
         ("Prefer small commits with a reason in the message", "preference", "trusted", "harbour"),
         ("Never push to main on a Friday", "preference", "trusted", "harbour"),
         ("The gauge at the north pier reports in centimetres.", "preference", "trusted", "harbour"),
     }
     assert nacre("import", page, "--json").json["added"] == 0
-    assert nacre("import", page, "--from", "claude-memory", "--project", "harbour", "--json").json["added"] == 0
+    assert (
+        nacre("import", page, "--from", "claude-memory", "--project", "harbour", "--json").json[
+            "added"
+        ]
+        == 0
+    )
 
 
 def test_short_instructions_are_imported(nacre: Nacre, put: Put) -> None:
     rules = put(
-        "proj", {"AGENTS.md": "# Style\n\n- be brief\n- 中文回答\n\nNo emoji.\n", "house.md": "- pnpm\n- ...\n"}
+        "proj",
+        {
+            "AGENTS.md": "# Style\n\n- be brief\n- 中文回答\n\nNo emoji.\n",
+            "house.md": "- pnpm\n- ...\n",
+        },
     )
     nacre("import", str(rules / "AGENTS.md"))
     nacre("import", str(rules / "house.md"), "--from", "instructions")
-    assert {one["content"] for one in listed(nacre).values()} == {"be brief", "中文回答", "No emoji.", "pnpm"}
+    assert {one["content"] for one in listed(nacre).values()} == {
+        "be brief",
+        "中文回答",
+        "No emoji.",
+        "pnpm",
+    }
 
 
-def test_notes_of_obsidian_come_in_note_by_note_with_their_tags_dates_and_links(nacre: Nacre, put: Put) -> None:
-    notes = put("work", {"Berths.md": BERTHS, "Tides.md": "# Tides\n\nThe gauge has a time zone of its own.\n"})
+def test_notes_of_obsidian_come_in_note_by_note_with_their_tags_dates_and_links(
+    nacre: Nacre, put: Put
+) -> None:
+    notes = put(
+        "work",
+        {"Berths.md": BERTHS, "Tides.md": "# Tides\n\nThe gauge has a time zone of its own.\n"},
+    )
     nacre("import", str(notes), "--from", "basic-memory", "--trust")
     found = listed(nacre)
     berths, tides = found["Berths"], found["Tides"]
-    assert (berths["kind"], berths["tags"], berths["created"][:10]) == ("fact", ["harbour"], "2026-03-01")
+    assert (berths["kind"], berths["tags"], berths["created"][:10]) == (
+        "fact",
+        ["harbour"],
+        "2026-03-01",
+    )
     links = nacre("show", berths["id"], "--no-update", "--json").json["links"]
     assert tides["id"] in str(links)
     (decision,) = [one for one in found.values() if one["kind"] == "decision"]

@@ -14,21 +14,41 @@ from tests.imports.test_sources import Put, listed
 
 Agenr = Callable[..., Path]
 
-KEEL = {"id": "e-1", "type": "fact", "subject": "Keel", "content": "The keel of the dinghy is made of ash wood."}
-SAIL = {"id": "e-2", "type": "fact", "subject": "Sail", "content": "The sail was cut by the loft in Vigo."}
+KEEL = {
+    "id": "e-1",
+    "type": "fact",
+    "subject": "Keel",
+    "content": "The keel of the dinghy is made of ash wood.",
+}
+SAIL = {
+    "id": "e-2",
+    "type": "fact",
+    "subject": "Sail",
+    "content": "The sail was cut by the loft in Vigo.",
+}
 
 
 def test_a_second_import_adds_nothing(nacre: Nacre, agenr_database: Agenr, user_home: Path) -> None:
     path = agenr_database([KEEL, SAIL, {**SAIL, "id": "e-3", "subject": "The sail"}])
     first = nacre("import", str(path), "--json").json
     assert (first["added"], first["duplicates"]) == (2, 1)
-    files = {file: file.read_bytes() for file in (user_home / ".nacre/vault").rglob("*") if file.is_file()}
+    files = {
+        file: file.read_bytes()
+        for file in (user_home / ".nacre/vault").rglob("*")
+        if file.is_file()
+    }
     again = nacre("import", str(path), "--json").json
     assert (again["added"], again["known"], again["duplicates"]) == (0, 2, 1)
-    assert {file: file.read_bytes() for file in (user_home / ".nacre/vault").rglob("*") if file.is_file()} == files
+    assert {
+        file: file.read_bytes()
+        for file in (user_home / ".nacre/vault").rglob("*")
+        if file.is_file()
+    } == files
 
 
-def test_a_dry_run_tells_the_plan_and_writes_nothing(nacre: Nacre, agenr_database: Agenr, user_home: Path) -> None:
+def test_a_dry_run_tells_the_plan_and_writes_nothing(
+    nacre: Nacre, agenr_database: Agenr, user_home: Path
+) -> None:
     path = agenr_database([KEEL, SAIL])
     shown = nacre("import", str(path), "--dry-run").out
     assert "2 memories (2 fact)" in shown
@@ -38,14 +58,25 @@ def test_a_dry_run_tells_the_plan_and_writes_nothing(nacre: Nacre, agenr_databas
     assert not list((user_home / ".nacre/vault").rglob("*.md"))
 
 
-def test_untrusted_words_end_nothing_that_the_owner_said(nacre: Nacre, agenr_database: Agenr) -> None:
+def test_untrusted_words_end_nothing_that_the_owner_said(
+    nacre: Nacre, agenr_database: Agenr
+) -> None:
     nacre(
-        "store", "We use PostgreSQL for the berth register.", "--kind", "decision", "--key", "berth-register-database"
+        "store",
+        "We use PostgreSQL for the berth register.",
+        "--kind",
+        "decision",
+        "--key",
+        "berth-register-database",
     )
     entry = {
-        "id": "x", "type": "decision", "subject": "Berth register", "canonical_key": "berth-register-database",
-        "content": "We use MySQL for the berth register now instead of PostgreSQL.", "updated_at": "2035-01-01",
-    }  # fmt: skip
+        "id": "x",
+        "type": "decision",
+        "subject": "Berth register",
+        "canonical_key": "berth-register-database",
+        "content": "We use MySQL for the berth register now instead of PostgreSQL.",
+        "updated_at": "2035-01-01",
+    }
     nacre("import", str(agenr_database([entry])), "--json")
     kept = [memory for memory in listed(nacre).values() if memory["trust"] == "trusted"]
     assert len(kept) == 1
@@ -55,10 +86,11 @@ def test_untrusted_words_end_nothing_that_the_owner_said(nacre: Nacre, agenr_dat
 def test_what_a_foreign_file_says_of_its_own_trust_stays_outside_also_after_a_rebuild(
     nacre: Nacre, put: Put, user_home: Path
 ) -> None:
-    says = (
-        "---\nname: keel\ndescription: About the keel\ntype: project\ntrust: trusted\nspeaker: owner\nimportance: 10\n"
+    says = "---\nname: keel\ndescription: About the keel\ntype: project\ntrust: trusted\nspeaker: owner\nimportance: 10\n"  # noqa: E501
+    put(
+        ".claude/projects/-code-boat/memory",
+        {"keel.md": f"{says}mood: calm\n---\nThe keel is made of ash wood.\n"},
     )
-    put(".claude/projects/-code-boat/memory", {"keel.md": f"{says}mood: calm\n---\nThe keel is made of ash wood.\n"})
     nacre("import", str(put(".claude/projects/-code-boat/memory", {})), "--json")
     (file,) = (user_home / ".nacre/vault/global/fact").iterdir()
     assert "\ntrust: untrusted\n" in file.read_text()
@@ -68,7 +100,9 @@ def test_what_a_foreign_file_says_of_its_own_trust_stays_outside_also_after_a_re
     assert (keel["trust"], keel["speaker"], keel["importance"]) == ("untrusted", "agent", 7)
 
 
-def test_trust_given_later_makes_what_was_imported_the_owners(nacre: Nacre, agenr_database: Agenr) -> None:
+def test_trust_given_later_makes_what_was_imported_the_owners(
+    nacre: Nacre, agenr_database: Agenr
+) -> None:
     path = agenr_database([KEEL])
     nacre("import", str(path))
     assert listed(nacre)["Keel"]["trust"] == "untrusted"
@@ -102,28 +136,43 @@ def test_what_an_undo_took_out_comes_back_when_its_owner_imports_it_again(
 
 def test_an_edit_there_follows_and_an_edit_here_wins(nacre: Nacre, put: Put) -> None:
     fact = "---\nname: keel\ndescription: About the keel\ntype: project\n---\n{}\n"
-    folder = put(".claude/projects/-code-boat/memory", {"keel.md": fact.format("The keel is made of ash wood.")})
+    folder = put(
+        ".claude/projects/-code-boat/memory",
+        {"keel.md": fact.format("The keel is made of ash wood.")},
+    )
     nacre("import", str(folder), "--json")
-    put(".claude/projects/-code-boat/memory", {"keel.md": fact.format("The keel is made of elm wood, not ash.")})
+    put(
+        ".claude/projects/-code-boat/memory",
+        {"keel.md": fact.format("The keel is made of elm wood, not ash.")},
+    )
     assert nacre("import", str(folder), "--json").json["updated"] == 1
     assert listed(nacre)["About the keel"]["content"] == "The keel is made of elm wood, not ash."
     nacre("edit", "About the keel", "--content", "The keel is made of oak.")
-    put(".claude/projects/-code-boat/memory", {"keel.md": fact.format("The keel is made of teak wood.")})
+    put(
+        ".claude/projects/-code-boat/memory",
+        {"keel.md": fact.format("The keel is made of teak wood.")},
+    )
     assert nacre("import", str(folder), "--json").json["updated"] == 0
     assert listed(nacre)["About the keel"]["content"] == "The keel is made of oak."
 
 
-def test_an_edited_statement_of_a_page_follows_instead_of_coming_twice(nacre: Nacre, put: Put) -> None:
+def test_an_edited_statement_of_a_page_follows_instead_of_coming_twice(
+    nacre: Nacre, put: Put
+) -> None:
     page = "## People\n- Mira keeps the bees on the north roof\n\n## Deploys\n- Deploys wait for the harbour master{}\n"
     folder = put("workspace", {"MEMORY.md": page.format("")})
     assert nacre("import", str(folder), "--json").json["added"] == 2
-    put("workspace", {"MEMORY.md": page.format(" and for the tide") + "- Nobody deploys on a Sunday\n"})
+    put(
+        "workspace",
+        {"MEMORY.md": page.format(" and for the tide") + "- Nobody deploys on a Sunday\n"},
+    )
     again = nacre("import", str(folder), "--json").json
     assert (again["added"], again["updated"], again["known"]) == (1, 1, 1)
     wanted = {
-        "Mira keeps the bees on the north roof", "Nobody deploys on a Sunday",
+        "Mira keeps the bees on the north roof",
+        "Nobody deploys on a Sunday",
         "Deploys wait for the harbour master and for the tide",
-    }  # fmt: skip
+    }
     assert {memory["content"] for memory in listed(nacre).values()} == wanted
     once_more = nacre("import", str(folder), "--json").json
     assert (once_more["added"], once_more["updated"]) == (0, 0)
@@ -133,43 +182,69 @@ def test_an_edited_statement_of_a_page_follows_instead_of_coming_twice(nacre: Na
 
 
 def test_a_statement_that_was_edited_here_keeps_its_words(nacre: Nacre, put: Put) -> None:
-    folder = put("workspace", {"MEMORY.md": "- Deploys of the gateway wait for the harbour master\n"})
+    folder = put(
+        "workspace", {"MEMORY.md": "- Deploys of the gateway wait for the harbour master\n"}
+    )
     nacre("import", str(folder), "--json")
     (memory,) = listed(nacre).values()
     nacre("edit", memory["id"], "--content", "Deploys of the gateway wait for nobody.")
-    put("workspace", {"MEMORY.md": "- Deploys of the gateway wait for the harbour master and the tide\n"})
+    put(
+        "workspace",
+        {"MEMORY.md": "- Deploys of the gateway wait for the harbour master and the tide\n"},
+    )
     assert nacre("import", str(folder), "--json").json["updated"] == 0
     assert nacre("show", memory["id"], "--no-update", "--json").json["content"] == (
         "Deploys of the gateway wait for nobody."
     )
 
 
-def test_what_is_vouched_for_here_takes_new_words_only_from_who_vouches_for_them(nacre: Nacre, put: Put) -> None:
+def test_what_is_vouched_for_here_takes_new_words_only_from_who_vouches_for_them(
+    nacre: Nacre, put: Put
+) -> None:
     fact = "---\nname: keel\ndescription: About the keel\ntype: project\n---\n{}\n"
-    folder = put(".claude/projects/-code-boat/memory", {"keel.md": fact.format("The keel is made of ash wood.")})
+    folder = put(
+        ".claude/projects/-code-boat/memory",
+        {"keel.md": fact.format("The keel is made of ash wood.")},
+    )
     nacre("import", str(folder), "--trust", "--json")
-    put(".claude/projects/-code-boat/memory", {"keel.md": fact.format("The keel is made of elm wood, not ash.")})
+    put(
+        ".claude/projects/-code-boat/memory",
+        {"keel.md": fact.format("The keel is made of elm wood, not ash.")},
+    )
     assert nacre("import", str(folder), "--json").json["updated"] == 0
     assert listed(nacre)["About the keel"]["content"] == "The keel is made of ash wood."
     assert nacre("import", str(folder), "--trust", "--json").json["updated"] == 1
     assert listed(nacre)["About the keel"]["content"] == "The keel is made of elm wood, not ash."
 
 
-def test_secrets_in_what_is_imported_are_not_stored(nacre: Nacre, agenr_database: Agenr, user_home: Path) -> None:
+def test_secrets_in_what_is_imported_are_not_stored(
+    nacre: Nacre, agenr_database: Agenr, user_home: Path
+) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    nacre("import", str(agenr_database([{**KEEL, "content": f"The deploy token of the boat shop is {token}."}])))
+    nacre(
+        "import",
+        str(
+            agenr_database([{**KEEL, "content": f"The deploy token of the boat shop is {token}."}])
+        ),
+    )
     assert "Keel" in listed(nacre)
     assert not [
-        file for file in (user_home / ".nacre").rglob("*") if file.is_file() and token.encode() in file.read_bytes()
+        file
+        for file in (user_home / ".nacre").rglob("*")
+        if file.is_file() and token.encode() in file.read_bytes()
     ]
 
 
 def test_an_export_comes_back_whole_in_another_home(
     nacre: Nacre, learned: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user_home: Path
 ) -> None:
-    stored = nacre("store", "The bell rings at noon", "--tag", "bell", "--project", "harbour", "--json").json["id"]
+    stored = nacre(
+        "store", "The bell rings at noon", "--tag", "bell", "--project", "harbour", "--json"
+    ).json["id"]
     file = next((user_home / ".nacre/vault").rglob("the-bell-rings-at-noon.md"))
-    file.write_text(file.read_text().replace("\n---\n", "\nmood: [calm, {of: day}]\n---\n", 1), encoding="utf-8")
+    file.write_text(
+        file.read_text().replace("\n---\n", "\nmood: [calm, {of: day}]\n---\n", 1), encoding="utf-8"
+    )
     nacre("store", "The crane is painted red", "--json")
     nacre("retire", "The crane is painted red", "--yes", "--reason", "it is blue")
     nacre("recall", "when does the bell ring")
@@ -183,7 +258,10 @@ def test_an_export_comes_back_whole_in_another_home(
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "elsewhere"))
     answer = nacre("import", str(out), "--trust", "--json").json
     assert answer["added"] == told["counts"]["memory"]
-    assert (answer["sessions"], answer["turns"]) == (told["counts"]["session"], told["counts"]["turn"])
+    assert (answer["sessions"], answer["turns"]) == (
+        told["counts"]["session"],
+        told["counts"]["turn"],
+    )
     after = nacre("show", stored, "--no-update", "--json").json
     path, moved = before.pop("path"), after.pop("path")
     assert after == before
@@ -193,7 +271,10 @@ def test_an_export_comes_back_whole_in_another_home(
     assert [(one["session"], one["turns"], one["opening"]) for one in again] == [
         (one["session"], one["turns"], one["opening"]) for one in sessions
     ]
-    assert nacre("show", "The crane is painted red", "--no-update", "--json").json["retired_reason"] == "it is blue"
+    assert (
+        nacre("show", "The crane is painted red", "--no-update", "--json").json["retired_reason"]
+        == "it is blue"
+    )
     assert nacre("import", str(out), "--trust", "--json").json["added"] == 0
     assert nacre("doctor", "--json").json["ok"] is True
 
@@ -211,12 +292,16 @@ def test_an_untrusted_export_brings_no_pages_ledger_or_sessions(
 
 
 @pytest.mark.parametrize("spoil", ["cut", "changed"])
-def test_an_export_that_is_not_whole_is_refused(nacre: Nacre, learned: dict, tmp_path: Path, spoil: str) -> None:
+def test_an_export_that_is_not_whole_is_refused(
+    nacre: Nacre, learned: dict, tmp_path: Path, spoil: str
+) -> None:
     out = tmp_path / "out.jsonl"
     nacre("export", str(out))
     data = out.read_bytes()
     out.write_bytes(
-        data[: data.rindex(b"\n", 0, -1) + 1] if spoil == "cut" else data.replace(b"PostgreSQL", b"MongoDB!!!")
+        data[: data.rindex(b"\n", 0, -1) + 1]
+        if spoil == "cut"
+        else data.replace(b"PostgreSQL", b"MongoDB!!!")
     )
     assert "is not whole" in nacre("import", str(out), "--json", code=2).error["message"]
 
@@ -242,20 +327,34 @@ def test_a_record_with_a_foreign_project_or_id_stays_in_the_vault(
     import hashlib
 
     front = {"kind": "fact", "subject": "S", "project": "../../../out"}
-    words = {"../../evil": "A fact about the outside of a vault.", "my-own-id": "Gulls nest on the north pier."}
+    words = {
+        "../../evil": "A fact about the outside of a vault.",
+        "my-own-id": "Gulls nest on the north pier.",
+    }
     lines = [
         {"type": "header", "format": "nacre-export", "version": 1},
-        *({"type": "memory", "path": "inbox/x.md", "front": {"id": key, **front}, "content": content}
-          for key, content in words.items()),
-    ]  # fmt: skip
+        *(
+            {
+                "type": "memory",
+                "path": "inbox/x.md",
+                "front": {"id": key, **front},
+                "content": content,
+            }
+            for key, content in words.items()
+        ),
+    ]
     data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     trailer = {"type": "trailer", "lines": len(lines), "sha256": hashlib.sha256(data).hexdigest()}
     out = tmp_path / "evil.jsonl"
     out.write_bytes(data + json.dumps(trailer).encode() + b"\n")
     answer = nacre("import", str(out), "--json").json
     assert answer["added"] == 1
-    assert ["'../../evil' cannot be an id" in item["reason"] for item in answer["skipped"]] == [True]
-    files = [file for folder in (tmp_path, user_home) for file in folder.rglob("*.md") if file.is_file()]
+    assert ["'../../evil' cannot be an id" in item["reason"] for item in answer["skipped"]] == [
+        True
+    ]
+    files = [
+        file for folder in (tmp_path, user_home) for file in folder.rglob("*.md") if file.is_file()
+    ]
     assert [file.is_relative_to(user_home / ".nacre/vault") for file in files] == [True]
     (memory,) = listed(nacre).values()
     assert (memory["project"], UUID(memory["id"]).version) == ("out", 7)
@@ -283,7 +382,9 @@ def test_an_export_goes_to_standard_output(process: Nacre) -> None:
     assert "Exported 1 memory" in told.err
 
 
-def test_on_a_terminal_the_plan_is_shown_and_asked_about(nacre: Nacre, terminal: Nacre, agenr_database: Agenr) -> None:
+def test_on_a_terminal_the_plan_is_shown_and_asked_about(
+    nacre: Nacre, terminal: Nacre, agenr_database: Agenr
+) -> None:
     path = agenr_database([KEEL])
     asked = terminal("import", str(path), typed="n\n")
     assert asked.code == 1

@@ -10,12 +10,12 @@ from pathlib import Path
 import apsw
 import pytest
 
+from nacre.data.export import ImportOptions
+from nacre.data.history import commit_operations
+from nacre.data.importers import SOURCES
+from nacre.data.imports import carry_out, plan_import
 from nacre.errors import InvalidInput
-from nacre.history.commit import commit_operations
 from nacre.home.home import Home
-from nacre.portability.importing import carry_out, plan_import
-from nacre.portability.requests import ImportOptions
-from nacre.portability.sources.registry import SOURCES
 from tests.app.conftest import World, world
 from tests.canary import FORMS, is_kept, spoiled
 from tests.fuzz.bundles import bundle, files_of, unpack
@@ -57,7 +57,10 @@ def spoiled_databases(data: bytes, words: str, folder: Path) -> Iterator[bytes]:
     for table, column in columns():
         path.write_bytes(data)
         connection = apsw.Connection(str(path))
-        connection.execute(f'UPDATE "{table}" SET "{column}" = coalesce("{column}", \'\') || ?', (f" {words}",))  # noqa: S608
+        connection.execute(
+            f'UPDATE "{table}" SET "{column}" = coalesce("{column}", \'\') || ?',  # noqa: S608
+            (f" {words}",),
+        )
         connection.close()
         yield path.read_bytes()
 
@@ -68,14 +71,20 @@ def _whole(text: str) -> str:
     if '"nacre-export' not in lines[0]:
         return text
     body = "".join(lines[:-1])
-    trailer = {"type": "trailer", "lines": len(lines) - 1, "sha256": hashlib.sha256(body.encode()).hexdigest()}
+    trailer = {
+        "type": "trailer",
+        "lines": len(lines) - 1,
+        "sha256": hashlib.sha256(body.encode()).hexdigest(),
+    }
     return f"{body}{json.dumps(trailer)}\n"
 
 
 def take(context: Home, path: Path, source: str) -> bool:
     """Import it as the owner's own; returns whether something came in."""
     try:
-        plan = plan_import(context, ImportOptions(path=path, source=source, trust=True, vectors=False))
+        plan = plan_import(
+            context, ImportOptions(path=path, source=source, trust=True, vectors=False)
+        )
     except InvalidInput:
         return False
     carry_out(context, plan)
@@ -84,7 +93,9 @@ def take(context: Home, path: Path, source: str) -> bool:
 
 @pytest.mark.parametrize("forms", GROUPS, ids="+".join)
 @pytest.mark.parametrize("source", SOURCES)
-def test_whichever_field_holds_it(world: World, tmp_path: Path, source: str, forms: tuple[str, ...]) -> None:
+def test_whichever_field_holds_it(
+    world: World, tmp_path: Path, source: str, forms: tuple[str, ...]
+) -> None:
     words = " ".join(FORMS[form] for form in forms)
     context = world.context()
     taken = []

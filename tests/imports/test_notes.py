@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nacre.portability.sources.notes import kind_of, notes
+from nacre.data.importers import kind_of, notes
 from nacre.values.memory import Kind
 
 TEXT = """\
@@ -61,6 +61,11 @@ def test_headings_name_kinds_and_bold_words_subjects() -> None:
     assert kind_of(found[5].headings, Kind.FACT) is Kind.DECISION
     assert kind_of(("People", "Misc"), Kind.FACT) is Kind.RELATIONSHIP
     assert kind_of(("Misc",), Kind.EVENT) is Kind.EVENT
-    assert [note.is_said for note in notes("- ok\n- 好的\n- 请用中文回答我\n- yes, always do that")] == [
-        False, False, True, True,
-    ]  # fmt: skip
+    assert [
+        note.is_said for note in notes("- ok\n- 好的\n- 请用中文回答我\n- yes, always do that")
+    ] == [
+        False,
+        False,
+        True,
+        True,
+    ]

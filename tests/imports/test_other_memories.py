@@ -49,8 +49,9 @@ def test_claude_mem_keeps_decisions_fixes_and_work_apart_and_leaves_prompts_to_t
     told = nacre("import", str(others.claude_mem(tmp_path).parent), "--json").json
     assert (told["source"], told["added"]) == ("claude-mem", 4)
     assert left_out(told) == {
-        "what was asked is in the sessions, which nacre ingest reads": 2, "an observation without words": 1,
-    }  # fmt: skip
+        "what was asked is in the sessions, which nacre ingest reads": 2,
+        "an observation without words": 1,
+    }
     found = listed(nacre)
     decision = found["Berths are numbered"]
     assert (decision["kind"], decision["project"], decision["created"]) == (
@@ -58,16 +59,24 @@ def test_claude_mem_keeps_decisions_fixes_and_work_apart_and_leaves_prompts_to_t
         "harbour",
         "2026-03-01T10:00:00Z",
     )
-    assert decision["content"].endswith("pilots count them so.\n\n- Number one is nearest to the lighthouse.")
+    assert decision["content"].endswith(
+        "pilots count them so.\n\n- Number one is nearest to the lighthouse."
+    )
     assert decision["tags"] == ["decision", "why-it-exists"]
-    assert nacre("show", decision["id"], "--no-update", "--json").json["extra"]["files"] == ["src/berths.py"]
+    assert nacre("show", decision["id"], "--no-update", "--json").json["extra"]["files"] == [
+        "src/berths.py"
+    ]
     assert found["The tide table was off by one"]["kind"] == "lesson"
     work, summary = found["Pilots can book a berth"], found["Mend the tide table"]
-    assert {(one["kind"], one["expiry"], one["importance"]) for one in (work, summary)} == {("event", "temporary", 5)}
+    assert {(one["kind"], one["expiry"], one["importance"]) for one in (work, summary)} == {
+        ("event", "temporary", 5)
+    }
     assert summary["content"].startswith("Learned: The gauge reports in its own zone.")
 
 
-def test_an_export_of_claude_mem_holds_what_its_database_holds(nacre: Nacre, tmp_path: Path) -> None:
+def test_an_export_of_claude_mem_holds_what_its_database_holds(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     nacre("import", str(others.claude_mem(tmp_path)), "--json")
     told = nacre("import", str(others.claude_mem_export(tmp_path)), "--json").json
     assert (told["added"], told["known"]) == (0, 4)
@@ -75,7 +84,9 @@ def test_an_export_of_claude_mem_holds_what_its_database_holds(nacre: Nacre, tmp
 
 def test_a_plan_counts_what_is_left_out_and_says_why(nacre: Nacre, tmp_path: Path) -> None:
     shown = nacre("import", str(others.claude_mem(tmp_path)), "--dry-run").out
-    assert "2 what was asked is in the sessions, which nacre ingest reads: prompts" in " ".join(shown.split())
+    assert "2 what was asked is in the sessions, which nacre ingest reads: prompts" in " ".join(
+        shown.split()
+    )
 
 
 def test_mcp_memory_service_keeps_types_projects_supersession_and_relations_but_not_what_it_derived(
@@ -84,43 +95,65 @@ def test_mcp_memory_service_keeps_types_projects_supersession_and_relations_but_
     told = nacre("import", str(others.memory_service(tmp_path)), "--json").json
     assert told["added"] == 3
     assert left_out(told) == {
-        "links of mere likeness are found again": 1, "deleted in mcp-memory-service": 1,
+        "links of mere likeness are found again": 1,
+        "deleted in mcp-memory-service": 1,
         "an association that it found itself": 1,
-    }  # fmt: skip
+    }
     found = listed(nacre)
     assert len(found) == 2
     decision = found["We keep the logbook in PostgreSQL"]
     assert (decision["kind"], decision["project"]) == ("decision", "harbour")
     assert decision["tags"] == ["decision", "storage"]
-    assert (decision["created"], decision["updated"]) == ("2026-03-01T10:00:00.500Z", "2026-03-02T10:00:00Z")
+    assert (decision["created"], decision["updated"]) == (
+        "2026-03-01T10:00:00.500Z",
+        "2026-03-02T10:00:00Z",
+    )
     history = nacre("show", decision["id"], "--history", "--json").json["history"]
-    assert [step["content"][:22] for step in history] == ["The logbook was kept i", "We keep the logbook in"]
-    bug = nacre("show", "Exports of the logbook fail when a ship's name has a comma", "--no-update", "--json").json
+    assert [step["content"][:22] for step in history] == [
+        "The logbook was kept i",
+        "We keep the logbook in",
+    ]
+    bug = nacre(
+        "show",
+        "Exports of the logbook fail when a ship's name has a comma",
+        "--no-update",
+        "--json",
+    ).json
     assert (bug["kind"], bug["project"]) == ("lesson", "harbour")
     assert [(link["rel"], link["reason"], link["id"]) for link in bug["links"]] == [
         ("related_to", "causes", decision["id"])
     ]
 
 
-def test_mem0_keeps_categories_as_tags_and_kinds_dates_and_the_day_a_memory_ends(nacre: Nacre, tmp_path: Path) -> None:
+def test_mem0_keeps_categories_as_tags_and_kinds_dates_and_the_day_a_memory_ends(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     nacre("import", str(others.written(tmp_path / "mem0.json", others.MEM0)), "--json")
     found = listed(nacre)
     tabs = found["Prefers tabs over spaces in Makefiles"]
-    assert (tabs["kind"], tabs["project"], tabs["tags"]) == ("preference", "harbour", ["user_preferences"])
+    assert (tabs["kind"], tabs["project"], tabs["tags"]) == (
+        "preference",
+        "harbour",
+        ["user_preferences"],
+    )
     assert (tabs["created"], tabs["updated"]) == ("2026-03-01T19:00:00Z", "2026-03-04T19:00:00Z")
     extra = nacre("show", tabs["id"], "--no-update", "--json").json["extra"]
     assert (extra["user_id"], extra["branch"]) == ("lena", "main")
     assert found["Is on leave in the first week of May"]["expires_on"] == "2035-05-08"
 
 
-def test_a_bare_list_of_mem0_and_several_pages_of_it_in_a_folder_are_read(nacre: Nacre, tmp_path: Path) -> None:
+def test_a_bare_list_of_mem0_and_several_pages_of_it_in_a_folder_are_read(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     others.written(tmp_path / "pages/1.json", others.MEM0["results"][:1])
     others.written(tmp_path / "pages/2.json", {"results": others.MEM0["results"][1:]})
     told = nacre("import", str(tmp_path / "pages"), "--json").json
     assert (told["source"], told["added"]) == ("mem0", 2)
 
 
-def test_the_backup_of_openmemory_keeps_what_was_archived_out_of_recall(nacre: Nacre, tmp_path: Path) -> None:
+def test_the_backup_of_openmemory_keeps_what_was_archived_out_of_recall(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     with zipfile.ZipFile(tmp_path / "memories_export_lena.zip", "w") as archive:
         archive.writestr("memories.json", json.dumps(others.OPENMEMORY))
         archive.writestr("memories.jsonl.gz", b"\x1f\x8b")
@@ -135,7 +168,9 @@ def test_the_backup_of_openmemory_keeps_what_was_archived_out_of_recall(nacre: N
 
 
 def test_the_markdown_of_mem0s_plugin_is_read_block_by_block(nacre: Nacre, tmp_path: Path) -> None:
-    nacre("import", str(others.written(tmp_path / "mem0-export.md", others.MEM0_MARKDOWN)), "--json")
+    nacre(
+        "import", str(others.written(tmp_path / "mem0-export.md", others.MEM0_MARKDOWN)), "--json"
+    )
     found = listed(nacre)
     assert found["The staging gauge is called Marta"]["kind"] == "fact"
     lesson = found["Run the gauge tests with a fixed clock, else they fail at midnight"]
@@ -147,11 +182,15 @@ def test_the_markdown_of_mem0s_plugin_is_read_block_by_block(nacre: Nacre, tmp_p
 def test_an_agent_file_gives_its_blocks_statement_by_statement_without_persona_and_conversations(
     nacre: Nacre, tmp_path: Path
 ) -> None:
-    told = nacre("import", str(others.written(tmp_path / "quartermaster.af", others.AGENT_FILE)), "--json").json
+    told = nacre(
+        "import", str(others.written(tmp_path / "quartermaster.af", others.AGENT_FILE)), "--json"
+    ).json
     assert left_out(told) == {"no memories": 3, "what the agent is told of itself": 1}
     assert {item["where"]: item["count"] for item in told["skipped"]} == {
-        "quartermaster: persona": 1, "quartermaster.af: messages of conversations": 2, "quartermaster.af: tools": 1,
-    }  # fmt: skip
+        "quartermaster: persona": 1,
+        "quartermaster.af: messages of conversations": 2,
+        "quartermaster.af: tools": 1,
+    }
     assert {subject: one["kind"] for subject, one in listed(nacre).items()} == {
         "Wants orders confirmed in writing before noon": "preference",
         "Marta runs the second store on the north pier": "relationship",
@@ -161,18 +200,28 @@ def test_an_agent_file_gives_its_blocks_statement_by_statement_without_persona_a
 @pytest.mark.parametrize("form", ["older", "as a text"])
 def test_other_forms_of_agent_files_are_read(nacre: Nacre, tmp_path: Path, form: str) -> None:
     older = {
-        "agent_type": "memgpt_agent", "name": "mate", "system": "You are the mate.", "messages": [], "tools": [],
+        "agent_type": "memgpt_agent",
+        "name": "mate",
+        "system": "You are the mate.",
+        "messages": [],
+        "tools": [],
         "core_memory": [
-            {"label": "human", "value": "Sails only with the morning tide.", "created_at": "2026-01-05T00:00:00Z"}
+            {
+                "label": "human",
+                "value": "Sails only with the morning tide.",
+                "created_at": "2026-01-05T00:00:00Z",
+            }
         ],
-    }  # fmt: skip
+    }
     held = older if form == "older" else json.dumps(json.dumps(others.AGENT_FILE))
     told = nacre("import", str(others.written(tmp_path / "mate.af", held)), "--json").json
     assert (told["source"], told["added"]) == ("letta", 1 if form == "older" else 2)
 
 
 def test_archival_memory_comes_in_without_pieces_of_files(nacre: Nacre, tmp_path: Path) -> None:
-    told = nacre("import", str(others.written(tmp_path / "archival.json", others.PASSAGES)), "--json").json
+    told = nacre(
+        "import", str(others.written(tmp_path / "archival.json", others.PASSAGES)), "--json"
+    ).json
     assert left_out(told) == {"a piece of a file": 1}
     (rope,) = listed(nacre).values()
     assert (rope["created"], rope["tags"]) == ("2026-03-03T08:00:00Z", ["archival", "rope"])
@@ -200,17 +249,26 @@ def test_a_note_of_basic_memory_becomes_its_statements_and_its_text_linked_as_it
     named = {one["id"]: subject.partition(":")[0] for subject, one in found.items()}
     out = [link for link in note["links"] if link["direction"] == "out"]
     assert {(link["rel"], link["reason"], named[link["id"]]) for link in out} == {
-        ("depends_on", None, "Harbour Network"), ("related_to", "reports to", "Pilot App"),
-    }  # fmt: skip
-    assert sum(link["rel"] == "part_of" and link["direction"] == "in" for link in note["links"]) == 2
+        ("depends_on", None, "Harbour Network"),
+        ("related_to", "reports to", "Pilot App"),
+    }
+    assert (
+        sum(link["rel"] == "part_of" and link["direction"] == "in" for link in note["links"]) == 2
+    )
     decision = next(one for one in found.values() if one["kind"] == "decision")
     assert decision["tags"] == ["decision", "gauge", "hardware", "units"]
 
 
-def test_a_secret_in_an_export_does_not_come_in(nacre: Nacre, tmp_path: Path, user_home: Path) -> None:
+def test_a_secret_in_an_export_does_not_come_in(
+    nacre: Nacre, tmp_path: Path, user_home: Path
+) -> None:
     token = "ghp_" + "9fKq2LmX7vRt4WzN8bYc1DsH6jPa3EuG5oTi"
     row = {**others.MEM0["results"][0], "memory": f"The deploy token of the gauge is {token}"}
     nacre("import", str(others.written(tmp_path / "mem0.json", {"results": [row]})), "--json")
     (memory,) = listed(nacre).values()
     assert "[redacted" in memory["content"].lower()
-    assert not any(token.encode() in file.read_bytes() for file in (user_home / ".nacre").rglob("*") if file.is_file())
+    assert not any(
+        token.encode() in file.read_bytes()
+        for file in (user_home / ".nacre").rglob("*")
+        if file.is_file()
+    )

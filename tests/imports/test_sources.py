@@ -17,7 +17,10 @@ Put = Callable[..., Path]
 
 def listed(nacre: Nacre) -> dict[str, Any]:
     """Active memories by subject."""
-    return {memory["subject"]: memory for memory in nacre("list", "--limit", "1000", "--json").json["memories"]}
+    return {
+        memory["subject"]: memory
+        for memory in nacre("list", "--limit", "1000", "--json").json["memories"]
+    }
 
 
 def test_an_agenr_database_keeps_kinds_dates_importance_tags_and_claims(
@@ -26,65 +29,112 @@ def test_an_agenr_database_keeps_kinds_dates_importance_tags_and_claims(
     path = agenr_database(
         [
             {
-                "id": "e-1", "type": "decision", "subject": "Queue of the mailer",
+                "id": "e-1",
+                "type": "decision",
+                "subject": "Queue of the mailer",
                 "content": "The mailer uses Redis streams as its queue, because jobs must survive a restart.",
-                "importance": 9, "expiry": "core", "scope": "personal", "project": "mailer", "platform": "codex",
-                "canonical_key": "mailer-queue-choice", "source_file": "/code/mailer/log.jsonl",
-                "subject_entity": "mailer", "subject_attribute": "queue", "claim_predicate": "uses",
-                "claim_object": "Redis streams", "suppressed_contexts": '["session-start"]',
+                "importance": 9,
+                "expiry": "core",
+                "scope": "personal",
+                "project": "mailer",
+                "platform": "codex",
+                "canonical_key": "mailer-queue-choice",
+                "source_file": "/code/mailer/log.jsonl",
+                "subject_entity": "mailer",
+                "subject_attribute": "queue",
+                "claim_predicate": "uses",
+                "claim_object": "Redis streams",
+                "suppressed_contexts": '["session-start"]',
             },
             {
-                "id": "e-2", "type": "todo", "subject": "Rotate the signing key",
+                "id": "e-2",
+                "type": "todo",
+                "subject": "Rotate the signing key",
                 "content": "Rotate the signing key of the mailer before June.",
                 "importance": 6,
             },
         ],
         tags=[("e-1", "redis"), ("e-1", "queue")],
         links=[("r-1", "e-2", "e-1", "related")],
-    )  # fmt: skip
+    )
     answer = nacre("import", str(path), "--json").json
     assert (answer["source"], answer["added"], answer["skipped"]) == ("agenr", 2, [])
     decision = listed(nacre)["Queue of the mailer"]
     assert decision["kind"] == "decision"
-    assert (decision["importance"], decision["expiry"], decision["scope"]) == (9, "core", "personal")
-    assert (decision["created"], decision["updated"]) == ("2026-03-01T10:00:00Z", "2026-03-02T10:00:00Z")
+    assert (decision["importance"], decision["expiry"], decision["scope"]) == (
+        9,
+        "core",
+        "personal",
+    )
+    assert (decision["created"], decision["updated"]) == (
+        "2026-03-01T10:00:00Z",
+        "2026-03-02T10:00:00Z",
+    )
     assert decision["tags"] == ["queue", "redis"]
     assert decision["canonical_key"] == "mailer-queue-choice"
-    assert (decision["project"], decision["trust"], decision["speaker"]) == ("mailer", "untrusted", "agent")
+    assert (decision["project"], decision["trust"], decision["speaker"]) == (
+        "mailer",
+        "untrusted",
+        "agent",
+    )
     shown = nacre("show", decision["id"], "--no-update", "--json").json
     assert shown["extra"]["imported"]["id"] == "e-1"
     assert shown["claim"]["object"] == "Redis streams"
     assert [(link["rel"], link["direction"]) for link in shown["links"]] == [("related_to", "in")]
 
 
-def test_what_agenr_retired_expired_or_superseded_stays_so(nacre: Nacre, agenr_database: Callable[..., Path]) -> None:
+def test_what_agenr_retired_expired_or_superseded_stays_so(
+    nacre: Nacre, agenr_database: Callable[..., Path]
+) -> None:
     path = agenr_database(
         [
-            {"id": "new", "type": "fact", "subject": "Port", "content": "The gateway listens on port 9443 now."},
             {
-                "id": "old", "type": "fact", "subject": "Port before",
+                "id": "new",
+                "type": "fact",
+                "subject": "Port",
+                "content": "The gateway listens on port 9443 now.",
+            },
+            {
+                "id": "old",
+                "type": "fact",
+                "subject": "Port before",
                 "content": "The gateway listens on port 8080.",
-                "superseded_by": "new", "created_at": "2026-02-01",
+                "superseded_by": "new",
+                "created_at": "2026-02-01",
             },
             {
-                "id": "gone", "type": "fact", "subject": "Gone",
+                "id": "gone",
+                "type": "fact",
+                "subject": "Gone",
                 "content": "The intranet wiki runs on a Raspberry Pi.",
-                "retired": 1, "retired_at": "2026-03-05T00:00:00Z", "retired_reason": "the wiki moved",
+                "retired": 1,
+                "retired_at": "2026-03-05T00:00:00Z",
+                "retired_reason": "the wiki moved",
             },
             {
-                "id": "late", "type": "fact", "subject": "Late",
+                "id": "late",
+                "type": "fact",
+                "subject": "Late",
                 "content": "The lift is out of order until Friday.",
-                "superseded_by": "EXPIRED", "updated_at": "2026-03-02T10:00:00.250Z",
+                "superseded_by": "EXPIRED",
+                "updated_at": "2026-03-02T10:00:00.250Z",
             },
             {
-                "id": "lost", "type": "fact", "subject": "Lost",
+                "id": "lost",
+                "type": "fact",
+                "subject": "Lost",
                 "content": "The canteen closes at two o'clock.",
                 "superseded_by": "nowhere",
             },
-            {"id": "odd", "type": "riddle", "subject": "Odd", "content": "What walks on four legs in the morning?"},
+            {
+                "id": "odd",
+                "type": "riddle",
+                "subject": "Odd",
+                "content": "What walks on four legs in the morning?",
+            },
         ],
         links=[("r-1", "new", "old", "supersedes")],
-    )  # fmt: skip
+    )
     answer = nacre("import", str(path), "--json").json
     assert answer["added"] == 5
     assert [item["where"] for item in answer["skipped"]] == ["odd"]
@@ -93,12 +143,20 @@ def test_what_agenr_retired_expired_or_superseded_stays_so(nacre: Nacre, agenr_d
     assert [step["subject"] for step in history] == ["Port before", "Port"]
     gone = nacre("show", "Gone", "--no-update", "--json").json
     assert (gone["retired"], gone["retired_reason"]) == ("2026-03-05T00:00:00Z", "the wiki moved")
-    assert nacre("show", "Late", "--no-update", "--json").json["retired_reason"] == "expired in agenr"
+    assert (
+        nacre("show", "Late", "--no-update", "--json").json["retired_reason"] == "expired in agenr"
+    )
     assert nacre("doctor", "--json").json["ok"] is True
 
 
-def test_how_agenr_used_a_memory_comes_in_only_with_trust(nacre: Nacre, agenr_database: Callable[..., Path]) -> None:
-    used = {"recall_count": 4, "last_recalled_at": "2026-04-01T00:00:00Z", "recall_intervals": "[1775001600]"}
+def test_how_agenr_used_a_memory_comes_in_only_with_trust(
+    nacre: Nacre, agenr_database: Callable[..., Path]
+) -> None:
+    used = {
+        "recall_count": 4,
+        "last_recalled_at": "2026-04-01T00:00:00Z",
+        "recall_intervals": "[1775001600]",
+    }
     entry = {
         "id": "e-1",
         "type": "fact",
@@ -109,18 +167,33 @@ def test_how_agenr_used_a_memory_comes_in_only_with_trust(nacre: Nacre, agenr_da
     path = agenr_database([entry])
     nacre("import", str(path), "--trust", "--json")
     shown = nacre("show", "Tide", "--no-update", "--json").json
-    assert (shown["recall_count"], shown["last_recalled"], shown["trust"]) == (4, "2026-04-01T00:00:00Z", "trusted")
+    assert (shown["recall_count"], shown["last_recalled"], shown["trust"]) == (
+        4,
+        "2026-04-01T00:00:00Z",
+        "trusted",
+    )
 
 
 def test_an_agenr_database_with_a_write_ahead_log_is_read_whole_and_left_alone(
     nacre: Nacre, agenr_database: Callable[..., Path]
 ) -> None:
-    entry = {"id": "e-1", "type": "fact", "subject": "Ferry", "content": "The ferry leaves from pier four at nine."}
+    entry = {
+        "id": "e-1",
+        "type": "fact",
+        "subject": "Ferry",
+        "content": "The ferry leaves from pier four at nine.",
+    }
     path = agenr_database([entry], journal="wal")
     assert path.with_name("knowledge.db-wal").stat().st_size > 0
-    before = {file.name: file.read_bytes() for file in path.parent.iterdir() if not file.name.endswith("-shm")}
+    before = {
+        file.name: file.read_bytes()
+        for file in path.parent.iterdir()
+        if not file.name.endswith("-shm")
+    }
     assert nacre("import", str(path.parent), "--json").json["added"] == 1
-    assert {file.name: file.read_bytes() for file in path.parent.iterdir() if file.name in before} == before
+    assert {
+        file.name: file.read_bytes() for file in path.parent.iterdir() if file.name in before
+    } == before
 
 
 def test_an_encrypted_or_foreign_database_is_a_clear_error(nacre: Nacre, tmp_path: Path) -> None:
@@ -134,7 +207,12 @@ def test_an_encrypted_or_foreign_database_is_a_clear_error(nacre: Nacre, tmp_pat
 def test_a_database_with_text_that_is_none_is_a_clear_error(
     nacre: Nacre, agenr_database: Callable[..., Path], tmp_path: Path
 ) -> None:
-    entry = {"id": "e-1", "type": "fact", "subject": "Ferry", "content": "The ferry leaves from pier four at nine."}
+    entry = {
+        "id": "e-1",
+        "type": "fact",
+        "subject": "Ferry",
+        "content": "The ferry leaves from pier four at nine.",
+    }
     path = agenr_database([entry])
     path.write_bytes(path.read_bytes().replace(b"pier four", b"pier\xff\xfefou"))
     error = nacre("import", str(path), "--json", code=2).error
@@ -143,22 +221,30 @@ def test_a_database_with_text_that_is_none_is_a_clear_error(
 
 def test_a_handbook_of_codex_without_task_groups_is_read(nacre: Nacre, put: Put) -> None:
     handbook = "## User preferences\n\n- Prefer small commits with the reason in the body\n"
-    folder = put("memories", {"MEMORY.md": handbook, "memory_summary.md": "## What's in Memory\n\n- importer\n"})
+    folder = put(
+        "memories",
+        {"MEMORY.md": handbook, "memory_summary.md": "## What's in Memory\n\n- importer\n"},
+    )
     assert nacre("import", str(folder), "--json").json["added"] == 1
 
 
-def test_claude_code_memory_is_read_fact_by_fact_in_the_project_of_its_sessions(nacre: Nacre, put: Put) -> None:
+def test_claude_code_memory_is_read_fact_by_fact_in_the_project_of_its_sessions(
+    nacre: Nacre, put: Put
+) -> None:
     folder = put(
         ".claude/projects/-code-acme-billing",
         {
-            "0b1e.jsonl": json.dumps({"type": "user", "cwd": "/code/acme-billing", "sessionId": "0b1e"}) + "\n",
+            "0b1e.jsonl": json.dumps(
+                {"type": "user", "cwd": "/code/acme-billing", "sessionId": "0b1e"}
+            )
+            + "\n",
             "memory/MEMORY.md": "- [Tests](test-style.md) — how tests are named\n- [Ledger](ledger-lock.md) — a trap\n",
             "memory/test-style.md": "---\nname: test-style\ndescription: Tests are named as sentences\n"
             "metadata:\n  type: feedback\n---\nName every test as a sentence.\n\nSee [[ledger-lock]].\n",
             "memory/ledger-lock.md": "---\nname: ledger-lock\ndescription: The ledger needs its lock\ntype: project\n"
             "originSessionId: 0b1e\n---\nTake the ledger lock before the account lock, else both wait forever.\n",
         },
-    )  # fmt: skip
+    )
     answer = nacre("import", str(folder / "memory"), "--json").json
     assert (answer["source"], answer["added"]) == ("claude-memory", 2)
     found = listed(nacre)
@@ -180,17 +266,23 @@ def test_openclaw_pages_last_and_its_diary_is_of_the_day(nacre: Nacre, put: Put)
             "memory/2026-02-14.md": "# 2026-02-14\n\n- Moved the beehive sensors to the new gateway\n- ok\n",
             "memory/heartbeat-state.json": "{}",
         },
-    )  # fmt: skip
+    )
     answer = nacre("import", str(folder), "--json").json
     assert (answer["source"], answer["added"]) == ("openclaw", 4)
     found = listed(nacre)
     assert (found["Coffee"]["kind"], found["Coffee"]["expiry"]) == ("preference", "permanent")
     assert found["Mira keeps the bees on the north roof"]["kind"] == "relationship"
     diary = found["Moved the beehive sensors to the new gateway"]
-    assert (diary["kind"], diary["expiry"], diary["created"]) == ("event", "temporary", "2026-02-14T00:00:00Z")
+    assert (diary["kind"], diary["expiry"], diary["created"]) == (
+        "event",
+        "temporary",
+        "2026-02-14T00:00:00Z",
+    )
 
 
-def test_of_openclaws_user_page_the_directives_that_hold_are_read_and_not_its_template(nacre: Nacre, put: Put) -> None:
+def test_of_openclaws_user_page_the_directives_that_hold_are_read_and_not_its_template(
+    nacre: Nacre, put: Put
+) -> None:
     page = (
         "# USER.md\n\nStore stable user preferences as directives.\n\n```md\n"
         "<!-- observed: YYYY-MM-DD | status: active -->\n\n- Prefer concise updates.\n```\n\n## Directives\n\n"
@@ -205,7 +297,9 @@ def test_of_openclaws_user_page_the_directives_that_hold_are_read_and_not_its_te
 
 
 def test_a_user_page_of_older_openclaw_is_read_as_free_notes(nacre: Nacre, put: Put) -> None:
-    folder = put("workspace", {"USER.md": "# About you\n\n- Works on tide tables, mostly at night\n"})
+    folder = put(
+        "workspace", {"USER.md": "# About you\n\n- Works on tide tables, mostly at night\n"}
+    )
     assert nacre("import", str(folder), "--json").json["added"] == 1
 
 
@@ -218,7 +312,8 @@ def test_files_of_instructions_are_read_statement_by_statement_without_what_nacr
         "<!-- nacre:start -->\nCall memory_search before you decide anything.\n<!-- nacre:end -->\n"
     )
     folder = put(
-        "tide-tables", {name: text, ".git/HEAD": "ref: refs/heads/main\n", "vendor/AGENTS.md": "- Not this.\n"}
+        "tide-tables",
+        {name: text, ".git/HEAD": "ref: refs/heads/main\n", "vendor/AGENTS.md": "- Not this.\n"},
     )
     answer = nacre("import", str(folder), "--json").json
     assert (answer["source"], answer["added"]) == ("instructions", 2)
@@ -231,7 +326,9 @@ def test_files_of_instructions_are_read_statement_by_statement_without_what_nacr
     assert nacre("import", str(folder / name), "--json").json["known"] == 2
 
 
-def test_codex_memories_come_from_the_handbook_and_not_from_its_evidence(nacre: Nacre, put: Put) -> None:
+def test_codex_memories_come_from_the_handbook_and_not_from_its_evidence(
+    nacre: Nacre, put: Put
+) -> None:
     folder = put(
         ".codex/memories",
         {
@@ -245,7 +342,7 @@ def test_codex_memories_come_from_the_handbook_and_not_from_its_evidence(nacre: 
             "rollout_summaries/a.md": "# A run\nNothing of this comes in.\n",
             "raw_memories.md": "# Raw\n",
         },
-    )  # fmt: skip
+    )
     answer = nacre("import", str(folder), "--json").json
     assert (answer["source"], answer["added"]) == ("codex-memories", 3)
     assert {item["reason"] for item in answer["skipped"]} == {"evidence of what MEMORY.md says"}
@@ -270,12 +367,19 @@ def test_an_agent_knowledge_vault_keeps_titles_confidence_and_edges(nacre: Nacre
             "decisions/broken.md": "---\ntitle: [oops\n---\nText that nobody can read.\n",
             ".dreams/2026-01-10.md": "# Diary\nNot for recall.\n",
         },
-    )  # fmt: skip
+    )
     edges = apsw.Connection(str(folder / "edges.db"))
     edges.execute(
         "CREATE TABLE edges (source TEXT, target TEXT, rel_type TEXT, strength REAL, valid_from TEXT, valid_to TEXT)"
     )
-    row = ("projects/webshop.md", "decisions/tax-service.md", "depends_on", 0.7, "2026-01-01", "2026-06-01")
+    row = (
+        "projects/webshop.md",
+        "decisions/tax-service.md",
+        "depends_on",
+        0.7,
+        "2026-01-01",
+        "2026-06-01",
+    )
     edges.execute("INSERT INTO edges VALUES (?, ?, ?, ?, ?, ?)", row)
     edges.close()
     answer = nacre("import", str(folder), "--json").json
@@ -283,7 +387,11 @@ def test_an_agent_knowledge_vault_keeps_titles_confidence_and_edges(nacre: Nacre
     assert [item["where"] for item in answer["skipped"]] == ["decisions/broken.md"]
     found = listed(nacre)
     shop = nacre("show", found["Webshop"]["id"], "--no-update", "--json").json
-    assert (shop["project"], shop["confidence"], shop["created"]) == ("webshop", "inferred", "2026-01-09T00:00:00Z")
+    assert (shop["project"], shop["confidence"], shop["created"]) == (
+        "webshop",
+        "inferred",
+        "2026-01-09T00:00:00Z",
+    )
     assert shop["content"] == "The webshop renders its pages on the server."
     (link,) = shop["links"]
     assert (link["rel"], link["subject"], link["strength"]) == ("depends_on", "Tax service", 0.7)
@@ -310,7 +418,9 @@ CLAWX = {
 
 
 @pytest.mark.parametrize("form", ["folder", "snapshot"])
-def test_clawxmemory_keeps_projects_rules_and_what_is_deprecated(nacre: Nacre, put: Put, form: str) -> None:
+def test_clawxmemory_keeps_projects_rules_and_what_is_deprecated(
+    nacre: Nacre, put: Put, form: str
+) -> None:
     if form == "folder":
         path = put("clawx", CLAWX)
     else:
@@ -325,9 +435,16 @@ def test_clawxmemory_keeps_projects_rules_and_what_is_deprecated(nacre: Nacre, p
     assert (answer["source"], answer["added"], answer["pages"]) == ("clawxmemory", 5, 1)
     found = listed(nacre)
     rule = found["Short labels"]
-    assert (rule["kind"], rule["project"], rule["updated"]) == ("preference", "star-map", "2026-02-03T08:00:00Z")
+    assert (rule["kind"], rule["project"], rule["updated"]) == (
+        "preference",
+        "star-map",
+        "2026-02-03T08:00:00Z",
+    )
     assert found["Wants formulas in plain text, not as pictures"]["kind"] == "preference"
-    assert nacre("show", "Old stage", "--no-update", "--json").json["retired_reason"] == "deprecated in ClawXMemory"
+    assert (
+        nacre("show", "Old stage", "--no-update", "--json").json["retired_reason"]
+        == "deprecated in ClawXMemory"
+    )
     assert "/inbox/" in nacre("show", "An idea", "--no-update", "--json").json["path"]
     assert nacre("list", "--project", "planisphere", "--strict", "--json").json["total"] == 1
 
@@ -337,17 +454,35 @@ def test_a_snapshot_for_clawxmemory_comes_back_as_what_went_out(
 ) -> None:
     nacre("import", str(put("clawx", CLAWX)), "--trust")
     before = listed(nacre)
-    told = nacre("export", str(tmp_path / "claw.json"), "--format", "clawxmemory", "--include-retired", "--json").json
+    told = nacre(
+        "export",
+        str(tmp_path / "claw.json"),
+        "--format",
+        "clawxmemory",
+        "--include-retired",
+        "--json",
+    ).json
     assert (told["format"], told["counts"]["memory"]) == ("clawxmemory", 5)
     (user_home / ".nacre").rename(user_home / ".before")
-    assert nacre("import", str(tmp_path / "claw.json"), "--trust", "--json").json["source"] == "clawxmemory"
+    assert (
+        nacre("import", str(tmp_path / "claw.json"), "--trust", "--json").json["source"]
+        == "clawxmemory"
+    )
     after = listed(nacre)
     facts = ("content", "kind", "project", "created", "updated")
     of_projects = {name for name, one in before.items() if one["project"]}
     assert of_projects == {"Short labels"}
-    assert all(after[name][fact] == before[name][fact] for name in of_projects for fact in facts if fact != "project")
+    assert all(
+        after[name][fact] == before[name][fact]
+        for name in of_projects
+        for fact in facts
+        if fact != "project"
+    )
     assert {one["content"] for one in after.values()} == {one["content"] for one in before.values()}
-    assert nacre("show", "Old stage", "--no-update", "--json").json["retired_reason"] == "deprecated in ClawXMemory"
+    assert (
+        nacre("show", "Old stage", "--no-update", "--json").json["retired_reason"]
+        == "deprecated in ClawXMemory"
+    )
 
 
 def test_a_snapshot_for_clawxmemory_holds_nothing_that_nobody_answers_for(
@@ -372,7 +507,9 @@ def test_a_rule_of_clawxmemory_keeps_why_and_how_to_apply_it_and_an_agent_is_tol
         "## How to apply\n\nShorten by leaving out vowels.\n\n## Notes\n\nAgreed in class 7b.\n"
     )
     head = "---\nname: Short labels\ntype: feedback\nscope: global\ncaptured_at: 2026-02-01T08:00:00Z\n---\n"
-    path = put("clawx", {**CLAWX, "projects/project_0a1b2c3d4e/Feedback/short-labels.md": head + body})
+    path = put(
+        "clawx", {**CLAWX, "projects/project_0a1b2c3d4e/Feedback/short-labels.md": head + body}
+    )
     nacre("import", str(path), "--trust")
     shown = nacre("show", "Short labels", "--no-update", "--json").json
     assert (shown["kind"], shown["content"]) == ("preference", body.strip())
@@ -382,17 +519,26 @@ def test_a_rule_of_clawxmemory_keeps_why_and_how_to_apply_it_and_an_agent_is_tol
         assert words in told
 
 
-def test_what_claude_ai_remembers_comes_in_beside_its_conversations(nacre: Nacre, tmp_path: Path) -> None:
+def test_what_claude_ai_remembers_comes_in_beside_its_conversations(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     path = tmp_path / "data.zip"
     said = [{"type": "text", "text": "Which glue holds cork?"}]
-    message = {"uuid": "m-1", "sender": "human", "text": "", "content": said, "created_at": "2026-05-01T10:00:00Z"}
+    message = {
+        "uuid": "m-1",
+        "sender": "human",
+        "text": "",
+        "content": said,
+        "created_at": "2026-05-01T10:00:00Z",
+    }
     remembered = {
         "conversations_memory": "**Work context**\n\nBuilds boats of cork in Porto.",
         "project_memories": {"p-1": "The keel is made of ash wood."},
     }
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(
-            "conversations.json", json.dumps([{"uuid": "c-1", "name": "Cork", "chat_messages": [message]}])
+            "conversations.json",
+            json.dumps([{"uuid": "c-1", "name": "Cork", "chat_messages": [message]}]),
         )
         archive.writestr("memories.json", json.dumps([remembered]))
         archive.writestr("projects.json", json.dumps([{"uuid": "p-1", "name": "Cork Boat"}]))
@@ -403,13 +549,21 @@ def test_what_claude_ai_remembers_comes_in_beside_its_conversations(nacre: Nacre
     assert (again["added"], again["known"]) == (0, 2)
 
 
-def test_half_a_character_in_an_export_is_replaced_before_it_is_kept(nacre: Nacre, tmp_path: Path) -> None:
+def test_half_a_character_in_an_export_is_replaced_before_it_is_kept(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     path = tmp_path / "data.zip"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("conversations.json", '[{"uuid": "c-1", "name": "Cork", "chat_messages": []}]')
-        archive.writestr("memories.json", r'[{"conversations_memory": "Builds boats of cork \ud800 in Porto."}]')
+        archive.writestr(
+            "conversations.json", '[{"uuid": "c-1", "name": "Cork", "chat_messages": []}]'
+        )
+        archive.writestr(
+            "memories.json", r'[{"conversations_memory": "Builds boats of cork \ud800 in Porto."}]'
+        )
     assert nacre("import", str(path), "--json").json["added"] == 1
-    assert [memory["content"] for memory in listed(nacre).values()] == ["Builds boats of cork ? in Porto."]
+    assert [memory["content"] for memory in listed(nacre).values()] == [
+        "Builds boats of cork ? in Porto."
+    ]
     assert nacre("doctor", "--deep", "--json", code=None).json["ok"]
 
 

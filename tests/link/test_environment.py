@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.platform.environment import home_folder
+from nacre.base.environment import home_folder
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="accounts are looked up otherwise there")

@@ -7,15 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from nacre.llm.registry import open_model
+from nacre.llm.providers import open_model
 from nacre.protocols import LanguageModel
 from nacre.settings import load_settings
-from nacre.values.model_calls import Prompt, Task
+from nacre.values.models import Prompt
+from nacre.values.session import Task
 
 SCHEMA = {
-    "type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"], "additionalProperties": False,
-}  # fmt: skip
-PROMPT = Prompt(Task.TEST, "You name parts of boats.", "Which part?", SCHEMA, shared="A long list.", name="part")
+    "type": "object",
+    "properties": {"word": {"type": "string"}},
+    "required": ["word"],
+    "additionalProperties": False,
+}
+PROMPT = Prompt(
+    Task.TEST, "You name parts of boats.", "Which part?", SCHEMA, shared="A long list.", name="part"
+)
 
 for _module in ("stage", "scenarios"):
     pytest.register_assert_rewrite(f"tests.llm.{_module}")
@@ -30,7 +36,9 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 
     def open_one(name: str, config: str, environ: dict[str, str] | None = None) -> LanguageModel:
         (tmp_path / "config.toml").write_text(config, encoding="utf-8")
-        models.append(open_model(load_settings(tmp_path, {"HOME": str(tmp_path), **(environ or {})}), name))
+        models.append(
+            open_model(load_settings(tmp_path, {"HOME": str(tmp_path), **(environ or {})}), name)
+        )
         return models[-1]
 
     yield open_one

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from nacre.base.ids import Ids, uuid7_source
 from nacre.errors import NacreError
 from nacre.home.home import Home, open_home
-from nacre.platform.ids import Ids, uuid7_source
 from nacre.protocols import LanguageModel
-from nacre.testing.steps import Step
-from nacre.values.model_calls import TIMEOUT_SECONDS, Capabilities, Completion, Price, Prompt, Task
+from nacre.testing.conformance import Step
+from nacre.values.models import TIMEOUT_SECONDS, Capabilities, Completion, Price, Prompt
+from nacre.values.session import Task
 from tests.app.conftest import World
 from tests.app.shapes import write
 
@@ -63,7 +64,11 @@ class Partly:
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises what the model raises."""
         answer = self._script(prompt)
-        return self._model.complete(prompt) if answer is None else Completion(json.dumps(answer), model="script")
+        return (
+            self._model.complete(prompt)
+            if answer is None
+            else Completion(json.dumps(answer), model="script")
+        )
 
     def close(self) -> None:
         """Nothing is open."""
@@ -85,21 +90,33 @@ class Stage:
         self.ids = uuid7_source(self.world.clock, bytes)
 
     @contextmanager
-    def open(self, *tasks: Task, model: LanguageModel | None = None, embedding: bool = False) -> Iterator[Home]:
+    def open(
+        self, *tasks: Task, model: LanguageModel | None = None, embedding: bool = False
+    ) -> Iterator[Home]:
         """A home in which the model does these tasks and no other; ``model`` stands in for it.
 
         ``embedding``: texts that share words are near. Else there are no vectors.
         """
-        environ = {f"NACRE_MODELS_{task.value.upper()}": "scenario:1" for task in tasks if task is not Task.TEST}
+        environ = {
+            f"NACRE_MODELS_{task.value.upper()}": "scenario:1"
+            for task in tasks
+            if task is not Task.TEST
+        }
         self.world.environ = {
-            "NACRE_MODELS_BACKGROUND": "true", "NACRE_RECALL_DEEP_SECONDS": "3600",
-            "NACRE_DEDUP_MODEL_SECONDS": "3600", "TZ": "UTC",
-            "NACRE_EMBEDDING_MODEL": "minilm" if embedding else "none", **environ,
-        }  # fmt: skip
+            "NACRE_MODELS_BACKGROUND": "true",
+            "NACRE_RECALL_DEEP_SECONDS": "3600",
+            "NACRE_DEDUP_MODEL_SECONDS": "3600",
+            "TZ": "UTC",
+            "NACRE_EMBEDDING_MODEL": "minilm" if embedding else "none",
+            **environ,
+        }
         context = open_home(
-            self.world.settings(), clock=self.world.clock, ids=self.ids,
-            load_embedder=lambda _: self.world.embedder, load_model=lambda *_: model or self.model,
-        )  # fmt: skip
+            self.world.settings(),
+            clock=self.world.clock,
+            ids=self.ids,
+            load_embedder=lambda _: self.world.embedder,
+            load_model=lambda *_: model or self.model,
+        )
         try:
             yield context
         finally:

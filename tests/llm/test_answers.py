@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from nacre.errors import AnswerUnusable
-from nacre.llm.answers import ask, schema_of
-from nacre.values.model_calls import Prompt, Task
+from nacre.llm.failures import ask, schema_of
+from nacre.values.models import Prompt
+from nacre.values.session import Task
 from tests.fakes.model import ScriptedModel
 
 

@@ -16,13 +16,19 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from nacre.errors import AnswerUnusable, ModelRefused, ModelUnavailable, NacreError, PromptTooLong, UnexpectedService
-from nacre.llm.answers import ask
-from nacre.llm.failures import CallTarget
-from nacre.llm.providers import Provider
-from nacre.llm.wires.connection import body_of
+from nacre.errors import (
+    AnswerUnusable,
+    ModelRefused,
+    ModelUnavailable,
+    NacreError,
+    PromptTooLong,
+    UnexpectedService,
+)
+from nacre.llm.api import body_of
+from nacre.llm.credentials import Provider
+from nacre.llm.failures import CallTarget, ask
 from nacre.protocols import LanguageModel
-from nacre.values.model_calls import Completion, Prompt
+from nacre.values.models import Completion, Prompt
 from tests.fakes.provider import FakeProvider, Reply
 from tests.llm.conftest import PROMPT, Open
 from tests.llm.test_answers import Part
@@ -39,7 +45,9 @@ def one_try(model: LanguageModel) -> LanguageModel:
     return model
 
 
-def failure(opened: Open, api: str, reply: Reply, prompt: Prompt = QUICK, model: str = "m") -> NacreError:
+def failure(
+    opened: Open, api: str, reply: Reply, prompt: Prompt = QUICK, model: str = "m"
+) -> NacreError:
     with FakeProvider([reply], repeats=True) as provider:
         config = provider.config(api).replace("base_url", 'key = "BOAT_KEY"\nbase_url')
         asked = one_try(opened(f"fake:{model}", config, {"BOAT_KEY": KEY}))
@@ -57,21 +65,49 @@ def failure(opened: Open, api: str, reply: Reply, prompt: Prompt = QUICK, model:
 @pytest.mark.parametrize(
     ("reply", "kind", "told", "remedy"),
     [
-        (Reply(status=401, message=f"Incorrect API key: {KEY}"), ModelRefused, "does not accept", "BOAT_KEY"),
+        (
+            Reply(status=401, message=f"Incorrect API key: {KEY}"),
+            ModelRefused,
+            "does not accept",
+            "BOAT_KEY",
+        ),
         (Reply(status=403, message="revoked"), ModelRefused, "does not let", "allow"),
         (Reply(status=402, message="pay first"), ModelRefused, "no credit", "add credit"),
-        (Reply(status=429, message="no", code="insufficient_quota"), ModelRefused, "no credit", "add credit"),
-        (Reply(status=400, message="Your credit balance is too low"), ModelRefused, "no credit", "add credit"),
+        (
+            Reply(status=429, message="no", code="insufficient_quota"),
+            ModelRefused,
+            "no credit",
+            "add credit",
+        ),
+        (
+            Reply(status=400, message="Your credit balance is too low"),
+            ModelRefused,
+            "no credit",
+            "add credit",
+        ),
         (Reply(status=404, message="model: m"), ModelRefused, "has no model m", "check its name"),
         (Reply(status=413, message="too large"), PromptTooLong, "too long", "larger window"),
-        (Reply(status=400, message="maximum context length is 9"), PromptTooLong, "too long", "larger window"),
         (
-            Reply(status=400, message="max_tokens: 64000 > 32000, the maximum allowed number of output tokens"),
+            Reply(status=400, message="maximum context length is 9"),
+            PromptTooLong,
+            "too long",
+            "larger window",
+        ),
+        (
+            Reply(
+                status=400,
+                message="max_tokens: 64000 > 32000, the maximum allowed number of output tokens",
+            ),
             ModelRefused,
             "so long an answer",
             "output = ",
         ),
-        (Reply(status=418, message="a teapot"), ModelRefused, "refuses .* 418: .*a teapot", "models.providers"),
+        (
+            Reply(status=418, message="a teapot"),
+            ModelRefused,
+            "refuses .* 418: .*a teapot",
+            "models.providers",
+        ),
         (Reply(status=500, message="oh"), ModelUnavailable, r"fails \(500\)", "later"),
         (Reply(status=529, message="busy"), ModelUnavailable, "overloaded", "later"),
         (Reply(status=429, message="slow down"), ModelUnavailable, "fewer calls", "later"),
@@ -96,7 +132,11 @@ def test_what_goes_wrong_is_named_with_its_remedy(
 def test_an_answer_of_another_shape_says_what_answered_there() -> None:
     asked = CallTarget(Provider("fake", "Fake", "chat", "http://127.0.0.1:1/v1"), "m")
     for body, kind, told in [
-        (b'{"error": {"code": 402, "message": "pay first"}}', ModelRefused, "no credit left for fake:m"),
+        (
+            b'{"error": {"code": 402, "message": "pay first"}}',
+            ModelRefused,
+            "no credit left for fake:m",
+        ),
         (b'{"error": {"message": "upstream is away"}}', ModelUnavailable, "upstream is away"),
         (b'{"status": "ok"}', UnexpectedService, "another form than Fake does"),
         (b'{"choices": [{"mess', ModelUnavailable, "broke off"),
@@ -112,7 +152,9 @@ class Shape(msgspec.Struct):
 @pytest.mark.parametrize("fault", ["half-stream", "html", "garbage", "hang", "drop"])
 def test_a_stream_that_fails_is_no_answer(opened: Open, fault: str) -> None:
     prompt = replace(PROMPT, output_tokens=30_000, timeout_seconds=0.3 if fault == "hang" else 1.0)
-    error = failure(opened, "anthropic", Reply({"word": "hull"}, fault=fault), prompt, "claude-opus-4-8")
+    error = failure(
+        opened, "anthropic", Reply({"word": "hull"}, fault=fault), prompt, "claude-opus-4-8"
+    )
     assert isinstance(error, ModelUnavailable)
 
 
@@ -125,7 +167,9 @@ def test_a_proxy_that_sends_a_byte_now_and_then_holds_nobody_longer(opened: Open
     assert time.monotonic() - began < 15
 
 
-def test_a_model_that_ignores_the_schema_is_asked_once_more_and_then_not_believed(opened: Open) -> None:
+def test_a_model_that_ignores_the_schema_is_asked_once_more_and_then_not_believed(
+    opened: Open,
+) -> None:
     with FakeProvider(["I would rather not say."], repeats=True) as provider:
         with pytest.raises(AnswerUnusable):
             ask(opened("fake:m", provider.config()), PROMPT, Part)
@@ -140,7 +184,9 @@ def test_a_server_that_speaks_no_tls_is_told_apart(opened: Open) -> None:
     assert not raised.value.retry
 
 
-def test_a_certificate_that_nobody_vouches_for_is_no_matter_of_trying_again(opened: Open, tmp_path: Path) -> None:
+def test_a_certificate_that_nobody_vouches_for_is_no_matter_of_trying_again(
+    opened: Open, tmp_path: Path
+) -> None:
     with _server_of_its_own_certificate(tmp_path) as port:
         own = f'[models.providers.fake]\nbase_url = "https://127.0.0.1:{port}/v1"\n'
         with pytest.raises(ModelUnavailable, match="certificate") as raised:
@@ -158,8 +204,14 @@ def _server_of_its_own_certificate(folder: Path) -> Iterator[int]:
 
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "127.0.0.1")])
-    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    made = made.serial_number(7).not_valid_before(datetime(2020, 1, 1)).not_valid_after(datetime(2090, 1, 1))  # noqa: DTZ001
+    made = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    )
+    made = (
+        made.serial_number(7)
+        .not_valid_before(datetime(2020, 1, 1))  # noqa: DTZ001
+        .not_valid_after(datetime(2090, 1, 1))  # noqa: DTZ001
+    )
     plain = serialization.NoEncryption()
     pem = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
     pem += key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
@@ -185,7 +237,9 @@ def test_nothing_listens(opened: Open) -> None:
         port = taken.getsockname()[1]
         own = f'[models.providers.ollama]\nbase_url = "http://127.0.0.1:{port}/v1"\n'
         began = time.monotonic()
-        with pytest.raises(ModelUnavailable, match=f"nothing answers at 127.0.0.1:{port}") as raised:
+        with pytest.raises(
+            ModelUnavailable, match=f"nothing answers at 127.0.0.1:{port}"
+        ) as raised:
             opened("ollama:qwen3", own).complete(PROMPT)
     assert "start Ollama" in str(raised.value.hint)
     assert time.monotonic() - began < 5

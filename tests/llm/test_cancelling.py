@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Event, Thread
 
-from nacre.llm.cancellable import Calls, CutOff
+from nacre.llm.failures import Calls, CutOff
 
 
 def test_a_call_that_ends_as_it_is_cut_off_is_cut_off() -> None:

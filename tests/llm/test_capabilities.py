@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 from nacre.errors import ModelRefused
-from nacre.llm.aliases import aliases, full_name
-from nacre.llm.proposals import proposed
-from nacre.llm.providers import Provider, provider_of
-from nacre.llm.registry import describe
+from nacre.llm.credentials import Provider, provider_of
+from nacre.llm.providers import aliases, describe, full_name, proposed
 from nacre.settings import load_settings
-from nacre.values.model_calls import Capabilities, Price
+from nacre.values.models import Capabilities, Price
 
 
 def able(tmp_path: Path, name: str, config: str = "") -> Capabilities:
@@ -41,7 +39,9 @@ def test_the_models_that_are_proposed_are_those_that_the_aliases_of_their_famili
         assert set(proposed(provider_of(settings, provider))) <= set(aliases()[provider].values())
 
 
-@pytest.mark.parametrize("name", ["claude-cli:sonnet", "ollama:mini", "anthropic:sonnet-4", "openrouter:openai/mini"])
+@pytest.mark.parametrize(
+    "name", ["claude-cli:sonnet", "ollama:mini", "anthropic:sonnet-4", "openrouter:openai/mini"]
+)
 def test_no_other_name_is_an_alias(name: str) -> None:
     assert full_name(name) == name
 
@@ -49,18 +49,24 @@ def test_no_other_name_is_an_alias(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "anthropic:claude-opus-4-1", "anthropic:claude-opus-4-1-20250805", "openrouter:anthropic/claude-opus-4-1",
+        "anthropic:claude-opus-4-1",
+        "anthropic:claude-opus-4-1-20250805",
+        "openrouter:anthropic/claude-opus-4-1",
         "openrouter:anthropic/Claude-Opus-4-1@20250805",
     ],
-)  # fmt: skip
-def test_a_provider_before_a_name_and_a_date_after_it_do_not_matter(tmp_path: Path, name: str) -> None:
+)
+def test_a_provider_before_a_name_and_a_date_after_it_do_not_matter(
+    tmp_path: Path, name: str
+) -> None:
     found = able(tmp_path, name)
     assert found.known
     assert (found.window, found.output) == (200_000, 32_000)
     assert found.price == Price(Decimal(15), Decimal(75), Decimal("1.5"), Decimal("18.75"))
 
 
-@pytest.mark.parametrize("name", ["anthropic:claude-haiku-5-5", "openrouter:anthropic/claude-haiku-5.5"])
+@pytest.mark.parametrize(
+    "name", ["anthropic:claude-haiku-5-5", "openrouter:anthropic/claude-haiku-5.5"]
+)
 def test_a_window_ends_where_longer_prompts_cost_more(tmp_path: Path, name: str) -> None:
     found = able(tmp_path, name)
     assert (found.window, found.answers) == (100_000, "schema")
@@ -68,7 +74,11 @@ def test_a_window_ends_where_longer_prompts_cost_more(tmp_path: Path, name: str)
 
 
 def test_every_model_that_setup_proposes_has_a_price(tmp_path: Path) -> None:
-    names = [f"{name}:{model}" for name in ("anthropic", "openai", "openrouter") for model in proposed(known(name))]
+    names = [
+        f"{name}:{model}"
+        for name in ("anthropic", "openai", "openrouter")
+        for model in proposed(known(name))
+    ]
     assert len(names) >= 6
     assert [name for name in names if able(tmp_path, name).price is None] == []
 
@@ -97,22 +107,33 @@ def test_the_owner_says_what_a_model_can_do(tmp_path: Path, pattern: str) -> Non
     assert found.price.cached == Decimal("0.5")
 
 
-@pytest.mark.parametrize("own", ["windows = 3", 'window = "wide"', "price = {inputs = 3}", 'answers = "loudly"'])
+@pytest.mark.parametrize(
+    "own", ["windows = 3", 'window = "wide"', "price = {inputs = 3}", 'answers = "loudly"']
+)
 def test_what_the_owner_writes_wrongly_is_named(tmp_path: Path, own: str) -> None:
     with pytest.raises(ModelRefused, match=r"models\.capabilities\.m"):
         able(tmp_path, "ollama:m", f"[models.capabilities.m]\n{own}\n")
 
 
-@pytest.mark.parametrize("name", ["claude-cli:opus", "claude-cli:default", "codex-cli:gpt-5.2-codex", "codex-cli:"])
+@pytest.mark.parametrize(
+    "name", ["claude-cli:opus", "claude-cli:default", "codex-cli:gpt-5.2-codex", "codex-cli:"]
+)
 def test_agents_commands_hold_every_model_to_a_schema(tmp_path: Path, name: str) -> None:
     assert able(tmp_path, name).answers == "schema"
 
 
 @pytest.mark.parametrize(
     ("more", "is_free"),
-    [("", True), ('key = "QUAY_KEY"', False), ('api_key = "sk-none"', False), ('free = "no"', False)],
+    [
+        ("", True),
+        ('key = "QUAY_KEY"', False),
+        ('api_key = "sk-none"', False),
+        ('free = "no"', False),
+    ],
 )
-def test_a_server_on_this_machine_that_wants_no_key_is_free(tmp_path: Path, more: str, is_free: bool) -> None:
+def test_a_server_on_this_machine_that_wants_no_key_is_free(
+    tmp_path: Path, more: str, is_free: bool
+) -> None:
     config = f'[models.providers.quay]\nbase_url = "http://127.0.0.1:9999/v1"\n{more}\n'
     found = able(tmp_path, "quay:somebody/something-7b", config)
     assert found.price == (Price() if is_free else None)

@@ -10,7 +10,7 @@ import pytest
 
 import nacre
 from nacre.errors import ModelUnavailable
-from nacre.llm.cassettes import ReplayingModel, file_name
+from nacre.llm.providers import ReplayingModel, file_name
 from tests.llm.scenarios import SCENARIOS, Scenario
 
 CASSETTES = Path(__file__).parent / "cassettes"
@@ -30,16 +30,24 @@ def test_what_a_model_answered_comes_to_a_good_end(scenario: Scenario, tmp_path:
     if missing:
         pytest.fail(missing, pytrace=False)
     kept = {path.name for path in folder.iterdir()}
-    assert kept == {file_name(prompt) for prompt in asked}, f"cassettes that nobody asks for; {RECORD}"
+    assert kept == {file_name(prompt) for prompt in asked}, (
+        f"cassettes that nobody asks for; {RECORD}"
+    )
 
 
 def test_each_prompt_has_a_cassette() -> None:
     latest: dict[str, Path] = {}
-    for path in sorted(PACKAGE.rglob("prompts/*.md"), key=lambda path: int(path.stem.rpartition("-")[2])):
+    for path in sorted(
+        PACKAGE.rglob("prompts/*.md"), key=lambda path: int(path.stem.rpartition("-")[2])
+    ):
         latest[str(path.parent / path.stem.rpartition("-")[0])] = path
     recorded = [json.loads(path.read_text("utf-8"))["prompt"] for path in CASSETTES.rglob("*.json")]
     told = [f"{prompt['system']}\n{prompt['shared']}" for prompt in recorded]
-    missing = [path.name for path in latest.values() if not any(path.read_text("utf-8") in one for one in told)]
+    missing = [
+        path.name
+        for path in latest.values()
+        if not any(path.read_text("utf-8") in one for one in told)
+    ]
     assert len(latest) >= 13
     assert not missing, f"no scenario was recorded with {', '.join(missing)}; {RECORD}"
 

@@ -17,13 +17,15 @@ from typing import Any
 import pytest
 
 from nacre.errors import ModelRefused, ModelUnavailable, NacreError
-from nacre.llm.registry import open_model
-from nacre.llm.wires.sampling import SamplingModel
+from nacre.llm.api import SamplingModel
+from nacre.llm.providers import open_model
 from nacre.protocols import LanguageModel
 from nacre.settings import load_settings
 from tests.llm.conftest import PROMPT
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-ins for the commands are scripts")
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="the stand-ins for the commands are scripts"
+)
 
 NOTES = "import json, os, sys, time\nfrom pathlib import Path\n"
 CLAUDE = """
@@ -98,7 +100,11 @@ def installed(tmp_path: Path) -> Installed:
         script = folder / program
         script.write_text(f"#!{sys.executable}\n{NOTES}{body}", encoding="utf-8")
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
-        environ = {"PATH": f"{folder}:/usr/bin:/bin", "NOTES": str(tmp_path / "notes"), "HOME": str(tmp_path)}
+        environ = {
+            "PATH": f"{folder}:/usr/bin:/bin",
+            "NOTES": str(tmp_path / "notes"),
+            "HOME": str(tmp_path),
+        }
         inside = {"CLAUDECODE": "1", "CODEX_THREAD_ID": "01a1-0"}
         return open_model(load_settings(tmp_path, {**environ, **inside}), f"{program}-cli:{model}")
 
@@ -109,10 +115,16 @@ def notes(folder: Path) -> Any:
     return json.loads((folder / "notes").read_text())
 
 
-def test_claude_answers_without_tools_settings_servers_or_a_session(installed: Installed, tmp_path: Path) -> None:
+def test_claude_answers_without_tools_settings_servers_or_a_session(
+    installed: Installed, tmp_path: Path
+) -> None:
     completion = installed("claude", CLAUDE, "sonnet").complete(PROMPT)
     assert json.loads(completion.text) == {"word": "hull"}
-    assert (completion.tokens.input, completion.tokens.cached, completion.tokens.written) == (10, 7, 2)
+    assert (completion.tokens.input, completion.tokens.cached, completion.tokens.written) == (
+        10,
+        7,
+        2,
+    )
     assert completion.model == "claude-sonnet-4-6"
     assert completion.more["cost_usd"] == 0.01
     told = notes(tmp_path)
@@ -135,7 +147,12 @@ def test_claude_is_told_to_be_no_coding_agent_to_think_nothing_and_to_give_up_at
     installed("claude", CLAUDE).complete(PROMPT)
     told = notes(tmp_path)
     assert "--system-prompt" in told["arguments"]
-    assert (told["thinking"], told["tries"], told["keeps"], told["searches"]) == ("0", "0", "1", "false")
+    assert (told["thinking"], told["tries"], told["keeps"], told["searches"]) == (
+        "0",
+        "0",
+        "1",
+        "false",
+    )
     pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
     settings = json.loads(pairs["--settings"])
     assert settings["enabledPlugins"] == {"agents-md@builtin": False}
@@ -143,13 +160,21 @@ def test_claude_is_told_to_be_no_coding_agent_to_think_nothing_and_to_give_up_at
     assert told["attaches"] == "1"
 
 
-def test_codex_answers_in_a_sandbox_and_without_a_session(installed: Installed, tmp_path: Path) -> None:
+def test_codex_answers_in_a_sandbox_and_without_a_session(
+    installed: Installed, tmp_path: Path
+) -> None:
     completion = installed("codex", CODEX, "gpt-5.2-codex").complete(PROMPT)
     assert json.loads(completion.text) == {"word": "hull"}
-    assert (completion.tokens.input, completion.tokens.cached, completion.tokens.output) == (12, 8, 4)
+    assert (completion.tokens.input, completion.tokens.cached, completion.tokens.output) == (
+        12,
+        8,
+        4,
+    )
     told = notes(tmp_path)
     assert told["arguments"][0] == "exec"
-    assert {"--json", "--ephemeral", "read-only", "--ignore-user-config", "gpt-5.2-codex"} <= set(told["arguments"])
+    assert {"--json", "--ephemeral", "read-only", "--ignore-user-config", "gpt-5.2-codex"} <= set(
+        told["arguments"]
+    )
     assert "features.shell_tool=false" in told["arguments"]
     assert told["arguments"][-1] == "-"
     assert told["schema"]["properties"] == {"word": {"type": "string"}}
@@ -157,7 +182,9 @@ def test_codex_answers_in_a_sandbox_and_without_a_session(installed: Installed, 
     assert (told["held"], told["thread"]) == ([], None)
 
 
-def test_codex_has_a_home_of_its_own_that_holds_nothing_but_the_sign_in(installed: Installed, tmp_path: Path) -> None:
+def test_codex_has_a_home_of_its_own_that_holds_nothing_but_the_sign_in(
+    installed: Installed, tmp_path: Path
+) -> None:
     theirs = tmp_path / ".codex"
     theirs.mkdir()
     (theirs / "auth.json").write_text("{}")
@@ -169,33 +196,50 @@ def test_codex_has_a_home_of_its_own_that_holds_nothing_but_the_sign_in(installe
     assert (theirs / "auth.json").exists()
 
 
-def test_codex_keeps_the_owners_home_where_its_sign_in_is_no_file(installed: Installed, tmp_path: Path) -> None:
+def test_codex_keeps_the_owners_home_where_its_sign_in_is_no_file(
+    installed: Installed, tmp_path: Path
+) -> None:
     installed("codex", CODEX).complete(PROMPT)
     assert notes(tmp_path)["home"] is None
 
 
-def test_gemini_answers_without_tools_in_a_home_of_its_own(installed: Installed, tmp_path: Path) -> None:
+def test_gemini_answers_without_tools_in_a_home_of_its_own(
+    installed: Installed, tmp_path: Path
+) -> None:
     theirs = tmp_path / ".gemini"
     theirs.mkdir()
     (theirs / "GEMINI.md").write_text("Talk like a pirate.")
     (theirs / "oauth_creds.json").write_text("{}")
-    own = {"security": {"auth": {"selectedType": "oauth-personal"}}, "mcpServers": {"trap": {"command": "false"}}}
+    own = {
+        "security": {"auth": {"selectedType": "oauth-personal"}},
+        "mcpServers": {"trap": {"command": "false"}},
+    }
     (theirs / "settings.json").write_text(json.dumps(own))
     completion = installed("gemini", GEMINI, "flash").complete(PROMPT)
     assert json.loads(completion.text) == {"word": "hull"}
-    assert (completion.tokens.input, completion.tokens.cached, completion.tokens.output) == (9, 4, 4)
+    assert (completion.tokens.input, completion.tokens.cached, completion.tokens.output) == (
+        9,
+        4,
+        4,
+    )
     told = notes(tmp_path)
     assert told["kept"] == {"oauth_creds.json": str(theirs / "oauth_creds.json")}
     assert told["settings"]["security"]["auth"] == {"selectedType": "oauth-personal"}
     assert "mcpServers" not in told["settings"]
     pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
-    assert (pairs["--extensions"], pairs["--allowed-mcp-server-names"], pairs["--model"]) == ("none", "none", "flash")
+    assert (pairs["--extensions"], pairs["--allowed-mcp-server-names"], pairs["--model"]) == (
+        "none",
+        "none",
+        "flash",
+    )
     assert PROMPT.text in told["given"]
     assert '"required": ["word"]' in told["given"]
     assert told["held"] == []
 
 
-def test_opencode_answers_as_an_agent_without_tools_in_a_home_of_its_own(installed: Installed, tmp_path: Path) -> None:
+def test_opencode_answers_as_an_agent_without_tools_in_a_home_of_its_own(
+    installed: Installed, tmp_path: Path
+) -> None:
     theirs = tmp_path / ".local" / "share" / "opencode"
     theirs.mkdir(parents=True)
     (theirs / "auth.json").write_text("{}")
@@ -235,8 +279,10 @@ def test_nothing_that_nacre_runs_within_its_own_call_does_anything(
     environ = {**os.environ, "NACRE_OWN_CALL": "1", "NACRE_HOME": str(home)}
     ran = subprocess.run(
         [sys.executable, "-m", "nacre", "store", "The hull is red", "--json"],
-        env=environ, capture_output=True, check=True,
-    )  # fmt: skip
+        env=environ,
+        capture_output=True,
+        check=True,
+    )
     assert ran.stdout == b""
     assert not home.exists()
 
@@ -244,32 +290,75 @@ def test_nothing_that_nacre_runs_within_its_own_call_does_anything(
 @pytest.mark.parametrize(
     ("program", "body", "kind", "told"),
     [
-        ("claude", "print(json.dumps({'is_error': True, 'result': 'run /login'}))", ModelRefused, "not signed in"),
-        ("claude", "sys.exit('Invalid API key · Please run /login')", ModelRefused, "not signed in"),
-        ("claude", "print(json.dumps({'is_error': True, 'result': 'usage limit'}))", ModelUnavailable, "no more"),
-        ("claude", "print(json.dumps({'is_error': True, 'api_error_status': 429, 'result': 'Number of requests'}))",
-         ModelUnavailable, "no more"),
-        ("claude", "print(json.dumps({'is_error': True, 'result': 'You have hit your session limit · resets 3pm'}))",
-         ModelUnavailable, "no more"),
-        ("claude", "print(json.dumps({'is_error': True, 'result': 'You\\'re out of usage credits.'}))",
-         ModelUnavailable, "no more"),
-        ("claude", "print(json.dumps({'is_error': True, 'result': 'API Error: Unable to connect to API'}))",
-         ModelUnavailable, "reaches nobody"),
+        (
+            "claude",
+            "print(json.dumps({'is_error': True, 'result': 'run /login'}))",
+            ModelRefused,
+            "not signed in",
+        ),
+        (
+            "claude",
+            "sys.exit('Invalid API key · Please run /login')",
+            ModelRefused,
+            "not signed in",
+        ),
+        (
+            "claude",
+            "print(json.dumps({'is_error': True, 'result': 'usage limit'}))",
+            ModelUnavailable,
+            "no more",
+        ),
+        (
+            "claude",
+            "print(json.dumps({'is_error': True, 'api_error_status': 429, 'result': 'Number of requests'}))",
+            ModelUnavailable,
+            "no more",
+        ),
+        (
+            "claude",
+            "print(json.dumps({'is_error': True, 'result': 'You have hit your session limit · resets 3pm'}))",
+            ModelUnavailable,
+            "no more",
+        ),
+        (
+            "claude",
+            "print(json.dumps({'is_error': True, 'result': 'You\\'re out of usage credits.'}))",
+            ModelUnavailable,
+            "no more",
+        ),
+        (
+            "claude",
+            "print(json.dumps({'is_error': True, 'result': 'API Error: Unable to connect to API'}))",
+            ModelUnavailable,
+            "reaches nobody",
+        ),
         ("claude", "print('<html>hello')", ModelUnavailable, "cannot be read"),
-        ("claude", "print('{\"result\": \"ha')", ModelUnavailable, "cannot be read"),
+        ("claude", 'print(\'{"result": "ha\')', ModelUnavailable, "cannot be read"),
         ("claude", "sys.exit(3)", ModelUnavailable, "failed for"),
-        ("codex", "print(json.dumps({'type': 'turn.failed', 'error': {'message': 'model is not supported'}}))",
-         ModelRefused, "no answer of"),
+        (
+            "codex",
+            "print(json.dumps({'type': 'turn.failed', 'error': {'message': 'model is not supported'}}))",
+            ModelRefused,
+            "no answer of",
+        ),
         ("codex", "sys.exit('Not logged in: 401 Unauthorized')", ModelRefused, "not signed in"),
         ("codex", "pass", ModelUnavailable, "cannot be read"),
-        ("gemini", "sys.exit(json.dumps({'session_id': 's', 'error': {'message': 'quota', 'code': 429}}))",
-         ModelUnavailable, "no more"),
+        (
+            "gemini",
+            "sys.exit(json.dumps({'session_id': 's', 'error': {'message': 'quota', 'code': 429}}))",
+            ModelUnavailable,
+            "no more",
+        ),
         ("gemini", "sys.exit(41)", ModelUnavailable, "failed for"),
-        ("opencode", "print(json.dumps({'type': 'error', 'error': {'data': {'message': 'no', 'statusCode': 401}}}))",
-         ModelRefused, "not signed in"),
+        (
+            "opencode",
+            "print(json.dumps({'type': 'error', 'error': {'data': {'message': 'no', 'statusCode': 401}}}))",
+            ModelRefused,
+            "not signed in",
+        ),
         ("opencode", "pass", ModelUnavailable, "cannot be read"),
     ],
-)  # fmt: skip
+)
 def test_a_command_that_fails_is_one_line_with_a_remedy(
     installed: Installed, program: str, body: str, kind: type[NacreError], told: str
 ) -> None:
@@ -287,7 +376,9 @@ def test_a_command_that_is_not_installed_says_so(tmp_path: Path) -> None:
         open_model(load_settings(tmp_path, environ), "claude-cli:sonnet")
 
 
-def test_a_command_that_hangs_is_ended_with_all_it_started(installed: Installed, tmp_path: Path) -> None:
+def test_a_command_that_hangs_is_ended_with_all_it_started(
+    installed: Installed, tmp_path: Path
+) -> None:
     child = "import subprocess\nsleeper = subprocess.Popen(['sleep', '60'])\n"
     body = f"{child}Path(os.environ['NOTES']).write_text(json.dumps([os.getpid(), sleeper.pid]))\ntime.sleep(60)\n"
     with pytest.raises(ModelUnavailable, match="within"):

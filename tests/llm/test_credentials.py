@@ -15,8 +15,8 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from nacre.errors import ModelRefused
-from nacre.llm.credentials import keyrings
-from nacre.llm.credentials.keys import Credential, credential_for
+from nacre.llm import credentials
+from nacre.llm.credentials import Credential, credential_for
 from nacre.settings import load_settings
 from tests.keyrings import LockedKeyring, MemoryKeyring
 
@@ -40,14 +40,18 @@ def ring() -> Iterator[MemoryKeyring]:
 def find(tmp_path: Path) -> Find:
     """Look for the key of a provider in a home with these files, settings and variables."""
 
-    def look(provider: str, config: str = "", files: dict[str, Any] | None = None, **environ: str) -> Credential | None:
+    def look(
+        provider: str, config: str = "", files: dict[str, Any] | None = None, **environ: str
+    ) -> Credential | None:
         home = tmp_path / ".nacre"
         home.mkdir(exist_ok=True)
         (home / "config.toml").write_text(config, encoding="utf-8")
         for name, content in (files or {}).items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+            path.write_text(
+                content if isinstance(content, str) else json.dumps(content), encoding="utf-8"
+            )
             path.chmod(0o600)
         settings = load_settings(home, {"HOME": str(tmp_path), **environ})
         return credential_for(settings, provider, clock=lambda: NOW)
@@ -56,16 +60,25 @@ def find(tmp_path: Path) -> Find:
 
 
 def claude(ends: float = SOON, token: str = TOKEN) -> dict[str, Any]:
-    login = {"claudeAiOauth": {"accessToken": token, "refreshToken": "r", "expiresAt": int(ends * 1000)}}
+    login = {
+        "claudeAiOauth": {"accessToken": token, "refreshToken": "r", "expiresAt": int(ends * 1000)}
+    }
     return {".claude/.credentials.json": login}
 
 
 def codex(ends: float = SOON, key: str | None = None) -> dict[str, Any]:
     claims = base64.urlsafe_b64encode(json.dumps({"exp": ends}).encode()).decode().rstrip("=")
-    return {".codex/auth.json": {"OPENAI_API_KEY": key, "tokens": {"access_token": f"head.{claims}.sign"}}}
+    return {
+        ".codex/auth.json": {
+            "OPENAI_API_KEY": key,
+            "tokens": {"access_token": f"head.{claims}.sign"},
+        }
+    }
 
 
-KEPT = {".nacre/credentials.toml": '[keys]\nanthropic = "from-the-file-0001"\nmistral = "from-the-file-0002"\n'}
+KEPT = {
+    ".nacre/credentials.toml": '[keys]\nanthropic = "from-the-file-0001"\nmistral = "from-the-file-0002"\n'
+}
 OWN = '[models.providers.anthropic]\napi_key = "from-the-config-01"\n'
 
 
@@ -73,25 +86,34 @@ def test_a_key_comes_from_the_config_the_environment_the_keyring_the_file_and_ot
     find: Find, ring: MemoryKeyring
 ) -> None:
     ring.set_password("nacre", "anthropic", "from-the-keyring-1")
-    environ = {"NACRE_ANTHROPIC_API_KEY": "from-nacres-variable", "ANTHROPIC_API_KEY": "from-the-usual-one"}
+    environ = {
+        "NACRE_ANTHROPIC_API_KEY": "from-nacres-variable",
+        "ANTHROPIC_API_KEY": "from-the-usual-one",
+    }
     files = KEPT | claude()
     order = [
         found.secret
         for found in (
-            find("anthropic", OWN, files, **environ), find("anthropic", "", files, **environ),
-            find("anthropic", "", files, ANTHROPIC_API_KEY="from-the-usual-one"), find("anthropic", "", files),
+            find("anthropic", OWN, files, **environ),
+            find("anthropic", "", files, **environ),
+            find("anthropic", "", files, ANTHROPIC_API_KEY="from-the-usual-one"),
+            find("anthropic", "", files),
         )
         if found
-    ]  # fmt: skip
+    ]
     ring.kept.clear()
     in_file = find("anthropic", "", files)
     of_claude = find("anthropic", "", {".nacre/credentials.toml": ""})
     assert in_file is not None
     assert of_claude is not None
     assert [*order, in_file.secret, of_claude.secret] == [
-        "from-the-config-01", "from-nacres-variable", "from-the-usual-one", "from-the-keyring-1", "from-the-file-0001",
+        "from-the-config-01",
+        "from-nacres-variable",
+        "from-the-usual-one",
+        "from-the-keyring-1",
+        "from-the-file-0001",
         TOKEN,
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,9 +130,12 @@ def test_each_method_takes_the_credential_that_is_its_own(
     find: Find, auth: str, provider: str, secret: str, kind: str
 ) -> None:
     found = find(
-        provider, f'models.auth = "{auth}"', claude() | codex(key="of-the-codex-command"),
-        ANTHROPIC_API_KEY="from-the-usual-one", CLAUDE_CODE_OAUTH_TOKEN="a-long-lived-token",
-    )  # fmt: skip
+        provider,
+        f'models.auth = "{auth}"',
+        claude() | codex(key="of-the-codex-command"),
+        ANTHROPIC_API_KEY="from-the-usual-one",
+        CLAUDE_CODE_OAUTH_TOKEN="a-long-lived-token",
+    )
     assert found is not None
     assert (found.secret.startswith(secret), found.kind) == (True, kind)
 
@@ -159,8 +184,10 @@ def test_an_expired_login_does_not_stand_in_the_way_of_a_key(find: Find) -> None
         {".claude/.credentials.json": TOKEN + "x" * 300_000},
     ],
     ids=["words", "deep", "toml", "large"],
-)  # fmt: skip
-def test_a_file_that_cannot_be_read_is_named_without_what_it_holds(find: Find, files: dict[str, Any]) -> None:
+)
+def test_a_file_that_cannot_be_read_is_named_without_what_it_holds(
+    find: Find, files: dict[str, Any]
+) -> None:
     with pytest.raises(ModelRefused) as refused:
         find("anthropic", "", files)
     told = f"{refused.value} {refused.value.hint}"
@@ -189,7 +216,9 @@ def test_an_end_that_is_no_time_is_none(find: Find, ends: float) -> None:
 
 
 def test_other_tools_homes_are_where_their_variables_say(find: Find, tmp_path: Path) -> None:
-    files = {f"elsewhere/{Path(name).name}": content for name, content in (claude() | codex()).items()}
+    files = {
+        f"elsewhere/{Path(name).name}": content for name, content in (claude() | codex()).items()
+    }
     there = str(tmp_path / "elsewhere")
     assert find("anthropic", "", files, CLAUDE_CONFIG_DIR=there) is not None
     assert find("openai", "", files, CODEX_HOME=there) is not None
@@ -207,15 +236,19 @@ def test_a_keyring_that_never_answers_is_told_and_not_waited_for(
     find: Find, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keyring.set_keyring(LockedKeyring())
-    monkeypatch.setattr(keyrings, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(credentials, "_PATIENCE_SECONDS", 0.05)
     with pytest.raises(ModelRefused, match="the keyring does not answer"):
         find("mistral")
     assert find("mistral", MISTRAL_API_KEY="from-the-usual-one") is not None
     assert find("mistral", "", KEPT) is not None
 
 
-@pytest.mark.parametrize("backend", ["keyring.backends.fail.Keyring", "keyring.backends.null.Keyring"])
-def test_without_a_keyring_that_works_the_file_is_read(find: Find, ring: MemoryKeyring, backend: str) -> None:
+@pytest.mark.parametrize(
+    "backend", ["keyring.backends.fail.Keyring", "keyring.backends.null.Keyring"]
+)
+def test_without_a_keyring_that_works_the_file_is_read(
+    find: Find, ring: MemoryKeyring, backend: str
+) -> None:
     keyring.set_keyring(_backend(backend))
     found = find("anthropic", "", KEPT)
     assert found is not None
@@ -229,7 +262,12 @@ def test_a_provider_that_wants_no_key_opens_nothing(find: Find, ring: MemoryKeyr
 
 @pytest.mark.parametrize(
     ("secret", "shown"),
-    [("sk-abcdefghijklmnop", "sk-…mnop"), ("eyJhbGciOiJIUzI1", "…UzI1"), ("sk-short", "sk-…"), ("x", "…")],
+    [
+        ("sk-abcdefghijklmnop", "sk-…mnop"),
+        ("eyJhbGciOiJIUzI1", "…UzI1"),
+        ("sk-short", "sk-…"),
+        ("x", "…"),
+    ],
 )
 def test_a_credential_is_shown_by_its_last_four_characters_at_most(secret: str, shown: str) -> None:
     credential = Credential("api-key", secret, "$SOMEWHERE")
@@ -238,7 +276,9 @@ def test_a_credential_is_shown_by_its_last_four_characters_at_most(secret: str, 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
-def test_a_symbolic_link_to_a_login_is_followed_and_a_pipe_is_not_waited_for(find: Find, tmp_path: Path) -> None:
+def test_a_symbolic_link_to_a_login_is_followed_and_a_pipe_is_not_waited_for(
+    find: Find, tmp_path: Path
+) -> None:
     find("anthropic", "", {"real/login.json": claude()[".claude/.credentials.json"]})
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / ".credentials.json").symlink_to(tmp_path / "real" / "login.json")

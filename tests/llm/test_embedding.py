@@ -19,7 +19,10 @@ NOW = {"retry-after": "0"}
 
 def settings_for(provider: FakeProvider, home: Path, **environ: str) -> Settings:
     bases = {"openai": "/v1", "voyage": "/v1", "fake": "/v1", "gemini": "/v1beta/openai"}
-    tables = "".join(f'[models.providers.{name}]\nbase_url = "{provider.url}{path}"\n' for name, path in bases.items())
+    tables = "".join(
+        f'[models.providers.{name}]\nbase_url = "{provider.url}{path}"\n'
+        for name, path in bases.items()
+    )
     (home / "config.toml").write_text(f"[models]\ntimeout_seconds = 5\n{tables}", encoding="utf-8")
     keys = {"OPENAI_API_KEY": KEY, "VOYAGE_API_KEY": KEY, "GEMINI_API_KEY": KEY}
     return load_settings(home, {"HOME": str(home), **keys, **environ})
@@ -78,7 +81,10 @@ def test_voyage_and_gemini_are_told_what_is_a_question(opened: Opened) -> None:
             embedder.within(2, question=True).embed(["which crane?"])
         bodies = [request.body for request in provider.requests]
     assert [body["input_type"] for body in bodies[:2]] == ["document", "query"]
-    assert [body["requests"][0]["taskType"] for body in bodies[2:]] == ["RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"]
+    assert [body["requests"][0]["taskType"] for body in bodies[2:]] == [
+        "RETRIEVAL_DOCUMENT",
+        "RETRIEVAL_QUERY",
+    ]
 
 
 def test_a_key_goes_where_its_provider_looks_for_it_and_nowhere_else(opened: Opened) -> None:
@@ -133,7 +139,12 @@ def test_an_empty_text_and_half_a_character_are_no_trouble(opened: Opened) -> No
 
 
 @pytest.mark.parametrize(
-    "fault", [Reply(status=429, headers=NOW), Reply(status=503, headers=NOW), Reply(status=529, headers=NOW)]
+    "fault",
+    [
+        Reply(status=429, headers=NOW),
+        Reply(status=503, headers=NOW),
+        Reply(status=529, headers=NOW),
+    ],
 )
 def test_what_passes_is_tried_again(opened: Opened, fault: Reply) -> None:
     with FakeProvider(embedding_faults=[fault] * 4) as provider:
@@ -156,7 +167,9 @@ def test_what_passes_is_tried_again(opened: Opened, fault: Reply) -> None:
         (Reply({"nothing": 1}), "fake:m"),
     ],
 )
-def test_what_does_not_pass_is_one_line_with_a_remedy(opened: Opened, fault: Reply, told: str) -> None:
+def test_what_does_not_pass_is_one_line_with_a_remedy(
+    opened: Opened, fault: Reply, told: str
+) -> None:
     with (
         FakeProvider(embedding_faults=[fault] * 5) as provider,
         pytest.raises(EmbedderUnavailable, match=told) as caught,
@@ -169,16 +182,26 @@ def test_what_does_not_pass_is_one_line_with_a_remedy(opened: Opened, fault: Rep
 
 def test_another_size_than_was_asked_for_is_refused(opened: Opened) -> None:
     fault = Reply({"data": [{"embedding": [1.0, 2.0, 3.0]}]})
-    with FakeProvider(embedding_faults=[fault]) as provider, pytest.raises(EmbedderUnavailable, match="3 numbers"):
+    with (
+        FakeProvider(embedding_faults=[fault]) as provider,
+        pytest.raises(EmbedderUnavailable, match="3 numbers"),
+    ):
         opened(provider, "openai:text-embedding-3-small").embed(["a crane"])
 
 
-def test_texts_that_are_too_long_together_are_sent_apart_and_one_that_is_too_long_is_cut(opened: Opened) -> None:
+def test_texts_that_are_too_long_together_are_sent_apart_and_one_that_is_too_long_is_cut(
+    opened: Opened,
+) -> None:
     too_long = Reply(status=400, message="maximum context length exceeded")
     with FakeProvider(embedding_faults=[too_long, too_long]) as provider:
         assert opened(provider).embed(["a crane by the sea", "a ferry"]).shape == (2, 64)
         sent = [request.body["input"] for request in provider.requests]
-    assert sent == [["a crane by the sea", "a ferry"], ["a crane by the sea"], ["a crane b"], ["a ferry"]]
+    assert sent == [
+        ["a crane by the sea", "a ferry"],
+        ["a crane by the sea"],
+        ["a crane b"],
+        ["a ferry"],
+    ]
 
 
 def test_a_question_does_not_wait_longer_than_it_may(opened: Opened) -> None:
@@ -200,11 +223,15 @@ def test_a_batch_that_fails_ends_the_others(opened: Opened) -> None:
         assert embedder.embed(["a crane"]).shape == (1, 64)
 
 
-def test_a_model_without_its_key_or_of_nobody_is_told_before_anything_is_sent(opened: Opened) -> None:
+def test_a_model_without_its_key_or_of_nobody_is_told_before_anything_is_sent(
+    opened: Opened,
+) -> None:
     with FakeProvider() as provider:
         for name, told in (
-            ("openai:m", "no key"), ("claude-cli:sonnet", "no embedding models"), ("nobody:m", "nobody"),
-        ):  # fmt: skip
+            ("openai:m", "no key"),
+            ("claude-cli:sonnet", "no embedding models"),
+            ("nobody:m", "nobody"),
+        ):
             with pytest.raises(EmbedderUnavailable, match=told):
                 opened(provider, name, OPENAI_API_KEY="")
         assert not provider.requests
@@ -220,7 +247,9 @@ def test_where_texts_go_is_known_without_a_key(tmp_path: Path) -> None:
 
 def test_a_key_does_not_follow_a_redirect(opened: Opened) -> None:
     with FakeProvider() as elsewhere, FakeProvider() as provider:
-        provider.embedding_faults.append(Reply(status=307, headers={"location": f"{elsewhere.url}/v1/embeddings"}))
+        provider.embedding_faults.append(
+            Reply(status=307, headers={"location": f"{elsewhere.url}/v1/embeddings"})
+        )
         with pytest.raises(EmbedderUnavailable, match="307"):
             opened(provider, "gemini:gemini-embedding-001").embed(["a crane"])
         assert not elsewhere.requests

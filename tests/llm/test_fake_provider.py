@@ -39,7 +39,13 @@ def test_anthropics_library_reads_a_message_whole_and_streamed() -> None:
 def test_anthropics_library_reads_a_forced_tool_whole_and_streamed() -> None:
     tools: Any = [{"name": "answer", "input_schema": SCHEMA}]
     choice: Any = {"type": "tool", "name": "answer"}
-    more: Any = {"model": "m", "max_tokens": 50, "messages": ASKED, "tools": tools, "tool_choice": choice}
+    more: Any = {
+        "model": "m",
+        "max_tokens": 50,
+        "messages": ASKED,
+        "tools": tools,
+        "tool_choice": choice,
+    }
     with FakeProvider([{"word": "hull"}], repeats=True) as provider, claude(provider) as client:
         whole = client.messages.create(**more)
         with client.messages.stream(**more) as stream:
@@ -70,8 +76,12 @@ def test_openais_library_reads_vectors_in_both_encodings() -> None:
 
 def test_ollamas_own_chat_is_answered_whole_and_in_lines() -> None:
     with FakeProvider([{"word": "hull"}], repeats=True) as provider:
-        whole = httpx2.post(f"{provider.url}/api/chat", json={"model": "m", "messages": ASKED, "stream": False})
-        lines = httpx2.post(f"{provider.url}/api/chat", json={"model": "m", "messages": ASKED, "stream": True})
+        whole = httpx2.post(
+            f"{provider.url}/api/chat", json={"model": "m", "messages": ASKED, "stream": False}
+        )
+        lines = httpx2.post(
+            f"{provider.url}/api/chat", json={"model": "m", "messages": ASKED, "stream": True}
+        )
         listed = httpx2.get(f"{provider.url}/api/tags").json()
     spoken = "".join(json.loads(line)["message"]["content"] for line in lines.text.splitlines())
     assert spoken == whole.json()["message"]["content"]
@@ -81,7 +91,11 @@ def test_ollamas_own_chat_is_answered_whole_and_in_lines() -> None:
 @pytest.mark.parametrize("status", [401, 402, 404, 429, 500, 529])
 def test_a_status_comes_in_the_shape_of_each_format(status: int) -> None:
     reply = Reply(status=status, message="not now", headers={"retry-after": "7"})
-    with FakeProvider([reply], repeats=True) as provider, claude(provider) as one, gpt(provider) as other:
+    with (
+        FakeProvider([reply], repeats=True) as provider,
+        claude(provider) as one,
+        gpt(provider) as other,
+    ):
         with pytest.raises(anthropic.APIStatusError, match="not now") as first:
             one.messages.create(model="m", max_tokens=50, messages=ASKED)
         with pytest.raises(openai.APIStatusError, match="not now") as second:
@@ -97,7 +111,9 @@ def test_it_closes_while_a_call_hangs() -> None:
 
 
 SEARCH = {"name": "mcp__notes__search", "description": "Search notes.", "input_schema": SCHEMA}
-LINES = [Line("Which word", say="It is hull.", tool="search", arguments={"word": "hull"}, tokens=70_000)]
+LINES = [
+    Line("Which word", say="It is hull.", tool="search", arguments={"word": "hull"}, tokens=70_000)
+]
 
 
 def test_a_conversation_calls_a_tool_that_is_offered_and_then_says_something() -> None:
@@ -106,10 +122,16 @@ def test_a_conversation_calls_a_tool_that_is_offered_and_then_says_something() -
         with client.messages.stream(messages=ASKED, **more) as stream:
             call = stream.get_final_message()
         answer = {"type": "tool_result", "tool_use_id": call.content[0].id, "content": "hull, mast"}  # type: ignore[union-attr]
-        after = [*ASKED, {"role": "assistant", "content": call.content}, {"role": "user", "content": [answer]}]
+        after = [
+            *ASKED,
+            {"role": "assistant", "content": call.content},
+            {"role": "user", "content": [answer]},
+        ]
         told = client.messages.create(messages=after, **more)
         plain = client.messages.create(model="m", max_tokens=50, messages=ASKED)
-        other = client.messages.create(model="m", max_tokens=50, messages=[{"role": "user", "content": "Hello"}])
+        other = client.messages.create(
+            model="m", max_tokens=50, messages=[{"role": "user", "content": "Hello"}]
+        )
         counted = client.messages.count_tokens(model="m", messages=ASKED)
     assert call.content[0].name == "mcp__notes__search"  # type: ignore[union-attr]
     assert (call.stop_reason, call.usage.input_tokens) == ("tool_use", 70_000)
@@ -120,7 +142,11 @@ def test_a_conversation_calls_a_tool_that_is_offered_and_then_says_something() -
 
 def test_a_conversation_calls_tools_in_openais_formats_too() -> None:
     function = {"name": "notes_search", "parameters": SCHEMA}
-    space = {"type": "namespace", "name": "notes", "tools": [{"type": "function", "name": "search"}]}
+    space = {
+        "type": "namespace",
+        "name": "notes",
+        "tools": [{"type": "function", "name": "search"}],
+    }
     with FakeProvider(conversation(LINES)) as provider, gpt(provider) as client:
         tools: Any = [{"type": "function", "function": function}]
         chat = client.chat.completions.create(model="m", messages=ASKED, tools=tools)
@@ -141,7 +167,10 @@ def test_geminis_contents_are_answered_whole_and_in_events() -> None:
     assert call["candidates"][0]["content"]["parts"] == [
         {"functionCall": {"name": "notes_search", "args": {"word": "hull"}}}
     ]
-    assert "".join(piece["candidates"][0]["content"]["parts"][0]["text"] for piece in pieces) == "It is hull."
+    assert (
+        "".join(piece["candidates"][0]["content"]["parts"][0]["text"] for piece in pieces)
+        == "It is hull."
+    )
     assert pieces[-1]["candidates"][0]["finishReason"] == "STOP"
 
 

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from nacre.errors import ModelRefused
-from nacre.llm.answers import ask, schema_of
-from nacre.llm.cassettes import RecordingModel, ReplayingModel
-from nacre.llm.registry import open_model
+from nacre.llm.failures import ask, schema_of
+from nacre.llm.providers import RecordingModel, ReplayingModel, open_model
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.settings import load_settings
-from nacre.values.model_calls import Prompt, Task
+from nacre.values.models import Prompt
+from nacre.values.session import Task
 from tests.llm.scenarios import SCENARIOS, Scenario
 
 pytestmark = pytest.mark.live
@@ -34,9 +34,11 @@ CHEAP = {
 """A model of each provider that costs little; ``NACRE_LIVE_MODEL`` names another, and only that is asked then."""
 
 KEYS = {name: f"{name.upper()}_API_KEY" for name in CHEAP}
-NAMES = [os.environ["NACRE_LIVE_MODEL"]] if os.environ.get("NACRE_LIVE_MODEL") else [
-    f"{name}:{model}" for name, model in CHEAP.items() if os.environ.get(KEYS[name])
-]  # fmt: skip
+NAMES = (
+    [os.environ["NACRE_LIVE_MODEL"]]
+    if os.environ.get("NACRE_LIVE_MODEL")
+    else [f"{name}:{model}" for name, model in CHEAP.items() if os.environ.get(KEYS[name])]
+)
 ENVIRON = dict(os.environ)
 
 
@@ -44,8 +46,12 @@ ENVIRON = dict(os.environ)
 def live_model(request: pytest.FixtureRequest) -> Iterator[LanguageModel]:
     """Each of the real models in turn; skipped where there is no key."""
     if request.param == "none":
-        pytest.skip(f"no key: set one of {', '.join(KEYS.values())}, or NACRE_LIVE_MODEL=provider:model")
-    model = open_model(load_settings(environ={**ENVIRON, "HOME": os.environ["HOME"]}), request.param)
+        pytest.skip(
+            f"no key: set one of {', '.join(KEYS.values())}, or NACRE_LIVE_MODEL=provider:model"
+        )
+    model = open_model(
+        load_settings(environ={**ENVIRON, "HOME": os.environ["HOME"]}), request.param
+    )
     yield model
     model.close()
 
@@ -55,8 +61,14 @@ class Metal(msgspec.Struct, forbid_unknown_fields=True):
     symbol: str
 
 
-PROMPT = Prompt(Task.TEST, "You answer questions on chemistry.", "Which metal is liquid at room temperature?",
-                schema_of(Metal), name="metal", version="test/live")  # fmt: skip
+PROMPT = Prompt(
+    Task.TEST,
+    "You answer questions on chemistry.",
+    "Which metal is liquid at room temperature?",
+    schema_of(Metal),
+    name="metal",
+    version="test/live",
+)
 
 
 def test_a_real_model_answers_in_the_shape_and_counts_its_tokens(live_model: LanguageModel) -> None:
@@ -80,5 +92,7 @@ def test_a_real_provider_says_no_to_a_model_that_is_none(live_model: LanguageMod
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_a_real_model_brings_it_to_a_good_end(scenario: Scenario, live_model: LanguageModel, tmp_path: Path) -> None:
+def test_a_real_model_brings_it_to_a_good_end(
+    scenario: Scenario, live_model: LanguageModel, tmp_path: Path
+) -> None:
     assert scenario.run(live_model, tmp_path)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from nacre.errors import ModelRefused, ModelUnavailable
-from nacre.llm.wires.sampling import SamplingModel
-from nacre.values.model_calls import OWN_CALL, OWN_CONVERSATION, Prompt, Task
+from nacre.llm.api import SamplingModel
+from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Prompt
+from nacre.values.session import Task
 from tests.fakes.provider import FakeProvider, Reply
 from tests.llm.conftest import Open
 from tests.llm.test_commands import Installed, installed, notes
@@ -62,13 +63,17 @@ COMMANDS = [("claude", STREAMING), ("codex", CODEX), ("gemini", GEMINI), ("openc
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("answers", ["schema", "tool", "json", "text"])
-def test_a_model_answers_in_plain_text_whatever_it_could_be_held_to(opened: Open, api: str, answers: str) -> None:
+def test_a_model_answers_in_plain_text_whatever_it_could_be_held_to(
+    opened: Open, api: str, answers: str
+) -> None:
     able = f'[models.capabilities.m]\nanswers = "{answers}"\n'
     with FakeProvider([SAID]) as provider:
         completion = opened("fake:m", provider.config(api) + able).complete(ASKED)
         [request] = provider.calls
     assert completion.text == SAID
-    assert not {"response_format", "text", "output_config", "tools", "tool_choice"} & set(request.body)
+    assert not {"response_format", "text", "output_config", "tools", "tool_choice"} & set(
+        request.body
+    )
     assert "JSON" not in json.dumps(request.body)
 
 
@@ -87,7 +92,9 @@ def test_pieces_are_heard_as_they_come_and_are_the_answer(opened: Open, api: str
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_an_answer_that_breaks_off_is_not_begun_again_where_it_was_heard(opened: Open, api: str) -> None:
+def test_an_answer_that_breaks_off_is_not_begun_again_where_it_was_heard(
+    opened: Open, api: str
+) -> None:
     heard: list[str] = []
     with FakeProvider([Reply(SAID, fault="half-stream"), "Nothing is."]) as provider:
         with pytest.raises(ModelUnavailable, match="broke off"):
@@ -108,14 +115,21 @@ def test_what_fails_before_a_piece_was_heard_is_tried_again(opened: Open, api: s
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_page_of_another_is_no_stream(opened: Open, api: str) -> None:
-    with FakeProvider([Reply(fault="html")]) as provider, pytest.raises(ModelUnavailable, match="web page"):
+    with (
+        FakeProvider([Reply(fault="html")]) as provider,
+        pytest.raises(ModelUnavailable, match="web page"),
+    ):
         opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=lambda _: None))
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_streamed_answer_that_ran_out_of_tokens_says_so(opened: Open, api: str) -> None:
     with FakeProvider([Reply(SAID, is_cut=True)]) as provider:
-        assert opened("fake:m", provider.config(api)).complete(replace(ASKED, hear=lambda _: None)).is_cut
+        assert (
+            opened("fake:m", provider.config(api))
+            .complete(replace(ASKED, hear=lambda _: None))
+            .is_cut
+        )
 
 
 def test_a_conversation_has_a_time_of_its_own(opened: Open) -> None:
@@ -162,12 +176,16 @@ def test_claude_is_heard_while_it_writes(installed: Installed, tmp_path: Path) -
         heard.append(piece)
         (tmp_path / "notes.heard").touch()  # without which it would write no further
 
-    completion = installed("claude", STREAMING).complete(replace(ASKED, hear=hear, timeout_seconds=20))
+    completion = installed("claude", STREAMING).complete(
+        replace(ASKED, hear=hear, timeout_seconds=20)
+    )
     assert len(heard) == 3
     assert "".join(heard) == completion.text
 
 
-def test_claude_may_use_what_is_allowed_in_the_folder_alone(installed: Installed, tmp_path: Path) -> None:
+def test_claude_may_use_what_is_allowed_in_the_folder_alone(
+    installed: Installed, tmp_path: Path
+) -> None:
     tools = ("Read", "Edit", "Bash(git log:*)", "WebSearch", "Read(//srv/docs/**)")
     model = installed("claude", STREAMING)
     completion = model.complete(replace(ASKED, hear=lambda _: None, tools=tools, folder=tmp_path))
@@ -176,20 +194,30 @@ def test_claude_may_use_what_is_allowed_in_the_folder_alone(installed: Installed
     assert pairs["--tools"] == "Read,Edit,Bash,WebSearch,Read"
     assert pairs["--permission-mode"] == "acceptEdits"
     at = told["arguments"].index("--allowedTools")
-    assert told["arguments"][at + 1 : at + 4] == ["Bash(git log:*)", "WebSearch", "Read(//srv/docs/**)"]
+    assert told["arguments"][at + 1 : at + 4] == [
+        "Bash(git log:*)",
+        "WebSearch",
+        "Read(//srv/docs/**)",
+    ]
     assert told["folder"] == str(tmp_path)
     assert "--include-partial-messages" not in told["arguments"]
     assert completion.more["steps"] == ("Read: plan.txt",)
 
 
-@pytest.mark.parametrize("tool", ["default", "mcp__trap__do", "--dangerously-skip-permissions", "Read Bash", ""])
-def test_what_is_no_tool_of_claudes_is_refused(installed: Installed, tmp_path: Path, tool: str) -> None:
+@pytest.mark.parametrize(
+    "tool", ["default", "mcp__trap__do", "--dangerously-skip-permissions", "Read Bash", ""]
+)
+def test_what_is_no_tool_of_claudes_is_refused(
+    installed: Installed, tmp_path: Path, tool: str
+) -> None:
     with pytest.raises(ModelRefused, match="has no tools called"):
         installed("claude", STREAMING).complete(replace(ASKED, tools=(tool,), folder=tmp_path))
     assert not (tmp_path / "notes").exists()
 
 
-@pytest.mark.parametrize(("tools", "sandbox"), [(("shell",), "read-only"), (("shell", "write"), "workspace-write")])
+@pytest.mark.parametrize(
+    ("tools", "sandbox"), [(("shell",), "read-only"), (("shell", "write"), "workspace-write")]
+)
 def test_codex_runs_commands_in_a_sandbox_in_the_folder(
     installed: Installed, tmp_path: Path, tools: tuple[str, ...], sandbox: str
 ) -> None:

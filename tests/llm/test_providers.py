@@ -19,7 +19,9 @@ APIS = ["anthropic", "openai", "chat"]
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("answers", ["schema", "tool", "json", "text"])
-def test_a_model_answers_in_whatever_way_it_can_be_held_to_a_schema(opened: Open, api: str, answers: str) -> None:
+def test_a_model_answers_in_whatever_way_it_can_be_held_to_a_schema(
+    opened: Open, api: str, answers: str
+) -> None:
     able = f'[models.capabilities.m]\nwindow = 9000\nanswers = "{answers}"\n'
     with FakeProvider([PART]) as provider:
         completion = opened("fake:m", provider.config(api) + able).complete(PROMPT)
@@ -145,7 +147,9 @@ def test_headers_that_are_meant_for_the_maker_go_to_nobody_else(
     assert "of-the" not in sent
 
 
-def test_no_proxy_is_asked_for_what_runs_on_this_machine(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_is_asked_for_what_runs_on_this_machine(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     with FakeProvider([PART]) as provider:
@@ -157,12 +161,17 @@ def test_no_proxy_is_asked_for_what_runs_on_this_machine(opened: Open, monkeypat
     [
         ('base_url = "http://models.example/v1"', "in the clear to models.example"),
         ('base_url = "models.example"', "no address"),
-        ('base_url = "https://models.example"\nkey = "sk-live-0123456789abcdef"', "no name of an environment variable"),
+        (
+            'base_url = "https://models.example"\nkey = "sk-live-0123456789abcdef"',
+            "no name of an environment variable",
+        ),
         ('base_url = "https://models.example"\napi = "soap"', "cannot be 'soap'"),
         ('base_url = "https://models.example"\ncolour = "red"', "no key 'colour'"),
     ],
 )
-def test_a_provider_that_is_written_wrongly_is_named_and_its_key_is_not(opened: Open, own: str, told: str) -> None:
+def test_a_provider_that_is_written_wrongly_is_named_and_its_key_is_not(
+    opened: Open, own: str, told: str
+) -> None:
     with pytest.raises(ModelRefused, match=told) as refused:
         opened("own:m", f"[models.providers.own]\n{own}\n")
     assert "own" in refused.value.message
@@ -182,7 +191,9 @@ def test_a_name_that_is_none_says_what_there_is(opened: Open, name: str, told: s
         opened(name, "")
 
 
-def test_a_library_that_is_not_installed_says_how_to_get_it(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_not_installed_says_how_to_get_it(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
     with pytest.raises(ModelRefused, match="not installed") as refused:
         opened("anthropic:claude-haiku-4-5", "", {"ANTHROPIC_API_KEY": "k"})
@@ -190,7 +201,9 @@ def test_a_library_that_is_not_installed_says_how_to_get_it(opened: Open, monkey
 
 
 def test_a_text_that_no_window_holds_is_an_error_of_its_own(opened: Open) -> None:
-    with FakeProvider([Reply(status=400, message="prompt is too long: 300000 tokens > 200000 maximum")]) as provider:
+    with FakeProvider(
+        [Reply(status=400, message="prompt is too long: 300000 tokens > 200000 maximum")]
+    ) as provider:
         model = opened("fake:claude-opus-4-8", provider.config("anthropic"))
         with pytest.raises(PromptTooLong, match="200,000"):
             model.complete(PROMPT)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nacre.errors import ModelUnavailable
-from nacre.llm.cassettes import RecordingModel, ReplayingModel
+from nacre.llm.providers import RecordingModel, ReplayingModel
 from nacre.redact.redactor import Redactor
 from tests.canary import SECRET
 from tests.fakes.model import ScriptedModel
@@ -16,7 +16,9 @@ from tests.llm.conftest import PROMPT
 
 
 def test_an_answer_is_played_again_to_the_same_prompt(tmp_path: Path) -> None:
-    recording = RecordingModel(ScriptedModel([{"word": "hull"}]), tmp_path / "tapes", Redactor().clean)
+    recording = RecordingModel(
+        ScriptedModel([{"word": "hull"}]), tmp_path / "tapes", Redactor().clean
+    )
     first = recording.complete(replace(PROMPT, version="parts/1"))
     replaying = ReplayingModel(tmp_path / "tapes")
     again = replaying.complete(replace(PROMPT, version="parts/1", timeout_seconds=3))

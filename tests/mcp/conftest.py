@@ -20,23 +20,28 @@ from mcp.client.client import Client
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from nacre import open_memory
-from nacre.mcp.calling import HomeCalls
-from nacre.mcp.face import Face
-from nacre.mcp.session import Session
+from nacre.api import open_memory
+from nacre.serve.mcp import Face, HomeCalls
+from nacre.serve.mcp_protocol import Session
 from tests.cli.conftest import environment, said, write_transcript
 from tests.processes import Processes
 
 FOLDER = "/code/acme-billing"
 SESSION = "7f3a1c2d-0000-4000-8000-000000000001"
 TALK = (
-    ("user", "The billing ledger corrupts when two accounts are charged at once. Which database should we take?"),
+    (
+        "user",
+        "The billing ledger corrupts when two accounts are charged at once. Which database should we take?",
+    ),
     ("assistant", "PostgreSQL has transactions across accounts; MongoDB would need them emulated."),
-    ("user", "We decided to use PostgreSQL for billing instead of MongoDB because the ledger needs transactions."),
+    (
+        "user",
+        "We decided to use PostgreSQL for billing instead of MongoDB because the ledger needs transactions.",
+    ),
     ("assistant", "Done: the billing service now runs on PostgreSQL."),
     ("user", "Always run the linter before you commit."),
     ("assistant", "Understood, the linter runs before each commit."),
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -81,7 +86,10 @@ class Server:
     options: dict[str, Any] = field(default_factory=dict)
 
     def face(self, **more: Any) -> Face:
-        return Face(HomeCalls(self.home), **{"everything": True, "folder": self.folder, **self.options, **more})
+        return Face(
+            HomeCalls(self.home),
+            **{"everything": True, "folder": self.folder, **self.options, **more},
+        )
 
     def client(self, face: Face | None = None, **more: Any) -> Client:
         return Client(by_session(face or self.face()), mode=self.mode, **more)
@@ -104,7 +112,9 @@ async def by_session(face: Face) -> AsyncIterator[tuple[Any, Any]]:
     loop = current_token()
 
     def send(message: dict[str, Any]) -> None:
-        carried = SessionMessage(jsonrpc_message_adapter.validate_python(json.loads(json.dumps(message))))
+        carried = SessionMessage(
+            jsonrpc_message_adapter.validate_python(json.loads(json.dumps(message)))
+        )
         anyio.from_thread.run(to_client.send, carried, token=loop)
 
     session = Session(face, send)
@@ -162,7 +172,9 @@ class Pipe:
 
     def greet(self, revision: str = "2025-11-25") -> dict[str, Any]:
         about = {"name": "a-test", "version": "1"}
-        answer = self.request("initialize", {"protocolVersion": revision, "capabilities": {}, "clientInfo": about})
+        answer = self.request(
+            "initialize", {"protocolVersion": revision, "capabilities": {}, "clientInfo": about}
+        )
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer
 
@@ -190,10 +202,13 @@ def pipe(home: Path, tmp_path: Path, processes: Processes) -> Callable[..., Pipe
 
     def start(*arguments: str, program: list[str] | None = None, **environ: str) -> Pipe:
         process = processes.start(
-            [*(program or [sys.executable, "-m", "nacre"]), "mcp", *arguments], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
+            [*(program or [sys.executable, "-m", "nacre"]), "mcp", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
             env=environment({"NACRE_DAEMON_ENABLED": "false", **environ}),
-        )  # fmt: skip
+        )
         return Pipe(process)
 
     return start

@@ -1,4 +1,4 @@
-"""The same server on the official SDK: protocol by the SDK, everything else by :mod:`nacre.mcp.face`."""
+"""The same server on the official SDK: protocol by the SDK, everything else by :mod:`nacre.serve.mcp`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,9 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
 from nacre.errors import InvalidInput
-from nacre.mcp import pages
-from nacre.mcp.answers import refusal
-from nacre.mcp.calling import Call
-from nacre.mcp.face import Face, kept
-from nacre.mcp.offers import INSTRUCTIONS, Offer
-from nacre.mcp.protocol import ABOUT
-from nacre.mcp.sampling import Asker, sampled
+from nacre.serve import mcp_pages
+from nacre.serve.mcp import INSTRUCTIONS, Call, Face, Offer, kept, refusal
+from nacre.serve.mcp_protocol import ABOUT, Asker, sampled
 
 _TICK_SECONDS = 1.0
 _AT_ONCE = 8
@@ -48,12 +44,19 @@ def make_server(face: Face) -> Server[Any]:
     """A server for any number of connections, of either era."""
     hands = _Hands(face)
     return Server(
-        ABOUT["name"], version=ABOUT["version"], title=ABOUT["title"], instructions=INSTRUCTIONS,
+        ABOUT["name"],
+        version=ABOUT["version"],
+        title=ABOUT["title"],
+        instructions=INSTRUCTIONS,
         get_tool_input_schema=hands.schema,
-        on_list_tools=hands.list_tools, on_call_tool=hands.call_tool,
-        on_list_resources=hands.list_resources, on_list_resource_templates=hands.list_templates,
-        on_read_resource=hands.read_resource, on_list_prompts=hands.list_prompts, on_get_prompt=hands.get_prompt,
-    )  # fmt: skip
+        on_list_tools=hands.list_tools,
+        on_call_tool=hands.call_tool,
+        on_list_resources=hands.list_resources,
+        on_list_resource_templates=hands.list_templates,
+        on_read_resource=hands.read_resource,
+        on_list_prompts=hands.list_prompts,
+        on_get_prompt=hands.get_prompt,
+    )
 
 
 class _Hands:
@@ -66,52 +69,74 @@ class _Hands:
 
     def schema(self, name: str) -> Mapping[str, Any] | None:
         """The schema of a tool's arguments."""
-        return next((tool["inputSchema"] for tool in self._face.tools if tool["name"] == name), None)
+        return next(
+            (tool["inputSchema"] for tool in self._face.tools if tool["name"] == name), None
+        )
 
-    async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
         return self._tools
 
-    async def call_tool(self, home: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        self, home: Context, asked: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         offer = self._face.named.get(asked.name)
         if offer is None:
             names = ", ".join(self._face.named)
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {asked.name[:80]!r}; there are {names}")
+            raise MCPError(
+                types.INVALID_PARAMS, f"there is no tool {asked.name[:80]!r}; there are {names}"
+            )
         telling = _Telling()
         call = sampled(self._face.call, _asker(home))
         work = partial(self._answer, offer, asked.arguments or {}, telling, call)
         return types.CallToolResult.model_validate(await self._working(home, telling, work))
 
-    def _answer(self, offer: Offer, given: Mapping[str, Any], telling: _Telling, call: Call) -> dict[str, Any]:
+    def _answer(
+        self, offer: Offer, given: Mapping[str, Any], telling: _Telling, call: Call
+    ) -> dict[str, Any]:
         return self._face.answer(offer, given, self._face.desk(telling.tell, call))
 
-    async def list_resources(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        return types.ListResourcesResult.model_validate({"resources": pages.RESOURCES})
+    async def list_resources(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return types.ListResourcesResult.model_validate({"resources": mcp_pages.RESOURCES})
 
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult.model_validate({"resourceTemplates": pages.TEMPLATES})
+        return types.ListResourceTemplatesResult.model_validate(
+            {"resourceTemplates": mcp_pages.TEMPLATES}
+        )
 
-    async def read_resource(self, home: Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def read_resource(
+        self, home: Context, asked: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         address = str(asked.uri)
         telling = _Telling()
-        work = partial(kept, partial(pages.read, self._face.desk(telling.tell), address))
+        work = partial(kept, partial(mcp_pages.read, self._face.desk(telling.tell), address))
         text = await self._working(home, telling, work)
         if isinstance(text, dict):
             raise MCPError(_RESOURCE_NOT_FOUND, text["error"]["message"], {"uri": address, **text})
-        content = {"uri": address, "mimeType": pages.MIME, "text": text}
+        content = {"uri": address, "mimeType": mcp_pages.MIME, "text": text}
         return types.ReadResourceResult.model_validate({"contents": [content]})
 
-    async def list_prompts(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        return types.ListPromptsResult.model_validate({"prompts": pages.PROMPTS})
+    async def list_prompts(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return types.ListPromptsResult.model_validate({"prompts": mcp_pages.PROMPTS})
 
-    async def get_prompt(self, _: Context, asked: types.GetPromptRequestParams) -> types.GetPromptResult:
+    async def get_prompt(
+        self, _: Context, asked: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
         try:
-            description, text = pages.prompt_text(asked.name, asked.arguments or {})
+            description, text = mcp_pages.prompt_text(asked.name, asked.arguments or {})
         except InvalidInput as error:
             raise MCPError(types.INVALID_PARAMS, error.message, refusal(error)) from None
         message = {"role": "user", "content": {"type": "text", "text": text}}
-        return types.GetPromptResult.model_validate({"description": description, "messages": [message]})
+        return types.GetPromptResult.model_validate(
+            {"description": description, "messages": [message]}
+        )
 
     async def _working(self, home: Context, telling: _Telling, work: Callable[[], T]) -> T:
         """Do work in a thread and tell how far it is. Whoever cancels is not kept waiting for the thread."""
@@ -119,7 +144,9 @@ class _Hands:
             self._limiter = anyio.CapacityLimiter(_AT_ONCE)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_report, home, telling)
-            done = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
+            done = await anyio.to_thread.run_sync(
+                work, abandon_on_cancel=True, limiter=self._limiter
+            )
             tasks.cancel_scope.cancel()
         return done
 
@@ -141,11 +168,19 @@ def _asker(home: Context) -> Asker | None:
     loop = current_token()
 
     async def ask(system: str, text: str, most_tokens: int) -> tuple[str, str]:
-        message = types.SamplingMessage(role="user", content=types.TextContent(type="text", text=text))
-        params = types.CreateMessageRequestParams(messages=[message], system_prompt=system, max_tokens=most_tokens)
-        answer = await home.session.send_request(
-            types.CreateMessageRequest(params=params), types.CreateMessageResult, _LONGEST_ANSWER_SECONDS
+        message = types.SamplingMessage(
+            role="user", content=types.TextContent(type="text", text=text)
         )
-        return (answer.content.text if isinstance(answer.content, types.TextContent) else ""), answer.model
+        params = types.CreateMessageRequestParams(
+            messages=[message], system_prompt=system, max_tokens=most_tokens
+        )
+        answer = await home.session.send_request(
+            types.CreateMessageRequest(params=params),
+            types.CreateMessageResult,
+            _LONGEST_ANSWER_SECONDS,
+        )
+        return (
+            answer.content.text if isinstance(answer.content, types.TextContent) else ""
+        ), answer.model
 
     return lambda system, text, most: anyio.from_thread.run(ask, system, text, most, token=loop)

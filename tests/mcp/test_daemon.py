@@ -12,13 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from nacre.catalogue import CATALOGUE
+from nacre.base.link import is_whole, socket_path
 from nacre.errors import NacreError
+from nacre.home.change import PlaceRequest
 from nacre.home.home import open_home
-from nacre.home.requests import PlaceRequest
-from nacre.link.address import socket_path
-from nacre.link.client import is_whole
-from nacre.mcp.calling import HomeCalls
+from nacre.serve.catalogue import CATALOGUE
+from nacre.serve.mcp import HomeCalls
 from nacre.settings import load_settings
 from tests.mcp.conftest import SESSION, Server
 
@@ -27,7 +26,10 @@ pytestmark = pytest.mark.anyio
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("memory_search", {"query": "which database does billing use?"}),
     ("memory_search", {"query": "which database does billing use?", "deep": True}),
-    ("memory_search", {"project": "*", "kinds": ["decision", "preference"], "since": "2020-01-01", "turns": 0}),
+    (
+        "memory_search",
+        {"project": "*", "kinds": ["decision", "preference"], "since": "2020-01-01", "turns": 0},
+    ),
     ("memory_search", {"query": "x", "project": "atlantis"}),
     ("memory_list", {"min_importance": 3}),
     ("memory_get", {"ids": ["nowhere-to-be-found"]}),
@@ -41,7 +43,10 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("memory_analyze", {"about": "review"}),
     ("memory_analyze", {"about": "review"}),
     ("memory_analyze", {"about": "file", "subject": "ledger.py"}),
-    ("memory_analyze", {"about": "error", "subject": "ModuleNotFoundError: no module named ledger"}),
+    (
+        "memory_analyze",
+        {"about": "error", "subject": "ModuleNotFoundError: no module named ledger"},
+    ),
     ("memory_admin", {"action": "overview"}),
     ("memory_retire", {"ids": ["nowhere-to-be-found"]}),
 ]
@@ -120,7 +125,9 @@ async def test_the_answer_is_the_same_with_and_without_the_daemon(
     assert daemon.asked
 
 
-async def test_where_no_daemon_answers_one_is_started_once_and_nobody_waits_for_it(home: Path) -> None:
+async def test_where_no_daemon_answers_one_is_started_once_and_nobody_waits_for_it(
+    home: Path,
+) -> None:
     started: list[str] = []
     calls = HomeCalls(home, start=lambda: started.append("nacre serve"))
     for _ in range(3):
@@ -131,7 +138,9 @@ async def test_where_no_daemon_answers_one_is_started_once_and_nobody_waits_for_
 
 async def test_what_the_daemon_stores_is_there_for_everyone(home: Path, daemon: Daemon) -> None:
     server = Server(home)
-    stored = await server.ask("memory_store", entries=[{"content": "The bell rings at noon.", "kind": "fact"}])
+    stored = await server.ask(
+        "memory_store", entries=[{"content": "The bell rings at noon.", "kind": "fact"}]
+    )
     assert "Stored" in stored.text
     memory = stored.text.partition("[")[2].partition("]")[0]
     assert "bell rings at noon" in await without(server, "memory_get", {"ids": [memory]})

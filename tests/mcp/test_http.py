@@ -21,18 +21,30 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nacre.mcp.calling import HomeCalls
-from nacre.mcp.face import Face
-from nacre.mcp.http import MOST_BYTES, endpoint
-from nacre.serving.guard import LOOPBACK, NO_TOKEN, Guard, Names, shows_token
-from nacre.serving.listening import Bounded, listening_config
+from nacre.base.serving import (
+    LOOPBACK,
+    NO_TOKEN,
+    Bounded,
+    Guard,
+    Names,
+    listening_config,
+    shows_token,
+)
+from nacre.serve.mcp import Face, HomeCalls
+from nacre.serve.mcp_http import MOST_BYTES, endpoint
 from tests.mcp.conftest import FOLDER, told
 
 TOKEN = "a-token-for-tests"
 GREETING = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
-}  # fmt: skip
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
+}
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
@@ -40,7 +52,9 @@ def app(face: Face, *, token: str | None = None, hosts: Sequence[str] = ()) -> S
     """An app of nothing but the server, behind the guard of all of them."""
     names, lacks = Names.of(LOOPBACK, hosts), NO_TOKEN if token else None
     guard = Middleware(Guard, names=names, shows=shows_token(token), lacks=lambda _: lacks)
-    return Starlette(routes=[Route("/mcp", endpoint(lambda: face), methods=["GET", "POST"])], middleware=[guard])
+    return Starlette(
+        routes=[Route("/mcp", endpoint(lambda: face), methods=["GET", "POST"])], middleware=[guard]
+    )
 
 
 @contextmanager
@@ -104,7 +118,11 @@ async def test_the_official_client_works_in_every_mode(mode: str, site: Callable
         async with Client(here.url, mode=mode) as client:
             assert client.protocol_version == ("2025-11-25" if mode == "legacy" else "2026-07-28")
             assert len((await client.list_tools()).tools) == 10
-            answer = told(await client.call_tool("memory_search", {"query": "which database does billing use?"}))
+            answer = told(
+                await client.call_tool(
+                    "memory_search", {"query": "which database does billing use?"}
+                )
+            )
             assert "PostgreSQL" in answer.text
 
 
@@ -140,26 +158,48 @@ LOCAL = "127.0.0.1:9"
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({}, 200), ({"Host": "localhost:99"}, 200), ({"Host": "[::1]:99"}, 200), ({"Host": "LOCALHOST"}, 200),
-        ({"Host": "attacker.example"}, 421), ({"Host": "127.0.0.1.attacker.example:80"}, 421),
-        ({"Host": "localhost:80@attacker.example"}, 421), ({"Host": "attacker.example@localhost:80"}, 421),
-        ({"Host": "localhost:secret@127.0.0.1"}, 421), ({"Host": "localhost."}, 421), ({"Host": "localhost.:80"}, 421),
-        ({"Host": "localhost:"}, 421), ({"Host": "localhost:0"}, 421), ({"Host": "localhost:65536"}, 421),
-        ({"Host": "localhost:+80"}, 421), ({"Host": "localhost:080"}, 421), ({"Host": "localhost:80:80"}, 421),
-        ({"Host": "localhost:80/mcp"}, 421), ({"Host": "localhost:evil.example"}, 421), ({"Host": "::1"}, 421),
-        ({"Host": "[::1"}, 421), ({"Host": "[::1]evil.example:80"}, 421), ({"Host": "[::1%25lo]"}, 421),
-        ({"Host": "[::ffff:127.0.0.1]"}, 421), ({"Host": "2130706433"}, 421), ({"Host": "127.1"}, 421),
+        ({}, 200),
+        ({"Host": "localhost:99"}, 200),
+        ({"Host": "[::1]:99"}, 200),
+        ({"Host": "LOCALHOST"}, 200),
+        ({"Host": "attacker.example"}, 421),
+        ({"Host": "127.0.0.1.attacker.example:80"}, 421),
+        ({"Host": "localhost:80@attacker.example"}, 421),
+        ({"Host": "attacker.example@localhost:80"}, 421),
+        ({"Host": "localhost:secret@127.0.0.1"}, 421),
+        ({"Host": "localhost."}, 421),
+        ({"Host": "localhost.:80"}, 421),
+        ({"Host": "localhost:"}, 421),
+        ({"Host": "localhost:0"}, 421),
+        ({"Host": "localhost:65536"}, 421),
+        ({"Host": "localhost:+80"}, 421),
+        ({"Host": "localhost:080"}, 421),
+        ({"Host": "localhost:80:80"}, 421),
+        ({"Host": "localhost:80/mcp"}, 421),
+        ({"Host": "localhost:evil.example"}, 421),
+        ({"Host": "::1"}, 421),
+        ({"Host": "[::1"}, 421),
+        ({"Host": "[::1]evil.example:80"}, 421),
+        ({"Host": "[::1%25lo]"}, 421),
+        ({"Host": "[::ffff:127.0.0.1]"}, 421),
+        ({"Host": "2130706433"}, 421),
+        ({"Host": "127.1"}, 421),
         ({"Host": ""}, 421),
-        ({"Origin": "http://attacker.example"}, 403), ({"Origin": "null"}, 403), ({"Origin": ""}, 403),
+        ({"Origin": "http://attacker.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": ""}, 403),
         ({"Origin": "http://localhost.attacker.example"}, 403),
         ({"Host": LOCAL, "Origin": f"http://{LOCAL}"}, 200),
         ({"Host": "localhost:80", "Origin": "http://localhost"}, 200),
         ({"Host": "localhost:9", "Origin": "http://localhost:3000"}, 403),
-        ({"Host": LOCAL, "Origin": "http://localhost:9"}, 403), ({"Host": LOCAL, "Origin": f"https://{LOCAL}"}, 403),
-        ({"Host": LOCAL, "Origin": f"ftp://{LOCAL}"}, 403), ({"Host": LOCAL, "Origin": LOCAL}, 403),
-        ({"Host": LOCAL, "Origin": f"http://me@{LOCAL}"}, 403), ({"Host": LOCAL, "Origin": f"http://{LOCAL}/"}, 403),
+        ({"Host": LOCAL, "Origin": "http://localhost:9"}, 403),
+        ({"Host": LOCAL, "Origin": f"https://{LOCAL}"}, 403),
+        ({"Host": LOCAL, "Origin": f"ftp://{LOCAL}"}, 403),
+        ({"Host": LOCAL, "Origin": LOCAL}, 403),
+        ({"Host": LOCAL, "Origin": f"http://me@{LOCAL}"}, 403),
+        ({"Host": LOCAL, "Origin": f"http://{LOCAL}/"}, 403),
     ],
-)  # fmt: skip
+)
 def test_pages_of_other_origins_and_other_names_are_refused(
     headers: dict[str, str], status: int, site: Callable[..., Any]
 ) -> None:
@@ -169,7 +209,12 @@ def test_pages_of_other_origins_and_other_names_are_refused(
 
 def test_who_has_not_the_token_is_refused(site: Callable[..., Any]) -> None:
     with site(token=TOKEN) as here:
-        for wrong in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}, {"Authorization": "Bearer "}):
+        for wrong in (
+            {},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": TOKEN},
+            {"Authorization": "Bearer "},
+        ):
             status, body = here.post(**wrong)
             assert status == 401
             assert json.loads(body)["hint"]
@@ -181,7 +226,10 @@ def test_who_has_not_the_token_is_refused(site: Callable[..., Any]) -> None:
 def said_to(port: int, data: bytes) -> bytes:
     """What is answered on a connection until the server ends it."""
     told = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as link, suppress(ConnectionError):
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=30) as link,
+        suppress(ConnectionError),
+    ):
         link.sendall(data)
         while part := link.recv(65_536):
             told += part
@@ -190,7 +238,11 @@ def said_to(port: int, data: bytes) -> bytes:
 
 @pytest.mark.parametrize(
     "begun",
-    [b"", b"POST /mcp HTTP/1.1\r\nHost: 127.0", b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{"],
+    [
+        b"",
+        b"POST /mcp HTTP/1.1\r\nHost: 127.0",
+        b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{",
+    ],
 )
 def test_a_request_that_does_not_arrive_is_not_waited_for(
     begun: bytes, site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
@@ -203,9 +255,15 @@ def test_a_request_that_does_not_arrive_is_not_waited_for(
 
 @pytest.mark.parametrize(
     "further",
-    ["Host: attacker.example", "Host: 127.0.0.1", "Origin: http://127.0.0.1\r\nOrigin: http://attacker.example"],
+    [
+        "Host: attacker.example",
+        "Host: 127.0.0.1",
+        "Origin: http://127.0.0.1\r\nOrigin: http://attacker.example",
+    ],
 )
-def test_a_request_that_says_twice_whom_it_is_for_or_from_is_refused(further: str, site: Callable[..., Any]) -> None:
+def test_a_request_that_says_twice_whom_it_is_for_or_from_is_refused(
+    further: str, site: Callable[..., Any]
+) -> None:
     head = f"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n{further}\r\nConnection: close\r\n\r\n"
     with site() as here:
         assert said_to(here.port, head.encode()).split()[1] in {b"400", b"403"}
@@ -215,14 +273,18 @@ def test_a_request_that_says_twice_whom_it_is_for_or_from_is_refused(further: st
 HALF = b"POST /mcp HTTP/1.1\r\nHost: 127.0."
 
 
-def begin(port: int, held: ExitStack, data: bytes = HALF, address: str = "127.0.0.1") -> socket.socket:
+def begin(
+    port: int, held: ExitStack, data: bytes = HALF, address: str = "127.0.0.1"
+) -> socket.socket:
     """A connection on which a request was begun, and no more."""
     link = held.enter_context(socket.create_connection(("127.0.0.1", port), 30, (address, 0)))
     link.sendall(data)
     return link
 
 
-def test_strangers_that_are_slow_take_nobodys_room_who_has_the_token(site: Callable[..., Any]) -> None:
+def test_strangers_that_are_slow_take_nobodys_room_who_has_the_token(
+    site: Callable[..., Any],
+) -> None:
     bearer = {"Authorization": f"Bearer {TOKEN}"}
     with site(token=TOKEN) as here, ExitStack() as held:
         kept = http.client.HTTPConnection("127.0.0.1", here.port, timeout=30)
@@ -253,8 +315,12 @@ def test_the_stranger_that_waited_longest_is_told_to_come_again_when_there_are_t
             assert link.makefile("rb").read().startswith(b"HTTP/1.1 401 ")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere this machine has one loopback address")
-def test_who_has_the_most_connections_makes_room(site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere this machine has one loopback address"
+)
+def test_who_has_the_most_connections_makes_room(
+    site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Bounded, "most_strangers", 3)
     with site(token=TOKEN) as here, ExitStack() as held:
         first = begin(here.port, held, address="127.0.0.2")
@@ -297,7 +363,9 @@ def send_on(link: socket.socket, data: bytes) -> None:
         link.sendall(data)
 
 
-def test_who_takes_no_answer_is_not_waited_for(site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_takes_no_answer_is_not_waited_for(
+    site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Bounded, "patience_seconds", 0.1)
     asking = b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 100
     with site(token=TOKEN) as here, ExitStack() as held:
@@ -308,7 +376,9 @@ def test_who_takes_no_answer_is_not_waited_for(site: Callable[..., Any], monkeyp
 
 def test_a_body_that_is_too_large_is_refused(site: Callable[..., Any]) -> None:
     with site() as here:
-        large = json.dumps({**GREETING, "params": {**GREETING["params"], "x": "y" * MOST_BYTES}}).encode()
+        large = json.dumps(
+            {**GREETING, "params": {**GREETING["params"], "x": "y" * MOST_BYTES}}
+        ).encode()
         assert here.post(large)[0] == 413
         assert here.post()[0] == 200
 
@@ -332,7 +402,13 @@ def test_no_session_is_kept(site: Callable[..., Any]) -> None:
 def test_further_hosts_are_served_to_who_has_the_token(face: Face) -> None:
     with served(app(face, hosts=("memory.example",), token=TOKEN)) as port:
         bearer = {"Authorization": f"Bearer {TOKEN}"}
-        assert Site(port).post(Host="memory.example:443", Origin="https://memory.example", **bearer)[0] == 200
+        assert (
+            Site(port).post(Host="memory.example:443", Origin="https://memory.example", **bearer)[0]
+            == 200
+        )
         assert Site(port).post(Host="memory.example", **bearer)[0] == 200
-        assert Site(port).post(Host="memory.example", Origin="https://other.example", **bearer)[0] == 403
+        assert (
+            Site(port).post(Host="memory.example", Origin="https://other.example", **bearer)[0]
+            == 403
+        )
         assert Site(port).post(Host="other.example", **bearer)[0] == 421

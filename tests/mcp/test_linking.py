@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from nacre import open_memory
+from nacre.api import open_memory
 from nacre.values.memory import Link, Validity
 from nacre.values.session import Speaker
 from tests.mcp.conftest import Server
@@ -24,14 +24,25 @@ def anyio_backend() -> str:
 @pytest.fixture
 def own(server: Server) -> list[str]:
     """Three memories that an agent stored."""
-    words = ("The ferry leaves at noon.", "The pier is forty metres long.", "Tickets are sold on board.")
+    words = (
+        "The ferry leaves at noon.",
+        "The pier is forty metres long.",
+        "Tickets are sold on board.",
+    )
     return [keep(one, project="harbour", speaker=Speaker.AGENT) for one in words]
 
 
-async def test_an_agent_draws_lists_ends_and_removes_links_of_its_own(server: Server, own: list[str]) -> None:
+async def test_an_agent_draws_lists_ends_and_removes_links_of_its_own(
+    server: Server, own: list[str]
+) -> None:
     given = {"id": own[0][-8:], "relation": "depends_on", "to": own[1][-8:]}
     drawn = await server.ask(
-        "memory_graph", action="link", **given, strength=0.7, valid_from="2026-01-01", reason="berth"
+        "memory_graph",
+        action="link",
+        **given,
+        strength=0.7,
+        valid_from="2026-01-01",
+        reason="berth",
     )
     assert "Links: 1 new." in drawn.text
     link = Link("depends_on", own[1], "berth", "agent", 0.7, Validity(date(2026, 1, 1)))
@@ -51,8 +62,9 @@ async def test_an_agent_draws_lists_ends_and_removes_links_of_its_own(server: Se
 async def test_every_link_is_shown_with_its_origin(server: Server, own: list[str]) -> None:
     await server.ask("memory_graph", action="link", id=own[0], relation="builds_on", to=own[2])
     for shown in (
-        await server.ask("memory_graph", action="list"), await server.ask("memory_get", ids=[own[0]]),
-    ):  # fmt: skip
+        await server.ask("memory_graph", action="list"),
+        await server.ask("memory_get", ids=[own[0]]),
+    ):
         assert "(agent)" in shown.text
     gone = await server.ask("memory_graph", action="unlink", id=own[2], to=own[0])
     assert "1 removed" in gone.text
@@ -67,7 +79,9 @@ async def test_many_links_are_drawn_at_once_or_none(server: Server, own: list[st
     assert "2 new" in (await server.ask("memory_graph", action="bulk_link", links=edges)).text
 
 
-async def test_what_an_agent_wants_of_the_owners_memories_waits(server: Server, own: list[str]) -> None:
+async def test_what_an_agent_wants_of_the_owners_memories_waits(
+    server: Server, own: list[str]
+) -> None:
     mine = keep("The harbour is closed on Sundays.", project="harbour")
     answer = await server.ask("memory_graph", action="link", id=mine, relation="part_of", to=own[0])
     assert "waits for them to review" in answer.text
@@ -77,10 +91,13 @@ async def test_what_an_agent_wants_of_the_owners_memories_waits(server: Server, 
 @pytest.mark.parametrize(
     "given",
     [
-        {"action": "traverse"}, {"action": "link", "relation": "part_of"}, {"action": "bulk_link"},
-        {"action": "unlink_by_origin"}, {"action": "link", "id": "0000dead", "relation": "likes", "to": "0000beef"},
+        {"action": "traverse"},
+        {"action": "link", "relation": "part_of"},
+        {"action": "bulk_link"},
+        {"action": "unlink_by_origin"},
+        {"action": "link", "id": "0000dead", "relation": "likes", "to": "0000beef"},
     ],
-)  # fmt: skip
+)
 async def test_half_a_request_says_what_is_missing(server: Server, given: dict[str, str]) -> None:
     assert (await server.ask("memory_graph", **given)).error["hint"]
 
@@ -88,10 +105,17 @@ async def test_half_a_request_says_what_is_missing(server: Server, given: dict[s
 async def test_links_are_followed_far_and_told_as_a_tree(server: Server, own: list[str]) -> None:
     with open_memory() as memory:
         pairs = ((own[0], own[1]), (own[1], own[2]), (own[2], own[0]))
-        memory.call("graph-link", links=[{"source": a, "relation": "builds_on", "target": b} for a, b in pairs])
+        memory.call(
+            "graph-link",
+            links=[{"source": a, "relation": "builds_on", "target": b} for a, b in pairs],
+        )
     answer = await server.ask("memory_graph", id=own[0], depth=10, direction="outbound")
     lines = answer.text.splitlines()
-    first = next(at for at, line in enumerate(lines) if f"[{own[0][-8:]}] builds_on → [{own[1][-8:]}]" in line)
+    first = next(
+        at
+        for at, line in enumerate(lines)
+        if f"[{own[0][-8:]}] builds_on → [{own[1][-8:]}]" in line
+    )
     assert lines[first + 1].startswith(f"  [{own[1][-8:]}] builds_on → [{own[2][-8:]}]")
     assert lines[first + 2].startswith(f"    [{own[2][-8:]}] builds_on → [{own[0][-8:]}]")
     assert lines[first + 2].endswith("(told above)")
@@ -102,7 +126,10 @@ async def test_components_are_told_by_project(server: Server, own: list[str]) ->
     chain = [*own, *more]
     with open_memory() as memory:
         pairs = pairwise(chain)
-        memory.call("graph-link", links=[{"source": a, "relation": "builds_on", "target": b} for a, b in pairs])
+        memory.call(
+            "graph-link",
+            links=[{"source": a, "relation": "builds_on", "target": b} for a, b in pairs],
+        )
     components = await server.ask("memory_analyze", about="components", project="harbour")
     assert "5 memories, 4 links, around:" in components.text
     assert (await server.ask("memory_analyze", about="gaps", project="nowhere")).error

@@ -13,12 +13,10 @@ import pytest
 from mcp.client.client import Client
 
 from nacre.home.home import Home
-from nacre.mcp.calling import HomeCalls
-from nacre.mcp.face import Face
-from nacre.mcp.offers import offered
-from nacre.memories.requests import StoreRequest
+from nacre.memories.decision import StoreRequest
 from nacre.memories.store import store
-from nacre.transcripts.trust import is_own
+from nacre.readers.trust import is_own
+from nacre.serve.mcp import Face, HomeCalls, offered
 from nacre.values.memory import Kind
 from tests.app.conftest import World, world
 from tests.app.shapes import SHAPES, WITHOUT_OUTPUT, Agent, Owner, Tool, write
@@ -28,16 +26,28 @@ from tests.mcp.reference import make_server
 __all__ = ["world"]
 
 NAMES = {
-    "Claude Code": "mcp__nacre__{}", "Claude Code, from a plugin": "mcp__plugin_nacre_nacre__{}",
-    "Codex and OpenCode": "nacre_{}", "Codex, in a namespace": "{}", "OpenClaw": "nacre__{}",
-    "Gemini CLI": "mcp_nacre_{}", "another name of the server": "mcp__memory__{}",
-}  # fmt: skip
-CALLS: dict[str, dict[str, Any]] = {
-    "memory_search": {"query": "when is the billing service deployed, and whom to tell of staging keys"},
-    "memory_list": {},
-    "memory_store": {"entries": [{"content": RULE, "kind": "decision"}, {"content": OTHER, "kind": "preference"}]},
+    "Claude Code": "mcp__nacre__{}",
+    "Claude Code, from a plugin": "mcp__plugin_nacre_nacre__{}",
+    "Codex and OpenCode": "nacre_{}",
+    "Codex, in a namespace": "{}",
+    "OpenClaw": "nacre__{}",
+    "Gemini CLI": "mcp_nacre_{}",
+    "another name of the server": "mcp__memory__{}",
 }
-QUOTES = (f"As you decided before: {RULE}", f"From memory:\n\n1. {RULE}\n2. **{OTHER}**", f"{RULE} I keep to that.")
+CALLS: dict[str, dict[str, Any]] = {
+    "memory_search": {
+        "query": "when is the billing service deployed, and whom to tell of staging keys"
+    },
+    "memory_list": {},
+    "memory_store": {
+        "entries": [{"content": RULE, "kind": "decision"}, {"content": OTHER, "kind": "preference"}]
+    },
+}
+QUOTES = (
+    f"As you decided before: {RULE}",
+    f"From memory:\n\n1. {RULE}\n2. **{OTHER}**",
+    f"{RULE} I keep to that.",
+)
 
 
 @pytest.fixture
@@ -73,7 +83,10 @@ def test_every_tool_is_known_as_nacres_own_by_whatever_name_a_host_gives_it(name
 
 
 SHOWN = [name for name in SHAPES if name not in WITHOUT_OUTPUT]
-CASES = [(*case, host) for case, host in zip(product(SHOWN, CALLS, (False, True)), cycle(NAMES), strict=False)]
+CASES = [
+    (*case, host)
+    for case, host in zip(product(SHOWN, CALLS, (False, True)), cycle(NAMES), strict=False)
+]
 """Shapes of transcripts, tools, with records or without, and of each some host's name for the tool."""
 
 

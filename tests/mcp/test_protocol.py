@@ -12,26 +12,30 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from nacre.mcp.calling import HomeCalls
-from nacre.mcp.face import Face
-from nacre.mcp.protocol import ENVELOPES, HANDSHAKES
-from nacre.mcp.session import Session
+from nacre.serve.mcp import Face, HomeCalls
+from nacre.serve.mcp_protocol import ENVELOPES, HANDSHAKES, Session
 from tests.mcp.conftest import FOLDER
 from tests.mcp.reference import make_server
 
 Message = dict[str, Any]
 
 ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "a-client", "version": "2"},
-}  # fmt: skip
+}
 VERSION, CAPABILITIES, CLIENT = ENVELOPE
 QUESTION = {"name": "memory_search", "arguments": {"query": "which database?", "project": "*"}}
 
 
 def greeting(revision: Any = "2025-11-25", **more: Any) -> Message:
     about = {"name": "a-client", "version": "2"}
-    params = {"protocolVersion": revision, "capabilities": {"sampling": {}}, "clientInfo": about, **more}
+    params = {
+        "protocolVersion": revision,
+        "capabilities": {"sampling": {}},
+        "clientInfo": about,
+        **more,
+    }
     return asked("initialize", **params)
 
 
@@ -57,9 +61,13 @@ def by_the_sdk(messages: list[Message], face: Face) -> list[Message]:
         to_client, from_server = anyio.create_memory_object_stream[SessionMessage](9)
         server = make_server(face)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.run, from_client, to_client, server.create_initialization_options())
+            tasks.start_soon(
+                server.run, from_client, to_client, server.create_initialization_options()
+            )
             for message in messages:
-                await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_python(message)))
+                await to_server.send(
+                    SessionMessage(jsonrpc_message_adapter.validate_python(message))
+                )
                 answer = (await from_server.receive()).message
                 answers.append(answer.model_dump(mode="json", by_alias=True, exclude_unset=True))
             await to_server.aclose()
@@ -80,53 +88,86 @@ def by_nacre(messages: list[Message], face: Face) -> list[Message]:
 
 LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
 WRONG = (
-    asked("tools/call"), asked("tools/call", name=5), asked("tools/call", name="memory_search", arguments=7),
-    asked("tools/call", name="no_such"), asked("tools/call", name="memory_store", arguments={}),
-    asked("tools/call", name="memory_get", arguments={"ids": ["nowhere"]}), asked("resources/read"),
-    asked("resources/read", uri="nacre://nothing"), asked("prompts/get"), asked("prompts/get", name="no_such"),
-    asked("prompts/get", name="recall"), asked("prompts/get", name="recall", arguments={"topic": 7}),
-    asked("prompts/get", name="recall", arguments={"other": "x"}), asked("tools/list", cursor=7), asked("no/such"),
-    asked("logging/setLevel", level="debug"), asked("resources/subscribe", uri="nacre://profile"),
-)  # fmt: skip
+    asked("tools/call"),
+    asked("tools/call", name=5),
+    asked("tools/call", name="memory_search", arguments=7),
+    asked("tools/call", name="no_such"),
+    asked("tools/call", name="memory_store", arguments={}),
+    asked("tools/call", name="memory_get", arguments={"ids": ["nowhere"]}),
+    asked("resources/read"),
+    asked("resources/read", uri="nacre://nothing"),
+    asked("prompts/get"),
+    asked("prompts/get", name="no_such"),
+    asked("prompts/get", name="recall"),
+    asked("prompts/get", name="recall", arguments={"topic": 7}),
+    asked("prompts/get", name="recall", arguments={"other": "x"}),
+    asked("tools/list", cursor=7),
+    asked("no/such"),
+    asked("logging/setLevel", level="debug"),
+    asked("resources/subscribe", uri="nacre://profile"),
+)
 RIGHT = (
-    asked("tools/call", **QUESTION), asked("prompts/get", name="recall", arguments={"topic": "ledgers"}),
-    asked("prompts/get", name="reflect"), asked("resources/read", uri="nacre://profile"),
-    asked("resources/read", uri="nacre://memory/nowhere"), asked("tools/list", cursor="x"),
+    asked("tools/call", **QUESTION),
+    asked("prompts/get", name="recall", arguments={"topic": "ledgers"}),
+    asked("prompts/get", name="reflect"),
+    asked("resources/read", uri="nacre://profile"),
+    asked("resources/read", uri="nacre://memory/nowhere"),
+    asked("tools/list", cursor="x"),
     *(asked(method) for method in LISTS),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("structured", [False, True])
 @pytest.mark.parametrize("revision", [*HANDSHAKES, "2026-07-28", "1999-01-01"])
-def test_a_client_with_a_handshake_is_answered_as_by_the_sdk(home: Path, revision: str, structured: bool) -> None:
+def test_a_client_with_a_handshake_is_answered_as_by_the_sdk(
+    home: Path, revision: str, structured: bool
+) -> None:
     face = Face(HomeCalls(home), everything=structured, structured=structured, folder=FOLDER)
-    messages = numbered([greeting(revision), *RIGHT, asked("ping"), asked("ping", x=1), *WRONG, bare("tools/list")])
+    messages = numbered(
+        [greeting(revision), *RIGHT, asked("ping"), asked("ping", x=1), *WRONG, bare("tools/list")]
+    )
     assert by_nacre(messages, face) == by_the_sdk(messages, face)
 
 
 @pytest.mark.parametrize("structured", [False, True])
-def test_a_client_without_a_handshake_is_answered_as_by_the_sdk(home: Path, structured: bool) -> None:
+def test_a_client_without_a_handshake_is_answered_as_by_the_sdk(
+    home: Path, structured: bool
+) -> None:
     face = Face(HomeCalls(home), everything=structured, structured=structured, folder=FOLDER)
     more = [bare(one["method"], **one.get("params", {})) for one in (*RIGHT, *WRONG)]
-    messages = numbered([bare("server/discover"), *more, bare("ping"), greeting(), asked("tools/list")])
+    messages = numbered(
+        [bare("server/discover"), *more, bare("ping"), greeting(), asked("tools/list")]
+    )
     assert by_nacre(messages, face) == by_the_sdk(messages, face)
 
 
 @pytest.mark.parametrize(
     "first",
     [
-        asked("tools/list"), asked("ping"), asked("no/such"), asked("server/discover"), asked("tools/call", **QUESTION),
-        greeting(7), greeting(clientInfo={"name": 1}), greeting(capabilities=None),
-        bare("tools/list", {**ENVELOPE, VERSION: "2027-01-01"}), bare("tools/list", {**ENVELOPE, VERSION: 7}),
-        bare("tools/list", {VERSION: "2026-07-28"}), bare("tools/list", {**ENVELOPE, CLIENT: 7}),
-        bare("tools/list", {**ENVELOPE, CAPABILITIES: 7}), bare("tools/list", {"progressToken": 3}),
-        bare("tools/list", {VERSION: "2026-07-28", CAPABILITIES: {}}), {**greeting(), "params": {}},
+        asked("tools/list"),
+        asked("ping"),
+        asked("no/such"),
+        asked("server/discover"),
+        asked("tools/call", **QUESTION),
+        greeting(7),
+        greeting(clientInfo={"name": 1}),
+        greeting(capabilities=None),
+        bare("tools/list", {**ENVELOPE, VERSION: "2027-01-01"}),
+        bare("tools/list", {**ENVELOPE, VERSION: 7}),
+        bare("tools/list", {VERSION: "2026-07-28"}),
+        bare("tools/list", {**ENVELOPE, CLIENT: 7}),
+        bare("tools/list", {**ENVELOPE, CAPABILITIES: 7}),
+        bare("tools/list", {"progressToken": 3}),
+        bare("tools/list", {VERSION: "2026-07-28", CAPABILITIES: {}}),
+        {**greeting(), "params": {}},
     ],
     ids=lambda first: json.dumps(first)[:60],
-)  # fmt: skip
+)
 def test_whatever_comes_first_is_answered_as_by_the_sdk(home: Path, first: Message) -> None:
     face = Face(HomeCalls(home))
-    messages = numbered([first, greeting(), asked("tools/list"), greeting("2024-11-05"), bare("tools/list")])
+    messages = numbered(
+        [first, greeting(), asked("tools/list"), greeting("2024-11-05"), bare("tools/list")]
+    )
     assert by_nacre(messages, face) == by_the_sdk(messages, face)
 
 

@@ -28,34 +28,53 @@ def test_a_client_of_any_revision_is_greeted_in_its_own(pipe: Start, revision: s
     assert len(server.request("tools/list")["result"]["tools"]) == 4
     assert (
         "PostgreSQL"
-        in server.call("memory_search", query="which database?", project="*")["result"]["content"][0]["text"]
+        in server.call("memory_search", query="which database?", project="*")["result"]["content"][
+            0
+        ]["text"]
     )
     assert server.end() == (0, b"")
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
-async def test_the_official_client_works_in_every_mode(mode: str, home: Path, tmp_path: Path) -> None:
+async def test_the_official_client_works_in_every_mode(
+    mode: str, home: Path, tmp_path: Path
+) -> None:
     server = StdioServerParameters(
-        command=sys.executable, args=["-m", "nacre", "mcp", "--tools", "all"], cwd=str(tmp_path),
+        command=sys.executable,
+        args=["-m", "nacre", "mcp", "--tools", "all"],
+        cwd=str(tmp_path),
         env=environment({"NACRE_DAEMON_ENABLED": "false"}),
-    )  # fmt: skip
+    )
     async with Client(server, mode=mode) as client:
         assert client.protocol_version == ("2025-11-25" if mode == "legacy" else "2026-07-28")
         assert len((await client.list_tools()).tools) == 10
-        answer = await client.call_tool("memory_search", {"query": "which database does billing use?", "project": "*"})
+        answer = await client.call_tool(
+            "memory_search", {"query": "which database does billing use?", "project": "*"}
+        )
         assert "PostgreSQL" in answer.content[0].text
         assert len((await client.list_prompts()).prompts) == 3
 
 
-def test_requests_that_come_at_once_are_all_answered_also_when_the_input_ends_with_them(pipe: Start) -> None:
+def test_requests_that_come_at_once_are_all_answered_also_when_the_input_ends_with_them(
+    pipe: Start,
+) -> None:
     server = pipe()
-    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    about = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
     messages: list[dict[str, Any]] = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
-        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "memory_search", "arguments": {}}},
+        {
+            "jsonrpc": "2.0",
+            "id": 3,
+            "method": "tools/call",
+            "params": {"name": "memory_search", "arguments": {}},
+        },
         {"jsonrpc": "2.0", "id": 4, "method": "prompts/get", "params": {"name": "reflect"}},
     ]
     server.send(b"\n".join(json.dumps(message).encode() for message in messages))
@@ -89,7 +108,11 @@ def test_it_ends_when_its_client_is_gone(pipe: Start) -> None:
         (b"[]", None, -32600),
         (b'{"jsonrpc": "1.0", "id": 77, "method": "ping"}', 77, -32600),
         (b'{"jsonrpc": "2.0", "id": 77, "method": 5}', 77, -32600),
-        (b'{"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": 5}}', 77, -32602),
+        (
+            b'{"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": 5}}',
+            77,
+            -32602,
+        ),
         (b'{"jsonrpc": "2.0", "id": 77, "method": "no/such"}', 77, -32601),
     ],
 )
@@ -110,8 +133,9 @@ def test_half_a_character_is_replaced_and_answered(pipe: Start) -> None:
     entry = b'{"entries": [{"content": "The half \\ud83d of a smile and \\u0007 a bell."}]}'
     server.send(
         b'{"jsonrpc": "2.0", "id": "s", "method": "tools/call", "params": {"name": "memory_store", "arguments": '
-        + entry + b"}}"
-    )  # fmt: skip
+        + entry
+        + b"}}"
+    )
     answer = server.receive()
     assert answer["id"] == "s"
     assert answer["result"]["isError"] is False
@@ -121,7 +145,7 @@ def test_nothing_that_prints_reaches_standard_output(pipe: Start, tmp_path: Path
     noisy = tmp_path / "noisy.py"
     noisy.write_text(
         "import os, subprocess, sys\n"
-        "import nacre.retrieval.recall as recalling\n"
+        "import nacre.recall.recall as recalling\n"
         "real = recalling.recall\n"
         "def recall(*given, **named):\n"
         "    print('printed'); sys.stdout.write('written'); os.write(1, b'straight to the descriptor')\n"
@@ -155,7 +179,9 @@ def test_nothing_is_opened_before_the_first_call(pipe: Start, tmp_path: Path) ->
     assert not (tmp_path / "other").exists()
 
 
-def test_a_log_tells_which_tools_were_called_and_nothing_that_was_said(pipe: Start, home: Path) -> None:
+def test_a_log_tells_which_tools_were_called_and_nothing_that_was_said(
+    pipe: Start, home: Path
+) -> None:
     server = pipe()
     server.greet()
     server.call("memory_search", query="which database?", project="*")
@@ -166,13 +192,19 @@ def test_a_log_tells_which_tools_were_called_and_nothing_that_was_said(pipe: Sta
     assert not any("database" in line or "nowhere" in line for line in lines)
 
 
-def test_the_session_that_a_host_names_is_the_source_of_what_is_stored(pipe: Start, home: Path) -> None:
+def test_the_session_that_a_host_names_is_the_source_of_what_is_stored(
+    pipe: Start, home: Path
+) -> None:
     server = pipe(CLAUDE_CODE_SESSION_ID="5e55-0001")
     server.greet()
     stored = server.text_of("memory_store", entries=[{"content": "The ferry leaves at seven."}])
     memory = stored.partition("[")[2].partition("]")[0]
-    assert "proposed by agent in claude-code:5e55-0001" in server.text_of("memory_get", ids=[memory])
-    found = server.text_of("memory_search", query="when does the ferry leave?", channel="claude-code", project="*")
+    assert "proposed by agent in claude-code:5e55-0001" in server.text_of(
+        "memory_get", ids=[memory]
+    )
+    found = server.text_of(
+        "memory_search", query="when does the ferry leave?", channel="claude-code", project="*"
+    )
     assert "ferry leaves at seven" in found
     assert "proposed by agent" in found
 
@@ -180,7 +212,9 @@ def test_the_session_that_a_host_names_is_the_source_of_what_is_stored(pipe: Sta
 def test_it_needs_no_library_of_the_protocol(pipe: Start, tmp_path: Path) -> None:
     for name in ("mcp", "mcp_types", "pydantic", "starlette", "uvicorn"):
         (tmp_path / "torn" / name).mkdir(parents=True)
-        (tmp_path / "torn" / name / "__init__.py").write_text("raise ImportError('torn')\n", encoding="utf-8")
+        (tmp_path / "torn" / name / "__init__.py").write_text(
+            "raise ImportError('torn')\n", encoding="utf-8"
+        )
     server = pipe("--tools", "all", PYTHONPATH=f"{tmp_path / 'torn'}:{SOURCE}")
     server.greet()
     assert "PostgreSQL" in server.text_of("memory_search", query="which database?", project="*")
@@ -199,7 +233,9 @@ def test_a_cancelled_call_is_not_waited_for(pipe: Start) -> None:
     server.call("memory_list")
     call = {"name": "memory_admin", "arguments": {"action": "flush"}}
     server.send({"jsonrpc": "2.0", "id": 60, "method": "tools/call", "params": call})
-    server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 60}})
+    server.send(
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 60}}
+    )
     answer = server.request("ping")
     assert answer["result"] == {}
 
@@ -208,7 +244,9 @@ def test_a_request_whose_id_is_none_is_refused(pipe: Start) -> None:
     server = pipe()
     server.greet()
     server.call("memory_list")  # from here on answers keep the order of what was asked
-    server.send(b'{"jsonrpc": "2.0", "id": 7.5, "method": "ping"}\n{"jsonrpc": "2.0", "id": 8, "method": "ping"}')
+    server.send(
+        b'{"jsonrpc": "2.0", "id": 7.5, "method": "ping"}\n{"jsonrpc": "2.0", "id": 8, "method": "ping"}'
+    )
     assert server.receive()["error"]["code"] == -32600
     assert server.receive()["id"] == 8
 
@@ -216,7 +254,9 @@ def test_a_request_whose_id_is_none_is_refused(pipe: Start) -> None:
 def test_a_cancellation_that_names_nothing_that_can_be_is_passed_over(pipe: Start) -> None:
     server = pipe()
     server.greet()
-    server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [1]}})
+    server.send(
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [1]}}
+    )
     assert server.request("ping")["result"] == {}
 
 
@@ -234,12 +274,19 @@ def test_an_agent_that_closes_and_calls_in_parallel_gets_every_answer_once(pipe:
     sender = threading.Thread(
         target=lambda: [
             server.send(
-                {"jsonrpc": "2.0", "id": number, "method": "tools/call",
-                 "params": {"name": "memory_search", "arguments": {"query": f"database {number}", "project": "*"}}}
+                {
+                    "jsonrpc": "2.0",
+                    "id": number,
+                    "method": "tools/call",
+                    "params": {
+                        "name": "memory_search",
+                        "arguments": {"query": f"database {number}", "project": "*"},
+                    },
+                }
             )
             for number in numbers
         ]
-    )  # fmt: skip
+    )
     sender.start()
     answers = [server.receive() for _ in numbers]
     sender.join()

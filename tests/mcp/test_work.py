@@ -11,9 +11,8 @@ import pytest
 from mcp.client.client import Client
 from mcp_types import CreateMessageRequestParams, CreateMessageResult, TextContent
 
-from nacre.mcp.calling import HomeCalls
-from nacre.mcp.face import Face
-from nacre.views import Extracted
+from nacre.home.views import Extracted
+from nacre.serve.mcp import Face, HomeCalls
 from tests.mcp.conftest import SESSION, by_session, told
 from tests.mcp.reference import make_server
 
@@ -47,7 +46,13 @@ async def test_a_tool_at_work_keeps_nobody_else_waiting(mode: str, served: Any) 
     async with Client(served(Face(call, everything=True)), mode=mode) as client:
 
         async def extract() -> None:
-            answers.append(told(await client.call_tool("memory_extract", {"text": "We decided to paint it red."})))
+            answers.append(
+                told(
+                    await client.call_tool(
+                        "memory_extract", {"text": "We decided to paint it red."}
+                    )
+                )
+            )
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(extract)
@@ -72,7 +77,9 @@ async def test_progress_is_told_to_whoever_asks(mode: str, served: Any) -> None:
             call.released.set()
 
     async with Client(served(Face(call, everything=True)), mode=mode) as client:
-        await client.call_tool("memory_extract", {"text": "We decided to paint it red."}, progress_callback=listen)
+        await client.call_tool(
+            "memory_extract", {"text": "We decided to paint it red."}, progress_callback=listen
+        )
     assert [message for _, message in heard[:2]] == ["reading", "reading"]
     assert heard[0][0] < heard[1][0]
 
@@ -83,7 +90,9 @@ async def test_whoever_cancels_does_not_wait_for_the_work(served: Any) -> None:
     async with Client(served(Face(call, everything=True)), mode="legacy") as client:
         with anyio.fail_after(20), anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(client.call_tool, "memory_extract", {"text": "We decided to paint it red."})
+                tasks.start_soon(
+                    client.call_tool, "memory_extract", {"text": "We decided to paint it red."}
+                )
                 await begun(call)
                 scope.cancel()
         with anyio.fail_after(10):
@@ -101,12 +110,16 @@ async def test_the_clients_own_model_extracts_where_it_is_the_one_that_is_set(
     async def sample(_: Any, params: CreateMessageRequestParams) -> CreateMessageResult:
         asked.append(params.messages[0].content.text)
         return CreateMessageResult(
-            role="assistant", model="the-clients", content=TextContent(type="text", text='{"memories": []}')
+            role="assistant",
+            model="the-clients",
+            content=TextContent(type="text", text='{"memories": []}'),
         )
 
     face = Face(HomeCalls(home), everything=True)
     async with Client(served(face), mode="legacy", sampling_callback=sample) as client:
-        answer = told(await client.call_tool("memory_extract", {"session": f"claude-code:{SESSION}"}))
+        answer = told(
+            await client.call_tool("memory_extract", {"session": f"claude-code:{SESSION}"})
+        )
     assert not answer.failed, answer.text
     assert any("PostgreSQL" in text for text in asked)
 
@@ -117,6 +130,8 @@ async def test_without_a_client_that_offers_its_model_the_refusal_says_what_to_d
 ) -> None:
     monkeypatch.setenv("NACRE_MODELS_EXTRACTION", "mcp-sampling:client")
     async with Client(served(Face(HomeCalls(home), everything=True)), mode="legacy") as client:
-        answer = told(await client.call_tool("memory_extract", {"session": f"claude-code:{SESSION}"}))
+        answer = told(
+            await client.call_tool("memory_extract", {"session": f"claude-code:{SESSION}"})
+        )
     assert answer.error["code"] == "model_refused"
     assert "offers it" in answer.error["hint"]

@@ -11,14 +11,14 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from nacre.home.redaction import redacted
+from nacre.home.location import redacted
 from nacre.redact.redactor import Redactor
-from nacre.storage.memories import Memories
-from nacre.storage.sqlite.open import open_database
+from nacre.store.memories import Memories
+from nacre.store.sqlite import open_database
 from nacre.values.codec import texts_of, with_texts
 from nacre.values.memory import NAMES, Memory
-from nacre.vault.document import parse, render
-from nacre.vault.layout import folder_of
+from nacre.vault.documents import parse, render
+from nacre.vault.files import folder_of
 
 DAY = date(2026, 11, 20)
 NOON = datetime(2026, 11, 20, 12, 30, 15, 250_000, tzinfo=UTC)
@@ -66,7 +66,9 @@ def test_a_row_keeps_every_field(from_row: Memory | None, name: str) -> None:
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_file_keeps_every_field(name: str) -> None:
     path = f"{folder_of(MEMORY)}/it.md"
-    read = parse(render(MEMORY), path, new_id=lambda: "another", modified=datetime(2020, 1, 1, tzinfo=UTC))
+    read = parse(
+        render(MEMORY), path, new_id=lambda: "another", modified=datetime(2020, 1, 1, tzinfo=UTC)
+    )
     assert getattr(read, name) == getattr(MEMORY, name)
 
 

@@ -13,15 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from nacre import open_memory
+from nacre.api import open_memory
+from nacre.care.move import MoveReport, MoveRequest, move
 from nacre.errors import Conflict, SettingsInvalid, StoreBusy
-from nacre.moving.move import MoveReport, move
-from nacre.moving.requests import MoveRequest
 from nacre.settings import load_settings, write_setting
-from nacre.storage.database import Database
-from nacre.storage.maintenance.mirror import OF_ONE_ENGINE, TABLES
-from nacre.storage.postgres.database import PostgresDatabase
-from nacre.storage.sqlite.open import open_database
+from nacre.store.maintenance import OF_ONE_ENGINE, TABLES
+from nacre.store.postgres import PostgresDatabase
+from nacre.store.schema import Database
+from nacre.store.sqlite import open_database
 from nacre.values.reports import OnProgress, Progress
 from tests.catalogue.conftest import known_in, make_home
 from tests.cli.conftest import Nacre, said, write_transcript
@@ -74,7 +73,9 @@ def home(user_home: Path, tmp_path: Path) -> Path:
 def carry(server_url: str, tenant: str) -> Carry:
     """``carry(to=True)`` carries the home to the server, ``carry(to=False)`` from there."""
 
-    def carried(*, to: bool, name: str = tenant, on_progress: OnProgress | None = None) -> MoveReport:
+    def carried(
+        *, to: bool, name: str = tenant, on_progress: OnProgress | None = None
+    ) -> MoveReport:
         ends = {"to": server_url} if to else {"source": server_url}
         return move(load_settings(), MoveRequest(**ends, tenant=name, questions=20), on_progress)
 
@@ -110,7 +111,9 @@ def test_a_home_goes_to_a_server_and_comes_back_as_it_was(
     assert sum(map(bool, before.values())) > 25
     assert there.is_same
     assert there.is_in_use
-    assert {table: there.rows[table] for table in COUNTED} == {table: len(before[table]) for table in COUNTED}
+    assert {table: there.rows[table] for table in COUNTED} == {
+        table: len(before[table]) for table in COUNTED
+    }
     assert (there.documents.count, there.answers.same) == (len(files) - 1, there.answers.asked)
     assert there.answers.asked > 5
     with closing(PostgresDatabase(server_url, tenant)) as database:
@@ -132,7 +135,10 @@ def test_a_home_goes_to_a_server_and_comes_back_as_it_was(
 
 def plain(found: dict[str, list[tuple[object, ...]]]) -> dict[str, list[str]]:
     """Rows without what a server's texts cannot hold."""
-    return {table: [repr(row).replace("\\x00", "\ufffd") for row in held] for table, held in found.items()}
+    return {
+        table: [repr(row).replace("\\x00", "\ufffd") for row in held]
+        for table, held in found.items()
+    }
 
 
 def test_what_is_stored_on_the_server_comes_back(home: Path, carry: Carry) -> None:
@@ -141,7 +147,9 @@ def test_what_is_stored_on_the_server_comes_back(home: Path, carry: Carry) -> No
         stored = memory.store("The pier is painted every third year", kind="fact")
         retired = memory.list()[-1].id
         memory.retire(retired)
-    assert not [file for file in (home / "vault").rglob("*.md") if "painted" in file.read_text("utf-8")]
+    assert not [
+        file for file in (home / "vault").rglob("*.md") if "painted" in file.read_text("utf-8")
+    ]
     carry(to=False)
     with open_memory() as memory:
         assert memory.recall("when is the pier painted?").hits[0].memory.id == stored.memory_id
@@ -150,8 +158,16 @@ def test_what_is_stored_on_the_server_comes_back(home: Path, carry: Carry) -> No
     assert [file for file in (home / "vault").rglob("*.md") if "painted" in file.read_text("utf-8")]
 
 
-def test_what_waits_in_files_goes_along(home: Path, carry: Carry, nacre: Nacre, server_url: str, tenant: str) -> None:
-    nacre("handoff", "--store", "The rope of the ferry is half spliced", "--session", f"claude-code:{SESSION}")
+def test_what_waits_in_files_goes_along(
+    home: Path, carry: Carry, nacre: Nacre, server_url: str, tenant: str
+) -> None:
+    nacre(
+        "handoff",
+        "--store",
+        "The rope of the ferry is half spliced",
+        "--session",
+        f"claude-code:{SESSION}",
+    )
     with closing(open_database(home / "nacre.db")) as here:
         before = here.rows(USED)
     with open_memory() as memory:
@@ -187,15 +203,20 @@ def test_two_homes_with_the_same_numbers_go_on_side_by_side(
     shutil.copytree(home, user_home / "twin")
     carry(to=True)
     with open_memory() as memory:
-        mine = [memory.store(f"Mine is number {number}", kind="fact").memory_id for number in range(3)]
+        mine = [
+            memory.store(f"Mine is number {number}", kind="fact").memory_id for number in range(3)
+        ]
     os.environ["NACRE_HOME"] = str(user_home / "twin")
     carry(to=True, name=f"{tenant}-twin")
     folder = user_home / ".claude" / "projects" / "-code-other"
     write_transcript(
-        folder / "5f0c2a4d-0000-4000-8000-000000000001.jsonl", [said("user", "The quay is closed in May", 1)]
+        folder / "5f0c2a4d-0000-4000-8000-000000000001.jsonl",
+        [said("user", "The quay is closed in May", 1)],
     )
     with open_memory() as memory:
-        theirs = [memory.store(f"Theirs is number {number}", kind="fact").memory_id for number in range(3)]
+        theirs = [
+            memory.store(f"Theirs is number {number}", kind="fact").memory_id for number in range(3)
+        ]
         assert memory.ingest(vectors=False).turns
         assert not {one.id for one in memory.list(limit=500)} & set(mine)
         assert {one.id for one in memory.list(limit=500)} >= set(theirs)
@@ -211,8 +232,8 @@ def test_a_move_that_was_killed_goes_on_with_the_same_command(
 ) -> None:
     program = f"""
 import os, signal
-from nacre.moving.move import move
-from nacre.moving.requests import MoveRequest
+from nacre.care.move import move
+from nacre.care.move import MoveRequest
 from nacre.settings import load_settings
 left = [{point}]
 
@@ -284,7 +305,9 @@ def test_where_somebody_writes_all_the_time_the_move_does_not_end(home: Path, ca
     assert carry(to=True).is_in_use
 
 
-def test_a_tenant_with_another_memory_is_left_alone(home: Path, carry: Carry, user_home: Path) -> None:
+def test_a_tenant_with_another_memory_is_left_alone(
+    home: Path, carry: Carry, user_home: Path
+) -> None:
     carry(to=True)
     os.environ["NACRE_HOME"] = str(user_home / "other")
     with open_memory() as memory:
@@ -316,7 +339,9 @@ def test_what_others_take_the_place_of_is_kept(home: Path, carry: Carry) -> None
     assert (kept / page.relative_to(home / "vault")).read_text("utf-8") == "My own page."
 
 
-def test_the_commands_say_what_they_did(home: Path, nacre: Nacre, server_url: str, tenant: str) -> None:
+def test_the_commands_say_what_they_did(
+    home: Path, nacre: Nacre, server_url: str, tenant: str
+) -> None:
     assert "--yes" in nacre("move", "--to", server_url, "--tenant", tenant, code=2).err
     done = nacre("move", "--to", server_url, "--tenant", tenant, "--yes")
     assert "byte for byte the same" in done.out
@@ -328,25 +353,41 @@ def test_the_commands_say_what_they_did(home: Path, nacre: Nacre, server_url: st
 
 
 def test_a_server_that_is_not_there_is_an_error_at_once(home: Path, nacre: Nacre) -> None:
-    failed = nacre("move", "--to", "postgresql://nobody:s3cretword@127.0.0.1:1/none", "--yes", code=1)
+    failed = nacre(
+        "move", "--to", "postgresql://nobody:s3cretword@127.0.0.1:1/none", "--yes", code=1
+    )
     assert "cannot connect" in failed.err
     assert "s3cretword" not in failed.err
     assert not (home / "moved.json").exists()
 
 
 def test_the_settings_keep_no_password(home: Path) -> None:
-    for address in ("postgresql://ada:pw@host/nacre", "postgresql://host/nacre?password=pw", "host/nacre"):
+    for address in (
+        "postgresql://ada:pw@host/nacre",
+        "postgresql://host/nacre?password=pw",
+        "host/nacre",
+    ):
         with pytest.raises(SettingsInvalid) as refused:
             write_setting(load_settings().config, "storage.url", address)
         assert "pw" not in f"{refused.value.message} {refused.value.hint}".replace("~/.pgpass", "")
     assert not load_settings().server
 
 
-def test_every_table_is_carried_or_belongs_to_one_engine(home: Path, server_url: str, tenant: str) -> None:
-    with closing(open_database(home / "nacre.db")) as file, closing(PostgresDatabase(server_url, tenant)) as server:
-        here = {name for (name,) in file.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+def test_every_table_is_carried_or_belongs_to_one_engine(
+    home: Path, server_url: str, tenant: str
+) -> None:
+    with (
+        closing(open_database(home / "nacre.db")) as file,
+        closing(PostgresDatabase(server_url, tenant)) as server,
+    ):
+        here = {
+            name for (name,) in file.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        }
         there = {
-            name for (name,) in server.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'nacre_rows'")
+            name
+            for (name,) in server.rows(
+                "SELECT tablename::text FROM pg_tables WHERE schemaname = 'nacre_rows'"
+            )
         }
     here = {name for name in here if not any(part in name for part in FULL_TEXT)}
     assert here - set(TABLES) - OF_ONE_ENGINE == OF_FILES
@@ -355,7 +396,12 @@ def test_every_table_is_carried_or_belongs_to_one_engine(home: Path, server_url:
 
 
 def test_a_daemon_goes_on_where_the_memory_is(
-    home: Path, carry: Carry, serving: Callable[..., Serving], user_home: Path, server_url: str, tenant: str
+    home: Path,
+    carry: Carry,
+    serving: Callable[..., Serving],
+    user_home: Path,
+    server_url: str,
+    tenant: str,
 ) -> None:
     daemon = serving()
     daemon.until("following")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import nacre
-from nacre.hooks.shapes import SHAPES
-from nacre.link import address
+from nacre.base import link
+from nacre.serve.hook_shapes import SHAPES
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "src" / "nacre" / "hosts" / "plugins"
@@ -33,7 +33,9 @@ def node() -> str:
     found = os.environ.get("NODE") or shutil.which("node")
     if not found:
         pytest.skip("there is no node: plugins are JavaScript")
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    version = subprocess.run(
+        [found, "--version"], capture_output=True, text=True, check=True
+    ).stdout
     if tuple(map(int, version.strip().lstrip("v").split(".")[:2])) < (20, 14):
         pytest.skip(f"node {version.strip()} is too old: 20.14 runs these tests")
     return found
@@ -49,12 +51,17 @@ def test_the_plugin_does_what_its_host_expects(host: str, tmp_path: Path) -> Non
     bounds = ["--test-force-exit", "--test-timeout=120000"]
     command = [node(), "--test", "--test-reporter=tap", *bounds, f"tests/plugins/{host}.test.mjs"]
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "NACRE_PLUGINS": str(SHIPPED)}
-    ran = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=300)
-    assert ran.returncode == 0, "\n".join(line for line in ran.stdout.splitlines() if "duration_ms" not in line)
+    ran = subprocess.run(
+        command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=300
+    )
+    assert ran.returncode == 0, "\n".join(
+        line for line in ran.stdout.splitlines() if "duration_ms" not in line
+    )
 
 
 @pytest.mark.parametrize(
-    "path", ["openclaw/package.json", "openclaw/openclaw.plugin.json", "gemini-cli/gemini-extension.json"]
+    "path",
+    ["openclaw/package.json", "openclaw/openclaw.plugin.json", "gemini-cli/gemini-extension.json"],
 )
 def test_a_plugin_has_the_version_of_nacre(path: str) -> None:
     assert read(SHIPPED / path)["version"] == nacre.__version__
@@ -112,7 +119,7 @@ def test_what_the_package_names_is_there() -> None:
 
 
 def test_tools_are_described_as_nacre_mcp_describes_them() -> None:
-    offers = pytest.importorskip("nacre.mcp.offers", reason="this nacre has no tools yet")
+    offers = pytest.importorskip("nacre.serve.mcp", reason="this nacre has no tools yet")
     described = offers.described(offers.offered(everything=True))
     assert json.loads((CLAW / "tools.json").read_text(encoding="utf-8")) == described, (
         "run scripts/write_plugin_tools.py"
@@ -136,7 +143,9 @@ def test_plugins_look_for_the_daemon_where_it_listens(home: str, tmp_path: Path)
     folder = tmp_path / home
     if home != "missing":
         folder.mkdir(parents=True)
-    assert _in_node(f"module.socketPath({json.dumps(str(folder))})") == address.socket_path(str(folder))
+    assert _in_node(f"module.socketPath({json.dumps(str(folder))})") == link.socket_path(
+        str(folder)
+    )
 
 
 def test_what_is_shipped_was_made_of_what_is_written(tmp_path: Path) -> None:
@@ -145,15 +154,23 @@ def test_what_is_shipped_was_made_of_what_is_written(tmp_path: Path) -> None:
         pytest.skip("there is no TypeScript: npm install in plugins/ brings it")
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     made = tmp_path / "made"
-    subprocess.run([node(), "build.mjs", str(made)], cwd=ROOT / "plugins", env=environ, check=True, timeout=120)
+    subprocess.run(
+        [node(), "build.mjs", str(made)], cwd=ROOT / "plugins", env=environ, check=True, timeout=120
+    )
     for path in sorted(made.rglob("*.js")):
-        assert path.read_text() == (SHIPPED / path.relative_to(made)).read_text(), "run npm run build in plugins/"
+        assert path.read_text() == (SHIPPED / path.relative_to(made)).read_text(), (
+            "run npm run build in plugins/"
+        )
 
 
 def _in_node(expression: str, module: str = "link") -> str:
     path = json.dumps((CLAW / "lib" / f"{module}.js").as_uri())
     script = f"import * as module from {path}; process.stdout.write({expression});"
     ran = subprocess.run(
-        [node(), "--input-type=module", "-e", script], capture_output=True, text=True, check=True, timeout=60
+        [node(), "--input-type=module", "-e", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     return ran.stdout

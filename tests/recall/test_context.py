@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.context.categories import Candidate, choose, part_of, shares
-from nacre.context.gate import HEARD, HEARD_CHARACTERS, after_hearing, asked_by
-from nacre.context.sections import SHARES, fitting
-from nacre.retrieval.question.prompts import parts_of
+from nacre.context.build import HEARD, HEARD_CHARACTERS, after_hearing, asked_by
+from nacre.context.categories import SHARES, Candidate, choose, fitting, part_of, shares
+from nacre.recall.question import parts_of
 from nacre.values.context import Part
 from nacre.values.memory import Expiry, Kind, Memory
 
@@ -42,7 +41,13 @@ def test_some_prompts_ask_for_nothing(prompt: str, why: str) -> None:
 
 @pytest.mark.parametrize(
     "prompt",
-    ["continue with the ledger", "no, use the other port", "/home/ada/notes.md is outdated", "可是数据库呢", "why?"],
+    [
+        "continue with the ledger",
+        "no, use the other port",
+        "/home/ada/notes.md is outdated",
+        "可是数据库呢",
+        "why?",
+    ],
 )
 def test_others_ask_for_what_they_say(prompt: str) -> None:
     assert asked_by(prompt).query == prompt
@@ -55,9 +60,14 @@ def test_what_was_pasted_is_left_out_of_what_is_asked() -> None:
 
 def test_a_prompt_that_points_back_brings_the_one_before_along() -> None:
     heard = after_hearing((), "which database does billing use?")
-    assert asked_by("and for the archive?", heard=heard).query.endswith("which database does billing use?")
+    assert asked_by("and for the archive?", heard=heard).query.endswith(
+        "which database does billing use?"
+    )
     assert asked_by("why?", before=heard[0], heard=heard).why == "asked just now"
-    assert asked_by("rename the column of the archive to ledger_id", heard=heard).query.count("\n") == 0
+    assert (
+        asked_by("rename the column of the archive to ledger_id", heard=heard).query.count("\n")
+        == 0
+    )
 
 
 def test_the_last_prompts_are_kept_short_and_without_nods() -> None:
@@ -88,7 +98,9 @@ def test_any_prompt_is_answered(prompt: str, heard: list[str]) -> None:
     assert all(part.strip() for part in parts_of(asked.query))
 
 
-kinds = st.tuples(st.sampled_from(Kind), st.sampled_from(Expiry), st.integers(0, 400), st.integers(1, 10))
+kinds = st.tuples(
+    st.sampled_from(Kind), st.sampled_from(Expiry), st.integers(0, 400), st.integers(1, 10)
+)
 memories = st.lists(st.tuples(kinds, st.integers(1, 200), st.floats(0, 1)), max_size=40)
 
 
@@ -110,17 +122,26 @@ def test_what_is_chosen_fits_and_the_rest_is_accounted_for(
     assert sorted(told) == sorted(item.memory.id for item in candidates)
     assert sum(item.tokens for item in chosen.kept if item.part is Part.KNOWN) <= 0.15 * budget
     order = list(Part)
-    assert [order.index(item.part) for item in chosen.kept] == sorted(order.index(item.part) for item in chosen.kept)
+    assert [order.index(item.part) for item in chosen.kept] == sorted(
+        order.index(item.part) for item in chosen.kept
+    )
 
 
 @given(
-    st.dictionaries(st.sampled_from([Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT]), st.integers(0, 500))
+    st.dictionaries(
+        st.sampled_from([Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT]),
+        st.integers(0, 500),
+    )
 )
 def test_shares_add_up_and_leave_a_fifth_for_what_is_recent(counts: dict[Part, int]) -> None:
     found = shares(counts)
     assert sum(found.values()) == pytest.approx(1)
     assert found[Part.RECENT] >= 0.2 - 1e-9
-    assert all(found[part] == 0 for part in (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS) if not counts.get(part))
+    assert all(
+        found[part] == 0
+        for part in (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS)
+        if not counts.get(part)
+    )
 
 
 def test_the_sections_leave_a_third_for_what_was_learned() -> None:

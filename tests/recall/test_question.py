@@ -6,9 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nacre.retrieval.question.anchors import anchored, find_anchor
-from nacre.retrieval.question.question import Question, read_question
-from nacre.retrieval.question.question_words import only_asks
+from nacre.recall.question import Question, anchored, find_anchor, only_asks, read_question
 
 NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
@@ -31,7 +29,9 @@ def test_a_name_or_a_time_is_enough_to_be_asked_about() -> None:
     assert not read("what happened yesterday").says_nothing
 
 
-@pytest.mark.parametrize("text", ["what did I say yesterday?", "what did we tell them last week", "昨天我说了什么？"])
+@pytest.mark.parametrize(
+    "text", ["what did I say yesterday?", "what did we tell them last week", "昨天我说了什么？"]
+)
 def test_what_was_said_at_a_time_asks_for_whatever_was_said(text: str) -> None:
     assert read(text).is_only_time
     assert not read("what did I say about the cache yesterday?").is_only_time
@@ -45,8 +45,9 @@ def test_an_identifier_is_looked_for_in_both_spellings() -> None:
 
 def test_a_long_path_is_also_looked_for_by_its_end() -> None:
     assert read("/code/elsewhere/shop/src/cart/total.py:42").names == (
-        "/code/elsewhere/shop/src/cart/total.py", "cart/total.py",
-    )  # fmt: skip
+        "/code/elsewhere/shop/src/cart/total.py",
+        "cart/total.py",
+    )
 
 
 def test_a_project_that_is_named_is_no_identifier() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nacre.retrieval.rerank import CANDIDATES, SecondLook
+from nacre.recall.scoring import CANDIDATES, SecondLook
 from nacre.values.recall import LaneState
 
 

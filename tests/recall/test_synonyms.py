@@ -7,17 +7,23 @@ from importlib.resources import files
 
 import pytest
 
-from nacre.retrieval.question.synonyms import KIND_SHARE, SAME_SHARE, reading, synonyms_of
-from nacre.text.passages import words
+from nacre.base.text import words
+from nacre.recall.question import KIND_SHARE, SAME_SHARE, reading, synonyms_of
 
 
 def test_every_line_of_the_table_has_its_columns_and_its_forms_are_as_the_index_sees_them() -> None:
-    table = tomllib.loads(files("nacre.retrieval.question").joinpath("synonyms.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(
+        files("nacre.recall").joinpath("synonyms.toml").read_text(encoding="utf-8")
+    )
     for line in table["same"].strip().splitlines():
-        columns = [[form.replace("_", " ") for form in column.split()] for column in line.split("|")]
+        columns = [
+            [form.replace("_", " ") for form in column.split()] for column in line.split("|")
+        ]
         assert len(columns) == 6, line
         assert all(columns), line
-        assert all(" ".join(words(form)) == form for column in columns[:-1] for form in column), line
+        assert all(" ".join(words(form)) == form for column in columns[:-1] for form in column), (
+            line
+        )
         assert len(set(columns[0])) == len(columns[0]), line
     for line in table["kinds"].strip().splitlines():
         assert len(set(line.split())) == len(line.split()) > 1, line
@@ -46,7 +52,9 @@ def test_the_words_of_a_term_are_known() -> None:
         ("ok", None),
     ],
 )
-def test_a_prompt_in_another_language_is_read_word_by_word(prompt: str, english: str | None) -> None:
+def test_a_prompt_in_another_language_is_read_word_by_word(
+    prompt: str, english: str | None
+) -> None:
     read = reading(prompt)
     assert (read.english if read else None) == english
 

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from nacre.base.times import find_window, parse_moment
 from nacre.errors import QueryInvalid
-from nacre.retrieval.question.question import read_question
-from nacre.text.time_expressions import find_window, parse_moment
+from nacre.recall.question import read_question
 
 NOW = datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
 
@@ -85,7 +85,9 @@ NOW = datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
         ("last weekend before May 12, 2024", None, "2024-05-12"),
     ],
 )
-def test_a_time_in_a_question_is_a_window(question: str, since: str | None, until: str | None) -> None:
+def test_a_time_in_a_question_is_a_window(
+    question: str, since: str | None, until: str | None
+) -> None:
     window = find_window(question, NOW, UTC)
     assert window
     assert (
@@ -118,9 +120,15 @@ def test_words_that_only_look_like_times_are_none(question: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "moment"),
-    [("3d", "2026-11-17T05:30"), ("2w", "2026-11-06T05:30"), ("2026-11-01", "2026-11-01T00:00"),
-     ("march", "2026-03-01T00:00"), ("monday", "2026-11-16T00:00"), ("yesterday", "2026-11-19T00:00")],
-)  # fmt: skip
+    [
+        ("3d", "2026-11-17T05:30"),
+        ("2w", "2026-11-06T05:30"),
+        ("2026-11-01", "2026-11-01T00:00"),
+        ("march", "2026-03-01T00:00"),
+        ("monday", "2026-11-16T00:00"),
+        ("yesterday", "2026-11-19T00:00"),
+    ],
+)
 def test_an_option_takes_the_same_words_and_short_forms(text: str, moment: str) -> None:
     assert parse_moment(text, NOW).isoformat()[:16] == moment
 
@@ -139,16 +147,26 @@ def test_an_option_takes_the_same_words_and_short_forms(text: str, moment: str) 
         ("Pacific/Apia", "2026-11-20T10:30Z", "3月2日", "2026-03-01T11:00Z", 24),
     ],
 )
-def test_days_are_those_of_the_zone(zone: str, now: str, question: str, since: str, hours: int) -> None:
+def test_days_are_those_of_the_zone(
+    zone: str, now: str, question: str, since: str, hours: int
+) -> None:
     found = find_window(question, datetime.fromisoformat(now), ZoneInfo(zone))
     assert found
     assert found.since
     assert found.until
-    assert (found.since, found.until - found.since) == (datetime.fromisoformat(since), timedelta(hours=hours))
-    assert parse_moment(question.removeprefix("on "), datetime.fromisoformat(now), ZoneInfo(zone)) == found.since
+    assert (found.since, found.until - found.since) == (
+        datetime.fromisoformat(since),
+        timedelta(hours=hours),
+    )
+    assert (
+        parse_moment(question.removeprefix("on "), datetime.fromisoformat(now), ZoneInfo(zone))
+        == found.since
+    )
 
 
-@pytest.mark.parametrize("text", ["soon", "2026-13-45", "", "the day after", "99999y", "9" * 5000 + "d"])
+@pytest.mark.parametrize(
+    "text", ["soon", "2026-13-45", "", "the day after", "99999y", "9" * 5000 + "d"]
+)
 def test_what_is_no_date_is_refused_with_examples(text: str) -> None:
     with pytest.raises(QueryInvalid) as caught:
         parse_moment(text, NOW)
@@ -165,4 +183,7 @@ def test_people_are_recognised_as_their_names_are_written() -> None:
     assert read_question("What did Mara say?", now=NOW, authors=people).authors == ("Mara",)
     assert read_question("When will Mara come?", now=NOW, authors=people).authors == ("Mara",)
     assert read_question("what did mara say?", now=NOW, authors=people).authors == ("Mara",)
-    assert read_question("What did Mara say about tea?", now=NOW, authors=people).semantic == "What did say about tea?"
+    assert (
+        read_question("What did Mara say about tea?", now=NOW, authors=people).semantic
+        == "What did say about tea?"
+    )

@@ -13,10 +13,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.redaction.building import build
+from nacre.base.text import visible
 from nacre.errors import SettingsInvalid
-from nacre.redact import Redacted, Redactor
+from nacre.redact.redactor import Redacted, Redactor
 from nacre.redact.rules import load_table
-from nacre.text.passages import visible
 
 ALNUM = string.ascii_letters + string.digits
 LOWER = string.ascii_lowercase + string.digits
@@ -73,7 +73,10 @@ TOKENS: dict[str, list[str]] = {
         "mhsec" + "_" + body(28),
     ],
     "age-key": ["AGE-SECRET-" + "KEY-1" + body(58, UPPER)],
-    "anthropic-key": ["sk-" + "ant-api03-" + body(95, URL64), "sk-" + "ant-oat01-" + body(60, URL64)],
+    "anthropic-key": [
+        "sk-" + "ant-api03-" + body(95, URL64),
+        "sk-" + "ant-oat01-" + body(60, URL64),
+    ],
     "openrouter-key": ["sk-" + "or-v1-" + body(64, HEX)],
     "langfuse-key": ["sk-" + "lf-" + "-".join(body(n, HEX) for n in (8, 4, 4, 4, 12))],
     "openai-key": [
@@ -108,7 +111,10 @@ TOKENS: dict[str, list[str]] = {
     ],
     "aws-bedrock-key": ["ABSK" + body(20) + body(100, BASE64)],
     "digitalocean-token": ["dop" + "_v1_" + body(64, HEX)],
-    "cloudflare-token": ["v1" + ".0-" + body(24, HEX) + "-" + body(146, HEX), "cfut" + "_" + body(40)],
+    "cloudflare-token": [
+        "v1" + ".0-" + body(24, HEX) + "-" + body(146, HEX),
+        "cfut" + "_" + body(40),
+    ],
     "fly-token": ["fo1" + "_" + body(43, URL64), "fm2" + "_" + body(20) + body(60, BASE64)],
     "heroku-key": ["HRKU" + "-" + body(60, URL64)],
     "alibaba-key": ["LT" + "AI" + body(20)],
@@ -119,13 +125,20 @@ TOKENS: dict[str, list[str]] = {
     "doppler-token": ["dp" + ".pt." + body(43), "dp" + ".st.dev_main." + body(43)],
     "onepassword-token": ["ops" + "_ey" + "J" + body(200, URL64)],
     "databricks-token": ["dapi" + body(32, HEX), "dapi" + body(32, HEX) + "-2"],
-    "planetscale-token": ["pscale" + "_tkn_" + body(43, URL64), "pscale" + "_pw_" + body(43, URL64)],
+    "planetscale-token": [
+        "pscale" + "_tkn_" + body(43, URL64),
+        "pscale" + "_pw_" + body(43, URL64),
+    ],
     "supabase-key": ["sbp" + "_" + body(40, HEX), "sb" + "_secret_" + body(31, URL64)],
     "github-token": [
         *("gh" + kind + "_" + body(36) for kind in "pousr"),
         "github" + "_pat_" + body(22) + "_" + body(59),
     ],
-    "gitlab-token": ["gl" + "pat-" + body(20, URL64), "gl" + "rt-" + body(20, URL64), "gl" + "dt-" + body(20, URL64)],
+    "gitlab-token": [
+        "gl" + "pat-" + body(20, URL64),
+        "gl" + "rt-" + body(20, URL64),
+        "gl" + "dt-" + body(20, URL64),
+    ],
     "bitbucket-token": ["AT" + "BB" + body(32), "AT" + "CTT3" + body(180, URL64)],
     "npm-token": ["npm" + "_" + body(36), "npm" + "_" + "1234567890abcdefghijklmnopqrstuvwxyz"],
     "pypi-token": ["pypi" + "-AgE" + body(150, URL64)],
@@ -139,9 +152,17 @@ TOKENS: dict[str, list[str]] = {
     "circleci-token": ["CCI" + "PAT_" + body(22) + "_" + body(40, HEX)],
     "postman-key": ["PM" + "AK-" + body(24, HEX) + "-" + body(34, HEX)],
     "contentful-token": ["CF" + "PAT-" + body(43, URL64)],
-    "stripe-key": ["sk" + "_live_" + body(24), "rk" + "_live_" + body(99), "sk" + "_test_" + body(24)],
+    "stripe-key": [
+        "sk" + "_live_" + body(24),
+        "rk" + "_live_" + body(99),
+        "sk" + "_test_" + body(24),
+    ],
     "webhook-secret": ["wh" + "sec_" + body(16) + body(16, BASE64), "wh" + "sec_" + body(32)],
-    "square-token": ["sq0" + "atp-" + body(22, URL64), "sq0" + "csp-" + body(43, URL64), "EA" + "AA" + body(60, URL64)],
+    "square-token": [
+        "sq0" + "atp-" + body(22, URL64),
+        "sq0" + "csp-" + body(43, URL64),
+        "EA" + "AA" + body(60, URL64),
+    ],
     "shopify-token": ["shp" + kind + "_" + body(32, HEX) for kind in ("at", "ca", "pa", "ss")],
     "flutterwave-key": ["FLW" + "SECK-" + body(32, HEX) + "-X"],
     "plaid-token": ["access" + "-sandbox-" + "-".join(body(n, HEX) for n in (8, 4, 4, 4, 12))],
@@ -162,7 +183,10 @@ TOKENS: dict[str, list[str]] = {
     "sentry-token": ["sntrys" + "_" + body(120, URL64), "sntryu" + "_" + body(64, HEX)],
     "newrelic-key": ["NR" + "AK-" + body(27, UPPER)],
     "datadog-token": ["ddpat" + "_" + body(40)],
-    "grafana-token": ["gl" + "sa_" + body(32) + "_" + body(8, HEX), "gl" + "c_" + body(20) + body(80, BASE64)],
+    "grafana-token": [
+        "gl" + "sa_" + body(32) + "_" + body(8, HEX),
+        "gl" + "c_" + body(20) + body(80, BASE64),
+    ],
     "dynatrace-token": ["dt0" + "c01." + body(24, UPPER) + "." + body(64, UPPER)],
     "posthog-key": ["phx" + "_" + body(43)],
     "honeycomb-key": ["hca" + "ik_" + body(58, LOWER)],
@@ -187,14 +211,27 @@ TOKENS: dict[str, list[str]] = {
     "jwt": [jwt(), jwt(2), jwt(5)],
     "aikido-secret": ["AIK" + "_SECRET_" + body(64)],
     "alibaba-sts": ["STS" + "." + body(30)],
-    "access-key": ["sc" + "_" + body(12, LOWER) + "." + body(5, LOWER) + ".acc_" + body(12, LOWER) + "." + body(60)],
+    "access-key": [
+        "sc"
+        + "_"
+        + body(12, LOWER)
+        + "."
+        + body(5, LOWER)
+        + ".acc_"
+        + body(12, LOWER)
+        + "."
+        + body(60)
+    ],
     "buildkite-agent": ["bk" + "aa_" + body(75)],
     "canva-secret": ["cn" + "vca" + body(51)],
     "cartesia-key": ["sk" + "_car_" + body(20)],
     "cursor-key": ["key" + "_" + body(64, HEX)],
     "defined-key": ["dn" + "key-" + body(26, LOWER) + "-" + body(52, LOWER)],
     "devcycle-key": ["dvc" + "_server_" + body(20)],
-    "devin-key": ["apk" + "_user_" + body(120), "cog" + "_" + body(52, string.ascii_lowercase + "234567")],
+    "devin-key": [
+        "apk" + "_user_" + body(120),
+        "cog" + "_" + body(52, string.ascii_lowercase + "234567"),
+    ],
     "grafana-old-key": ["eyJr" + "Ijoi" + body(80)],
     "intra42-secret": ["s-s4" + "t2ud-" + body(64, HEX)],
     "lichess-token": ["lip" + "_" + body(20)],
@@ -233,17 +270,43 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
             body(86, BASE64) + "==",
             ";EndpointSuffix=core",
         ),
-        ("Endpoint=sb://bus.example.net/;SharedAccessKeyName=all;SharedAccessKey=", body(43, BASE64) + "=", "\n"),
+        (
+            "Endpoint=sb://bus.example.net/;SharedAccessKeyName=all;SharedAccessKey=",
+            body(43, BASE64) + "=",
+            "\n",
+        ),
     ],
-    "azure-sas": [("https://shop.blob.example.net/c/x?sv=2022-11-02&sp=r&sig=", body(43) + "%3D", "&se=1")],
+    "azure-sas": [
+        ("https://shop.blob.example.net/c/x?sv=2022-11-02&sp=r&sig=", body(43) + "%3D", "&se=1")
+    ],
     "webhook": [
-        ("post to ", "https://hooks" + ".slack.com/services/T0123ABCD/B0123ABCD/" + body(24), " always"),
-        ("post to ", "https://discord" + ".com/api/webhooks/123456789012345678/" + body(68, URL64), " always"),
-        ("post to ", "https://a.webhook" + f".office.com/webhookb2/{body(36)}@{body(36)}/In/" + body(32), "\n"),
-        ("post to ", "https://hooks" + ".zapier.com/hooks/catch/1234567/" + body(7, LOWER) + "/", " always"),
+        (
+            "post to ",
+            "https://hooks" + ".slack.com/services/T0123ABCD/B0123ABCD/" + body(24),
+            " always",
+        ),
+        (
+            "post to ",
+            "https://discord" + ".com/api/webhooks/123456789012345678/" + body(68, URL64),
+            " always",
+        ),
+        (
+            "post to ",
+            "https://a.webhook" + f".office.com/webhookb2/{body(36)}@{body(36)}/In/" + body(32),
+            "\n",
+        ),
+        (
+            "post to ",
+            "https://hooks" + ".zapier.com/hooks/catch/1234567/" + body(7, LOWER) + "/",
+            " always",
+        ),
     ],
-    "braintree-token": [("access" + "_token$production$", body(16, LOWER) + "$" + body(32, HEX), "\n")],
-    "telegram-token": [("https://api.telegram.org/bot", "123456789:AAF" + body(32), "/sendMessage")],
+    "braintree-token": [
+        ("access" + "_token$production$", body(16, LOWER) + "$" + body(32, HEX), "\n")
+    ],
+    "telegram-token": [
+        ("https://api.telegram.org/bot", "123456789:AAF" + body(32), "/sendMessage")
+    ],
     "connection-string": [
         ("postgres://shop:", "s3cret!pw", "@db.example.com:5432/shop"),
         ("mysql+pymysql://root:", "hunter2", "@127.0.0.1/x"),
@@ -311,7 +374,10 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("SECRET_KEY_BASE=", body(64, HEX), "\n"),
         ('config["secret"] = "', body(24), '"'),
     ],
-    "credential": [("APP_CREDENTIALS=", "aquietlittleplace", "\n"), ("credential: '", body(20), "'")],
+    "credential": [
+        ("APP_CREDENTIALS=", "aquietlittleplace", "\n"),
+        ("credential: '", body(20), "'"),
+    ],
     "api-key": [
         ("OPENAI_API_KEY=", body(24), "\n"),
         ('"api_key": "', body(24), '"'),
@@ -343,7 +409,10 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("session_key = ", body(64, HEX), "\n"),
         ("CHIAVE_CIFRATURA=", body(64, HEX), "\n"),
     ],
-    "high-entropy-assignment": [("token_v2 = '", body(40), "'"), ('"secretMaterial": "', body(40), '"')],
+    "high-entropy-assignment": [
+        ("token_v2 = '", body(40), "'"),
+        ('"secretMaterial": "', body(40), '"'),
+    ],
     "command-line": [
         ("deploy --password ", "hunter2hunter2", " now"),
         ("deploy --api-key '", body(24), "'"),
@@ -376,7 +445,11 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("| service | clé API |\n|---|---|\n| queue | `", body(32, HEX), "` |\n"),
     ],
     "said-passphrase": [
-        ("the pass" + "phrase of the signing key is ", "amber kettle seven owls", ", unlock it once"),
+        (
+            "the pass" + "phrase of the signing key is ",
+            "amber kettle seven owls",
+            ", unlock it once",
+        ),
         ("phrase secrète : ", "la loutre mange du velours", "\n"),
         ("wifi is Attic, the key is “", "nine blue herons", "”"),
     ],
@@ -384,13 +457,19 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ("try logging in with mara@pier.example and ", "Heron#Reed7", " then"),
         ("try ", "8tQz!vRq2Nm", ", that pass" + "word is newer"),
         ("what's the pass" + "word of the scanner?\n\nMara: ", "heron-Reed-71", "\nthanks"),
-        ("[10:01] Jo: whats the pw\n[10:02] Mara: ", "nR6_Heron_Reed", "\n[10:02] Mara: delete this"),
+        (
+            "[10:01] Jo: whats the pw\n[10:02] Mara: ",
+            "nR6_Heron_Reed",
+            "\n[10:02] Mara: delete this",
+        ),
     ],
     "filled-field": [
         ('page.getByLabel("Pass' + 'word").fill("', "Heron$Reed_71", '")'),
         ('fill_in "Pass' + 'word", with: "', "Heron$Reed_71", '"'),
     ],
-    "signing-secret": [('jwt.sign({ sub: user.id }, "', "the-heron-waits-1987", '", { expiresIn: "1h" })')],
+    "signing-secret": [
+        ('jwt.sign({ sub: user.id }, "', "the-heron-waits-1987", '", { expiresIn: "1h" })')
+    ],
     "mail-login": [
         ("AUTH PLAIN ", base64.b64encode(b"\0mara\0heron-71-reed").decode(), "\n"),
         ("S: 334 UGFzc3dvcmQ6\nC: ", base64.b64encode(b"heron-71-reed").decode(), "\nS: 235 ok"),
@@ -511,7 +590,11 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
             "rural agent midnight hybrid major evidence ten divert affair math duck wonder",
             '"',
         ),
-        ("MNEMONIC=", "rural agent midnight hybrid major evidence ten divert affair math duck wonder", "\n"),
+        (
+            "MNEMONIC=",
+            "rural agent midnight hybrid major evidence ten divert affair math duck wonder",
+            "\n",
+        ),
         (
             "my recovery phrase:\n1. ",
             "rural\n2. agent\n3. midnight\n4. hybrid\n5. major\n6. evidence\n7. ten\n8. divert\n9. affair\n10. math\n"
@@ -606,7 +689,11 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     ],
     "byte-array": [
         ("var key = []byte{", ", ".join(f"{17 * n * n % 251:#04x}" for n in range(1, 33)), "}\n"),
-        ("unsigned char app_secret[] = {", ",".join(str(37 * n * n % 255) for n in range(2, 26)), "};"),
+        (
+            "unsigned char app_secret[] = {",
+            ",".join(str(37 * n * n % 255) for n in range(2, 26)),
+            "};",
+        ),
         ("let key: [u8; 16] = [", ", ".join(f"{89 * n % 255:#04X}" for n in range(1, 17)), "];"),
         ("char password[] = {", ", ".join(map(repr, "moorhen71")) + ", 0", "};"),
         ("KEY = b'", "".join(f"\\x{91 * n % 255:02x}" for n in range(1, 17)), "'"),
@@ -618,7 +705,11 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
     ],
     "sasl-password": [
         ("[smtp.pier.example]:587 mara@pier.example:", "heronReed71", "\n"),
-        ("$ cat /etc/postfix/sasl_passwd\nmail.pier.example  mara@pier.example:", "quietheron", "\n"),
+        (
+            "$ cat /etc/postfix/sasl_passwd\nmail.pier.example  mara@pier.example:",
+            "quietheron",
+            "\n",
+        ),
         ('PlainLoginModule required\n  user_mara="', "quietheron", '";\n};'),
     ],
     "sent-password": [
@@ -695,7 +786,9 @@ HARMLESS = [
     "mysql -u root -p shop2024",
     'echo "pier:${PIER_PW}" | chpasswd',
     "docker run -u 1000 -p 8080:80 pier",
-    'Sentry.init({dsn: "https://' + "32c5a4a74e6f6642433b3418c9aa9a62" + '@o6541.ingest.sentry.io/17"})',
+    'Sentry.init({dsn: "https://'
+    + "32c5a4a74e6f6642433b3418c9aa9a62"
+    + '@o6541.ingest.sentry.io/17"})',
     "valueFrom: arn:aws:secretsmanager:eu-west-1:112233445566:secret:orders/db-AbC12x:password::",
     "psk=wpa2-personal",
     "the password rotation landed in commit 3f2a9b1c0d4e5f60718",
@@ -813,7 +906,15 @@ def test_a_token_is_replaced_in_prose_and_the_prose_stays(name: str, secret: str
 @pytest.mark.parametrize(("name", "secret"), EVERY_TOKEN)
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("", ""), ("`", "`"), ('{"x": "', '"}'), ("(", ")."), ("\\n", "\\n"), ("密钥是", "。"), ("> ", "\n")],
+    [
+        ("", ""),
+        ("`", "`"),
+        ('{"x": "', '"}'),
+        ("(", ")."),
+        ("\\n", "\\n"),
+        ("密钥是", "。"),
+        ("> ", "\n"),
+    ],
 )
 def test_a_token_leaves_wherever_it_stands(name: str, secret: str, before: str, after: str) -> None:
     cleaned = REDACTOR.clean(before + secret + after)
@@ -834,7 +935,9 @@ def test_a_token_in_a_raw_json_line_leaves_valid_json(name: str, secret: str) ->
 def test_a_secret_known_by_its_context_is_replaced_and_the_context_stays(
     name: str, before: str, secret: str, after: str
 ) -> None:
-    assert REDACTOR.redact(before + secret + after) == Redacted(before + mark(name) + after, {name: 1})
+    assert REDACTOR.redact(before + secret + after) == Redacted(
+        before + mark(name) + after, {name: 1}
+    )
 
 
 @pytest.mark.parametrize("text", HARMLESS)
@@ -870,11 +973,14 @@ def test_no_literal_reaches_from_one_text_of_several_into_the_next() -> None:
 def test_a_literal_is_looked_for_either_with_or_without_heed_of_case() -> None:
     rules = load_table().rules
     heeding = {literal for rule in rules if not rule.ignore_case for literal in rule.literals}
-    assert not heeding & {literal for rule in rules if rule.ignore_case for literal in rule.literals}
+    assert not heeding & {
+        literal for rule in rules if rule.ignore_case for literal in rule.literals
+    }
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [("docs://me:", "@git.example.com"), ("-----Bearer ", " here"), ("see -----bearer ", "")]
+    ("before", "after"),
+    [("docs://me:", "@git.example.com"), ("-----Bearer ", " here"), ("see -----bearer ", "")],
 )
 def test_a_hint_does_not_hide_what_begins_within_it(before: str, after: str) -> None:
     secret = body(40)
@@ -883,7 +989,10 @@ def test_a_hint_does_not_hide_what_begins_within_it(before: str, after: str) -> 
 
 def test_a_private_key_without_an_end_is_cut_where_its_lines_stop() -> None:
     head, _, _ = block("RSA PRIVATE KEY").rpartition("\n")
-    assert REDACTOR.clean(f"{head}\n\nSo that was the key.") == f"{mark('private-key')}\n\nSo that was the key."
+    assert (
+        REDACTOR.clean(f"{head}\n\nSo that was the key.")
+        == f"{mark('private-key')}\n\nSo that was the key."
+    )
 
 
 def test_several_secrets_are_counted_by_rule() -> None:
@@ -900,7 +1009,8 @@ def test_what_was_found_names_rules_and_never_shows_a_secret() -> None:
 
 def test_a_secret_amid_another_script_keeps_its_neighbours() -> None:
     assert (
-        REDACTOR.clean("设置 password=hunter2hunter2，然后继续 🎉") == f"设置 password={mark('password')}，然后继续 🎉"
+        REDACTOR.clean("设置 password=hunter2hunter2，然后继续 🎉")
+        == f"设置 password={mark('password')}，然后继续 🎉"
     )
 
 
@@ -914,11 +1024,15 @@ def test_text_without_secrets_is_returned_as_the_same_object() -> None:
     assert REDACTOR.clean(text) is text
 
 
-@pytest.mark.parametrize("number", ["4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005"])
+@pytest.mark.parametrize(
+    "number", ["4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005"]
+)
 def test_payment_cards_are_redacted_only_as_an_option(number: str) -> None:
     text = f"charge {number}, order 4111111111111112, at 1700000000000"
     assert REDACTOR.clean(text) == text
-    assert Redactor(kinds=["payment_cards"]).clean(text) == text.replace(number, mark("payment-card"))
+    assert Redactor(kinds=["payment_cards"]).clean(text) == text.replace(
+        number, mark("payment-card")
+    )
 
 
 def test_an_owner_pattern_redacts_what_it_matches() -> None:
@@ -938,7 +1052,11 @@ def test_a_text_of_which_an_owner_pattern_cannot_tell_in_time_goes_whole() -> No
     redactor = Redactor(extra_patterns=["(a|aa)+$"])
     endless = "a" * 60 + "!"
     assert redactor.redact(f"before\n{endless}") == Redacted(mark("owner"), {"owner": 1})
-    assert redactor.clean_all(["quick aaa", endless, "other"]) == [f"quick {mark('owner')}", mark("owner"), "other"]
+    assert redactor.clean_all(["quick aaa", endless, "other"]) == [
+        f"quick {mark('owner')}",
+        mark("owner"),
+        "other",
+    ]
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "*", "a*", "", "(?<=a*)b"])
@@ -951,7 +1069,10 @@ def test_an_unusable_owner_pattern_is_refused_with_a_hint(pattern: str) -> None:
 def test_an_allowed_secret_stays_and_others_go() -> None:
     allowed, other = TOKENS["npm-token"][0], TOKENS["gitlab-token"][0]
     redactor = Redactor(extra_patterns=["ACME"], allow=[allowed, "opensesame", "ACME"])
-    assert redactor.clean(f"{allowed} password='opensesame' ACME") == f"{allowed} password='opensesame' ACME"
+    assert (
+        redactor.clean(f"{allowed} password='opensesame' ACME")
+        == f"{allowed} password='opensesame' ACME"
+    )
     assert redactor.clean(other) == mark("gitlab-token")
 
 
@@ -1014,9 +1135,22 @@ def test_no_secret_survives_beside_others(secrets: list[str], separator: str) ->
 
 @given(st.lists(st.lists(FRAGMENTS | st.text(max_size=12), max_size=6).map("".join), max_size=12))
 @example(["password:", "hunter2hunter2", "kind: Secret", "data:", "  x: " + "QUJD" * 9])
-@example(["curl -u me:", "", "\u200b", "\x1b[1m" + TOKENS["jwt"][0], "<private>", "x</private>", TOKENS["jwt"][0]])
+@example(
+    [
+        "curl -u me:",
+        "",
+        "\u200b",
+        "\x1b[1m" + TOKENS["jwt"][0],
+        "<private>",
+        "x</private>",
+        TOKENS["jwt"][0],
+    ]
+)
 def test_many_texts_at_once_become_what_each_becomes_alone(texts: list[str]) -> None:
-    for redactor in (REDACTOR, Redactor(extra_patterns=["^x", "[a-z]+ $"], allow=["hunter2hunter2"])):
+    for redactor in (
+        REDACTOR,
+        Redactor(extra_patterns=["^x", "[a-z]+ $"], allow=["hunter2hunter2"]),
+    ):
         assert redactor.clean_all(texts) == [redactor.clean(text) for text in texts]
 
 
@@ -1027,11 +1161,17 @@ def test_equal_texts_of_many_become_the_same() -> None:
 
 def test_a_batch_of_any_size_loses_no_secret() -> None:
     texts = [f"{number} " + "harmless words " * (number % 40) for number in range(3000)]
-    hidden = {17: TOKENS["npm-token"][0], 1500: EVERY_CONTEXT[0][1] + EVERY_CONTEXT[0][2], 2999: TOKENS["jwt"][0]}
+    hidden = {
+        17: TOKENS["npm-token"][0],
+        1500: EVERY_CONTEXT[0][1] + EVERY_CONTEXT[0][2],
+        2999: TOKENS["jwt"][0],
+    }
     for number, secret in hidden.items():
         texts[number] += secret
     cleaned = REDACTOR.clean_all(texts)
-    assert {number for number, text in enumerate(texts) if cleaned[number] is not text} == hidden.keys()
+    assert {
+        number for number, text in enumerate(texts) if cleaned[number] is not text
+    } == hidden.keys()
 
 
 UNITS = [
@@ -1097,7 +1237,10 @@ def test_a_long_text_of_anything_comes_back() -> None:
 
 def test_a_megabyte_of_different_secrets_comes_back() -> None:
     numbers = range(1_000_000 // 60)
-    text = "\n".join(f"x-{'gh' + 'p'}_{number:05d}{'aZ9' * 12} password='{number}correcthorse'" for number in numbers)
+    text = "\n".join(
+        f"x-{'gh' + 'p'}_{number:05d}{'aZ9' * 12} password='{number}correcthorse'"
+        for number in numbers
+    )
     assert REDACTOR.redact(text).found == {"github-token": len(numbers), "password": len(numbers)}
 
 
@@ -1115,7 +1258,10 @@ def test_zero_width_characters_do_not_split_a_secret() -> None:
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        ("my salary is <private>a lot</private>, as you know", "my salary is [private], as you know"),
+        (
+            "my salary is <private>a lot</private>, as you know",
+            "my salary is [private], as you know",
+        ),
         ("<PRIVATE>a</Private> b", "[private] b"),
         ("a <private>b <private>c</private> d</private> e", "a [private] e"),
         ("a <private>\nb\n\nc and never closed", "a [private]"),
@@ -1135,13 +1281,21 @@ def test_what_is_marked_as_private_is_replaced(text: str, kept: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["private key", "usage: tool <private key> <file>", "class A: private: int x;", "b</private> c"]
+    "text",
+    [
+        "private key",
+        "usage: tool <private key> <file>",
+        "class A: private: int x;",
+        "b</private> c",
+    ],
 )
 def test_the_word_private_alone_hides_nothing(text: str) -> None:
     assert REDACTOR.clean(text) is text
 
 
-@pytest.mark.parametrize("hidden", ["\u00ad", "\u200e", "\u202e", "\u2063", "\u034f", "\ufe0f", "\U000e0041", "\u200d"])
+@pytest.mark.parametrize(
+    "hidden", ["\u00ad", "\u200e", "\u202e", "\u2063", "\u034f", "\ufe0f", "\U000e0041", "\u200d"]
+)
 def test_characters_that_nobody_sees_do_not_split_a_secret(hidden: str) -> None:
     token = "ghp_" + "A1b2C3d4E5f6G7h8J9k0L1m2N3p4Q5r6S7t8"
     text = f"the gateway takes {token[:10]}{hidden}{token[10:]} for calls"
@@ -1189,12 +1343,18 @@ def test_every_value_of_a_kubernetes_secret_goes_and_its_names_stay() -> None:
     ("before", "secret", "after"),
     [
         ("?next=%2Fin%3Fuser%3Dme%26password%3D", "heron%2BReed71", "&x=1"),
-        ("&lt;add key=&quot;SmtpPassword&quot; value=&quot;", "heron&#43;Reed&amp;71", "&quot; /&gt;"),
+        (
+            "&lt;add key=&quot;SmtpPassword&quot; value=&quot;",
+            "heron&#43;Reed&amp;71",
+            "&quot; /&gt;",
+        ),
         ("{\\u0022password\\u0022: \\u0022", "heron-Reed-71", "\\u0022}"),
         ("\\u5bc6\\u7801: ", "heron-Reed-71", " \\u8c22"),
     ],
 )
-def test_a_secret_is_found_through_escapes_and_only_it_is_replaced(before: str, secret: str, after: str) -> None:
+def test_a_secret_is_found_through_escapes_and_only_it_is_replaced(
+    before: str, secret: str, after: str
+) -> None:
     cleaned = REDACTOR.clean(before + secret + after)
     assert "heron" not in cleaned
     assert "71" not in cleaned
@@ -1209,20 +1369,27 @@ def test_a_secret_is_found_through_escapes_of_escapes() -> None:
 
 
 def test_text_in_base64_that_is_assigned_goes_where_it_holds_a_secret() -> None:
-    secret = base64.b64encode(b"PIER_SECRET=" + b"45ee3e47ce5edd06c05ca19d4cfaa0" + b"\nPIER_USER=me\n").decode()
+    secret = base64.b64encode(
+        b"PIER_SECRET=" + b"45ee3e47ce5edd06c05ca19d4cfaa0" + b"\nPIER_USER=me\n"
+    ).decode()
     assert REDACTOR.clean(f"PIER_B64={secret}\n") == f"PIER_B64={mark('secret')}\n"
 
 
 def test_a_text_in_base64_goes_where_it_holds_a_secret_and_else_stays() -> None:
     secret = base64.b64encode(b"DB_HOST=10.0.0.4\nDB_PASSWORD=heron-Reed-71\n").decode()
     plain = base64.b64encode(b"Good morning, here is the letter of May for all of you.").decode()
-    assert REDACTOR.clean(f"it says {secret}, and {plain}") == f"it says {mark('password')}, and {plain}"
+    assert (
+        REDACTOR.clean(f"it says {secret}, and {plain}")
+        == f"it says {mark('password')}, and {plain}"
+    )
 
 
 @pytest.mark.parametrize("prefix", ["", "[web-1] ", "> ", "key.pem:{n}:", "{n}\t", "+"])
 def test_the_tail_of_a_private_key_goes_with_whatever_stands_before_its_lines(prefix: str) -> None:
     rows = block("RSA PRIVATE KEY").split("\n")[3:]
-    text = "\n".join(["the end of it:", *(prefix.format(n=n) + row for n, row in enumerate(rows)), "so it ends"])
+    text = "\n".join(
+        ["the end of it:", *(prefix.format(n=n) + row for n, row in enumerate(rows)), "so it ends"]
+    )
     cleaned = REDACTOR.clean(text)
     assert not any(row in cleaned for row in rows)
     assert cleaned.startswith("the end of it:\n")
@@ -1230,28 +1397,43 @@ def test_the_tail_of_a_private_key_goes_with_whatever_stands_before_its_lines(pr
 
 
 def test_the_tail_of_a_key_with_a_checksum_goes() -> None:
-    rows = [*block("PGP PRIVATE KEY BLOCK").split("\n")[3:-1], "=rN7e", block("PGP PRIVATE KEY BLOCK").split("\n")[-1]]
+    rows = [
+        *block("PGP PRIVATE KEY BLOCK").split("\n")[3:-1],
+        "=rN7e",
+        block("PGP PRIVATE KEY BLOCK").split("\n")[-1],
+    ]
     cleaned = REDACTOR.clean("\n".join(f"   {n}\t{row}" for n, row in enumerate(rows)))
     assert not any(row in cleaned for row in rows)
 
 
 def test_the_head_of_a_private_key_goes_with_whatever_stands_before_its_lines() -> None:
     rows = block("EC PRIVATE KEY").split("\n")[:4]
-    cleaned = REDACTOR.clean("\n".join(f"{n}:{row}" for n, row in enumerate(rows)) + "\n\nand so on")
+    cleaned = REDACTOR.clean(
+        "\n".join(f"{n}:{row}" for n, row in enumerate(rows)) + "\n\nand so on"
+    )
     assert not any(row in cleaned for row in rows)
     assert cleaned.endswith("\n\nand so on")
 
 
 def test_every_cell_below_a_heading_that_names_a_secret_goes_and_no_other() -> None:
     head = "| host | password | port |\n|---|:--|---|\n"
-    text = head + "| a1.example | heron-Reed-71 | 5432 |\n| b2.example | dr1ft.Plover | 5433 |\n\nuse b2-Example"
+    text = (
+        head
+        + "| a1.example | heron-Reed-71 | 5432 |\n| b2.example | dr1ft.Plover | 5433 |\n\nuse b2-Example"
+    )
     cleaned = REDACTOR.clean(text)
     kept = mark("password-cell")
-    assert cleaned == head + f"| a1.example | {kept} | 5432 |\n| b2.example | {kept} | 5433 |\n\nuse b2-Example"
+    assert (
+        cleaned
+        == head
+        + f"| a1.example | {kept} | 5432 |\n| b2.example | {kept} | 5433 |\n\nuse b2-Example"
+    )
 
 
 @pytest.mark.parametrize("values", ["VALUES", "values\n  "])
-def test_what_sql_inserts_into_a_column_that_names_a_secret_goes_and_nothing_else(values: str) -> None:
+def test_what_sql_inserts_into_a_column_that_names_a_secret_goes_and_nothing_else(
+    values: str,
+) -> None:
     head = f"INSERT INTO `crew` (`id`, `mail`, `password`, `since`) {values}"
     rows = "(1, 'a(1), b@x.example', '{}', now()),\n(2, 'it''s@x.example', '{}', '2019-04-02');"
     cleaned = REDACTOR.clean(head + rows.format("Heron_Reed7", "moor.Plover9"))
@@ -1266,13 +1448,13 @@ def test_what_a_dump_copies_into_a_column_that_names_a_secret_goes_and_nothing_e
 
 def test_a_column_of_a_table_that_a_database_printed_goes() -> None:
     key = body(40, LOWER)
-    text = (
-        " id |  partner |  api_key  | active\n----+----------+-----------+--------\n  1 | pier     | {} | t\n(1 row)\n"
-    )
+    text = " id |  partner |  api_key  | active\n----+----------+-----------+--------\n  1 | pier     | {} | t\n(1 row)\n"  # noqa: E501
     assert REDACTOR.clean(text.format(key)) == text.format(mark("key-cell"))
 
 
 def test_a_long_list_of_logins_keeps_no_password() -> None:
     secrets = [f"Heron-Reed-{number}" for number in range(100, 160)]
-    cleaned = REDACTOR.clean("\n".join(f"mara{number} pw {secret}" for number, secret in enumerate(secrets)))
+    cleaned = REDACTOR.clean(
+        "\n".join(f"mara{number} pw {secret}" for number, secret in enumerate(secrets))
+    )
     assert not [secret for secret in secrets if secret in cleaned]

@@ -13,15 +13,19 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from nacre import open_memory
+from nacre.api import open_memory
 from nacre.cli.root import cli
-from nacre.storage.postgres.connection import connect
+from nacre.store.postgres_connection import connect
 from tests.cli.conftest import Outcome, dialog, said, write_transcript  # noqa: F401 - a fixture
 from tests.daemon.conftest import Serving, serving  # noqa: F401 - the fixture
 from tests.processes import Processes
 
 _databases = count(1)
-QUIET = {"NACRE_GIT_ENABLED": "false", "NACRE_EMBEDDING_MODEL": "none", "NACRE_REMOTE_EVERY_SECONDS": "86400"}
+QUIET = {
+    "NACRE_GIT_ENABLED": "false",
+    "NACRE_EMBEDDING_MODEL": "none",
+    "NACRE_REMOTE_EVERY_SECONDS": "86400",
+}
 _TEXTS = (
     "SELECT convert_from(data, 'UTF8') FROM nacre.document_versions WHERE data IS NOT NULL",
     "SELECT path FROM nacre.document_versions",
@@ -39,9 +43,17 @@ class Machine:
     folder: Path
     environ: dict[str, str] = field(default_factory=dict)
 
-    def __call__(self, *arguments: str, code: int = 0, stdin: str | None = None, **environ: str) -> Outcome:
-        home = {"HOME": str(self.folder), "NACRE_HOME": str(self.folder / ".nacre"), "NACRE_DB": None}
-        result = CliRunner().invoke(cli, arguments, input=stdin, env={**QUIET, **home, **self.environ, **environ})
+    def __call__(
+        self, *arguments: str, code: int = 0, stdin: str | None = None, **environ: str
+    ) -> Outcome:
+        home = {
+            "HOME": str(self.folder),
+            "NACRE_HOME": str(self.folder / ".nacre"),
+            "NACRE_DB": None,
+        }
+        result = CliRunner().invoke(
+            cli, arguments, input=stdin, env={**QUIET, **home, **self.environ, **environ}
+        )
         assert result.exit_code == code, result.output
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
@@ -60,12 +72,19 @@ class Machine:
 
     def documents(self) -> dict[str, bytes]:
         """What its vault holds, but for listings."""
-        found = {path.relative_to(self.vault).as_posix(): path.read_bytes() for path in self.vault.rglob("*.md")}
+        found = {
+            path.relative_to(self.vault).as_posix(): path.read_bytes()
+            for path in self.vault.rglob("*.md")
+        }
         return {path: data for path, data in found.items() if not path.endswith("MEMORY.md")}
 
     def file_of(self, words: str) -> Path:
         """The file of the memory that says so."""
-        return next(path for path in self.vault.rglob("*.md") if words in path.read_text() and path.name != "MEMORY.md")
+        return next(
+            path
+            for path in self.vault.rglob("*.md")
+            if words in path.read_text() and path.name != "MEMORY.md"
+        )
 
 
 @dataclass
@@ -105,7 +124,7 @@ class Place:
 @pytest.fixture
 def place(
     server_url: str, tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Place]:  # fmt: skip
+) -> Iterator[Place]:
     """A server with Ada's space and Ben's."""
     name = f"remote{next(_databases)}"
     with connect(server_url) as first:
@@ -113,9 +132,13 @@ def place(
     database = server_url.replace("/postgres?", f"/{name}?")
     folder = tmp_path / "server"
     environ = {
-        "NACRE_DB": database, "NACRE_STORAGE_TENANT": "ada", "NACRE_STORAGE_ACCOUNT": "ada", "HOME": str(folder),
-        "NACRE_HOME": str(folder / ".nacre"), **QUIET,
-    }  # fmt: skip
+        "NACRE_DB": database,
+        "NACRE_STORAGE_TENANT": "ada",
+        "NACRE_STORAGE_ACCOUNT": "ada",
+        "HOME": str(folder),
+        "NACRE_HOME": str(folder / ".nacre"),
+        **QUIET,
+    }
     for variable, value in environ.items():
         monkeypatch.setenv(variable, value)
     with open_memory(folder / ".nacre") as memory:
@@ -153,6 +176,8 @@ def machines(place: Place, tmp_path: Path) -> Callable[..., Machine]:
 
 def ingest(machine: Machine, session: str, *turns: tuple[str, str]) -> None:
     """Have a machine read a session of Claude Code: who (``user``, ``assistant``) said what."""
-    records = [said(role, text, number, session=session) for number, (role, text) in enumerate(turns)]
+    records = [
+        said(role, text, number, session=session) for number, (role, text) in enumerate(turns)
+    ]
     write_transcript(machine.folder / f".claude/projects/-code-ferry/{session}.jsonl", records)
     machine("ingest")

@@ -23,7 +23,7 @@ Machines = Callable[..., Machine]
 SESSION = "7f3a1c2d-0000-4000-8000-00000000000a"
 KILLED_AT = """
 import os, signal, sys
-from nacre.remote import connection
+from nacre.care import remote as connection
 asked, kill_at = 0, int(sys.argv.pop(1))
 ask = connection.Connection.ask
 
@@ -46,10 +46,15 @@ runpy.run_module("nacre", run_name="__main__")
 
 def _environ(machine: Machine) -> dict[str, str]:
     return {
-        "PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE), "HOME": str(machine.folder), "TZ": "UTC",
-        "NACRE_HOME": str(machine.folder / ".nacre"), **QUIET, **machine.environ,
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(SOURCE),
+        "HOME": str(machine.folder),
+        "TZ": "UTC",
+        "NACRE_HOME": str(machine.folder / ".nacre"),
+        **QUIET,
+        **machine.environ,
         "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows knows no such signals")
@@ -69,7 +74,7 @@ def test_a_machine_that_is_killed_before_or_after_a_question_loses_and_doubles_n
     ingest(laptop, SESSION, ("user", "Where is the timetable?"), ("assistant", "In tides.csv."))
     killed = processes.start(
         [sys.executable, "-c", KILLED_AT, str(at), "remote", "sync"], env=_environ(laptop)
-    )  # fmt: skip
+    )
     assert killed.wait(60) == -signal.SIGKILL
     laptop.sync()
     desk.sync()
@@ -100,10 +105,14 @@ def test_the_daemon_of_a_machine_brings_and_sends_by_itself(
     place: Place, machines: Machines, serving: Callable[..., Serving]
 ) -> None:
     laptop, desk = machines("laptop"), machines("desk")
-    daemon = serving("--no-watch", environ={**_environ(desk), "NACRE_DB": "", "NACRE_REMOTE_EVERY_SECONDS": "1"})
+    daemon = serving(
+        "--no-watch", environ={**_environ(desk), "NACRE_DB": "", "NACRE_REMOTE_EVERY_SECONDS": "1"}
+    )
     laptop("store", "Dogs travel free.")
     laptop.sync()
-    _until(lambda: any("Dogs travel free." in path.read_text() for path in desk.vault.rglob("*.md")))
+    _until(
+        lambda: any("Dogs travel free." in path.read_text() for path in desk.vault.rglob("*.md"))
+    )
     desk("store", "The harbour office closes at six.")
     _until(lambda: "harbour office" in place.texts())
     daemon.end()
@@ -132,7 +141,12 @@ def _do_something(machine: Machine, random_: random.Random, name: str) -> None:
     files = sorted(path for path in machine.vault.rglob("*.md") if "\nid: " in path.read_text())
     what = random_.choice(["store", "store", "append", "delete", "tag", "reword"])
     if what == "store" or not files:
-        machine("store", f"Boat {name} leaves at {random_.randrange(24)} o'clock.", "--subject", f"Boat {name}")
+        machine(
+            "store",
+            f"Boat {name} leaves at {random_.randrange(24)} o'clock.",
+            "--subject",
+            f"Boat {name}",
+        )
         return
     file = random_.choice(files)
     text = file.read_text()

@@ -31,7 +31,12 @@ def test_what_one_machine_stores_the_other_has_byte_for_byte(machines: Machines)
 def test_the_first_exchange_carries_what_was_there_before(place: Place, machines: Machines) -> None:
     laptop = machines("laptop", added=False)
     laptop("store", _FACT, "--subject", "Ferry timetable")
-    ingest(laptop, SESSION, ("user", "Where is the timetable of the ferry?"), ("assistant", "In tides.csv."))
+    ingest(
+        laptop,
+        SESSION,
+        ("user", "Where is the timetable of the ferry?"),
+        ("assistant", "In tides.csv."),
+    )
     told = laptop("remote", "add", place.url, "--yes").out
     assert "2 turns" in told
     found = place.ask("search-sessions", text="timetable ferry")
@@ -43,7 +48,12 @@ def test_turns_beyond_what_the_space_may_hold_are_refused_and_come_once_there_is
     place: Place, machines: Machines
 ) -> None:
     laptop = machines("laptop")
-    ingest(laptop, SESSION, ("user", "Where is the timetable of the ferry?"), ("assistant", "In tides.csv."))
+    ingest(
+        laptop,
+        SESSION,
+        ("user", "Where is the timetable of the ferry?"),
+        ("assistant", "In tides.csv."),
+    )
     laptop("cluster", "tenants", "limit", "ada", "--turns", "1", NACRE_DB=place.database)
     refused = laptop("remote", "sync", code=1)
     assert "may hold 1 turn" in refused.err
@@ -97,7 +107,9 @@ def test_retired_and_deleted_memories_go_everywhere(machines: Machines) -> None:
     assert desk.contents() == laptop.contents() == {_FACT}
 
 
-def test_what_was_forgotten_on_one_machine_is_nowhere_and_does_not_come_back(place: Place, machines: Machines) -> None:
+def test_what_was_forgotten_on_one_machine_is_nowhere_and_does_not_come_back(
+    place: Place, machines: Machines
+) -> None:
     laptop, desk = machines("laptop"), machines("desk")
     words = "The spare key of the ferry office lies under the third stone."
     ingest(laptop, SESSION, ("user", words), ("assistant", "Noted, the third stone."))
@@ -119,7 +131,9 @@ def test_what_was_forgotten_on_one_machine_is_nowhere_and_does_not_come_back(pla
     assert "third stone" not in place.texts()
 
 
-def test_a_machine_works_without_the_server_and_catches_up(place: Place, machines: Machines) -> None:
+def test_a_machine_works_without_the_server_and_catches_up(
+    place: Place, machines: Machines
+) -> None:
     laptop, desk = machines("laptop"), machines("desk")
     place.daemon.end()
     laptop("store", _FACT)
@@ -137,31 +151,46 @@ def test_a_machine_works_without_the_server_and_catches_up(place: Place, machine
 
 
 @pytest.mark.parametrize("form", sorted(set(FORMS) - {"private"}))
-def test_no_secret_leaves_in_documents_or_turns(place: Place, machines: Machines, form: str) -> None:
+def test_no_secret_leaves_in_documents_or_turns(
+    place: Place, machines: Machines, form: str
+) -> None:
     laptop = machines("laptop", added=False)
     laptop("store", _FACT, "--subject", "Ferry timetable")
     file = laptop.file_of(_FACT)
-    ingest(laptop, SESSION, ("user", "Where is the timetable of the ferry?"), ("assistant", "In tides.csv."))
+    ingest(
+        laptop,
+        SESSION,
+        ("user", "Where is the timetable of the ferry?"),
+        ("assistant", "In tides.csv."),
+    )
     file.write_text(file.read_text() + f"\n{FORMS[form]}\n")
     held = laptop("remote", "add", place.url, "--yes", "--json").json["held"]
     assert [one["reason"] for one in held] == ["holds what looks like a secret"]
     assert CORE.lower() not in place.texts().lower()
 
 
-def test_what_is_a_secret_by_a_later_rule_stays_out_of_the_turns_that_leave(place: Place, machines: Machines) -> None:
+def test_what_is_a_secret_by_a_later_rule_stays_out_of_the_turns_that_leave(
+    place: Place, machines: Machines
+) -> None:
     laptop = machines("laptop", added=False)
-    ingest(laptop, SESSION, ("user", "The badge of the harbour is hb-4711-x."), ("assistant", "Noted."))
+    ingest(
+        laptop, SESSION, ("user", "The badge of the harbour is hb-4711-x."), ("assistant", "Noted.")
+    )
     laptop("config", "set", "redaction.patterns", '["hb-[0-9]+-x"]')
     laptop("remote", "add", place.url, "--yes")
     assert "harbour" in place.texts()
     assert "4711" not in place.texts()
 
 
-def test_private_memories_and_sessions_stay_where_the_owner_says_so(place: Place, machines: Machines) -> None:
+def test_private_memories_and_sessions_stay_where_the_owner_says_so(
+    place: Place, machines: Machines
+) -> None:
     laptop, desk = machines("laptop", "--no-private", added=False), machines("desk")
     laptop("store", "My sister pays for the boat.", "--subject", "Boat")
     laptop("store", _FACT, "--subject", "Ferry timetable", "--scope", "personal")
-    ingest(laptop, SESSION, ("user", "Remember: my sister pays for the boat."), ("assistant", "Noted."))
+    ingest(
+        laptop, SESSION, ("user", "Remember: my sister pays for the boat."), ("assistant", "Noted.")
+    )
     laptop("remote", "add", place.url, "--yes", "--no-private")
     desk.sync()
     assert desk.contents() == {_FACT}
@@ -187,9 +216,16 @@ def test_a_turn_is_there_once_however_often_it_is_sent(place: Place, machines: M
         assert rows.execute("SELECT count(*) FROM nacre.turns").fetchone() == (6,)
 
 
-def test_a_turn_of_ten_million_characters_holds_up_no_other(place: Place, machines: Machines) -> None:
+def test_a_turn_of_ten_million_characters_holds_up_no_other(
+    place: Place, machines: Machines
+) -> None:
     laptop = machines("laptop")
-    ingest(laptop, SESSION, ("user", "\x01" * 400_000 + "é" * 10_000_000), ("assistant", "That is much."))
+    ingest(
+        laptop,
+        SESSION,
+        ("user", "\x01" * 400_000 + "é" * 10_000_000),
+        ("assistant", "That is much."),
+    )
     assert laptop.sync()["turns"] == 2
     assert "That is much." in place.texts()
 
@@ -199,14 +235,21 @@ def test_after_the_index_is_built_anew_no_turn_is_missed(place: Place, machines:
     ingest(laptop, SESSION, ("user", "The first question."), ("assistant", "An answer."))
     laptop.sync()
     laptop("db", "rebuild", "--yes")
-    ingest(laptop, SESSION, ("user", "The first question."), ("assistant", "An answer."), ("user", "The second one."))
+    ingest(
+        laptop,
+        SESSION,
+        ("user", "The first question."),
+        ("assistant", "An answer."),
+        ("user", "The second one."),
+    )
     laptop.sync()
     with place.rows as rows:
         assert rows.execute("SELECT count(*) FROM nacre.turns").fetchone() == (3,)
 
 
 @pytest.mark.parametrize(
-    ("space", "account", "role"), [("ada", "ada", "member"), ("ada", "ada", "reader"), ("ferry-team", "ada", "owner")]
+    ("space", "account", "role"),
+    [("ada", "ada", "member"), ("ada", "ada", "reader"), ("ferry-team", "ada", "owner")],
 )
 def test_only_an_owners_key_to_a_persons_space_keeps_a_machine_in_step(
     place: Place, machines: Machines, space: str, account: str, role: str
@@ -260,7 +303,9 @@ def test_the_key_is_kept_apart_and_goes_with_the_remote(place: Place, machines: 
     laptop("remote", "sync", code=3)
 
 
-def test_an_agent_sends_no_memory_to_an_address_of_its_own(place: Place, machines: Machines) -> None:
+def test_an_agent_sends_no_memory_to_an_address_of_its_own(
+    place: Place, machines: Machines
+) -> None:
     laptop = machines("laptop", added=False, CLAUDECODE="1", NACRE_REMOTE_URL=place.url)
     laptop("store", _FACT)
     assert "owner" in laptop("config", "set", "remote.url", place.url, code=1).err
@@ -268,7 +313,9 @@ def test_an_agent_sends_no_memory_to_an_address_of_its_own(place: Place, machine
     assert "owner" in laptop("remote", "add", place.url, "--yes", code=1).err
 
 
-def test_a_server_that_would_write_into_gits_folder_is_refused(place: Place, machines: Machines) -> None:
+def test_a_server_that_would_write_into_gits_folder_is_refused(
+    place: Place, machines: Machines
+) -> None:
     laptop = machines("laptop")
     with place.rows as rows:
         rows.execute(
@@ -297,7 +344,12 @@ def test_sixty_memories_made_on_three_machines_at_once_end_up_the_same(machines:
     them = [machines(name) for name in ("laptop", "desk", "phone")]
     for number, machine in enumerate(them):
         for one in range(20):
-            machine("store", f"Boat {number}-{one} has {one} seats.", "--subject", f"Boat {number}-{one}")
+            machine(
+                "store",
+                f"Boat {number}-{one} has {one} seats.",
+                "--subject",
+                f"Boat {number}-{one}",
+            )
     for _ in range(2):
         for machine in them:
             machine.sync()

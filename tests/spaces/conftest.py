@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from nacre import MemoryHome, open_memory
-from nacre.storage.postgres.connection import connect
+from nacre.api import MemoryHome, open_memory
+from nacre.store.postgres_connection import connect
 
 _databases = count(1)
 

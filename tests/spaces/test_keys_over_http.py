@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from nacre.catalogue import CATALOGUE, offered_by
-from nacre.catalogue.by_key import BY_KEY
-from nacre.operation import Needs
-from nacre.values.actor import Face
+from nacre.serve.catalogue import BY_KEY, CATALOGUE, offered_by
+from nacre.serve.operation import Needs
+from nacre.values.memory import Face
 from tests.spaces.conftest import Server
 from tests.web_server.conftest import Site, nacre, process, serving, site  # noqa: F401 - fixtures
 
@@ -23,7 +22,9 @@ _ASKED = "where is the ferry timetable kept?"
 def served(team: Server, site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> Site:  # noqa: F811
     """Anna's memory, served; what is stored is ``_FACT`` in the team's, and a secret of hers in her own."""
     team.opened("anna", "ferry-team").call("store", content=_FACT, scope="personal")
-    team.opened("anna").call("store", content="The spare key of the ferry office is under the third stone.")
+    team.opened("anna").call(
+        "store", content="The spare key of the ferry office is under the third stone."
+    )
     monkeypatch.setenv("NACRE_STORAGE_SPACES", "[]")
     return site()
 
@@ -37,12 +38,16 @@ def test_a_key_opens_its_space_and_not_the_one_that_is_served(team: Server, serv
     _, key = _key(team, "ben")
     found = served.ask("recall", {"text": _ASKED}, **key).json()
     assert [hit["memory"]["content"] for hit in found["hits"]] == [_FACT]
-    found = served.ask("recall", {"text": "where is the spare key of the ferry office?"}, **key).json()
+    found = served.ask(
+        "recall", {"text": "where is the spare key of the ferry office?"}, **key
+    ).json()
     assert "stone" not in str(found)
     assert "stone" in str(served.ask("list", {}, **served.token).json())
 
 
-def test_what_a_key_stores_is_a_programs_proposal_in_its_space_and_is_noted(team: Server, served: Site) -> None:
+def test_what_a_key_stores_is_a_programs_proposal_in_its_space_and_is_noted(
+    team: Server, served: Site
+) -> None:
     _, key = _key(team, "build-bot", role="service")
     stored = served.ask("store", {"content": "Dogs travel free."}, **key)
     assert stored.status_code == 200
@@ -53,7 +58,9 @@ def test_what_a_key_stores_is_a_programs_proposal_in_its_space_and_is_noted(team
 
 
 @pytest.mark.parametrize(("account", "most"), [("ben", "reader"), ("rita", "member")])
-def test_the_lesser_of_account_and_key_says_what_it_may_do(team: Server, served: Site, account: str, most: str) -> None:
+def test_the_lesser_of_account_and_key_says_what_it_may_do(
+    team: Server, served: Site, account: str, most: str
+) -> None:
     _, key = _key(team, account, role=most)
     assert served.ask("recall", {"text": _ASKED}, **key).json()["hits"]
     refused = served.ask("store", {"content": "Dogs travel free."}, **key)
@@ -92,13 +99,18 @@ def test_a_key_that_ended_is_no_stranger_where_strangers_may_ask(
     assert open_site.get("/mcp", **key).status_code == 401
 
 
-def test_a_key_reaches_nothing_of_the_machine_that_serves(team: Server, served: Site, tmp_path: Path) -> None:
+def test_a_key_reaches_nothing_of_the_machine_that_serves(
+    team: Server, served: Site, tmp_path: Path
+) -> None:
     _, key = _key(team, "anna", role="owner")
     assert served.get("/api/v1/me", **key).status_code == 401
     for name in sorted(offered_by(Face.HTTP).keys() - BY_KEY):
         refused = served.ask(name, {}, **key)
         assert refused.status_code in (400, 403), (name, refused.text)
-        assert refused.json()["code"] in ("invalid_input", "not_allowed", "query_invalid"), (name, refused.text)
+        assert refused.json()["code"] in ("invalid_input", "not_allowed", "query_invalid"), (
+            name,
+            refused.text,
+        )
 
 
 def test_what_a_key_does_is_done_in_rows_of_its_space() -> None:

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from nacre import open_memory
-from nacre.catalogue import CATALOGUE
+from nacre.api import open_memory
 from nacre.errors import NacreError
-from nacre.operation import Needs
+from nacre.serve.catalogue import CATALOGUE
+from nacre.serve.operation import Needs
 from tests.catalogue.conftest import known_in, make_home
 from tests.catalogue.samples import QUESTION, SAMPLES
 from tests.spaces.conftest import Server
@@ -27,14 +27,19 @@ def _fill(space: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NACRE_STORAGE_TENANT", space)
     monkeypatch.setenv("NACRE_HOME", str(home / f"home-of-{space}"))
     numbers = count(1)
-    with open_memory(ids=lambda: str(UUID(int=(0x01A20000 << 96) | (7 << 76) | (2 << 62) | next(numbers)))) as memory:
+    with open_memory(
+        ids=lambda: str(UUID(int=(0x01A20000 << 96) | (7 << 76) | (2 << 62) | next(numbers)))
+    ) as memory:
         for content in (
-            "The billing service uses PostgreSQL as its database.", "Toll rates rise in May.",
+            "The billing service uses PostgreSQL as its database.",
+            "Toll rates rise in May.",
             "Sessions of the ferry office end at noon.",
-        ):  # fmt: skip
+        ):
             memory.call("store", content=content, project="acme-billing")
         if space != "anna":
-            memory.call("store", content=f"The {_CANARY} billing database is older.", scope="private")
+            memory.call(
+                "store", content=f"The {_CANARY} billing database is older.", scope="private"
+            )
         memory.ingest()  # it makes the vectors that are missing
 
 
@@ -61,8 +66,12 @@ def test_each_operation_keeps_to_its_space(
     with team.admin as admin, open_memory() as memory:
         before = dump(admin, "ben"), dump(admin, "ferry-team")
         assert all(_CANARY in str(rows) for rows in before)
-        assert {"memories", "words", "memory_vectors", "document_versions"} <= {row[0] for row in before[0]}
-        names = [name for name, one in CATALOGUE.items() if one.needs is Needs.HOME and name != "share"]
+        assert {"memories", "words", "memory_vectors", "document_versions"} <= {
+            row[0] for row in before[0]
+        }
+        names = [
+            name for name, one in CATALOGUE.items() if one.needs is Needs.HOME and name != "share"
+        ]
         for name in sorted(names):
             if _CANARY in _told(name, memory, fill(SAMPLES[name].request)):
                 telling.append(name)

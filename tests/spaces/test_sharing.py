@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nacre import MemoryHome
+from nacre.api import MemoryHome
 from nacre.errors import Conflict, NotAllowed
-from nacre.values.actor import Role
+from nacre.values.memory import Role
 from nacre.values.recall import LaneState
 from tests.spaces.conftest import Server
 from tests.storage.filled import dump
@@ -25,7 +25,9 @@ def _store(memory: MemoryHome, content: str = _FACT, **fields: Any) -> str:
 
 
 def _hits(memory: MemoryHome, text: str = _ASKED, **fields: Any) -> list[tuple[str | None, str]]:
-    return [(hit.space, hit.memory.content) for hit in memory.call("recall", text=text, **fields).hits]
+    return [
+        (hit.space, hit.memory.content) for hit in memory.call("recall", text=text, **fields).hits
+    ]
 
 
 def test_a_copy_is_found_by_who_reads_the_space_and_says_whose_it_is(team: Server) -> None:
@@ -47,7 +49,10 @@ def test_what_both_spaces_hold_is_told_once_as_the_own_one_has_it(team: Server) 
 
 
 def test_hits_of_all_spaces_come_by_their_scores_within_one_limit(team: Server) -> None:
-    for space, content in {"anna": _FACT, "ferry-team": "The timetable of the ferry hangs at the pier."}.items():
+    for space, content in {
+        "anna": _FACT,
+        "ferry-team": "The timetable of the ferry hangs at the pier.",
+    }.items():
         _store(team.opened("anna", space), content, scope="personal")
     reading = team.opened("anna", reads=("ferry-team",))
     found = reading.call("recall", text=_ASKED).hits
@@ -57,7 +62,9 @@ def test_hits_of_all_spaces_come_by_their_scores_within_one_limit(team: Server) 
     assert {space for space, _ in _hits(team.opened("anna"))} == {None}
 
 
-def test_a_person_who_asks_reads_nothing_private_of_another_space_and_none_of_its_turns(team: Server) -> None:
+def test_a_person_who_asks_reads_nothing_private_of_another_space_and_none_of_its_turns(
+    team: Server,
+) -> None:
     _store(team.opened("anna", "ferry-team"), scope="private")
     assert _hits(team.opened("ben", reads=("ferry-team",))) == []
     assert [space for space, _ in _hits(team.opened("ben", "ferry-team"))] == [None]
@@ -68,8 +75,13 @@ def test_a_space_that_may_not_be_read_is_told_and_the_rest_answers(team: Server)
     _store(eve)
     result = eve.call("recall", text=_ASKED)
     assert [hit.space for hit in result.hits] == ["eve"]
-    told = {lane.name: (lane.state, lane.note) for lane in result.lanes if lane.name.startswith("space")}
-    assert told["space ferry-team"] == (LaneState.UNAVAILABLE, "eve does not belong to the space ferry-team")
+    told = {
+        lane.name: (lane.state, lane.note) for lane in result.lanes if lane.name.startswith("space")
+    }
+    assert told["space ferry-team"] == (
+        LaneState.UNAVAILABLE,
+        "eve does not belong to the space ferry-team",
+    )
     assert told["space nowhere"][0] is LaneState.UNAVAILABLE
 
 
@@ -95,7 +107,9 @@ def test_a_context_says_whose_memory_it_tells(team: Server) -> None:
     anna = team.opened("anna")
     _store(anna)
     anna.call("share", reference="Timetable", space="ferry-team", scope="personal")
-    block = team.opened("ben", reads=("ferry-team",)).call("context", moment="prompt", prompt=_ASKED)
+    block = team.opened("ben", reads=("ferry-team",)).call(
+        "context", moment="prompt", prompt=_ASKED
+    )
     assert "space ferry-team, fact" in block.text
 
 
@@ -106,17 +120,29 @@ def test_a_private_memory_is_shared_only_where_the_act_says_who_may_see_it(team:
         with pytest.raises(NotAllowed, match="is private"):
             anna.call("share", reference="Timetable", space="ferry-team", scope=scope)
     assert team.opened("anna", "ferry-team").call("list").total == 0
-    assert anna.call("share", reference="Timetable", space="ferry-team", scope="personal").memory.scope == "personal"
+    assert (
+        anna.call("share", reference="Timetable", space="ferry-team", scope="personal").memory.scope
+        == "personal"
+    )
     assert anna.call("get", reference="Timetable").scope == "private"
 
 
 @pytest.mark.parametrize(
     ("raising", "role", "may"),
-    [("members", "owner", True), ("members", "member", True), ("members", "service", False),
-     ("members", "reader", False), ("owners", "owner", True), ("owners", "member", False),
-     ("owners", "service", False), ("owners", "reader", False)],
-)  # fmt: skip
-def test_the_rule_of_the_space_says_who_raises(server: Server, raising: str, role: str, may: bool) -> None:
+    [
+        ("members", "owner", True),
+        ("members", "member", True),
+        ("members", "service", False),
+        ("members", "reader", False),
+        ("owners", "owner", True),
+        ("owners", "member", False),
+        ("owners", "service", False),
+        ("owners", "reader", False),
+    ],
+)
+def test_the_rule_of_the_space_says_who_raises(
+    server: Server, raising: str, role: str, may: bool
+) -> None:
     anna = server.opened("anna")
     anna.call("spaces-create", space="acme", kind="organisation", raising=raising)
     anna.call("spaces-add", space="acme", account="ben", role=role)
@@ -127,7 +153,10 @@ def test_the_rule_of_the_space_says_who_raises(server: Server, raising: str, rol
     else:
         with pytest.raises(NotAllowed, match=f"ben is a {Role(role)} of acme"):
             ben.call("share", reference="Timetable", space="acme", scope="personal")
-    log = [(one.account, one.action, one.outcome) for one in server.opened("anna", "acme").call("spaces-log", limit=1)]
+    log = [
+        (one.account, one.action, one.outcome)
+        for one in server.opened("anna", "acme").call("spaces-log", limit=1)
+    ]
     assert log == [("ben", "share", "done" if may else "not_allowed")]
     assert server.opened("anna", "acme").call("list").total == may
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nacre import MemoryHome, open_memory
+from nacre.api import MemoryHome, open_memory
 from nacre.errors import Conflict, InvalidInput, NotAllowed, NotFound, Unavailable
-from nacre.values.actor import Actor, Bearer, Face, Role, acting
+from nacre.values.memory import Actor, Bearer, Face, Role, acting
 from tests.spaces.conftest import Server
 
 _FACT = "The ferry timetable is kept in the file tides.csv."
@@ -28,8 +28,13 @@ def test_whoever_makes_a_team_owns_it_and_lists_it_beside_their_own(server: Serv
     memory = server.opened("anna")
     memory.call("spaces-create", space="anna", kind="person")
     memory.call("spaces-create", space="ferry-team", raising="owners")
-    told = [(one.name, one.kind, one.role, one.raising, one.is_own) for one in memory.call("spaces")]
-    assert told == [("anna", "person", "owner", "members", True), ("ferry-team", "team", "owner", "owners", False)]
+    told = [
+        (one.name, one.kind, one.role, one.raising, one.is_own) for one in memory.call("spaces")
+    ]
+    assert told == [
+        ("anna", "person", "owner", "members", True),
+        ("ferry-team", "team", "owner", "owners", False),
+    ]
 
 
 def test_a_tenant_that_is_no_space_is_its_own_accounts_alone(server: Server) -> None:
@@ -108,9 +113,14 @@ def test_who_asks_with_a_lesser_role_has_that(team: Server, most: Role) -> None:
 def test_only_owners_say_who_belongs_to_a_space(team: Server, account: str) -> None:
     memory = team.opened(account)
     for operation, fields in {
-        "spaces-add": {"account": "eve", "role": "owner"}, "spaces-remove": {"account": "anna"}, "spaces-members": {},
-        "keys": {}, "keys-create": {}, "keys-rotate": {"id": "00000000"}, "keys-revoke": {"id": "00000000"},
-    }.items():  # fmt: skip
+        "spaces-add": {"account": "eve", "role": "owner"},
+        "spaces-remove": {"account": "anna"},
+        "spaces-members": {},
+        "keys": {},
+        "keys-create": {},
+        "keys-rotate": {"id": "00000000"},
+        "keys-revoke": {"id": "00000000"},
+    }.items():
         with pytest.raises(NotAllowed, match="does not own ferry-team"):
             memory.call(operation, space="ferry-team", **fields)
 
@@ -136,9 +146,15 @@ def test_a_log_tells_who_did_what_and_no_text(team: Server) -> None:
     with pytest.raises(NotFound):
         ben.call("edit", reference="nothing-of-that", importance=3)
     told = [(one.account, one.action, one.outcome) for one in ben.call("spaces-log", limit=3)]
-    assert told == [("ben", "edit", "not_found"), ("rita", "store", "not_allowed"), ("ben", "store", "done")]
+    assert told == [
+        ("ben", "edit", "not_found"),
+        ("rita", "store", "not_allowed"),
+        ("ben", "store", "done"),
+    ]
     with team.admin as admin:
-        (log,) = admin.execute("SELECT string_agg(l::text, ' ') FROM nacre_spaces.audit_log l").fetchone() or ("",)
+        (log,) = admin.execute(
+            "SELECT string_agg(l::text, ' ') FROM nacre_spaces.audit_log l"
+        ).fetchone() or ("",)
     assert "spaces-add" in str(log)
     assert "tides" not in str(log).lower()
 

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from nacre.spaces.keys import bearer_of
-from nacre.storage.postgres.registry import Registry
-from nacre.values.actor import Bearer, Role
+from nacre.memories.spaces import bearer_of
+from nacre.store.postgres_schema import Registry
+from nacre.values.memory import Bearer, Role
 from tests.spaces.conftest import Server
 from tests.storage.filled import acting_as
 
@@ -30,10 +30,20 @@ def test_a_tenant_reads_and_writes_none_of_the_tables(team: Server) -> None:
         known = {"accounts", "api_keys", "audit_log", "members", "spaces"}
         assert {*tables} == known | {"calls", "quotas", "tended"}
         for table in tables:
-            for statement in ("SELECT count(*) FROM {}", "DELETE FROM {}", "INSERT INTO {} DEFAULT VALUES",
-                              "TRUNCATE {}", "SELECT * FROM {} FOR UPDATE", "COPY {} TO STDOUT",
-                              "ALTER TABLE {} DISABLE TRIGGER ALL"):  # fmt: skip
-                with acting_as(admin, "anna"), pytest.raises(errors.InsufficientPrivilege), admin.transaction():
+            for statement in (
+                "SELECT count(*) FROM {}",
+                "DELETE FROM {}",
+                "INSERT INTO {} DEFAULT VALUES",
+                "TRUNCATE {}",
+                "SELECT * FROM {} FOR UPDATE",
+                "COPY {} TO STDOUT",
+                "ALTER TABLE {} DISABLE TRIGGER ALL",
+            ):
+                with (
+                    acting_as(admin, "anna"),
+                    pytest.raises(errors.InsufficientPrivilege),
+                    admin.transaction(),
+                ):
                     admin.execute(statement.format(f"nacre_spaces.{table}"))
 
 
@@ -44,7 +54,9 @@ def test_what_a_tenant_may_call_is_what_it_needs(team: Server) -> None:
             " AND has_function_privilege('nacre_tenant', oid, 'EXECUTE')"
         ).fetchall()
         assert {name for name, _, _ in callable_} == _FUNCTIONS
-        assert {(definer, *config) for _, definer, config in callable_} == {(1, "search_path=pg_catalog, pg_temp")}
+        assert {(definer, *config) for _, definer, config in callable_} == {
+            (1, "search_path=pg_catalog, pg_temp")
+        }
 
 
 def test_what_a_tenant_calls_tells_of_its_own_space_alone(team: Server) -> None:
@@ -53,11 +65,15 @@ def test_what_a_tenant_calls_tells_of_its_own_space_alone(team: Server) -> None:
             with acting_as(admin, space):
                 told = admin.execute("SELECT role FROM nacre_spaces.standing('anna')").fetchone()
                 assert (told[0] if told else None) == expected
-                listed = admin.execute("SELECT count(*) FROM nacre_spaces.spaces_of('anna')").fetchone()
+                listed = admin.execute(
+                    "SELECT count(*) FROM nacre_spaces.spaces_of('anna')"
+                ).fetchone()
                 assert listed == ((2,) if expected else (0,))
         with acting_as(admin, "ben"):
             admin.execute("SELECT nacre_spaces.note('ben', 'store', '', 'done')")
-            assert admin.execute("SELECT account, action FROM nacre_spaces.noted(9)").fetchall()[0] == ("ben", "store")
+            assert admin.execute("SELECT account, action FROM nacre_spaces.noted(9)").fetchall()[
+                0
+            ] == ("ben", "store")
             admin.execute("SELECT set_config('nacre.tenant', 'rita', true)")
             told_of_rita = admin.execute("SELECT subject FROM nacre_spaces.noted(9)").fetchall()
         assert told_of_rita == [("rita",)]
@@ -65,14 +81,23 @@ def test_what_a_tenant_calls_tells_of_its_own_space_alone(team: Server) -> None:
 
 def test_a_function_of_the_tenants_own_is_not_called_in_its_place(team: Server) -> None:
     with team.admin as admin, acting_as(admin, "ben"):
-        admin.execute("CREATE TEMP TABLE spaces AS SELECT 'ben' AS name, 'team' AS kind, 'members' AS raising")
-        admin.execute("CREATE FUNCTION pg_temp.tenant() RETURNS TEXT LANGUAGE sql RETURN 'ferry-team'")
+        admin.execute(
+            "CREATE TEMP TABLE spaces AS SELECT 'ben' AS name, 'team' AS kind, 'members' AS raising"
+        )
+        admin.execute(
+            "CREATE FUNCTION pg_temp.tenant() RETURNS TEXT LANGUAGE sql RETURN 'ferry-team'"
+        )
         assert admin.execute("SELECT role FROM nacre_spaces.standing('anna')").fetchall() == []
 
 
-@pytest.mark.parametrize("statement", ["UPDATE {} SET outcome = 'done'", "DELETE FROM {}", "TRUNCATE {}"])
+@pytest.mark.parametrize(
+    "statement", ["UPDATE {} SET outcome = 'done'", "DELETE FROM {}", "TRUNCATE {}"]
+)
 def test_the_log_is_appended_to_alone_even_by_who_owns_it(team: Server, statement: str) -> None:
-    with team.admin as admin, pytest.raises(errors.InsufficientPrivilege, match="appended to alone"):
+    with (
+        team.admin as admin,
+        pytest.raises(errors.InsufficientPrivilege, match="appended to alone"),
+    ):
         admin.execute(statement.format("nacre_spaces.audit_log"))
 
 
@@ -82,9 +107,14 @@ def test_of_a_key_the_server_has_a_hash(team: Server) -> None:
     assert len(made.secret) == len("nacre_12345678_") + 43  # 256 bits
     with team.admin as admin:
         whole = sql.SQL("SELECT t::text FROM nacre_spaces.{} t")
-        rows = [str(admin.execute(whole.format(sql.Identifier(table))).fetchall()) for table in _tables(admin)]
+        rows = [
+            str(admin.execute(whole.format(sql.Identifier(table))).fetchall())
+            for table in _tables(admin)
+        ]
     assert any(made.key.id in row for row in rows)
-    assert not any(made.secret[15:] in row or made.secret[15:].encode().hex() in row for row in rows)
+    assert not any(
+        made.secret[15:] in row or made.secret[15:].encode().hex() in row for row in rows
+    )
 
 
 def test_a_key_opens_until_it_expires_is_revoked_or_its_account_has_left(team: Server) -> None:
@@ -96,7 +126,9 @@ def test_a_key_opens_until_it_expires_is_revoked_or_its_account_has_left(team: S
 
     def pass_days(days: int) -> None:
         with team.admin as admin:
-            admin.execute("UPDATE nacre_spaces.api_keys SET expires = expires - %s", (days * 86_400_000,))
+            admin.execute(
+                "UPDATE nacre_spaces.api_keys SET expires = expires - %s", (days * 86_400_000,)
+            )
 
     made = anna.call("keys-create", space="ferry-team", account="ben", days=30)
     assert opens(made.secret) == Bearer("ben", "ferry-team", Role.MEMBER)
@@ -110,10 +142,15 @@ def test_a_key_opens_until_it_expires_is_revoked_or_its_account_has_left(team: S
     again = anna.call("keys-rotate", space="ferry-team", id=made.key.id)
     assert opens(made.secret) is None
     assert opens(again.secret) == Bearer("ben", "ferry-team", Role.MEMBER)
-    held = {one.id: (bool(one.revoked), bool(one.last_used)) for one in anna.call("keys", space="ferry-team")}
+    held = {
+        one.id: (bool(one.revoked), bool(one.last_used))
+        for one in anna.call("keys", space="ferry-team")
+    }
     assert held == {made.key.id: (True, True), again.key.id: (False, True)}
     other = anna.call("keys-create", space="ferry-team", account="rita")
-    assert opens(other.secret) == Bearer("rita", "ferry-team", Role.READER)  # no more than its account
+    assert opens(other.secret) == Bearer(
+        "rita", "ferry-team", Role.READER
+    )  # no more than its account
     anna.call("spaces-remove", space="ferry-team", account="ben")
     assert opens(again.secret) is None
     anna.call("keys-revoke", space="ferry-team", id=other.key.id)
@@ -121,9 +158,13 @@ def test_a_key_opens_until_it_expires_is_revoked_or_its_account_has_left(team: S
     registry.close()
 
 
-def test_a_login_that_only_becomes_a_tenant_manages_nothing(team: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_that_only_becomes_a_tenant_manages_nothing(
+    team: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with team.admin as admin:
-        admin.execute("DO $$ BEGIN CREATE ROLE clerk LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+        admin.execute(
+            "DO $$ BEGIN CREATE ROLE clerk LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+        )
         admin.execute("GRANT nacre_tenant TO clerk")
     monkeypatch.setenv("NACRE_DB", team.url.replace("postgres:@", "clerk@"))
     anna = team.opened("anna")

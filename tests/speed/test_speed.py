@@ -11,13 +11,12 @@ from click.testing import CliRunner
 
 from nacre.cli.root import cli
 from nacre.errors import NotFound
+from nacre.home.consent import configured_embedder
 from nacre.home.home import Home, open_home
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
+from nacre.learn.ingest import IngestOptions, ingest
 from nacre.settings import load_settings
-from nacre.speed import measurement
-from nacre.speed.material import copy_tree, draw_questions, multiply_turns, scatter_vectors
-from nacre.spending.embedders import configured_embedder
+from nacre.testing import speed
+from nacre.testing.speed import copy_tree, draw_questions, multiply_turns, scatter_vectors
 
 
 def record(kind: str, number: int, content: Any) -> dict[str, Any]:
@@ -25,19 +24,34 @@ def record(kind: str, number: int, content: Any) -> dict[str, Any]:
     if kind == "assistant":
         message |= {"id": f"msg_{number}", "model": "m", "type": "message"}
     return {
-        "type": kind, "uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None, "message": message,
-        "sessionId": "11111111-2222-4333-8444-555555555555", "timestamp": f"2026-01-01T10:00:{number:02}Z",
-        "cwd": "/code/acme", "version": "2.1.0", "isSidechain": False, "userType": "external",
-    }  # fmt: skip
+        "type": kind,
+        "uuid": f"u{number}",
+        "parentUuid": f"u{number - 1}" if number else None,
+        "message": message,
+        "sessionId": "11111111-2222-4333-8444-555555555555",
+        "timestamp": f"2026-01-01T10:00:{number:02}Z",
+        "cwd": "/code/acme",
+        "version": "2.1.0",
+        "isSidechain": False,
+        "userType": "external",
+    }
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     records = [
         record("user", 0, "Please make the importer skip empty rows of the sheet."),
-        record("assistant", 1, [{"type": "text", "text": "The importer now skips rows without any value."}]),
+        record(
+            "assistant",
+            1,
+            [{"type": "text", "text": "The importer now skips rows without any value."}],
+        ),
         record("user", 2, "And count the rows that were skipped, please."),
-        record("assistant", 3, [{"type": "text", "text": "It prints how many rows were skipped at the end."}]),
+        record(
+            "assistant",
+            3,
+            [{"type": "text", "text": "It prints how many rows were skipped at the end."}],
+        ),
     ]
     file = tmp_path / "tree" / "-work-acme" / "11111111-2222-4333-8444-555555555555.jsonl"
     file.parent.mkdir(parents=True)
@@ -50,7 +64,9 @@ def opened(home: Path, *, model: str = "none") -> Home:
 
 
 def read(context: Home, folder: Path) -> None:
-    ingest(context, IngestOptions(paths=(folder,), extract=False, vectors=False, remember_paths=False))
+    ingest(
+        context, IngestOptions(paths=(folder,), extract=False, vectors=False, remember_paths=False)
+    )
 
 
 def test_copies_are_no_duplicates(tree: Path, tmp_path: Path) -> None:
@@ -75,13 +91,17 @@ def test_a_tree_without_transcripts_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.embedding
-def test_a_home_grows_to_the_turns_wanted_with_vectors_of_their_own(tree: Path, tmp_path: Path) -> None:
+def test_a_home_grows_to_the_turns_wanted_with_vectors_of_their_own(
+    tree: Path, tmp_path: Path
+) -> None:
     context = opened(tmp_path / "home", model="minilm")
     read(context, tree)
     assert multiply_turns(context, 30, lambda _: None) == 30
     assert scatter_vectors(context, lambda _: None) == 30
     assert context.vectors.missing() == (0, 0)
-    query = configured_embedder(context).embed(["The importer now skips rows without any value."])[0]
+    query = configured_embedder(context).embed(["The importer now skips rows without any value."])[
+        0
+    ]
     near = context.vectors.nearest_turns(query, limit=5)
     assert all(0.85 < found.cosine < 0.99 for found in near)
     assert len({found.cosine for found in near}) == 5
@@ -95,9 +115,19 @@ def test_a_home_grows_to_the_turns_wanted_with_vectors_of_their_own(tree: Path, 
 def test_speed_is_measured_on_processes_of_their_own(
     tree: Path, monkeypatch: pytest.MonkeyPatch, user_home: Path
 ) -> None:
-    monkeypatch.setattr(measurement, "_REPETITIONS", 1)
-    monkeypatch.setattr(measurement, "_MEMORIES", 20)
-    arguments = ["benchmark", "speed", "--transcripts", str(tree), "--megabytes", "1", "--turns", "100", "--json"]
+    monkeypatch.setattr(speed, "_REPETITIONS", 1)
+    monkeypatch.setattr(speed, "_MEMORIES", 20)
+    arguments = [
+        "benchmark",
+        "speed",
+        "--transcripts",
+        str(tree),
+        "--megabytes",
+        "1",
+        "--turns",
+        "100",
+        "--json",
+    ]
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -110,8 +140,10 @@ def test_speed_is_measured_on_processes_of_their_own(
     assert 10 < read_only["peak_mb"] < 500  # whatever the size of the process that measures
     assert [latency["name"] for latency in found["recalls"]] == ["lexical", "all lanes"]
     assert [latency["name"] for latency in found["contexts"]] == [
-        "session start", "session start with its first prompt", "prompt",
-    ]  # fmt: skip
+        "session start",
+        "session start with its first prompt",
+        "prompt",
+    ]
     assert found["memories"] >= 20
     assert len(found["starts"]) == 6
     assert list(user_home.iterdir()) == []

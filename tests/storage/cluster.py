@@ -11,9 +11,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nacre.storage.postgres.connection import connect
-from nacre.storage.postgres.distribution import distribute
-from nacre.storage.postgres.migrate import migrate
+from nacre.store.postgres import distribute
+from nacre.store.postgres_connection import connect, migrate
 from tests.storage.server import folder, user_of_servers
 
 SERVER = os.environ.get("CITUS_SERVER", "")
@@ -76,7 +75,9 @@ class Cluster:
 def running() -> Iterator[Cluster]:
     """A cluster whose rows are distributed."""
     with folder() as place, ExitStack() as stack:
-        cluster = Cluster([stack.enter_context(node(place / f"node{number}")) for number in range(3)])
+        cluster = Cluster(
+            [stack.enter_context(node(place / f"node{number}")) for number in range(3)]
+        )
         coordinator, *others = cluster.nodes
         _extend(coordinator)
         with connect(cluster.url) as admin:
@@ -96,7 +97,20 @@ def node(data: Path) -> Iterator[Node]:
     if user:
         found = pwd.getpwnam(user)
         os.chown(data, found.pw_uid, found.pw_gid)
-    _run("initdb", "-D", data, "-A", "trust", "-E", "UTF8", "--locale", "C.UTF-8", "-U", "postgres", "--no-sync")
+    _run(
+        "initdb",
+        "-D",
+        data,
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--locale",
+        "C.UTF-8",
+        "-U",
+        "postgres",
+        "--no-sync",
+    )
     made = Node(_free_port(), data)
     with (data / "postgresql.conf").open("a") as settings:
         settings.write(f"{_SETTINGS}port = {made.port}\nunix_socket_directories = '{data}'\n")

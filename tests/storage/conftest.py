@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nacre.storage.database import Database
-from nacre.storage.postgres.database import PostgresDatabase
-from nacre.storage.sqlite.database import FileDatabase
-from nacre.storage.sqlite.open import open_database
+from nacre.store.postgres import PostgresDatabase
+from nacre.store.schema import Database
+from nacre.store.sqlite import FileDatabase, open_database
 
 Both = tuple[FileDatabase, PostgresDatabase]
 Open = Callable[[str], Database]
@@ -24,7 +23,9 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     if request.param == "file":
         opened = open_database(tmp_path / "nacre.db")
     else:
-        opened = PostgresDatabase(request.getfixturevalue("server_url"), request.getfixturevalue("tenant"))
+        opened = PostgresDatabase(
+            request.getfixturevalue("server_url"), request.getfixturevalue("tenant")
+        )
     yield opened
     opened.close()
 
@@ -32,7 +33,10 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 @pytest.fixture
 def both(tmp_path: Path, server_url: str, tenant: str) -> Iterator[Both]:
     """Two empty memories: in a file, on a server."""
-    with closing(open_database(tmp_path / "both.db")) as file, closing(PostgresDatabase(server_url, tenant)) as server:
+    with (
+        closing(open_database(tmp_path / "both.db")) as file,
+        closing(PostgresDatabase(server_url, tenant)) as server,
+    ):
         yield file, server
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from nacre.platform.sql_files import statements
-from nacre.storage.postgres.dialect import query, writes
+from nacre.base.files import statements
+from nacre.store.postgres_connection import query, writes
 
 Server = psycopg.Connection[Any]
 
@@ -22,19 +22,32 @@ _ROWS = 24
 _TRIES = 14
 _TEXTS = ["one", "two", "three", "main", "pending", "auto"]
 _VALUES: dict[str, list[Any]] = {
-    "text": _TEXTS, "bigint": [0, 1, 2, 3, 4, 5], "integer": [0, 1, 2, 3], "numeric": [1, 2],
-    "double precision": [0.5, 1.0], "bytea": [b"one", b"two", b"three", b"four"], "boolean": [True, False],
-    "bigint[]": [[0, 1], [2, 3], [4]], "real[]": [[1.0, 0.5], [2.0]], "bit varying": ["0101", "1"],
-}  # fmt: skip
+    "text": _TEXTS,
+    "bigint": [0, 1, 2, 3, 4, 5],
+    "integer": [0, 1, 2, 3],
+    "numeric": [1, 2],
+    "double precision": [0.5, 1.0],
+    "bytea": [b"one", b"two", b"three", b"four"],
+    "boolean": [True, False],
+    "bigint[]": [[0, 1], [2, 3], [4]],
+    "real[]": [[1.0, 0.5], [2.0]],
+    "bit varying": ["0101", "1"],
+}
 _WORDS = {
     "speaker": ["owner", "agent"],
     "rel": ["contradicts", "supersedes", "related"],
     "origin": ["auto", "body", "manual"],
-    "kind": ["main", "preference", "todo", "case"], "key": ["alias", "one", "two"], "manner": ["path", "name"],
-}  # fmt: skip
-_TUPLES = [[1, 1, 4, "one", "6f6e65", "main", "one", 0, 1, "one", "two", "three"], ["one", "two", "one", "two"]]
+    "kind": ["main", "preference", "todo", "case"],
+    "key": ["alias", "one", "two"],
+    "manner": ["path", "name"],
+}
+_TUPLES = [
+    [1, 1, 4, "one", "6f6e65", "main", "one", 0, 1, "one", "two", "three"],
+    ["one", "two", "one", "two"],
+]
 _SHAPES = [
-    json.dumps(held) for held in (_TEXTS, [1, 2, 3], ["6f6e65", "74776f"], *([one] for one in _TUPLES), {"one": 1})
+    json.dumps(held)
+    for held in (_TEXTS, [1, 2, 3], ["6f6e65", "74776f"], *([one] for one in _TUPLES), {"one": 1})
 ]
 _JSON = re.compile(r"json_each\(\s*:(\w+)")
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|(?<![:\w]):([a-z_]\w*)")
@@ -82,7 +95,9 @@ def acting_as(server: Server, tenant: str) -> Iterator[None]:
     """What an administrator's connection does in the block, a tenant's does; nothing of it stays."""
     with server.transaction(force_rollback=True):
         server.execute("SELECT set_config('nacre.tenant', %s, true)", (tenant,))
-        server.execute("SET LOCAL ROLE nacre_tenant; SET LOCAL search_path = nacre, pg_catalog, public, pg_temp")
+        server.execute(
+            "SET LOCAL ROLE nacre_tenant; SET LOCAL search_path = nacre, pg_catalog, public, pg_temp"
+        )
         yield
         server.execute("RESET ROLE")
 
@@ -120,7 +135,8 @@ def fill(server: Server, tenant: str) -> None:
                 row = {
                     name: chance.choice(_values_of(name, kind))
                     for name, kind, is_needed, has_default in columns
-                    if (is_needed or chance.random() < number % 3 / 2) and not (has_default and chance.random() < 0.8)
+                    if (is_needed or chance.random() < number % 3 / 2)
+                    and not (has_default and chance.random() < 0.8)
                 }
                 _insert(server, table, row)
         server.execute(
@@ -131,9 +147,10 @@ def fill(server: Server, tenant: str) -> None:
 
 def _insert(server: Server, table: str, row: dict[str, Any]) -> None:
     statement = sql.SQL("INSERT INTO nacre_rows.{} ({}) VALUES ({}) ON CONFLICT DO NOTHING").format(
-        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, row)),
+        sql.Identifier(table),
+        sql.SQL(", ").join(map(sql.Identifier, row)),
         sql.SQL(", ").join(map(sql.Placeholder, row)),
-    )  # fmt: skip
+    )
     try:
         with server.transaction():
             server.execute(statement, row)
@@ -144,7 +161,9 @@ def _insert(server: Server, table: str, row: dict[str, Any]) -> None:
 def meeting(server: Server, tenant: str, other: str) -> list[Statement]:
     """Every named statement that the server knows, with values for which it meets a tenant's rows, if some are found:
     it answers otherwise than to another, who has none."""
-    texts = statements("nacre.storage", "sql/queries") | statements("nacre.storage", "sql/postgres_queries")
+    texts = statements("nacre.store", "sql/queries") | statements(
+        "nacre.store", "sql/postgres_queries"
+    )
     chance = random.Random(24)  # noqa: S311 - values for tests
     found = []
     for name, text in sorted(texts.items()):
@@ -170,7 +189,9 @@ def meets(server: Server, tenant: str, other: str, statement: Statement) -> bool
         return found != outcome(server, statement)
 
 
-def _meeting(server: Server, tenant: str, other: str, name: str, values: Iterator[dict[str, Any]]) -> Statement:
+def _meeting(
+    server: Server, tenant: str, other: str, name: str, values: Iterator[dict[str, Any]]
+) -> Statement:
     tried = [Statement(name, one) for one in values]
     return next((one for one in tried if meets(server, tenant, other, one)), tried[0])
 
@@ -198,12 +219,18 @@ def _types(server: Server, text: str) -> dict[str, str] | None:
     """The types of a statement's parameters; ``None`` where the server does not know what it names."""
     bare = re.sub(r"--[^\n]*", "", text)
     names = list(dict.fromkeys(found for found in _PARAMETER.findall(bare) if found))
-    numbered = _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}" if found[1] else found[0], bare)
+    numbered = _PARAMETER.sub(
+        lambda found: f"${names.index(found[1]) + 1}" if found[1] else found[0], bare
+    )
     with server.transaction(force_rollback=True):
-        told = _described(server, numbered.replace("ON CONFLICT (", "ON CONFLICT (tenant, "), [0] * len(names))
+        told = _described(
+            server, numbered.replace("ON CONFLICT (", "ON CONFLICT (tenant, "), [0] * len(names)
+        )
     if told is None:
         return None
-    kinds = [server.execute("SELECT format_type(%s::oid, NULL)", (kind,)).fetchone() for kind in told]
+    kinds = [
+        server.execute("SELECT format_type(%s::oid, NULL)", (kind,)).fetchone() for kind in told
+    ]
     return {name: kind[0] for name, kind in zip(names, kinds, strict=True) if kind}
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from nacre.storage.database import Database
-from nacre.storage.memories import Memories
-from nacre.storage.sessions import Sessions
+from nacre.store.memories import Memories
+from nacre.store.schema import Database
+from nacre.store.sessions import Sessions
 from nacre.values.memory import Kind, Memory, Retirement
 from nacre.values.session import Session, SessionKind, Speaker, Turn
 
@@ -26,7 +26,13 @@ def an_id(number: int) -> str:
 def memory(number: int, content: str = "", *, days: float = 0, **more: Any) -> Memory:
     """A memory that was stored some days after noon."""
     at = NOON + timedelta(days=days)
-    given = {"kind": Kind.FACT, "subject": f"Subject {number}", "created": at, "updated": at, **more}
+    given = {
+        "kind": Kind.FACT,
+        "subject": f"Subject {number}",
+        "created": at,
+        "updated": at,
+        **more,
+    }
     return Memory(id=an_id(number), content=content or f"Content {number}.", **given)
 
 
@@ -56,9 +62,15 @@ def turn(name: str, text: str = "Said.", *, minutes: float | None = None, **more
 
 
 def said(
-    database: Database, native_id: str, *turns: Turn, tool: str = "claude-code", project: str | None = None,
-    file: str | None = None, kind: SessionKind = SessionKind.MAIN, **more: Any,
-) -> int:  # fmt: skip
+    database: Database,
+    native_id: str,
+    *turns: Turn,
+    tool: str = "claude-code",
+    project: str | None = None,
+    file: str | None = None,
+    kind: SessionKind = SessionKind.MAIN,
+    **more: Any,
+) -> int:
     """Store a session with its turns; returns its row."""
     store = Sessions(database)
     session = Session(tool, native_id, kind=kind, **more)

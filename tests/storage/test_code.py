@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from nacre.storage.code.graph import CodeGraph, NewFile, NewSymbol, Symbol
-from nacre.storage.code.mentions import CodeMentions, Mention
-from nacre.storage.database import Database
-from nacre.storage.file_history import DeedIndex
+from nacre.store.code import CodeGraph, CodeMentions, Mention, NewFile, NewSymbol, Symbol
+from nacre.store.schema import Database
+from nacre.store.sessions import DeedIndex
 from nacre.values.session import Action, ToolCall
 from tests.storage.made import DAY, NOON, an_id, memory, numbers, put, retired, said, turn
 
 
 def _file(path: str, *symbols: str, **more: bytes) -> NewFile:
     made = [
-        NewSymbol(name.rpartition(".")[2], name, "function", at, at + 1) for at, name in enumerate(symbols, start=2)
+        NewSymbol(name.rpartition(".")[2], name, "function", at, at + 1)
+        for at, name in enumerate(symbols, start=2)
     ]
     return NewFile(path, "python", more.get("hash", b"\x00\xff"), more.get("facts", b"\xfe"), made)
 
@@ -35,7 +35,10 @@ def test_symbols_and_files_are_found_by_name_in_any_case_of_any_letters(database
         _file("SRC/main.py", "GRÖSSE", "RUN", "RUN"),
     )
     _read(database, "a", _file("main.py", "größe"))
-    assert [(one.project, one.qualified) for one in store.named("GRÖßE", None)] == [("a", "größe"), ("b", "Größe")]
+    assert [(one.project, one.qualified) for one in store.named("GRÖßE", None)] == [
+        ("a", "größe"),
+        ("b", "Größe"),
+    ]
     assert [(one.path, one.qualified, one.line) for one in store.named("Run", "b")] == [
         ("SRC/main.py", "RUN", 3),
         ("src/Main.py", "run", 4),
@@ -69,8 +72,14 @@ def test_the_code_of_a_project_is_read_anew_and_forgotten(database: Database) ->
     assert found.is_linked
     assert store.projects() == [("a", "/code/a", NOON, 2), ("b", "/code/b", NOON, 1)]
     hashes = store.hashes(row)
-    assert {path: digest for path, (_, digest) in hashes.items()} == {"z.py": b"1", "a.py": b"\x00\xff"}
-    assert [(path, facts) for _, path, facts in store.facts(row)] == [("a.py", b"2"), ("z.py", b"\xfe")]
+    assert {path: digest for path, (_, digest) in hashes.items()} == {
+        "z.py": b"1",
+        "a.py": b"\x00\xff",
+    }
+    assert [(path, facts) for _, path, facts in store.facts(row)] == [
+        ("a.py", b"2"),
+        ("z.py", b"\xfe"),
+    ]
     store.drop(row, [hashes["a.py"][0]])
     assert [*store.hashes(row)] == ["z.py"]
     store.forget("a")
@@ -85,12 +94,19 @@ def test_edges_are_replaced_with_the_files_that_they_begin_in(database: Database
     symbols = {name: number for (_, name), number in store.symbol_rows(row).items() if name}
     files = {path: number for path, (number, _) in store.hashes(row).items()}
     f, g, h = symbols["f"], symbols["g"], symbols["h"]
-    store.link([files["a.py"]], [(h, "calls", f, 3), (h, "calls", f, 9), (h, "uses", g, 4), (g, "calls", f, 5)],
-               [("os.path", files["a.py"], 1), ("os.path", files["a.py"], 7), ("osx", files["a.py"], 2)])  # fmt: skip
+    store.link(
+        [files["a.py"]],
+        [(h, "calls", f, 3), (h, "calls", f, 9), (h, "uses", g, 4), (g, "calls", f, 5)],
+        [("os.path", files["a.py"], 1), ("os.path", files["a.py"], 7), ("osx", files["a.py"], 2)],
+    )
     store.link([files["b.py"]], [(f, "calls", h, 6)], [("os", files["b.py"], 8)])
     assert store.counts(row) == (3, 4)
     assert store.edges([h], ["calls", "uses"]) == [(h, "calls", f, 3), (h, "uses", g, 4)]
-    assert store.edges([f, h], ["calls"], to=False) == [(g, "calls", f, 5), (h, "calls", f, 3), (f, "calls", h, 6)]
+    assert store.edges([f, h], ["calls"], to=False) == [
+        (g, "calls", f, 5),
+        (h, "calls", f, 3),
+        (f, "calls", h, 6),
+    ]
     assert len(store.edges([f, g, h], ["calls"], limit=2)) == 2
     assert [(one.path, one.line, module) for one, module in store.importers("os", None, 9)] == [
         ("a.py", 1, "os.path"),
@@ -106,7 +122,11 @@ def test_edges_are_replaced_with_the_files_that_they_begin_in(database: Database
 def test_sessions_that_changed_a_file_are_told_with_how_often(database: Database) -> None:
     edit = ToolCall("Edit", "", "ok", Action.EDIT, ("/code/a.py",))
     one = said(
-        database, "one", turn("1", tool_calls=(edit,), minutes=1), turn("2", tool_calls=(edit,), minutes=3), project="p"
+        database,
+        "one",
+        turn("1", tool_calls=(edit,), minutes=1),
+        turn("2", tool_calls=(edit,), minutes=3),
+        project="p",
     )
     two = said(database, "two", turn("1", tool_calls=(edit,)), started=NOON + DAY)
     said(database, "three", turn("1", tool_calls=(edit,), minutes=-9))
@@ -122,9 +142,13 @@ def test_sessions_that_changed_a_file_are_told_with_how_often(database: Database
 def test_names_of_code_lead_to_memories_of_the_project_or_of_none(database: Database) -> None:
     store = CodeMentions(database)
     put(
-        database, memory(1, project="p"), memory(2, days=1), memory(3, project="q"), memory(4, **retired()),
+        database,
+        memory(1, project="p"),
+        memory(2, days=1),
+        memory(3, project="q"),
+        memory(4, **retired()),
         memory(5, evergreen=True),
-    )  # fmt: skip
+    )
     assert [one for one, _, _ in store.unread(2)] == [an_id(1), an_id(2)]
     path, marked = Mention("a.py", "src/A.py", "path"), Mention("größe", "Größe", "marked")
     store.put(
@@ -139,8 +163,10 @@ def test_names_of_code_lead_to_memories_of_the_project_or_of_none(database: Data
     store.put([(an_id(1), [marked])])
     assert store.unread(9) == []
     assert store.ending(["a.py", "größe"], "p", 9) == [
-        (path, an_id(2)), *sorted(((path, an_id(1)), (marked, an_id(1))), key=lambda one: one[0].key), (path, an_id(5)),
-    ]  # fmt: skip
+        (path, an_id(2)),
+        *sorted(((path, an_id(1)), (marked, an_id(1))), key=lambda one: one[0].key),
+        (path, an_id(5)),
+    ]
     assert store.ending(["A.py"], "p", 9) == []
     assert store.within([an_id(1)]) == {
         an_id(1): [Mention("größe", "Größe", "marked"), Mention("src/a.py", "src/A.py", "path")]

@@ -13,17 +13,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from nacre import open_memory
+from nacre.api import open_memory
+from nacre.base.files import statements
 from nacre.errors import NotAllowed
-from nacre.platform.sql_files import statements
-from nacre.storage.database import Indexed
-from nacre.storage.filters import turn_clause
-from nacre.storage.postgres.connection import connect
-from nacre.storage.postgres.database import PostgresDatabase
-from nacre.storage.postgres.dialect import query
-from nacre.storage.postgres.distribution import distribute
-from nacre.storage.postgres.migrate import migrate
-from nacre.storage.postgres.search import ServerSearch
+from nacre.store.postgres import PostgresDatabase, distribute
+from nacre.store.postgres_connection import connect, migrate, query
+from nacre.store.postgres_schema import ServerSearch
+from nacre.store.schema import Indexed, turn_clause
 from nacre.values.recall import Filter
 from tests.cli.conftest import Nacre, nacre  # noqa: F401 - the fixture
 from tests.storage import cluster
@@ -78,15 +74,21 @@ def test_every_table_of_tenants_is_distributed_beside_the_others(many: Cluster) 
 
 
 @citus
-def test_each_statement_asks_one_node_for_one_tenant(many: Cluster, two: psycopg.Connection[Any]) -> None:
-    texts = statements("nacre.storage", "sql/queries") | statements("nacre.storage", "sql/postgres_queries")
+def test_each_statement_asks_one_node_for_one_tenant(
+    many: Cluster, two: psycopg.Connection[Any]
+) -> None:
+    texts = statements("nacre.store", "sql/queries") | statements(
+        "nacre.store", "sql/postgres_queries"
+    )
     asked = {}
     with opened(many, "one") as database:
         for name in texts:
             values = dict.fromkeys(re.findall(r"%\((\w+)\)s", query(name)))
             with suppress(psycopg.Error), database._connection.transaction(force_rollback=True):
                 database._connection.execute(database._opening)
-                found = database._connection.execute(f"EXPLAIN (COSTS OFF) {query(name)}".encode(), values)
+                found = database._connection.execute(
+                    f"EXPLAIN (COSTS OFF) {query(name)}".encode(), values
+                )
                 asked[name] = {int(one) for (line,) in found for one in _TASKS.findall(line)}
     assert {name: counts for name, counts in asked.items() if counts - {0, 1}} == {}
     assert sum(counts == {1} for counts in asked.values()) > 250
@@ -95,12 +97,19 @@ def test_each_statement_asks_one_node_for_one_tenant(many: Cluster, two: psycopg
 @citus
 def test_a_search_asks_one_node(many: Cluster) -> None:
     with opened(many, "anna") as database:
-        said(database, "one", turn("a", "The ferry leaves at nine."), turn("b", "The harbour is closed."))
+        said(
+            database,
+            "one",
+            turn("a", "The ferry leaves at nine."),
+            turn("b", "The harbour is closed."),
+        )
         search = ServerSearch(database, Indexed.TURNS)
         with pytest.MonkeyPatch.context() as patch:
             sent = _sent(database, patch)
             assert search.match(search.terms(["ferry"]), turn_clause(Filter()), 5)
-        plans = [line for asked in sent for (line,) in database.rows(f"EXPLAIN {asked[0]}", asked[1])]
+        plans = [
+            line for asked in sent for (line,) in database.rows(f"EXPLAIN {asked[0]}", asked[1])
+        ]
     counts = [count for line in plans for count in _TASKS.findall(line)]
     assert set(counts) == {"1"}
 
@@ -126,7 +135,12 @@ def test_a_recall_asks_no_more_than_one_node_at_a_time(
     monkeypatch.setenv("NACRE_STORAGE_TENANT", "rita")
     monkeypatch.setenv("NACRE_HOME", str(tmp_path))
     with connect(many.url) as admin, open_memory() as home:
-        home.call("store", kind="fact", subject="Ferry", content="The ferry timetable is kept in tides.csv.")
+        home.call(
+            "store",
+            kind="fact",
+            subject="Ferry",
+            content="The ferry timetable is kept in tides.csv.",
+        )
         single, several = _queries(admin)
         found = home.call("recall", text="Where is the ferry timetable?")
         assert "tides.csv" in str(found)
@@ -146,7 +160,9 @@ def _queries(admin: psycopg.Connection[Any]) -> tuple[int, int]:
 
 
 @citus
-def test_nobody_meets_anothers_rows_even_past_the_views(many: Cluster, two: psycopg.Connection[Any]) -> None:
+def test_nobody_meets_anothers_rows_even_past_the_views(
+    many: Cluster, two: psycopg.Connection[Any]
+) -> None:
     with opened(many, "one") as own, opened(many, "empty") as other:
         for table in tables(two):
             if table == "words":  # told apart by its view, as on one server
@@ -154,11 +170,16 @@ def test_nobody_meets_anothers_rows_even_past_the_views(many: Cluster, two: psyc
                 continue
             count = f"SELECT count(*) FROM nacre_rows.{table}"  # noqa: S608 - names of ours
             assert as_tenant(other, count) == [(0,)], table
-            assert as_tenant(own, count) == two.execute((count + " WHERE tenant = 'one'").encode()).fetchall(), table
+            assert (
+                as_tenant(own, count)
+                == two.execute((count + " WHERE tenant = 'one'").encode()).fetchall()
+            ), table
 
 
 @citus
-def test_nothing_is_written_in_the_name_of_another(many: Cluster, two: psycopg.Connection[Any]) -> None:
+def test_nothing_is_written_in_the_name_of_another(
+    many: Cluster, two: psycopg.Connection[Any]
+) -> None:
     before = dump(two, "twin")
     with opened(many, "one") as database:
         for sql in (
@@ -182,10 +203,14 @@ def test_a_connection_that_names_no_tenant_gets_an_error(many: Cluster) -> None:
 
 
 @citus
-def test_an_administrator_counts_tenants_and_deletes_one(many: Cluster, two: psycopg.Connection[Any]) -> None:
+def test_an_administrator_counts_tenants_and_deletes_one(
+    many: Cluster, two: psycopg.Connection[Any]
+) -> None:
     fill(two, "leaving")
     kept = dump(two, "twin")
-    counted = dict(two.execute("SELECT tenant, count(*) FROM nacre_rows.turns GROUP BY tenant").fetchall())
+    counted = dict(
+        two.execute("SELECT tenant, count(*) FROM nacre_rows.turns GROUP BY tenant").fetchall()
+    )
     assert counted["leaving"] == counted["twin"] > 0
     with two.transaction():
         for table in (*reversed(tables(two)), "last_turns"):  # which a trigger fills when turns go
@@ -197,16 +222,24 @@ def test_an_administrator_counts_tenants_and_deletes_one(many: Cluster, two: psy
 @citus
 def test_rows_move_to_a_new_node_while_others_write_and_none_is_lost(many: Cluster) -> None:
     is_over = Event()
-    with folder() as place, cluster.node(place / "new") as new, ThreadPoolExecutor(len(_PEOPLE)) as pool:
+    with (
+        folder() as place,
+        cluster.node(place / "new") as new,
+        ThreadPoolExecutor(len(_PEOPLE)) as pool,
+    ):
         writing = [pool.submit(_write, many, person, is_over) for person in _PEOPLE]
         try:
             many.add(new)
             with connect(many.url) as admin:
                 distribute(admin)
                 admin.execute("SET statement_timeout = 0")
-                admin.execute("SELECT citus_rebalance_start(rebalance_strategy => 'by_shard_count')")
+                admin.execute(
+                    "SELECT citus_rebalance_start(rebalance_strategy => 'by_shard_count')"
+                )
                 admin.execute("SELECT citus_rebalance_wait()")
-                moved = admin.execute("SELECT count(*) FROM citus_shards WHERE nodeport = %s", (new.port,)).fetchone()
+                moved = admin.execute(
+                    "SELECT count(*) FROM citus_shards WHERE nodeport = %s", (new.port,)
+                ).fetchone()
         finally:
             is_over.set()
         acknowledged = [one.result() for one in writing]
@@ -215,7 +248,10 @@ def test_rows_move_to_a_new_node_while_others_write_and_none_is_lost(many: Clust
         for person, stored in zip(_PEOPLE, acknowledged, strict=True):
             with opened(many, person) as database:
                 assert [
-                    row for (row,) in database.rows("SELECT id FROM memories WHERE kind = 'todo' ORDER BY row")
+                    row
+                    for (row,) in database.rows(
+                        "SELECT id FROM memories WHERE kind = 'todo' ORDER BY row"
+                    )
                 ] == stored
         assert all(len(stored) > 3 for stored in acknowledged)
         with connect(many.url) as admin:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from nacre.errors import StoreUnusable
-from nacre.storage.changes import Changes
-from nacre.storage.database import Database
-from nacre.storage.sqlite.open import open_database
+from nacre.store.schema import Database
+from nacre.store.sessions import Changes
+from nacre.store.sqlite import open_database
 from tests.storage.conftest import Both, Open
 from tests.storage.made import memory, put
 
@@ -33,7 +33,9 @@ def test_a_text_comes_back_as_it_was(database: Database) -> None:
     assert database.one("get_embedding_value", key="model") == (told,)
 
 
-def test_what_was_under_way_shows_once_it_is_committed(both: Both, tenants: Open, tmp_path: Path) -> None:
+def test_what_was_under_way_shows_once_it_is_committed(
+    both: Both, tenants: Open, tmp_path: Path
+) -> None:
     file, server = both
     with closing(open_database(file.path)) as beside, closing(tenants(server.tenant)) as also:
         for reader, writer in ((file, beside), (server, also)):
@@ -55,7 +57,9 @@ def test_what_a_connection_keeps_for_itself_while_it_reads_stays(database: Datab
     assert changes.memories() == []
 
 
-def test_what_was_under_way_shows_although_others_began_later_and_ended_sooner(tenants: Open) -> None:
+def test_what_was_under_way_shows_although_others_began_later_and_ended_sooner(
+    tenants: Open,
+) -> None:
     reader, writer, other = tenants("under-way"), tenants("under-way"), tenants("elsewhere")
     with writer.transaction():
         writer.run("set_embedding_value", key="model", value="one")

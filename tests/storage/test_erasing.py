@@ -6,36 +6,47 @@ import re
 
 import numpy as np
 
-from nacre.storage.database import Database
-from nacre.storage.journal import Journal
-from nacre.storage.maintenance.erasure import Erasing
-from nacre.storage.memories import Memories
-from nacre.storage.search.vectors import Vectors
-from nacre.storage.sessions import Sessions
-from nacre.storage.tombstones import Tombstones
-from nacre.values.cursor import Cursor, Tally
-from nacre.values.forgetting import Tombstone, TombstoneKind
-from nacre.values.memory import Confirmation, Link, Source
-from nacre.values.operation import Intent, Operation
-from nacre.values.session import ToolCall
+from nacre.store.journal import Journal, Tombstones
+from nacre.store.maintenance import Erasing
+from nacre.store.memories import Memories
+from nacre.store.schema import Database
+from nacre.store.search import Vectors
+from nacre.store.sessions import Sessions
+from nacre.values.memory import (
+    Confirmation,
+    Intent,
+    Link,
+    Operation,
+    Source,
+    Tombstone,
+    TombstoneKind,
+)
+from nacre.values.session import Cursor, Tally, ToolCall
 from tests.storage.made import MS, NOON, an_id, memory, put, retired, said, turn
 
 
 def test_places_and_texts_are_read_in_the_order_of_rows(database: Database) -> None:
     store = Erasing(database)
     one = said(
-        database, "one", turn("1", minutes=1, author="Ü"), turn("2", "é", tool_calls=(ToolCall("Bash"),)), project="p"
+        database,
+        "one",
+        turn("1", minutes=1, author="Ü"),
+        turn("2", "é", tool_calls=(ToolCall("Bash"),)),
+        project="p",
     )
     two = said(database, "two", turn("1", minutes=5), title="T", cwd="/code")
     assert [(place.row, place.tool, place.native_id) for place in store.sessions()] == [
-        (one, "claude-code", "one"), (two, "claude-code", "two"),
-    ]  # fmt: skip
+        (one, "claude-code", "one"),
+        (two, "claude-code", "two"),
+    ]
     places = [*store.turn_places()]
     assert [place.row for place in places] == sorted(place.row for place in places)
     assert store.places_in(two) == store.places_of([places[2].row]) == places[2:]
     assert [(text.session, text.text, text.author) for text in store.turn_texts()] == [
-        (one, "Said.", "Ü"), (one, "é", None), (two, "Said.", None),
-    ]  # fmt: skip
+        (one, "Said.", "Ü"),
+        (one, "é", None),
+        (two, "Said.", None),
+    ]
     before = {session for _, session in store.turns_before(NOON.replace(minute=2), None)}
     assert before == {one}
     assert store.turns_before(NOON.replace(minute=9), ["q"]) == []
@@ -52,40 +63,70 @@ def test_places_and_texts_are_read_in_the_order_of_rows(database: Database) -> N
 def test_what_names_a_memory_or_says_the_same_is_found(database: Database) -> None:
     store = Erasing(database)
     put(
-        database, memory(1, "Same."), memory(2, "same", **retired()), memory(3, links=(Link("uses", an_id(1)),)),
-        memory(4, superseded_by=an_id(1)), memory(5, "[[Subject 1]]"), memory(6, source=Source("codex:one")),
+        database,
+        memory(1, "Same."),
+        memory(2, "same", **retired()),
+        memory(3, links=(Link("uses", an_id(1)),)),
+        memory(4, superseded_by=an_id(1)),
+        memory(5, "[[Subject 1]]"),
+        memory(6, source=Source("codex:one")),
         memory(7, confirmed=(Confirmation(NOON, "codex:two"),)),
-    )  # fmt: skip
+    )
     assert sorted(store.alike([an_id(1)])) == [an_id(1), an_id(2)]
     assert sorted(store.linking([an_id(1)])) == [an_id(3), an_id(4)]
     Tombstones(database).add(
         Tombstone(kind, value, run)
         for kind, value, run in (
-            (TombstoneKind.MEMORY, an_id(2), "a"), (TombstoneKind.SESSION, "codex:one", "b"),
-            (TombstoneKind.SESSION, "codex:two", "c"), (TombstoneKind.MEMORY, "gone", "d"),
+            (TombstoneKind.MEMORY, an_id(2), "a"),
+            (TombstoneKind.SESSION, "codex:one", "b"),
+            (TombstoneKind.SESSION, "codex:two", "c"),
+            (TombstoneKind.MEMORY, "gone", "d"),
         )
-    )  # fmt: skip
+    )
     assert store.returned() == {"a", "b", "c"}
 
 
 def test_nothing_is_left_of_what_was_kept_about_a_memory(database: Database) -> None:
     store, journal = Erasing(database), Journal(database)
     put(database, memory(1), memory(2, links=(Link("uses", an_id(1)),)))
-    for number, document in ((1, "secret"), (2, f"names {an_id(1)}"), (3, "the Secret"), (4, "plain")):
+    for number, document in (
+        (1, "secret"),
+        (2, f"names {an_id(1)}"),
+        (3, "the Secret"),
+        (4, "plain"),
+    ):
         operation = f"0193-{number:04x}"
-        journal.record(Operation(operation, NOON, "store", "secret" if number == 4 else "s", "why"), [
-            Intent("write", f"{number}.md", memory=an_id(number)),
-        ])  # fmt: skip
+        journal.record(
+            Operation(operation, NOON, "store", "secret" if number == 4 else "s", "why"),
+            [
+                Intent("write", f"{number}.md", memory=an_id(number)),
+            ],
+        )
         database.run(
-            "insert_intent", action="write", path=f"{number}.md", document=document, base=None, memory=an_id(number),
-            operation=operation, former=None, applied=1,
-        )  # fmt: skip
+            "insert_intent",
+            action="write",
+            path=f"{number}.md",
+            document=document,
+            base=None,
+            memory=an_id(number),
+            operation=operation,
+            former=None,
+            applied=1,
+        )
     store.delete_traces(an_id(1))
     found = Memories(database).find(an_id(2))
     assert found is not None
     assert found.links == ()
-    assert [bool(journal.written_by(f"0193-{number:04x}")) for number in (1, 2, 3, 4)] == [False, False, True, True]
-    assert [journal.touched("0193-0001"), journal.touched("0193-0002")] == [[], [("2.md", an_id(2))]]
+    assert [bool(journal.written_by(f"0193-{number:04x}")) for number in (1, 2, 3, 4)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert [journal.touched("0193-0001"), journal.touched("0193-0002")] == [
+        [],
+        [("2.md", an_id(2))],
+    ]
     store.clear_journal(re.compile("secret", re.IGNORECASE).search)
     assert [bool(journal.written_by(f"0193-{number:04x}")) for number in (3, 4)] == [False, True]
     told = journal.find("0193-0004")
@@ -93,17 +134,26 @@ def test_nothing_is_left_of_what_was_kept_about_a_memory(database: Database) -> 
     assert (told.subject, told.why) == (None, None)
 
 
-def test_passages_that_nobody_says_any_more_lose_their_vectors_and_keep_their_numbers(database: Database) -> None:
+def test_passages_that_nobody_says_any_more_lose_their_vectors_and_keep_their_numbers(
+    database: Database,
+) -> None:
     unit = np.eye(3, 64, dtype=np.float32)
     stores = Vectors(database), Vectors(database, other=True)
     row = said(
-        database, "one", turn("1", "Long enough to be embedded."), turn("2", "And this one is, too."), file="/srv/a"
+        database,
+        "one",
+        turn("1", "Long enough to be embedded."),
+        turn("2", "And this one is, too."),
+        file="/srv/a",
     )
     first, second = (one.row for one in Sessions(database).turns_of(row))
     for store in stores:
         store.begin("m")
         store.add_turn_passages(
-            {first: [b"\1" * 16], second: [b"\2" * 16]}, [b"\1" * 16, b"\2" * 16], unit[:2], through=second
+            {first: [b"\1" * 16], second: [b"\2" * 16]},
+            [b"\1" * 16, b"\2" * 16],
+            unit[:2],
+            through=second,
         )
     Erasing(database).delete_turns(row, [first])
     assert Erasing(database).blank_passages() == 2
@@ -112,7 +162,9 @@ def test_passages_that_nobody_says_any_more_lose_their_vectors_and_keep_their_nu
         assert (store.count(), [*store.known([b"\1" * 16, b"\2" * 16])]) == (2, [b"\2" * 16])
         store.add_turn_passages({second: [b"\3" * 16]}, [b"\3" * 16], unit[2:], through=second)
         assert store.count() == 3
-    assert [(near.row, round(near.cosine, 2)) for near in stores[0].nearest_turns(unit[1], limit=9)] == [(second, 1.0)]
+    assert [
+        (near.row, round(near.cosine, 2)) for near in stores[0].nearest_turns(unit[1], limit=9)
+    ] == [(second, 1.0)]
 
 
 def test_files_that_something_was_left_out_of_are_read_again(database: Database) -> None:

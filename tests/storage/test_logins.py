@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from nacre.errors import NacreError, SchemaTooNew, StoreUnusable
-from nacre.storage.postgres.connection import connect
-from nacre.storage.postgres.database import PostgresDatabase
+from nacre.store.postgres import PostgresDatabase
+from nacre.store.postgres_connection import connect
 from tests.storage.server import running
 
 _PASSWORD = "hunter2"
@@ -32,8 +32,12 @@ def guarded() -> Iterator[Any]:
         rules.write_text("local all guarded scram-sha-256\n" + rules.read_text())
         with connect(server.get_uri()) as admin:
             admin.execute("SELECT pg_reload_conf()")
-            admin.execute(f"CREATE ROLE guarded LOGIN PASSWORD '{_PASSWORD}'; CREATE ROLE owner LOGIN")
-            admin.execute("CREATE ROLE plain LOGIN; CREATE ROLE nacre_tenant; GRANT nacre_tenant TO plain")
+            admin.execute(
+                f"CREATE ROLE guarded LOGIN PASSWORD '{_PASSWORD}'; CREATE ROLE owner LOGIN"
+            )
+            admin.execute(
+                "CREATE ROLE plain LOGIN; CREATE ROLE nacre_tenant; GRANT nacre_tenant TO plain"
+            )
         yield server
 
 
@@ -82,13 +86,17 @@ def test_an_owner_without_other_rights_migrates_where_the_role_is_there_and_gran
     admin.execute("REVOKE nacre_tenant FROM owner")
 
 
-def test_an_owner_to_whom_the_role_was_not_granted_is_told_what_is_missing(database_of: Make) -> None:
+def test_an_owner_to_whom_the_role_was_not_granted_is_told_what_is_missing(
+    database_of: Make,
+) -> None:
     with pytest.raises(StoreUnusable, match="refuses it") as told:
         PostgresDatabase(database_of("owner", has_vector=True), "a")
     assert "GRANT nacre_tenant TO" in str(told.value.hint)
 
 
-def test_an_owner_who_may_create_roles_needs_nobody(database_of: Make, admin: psycopg.Connection[Any]) -> None:
+def test_an_owner_who_may_create_roles_needs_nobody(
+    database_of: Make, admin: psycopg.Connection[Any]
+) -> None:
     with _without_role(admin):
         admin.execute("CREATE ROLE maker LOGIN CREATEROLE")
         url = database_of("maker", has_vector=True)
@@ -164,7 +172,9 @@ def test_a_server_with_a_newer_schema_is_left_alone(database_of: Make) -> None:
         PostgresDatabase(url, "a")
 
 
-def test_a_server_without_pgvector_is_told_apart(database_of: Make, admin: psycopg.Connection[Any]) -> None:
+def test_a_server_without_pgvector_is_told_apart(
+    database_of: Make, admin: psycopg.Connection[Any]
+) -> None:
     url = database_of("postgres")
     admin.execute(f"ALTER DATABASE {_name(url)} SET extension_control_path = '/nowhere'")
     with pytest.raises(StoreUnusable, match="vector") as told:
@@ -174,7 +184,9 @@ def test_a_server_without_pgvector_is_told_apart(database_of: Make, admin: psyco
 
 def test_a_database_of_another_encoding_is_refused(database_of: Make) -> None:
     with pytest.raises(StoreUnusable, match="LATIN1") as told:
-        PostgresDatabase(database_of("postgres", options="ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"), "a")
+        PostgresDatabase(
+            database_of("postgres", options="ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"), "a"
+        )
     assert "UTF8" in str(told.value.hint)
 
 
@@ -182,12 +194,19 @@ def test_what_a_login_was_set_to_does_not_loosen_what_nacre_promises(
     database_of: Make, admin: psycopg.Connection[Any]
 ) -> None:
     url = database_of("postgres")
-    for setting in ("default_transaction_isolation = 'serializable'", "synchronous_commit = off",
-                    "standard_conforming_strings = off", "default_transaction_read_only = on"):  # fmt: skip
+    for setting in (
+        "default_transaction_isolation = 'serializable'",
+        "synchronous_commit = off",
+        "standard_conforming_strings = off",
+        "default_transaction_read_only = on",
+    ):
         admin.execute(f"ALTER DATABASE {_name(url)} SET {setting}")
     database = PostgresDatabase(url, "a")
     with database.transaction():
-        for name, told in {"transaction_isolation": "read committed", "synchronous_commit": "on"}.items():
+        for name, told in {
+            "transaction_isolation": "read committed",
+            "synchronous_commit": "on",
+        }.items():
             assert database.rows(f"SHOW {name}") == [(told,)]
         database.run("set_embedding_value", key="\\'", value="\\")
     assert database.one("get_embedding_value", key="\\'") == ("\\",)
@@ -223,7 +242,7 @@ _PLACES = {
     "words": f"host=127.0.0.1 port=1 user=guarded password={_PASSWORD}",
     "half a word": f"host=127.0.0.1 {_PASSWORD}",
     "nothing": "postgresql://",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("place", _PLACES)
@@ -246,7 +265,9 @@ def _texts(error: BaseException | None) -> Iterator[str]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def test_the_right_password_opens(guarded: Any, admin: psycopg.Connection[Any], database_of: Make) -> None:
+def test_the_right_password_opens(
+    guarded: Any, admin: psycopg.Connection[Any], database_of: Make
+) -> None:
     url = database_of("postgres")
     PostgresDatabase(url, "a").close()
     admin.execute("GRANT nacre_tenant TO guarded")

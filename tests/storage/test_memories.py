@@ -10,15 +10,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from nacre.storage.comparisons import Comparisons
-from nacre.storage.database import Database
-from nacre.storage.links import Links
-from nacre.storage.memories import Known, Memories, News
-from nacre.storage.postgres import dialect
-from nacre.storage.postgres.database import PostgresDatabase
-from nacre.storage.sqlite import queries
-from nacre.storage.sqlite.open import open_database
-from nacre.storage.sqlite.rows import memory_rows
+from nacre.store import postgres_connection, sqlite
+from nacre.store.memories import Known, Links, Memories, News
+from nacre.store.postgres import PostgresDatabase
+from nacre.store.review import Comparisons
+from nacre.store.schema import Database
+from nacre.store.sqlite import memory_rows, open_database
 from nacre.values.memory import (
     Claim,
     Confidence,
@@ -31,26 +28,43 @@ from nacre.values.memory import (
     Scope,
     Source,
     Validity,
-)  # fmt: skip
+)
 from nacre.values.session import Speaker, Trust
 from tests.storage.made import DAY, NOON, an_id, memory, numbers, put, retired
 
 _FULL = memory(
-    1, 'The "Ünïcode" 🐚 of it\nhas %s and :name and ? and \\u0041.', kind=Kind.DECISION, importance=3,
-    expiry=Expiry.TEMPORARY, scope=Scope.PUBLIC, project="nacre", tags=("Zeta", "alpha", "ärger"),
-    valid=Validity(date(2026, 1, 2), date(2026, 3, 4)), expires_on=date(2027, 1, 1), speaker=Speaker.AGENT,
-    trust=Trust.UNTRUSTED, confidence=Confidence.INFERRED, confidence_score=0.1, canonical_key="a/b",
-    claim=Claim("nacre", "language", "is", "Python", 0.7), evergreen=True, author="Ünal",
-    triggers=("deploy", "ship it"), suppressed_contexts=("session-start",),
+    1,
+    'The "Ünïcode" 🐚 of it\nhas %s and :name and ? and \\u0041.',
+    kind=Kind.DECISION,
+    importance=3,
+    expiry=Expiry.TEMPORARY,
+    scope=Scope.PUBLIC,
+    project="nacre",
+    tags=("Zeta", "alpha", "ärger"),
+    valid=Validity(date(2026, 1, 2), date(2026, 3, 4)),
+    expires_on=date(2027, 1, 1),
+    speaker=Speaker.AGENT,
+    trust=Trust.UNTRUSTED,
+    confidence=Confidence.INFERRED,
+    confidence_score=0.1,
+    canonical_key="a/b",
+    claim=Claim("nacre", "language", "is", "Python", 0.7),
+    evergreen=True,
+    author="Ünal",
+    triggers=("deploy", "ship it"),
+    suppressed_contexts=("session-start",),
     source=Source("claude-code:one", ("t1", "t2"), "/srv/one.jsonl"),
     confirmed=(Confirmation(NOON, "codex:two", ("t9",)), Confirmation(NOON + DAY)),
     links=(
         Link("alternative_to", an_id(3), "because", None, 0.25, Validity(date(2026, 1, 1), None)),
         Link("related_to", an_id(2), None, "reflect"),
     ),
-    superseded_by=an_id(2), retired=Retirement(NOON + DAY, "why not"), inbox=True, proposed=True,
+    superseded_by=an_id(2),
+    retired=Retirement(NOON + DAY, "why not"),
+    inbox=True,
+    proposed=True,
     extra={"aliases": ["other"], "deep": {"b": [1, 2.5, None, True], "a": "é"}},
-)  # fmt: skip
+)
 
 
 def test_a_memory_comes_back_with_every_field_as_it_was(database: Database) -> None:
@@ -62,7 +76,9 @@ def test_a_memory_comes_back_with_every_field_as_it_was(database: Database) -> N
     assert store.find(an_id(9)) is None
 
 
-def test_a_memory_that_is_put_again_replaces_all_of_itself_and_gets_a_new_row(database: Database) -> None:
+def test_a_memory_that_is_put_again_replaces_all_of_itself_and_gets_a_new_row(
+    database: Database,
+) -> None:
     store = put(database, _FULL)
     before = store.last_row()
     plain = memory(1, "Plain.")
@@ -80,7 +96,9 @@ def test_a_memory_that_is_put_again_replaces_all_of_itself_and_gets_a_new_row(da
 
 
 def test_a_memory_is_found_by_the_beginning_or_the_end_of_its_id(database: Database) -> None:
-    store = put(database, memory(0x1A), memory(0x2A), memory(0x2B), memory(0x3B), memory(0x4B, **retired()))
+    store = put(
+        database, memory(0x1A), memory(0x2A), memory(0x2B), memory(0x3B), memory(0x4B, **retired())
+    )
     assert numbers(store.find_like("0193-001a")) == [0x1A]
     assert numbers(store.find_like("0193")) == [0x1A, 0x2A, 0x2B]
     assert numbers(store.find_like("002b")) == [0x2B]
@@ -92,9 +110,13 @@ def test_a_memory_is_found_by_the_beginning_or_the_end_of_its_id(database: Datab
 
 def test_a_memory_is_found_by_its_subject_in_any_case_of_any_letters(database: Database) -> None:
     store = put(
-        database, memory(1, subject="Ärger mit GRÖSSE"), memory(2, subject="ärger mit größe"), memory(3, subject="ΑΒΓ"),
-        memory(4, subject="Plain", **retired()), memory(5, subject="PLAIN", days=1, **retired()),
-    )  # fmt: skip
+        database,
+        memory(1, subject="Ärger mit GRÖSSE"),
+        memory(2, subject="ärger mit größe"),
+        memory(3, subject="ΑΒΓ"),
+        memory(4, subject="Plain", **retired()),
+        memory(5, subject="PLAIN", days=1, **retired()),
+    )
     assert numbers(store.find_like("ÄRGER MIT GRÖSSE")) == [1]
     assert numbers(store.find_like("Ärger Mit Größe")) == [2]
     assert numbers(store.find_like("αβγ")) == [3]
@@ -104,11 +126,17 @@ def test_a_memory_is_found_by_its_subject_in_any_case_of_any_letters(database: D
 
 def test_states_of_memories_are_counted_and_told(database: Database) -> None:
     store = put(
-        database, memory(1, project="one"), memory(2, kind=Kind.TODO, project="two"),
-        memory(3, superseded_by=an_id(4), days=-2), memory(4, superseded_by=an_id(1), project="gone", days=-1),
-        memory(5, superseded_by=an_id(6)), memory(6, superseded_by=an_id(5)), memory(7, superseded_by=an_id(99)),
-        memory(8, superseded_by=an_id(9)), memory(9, project="gone", **retired()),
-    )  # fmt: skip
+        database,
+        memory(1, project="one"),
+        memory(2, kind=Kind.TODO, project="two"),
+        memory(3, superseded_by=an_id(4), days=-2),
+        memory(4, superseded_by=an_id(1), project="gone", days=-1),
+        memory(5, superseded_by=an_id(6)),
+        memory(6, superseded_by=an_id(5)),
+        memory(7, superseded_by=an_id(99)),
+        memory(8, superseded_by=an_id(9)),
+        memory(9, project="gone", **retired()),
+    )
     assert store.counts() == {"fact": 1, "todo": 1, "superseded": 6, "retired": 1}
     assert store.projects() == {"one", "two"}
     assert [one for one, _ in store.lost()] == [an_id(5), an_id(6), an_id(7), an_id(8)]
@@ -124,10 +152,15 @@ def test_states_of_memories_are_counted_and_told(database: Database) -> None:
 
 def test_the_same_words_and_the_same_key_are_found(database: Database) -> None:
     store = put(
-        database, memory(1, "One  two", **retired(), days=3), memory(2, "one two"), memory(3, "One two", days=1),
-        memory(4, "One two", project="a"), memory(5, canonical_key="k"), memory(6, canonical_key="k", project="a"),
+        database,
+        memory(1, "One  two", **retired(), days=3),
+        memory(2, "one two"),
+        memory(3, "One two", days=1),
+        memory(4, "One two", project="a"),
+        memory(5, canonical_key="k"),
+        memory(6, canonical_key="k", project="a"),
         memory(7, canonical_key="l", **retired()),
-    )  # fmt: skip
+    )
     assert store.same_content("ONE TWO", None) == an_id(3)
     assert store.same_content("one two", "a") == an_id(4)
     assert store.same_content("one two", "b") is None
@@ -140,7 +173,10 @@ def test_what_a_session_taught_and_a_file_brought_is_found(database: Database) -
     mine = Source("codex:one", ("t1", "t2"), "/srv/a.md")
     again = (Confirmation(NOON, "codex:one", ("t3",)),)
     store = put(
-        database, memory(1, source=mine), memory(2, confirmed=again, **retired()), memory(3, **retired(), source=mine)
+        database,
+        memory(1, source=mine),
+        memory(2, confirmed=again, **retired()),
+        memory(3, **retired(), source=mine),
     )
     assert sorted(store.known_of("codex:one"), key=lambda one: one.id) == [
         Known(an_id(1), Kind.FACT, "Content 1.", frozenset({"t1", "t2"})),
@@ -155,15 +191,27 @@ def test_news_are_what_others_stored_since_and_matters(database: Database) -> No
     store = put(database, memory(1))
     mark = store.last_row()
     put(
-        database, memory(2), memory(3, project="nacre"), memory(4, project="other"), memory(5, importance=4),
-        memory(6, trust=Trust.UNTRUSTED), memory(7, inbox=True), memory(8, proposed=True),
-        memory(9, source=Source("codex:mine")), memory(10, source=Source("codex:yours")),
-        memory(11, expires_on=(NOON - DAY).date()), memory(12, valid=Validity(until=(NOON - 2 * DAY).date())),
-        memory(13, valid=Validity(until=(NOON - DAY).date())), memory(14, days=-9), memory(15, **retired()),
-    )  # fmt: skip
+        database,
+        memory(2),
+        memory(3, project="nacre"),
+        memory(4, project="other"),
+        memory(5, importance=4),
+        memory(6, trust=Trust.UNTRUSTED),
+        memory(7, inbox=True),
+        memory(8, proposed=True),
+        memory(9, source=Source("codex:mine")),
+        memory(10, source=Source("codex:yours")),
+        memory(11, expires_on=(NOON - DAY).date()),
+        memory(12, valid=Validity(until=(NOON - 2 * DAY).date())),
+        memory(13, valid=Validity(until=(NOON - DAY).date())),
+        memory(14, days=-9),
+        memory(15, **retired()),
+    )
     wanted = News(mark, an_id(0), NOON - DAY, ("codex:mine",), "nacre", 5, 20)
     assert numbers([one for _, one in store.news(wanted)]) == [2, 3, 10, 13]
-    assert [row for row, _ in store.news(wanted)] == sorted(store.rows_of([an_id(n) for n in (2, 3, 10, 13)]))
+    assert [row for row, _ in store.news(wanted)] == sorted(
+        store.rows_of([an_id(n) for n in (2, 3, 10, 13)])
+    )
     beyond = News(store.last_row() + 1, an_id(3), NOON - DAY, (), None, 5, 3)
     assert numbers([one for _, one in store.news(beyond)]) == [9, 10, 13]
     assert store.has_stored(mark, ["codex:mine"], None)
@@ -176,7 +224,14 @@ def test_news_are_what_others_stored_since_and_matters(database: Database) -> No
 
 def test_what_may_be_out_of_date_is_told_until_the_memory_changes(database: Database) -> None:
     store = put(database, memory(1), memory(2), memory(3, **retired()))
-    store.set_stale([(an_id(1), 0.5, "a file"), (an_id(2), 0.25, "b"), (an_id(3), 1.0, "c"), (an_id(1), 0.75, "d")])
+    store.set_stale(
+        [
+            (an_id(1), 0.5, "a file"),
+            (an_id(2), 0.25, "b"),
+            (an_id(3), 1.0, "c"),
+            (an_id(1), 0.75, "d"),
+        ]
+    )
     assert store.stale() == {an_id(1): (0.75, "d"), an_id(2): (0.25, "b")}
     put(database, memory(2, updated=NOON + DAY))
     assert store.stale() == {an_id(1): (0.75, "d")}
@@ -215,11 +270,16 @@ def test_a_claim_and_links_change_without_a_new_row(database: Database) -> None:
 
 def test_a_name_in_a_text_leads_to_the_one_memory_that_bears_it(database: Database) -> None:
     store = put(
-        database, memory(1, "See [[Über Pläne]] and [[Nobody]] and [[Twice]].", project="a"),
-        memory(2, subject="über pläne"), memory(3, subject="Twice"), memory(4, subject="Twice"),
-    )  # fmt: skip
+        database,
+        memory(1, "See [[Über Pläne]] and [[Nobody]] and [[Twice]].", project="a"),
+        memory(2, subject="über pläne"),
+        memory(3, subject="Twice"),
+        memory(4, subject="Twice"),
+    )
     links = Links(database)
-    assert [(one.source, one.target, one.origin) for one in links.of(an_id(1))] == [(an_id(1), an_id(2), "body")]
+    assert [(one.source, one.target, one.origin) for one in links.of(an_id(1))] == [
+        (an_id(1), an_id(2), "body")
+    ]
     put(database, memory(4, subject="Twice", project="a"))
     assert [numbers([one.target])[0] for one in links.of(an_id(1))] == [2, 4]
     assert store.names.lost(an_id(2), kept=["other"]) == ["über pläne"]
@@ -236,10 +296,14 @@ def test_a_name_in_a_text_leads_to_the_one_memory_that_bears_it(database: Databa
 
 def test_of_names_alike_the_one_that_holds_in_the_same_place_is_meant(database: Database) -> None:
     put(
-        database, memory(1, "[[Plan]]", project="a"), memory(2, subject="Plan", project="b"),
-        memory(3, subject="Plan"), memory(4, subject="Plan", project="a", proposed=True),
-        memory(5, subject="Plan", project="a", superseded_by=an_id(3)), memory(6, subject="Plan", **retired()),
-    )  # fmt: skip
+        database,
+        memory(1, "[[Plan]]", project="a"),
+        memory(2, subject="Plan", project="b"),
+        memory(3, subject="Plan"),
+        memory(4, subject="Plan", project="a", proposed=True),
+        memory(5, subject="Plan", project="a", superseded_by=an_id(3)),
+        memory(6, subject="Plan", **retired()),
+    )
     assert [one.target for one in Links(database).of(an_id(1))] == [an_id(3)]
 
 
@@ -247,10 +311,15 @@ def test_memories_one_link_away_come_in_order(database: Database) -> None:
     today = NOON.date()
     ended = Validity(None, today)
     store = put(
-        database, memory(1, links=(Link("z", an_id(2)), Link("a", an_id(3), strength=0.9), Link("a", an_id(4)))),
+        database,
+        memory(
+            1, links=(Link("z", an_id(2)), Link("a", an_id(3), strength=0.9), Link("a", an_id(4)))
+        ),
         memory(2, links=(Link("back", an_id(1), strength=0.1), Link("old", an_id(5), valid=ended))),
-        memory(3), memory(4, **retired()), memory(5),
-    )  # fmt: skip
+        memory(3),
+        memory(4, **retired()),
+        memory(5),
+    )
     assert store.neighbours([an_id(1)], today) == [
         (an_id(1), an_id(3), 0.9),
         (an_id(1), an_id(2), 0.1),
@@ -262,13 +331,19 @@ def test_memories_one_link_away_come_in_order(database: Database) -> None:
 
 def test_comparisons_find_titles_and_what_waits(database: Database) -> None:
     put(
-        database, memory(1, subject="ÉCOLE"), memory(2, canonical_key="k"), memory(3, **retired()),
-        memory(4, project="a", subject="école"), memory(5, days=-1),
-    )  # fmt: skip
+        database,
+        memory(1, subject="ÉCOLE"),
+        memory(2, canonical_key="k"),
+        memory(3, **retired()),
+        memory(4, project="a", subject="école"),
+        memory(5, days=-1),
+    )
     store = Comparisons(database)
     rows = {number: store.row_of(an_id(number)) or 0 for number in range(1, 6)}
     assert store.row_of(an_id(99)) is None
-    asked = database.all("list_memories_titled", project=None, subject="école", canonical_key="k", limit=9)
+    asked = database.all(
+        "list_memories_titled", project=None, subject="école", canonical_key="k", limit=9
+    )
     assert asked == [(rows[1],), (rows[2],)]
     for number in (1, 1, 3, 5):
         store.wait(an_id(number))
@@ -282,13 +357,15 @@ def test_comparisons_find_titles_and_what_waits(database: Database) -> None:
 
 def test_what_a_turn_states_is_told_with_whether_it_was_superseded(database: Database) -> None:
     put(
-        database, memory(1, source=Source("codex:one", ("t1",)), superseded_by=an_id(2)),
+        database,
+        memory(1, source=Source("codex:one", ("t1",)), superseded_by=an_id(2)),
         memory(2, confirmed=(Confirmation(NOON, "codex:one", ("t1", "t2")),)),
         memory(3, source=Source("codex:one", ("t1",)), **retired()),
-    )  # fmt: skip
+    )
     assert sorted(Comparisons(database).stated_in("codex:one", "t1")) == [
-        ("Subject 1 Content 1.", True), ("Subject 2 Content 2.", False),
-    ]  # fmt: skip
+        ("Subject 1 Content 1.", True),
+        ("Subject 2 Content 2.", False),
+    ]
 
 
 @dataclass(frozen=True)
@@ -313,19 +390,24 @@ def test_a_column_that_a_later_version_adds_is_written_and_read(
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute("CREATE DATABASE coloured")
     url = server_url.replace("/postgres?", "/coloured?")
-    monkeypatch.setattr("nacre.storage.sqlite.rows.Memory", Coloured)
-    caches = (memory_rows, queries.query, dialect.query)
+    monkeypatch.setattr("nacre.store.sqlite.Memory", Coloured)
+    caches = (memory_rows, sqlite.query, postgres_connection.query)
     for cached in caches:
         cached.cache_clear()
     try:
-        with closing(open_database(tmp_path / "nacre.db")) as file, closing(PostgresDatabase(url, "one")) as server:
+        with (
+            closing(open_database(tmp_path / "nacre.db")) as file,
+            closing(PostgresDatabase(url, "one")) as server,
+        ):
             file.rows("ALTER TABLE memories ADD COLUMN colour TEXT")
             columns = ", ".join([*server.columns("memories"), "tenant"])
             with psycopg.connect(url, autocommit=True) as admin:
                 admin.execute(ADDED.format(columns=columns))
             for database in (file, server):
                 red, blue = (
-                    Coloured(**{one.name: getattr(it, one.name) for one in fields(Memory)}, colour=colour)
+                    Coloured(
+                        **{one.name: getattr(it, one.name) for one in fields(Memory)}, colour=colour
+                    )
                     for it, colour in ((_FULL, "red"), (memory(2), "blue"))
                 )
                 store = put(database, red, blue)

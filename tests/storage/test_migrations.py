@@ -14,11 +14,9 @@ import pytest
 
 import nacre
 from nacre.errors import SchemaTooNew
-from nacre.storage.postgres.connection import connect
-from nacre.storage.postgres.database import PostgresDatabase
-from nacre.storage.postgres.migrate import migrations
-from nacre.storage.sqlite.database import FileDatabase
-from nacre.storage.sqlite.migrate import newest
+from nacre.store.postgres import PostgresDatabase
+from nacre.store.postgres_connection import connect, migrations
+from nacre.store.sqlite import FileDatabase, newest
 from tests.storage.server import running
 
 PRESENT = Path(nacre.__file__).parents[1]
@@ -37,13 +35,15 @@ with nacre.open_memory() as memory:
 def newer(tmp_path: Path) -> Path:
     """A nacre that can be given a migration more."""
     made = tmp_path / "newer" / "nacre"
-    shutil.copytree(PRESENT / "nacre", made, copy_function=os.symlink, ignore=shutil.ignore_patterns("*.pyc"))
+    shutil.copytree(
+        PRESENT / "nacre", made, copy_function=os.symlink, ignore=shutil.ignore_patterns("*.pyc")
+    )
     return made.parent
 
 
 def _give(source: Path, sql: str) -> None:
     """Give a nacre the migration 9000, beside which the present programs still work with a server."""
-    place = source / "nacre/storage/sql"
+    place = source / "nacre/store/sql"
     (place / "migrations/9000_later.sql").write_text(sql.format(schema=""))
     told = f"-- needs {max(migrations())}\n{sql.format(schema='nacre_rows.')}\n"
     (place / "postgres/9000_later.sql").write_text(told)
@@ -51,13 +51,21 @@ def _give(source: Path, sql: str) -> None:
 
 def _program(source: Path, home: Path, url: str = "") -> subprocess.Popen[str]:
     environ = {
-        **os.environ, "PYTHONPATH": str(source), "NACRE_DB": url, "NACRE_HOME": str(home),
-        "NACRE_EMBEDDING_MODEL": "none", "PYTHONDONTWRITEBYTECODE": "1",
-    }  # fmt: skip
+        **os.environ,
+        "PYTHONPATH": str(source),
+        "NACRE_DB": url,
+        "NACRE_HOME": str(home),
+        "NACRE_EMBEDDING_MODEL": "none",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     return subprocess.Popen(
-        [sys.executable, "-c", _STORE], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", _STORE],
+        env=environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _told(program: subprocess.Popen[str], line: str) -> int:
@@ -87,7 +95,9 @@ def _refused(source: Path, home: Path, url: str = "") -> str:
 
 def _columns(file: Path) -> list[str]:
     database = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
-    found = [name for (name,) in database.execute("SELECT name FROM pragma_table_info('embedding')")]
+    found = [
+        name for (name,) in database.execute("SELECT name FROM pragma_table_info('embedding')")
+    ]
     database.close()
     return found
 
@@ -109,7 +119,9 @@ def test_a_column_is_added_to_a_file_of_which_a_copy_stays_and_the_present_nacre
     assert "has schema 9000" in _refused(PRESENT, home)
 
 
-def test_a_column_is_added_on_a_server_beside_a_program_that_does_not_know_it(newer: Path, tmp_path: Path) -> None:
+def test_a_column_is_added_on_a_server_beside_a_program_that_does_not_know_it(
+    newer: Path, tmp_path: Path
+) -> None:
     with running() as server:
         url = server.get_uri()
         assert _stored(PRESENT, tmp_path / "a", "The mill stands on the left bank.", url) == 1
@@ -117,14 +129,14 @@ def test_a_column_is_added_on_a_server_beside_a_program_that_does_not_know_it(ne
         assert _stored(newer, tmp_path / "b", "The ferry runs every hour.", url) == 2
         assert _stored(PRESENT, tmp_path / "a", "The bridge is closed on Sundays.", url) == 3
         with connect(url) as admin:
-            asked = (
-                "SELECT 1 FROM information_schema.columns WHERE table_schema = 'nacre_rows' AND column_name = 'later'"
-            )
+            asked = "SELECT 1 FROM information_schema.columns WHERE table_schema = 'nacre_rows' AND column_name = 'later'"  # noqa: E501
             assert admin.execute(asked).fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize("engine", ["file", "server"])
-def test_a_migration_that_fails_leaves_the_memory_as_it_was(engine: str, newer: Path, tmp_path: Path) -> None:
+def test_a_migration_that_fails_leaves_the_memory_as_it_was(
+    engine: str, newer: Path, tmp_path: Path
+) -> None:
     _give(newer, f"{_COLUMN} DROP TABLE {{schema}}nowhere;")
     home = tmp_path / "home"
     with running() as server:
@@ -134,7 +146,9 @@ def test_a_migration_that_fails_leaves_the_memory_as_it_was(engine: str, newer: 
         assert _stored(PRESENT, home, "The ferry runs every hour.", url) == 2
 
 
-def test_programs_of_two_versions_work_side_by_side_until_the_old_is_not_enough(newer: Path, tmp_path: Path) -> None:
+def test_programs_of_two_versions_work_side_by_side_until_the_old_is_not_enough(
+    newer: Path, tmp_path: Path
+) -> None:
     _give(newer, "CREATE TABLE nacre_rows.later (tenant TEXT NOT NULL, what TEXT);")
     with running() as server:
         url = server.get_uri()
@@ -155,7 +169,9 @@ def test_programs_of_two_versions_work_side_by_side_until_the_old_is_not_enough(
             PostgresDatabase(url, "main")
 
 
-def test_a_migration_waits_for_who_holds_a_table_and_lets_others_go_before_it(newer: Path, tmp_path: Path) -> None:
+def test_a_migration_waits_for_who_holds_a_table_and_lets_others_go_before_it(
+    newer: Path, tmp_path: Path
+) -> None:
     _give(newer, _COLUMN)
     with running() as server:
         url = server.get_uri()
@@ -164,9 +180,7 @@ def test_a_migration_waits_for_who_holds_a_table_and_lets_others_go_before_it(ne
             holder.execute("SELECT * FROM nacre_rows.embedding")
             new = _program(newer, tmp_path / "b", url)
             with psycopg.connect(url, autocommit=True) as admin:
-                refused = (
-                    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%%ADD COLUMN%%'"
-                )
+                refused = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%%ADD COLUMN%%'"  # noqa: E501
                 for is_waiting in (True, False):  # it waits, and gives up for a moment
                     while (admin.execute(refused).fetchone() is not None) != is_waiting:
                         os.sched_yield()

@@ -10,14 +10,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from nacre.storage.database import Indexed, Words
-from nacre.storage.filters import turn_clause
-from nacre.storage.postgres.connection import connect
-from nacre.storage.postgres.database import PostgresDatabase
-from nacre.storage.postgres.search import ServerSearch
-from nacre.storage.search.quantised import Matrix
-from nacre.storage.search.vectors import Vectors
-from nacre.storage.sessions import Sessions
+from nacre.store.postgres import PostgresDatabase
+from nacre.store.postgres_connection import connect
+from nacre.store.postgres_schema import ServerSearch
+from nacre.store.schema import Indexed, Words, turn_clause
+from nacre.store.search import Matrix, Vectors
+from nacre.store.sessions import Sessions
 from nacre.values.recall import Filter
 from nacre.values.session import Session
 from tests.storage.made import turn
@@ -66,10 +64,14 @@ def _fill(database: PostgresDatabase, count: int) -> None:
     with database.transaction():
         row = Sessions(database).upsert(session, project="p", file=None)
         said = (" ".join(f"word{chance.randrange(2000)}" for _ in range(20)) for _ in range(count))
-        Sessions(database).add_turns(session, row, [turn(f"{at}", text) for at, text in enumerate(said)])
+        Sessions(database).add_turns(
+            session, row, [turn(f"{at}", text) for at, text in enumerate(said)]
+        )
         rows = [one for (one,) in database.rows("SELECT row FROM turns ORDER BY row")]
         digests = {one: [one.to_bytes(16, "big")] for one in rows}
-        store.add_turn_passages(digests, [one.to_bytes(16, "big") for one in rows], _unit(count), through=rows[-1])
+        store.add_turn_passages(
+            digests, [one.to_bytes(16, "big") for one in rows], _unit(count), through=rows[-1]
+        )
 
 
 def _unit(count: int) -> Matrix:
@@ -111,19 +113,25 @@ def test_identifiers_are_found_by_their_index(owned: str, filled: PostgresDataba
         filled.words.add(Indexed.TURNS, [Words(row, ("said", "done"), "lock_gate")])
     search = ServerSearch(filled, Indexed.TURNS)
     with _counting(owned, filled, "words") as read:
-        assert [found for found, _, _ in search.match_parts(["lock_g"], turn_clause(Filter()), 9)] == [row]
+        assert [
+            found for found, _, _ in search.match_parts(["lock_g"], turn_clause(Filter()), 9)
+        ] == [row]
     assert read[0] < _FEW
 
 
 @pytest.mark.parametrize("name", ["find_texts", "find_bylines"])
-def test_rows_that_a_list_names_are_found_by_their_key(owned: str, filled: PostgresDatabase, name: str) -> None:
+def test_rows_that_a_list_names_are_found_by_their_key(
+    owned: str, filled: PostgresDatabase, name: str
+) -> None:
     rows = [row for (row,) in filled.rows("SELECT row FROM turns ORDER BY row DESC LIMIT 5")]
     with _counting(owned, filled, "turns") as read:
         assert len(filled.all(name, rows=json.dumps(rows))) == 5
     assert read[0] < _FEW
 
 
-def test_texts_embedded_before_are_found_by_their_hash(owned: str, filled: PostgresDatabase) -> None:
+def test_texts_embedded_before_are_found_by_their_hash(
+    owned: str, filled: PostgresDatabase
+) -> None:
     (row,) = filled.rows("SELECT max(row) FROM turns")[0]
     with _counting(owned, filled, "passages") as read:
         assert [*Vectors(filled).known([row.to_bytes(16, "big")])] == [row.to_bytes(16, "big")]
@@ -141,7 +149,9 @@ def test_the_graph_of_a_large_set_of_vectors_finds_what_comparing_all_finds(
             f"CREATE INDEX signs_of_large ON nacre_rows.signs USING hnsw ((bits::bit({_SIZE})) public.bit_hamming_ops)"
             f" WHERE tenant = 'large' AND length(bits) = {_SIZE}"
         )
-    filled.rows("SELECT set_config('enable_sort', 'off', false)")  # for few it is quicker to compare all
+    filled.rows(
+        "SELECT set_config('enable_sort', 'off', false)"
+    )  # for few it is quicker to compare all
     with _counting(owned, filled, "signs_of_large") as read:
         near = store.nearest_turns(query, limit=10)
     assert read[0] > 0

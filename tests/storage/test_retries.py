@@ -16,9 +16,9 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from nacre.errors import StoreBusy, StoreUnusable
-from nacre.storage.database import Database
-from nacre.storage.postgres.database import PostgresDatabase
-from nacre.storage.postgres.retry import TIMES, repeated
+from nacre.store.postgres import PostgresDatabase
+from nacre.store.postgres_connection import TIMES, repeated
+from nacre.store.schema import Database
 from tests.storage.conftest import Open
 
 
@@ -53,7 +53,9 @@ class Way:
                 self._mine.append(server)
                 self._all += client, server
                 for pair in ((client, server), (server, client)):
-                    threading.Thread(target=_pass_on, args=(*pair, pair[0] is client), daemon=True).start()
+                    threading.Thread(
+                        target=_pass_on, args=(*pair, pair[0] is client), daemon=True
+                    ).start()
 
 
 def _pass_on(source: socket.socket, target: socket.socket, is_client: bool) -> None:
@@ -90,7 +92,11 @@ def test_a_connection_that_was_lost_without_a_word_is_made_anew_before_anything_
     led, url = way
     database = PostgresDatabase(url, tenant)
     _set(database, "one")
-    for step in (lambda: _get(database), lambda: _set(database, "two"), lambda: _in_one_view(database)):
+    for step in (
+        lambda: _get(database),
+        lambda: _set(database, "two"),
+        lambda: _in_one_view(database),
+    ):
         led.end()
         step()
     assert _get(database) == "two"
@@ -102,7 +108,9 @@ def _in_one_view(database: Database) -> None:
         assert _get(database) == "two"
 
 
-def test_within_a_block_the_loss_is_told_and_nothing_is_done_again(way: tuple[Way, str], tenant: str) -> None:
+def test_within_a_block_the_loss_is_told_and_nothing_is_done_again(
+    way: tuple[Way, str], tenant: str
+) -> None:
     led, url = way
     database = PostgresDatabase(url, tenant)
     _set(database, "one")
@@ -118,11 +126,15 @@ def test_within_a_block_the_loss_is_told_and_nothing_is_done_again(way: tuple[Wa
     database.close()
 
 
-def test_a_statement_that_the_server_took_back_to_end_a_deadlock_is_done_again(server_url: str, tenants: Open) -> None:
+def test_a_statement_that_the_server_took_back_to_end_a_deadlock_is_done_again(
+    server_url: str, tenants: Open
+) -> None:
     database = tenants("dead")
     _set(database, "one")
     with psycopg.connect(server_url) as other, ThreadPoolExecutor(1) as thread:
-        other.execute("SET deadlock_timeout = '20s'")  # so that the deadlock is not this one's to end
+        other.execute(
+            "SET deadlock_timeout = '20s'"
+        )  # so that the deadlock is not this one's to end
         other.execute("LOCK TABLE nacre_rows.embedding IN ACCESS EXCLUSIVE MODE")
         written = thread.submit(_set, database, "two")
         other.execute("SELECT pg_advisory_xact_lock(hashtextextended('dead', 0))")

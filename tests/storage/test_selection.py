@@ -12,19 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nacre.storage.comparisons import Comparisons
-from nacre.storage.database import Database
-from nacre.storage.links import EdgeFilter, Links
-from nacre.storage.memories import Memories
-from nacre.storage.postgres.database import PostgresDatabase
-from nacre.storage.projects import ProjectContents
-from nacre.storage.reviews import Reviews
-from nacre.storage.search.selection import Selection
-from nacre.storage.sessions import Sessions
-from nacre.storage.sqlite.open import open_database
-from nacre.storage.usage import UsageLog
-from nacre.values.filters import SessionFilter
-from nacre.values.memory import Expiry, Kind, Link, Memory, Scope, Source, Validity
+from nacre.store.memories import EdgeFilter, Links, Memories, UsageLog
+from nacre.store.postgres import PostgresDatabase
+from nacre.store.review import Comparisons, Reviews
+from nacre.store.schema import Database
+from nacre.store.search import Selection
+from nacre.store.sessions import ProjectContents, Sessions
+from nacre.store.sqlite import open_database
+from nacre.values.memory import Expiry, Kind, Link, Memory, Scope, SessionFilter, Source, Validity
 from nacre.values.recall import Filter
 from nacre.values.review import Reason
 from nacre.values.session import Speaker, Trust
@@ -48,13 +43,18 @@ def _turns(database: Database, portions: Iterator[list[int]]) -> list[str]:
 def test_memories_pass_a_filter_by_each_of_its_fields(database: Database) -> None:
     said(database, "one", label="Room")
     put(
-        database, memory(1, project="a", tags=("Größe",)), memory(2, project="b", kind=Kind.TODO, days=1, importance=9),
-        memory(3, days=2, expiry=Expiry.CORE, scope=Scope.PUBLIC), memory(4, days=3, speaker=Speaker.AGENT,
-            scope=Scope.PERSONAL),
-        memory(5, trust=Trust.UNTRUSTED, inbox=True), memory(6, proposed=True, source=Source("claude-code:one")),
-        memory(7, source=Source("no colon")), memory(8, source=Source("codex:x:y")), memory(9, **retired()),
+        database,
+        memory(1, project="a", tags=("Größe",)),
+        memory(2, project="b", kind=Kind.TODO, days=1, importance=9),
+        memory(3, days=2, expiry=Expiry.CORE, scope=Scope.PUBLIC),
+        memory(4, days=3, speaker=Speaker.AGENT, scope=Scope.PERSONAL),
+        memory(5, trust=Trust.UNTRUSTED, inbox=True),
+        memory(6, proposed=True, source=Source("claude-code:one")),
+        memory(7, source=Source("no colon")),
+        memory(8, source=Source("codex:x:y")),
+        memory(9, **retired()),
         memory(10, superseded_by="x"),
-    )  # fmt: skip
+    )
     selection = Selection(database)
 
     def admitted(**wanted: Any) -> list[int]:
@@ -82,28 +82,48 @@ def test_memories_pass_a_filter_by_each_of_its_fields(database: Database) -> Non
 
 def test_what_held_on_a_day_and_what_holds_today(database: Database) -> None:
     put(
-        database, memory(1, days=-9, valid=Validity(until=_TODAY)), memory(2, days=-9,
-            valid=Validity(until=_TODAY - DAY)),
-        memory(3, days=-9, superseded_by="x", valid=Validity(until=_TODAY)), memory(4, days=-9, superseded_by="x"),
-        memory(5, valid=Validity(since=_TODAY - 2 * DAY)), memory(6, days=-9, expires_on=_TODAY), memory(7, days=-9,
-            **retired()),
-    )  # fmt: skip
+        database,
+        memory(1, days=-9, valid=Validity(until=_TODAY)),
+        memory(2, days=-9, valid=Validity(until=_TODAY - DAY)),
+        memory(3, days=-9, superseded_by="x", valid=Validity(until=_TODAY)),
+        memory(4, days=-9, superseded_by="x"),
+        memory(5, valid=Validity(since=_TODAY - 2 * DAY)),
+        memory(6, days=-9, expires_on=_TODAY),
+        memory(7, days=-9, **retired()),
+    )
     selection = Selection(database)
-    assert sorted(_memories(database, [*selection.admitted_memories(Filter(as_of=_TODAY - DAY))])) == [1, 2, 3, 5, 6]
-    assert sorted(_memories(database, [*selection.admitted_memories(Filter(as_of=_TODAY))])) == [1, 5, 6]
-    assert sorted(_memories(database, [*selection.admitted_memories(Filter(), today=_TODAY)])) == [1, 5]
-    assert _memories(database, selection.list_memories(Filter(), limit=9, offset=0, today=_TODAY)[0]) == [5, 6, 1]
+    assert sorted(
+        _memories(database, [*selection.admitted_memories(Filter(as_of=_TODAY - DAY))])
+    ) == [1, 2, 3, 5, 6]
+    assert sorted(_memories(database, [*selection.admitted_memories(Filter(as_of=_TODAY))])) == [
+        1,
+        5,
+        6,
+    ]
+    assert sorted(_memories(database, [*selection.admitted_memories(Filter(), today=_TODAY)])) == [
+        1,
+        5,
+    ]
+    assert _memories(
+        database, selection.list_memories(Filter(), limit=9, offset=0, today=_TODAY)[0]
+    ) == [5, 6, 1]
 
 
 def test_memories_are_listed_in_each_order_with_their_number(database: Database) -> None:
     put(
-        database, memory(1, days=1, importance=5, project="a"), memory(2, days=1, project="b", updated=NOON + 9 * DAY),
-        memory(3, importance=9, triggers=("x",), project="a"), memory(4, "50% of a_b is\nÄRGER", triggers=("y",),
-            tags=("ÉTÉ",), days=2),
-    )  # fmt: skip
+        database,
+        memory(1, days=1, importance=5, project="a"),
+        memory(2, days=1, project="b", updated=NOON + 9 * DAY),
+        memory(3, importance=9, triggers=("x",), project="a"),
+        memory(4, "50% of a_b is\nÄRGER", triggers=("y",), tags=("ÉTÉ",), days=2),
+    )
     selection = Selection(database)
     assert _memories(database, selection.browse_memories(Filter(), limit=3)) == [3, 4, 2]
-    assert _memories(database, selection.latest_memories(Filter(), limit=3, today=_TODAY)) == [2, 4, 1]
+    assert _memories(database, selection.latest_memories(Filter(), limit=3, today=_TODAY)) == [
+        2,
+        4,
+        1,
+    ]
     assert _memories(database, selection.with_triggers(Filter(), today=_TODAY)) == [3, 4]
     assert selection.projects_of_memories(Filter(), today=_TODAY) == ["b", "a"]
     rows, count = selection.list_memories(Filter(), limit=2, offset=1)
@@ -162,7 +182,9 @@ def test_turns_pass_a_filter_and_come_the_latest_session_first(database: Databas
 
 
 @pytest.fixture(scope="module")
-def filled(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, Database]]:
+def filled(
+    server_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Database, Database]]:
     """A file and a server that hold the same."""
     with ExitStack() as stack:
         made: list[Database] = []
@@ -180,17 +202,32 @@ def _fill(database: Database) -> None:
     projects, speakers = itertools.cycle((None, "a", "b")), itertools.cycle(Speaker)
     for number, name in enumerate(("One", "one", "ÄRGER", "ärger", "a_b", "axb", "zz")):
         author = None if number % 2 else name
-        turns = [turn(f"{name}{at}", f"{name} {_WORDS[at]}", minutes=None if at == number else at * number - 9,
-            speaker=next(speakers), author=author)
-                 for at in range(number)]  # fmt: skip
+        turns = [
+            turn(
+                f"{name}{at}",
+                f"{name} {_WORDS[at]}",
+                minutes=None if at == number else at * number - 9,
+                speaker=next(speakers),
+                author=author,
+            )
+            for at in range(number)
+        ]
         said(
-            database, name, *turns, tool=("codex", "pi")[number % 2], project=next(projects),
+            database,
+            name,
+            *turns,
+            tool=("codex", "pi")[number % 2],
+            project=next(projects),
             label=name if number < 2 else None,
-            title=name if number % 3 else None, started=None if number % 2 else NOON - number * DAY, model=f"m{name}",
-        )  # fmt: skip
+            title=name if number % 3 else None,
+            started=None if number % 2 else NOON - number * DAY,
+            model=f"m{name}",
+        )
     put(database, *map(_made, range(60)))
     for number in range(0, 60, 4):
-        UsageLog(database).record([an_id(number)], number, first=[an_id(number)] if number % 3 else [])
+        UsageLog(database).record(
+            [an_id(number)], number, first=[an_id(number)] if number % 3 else []
+        )
         Reviews(database).add(an_id(number), *_review(number), once=False)
 
 
@@ -202,36 +239,60 @@ def _made(number: int) -> Memory:
     words = _WORDS[number % len(_WORDS)]
     day = _TODAY + DAY * (number % 5 - 2)
     return memory(
-        number, f"{words} {_WORDS[(number * 3) % 8]} {number}", days=number % 7 - 3, subject=f"{words} {number % 4}",
-        kind=[*Kind][number % 7], project=(None, "a", "b", "Ä")[number % 4], importance=1 + number % 10,
+        number,
+        f"{words} {_WORDS[(number * 3) % 8]} {number}",
+        days=number % 7 - 3,
+        subject=f"{words} {number % 4}",
+        kind=[*Kind][number % 7],
+        project=(None, "a", "b", "Ä")[number % 4],
+        importance=1 + number % 10,
         expiry=[*Expiry][number % 3],
-        scope=[*Scope][number % 3], tags=tuple({words, _WORDS[number % 3]}), speaker=[*Speaker][number % 3],
-        trust=[*Trust][number % 5 == 0], inbox=number % 11 == 0, proposed=number % 7 == 0,
+        scope=[*Scope][number % 3],
+        tags=tuple({words, _WORDS[number % 3]}),
+        speaker=[*Speaker][number % 3],
+        trust=[*Trust][number % 5 == 0],
+        inbox=number % 11 == 0,
+        proposed=number % 7 == 0,
         expires_on=day if number % 6 == 0 else None,
         valid=Validity(day if number % 2 else None, day + 2 * DAY if number % 3 else None),
-        superseded_by=an_id(number + 1) if number % 8 == 0 else None, triggers=("t",) if number % 3 else (),
+        superseded_by=an_id(number + 1) if number % 8 == 0 else None,
+        triggers=("t",) if number % 3 else (),
         source=Source((None, "codex:One", "pi:one", "bare")[number % 4]),
         canonical_key=words if number % 5 == 0 else None,
-        links=tuple(Link(rel, an_id((number * 7 + at) % 60), strength=at / 4 or None, valid=Validity(day,
-            None)) for at, rel in enumerate(("uses", "contradicts")[: number % 3])),
+        links=tuple(
+            Link(
+                rel,
+                an_id((number * 7 + at) % 60),
+                strength=at / 4 or None,
+                valid=Validity(day, None),
+            )
+            for at, rel in enumerate(("uses", "contradicts")[: number % 3])
+        ),
         **(retired() if number % 9 == 0 else {}),
-    )  # fmt: skip
+    )
 
 
 _PROJECTS = st.lists(st.sampled_from(["a", "b", "Ä", "none"]), max_size=2, unique=True).map(tuple)
 _MOMENTS = st.none() | st.integers(-4, 4).map(lambda days: NOON + days * DAY)
 _FILTERS = st.builds(
-    Filter, projects=_PROJECTS, strict=st.booleans(), exclude_projects=_PROJECTS, since=_MOMENTS, until=_MOMENTS,
-    kinds=st.lists(st.sampled_from(Kind), max_size=3, unique=True).map(tuple), tags=st.lists(st.sampled_from(_WORDS),
-        max_size=2).map(tuple),
-    min_importance=st.none() | st.integers(1, 10), expiry=st.lists(st.sampled_from(Expiry), max_size=2,
-        unique=True).map(tuple),
-    scope=st.sampled_from(Scope), owner_only=st.booleans(), tools=st.lists(st.sampled_from(["codex", "pi", "bare",
-        ""]), max_size=2).map(tuple),
+    Filter,
+    projects=_PROJECTS,
+    strict=st.booleans(),
+    exclude_projects=_PROJECTS,
+    since=_MOMENTS,
+    until=_MOMENTS,
+    kinds=st.lists(st.sampled_from(Kind), max_size=3, unique=True).map(tuple),
+    tags=st.lists(st.sampled_from(_WORDS), max_size=2).map(tuple),
+    min_importance=st.none() | st.integers(1, 10),
+    expiry=st.lists(st.sampled_from(Expiry), max_size=2, unique=True).map(tuple),
+    scope=st.sampled_from(Scope),
+    owner_only=st.booleans(),
+    tools=st.lists(st.sampled_from(["codex", "pi", "bare", ""]), max_size=2).map(tuple),
     sessions=st.lists(st.sampled_from(["codex:One", "one", "One", "bare"]), max_size=2).map(tuple),
-    as_of=st.none() | st.integers(-4, 4).map(lambda days: _TODAY + days * DAY), trusted=st.booleans(),
+    as_of=st.none() | st.integers(-4, 4).map(lambda days: _TODAY + days * DAY),
+    trusted=st.booleans(),
     settled=st.booleans(),
-)  # fmt: skip
+)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -243,13 +304,15 @@ def test_both_engines_select_the_same_in_the_same_order(
         selection = Selection(database)
         page, count = selection.list_memories(wanted, limit=9, offset=1, today=_TODAY, words=words)
         return [
-            sorted(_memories(database, [*selection.admitted_memories(wanted)])), _memories(database, page),
+            sorted(_memories(database, [*selection.admitted_memories(wanted)])),
+            _memories(database, page),
             count if page else 0,
             _memories(database, selection.browse_memories(wanted, limit=9, today=_TODAY)),
             _memories(database, selection.latest_memories(wanted, limit=9, today=_TODAY)),
             _memories(database, selection.with_triggers(wanted, today=_TODAY)),
-            selection.projects_of_memories(wanted, today=_TODAY), _turns(database, selection.newest_turns(wanted)),
-        ]  # fmt: skip
+            selection.projects_of_memories(wanted, today=_TODAY),
+            _turns(database, selection.newest_turns(wanted)),
+        ]
 
     file, server = filled
     assert answers(file) == answers(server)
@@ -268,7 +331,9 @@ def test_both_engines_select_the_same_in_the_same_order(
         words=st.none() | st.sampled_from([*_WORDS, "o", "_"]),
     )
 )
-def test_both_engines_list_the_same_sessions(filled: tuple[Database, Database], wanted: SessionFilter) -> None:
+def test_both_engines_list_the_same_sessions(
+    filled: tuple[Database, Database], wanted: SessionFilter
+) -> None:
     def answers(database: Database) -> list[object]:
         page, count = Sessions(database).page(wanted, limit=5, offset=1)
         return [[one.session for one in page], count]
@@ -279,36 +344,72 @@ def test_both_engines_list_the_same_sessions(filled: tuple[Database, Database], 
 
 def test_both_engines_list_the_same_of_all_else(filled: tuple[Database, Database]) -> None:
     def answers(database: Database) -> list[object]:
-        memories, sessions, links, reviews = Memories(database), Sessions(database), Links(database), Reviews(database)
+        memories, sessions, links, reviews = (
+            Memories(database),
+            Sessions(database),
+            Links(database),
+            Reviews(database),
+        )
         usage, ids = UsageLog(database), [an_id(number) for number in range(60)]
         rows = {
             one.id: row
-            for row, one in memories.by_rows([Comparisons(database).row_of(one) or 0 for one in ids]).items()
+            for row, one in memories.by_rows(
+                [Comparisons(database).row_of(one) or 0 for one in ids]
+            ).items()
         }
         return [
-            [*memories.everything()], [*rows], memories.in_any_state(ids[::3]), memories.counts(), memories.lost(),
+            [*memories.everything()],
+            [*rows],
+            memories.in_any_state(ids[::3]),
+            memories.counts(),
+            memories.lost(),
             memories.projects(),
-            [memories.find_like(words) for words in (*_WORDS, "ärger 1", "plain 2", "0193-00", "3b")],
-            [memories.same_content(f"{words} {other} {number}",
-                "a") for words in _WORDS for other in _WORDS for number in (1, 9)],
-            [memories.same_key(words, Kind.FACT, None) for words in _WORDS], memories.neighbours(ids, _TODAY),
+            [
+                memories.find_like(words)
+                for words in (*_WORDS, "ärger 1", "plain 2", "0193-00", "3b")
+            ],
+            [
+                memories.same_content(f"{words} {other} {number}", "a")
+                for words in _WORDS
+                for other in _WORDS
+                for number in (1, 9)
+            ],
+            [memories.same_key(words, Kind.FACT, None) for words in _WORDS],
+            memories.neighbours(ids, _TODAY),
             memories.snapshot()[0],
             memories.snapshot()[2:],
-            [links.of(one) for one in ids], sorted(links.at(ids[:20], _TODAY), key=repr),
+            [links.of(one) for one in ids],
+            sorted(links.at(ids[:20], _TODAY), key=repr),
             links.page(EdgeFilter(day=_TODAY), limit=99),
             links.count(_TODAY),
-            links.count(_TODAY, "a"), links.between(_TODAY, None), links.map_nodes(None, [], _TODAY),
-            links.map_links(_TODAY), links.of_origin("manual", "Ä"),
-            reviews.pending(), reviews.waiting(), reviews.doubts(), reviews.doubts(both_ways=True),
-            reviews.proposed(), reviews.low_quality(),
-            usage.idle(NOON), usage.steps_due(), usage.buckets(), sessions.counts(),
+            links.count(_TODAY, "a"),
+            links.between(_TODAY, None),
+            links.map_nodes(None, [], _TODAY),
+            links.map_links(_TODAY),
+            links.of_origin("manual", "Ä"),
+            reviews.pending(),
+            reviews.waiting(),
+            reviews.doubts(),
+            reviews.doubts(both_ways=True),
+            reviews.proposed(),
+            reviews.low_quality(),
+            usage.idle(NOON),
+            usage.steps_due(),
+            usage.buckets(),
+            sessions.counts(),
             [one.session for one in sessions.newest(limit=-1)],
-            sessions.authors(), sessions.projects(), sessions.heard(2), sessions.unknown_senders(),
+            sessions.authors(),
+            sessions.projects(),
+            sessions.heard(2),
+            sessions.unknown_senders(),
             [sessions.labels(tool) for tool in ("codex", "pi")],
-            [[one.session.id for one in sessions.find(reference)] for reference in ("o", "codex:O", "ä", "a_",
-                "pi:one")],
-            ProjectContents(database).sessions(), ProjectContents(database).memories(),
-        ]  # fmt: skip
+            [
+                [one.session.id for one in sessions.find(reference)]
+                for reference in ("o", "codex:O", "ä", "a_", "pi:one")
+            ],
+            ProjectContents(database).sessions(),
+            ProjectContents(database).memories(),
+        ]
 
     file, server = filled
     for at, (one, other) in enumerate(zip(answers(file), answers(server), strict=True)):

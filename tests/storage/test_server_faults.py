@@ -20,11 +20,10 @@ import psycopg
 import pytest
 
 from nacre.errors import NacreError, StoreBusy, StoreUnusable, Unavailable
-from nacre.storage.changes import Changes
-from nacre.storage.database import Database
-from nacre.storage.postgres.connection import connect
-from nacre.storage.postgres.database import PostgresDatabase
-from nacre.storage.postgres.lock import ServerLock
+from nacre.store.postgres import PostgresDatabase, ServerLock
+from nacre.store.postgres_connection import connect
+from nacre.store.schema import Database
+from nacre.store.sessions import Changes
 from tests.storage.conftest import Open
 from tests.storage.server import kill, running, standing_still, start
 
@@ -103,7 +102,9 @@ def test_a_connection_that_slept_through_a_restart_is_opened_anew_by_each_kind_o
     _restart(mortal)
     database.run_many("set_embedding_value", [{"key": "model", "value": "three"}])
     _restart(mortal)
-    assert database.rows("SELECT nacre.tenant(), current_user::text") == [(database.tenant, "nacre_tenant")]
+    assert database.rows("SELECT nacre.tenant(), current_user::text") == [
+        (database.tenant, "nacre_tenant")
+    ]
     assert _get(database) == "three"
 
 
@@ -117,7 +118,10 @@ def test_a_block_that_loses_its_connection_fails_whole(
 ) -> None:
     database = open_mortal("a")
     _set(database, "before")
-    for then in (lambda: _set(database, "later"), lambda: None):  # something more, or only the end of the block
+    for then in (
+        lambda: _set(database, "later"),
+        lambda: None,
+    ):  # something more, or only the end of the block
         with pytest.raises(StoreUnusable):
             _lose_connection(database, mortal, then)
         assert not database.is_in_transaction
@@ -232,7 +236,9 @@ def test_a_client_killed_while_it_writes_loses_and_doubles_nothing_and_leaves_no
         os.kill(child.pid or 0, signal.SIGKILL)
         child.join()
         told.extend(_rest(ours))
-        with database.transaction():  # it waits for who died no longer than the server takes to notice
+        with (
+            database.transaction()
+        ):  # it waits for who died no longer than the server takes to notice
             _check(database, told[-1])
 
 
@@ -317,7 +323,10 @@ def test_a_statement_that_is_interrupted_is_unavailable_and_the_connection_goes_
     database = tenants("interrupted")
     _set(database, "kept")
     pid = _pid(database)
-    for work in (lambda: database.rows("SELECT 1 FROM pg_sleep(60)"), lambda: _sleep_in_a_block(database)):
+    for work in (
+        lambda: database.rows("SELECT 1 FROM pg_sleep(60)"),
+        lambda: _sleep_in_a_block(database),
+    ):
         with ThreadPoolExecutor(1) as thread:
             slow = thread.submit(work)
             _wait_for(watcher, _RUNS, pid)
@@ -352,7 +361,9 @@ def _set_in_a_block(database: Database, stops: Any) -> None:
             _set(database, "lost, too")
 
 
-def test_who_waits_for_a_writer_can_be_interrupted(tenants: Open, watcher: psycopg.Connection[Any]) -> None:
+def test_who_waits_for_a_writer_can_be_interrupted(
+    tenants: Open, watcher: psycopg.Connection[Any]
+) -> None:
     writer, waiting = tenants("waited"), tenants("waited")
     pid = _pid(waiting)
     with ThreadPoolExecutor(1) as thread, writer.transaction():
@@ -366,7 +377,9 @@ def test_who_waits_for_a_writer_can_be_interrupted(tenants: Open, watcher: psyco
     assert _get(writer) == "three"
 
 
-def test_a_block_in_which_something_failed_is_not_committed_though_nobody_looked(tenants: Open) -> None:
+def test_a_block_in_which_something_failed_is_not_committed_though_nobody_looked(
+    tenants: Open,
+) -> None:
     database = tenants("swallowed")
 
     def write() -> None:
@@ -380,7 +393,9 @@ def test_a_block_in_which_something_failed_is_not_committed_though_nobody_looked
     assert _get(database) is None
 
 
-def test_a_block_that_idles_too_long_is_ended_and_says_so(tenants: Open, watcher: psycopg.Connection[Any]) -> None:
+def test_a_block_that_idles_too_long_is_ended_and_says_so(
+    tenants: Open, watcher: psycopg.Connection[Any]
+) -> None:
     database = tenants("idle")
     for then in (lambda: _set(database, "later"), lambda: None):
         with pytest.raises(StoreUnusable):
@@ -400,7 +415,9 @@ def _idle(database: Database, watcher: psycopg.Connection[Any], then: Callable[[
 # Many writers.
 
 
-def test_writers_of_one_tenant_wait_for_each_other(tenants: Open, watcher: psycopg.Connection[Any]) -> None:
+def test_writers_of_one_tenant_wait_for_each_other(
+    tenants: Open, watcher: psycopg.Connection[Any]
+) -> None:
     writer, waiting = tenants("two-writers"), tenants("two-writers")
     pid = _pid(waiting)
     with ThreadPoolExecutor(1) as thread:
@@ -461,7 +478,9 @@ def test_eight_threads_that_count_together_lose_no_count(server_url: str, tenant
 # Editions.
 
 
-def test_an_edition_is_another_one_after_another_connection_of_the_tenant_wrote(tenants: Open) -> None:
+def test_an_edition_is_another_one_after_another_connection_of_the_tenant_wrote(
+    tenants: Open,
+) -> None:
     one, same, other = tenants("edited"), tenants("edited"), tenants("edited-not")
     edition, state = one.edition(), one.state()
     _set(other, "x")
@@ -480,7 +499,9 @@ def test_an_edition_is_another_one_after_another_connection_of_the_tenant_wrote(
 
 
 @pytest.mark.parametrize("who", ["nobody", "same", "other"])
-def test_who_yields_the_lock_learns_whether_the_tenants_rows_changed_meanwhile(tenants: Open, who: str) -> None:
+def test_who_yields_the_lock_learns_whether_the_tenants_rows_changed_meanwhile(
+    tenants: Open, who: str
+) -> None:
     one, others = tenants("yields"), {"same": tenants("yields"), "other": tenants("yields-not")}
 
     def between() -> None:
@@ -488,7 +509,9 @@ def test_who_yields_the_lock_learns_whether_the_tenants_rows_changed_meanwhile(t
             _set(others[who], "meanwhile")
 
     with one.transaction():
-        one.rows("SELECT 1 FROM pg_sleep(0.031)")  # so long a lock must be held before it is given up
+        one.rows(
+            "SELECT 1 FROM pg_sleep(0.031)"
+        )  # so long a lock must be held before it is given up
         _set(one, "first part")
         assert one.yield_write_lock(between=between) == (who == "same")
         assert _get(one) == ("meanwhile" if who == "same" else "first part")

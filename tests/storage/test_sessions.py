@@ -5,30 +5,31 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
-from nacre.storage.database import Database
-from nacre.storage.file_history import DeedIndex
-from nacre.storage.projects import ProjectContents
-from nacre.storage.sessions import Sessions
-from nacre.values.cursor import Cursor, Tally
-from nacre.values.file_history import FileUse
-from nacre.values.filters import DeedFilter, SessionFilter
+from nacre.store.schema import Database
+from nacre.store.sessions import DeedIndex, ProjectContents, Sessions
+from nacre.values.memory import DeedFilter, SessionFilter
 from nacre.values.session import (
     Action,
+    Cursor,
+    FileUse,
     Flag,
     Heard,
     SeenFile,
     Session,
     SessionKind,
     Speaker,
+    Tally,
     Tokens,
     ToolCall,
     Trust,
     Unlearned,
-)  # fmt: skip
+)
 from tests.storage.made import DAY, MS, NOON, memory, put, said, turn
 
 _MINUTE = timedelta(minutes=1)
-_CALL = ToolCall("Edit", "Größe 🐚", "ok", Action.EDIT, ("/srv/A.py", "./b/A.py"), None, ("task 1",))
+_CALL = ToolCall(
+    "Edit", "Größe 🐚", "ok", Action.EDIT, ("/srv/A.py", "./b/A.py"), None, ("task 1",)
+)
 
 
 def _ids(store: Sessions, wanted: SessionFilter) -> list[str]:
@@ -37,10 +38,15 @@ def _ids(store: Sessions, wanted: SessionFilter) -> list[str]:
 
 def test_a_turn_comes_back_with_every_field_as_it_was(database: Database) -> None:
     full = turn(
-        "t1", 'Ein "Text"\nmit ? :name %s \\u0041 🐚', minutes=1, speaker=Speaker.AGENT, tool_calls=(_CALL,
-        ToolCall("Bash", "ls")),
-        flags=Flag.META | Flag.SIDECHAIN, trust=Trust.UNTRUSTED, author="Ünal",
-    )  # fmt: skip
+        "t1",
+        'Ein "Text"\nmit ? :name %s \\u0041 🐚',
+        minutes=1,
+        speaker=Speaker.AGENT,
+        tool_calls=(_CALL, ToolCall("Bash", "ls")),
+        flags=Flag.META | Flag.SIDECHAIN,
+        trust=Trust.UNTRUSTED,
+        author="Ünal",
+    )
     bare = turn("t2", "")
     row = said(database, "one", full, bare)
     store = Sessions(database)
@@ -50,7 +56,10 @@ def test_a_turn_comes_back_with_every_field_as_it_was(database: Database) -> Non
     assert [one.turn.id for one in store.turns_of(row, limit=1)] == ["t1"]
     assert store.place_of(row, "t2") == 1
     assert store.place_of(row, "t9") is None
-    places = {turn_row: seq for turn_row, (_, seq) in store.places([one.row for one in store.turns_of(row)]).items()}
+    places = {
+        turn_row: seq
+        for turn_row, (_, seq) in store.places([one.row for one in store.turns_of(row)]).items()
+    }
     assert sorted(places.values()) == [0, 1]
     assert store.authors() == {"Ünal"}
     assert store.whole(row) == [full, bare]
@@ -69,21 +78,44 @@ def test_a_text_with_a_nul_is_stored(database: Database) -> None:
 def test_what_is_read_later_adds_to_a_session_and_takes_nothing_away(database: Database) -> None:
     store = Sessions(database)
     first = Session(
-        "codex", "one", title="First", cwd="/code/a", kind=SessionKind.SUBAGENT, parent="up", started=NOON,
+        "codex",
+        "one",
+        title="First",
+        cwd="/code/a",
+        kind=SessionKind.SUBAGENT,
+        parent="up",
+        started=NOON,
         label="room",
         tokens=Tokens(10, 0, 5),
-    )  # fmt: skip
+    )
     later = Session(
-        "codex", "one", cwd="/code/b", branch="main", started=NOON - DAY, tool_version="1.2", model="m", title="Second",
+        "codex",
+        "one",
+        cwd="/code/b",
+        branch="main",
+        started=NOON - DAY,
+        tool_version="1.2",
+        model="m",
+        title="Second",
         tokens=Tokens(7, 3, 6),
-    )  # fmt: skip
+    )
     row = store.upsert(first, project=None, file="/srv/a")
     assert store.upsert(later, project="nacre", file="/srv/b") == row
     found = store.get(row)
     assert found.session == Session(
-        "codex", "one", title="Second", cwd="/code/a", branch="main", label="room", kind=SessionKind.MAIN, parent="up",
-        started=NOON - DAY, tool_version="1.2", model="m", tokens=Tokens(10, 3, 6),
-    )  # fmt: skip
+        "codex",
+        "one",
+        title="Second",
+        cwd="/code/a",
+        branch="main",
+        label="room",
+        kind=SessionKind.MAIN,
+        parent="up",
+        started=NOON - DAY,
+        tool_version="1.2",
+        model="m",
+        tokens=Tokens(10, 3, 6),
+    )
     assert (found.project, found.file, found.ended, found.turns) == ("nacre", "/srv/a", NOON, 0)
     assert store.labels("codex") == ["room"]
     assert store.labels("pi") == []
@@ -98,9 +130,15 @@ def test_a_turn_that_grew_is_written_anew_in_its_place_and_none_gets_the_row_of_
     before = [one.row for one in store.turns_of(row)]
     session = Session("claude-code", "one")
     with database.transaction():
-        assert store.add_turns(session, row, [turn("t1"), turn("t2", "Longer now."), turn("t3")]) == 1
+        assert (
+            store.add_turns(session, row, [turn("t1"), turn("t2", "Longer now."), turn("t3")]) == 1
+        )
     after = store.turns_of(row)
-    assert [(one.seq, one.turn.text) for one in after] == [(0, "Said."), (1, "Longer now."), (2, "Said.")]
+    assert [(one.seq, one.turn.text) for one in after] == [
+        (0, "Said."),
+        (1, "Longer now."),
+        (2, "Said."),
+    ]
     assert after[0].row == before[0]
     assert min(after[1].row, after[2].row) > before[1]
     with database.transaction():
@@ -118,16 +156,25 @@ def test_a_turn_that_grew_is_written_anew_in_its_place_and_none_gets_the_row_of_
 
 def test_batches_give_what_one_after_the_other_gives(database: Database) -> None:
     store = Sessions(database)
-    one, two = (store.upsert(Session("codex", name), project=None, file=None) for name in ("one", "two"))
+    one, two = (
+        store.upsert(Session("codex", name), project=None, file=None) for name in ("one", "two")
+    )
     shared = turn("s", unique=True)
     with database.transaction():
-        counts = store.add_batches([
-            ("codex", one, [turn("a"), shared, turn("a", "again")]), ("codex", two, [turn("a"), shared]), ("codex",
-                one, [turn("b")]),
-        ])  # fmt: skip
+        counts = store.add_batches(
+            [
+                ("codex", one, [turn("a"), shared, turn("a", "again")]),
+                ("codex", two, [turn("a"), shared]),
+                ("codex", one, [turn("b")]),
+            ]
+        )
     store.refresh([one, two])
     assert counts == [2, 1, 1]
-    assert [(item.seq, item.turn.id) for item in store.turns_of(one)] == [(0, "a"), (1, "s"), (2, "b")]
+    assert [(item.seq, item.turn.id) for item in store.turns_of(one)] == [
+        (0, "a"),
+        (1, "s"),
+        (2, "b"),
+    ]
     assert [store.get(row).turns for row in (one, two)] == [3, 1]
     found = store.find_said("codex:two", "s")
     assert found
@@ -170,9 +217,23 @@ def test_sessions_are_found_by_their_ids_and_the_beginnings_of_these(database: D
 
 def test_sessions_are_listed_by_what_they_are_the_newest_first(database: Database) -> None:
     store = Sessions(database)
-    said(database, "a", turn("1", "Bitte die GRÖSSE ändern", minutes=5), model="Claude-Ö", project="p", branch="main")
+    said(
+        database,
+        "a",
+        turn("1", "Bitte die GRÖSSE ändern", minutes=5),
+        model="Claude-Ö",
+        project="p",
+        branch="main",
+    )
     said(database, "b", turn("1", "x"), title="Größe", started=NOON, tool="codex")
-    said(database, "c", turn("1", "x", minutes=9), kind=SessionKind.SUBAGENT, parent="a", title="100% sure_")
+    said(
+        database,
+        "c",
+        turn("1", "x", minutes=9),
+        kind=SessionKind.SUBAGENT,
+        parent="a",
+        title="100% sure_",
+    )
     said(database, "d", turn("1", "x"), tool="pi")
     said(database, "e", turn("1", "x", minutes=9), started=NOON - DAY, project="p")
     assert _ids(store, SessionFilter()) == ["e", "a", "b", "d"]
@@ -193,13 +254,17 @@ def test_sessions_are_listed_by_what_they_are_the_newest_first(database: Databas
     (parent,) = store.find("claude-code:a")
     assert [one.session.native_id for one in store.children(parent.row)] == ["c"]
     assert store.counts() == [
-        ("claude-code", 3, 3, MS + 300_000, MS + 540_000), ("codex", 1, 1, MS, MS), ("pi", 1, 1, None, None),
-    ]  # fmt: skip
+        ("claude-code", 3, 3, MS + 300_000, MS + 540_000),
+        ("codex", 1, 1, MS, MS),
+        ("pi", 1, 1, None, None),
+    ]
 
 
 def test_time_at_work_leaves_pauses_out(database: Database) -> None:
     times = (0, 10, 41, 41, None, 60)
-    row = said(database, "one", *(turn(f"t{at}", minutes=minutes) for at, minutes in enumerate(times)))
+    row = said(
+        database, "one", *(turn(f"t{at}", minutes=minutes) for at, minutes in enumerate(times))
+    )
     idle = said(database, "two", turn("x"))
     assert Sessions(database).active([row, idle]) == {row: timedelta(minutes=29)}
 
@@ -211,14 +276,19 @@ def test_what_extraction_has_not_seen_comes_oldest_first(database: Database) -> 
     early = said(database, "early", turn("1", minutes=1))
     said(database, "sub", turn("1"), kind=SessionKind.SUBAGENT)
     assert store.to_extract() == [
-        Unlearned(timeless, 0, 1, None, None), Unlearned(early, 0, 1, None, None), Unlearned(late, 0, 2, None, None),
-    ]  # fmt: skip
+        Unlearned(timeless, 0, 1, None, None),
+        Unlearned(early, 0, 1, None, None),
+        Unlearned(late, 0, 2, None, None),
+    ]
     store.mark_extracted(late, 1)
     listed = next(one for one in store.to_extract() if one.row == early)
     store.mark_learned(listed, 1, 0, NOON)
     store.mark_learned(listed, 0, None, None)  # it was noted since it was listed
     store.mark_extracted(timeless, 1)
-    assert store.to_extract() == [Unlearned(early, 1, 1, 0, NOON), Unlearned(late, 1, 2, None, None)]
+    assert store.to_extract() == [
+        Unlearned(early, 1, 1, 0, NOON),
+        Unlearned(late, 1, 2, None, None),
+    ]
     store.mark_all_extracted()
     assert store.to_extract() == []
 
@@ -229,7 +299,9 @@ def test_a_cursor_adds_up_what_was_not_understood(database: Database) -> None:
     store.save_cursor("/srv/a", "codex", cursor, Tally(Counter({"x": 2, "ü": 1}), 1, 1))
     store.save_cursor("/srv/a", "codex", cursor, Tally(Counter({"x": 3, "y": 1}), 1), goes_on=True)
     assert store.cursor("/srv/a") == ("codex", cursor)
-    assert store.seen_files() == [SeenFile("/srv/a", "codex", 2**41, 2**60, {"x": 5, "y": 1, "ü": 1}, 3)]
+    assert store.seen_files() == [
+        SeenFile("/srv/a", "codex", 2**41, 2**60, {"x": 5, "y": 1, "ü": 1}, 3)
+    ]
     store.save_cursor("/srv/a", "codex", cursor, Tally(Counter({"z": 1})))
     assert store.seen_files()[0].unknown == {"z": 1}
     assert store.seen_files()[0].corrupt == 0
@@ -251,7 +323,12 @@ def test_owners_are_heard_in_the_latest_sessions_of_each_tool(database: Database
     store = Sessions(database)
     said(database, "old", turn("1"), started=NOON - DAY, tool_version="1")
     said(
-        database, "noise", turn("1", flags=Flag.META), turn("2", speaker=Speaker.AGENT), started=NOON, tool_version="2"
+        database,
+        "noise",
+        turn("1", flags=Flag.META),
+        turn("2", speaker=Speaker.AGENT),
+        started=NOON,
+        tool_version="2",
     )
     said(database, "side", turn("1", flags=Flag.SIDECHAIN), started=NOON + DAY)
     said(database, "empty", started=NOON - 2 * DAY, tool="pi")
@@ -302,7 +379,11 @@ def test_who_touched_a_file_is_told_the_newest_first(database: Database) -> None
     edit = ToolCall("Edit", "", "ok", Action.EDIT, ("/srv/ä/Main.PY", "b\\main.py", "b\\main.py"))
     declined = ToolCall("Edit", "", "rejected", Action.EDIT, ("/srv/no",))
     one = said(
-        database, "one", turn("1", tool_calls=(read, edit), minutes=1), turn("2", tool_calls=(declined,)), project="p"
+        database,
+        "one",
+        turn("1", tool_calls=(read, edit), minutes=1),
+        turn("2", tool_calls=(declined,)),
+        project="p",
     )
     two = said(database, "two", turn("1", tool_calls=(edit,)), tool="codex")
     three = said(database, "three", turn("1", tool_calls=(edit,)), started=NOON + DAY)
@@ -313,15 +394,22 @@ def test_who_touched_a_file_is_told_the_newest_first(database: Database) -> None
     (mine,) = [row for row, path in files.items() if path == "/srv/ä/Main.PY"]
     found = deeds.uses([mine], DeedFilter(), reads=False, limit=9)
     assert [(use.session, use.seq, use.time, use.action) for use in found] == [
-        (three, 0, NOON + DAY, Action.EDIT), (one, 0, NOON + _MINUTE, Action.EDIT), (two, 0, None, Action.EDIT),
-    ]  # fmt: skip
+        (three, 0, NOON + DAY, Action.EDIT),
+        (one, 0, NOON + _MINUTE, Action.EDIT),
+        (two, 0, None, Action.EDIT),
+    ]
     assert isinstance(found[0], FileUse)
     assert len(deeds.uses([mine], DeedFilter(project="p"), reads=True, limit=9)) == 2
     assert [
-        use.session for use in deeds.uses([*files], DeedFilter(since=NOON + 2 * _MINUTE), reads=False, limit=9)
+        use.session
+        for use in deeds.uses([*files], DeedFilter(since=NOON + 2 * _MINUTE), reads=False, limit=9)
     ] == [three, three]
-    assert [use.session for use in deeds.uses([mine], DeedFilter(until=NOON), reads=False, limit=9)] == [two]
-    assert [use.session for use in deeds.uses([mine], DeedFilter(tool="codex"), reads=False, limit=1)] == [two]
+    assert [
+        use.session for use in deeds.uses([mine], DeedFilter(until=NOON), reads=False, limit=9)
+    ] == [two]
+    assert [
+        use.session for use in deeds.uses([mine], DeedFilter(tool="codex"), reads=False, limit=1)
+    ] == [two]
 
 
 def test_a_file_that_no_turn_touches_any_more_is_not_known(database: Database) -> None:
@@ -336,8 +424,14 @@ def test_a_file_that_no_turn_touches_any_more_is_not_known(database: Database) -
 
 def test_what_was_asked_for_before_is_found_the_latest_first(database: Database) -> None:
     row = said(
-        database, "one", turn("1"), turn("2", flags=Flag.META), turn("3", ""), turn("4"), turn("5",
-            speaker=Speaker.AGENT), turn("6")
-    )  # fmt: skip
+        database,
+        "one",
+        turn("1"),
+        turn("2", flags=Flag.META),
+        turn("3", ""),
+        turn("4"),
+        turn("5", speaker=Speaker.AGENT),
+        turn("6"),
+    )
     found = DeedIndex(database).requests(row, 5, by=Speaker.OWNER, limit=9)
     assert [Sessions(database).places(found)[one][1] for one in found] == [3, 0]

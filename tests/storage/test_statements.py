@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import nacre.storage
+import nacre.store
+from nacre.base.files import statements
 from nacre.errors import StoreUnusable
-from nacre.platform.sql_files import statements
-from nacre.storage.database import Database
-from nacre.storage.postgres.dialect import statement, translated
-from nacre.storage.sqlite.queries import about_other
+from nacre.store.postgres_connection import statement, translated
+from nacre.store.schema import Database
+from nacre.store.sqlite import about_other
 from tests.storage import cluster
 from tests.storage.conftest import Open
 
-_QUERIES = Path(nacre.storage.__file__).parent / "sql" / "queries"
+_QUERIES = Path(nacre.store.__file__).parent / "sql" / "queries"
 _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 
@@ -61,11 +61,18 @@ def _in_file(name: str) -> set[str]:
 
 
 def test_a_server_understands_all_statements_but_those_of_a_file(server: Database) -> None:
-    named = {*statements("nacre.storage", "sql/queries"), *statements("nacre.storage", "sql/postgres_queries")}
+    named = {
+        *statements("nacre.store", "sql/queries"),
+        *statements("nacre.store", "sql/postgres_queries"),
+    }
     every = {*named, *map(about_other, named)}.difference(MADE)
     misunderstood = {name for name in every if not _is_understood(server, name)}
     if cluster.SERVER:
-        misunderstood.discard("delete_words")  # a kind of NULL, as here, leads Citus to no shard; nothing asks for it
+        misunderstood.discard(
+            "delete_words"
+        )  # a kind of NULL, as here, leads Citus to no shard; nothing asks for it
     expected = {*OF_FULL_TEXT.split(), *OF_THE_FILE.split()}.union(*map(_in_file, ON_A_FILE))
-    assert misunderstood - expected == set(), "write it so that a server understands it, or in sql/postgres_queries"
+    assert misunderstood - expected == set(), (
+        "write it so that a server understands it, or in sql/postgres_queries"
+    )
     assert expected - misunderstood == set(), "these are no statements of a file alone"

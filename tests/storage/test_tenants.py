@@ -13,10 +13,20 @@ from hypothesis import strategies as st
 from psycopg import errors, sql
 
 from nacre.errors import InvalidInput, StoreUnusable
-from nacre.storage.postgres.connection import connect
-from nacre.storage.postgres.database import PostgresDatabase
+from nacre.store.postgres import PostgresDatabase
+from nacre.store.postgres_connection import connect
 from tests.storage.conftest import Open
-from tests.storage.filled import Server, Statement, acting_as, dump, fill, meeting, meets, outcome, tables
+from tests.storage.filled import (
+    Server,
+    Statement,
+    acting_as,
+    dump,
+    fill,
+    meeting,
+    meets,
+    outcome,
+    tables,
+)
 
 _ONE, _TWIN, _EMPTY = "one", "twin", "empty"
 _BY_ITS_VIEW = "words"
@@ -63,7 +73,9 @@ def _all_outcomes(server: Server, statements: list[Statement], tenant: str) -> d
     return found
 
 
-def test_each_statement_does_for_a_tenant_without_rows_what_it_did_when_nobody_had_any(kept: Kept) -> None:
+def test_each_statement_does_for_a_tenant_without_rows_what_it_did_when_nobody_had_any(
+    kept: Kept,
+) -> None:
     assert _all_outcomes(kept.server, kept.statements, _EMPTY) == kept.nothing
 
 
@@ -93,7 +105,10 @@ def twin(kept: Kept) -> Iterator[None]:
     with kept.server.transaction():
         for table in reversed(tables(kept.server)):
             kept.server.execute(
-                sql.SQL("DELETE FROM nacre_rows.{} WHERE tenant = %s").format(sql.Identifier(table)), (_TWIN,)
+                sql.SQL("DELETE FROM nacre_rows.{} WHERE tenant = %s").format(
+                    sql.Identifier(table)
+                ),
+                (_TWIN,),
             )
 
 
@@ -111,7 +126,9 @@ def test_what_a_tenant_deletes_and_changes_another_keeps_under_the_same_ids(kept
             if one.writes:
                 outcome(kept.server, one)
         for table in reversed(tables(kept.server)):
-            kept.server.execute(sql.SQL("UPDATE {0} SET tenant = tenant").format(sql.Identifier(table)))
+            kept.server.execute(
+                sql.SQL("UPDATE {0} SET tenant = tenant").format(sql.Identifier(table))
+            )
             kept.server.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
         kept.server.execute("DELETE FROM last_turns")  # what the deletion of turns noted
         kept.server.execute("RESET ROLE")
@@ -123,8 +140,16 @@ def test_row_level_security_holds_alone_where_the_views_are_passed_by(kept: Kept
     with acting_as(kept.server, _EMPTY):
         for table in (sql.Identifier(name) for name in tables(kept.server) if name != _BY_ITS_VIEW):
             assert _ask(kept.server, "SELECT count(*) FROM nacre_rows.{}", table) == [(0,)]
-            assert kept.server.execute(sql.SQL("DELETE FROM nacre_rows.{}").format(table)).rowcount == 0
-            assert kept.server.execute(sql.SQL("UPDATE nacre_rows.{} SET tenant = tenant").format(table)).rowcount == 0
+            assert (
+                kept.server.execute(sql.SQL("DELETE FROM nacre_rows.{}").format(table)).rowcount
+                == 0
+            )
+            assert (
+                kept.server.execute(
+                    sql.SQL("UPDATE nacre_rows.{} SET tenant = tenant").format(table)
+                ).rowcount
+                == 0
+            )
 
 
 @pytest.mark.parametrize(
@@ -136,7 +161,9 @@ def test_row_level_security_holds_alone_where_the_views_are_passed_by(kept: Kept
         "INSERT INTO nacre_rows.{} DEFAULT VALUES",
     ],
 )
-def test_the_table_of_words_is_refused_to_a_tenant_whose_view_of_it_is_not(kept: Kept, statement: str) -> None:
+def test_the_table_of_words_is_refused_to_a_tenant_whose_view_of_it_is_not(
+    kept: Kept, statement: str
+) -> None:
     with acting_as(kept.server, _ONE):
         assert _ask(kept.server, "SELECT count(*) > 0 FROM nacre.words") == [(True,)]
         with pytest.raises(errors.InsufficientPrivilege), kept.server.transaction():
@@ -146,9 +173,14 @@ def test_the_table_of_words_is_refused_to_a_tenant_whose_view_of_it_is_not(kept:
 def test_views_hold_alone_where_row_level_security_is_passed_by(kept: Kept) -> None:
     with kept.server.transaction(force_rollback=True):
         kept.server.execute("SELECT set_config('nacre.tenant', %s, true)", (_EMPTY,))
-        for (view,) in _ask(kept.server, "SELECT relname FROM pg_class WHERE relnamespace = 'nacre'::regnamespace"
-                            " AND relkind = 'v'"):  # fmt: skip
-            assert _ask(kept.server, "SELECT count(*) FROM nacre.{}", sql.Identifier(view)) == [(0,)], view
+        for (view,) in _ask(
+            kept.server,
+            "SELECT relname FROM pg_class WHERE relnamespace = 'nacre'::regnamespace"
+            " AND relkind = 'v'",
+        ):
+            assert _ask(kept.server, "SELECT count(*) FROM nacre.{}", sql.Identifier(view)) == [
+                (0,)
+            ], view
 
 
 @pytest.mark.parametrize("schema", ["nacre", "nacre_rows"])
@@ -174,30 +206,42 @@ def test_a_row_is_not_handed_to_another_tenant(kept: Kept, schema: str) -> None:
         refused = pytest.raises((errors.InsufficientPrivilege, errors.WithCheckOptionViolation))
         with acting_as(kept.server, _TWIN), refused, kept.server.transaction():
             kept.server.execute(
-                sql.SQL("UPDATE {}.{} SET tenant = 'nobody'").format(sql.Identifier(schema), sql.Identifier(table))
+                sql.SQL("UPDATE {}.{} SET tenant = 'nobody'").format(
+                    sql.Identifier(schema), sql.Identifier(table)
+                )
             )
 
 
 def test_a_row_cannot_refer_to_another_tenants_even_for_an_administrator(kept: Kept) -> None:
     with pytest.raises(errors.ForeignKeyViolation), kept.server.transaction():
-        kept.server.execute("INSERT INTO nacre_rows.tags (tenant, memory, tag) SELECT 'empty', id, 'x' FROM"
-                            " nacre_rows.memories WHERE tenant = 'one'")  # fmt: skip
+        kept.server.execute(
+            "INSERT INTO nacre_rows.tags (tenant, memory, tag) SELECT 'empty', id, 'x' FROM"
+            " nacre_rows.memories WHERE tenant = 'one'"
+        )
 
 
 @pytest.mark.parametrize(
-    "naming", ["SELECT", "SET nacre.tenant = ''; SELECT", "SET nacre.tenant = 'one'; RESET ALL; SELECT"]
+    "naming",
+    ["SELECT", "SET nacre.tenant = ''; SELECT", "SET nacre.tenant = 'one'; RESET ALL; SELECT"],
 )
-def test_a_connection_that_names_no_tenant_gets_an_error_and_no_rows(kept: Kept, naming: str) -> None:
+def test_a_connection_that_names_no_tenant_gets_an_error_and_no_rows(
+    kept: Kept, naming: str
+) -> None:
     with connect(kept.url) as server:
         server.execute(naming)
         server.execute("SET ROLE nacre_tenant")
         for table in tables(server):
             for schema in ("nacre", "nacre_rows"):
                 with pytest.raises(errors.UndefinedObject):
-                    _ask(server, "SELECT * FROM {}.{}", sql.Identifier(schema), sql.Identifier(table))
+                    _ask(
+                        server, "SELECT * FROM {}.{}", sql.Identifier(schema), sql.Identifier(table)
+                    )
                 with pytest.raises(psycopg.Error):
-                    server.execute(sql.SQL("INSERT INTO {}.{} DEFAULT VALUES").format(
-                        sql.Identifier(schema), sql.Identifier(table)))  # fmt: skip
+                    server.execute(
+                        sql.SQL("INSERT INTO {}.{} DEFAULT VALUES").format(
+                            sql.Identifier(schema), sql.Identifier(table)
+                        )
+                    )
 
 
 @pytest.mark.parametrize(
@@ -219,11 +263,30 @@ def test_a_tenant_has_no_rights_beyond_rows(tenants: Open, right: str) -> None:
 
 _NASTY = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(
     [
-        "'", "''", "\\", "\\'", "E'\\''", "\u2019", "\uff07", "%s", "%(key)s", "%%", ":key", "?", "$1", "{}", "$$",
-        "/*", "--", "\0", "a\0b", "x" * 100_000, "'; SET nacre.tenant = 'one'; --",
+        "'",
+        "''",
+        "\\",
+        "\\'",
+        "E'\\''",
+        "\u2019",
+        "\uff07",
+        "%s",
+        "%(key)s",
+        "%%",
+        ":key",
+        "?",
+        "$1",
+        "{}",
+        "$$",
+        "/*",
+        "--",
+        "\0",
+        "a\0b",
+        "x" * 100_000,
+        "'; SET nacre.tenant = 'one'; --",
         "'||set_config('nacre.tenant','one',false)||'",
     ]
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -236,15 +299,21 @@ def nasty(kept: Kept) -> Iterator[PostgresDatabase]:
 
 @settings(max_examples=60)
 @given(key=_NASTY, value=_NASTY)
-def test_a_value_is_a_value_whatever_it_holds(nasty: PostgresDatabase, key: str, value: str) -> None:
+def test_a_value_is_a_value_whatever_it_holds(
+    nasty: PostgresDatabase, key: str, value: str
+) -> None:
     nasty.run("set_embedding_value", key=key, value=value)
     assert nasty.one("get_embedding_value", key=key) == (value.replace("\0", "\ufffd"),)
-    assert nasty.rows("SELECT value FROM embedding WHERE key = ?", [key]) == [(value.replace("\0", "\ufffd"),)]
+    assert nasty.rows("SELECT value FROM embedding WHERE key = ?", [key]) == [
+        (value.replace("\0", "\ufffd"),)
+    ]
     nasty.run_many("set_embedding_value", [{"key": key, "value": key}])
     assert nasty.one("get_embedding_value", key=key) == (key.replace("\0", "\ufffd"),)
     with nasty.transaction():
         nasty.rows("DELETE FROM embedding WHERE key = ? RETURNING key", [key])
-        assert nasty.insert("embedding", {"key": key, "value": value}, "value") == value.replace("\0", "\ufffd")
+        assert nasty.insert("embedding", {"key": key, "value": value}, "value") == value.replace(
+            "\0", "\ufffd"
+        )
     assert nasty.rows("SELECT nacre.tenant(), current_user::text") == [("nasty", "nacre_tenant")]
 
 
@@ -285,7 +354,11 @@ def test_the_longest_names_are_apart(tenants: Open) -> None:
 
 
 def test_every_table_is_kept_apart(kept: Kept) -> None:
-    held = {name for (name,) in _ask(kept.server, """
+    held = {
+        name
+        for (name,) in _ask(
+            kept.server,
+            """
         SELECT c.relname FROM pg_class c
         JOIN pg_policy p ON p.polrelid = c.oid AND p.polcmd = '*' AND p.polpermissive AND p.polroles = '{{0}}'
             AND pg_get_expr(p.polqual, c.oid) = '(tenant = nacre.tenant())'
@@ -294,21 +367,34 @@ def test_every_table_is_kept_apart(kept: Kept) -> None:
             AND v.reloptions @> '{{security_invoker=true,check_option=cascaded}}'
         WHERE c.relnamespace = 'nacre_rows'::regnamespace AND c.relrowsecurity AND c.relforcerowsecurity
             AND (SELECT count(*) FROM pg_policy o WHERE o.polrelid = c.oid) = 1
-    """)}  # fmt: skip
+    """,
+        )
+    }
     assert set(tables(kept.server)) - held == {_BY_ITS_VIEW}
 
 
-def test_only_whoever_owns_the_words_may_read_those_of_all_and_writes_are_held_against_the_tenant(kept: Kept) -> None:
-    policies = _ask(kept.server, """
+def test_only_whoever_owns_the_words_may_read_those_of_all_and_writes_are_held_against_the_tenant(
+    kept: Kept,
+) -> None:
+    policies = _ask(
+        kept.server,
+        """
         SELECT p.polname, p.polcmd::text, p.polroles = ARRAY[c.relowner], pg_get_expr(p.polqual, c.oid)
         FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE c.relname = 'words' ORDER BY 1
-    """)  # fmt: skip
-    assert policies == [("read_by_view", "r", True, "true"), ("tenant", "*", False, "(tenant = nacre.tenant())")]
-    assert _ask(kept.server, """
+    """,
+    )
+    assert policies == [
+        ("read_by_view", "r", True, "true"),
+        ("tenant", "*", False, "(tenant = nacre.tenant())"),
+    ]
+    assert _ask(
+        kept.server,
+        """
         SELECT v.reloptions, v.relowner = c.relowner, c.relrowsecurity AND c.relforcerowsecurity
         FROM pg_class v JOIN pg_class c ON c.relname = v.relname AND c.relnamespace = 'nacre_rows'::regnamespace
         WHERE v.relname = 'words' AND v.relnamespace = 'nacre'::regnamespace
-    """) == [(["check_option=cascaded"], True, True)]  # fmt: skip
+    """,
+    ) == [(["check_option=cascaded"], True, True)]
 
 
 _OF_OWN_NUMBERS = {"nacre_rows.words_keys", "nacre_rows.words_names"}
@@ -316,34 +402,51 @@ _OF_OWN_NUMBERS = {"nacre_rows.words_keys", "nacre_rows.words_names"}
 
 
 def test_the_tenant_leads_every_key_and_every_index(kept: Kept) -> None:
-    others = _ask(kept.server, """
+    others = _ask(
+        kept.server,
+        """
         SELECT i.indexrelid::regclass::text FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
         WHERE c.relnamespace = 'nacre_rows'::regnamespace AND i.indkey[0] <> a.attnum
-    """)  # fmt: skip
-    without_key = _ask(kept.server, """
+    """,
+    )
+    without_key = _ask(
+        kept.server,
+        """
         SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'nacre_rows'::regnamespace AND c.relkind IN ('r', 'p')
         AND NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
-    """)  # fmt: skip
-    astray = _ask(kept.server, """
+    """,
+    )
+    astray = _ask(
+        kept.server,
+        """
         SELECT f.conname FROM pg_constraint f
         JOIN pg_attribute a ON a.attrelid = f.conrelid AND a.attname = 'tenant'
         JOIN pg_attribute b ON b.attrelid = f.confrelid AND b.attname = 'tenant'
         WHERE f.contype = 'f' AND (f.conkey[1] <> a.attnum OR f.confkey[1] <> b.attnum)
-    """)  # fmt: skip
+    """,
+    )
     assert {name for (name,) in others} == _OF_OWN_NUMBERS
     assert (without_key, astray) == ([], [])
 
 
 def test_every_view_but_one_is_read_with_the_rights_of_who_asks(kept: Kept) -> None:
-    assert _ask(kept.server, "SELECT relname FROM pg_class WHERE relnamespace = 'nacre'::regnamespace AND relkind = 'v'"
-                " AND reloptions @> '{{security_invoker=true}}' IS NOT TRUE") == [(_BY_ITS_VIEW,)]  # fmt: skip
+    assert _ask(
+        kept.server,
+        "SELECT relname FROM pg_class WHERE relnamespace = 'nacre'::regnamespace AND relkind = 'v'"
+        " AND reloptions @> '{{security_invoker=true}}' IS NOT TRUE",
+    ) == [(_BY_ITS_VIEW,)]
 
 
 def test_two_functions_alone_have_the_rights_of_who_made_them(kept: Kept) -> None:
-    told = _ask(kept.server, "SELECT proname, proconfig FROM pg_proc WHERE pronamespace IN ('nacre'::regnamespace,"
-                " 'nacre_rows'::regnamespace) AND prosecdef ORDER BY 1")  # fmt: skip
-    assert told == [(name, ["search_path=pg_catalog, pg_temp"]) for name in ("keep_rows_above", "look_at_rows")]
+    told = _ask(
+        kept.server,
+        "SELECT proname, proconfig FROM pg_proc WHERE pronamespace IN ('nacre'::regnamespace,"
+        " 'nacre_rows'::regnamespace) AND prosecdef ORDER BY 1",
+    )
+    assert told == [
+        (name, ["search_path=pg_catalog, pg_temp"]) for name in ("keep_rows_above", "look_at_rows")
+    ]
 
 
 def _ask(server: Server, statement: str, *names: sql.Identifier) -> list[Any]:

@@ -5,15 +5,23 @@ from __future__ import annotations
 from datetime import date, timedelta
 from decimal import Decimal
 
-from nacre.storage.database import Database
-from nacre.storage.spending import Spending
-from nacre.storage.traces import Traces
-from nacre.storage.usage import Buckets, EndingBounds, Idle, SessionUses, UsageLog
+from nacre.store.journal import Spending, Traces
+from nacre.store.memories import Buckets, EndingBounds, Idle, SessionUses, UsageLog
+from nacre.store.schema import Database
 from nacre.values.memory import Confirmation, Expiry, Kind
-from nacre.values.model_calls import Tokens
+from nacre.values.models import (
+    NOT_SURE,
+    NOTHING_FOUND,
+    Call,
+    Health,
+    Refusal,
+    Spent,
+    Step,
+    Tokens,
+    Trace,
+    TraceKind,
+)
 from nacre.values.review import StepsDue, Usage
-from nacre.values.spending import Call, Health, Refusal, Spent
-from nacre.values.trace import NOT_SURE, NOTHING_FOUND, Step, Trace, TraceKind
 from tests.storage.made import DAY, MS, NOON, an_id, memory, numbers, put, retired
 
 _TODAY = NOON.date()
@@ -26,8 +34,10 @@ def test_recalls_count_once_a_sitting_and_the_last_hundred_are_kept(database: Da
     store.record([one, two], MS - 5, first=[two])
     store.look([one, "seen"])
     assert store.of([one, two, "seen", "never"]) == {
-        one: Usage(1, NOON, (MS,), 0, 0.5, 3), two: Usage(1, NOON, (MS - 5,), 0, 0.5, 2), "seen": Usage(access_count=1),
-    }  # fmt: skip
+        one: Usage(1, NOON, (MS,), 0, 0.5, 3),
+        two: Usage(1, NOON, (MS - 5,), 0, 0.5, 2),
+        "seen": Usage(access_count=1),
+    }
     for at in range(120):
         store.record([one], MS + at, first=[one])
     found = store.of([one])[one]
@@ -62,36 +72,52 @@ def test_recalls_earn_steps_of_importance(database: Database) -> None:
     assert store.buckets() == Buckets(never=1, some=2, often=2, good=1, fair=3, poor=1)
 
 
-def test_memories_are_idle_since_they_were_last_said_written_or_recalled(database: Database) -> None:
+def test_memories_are_idle_since_they_were_last_said_written_or_recalled(
+    database: Database,
+) -> None:
     put(
-        database, memory(1, days=-3), memory(2, days=-3), memory(3, days=-9, updated=NOON - 2 * DAY), memory(4,
-            days=-9.25),
+        database,
+        memory(1, days=-3),
+        memory(2, days=-3),
+        memory(3, days=-9, updated=NOON - 2 * DAY),
+        memory(4, days=-9.25),
         memory(5, days=-9, confirmed=(Confirmation(NOON - 3 * DAY), Confirmation(NOON - 8 * DAY))),
-        memory(6, kind=Kind.TODO, days=-7), memory(7, kind=Kind.TODO, days=-8), memory(8, days=1), memory(9,
-            **retired()),
-    )  # fmt: skip
+        memory(6, kind=Kind.TODO, days=-7),
+        memory(7, kind=Kind.TODO, days=-8),
+        memory(8, days=1),
+        memory(9, **retired()),
+    )
     store = UsageLog(database)
     store.record([an_id(2)], MS - 1, first=[])
     assert store.idle(NOON) == [
-        Idle(Kind.FACT, -1, 0, 1), Idle(Kind.FACT, 0, 1, 1), Idle(Kind.FACT, 2, 2, 1), Idle(Kind.FACT, 3, 3, 2),
+        Idle(Kind.FACT, -1, 0, 1),
+        Idle(Kind.FACT, 0, 1, 1),
+        Idle(Kind.FACT, 2, 2, 1),
+        Idle(Kind.FACT, 3, 3, 2),
         Idle(Kind.FACT, 9, 10, 1),
-        Idle(Kind.TODO, 7, 7, 1), Idle(Kind.TODO, 8, 8, 1),
-    ]  # fmt: skip
+        Idle(Kind.TODO, 7, 7, 1),
+        Idle(Kind.TODO, 8, 8, 1),
+    ]
     assert store.idle_todos(NOON) == [
-        (an_id(7), "Subject 7", NOON - 8 * DAY), (an_id(6), "Subject 6", NOON - 7 * DAY),
-    ]  # fmt: skip
+        (an_id(7), "Subject 7", NOON - 8 * DAY),
+        (an_id(6), "Subject 6", NOON - 7 * DAY),
+    ]
     assert store.idle_todos(NOON - 8 * DAY) == []
 
 
 def test_what_may_end_is_expired_or_temporary_or_idle_and_unimportant(database: Database) -> None:
     put(
-        database, memory(1, expires_on=_TODAY), memory(2, expires_on=_TODAY + DAY), memory(3,
-            expiry=Expiry.TEMPORARY, days=-2),
-        memory(4, expiry=Expiry.TEMPORARY, days=-1.5), memory(5, importance=3, days=-30), memory(6, importance=4,
-            days=-30),
-        memory(7, importance=3, days=-30), memory(8, kind=Kind.TODO, expires_on=_TODAY), memory(9,
-            expiry=Expiry.CORE, expires_on=_TODAY),
-    )  # fmt: skip
+        database,
+        memory(1, expires_on=_TODAY),
+        memory(2, expires_on=_TODAY + DAY),
+        memory(3, expiry=Expiry.TEMPORARY, days=-2),
+        memory(4, expiry=Expiry.TEMPORARY, days=-1.5),
+        memory(5, importance=3, days=-30),
+        memory(6, importance=4, days=-30),
+        memory(7, importance=3, days=-30),
+        memory(8, kind=Kind.TODO, expires_on=_TODAY),
+        memory(9, expiry=Expiry.CORE, expires_on=_TODAY),
+    )
     store = UsageLog(database)
     for _ in range(2):
         store.record([an_id(7)], MS - 40 * 86_400_000, first=[an_id(7)])
@@ -123,7 +149,13 @@ def test_uses_in_a_session_are_paired_judged_and_forgotten(database: Database) -
 
 
 def _call(number: int, **more: object) -> Call:
-    given = {"task": "claims", "model": "m", "is_background": True, "tokens": Tokens(1, 2, 3, 4), **more}
+    given = {
+        "task": "claims",
+        "model": "m",
+        "is_background": True,
+        "tokens": Tokens(1, 2, 3, 4),
+        **more,
+    }
     return Call(id=f"c{number}", at=NOON + timedelta(minutes=number), day=_TODAY, **given)  # type: ignore[arg-type]
 
 
@@ -131,11 +163,14 @@ def test_calls_of_models_are_added_up_by_day_task_and_model(database: Database) 
     store = Spending(database)
     assert store.in_background(_TODAY, "claims") == (0, 0)
     for call in (
-        _call(1, cost=2**40, seconds=0.5, outcome="done"), _call(2, cost=5, outcome="failed", seconds=0.25), _call(3),
-        _call(4, task="chat", cost=7, outcome="done"), _call(5, is_background=False, outcome="done",
-            tokens=Tokens(10, 0)),
-        _call(6, model="Ä", cost=1, outcome="done"), _call(1, cost=1),
-    ):  # fmt: skip
+        _call(1, cost=2**40, seconds=0.5, outcome="done"),
+        _call(2, cost=5, outcome="failed", seconds=0.25),
+        _call(3),
+        _call(4, task="chat", cost=7, outcome="done"),
+        _call(5, is_background=False, outcome="done", tokens=Tokens(10, 0)),
+        _call(6, model="Ä", cost=1, outcome="done"),
+        _call(1, cost=1),
+    ):
         store.add(call)
     assert store.in_background(_TODAY, "claims") == (2**40 + 13, 2**40 + 6)
     assert store.tokens_in_background(_TODAY, "m") == (30, 3)
@@ -144,7 +179,7 @@ def test_calls_of_models_are_added_up_by_day_task_and_model(database: Database) 
         Spent(_TODAY, "claims", "m", False, 1, 0, Tokens(10, 0), 0, 1, 0.0, 0),
         Spent(_TODAY, "claims", "m", True, 3, 1, Tokens(3, 6, 9, 12), 2**40 + 5, 1, 0.75, 5),
         Spent(_TODAY, "claims", "Ä", True, 1, 0, Tokens(1, 2, 3, 4), 1, 0, 0.0, 0),
-    ]  # fmt: skip
+    ]
     assert store.usual("claims", "m") == (2, (8 + 10) / 2, 1.0, 0.25)
     assert store.usual("claims", "x") == (0, 0.0, 0.0, 0.0)
     store.finish(_call(3, cost=None, seconds=1.5, outcome="done", tokens=Tokens(2, 2, 2, 2)))
@@ -182,7 +217,11 @@ def test_refusals_failures_and_answers_are_kept(database: Database) -> None:
 
 
 def _trace(
-    number: int, *steps: Step, kind: TraceKind = TraceKind.CASE, outcome: str = "shown", session: str = ""
+    number: int,
+    *steps: Step,
+    kind: TraceKind = TraceKind.CASE,
+    outcome: str = "shown",
+    session: str = "",
 ) -> Trace:
     began = NOON + number * DAY
     return Trace(
@@ -197,7 +236,9 @@ def _trace(
     )
 
 
-def test_traces_come_the_latest_first_and_are_found_by_both_ends_of_their_ids(database: Database) -> None:
+def test_traces_come_the_latest_first_and_are_found_by_both_ends_of_their_ids(
+    database: Database,
+) -> None:
     store = Traces(database)
     step = Step(
         "é",
@@ -209,18 +250,28 @@ def test_traces_come_the_latest_first_and_are_found_by_both_ends_of_their_ids(da
         more={"x": 1.5},
     )
     traces = [
-        _trace(0x1A, step, session="s"), _trace(0x2A, outcome=NOTHING_FOUND), _trace(0x3B, kind=TraceKind.DREAM),
+        _trace(0x1A, step, session="s"),
+        _trace(0x2A, outcome=NOTHING_FOUND),
+        _trace(0x3B, kind=TraceKind.DREAM),
         _trace(0x4B, Step("x", refs=("m1",)), outcome=NOT_SURE),
-    ]  # fmt: skip
+    ]
     for one in (*traces, traces[0]):
         store.add(one)
     plain = traces[1:]
     assert store.latest(limit=3) == plain[::-1]
-    assert [one.id for one in store.latest(TraceKind.CASE, NOON + 0x2A * DAY)] == ["0193-004b", "0193-002a"]
+    assert [one.id for one in store.latest(TraceKind.CASE, NOON + 0x2A * DAY)] == [
+        "0193-004b",
+        "0193-002a",
+    ]
     assert len(store.latest(limit=-1)) == 4
     assert [one.id for one in store.unanswered(NOON)] == ["0193-004b", "0193-002a"]
     assert [one.id for one in store.find("002a")] == ["0193-002a"]
-    assert [one.id for one in store.find("0193")] == ["0193-004b", "0193-003b", "0193-002a", "0193-001a"]
+    assert [one.id for one in store.find("0193")] == [
+        "0193-004b",
+        "0193-003b",
+        "0193-002a",
+        "0193-001a",
+    ]
     assert store.find("02a") == store.find("93-00") == store.find("00193-002a") == []
     assert store.case_of("m1", None, NOON) == "0193-004b"
     assert (store.case_of("m1", "s", NOON), store.case_of("m1", "t", NOON)) == ("0193-001a", None)

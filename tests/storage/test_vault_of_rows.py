@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
-from nacre.home.server_vault import ServerVault
-from nacre.platform.ids import bytes_hash
-from nacre.storage.database import Database
-from nacre.storage.postgres.documents import Documents
+from nacre.base.ids import bytes_hash
+from nacre.home.projects import ServerVault
+from nacre.store.postgres import Documents
+from nacre.store.schema import Database
 from tests.storage.conftest import Open
 from tests.storage.made import NOON
 
@@ -19,7 +19,9 @@ def _vault(database: Database) -> ServerVault:
     return ServerVault(Documents(database, lambda: NOON))
 
 
-def test_a_vault_on_a_server_tells_what_another_connection_wrote_changed_and_removed(tenants: Open) -> None:
+def test_a_vault_on_a_server_tells_what_another_connection_wrote_changed_and_removed(
+    tenants: Open,
+) -> None:
     here, there = _vault(tenants("seen-by-two")), _vault(tenants("seen-by-two"))
     assert (here.times(), here.pages(), there.times()) == ({}, {}, {})
     there.write(_MEMORY, "two metres", base=None)
@@ -37,7 +39,9 @@ def test_a_vault_on_a_server_tells_what_another_connection_wrote_changed_and_rem
     assert (here.times(), here.pages(), there.times()) == ({}, {}, {})
 
 
-def test_a_vault_on_a_server_tells_what_was_written_in_the_transaction_that_asks(tenants: Open) -> None:
+def test_a_vault_on_a_server_tells_what_was_written_in_the_transaction_that_asks(
+    tenants: Open,
+) -> None:
     database = tenants("seen-within")
     vault = _vault(database)
     assert not vault.times()
@@ -49,7 +53,9 @@ def test_a_vault_on_a_server_tells_what_was_written_in_the_transaction_that_asks
     assert not vault.times()
 
 
-def test_a_vault_on_a_server_tells_no_document_that_was_forgotten_whatever_was_written_beside(tenants: Open) -> None:
+def test_a_vault_on_a_server_tells_no_document_that_was_forgotten_whatever_was_written_beside(
+    tenants: Open,
+) -> None:
     here, database = _vault(tenants("seen-forgotten")), tenants("seen-forgotten")
     there = _vault(database)
     there.write(_MEMORY, "two metres", base=None)

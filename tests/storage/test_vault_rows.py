@@ -5,18 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nacre import __version__
-from nacre.storage.archive import Archived, ArchiveIndex, Due, Part
-from nacre.storage.changes import Changes, GrownSession, MemoryChange
-from nacre.storage.database import Database
-from nacre.storage.journal import Journal
-from nacre.storage.memories import Memories
-from nacre.storage.reviews import Reviews
-from nacre.storage.sessions import Sessions
-from nacre.storage.vault_index import VaultIndex
-from nacre.values.cursor import Cursor, Tally
-from nacre.values.memory import Link
-from nacre.values.operation import Intent, Operation, Project, SeenMemoryFile
+from nacre.store.journal import Journal, VaultIndex
+from nacre.store.memories import Memories
+from nacre.store.review import Reviews
+from nacre.store.schema import Database
+from nacre.store.sessions import (
+    Archived,
+    ArchiveIndex,
+    Changes,
+    Due,
+    GrownSession,
+    MemoryChange,
+    Part,
+    Sessions,
+)
+from nacre.values.memory import Intent, Link, Operation, Project, SeenMemoryFile
 from nacre.values.review import Reason
+from nacre.values.session import Cursor, Tally
 from tests.storage.made import DAY, MS, NOON, an_id, memory, put, retired, said, turn
 
 _BYTES = bytes(range(256))
@@ -25,9 +30,16 @@ _BYTES = bytes(range(256))
 def _insert(database: Database, *intents: Intent, applied: bool = False) -> list[Intent]:
     for one in intents:
         database.run(
-            "insert_intent", action=one.action, path=one.path, document=one.document, base=one.base, memory=one.memory,
-            operation=one.operation, former=one.former, applied=int(applied),
-        )  # fmt: skip
+            "insert_intent",
+            action=one.action,
+            path=one.path,
+            document=one.document,
+            base=one.base,
+            memory=one.memory,
+            operation=one.operation,
+            former=one.former,
+            applied=int(applied),
+        )
     return VaultIndex(database).intents()
 
 
@@ -38,12 +50,22 @@ def _operation(number: int, **more: object) -> Operation:
 
 def test_files_are_known_as_they_were_last_seen(database: Database) -> None:
     store = VaultIndex(database)
-    database.run("upsert_vault_file", path="é.md", memory=an_id(1), mtime_ns=2**60, size=2**40, hash=_BYTES)
+    database.run(
+        "upsert_vault_file", path="é.md", memory=an_id(1), mtime_ns=2**60, size=2**40, hash=_BYTES
+    )
     database.run("upsert_vault_file", path="b.md", memory=an_id(2), mtime_ns=1, size=1, hash=b"")
     database.run("upsert_vault_file", path="b.md", memory=an_id(3), mtime_ns=2, size=3, hash=b"x")
-    one, two = SeenMemoryFile("é.md", an_id(1), 2**60, 2**40, _BYTES), SeenMemoryFile("b.md", an_id(3), 2, 3, b"x")
+    one, two = (
+        SeenMemoryFile("é.md", an_id(1), 2**60, 2**40, _BYTES),
+        SeenMemoryFile("b.md", an_id(3), 2, 3, b"x"),
+    )
     assert store.seen() == {"é.md": one, "b.md": two}
-    assert (store.file_of(an_id(1)), store.file_of(an_id(2)), store.at("b.md"), store.at("B.md")) == (
+    assert (
+        store.file_of(an_id(1)),
+        store.file_of(an_id(2)),
+        store.at("b.md"),
+        store.at("B.md"),
+    ) == (
         one,
         None,
         two,
@@ -55,12 +77,21 @@ def test_files_are_known_as_they_were_last_seen(database: Database) -> None:
     assert store.unfiled() == [an_id(2)]
 
 
-def test_files_that_are_no_memories_are_told_with_the_reason_until_they_change(database: Database) -> None:
+def test_files_that_are_no_memories_are_told_with_the_reason_until_they_change(
+    database: Database,
+) -> None:
     store = VaultIndex(database)
     store.set_unreadable("a.md", 1, 2, "why")
     store.set_unreadable("b.md", 1, 2, "why")
     assert (store.why_unreadable("a.md", 1, 2), store.why_unreadable("a.md", 1, 3)) == ("why", None)
-    database.run("upsert_unreadable", path="c.md", mtime_ns=1, size=2, version=f"{__version__}-", reason="older")
+    database.run(
+        "upsert_unreadable",
+        path="c.md",
+        mtime_ns=1,
+        size=2,
+        version=f"{__version__}-",
+        reason="older",
+    )
     assert store.why_unreadable("c.md", 1, 2) is None
     database.run("upsert_vault_file", path="d.md", memory="m", mtime_ns=5, size=6, hash=b"")
     _insert(database, Intent("write", "b.md", "text"))
@@ -74,11 +105,18 @@ def test_writes_are_pending_until_they_are_done_or_given_up(database: Database) 
     store = VaultIndex(database)
     full = Intent("adjust", "a.md", "é\n", _BYTES, an_id(1), None, "before")
     found = _insert(
-        database, Intent("write", "a.md", "one"), full, Intent("remove", "b.md"), Intent("append", "l", "x")
+        database,
+        Intent("write", "a.md", "one"),
+        full,
+        Intent("remove", "b.md"),
+        Intent("append", "l", "x"),
     )
     assert [replace(one, seq=0) for one in found] == [
-        Intent("write", "a.md", "one"), full, Intent("remove", "b.md"), Intent("append", "l", "x"),
-    ]  # fmt: skip
+        Intent("write", "a.md", "one"),
+        full,
+        Intent("remove", "b.md"),
+        Intent("append", "l", "x"),
+    ]
     assert [one.seq for one in found] == sorted({one.seq for one in found})
     assert store.pending_document("a.md") == "é\n"
     assert store.pending_document("b.md") is None
@@ -100,12 +138,17 @@ def test_writes_are_pending_until_they_are_done_or_given_up(database: Database) 
 def test_projects_keep_the_keys_that_they_claimed_first(database: Database) -> None:
     store = VaultIndex(database)
     one, two = Project("p1", "one", 2**60), Project("p2", "Two", 0)
-    store.save_project(one, [("alias", "old"), ("root", "/code/ä"), ("alias", "old")], ["old", "Two", "gone"])
+    store.save_project(
+        one, [("alias", "old"), ("root", "/code/ä"), ("alias", "old")], ["old", "Two", "gone"]
+    )
     store.save_project(two, [("alias", "old"), ("alias", "one"), ("remote", "x")], ["one"])
     assert store.projects() == [two, one]
     assert store.project_keys() == [
-        ("alias", "one", "Two"), ("remote", "x", "Two"), ("alias", "old", "one"), ("root", "/code/ä", "one"),
-    ]  # fmt: skip
+        ("alias", "one", "Two"),
+        ("remote", "x", "Two"),
+        ("alias", "old", "one"),
+        ("root", "/code/ä", "one"),
+    ]
     assert [store.project_by("alias", name) for name in ("old", "OLD")] == ["one", None]
     assert [store.name_now(name) for name in ("old", "one", "new")] == ["one", "one", "new"]
     assert store.dependencies() == [("Two", "one"), ("one", "Two"), ("one", "gone")]
@@ -121,14 +164,22 @@ def test_projects_keep_the_keys_that_they_claimed_first(database: Database) -> N
 
 def test_operations_are_told_the_newest_first_by_what_they_touched(database: Database) -> None:
     store = Journal(database)
-    paths = ("projects/a_b/x.md", "projects/aXb/x.md", "retired/projects/a_b/y.md", "projects/A_B/z.md", "global/x.md")
+    paths = (
+        "projects/a_b/x.md",
+        "projects/aXb/x.md",
+        "retired/projects/a_b/y.md",
+        "projects/A_B/z.md",
+        "global/x.md",
+    )
     for number, path in enumerate(paths, start=1):
         given = Intent("write", path, memory=an_id(number % 2))
         store.record(
-            _operation(number, why=None, by="mcp"), [given, Intent("append", "ledger"), Intent("remove", "old.md")]
+            _operation(number, why=None, by="mcp"),
+            [given, Intent("append", "ledger"), Intent("remove", "old.md")],
         )
     store.record(
-        _operation(1, subject="other"), [Intent("write", "old.md", memory="m"), Intent("write", paths[0], memory="m")]
+        _operation(1, subject="other"),
+        [Intent("write", "old.md", memory="m"), Intent("write", paths[0], memory="m")],
     )
     assert store.find("0193-0001") == _operation(1, by="mcp")
     assert store.touched("0193-0001") == [("old.md", "m"), (paths[0], an_id(1))]
@@ -152,10 +203,18 @@ def test_operations_wait_for_a_commit_in_the_order_of_their_writes(database: Dat
     store, vault = Journal(database), VaultIndex(database)
     for number in (1, 2, 3, 4):
         store.record(_operation(number), [])
-    writes = [Intent("write", "b.md", "B", operation="0193-0002"), Intent("write", "a.md", "A", operation="0193-0001"),
-              Intent("append", "ledger", "x", operation="0193-0002")]  # fmt: skip
+    writes = [
+        Intent("write", "b.md", "B", operation="0193-0002"),
+        Intent("write", "a.md", "A", operation="0193-0001"),
+        Intent("append", "ledger", "x", operation="0193-0002"),
+    ]
     found = _insert(database, *writes)
-    assert [one.id for one in store.unfinished()] == ["0193-0001", "0193-0002", "0193-0003", "0193-0004"]
+    assert [one.id for one in store.unfinished()] == [
+        "0193-0001",
+        "0193-0002",
+        "0193-0003",
+        "0193-0004",
+    ]
     for number in (1, 2, 3):
         store.close(f"0193-{number:04x}", "late")
     assert [one.id for one in store.pending()] == ["0193-0002", "0193-0001"]
@@ -188,9 +247,17 @@ def test_the_journal_knows_what_was_there_before(database: Database) -> None:
     for number in (1, 2, 3):
         store.record(_operation(number, why="said"), [Intent("write", "a.md", memory=an_id(1))])
         _insert(
-            database, Intent("write", "a.md", f"v{number}", memory=an_id(1), operation=f"0193-{number:04x}",
-                former="f"), applied=True
-        )  # fmt: skip
+            database,
+            Intent(
+                "write",
+                "a.md",
+                f"v{number}",
+                memory=an_id(1),
+                operation=f"0193-{number:04x}",
+                former="f",
+            ),
+            applied=True,
+        )
     _insert(database, Intent("append", "a.md", "line", operation="0193-0003"), applied=True)
     _insert(database, Intent("seen", "s.md"), Intent("seen", "r.md"), applied=True)
     (last,) = [one for one in store.written_by("0193-0003") if one.action == "write"]
@@ -209,10 +276,16 @@ def test_the_journal_knows_what_was_there_before(database: Database) -> None:
 
 def test_an_operation_that_touched_a_file_by_both_names_is_told_of_one(database: Database) -> None:
     store = Journal(database)
-    store.record(_operation(1), [Intent("remove", "old.md", memory="a"), Intent("write", "new.md", memory="b")])
+    store.record(
+        _operation(1),
+        [Intent("remove", "old.md", memory="a"), Intent("write", "new.md", memory="b")],
+    )
     store.record(_operation(2), [Intent("write", "new.md", memory="c")])
     store.rename("old.md", "new.md")
-    assert (store.touched("0193-0001"), store.touched("0193-0002")) == ([("new.md", "a")], [("new.md", "c")])
+    assert (store.touched("0193-0001"), store.touched("0193-0002")) == (
+        [("new.md", "a")],
+        [("new.md", "c")],
+    )
 
 
 def test_the_end_of_the_ledger_and_the_repository_are_noted(database: Database) -> None:
@@ -237,9 +310,17 @@ def test_the_archive_tells_what_its_packs_hold(database: Database) -> None:
     assert (store.find("/srv/b"), store.find("/srv/B")) == (two, None)
     assert store.alike("ff", "/srv/a") == [two]
     assert store.alike("00", "/srv/a") == []
-    assert [store.has_below(folder) for folder in ("/srv", "/sr", "/srv/a", "/SRV")] == [True, False, False, False]
+    assert [store.has_below(folder) for folder in ("/srv", "/sr", "/srv/a", "/SRV")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
     assert store.parts("/srv/a") == parts
-    assert (store.holder(_BYTES, beside="/srv/b"), store.holder(_BYTES, beside="/srv/a")) == ("p1", None)
+    assert (store.holder(_BYTES, beside="/srv/b"), store.holder(_BYTES, beside="/srv/a")) == (
+        "p1",
+        None,
+    )
     assert (store.copies("/srv/a"), store.copies("/srv/b")) == (["/srv/b"], [])
     store.withhold("/srv/a", "codex")
     store.withhold("/srv/c", "pi")
@@ -276,19 +357,26 @@ def test_changes_since_the_last_look_are_told_once(database: Database) -> None:
     Journal(database).record(_operation(7), [Intent("write", "a.md", memory=an_id(1))])
     Journal(database).record(_operation(8), [Intent("write", "a.md", memory=an_id(1))])
     put(
-        database, memory(1, "Other words."), memory(2, superseded_by=an_id(1)), memory(4), memory(5, project="p"),
-        memory(6), memory(7),
+        database,
+        memory(1, "Other words."),
+        memory(2, superseded_by=an_id(1)),
+        memory(4),
+        memory(5, project="p"),
+        memory(6),
+        memory(7),
         memory(8, **retired()),
-    )  # fmt: skip
+    )
     with database.transaction():
         Memories(database).delete(an_id(3))
     assert sorted(store.memories(), key=lambda one: one.id) == [
-        MemoryChange("changed", an_id(1), "0193-0008"), MemoryChange("retired", an_id(2), None),
+        MemoryChange("changed", an_id(1), "0193-0008"),
+        MemoryChange("retired", an_id(2), None),
         MemoryChange("removed", an_id(3), None),
-        MemoryChange("restored", an_id(4), None), MemoryChange("changed", an_id(5), None), MemoryChange("stored",
-            an_id(7), None),
+        MemoryChange("restored", an_id(4), None),
+        MemoryChange("changed", an_id(5), None),
+        MemoryChange("stored", an_id(7), None),
         MemoryChange("retired", an_id(8), None),
-    ]  # fmt: skip
+    ]
     Memories(database).set_importance(an_id(6), 1)
     assert store.memories() == [MemoryChange("changed", an_id(6), None)]
     assert store.memories() == []
@@ -304,8 +392,9 @@ def test_what_grew_and_what_is_doubted_is_told(database: Database) -> None:
     said(database, "two", turn("1"), tool="codex")
     said(database, "one", turn("2"), turn("3"))
     assert store.grown_sessions(mark, 9) == [
-        GrownSession("claude-code:one", "claude-code", 3), GrownSession("codex:two", "codex", 1),
-    ]  # fmt: skip
+        GrownSession("claude-code:one", "claude-code", 3),
+        GrownSession("codex:two", "codex", 1),
+    ]
     assert [one.id for one in store.grown_sessions(mark, 1)] == ["claude-code:one"]
     put(database, memory(1, links=(Link("contradicts", an_id(2)),)), memory(2), memory(3))
     Reviews(database).add(an_id(3), Reason.MANUAL, "", MS, once=False)

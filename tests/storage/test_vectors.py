@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 from nacre.errors import EmbedderUnavailable
-from nacre.storage.comparisons import Comparisons
-from nacre.storage.database import Database
-from nacre.storage.memories import Memories
-from nacre.storage.search.quantised import Matrix
-from nacre.storage.search.selection import Selection
-from nacre.storage.search.vectors import Near, Vectors
-from nacre.storage.sessions import Sessions
-from nacre.storage.sqlite.open import open_database
+from nacre.store.memories import Memories
+from nacre.store.review import Comparisons
+from nacre.store.schema import Database
+from nacre.store.search import Matrix, Near, Selection, Vectors
+from nacre.store.sessions import Sessions
+from nacre.store.sqlite import open_database
 from nacre.values.recall import Filter
 from nacre.values.session import Flag, Session, Speaker
 from tests.storage.conftest import Open
@@ -32,7 +30,9 @@ def _digest(text: str) -> bytes:
 
 
 def _vectors(*seeds: int) -> Matrix:
-    made = np.stack([np.random.default_rng(seed).standard_normal(_SIZE) for seed in seeds]).astype(np.float32)
+    made = np.stack([np.random.default_rng(seed).standard_normal(_SIZE) for seed in seeds]).astype(
+        np.float32
+    )
     unit: Matrix = made / np.linalg.norm(made, axis=1, keepdims=True)
     return unit
 
@@ -54,17 +54,30 @@ def test_turns_worth_a_vector_wait_in_their_order(database: Database) -> None:
     store = Vectors(database)
     texts = (_LONG, "short", _LONG, _LONG, _LONG, "Ü" * 12)
     flags = (Flag.NONE, Flag.NONE, Flag.META, Flag.COMMAND, Flag.NONE, Flag.NONE)
-    speakers = (Speaker.OWNER, Speaker.OWNER, Speaker.OWNER, Speaker.AGENT, Speaker.TOOL, Speaker.OWNER)
+    speakers = (
+        Speaker.OWNER,
+        Speaker.OWNER,
+        Speaker.OWNER,
+        Speaker.AGENT,
+        Speaker.TOOL,
+        Speaker.OWNER,
+    )
     row = said(
         database,
         "one",
-        *(turn(f"{at}", texts[at], flags=flags[at], speaker=speakers[at], minutes=at) for at in range(6)),
+        *(
+            turn(f"{at}", texts[at], flags=flags[at], speaker=speakers[at], minutes=at)
+            for at in range(6)
+        ),
     )
     rows = [one.row for one in Sessions(database).turns_of(row)]
     assert [found for found, _ in store.turns_to_embed(9)] == [rows[0], rows[3], rows[5]]
     assert [found for found, _ in store.turns_after(rows[0], 1)] == [rows[3]]
     assert Vectors(database, NOON + DAY).turns_to_embed(9) == []
-    assert [found for found, _ in Vectors(database, NOON.replace(minute=3)).turns_to_embed(9)] == [rows[3], rows[5]]
+    assert [found for found, _ in Vectors(database, NOON.replace(minute=3)).turns_to_embed(9)] == [
+        rows[3],
+        rows[5],
+    ]
     put(database, memory(1), memory(2, superseded_by=an_id(1)), memory(3, **retired()))
     assert store.missing() == (3, 2)
     assert store.memory_texts() == [("Subject 1", "Content 1."), ("Subject 2", "Content 2.")]
@@ -75,7 +88,9 @@ def test_turns_worth_a_vector_wait_in_their_order(database: Database) -> None:
     assert store.missing()[0] == 3
 
 
-def test_whether_vectors_are_missing_is_looked_up_anew_once_something_was_written(database: Database) -> None:
+def test_whether_vectors_are_missing_is_looked_up_anew_once_something_was_written(
+    database: Database,
+) -> None:
     store = Vectors(database)
     told = [store.are_missing()]
     put(database, memory(1))
@@ -108,8 +123,12 @@ def test_the_nearest_turns_are_found_by_their_passages(database: Database) -> No
     assert round(store.cosines_of_turns(query, [rows[3], 10**9])[rows[3]], 2) == 1.0
     assert set(store.known([_digest(_LONG.format(0)), b"\0" * 16])) == {_digest(_LONG.format(0))}
     with pytest.raises(EmbedderUnavailable):
-        store.add_turn_passages({rows[0]: [b"\1" * 16]}, [b"\1" * 16], _vectors(5)[:, :32], through=0)
-    store.add_turn_passages({10**9: [_digest(_LONG.format(1))]}, [], np.empty((0, _SIZE), np.float32), through=0)
+        store.add_turn_passages(
+            {rows[0]: [b"\1" * 16]}, [b"\1" * 16], _vectors(5)[:, :32], through=0
+        )
+    store.add_turn_passages(
+        {10**9: [_digest(_LONG.format(1))]}, [], np.empty((0, _SIZE), np.float32), through=0
+    )
     other = Vectors(database)
     other.begin_with(store.kept())
     assert _rounded(other.nearest_turns(query, limit=1)) == [(rows[0], 1.0)]
@@ -120,11 +139,15 @@ def test_the_nearest_turns_are_found_by_their_passages(database: Database) -> No
 def test_a_turn_that_comes_after_one_that_is_gone_gets_its_vector(database: Database) -> None:
     store = Vectors(database)
     store.begin("m")
-    row = said(database, "one", turn("a", _LONG.format(1)), turn("b", _LONG.format(2)), file="/srv/a")
+    row = said(
+        database, "one", turn("a", _LONG.format(1)), turn("b", _LONG.format(2)), file="/srv/a"
+    )
     _embed_turns(store, [1, 2])
     with database.transaction():
         Sessions(database).retain("claude-code", "/srv/a", {"one": ["a"]})
-        Sessions(database).add_turns(Session("claude-code", "one"), row, [turn("c", _LONG.format(3))])
+        Sessions(database).add_turns(
+            Session("claude-code", "one"), row, [turn("c", _LONG.format(3))]
+        )
     assert [text for _, text in store.turns_to_embed(9)] == [_LONG.format(3)]
 
 
@@ -133,7 +156,9 @@ def test_the_nearest_memories_are_found_by_their_best_pieces(database: Database)
     store.begin("m")
     put(database, memory(1), memory(2), memory(3))
     rows = [Comparisons(database).row_of(an_id(number)) or 0 for number in (1, 2, 3)]
-    store.add_memory_vectors({rows[0]: _vectors(1, 2), rows[1]: _vectors(2), rows[2]: _vectors(3), 10**9: _vectors(4)})
+    store.add_memory_vectors(
+        {rows[0]: _vectors(1, 2), rows[1]: _vectors(2), rows[2]: _vectors(3), 10**9: _vectors(4)}
+    )
     assert (store.count_memories(), store.missing()) == (3, (0, 0))
     cosines = store.memory_cosines(_vectors(2)[0])
     assert [round(cosines[row], 2) for row in rows[:2]] == [1.0, 1.0]
@@ -146,7 +171,9 @@ def test_the_nearest_memories_are_found_by_their_best_pieces(database: Database)
     assert store.near_memory(10**9, limit=1) == []
 
 
-def test_vectors_of_another_model_are_made_beside_and_change_places_with_those_in_use(database: Database) -> None:
+def test_vectors_of_another_model_are_made_beside_and_change_places_with_those_in_use(
+    database: Database,
+) -> None:
     used, other = Vectors(database), Vectors(database, other=True)
     used.begin("one", "minilm")
     put(database, memory(1))
@@ -163,17 +190,31 @@ def test_vectors_of_another_model_are_made_beside_and_change_places_with_those_i
     assert used.nearest_turns(query, limit=1)[0].cosine < 0.9
     assert other.exchange()
     assert [(one.model(), one.setting(), one.seen()) for one in (used, other)] == [
-        ("two", "other", None), (None, None, None),
-    ]  # fmt: skip
-    assert (used.count(), other.count(), used.count_memories(), other.count_memories()) == (1, 0, 1, 0)
+        ("two", "other", None),
+        (None, None, None),
+    ]
+    assert (used.count(), other.count(), used.count_memories(), other.count_memories()) == (
+        1,
+        0,
+        1,
+        0,
+    )
     assert _rounded(used.nearest_turns(query, limit=1)) == [(row, 1.0)]
     assert round(used.memory_cosines(query)[number], 2) == 1.0
     assert not other.exchange()
 
 
-def test_vectors_of_another_name_are_dropped_and_older_turns_are_looked_at_again(database: Database) -> None:
+def test_vectors_of_another_name_are_dropped_and_older_turns_are_looked_at_again(
+    database: Database,
+) -> None:
     store = Vectors(database)
-    assert (store.model(), store.setting(), store.dimensions(), store.size(), store.drop()) == (None, None, 0, 0, 0)
+    assert (store.model(), store.setting(), store.dimensions(), store.size(), store.drop()) == (
+        None,
+        None,
+        0,
+        0,
+        0,
+    )
     store.begin("one")
     said(database, "a", turn("1", _LONG.format(1)))
     _embed_turns(store, [1])
@@ -186,10 +227,16 @@ def test_vectors_of_another_name_are_dropped_and_older_turns_are_looked_at_again
     store.pass_over()
     assert store.missing()[0] == 1
     store.begin("two")
-    assert (store.count(), store.model(), store.nearest_turns(_vectors(1)[0], limit=1)) == (0, "two", [])
+    assert (store.count(), store.model(), store.nearest_turns(_vectors(1)[0], limit=1)) == (
+        0,
+        "two",
+        [],
+    )
 
 
-def test_vectors_are_taken_over_from_another_database_of_the_same_model(database: Database, tmp_path: Path) -> None:
+def test_vectors_are_taken_over_from_another_database_of_the_same_model(
+    database: Database, tmp_path: Path
+) -> None:
     former = open_database(tmp_path / "former.db")
     earlier, store = Vectors(former), Vectors(database)
     for one in (earlier, store):

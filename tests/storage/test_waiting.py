@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from nacre.storage.candidates import Candidates
-from nacre.storage.claims import Claims, Due, Waiting
-from nacre.storage.co_recall import CoRecall, Edge
-from nacre.storage.comparisons import Comparisons
-from nacre.storage.database import Database
-from nacre.storage.reviews import Doubt, Reviews
-from nacre.storage.sessions import Sessions
-from nacre.storage.tombstones import Tombstones
-from nacre.storage.usage import UsageLog
-from nacre.storage.vault_index import VaultIndex
-from nacre.values.candidate import HeldCandidate, Why
-from nacre.values.forgetting import Match, StandingRetirement, Tombstone, TombstoneKind
-from nacre.values.memory import Claim, Link, Source
-from nacre.values.operation import Project
+from nacre.store.journal import Tombstones, VaultIndex
+from nacre.store.memories import CoRecall, Edge, UsageLog
+from nacre.store.review import Candidates, Claims, Comparisons, Doubt, Due, Reviews, Waiting
+from nacre.store.schema import Database
+from nacre.store.sessions import Sessions
+from nacre.values.memory import (
+    Claim,
+    HeldCandidate,
+    Link,
+    Match,
+    Project,
+    Source,
+    StandingRetirement,
+    Tombstone,
+    TombstoneKind,
+    Why,
+)
 from nacre.values.review import JudgedPair, QueuedReview, Reason
 from tests.storage.made import DAY, MS, NOON, an_id, memory, numbers, put, retired, said, turn
 
 _DAY_MS = 86_400_000
 
 
-def _held(number: int, content: str = "", *, score: float = 0.5, why: Why = Why.FOUND, **more: object) -> HeldCandidate:
+def _held(
+    number: int, content: str = "", *, score: float = 0.5, why: Why = Why.FOUND, **more: object
+) -> HeldCandidate:
     return HeldCandidate(memory(number, content, **more), why, f"é {number}", score, NOON)
 
 
@@ -32,10 +37,20 @@ def _waiting(store: Candidates) -> list[int]:
     return numbers([one.memory for one in store.waiting()])
 
 
-def test_candidates_wait_the_likeliest_first_and_those_with_the_same_words_once(database: Database) -> None:
+def test_candidates_wait_the_likeliest_first_and_those_with_the_same_words_once(
+    database: Database,
+) -> None:
     store = Candidates(database)
-    full = _held(1, 'Nul \0, "quotes" and \\u0000.', score=0.25, source=Source("codex:one", ("t1",)), extra={"a": [1]})
-    assert store.add([full, _held(2, score=0.75), _held(3, "Content 2."), _held(4, score=0.25)]) == 3
+    full = _held(
+        1,
+        'Nul \0, "quotes" and \\u0000.',
+        score=0.25,
+        source=Source("codex:one", ("t1",)),
+        extra={"a": [1]},
+    )
+    assert (
+        store.add([full, _held(2, score=0.75), _held(3, "Content 2."), _held(4, score=0.25)]) == 3
+    )
     assert store.add([_held(2, "Other words.")]) == 0
     assert _waiting(store) == [2, 1, 4]
     assert store.count() == 3
@@ -47,7 +62,9 @@ def test_candidates_wait_the_likeliest_first_and_those_with_the_same_words_once(
     assert (_waiting(store), store.count()) == ([2, 1], 2)
 
 
-def test_a_candidate_is_found_by_both_ends_of_its_id_and_not_by_its_middle(database: Database) -> None:
+def test_a_candidate_is_found_by_both_ends_of_its_id_and_not_by_its_middle(
+    database: Database,
+) -> None:
     store = Candidates(database)
     store.add([_held(0x1A), _held(0x2A), _held(0x2B)])
     assert numbers([one.memory for one in store.find("0193-0")]) == [0x1A, 0x2A, 0x2B]
@@ -62,7 +79,9 @@ def test_a_candidate_is_found_by_both_ends_of_its_id_and_not_by_its_middle(datab
     assert numbers([one.memory for one in store.find("2a")]) == [0x2A]
 
 
-def test_words_of_settled_candidates_go_after_a_day_and_do_not_come_back(database: Database) -> None:
+def test_words_of_settled_candidates_go_after_a_day_and_do_not_come_back(
+    database: Database,
+) -> None:
     store = Candidates(database)
     store.add([_held(1), _held(2)])
     store.settle(an_id(1), MS)
@@ -80,7 +99,12 @@ def test_candidates_go_with_their_session_and_with_time(database: Database) -> N
     store = Candidates(database)
     mine, yours = Source("codex:one"), Source("codex:two")
     store.add(
-        [_held(1, source=mine), _held(2, source=mine, why=Why.MINOR), _held(3, source=yours), _held(4, source=mine)]
+        [
+            _held(1, source=mine),
+            _held(2, source=mine, why=Why.MINOR),
+            _held(3, source=yours),
+            _held(4, source=mine),
+        ]
     )
     store.settle(an_id(4), MS)
     store.settle_session("codex:one")
@@ -92,11 +116,17 @@ def test_candidates_go_with_their_session_and_with_time(database: Database) -> N
 def test_a_candidate_goes_when_no_turn_says_it_any_more(database: Database) -> None:
     store = Candidates(database)
     said(database, "one", turn("t1"), turn("t2"), file="/srv/a")
-    store.add([
-        _held(number, source=Source(f"claude-code:{session}", turns))
-        for number, session, turns in ((1, "one", ("t1", "t2")), (2, "one", ("t2",)), (3, "two", ("t2",)), (4, "one",
-            ()))
-    ])  # fmt: skip
+    store.add(
+        [
+            _held(number, source=Source(f"claude-code:{session}", turns))
+            for number, session, turns in (
+                (1, "one", ("t1", "t2")),
+                (2, "one", ("t2",)),
+                (3, "two", ("t2",)),
+                (4, "one", ()),
+            )
+        ]
+    )
     with database.transaction():
         Sessions(database).retain("claude-code", "/srv/a", {"one": ["t1"]})
     assert _waiting(store) == [1, 3]
@@ -105,21 +135,31 @@ def test_a_candidate_goes_when_no_turn_says_it_any_more(database: Database) -> N
 def test_a_candidate_tells_its_project_as_it_is_called_now(database: Database) -> None:
     store, vault = Candidates(database), VaultIndex(database)
     vault.save_project(Project("p1", "new", 0), [("alias", "old")])
-    store.add([_held(1, project="old", tags=("a", "ü"), extra={"z": 1.5, "a": None}), _held(2, project="other")])
+    store.add(
+        [
+            _held(1, project="old", tags=("a", "ü"), extra={"z": 1.5, "a": None}),
+            _held(2, project="other"),
+        ]
+    )
     assert [one.memory.project for one in store.waiting()] == ["new", "other"]
-    assert store.find(an_id(1))[0].memory == memory(1, project="new", tags=("a", "ü"), extra={"z": 1.5, "a": None})
+    assert store.find(an_id(1))[0].memory == memory(
+        1, project="new", tags=("a", "ü"), extra={"z": 1.5, "a": None}
+    )
 
 
 def test_claims_are_found_by_entity_and_attribute_the_latest_first(database: Database) -> None:
     store = Claims(database)
     put(
-        database, memory(1, claim=Claim("nacre", "language", "is", "Python")), memory(2, claim=Claim("nacre",
-            "owner", "is", "x"), days=1),
-        memory(3, claim=Claim("Ärger", "language", "is", "C"), days=1), memory(4, claim=Claim("ärger", "language",
-            "is", "D")),
-        memory(5, claim=Claim("nacre", "language", "was", "Perl"), project="a"), memory(6), memory(7, days=2),
+        database,
+        memory(1, claim=Claim("nacre", "language", "is", "Python")),
+        memory(2, claim=Claim("nacre", "owner", "is", "x"), days=1),
+        memory(3, claim=Claim("Ärger", "language", "is", "C"), days=1),
+        memory(4, claim=Claim("ärger", "language", "is", "D")),
+        memory(5, claim=Claim("nacre", "language", "was", "Perl"), project="a"),
+        memory(6),
+        memory(7, days=2),
         memory(8, claim=Claim("nacre", "language", "was", "B"), **retired()),
-    )  # fmt: skip
+    )
     rows = {number: Comparisons(database).row_of(an_id(number)) for number in range(1, 9)}
     assert store.entities(2) == ["nacre", "Ärger"]
     assert store.of_entity("nacre", None, limit=9) == [(rows[2], "owner"), (rows[1], "language")]
@@ -145,7 +185,10 @@ def test_memories_wait_for_a_model_the_longest_waiting_first(database: Database)
     assert numbers([one.memory for one in store.due(MS, 1)]) == [1]
     assert store.waiting() == Waiting(3, NOON - timedelta(milliseconds=1), "no answer again")
     store.postpone_all(MS + 2, "no model")
-    assert [store.due(MS + later, 9) for later in (1, 2)] == [[], [Due(an_id(1)), Due(an_id(2), 0, True)]]
+    assert [store.due(MS + later, 9) for later in (1, 2)] == [
+        [],
+        [Due(an_id(1)), Due(an_id(2), 0, True)],
+    ]
     store.hurry()
     assert store.due(0, 1) == [Due(an_id(3), 2)]
     for number in (1, 2, 3):
@@ -179,19 +222,29 @@ def test_contradictions_are_counted_and_taken_back(database: Database) -> None:
 
 
 def test_reviews_wait_once_for_each_reason_the_oldest_first(database: Database) -> None:
-    put(database, memory(1), memory(2), memory(3, **retired()), memory(4, proposed=True), memory(5, proposed=True))
+    put(
+        database,
+        memory(1),
+        memory(2),
+        memory(3, **retired()),
+        memory(4, proposed=True),
+        memory(5, proposed=True),
+    )
     store = Reviews(database)
     for number, reason, detail, at in (
-        (2, Reason.MANUAL, "x", MS), (1, Reason.STALE, "é", MS), (1, Reason.MANUAL, "y", MS - 1), (1, Reason.MANUAL,
-            "z", MS - 2), (3, Reason.MANUAL, "", 0),
-    ):  # fmt: skip
+        (2, Reason.MANUAL, "x", MS),
+        (1, Reason.STALE, "é", MS),
+        (1, Reason.MANUAL, "y", MS - 1),
+        (1, Reason.MANUAL, "z", MS - 2),
+        (3, Reason.MANUAL, "", 0),
+    ):
         store.add(an_id(number), reason, detail, at, once=False)
     moment = NOON - timedelta(milliseconds=1)
     assert store.pending() == [
-        QueuedReview(an_id(1), Reason.MANUAL, "y", moment), QueuedReview(an_id(2), Reason.MANUAL, "x",
-            NOON),
+        QueuedReview(an_id(1), Reason.MANUAL, "y", moment),
+        QueuedReview(an_id(2), Reason.MANUAL, "x", NOON),
         QueuedReview(an_id(1), Reason.STALE, "é", NOON),
-    ]  # fmt: skip
+    ]
     Candidates(database).add([_held(8)])
     assert store.waiting() == (1, 4, 0)
     assert store.proposed() == [an_id(4), an_id(5)]
@@ -202,7 +255,10 @@ def test_reviews_wait_once_for_each_reason_the_oldest_first(database: Database) 
     assert [one.memory for one in store.pending()] == [an_id(2)]
     store.add(an_id(1), Reason.MANUAL, "y", MS, once=False)
     store.reopen(an_id(1), MS + 1)
-    assert [one.reason for one in store.pending() if one.memory == an_id(1)] == [Reason.STALE, Reason.MANUAL]
+    assert [one.reason for one in store.pending() if one.memory == an_id(1)] == [
+        Reason.STALE,
+        Reason.MANUAL,
+    ]
     store.add(an_id(2), Reason.CONTRADICTED, "", MS, once=True)
     store.settle(an_id(2), Reason.CONTRADICTED, MS)
     assert [one.reason for one in store.pending() if one.memory == an_id(2)] == [Reason.MANUAL]
@@ -223,10 +279,12 @@ def test_what_is_retired_waits_for_no_review_and_is_used_with_nothing(database: 
 def test_doubts_are_told_once_a_pair_or_both_ways(database: Database) -> None:
     contradicts = "contradicts"
     put(
-        database, memory(1, links=(Link(contradicts, an_id(2), "one"),)),
+        database,
+        memory(1, links=(Link(contradicts, an_id(2), "one"),)),
         memory(2, links=(Link(contradicts, an_id(1), "two"), Link(contradicts, an_id(3))), days=1),
-        memory(3, links=(Link(contradicts, an_id(4)),), days=2), memory(4, **retired()),
-    )  # fmt: skip
+        memory(3, links=(Link(contradicts, an_id(4)),), days=2),
+        memory(4, **retired()),
+    )
     store = Reviews(database)
     one, two, three = (
         Doubt(an_id(2), an_id(1), "one"),
@@ -267,7 +325,10 @@ def test_memories_used_together_grow_near_and_fade(database: Database) -> None:
     assert store.join([two, one, four], [three, two], 100) == [two, one]
     assert store.of([one], 100) == [Edge(one, two, 0.1, 1), Edge(one, three, 0.1, 1)]
     store.join([one], [two], 101)
-    assert store.of([two], 101) == [Edge(two, one, 0.1 * 0.95 + 0.1, 2), Edge(two, three, 0.1 * 0.95, 1)]
+    assert store.of([two], 101) == [
+        Edge(two, one, 0.1 * 0.95 + 0.1, 2),
+        Edge(two, three, 0.1 * 0.95, 1),
+    ]
     assert [edge.other for edge in store.strongest(101, 1)] == [two]
     assert len(store.of([three], 113)) == 2
     assert store.of([three], 114) == []
@@ -288,10 +349,17 @@ def test_tombstones_hold_each_once_and_tell_when_they_change(database: Database)
     assert (store.all(), store.edition()) == ([session, words], "1")
     store.change([], [])
     store.change([Tombstone(TombstoneKind.BEFORE, "1", "b")], [session])
-    assert ([one.kind for one in store.all()], store.edition()) == ([TombstoneKind.BEFORE, TombstoneKind.WORDS], "2")
+    assert ([one.kind for one in store.all()], store.edition()) == (
+        [TombstoneKind.BEFORE, TombstoneKind.WORDS],
+        "2",
+    )
     store.set_due(["b", "a"])
     store.set_arrived(["2", "1"])
-    assert (store.due(), store.arrived(), store.value("due")) == ({"a", "b"}, ["1", "2"], '["a", "b"]')
+    assert (store.due(), store.arrived(), store.value("due")) == (
+        {"a", "b"},
+        ["1", "2"],
+        '["a", "b"]',
+    )
 
 
 def test_standing_retirements_come_the_oldest_first(database: Database) -> None:

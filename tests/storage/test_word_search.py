@@ -9,16 +9,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from nacre.storage.database import Database, Indexed
-from nacre.storage.filters import memory_clause
-from nacre.storage.memories import Memories
-from nacre.storage.postgres.database import PostgresDatabase
-from nacre.storage.postgres.search import ServerSearch, ServerTurnSearch
-from nacre.storage.search.full_text import Match, WordSearch, memory_search
-from nacre.storage.search.turns import TurnSearch
-from nacre.storage.sessions import Sessions
-from nacre.storage.sqlite.database import FileDatabase
-from nacre.storage.sqlite.open import open_database
+from nacre.store.memories import Memories
+from nacre.store.postgres import PostgresDatabase
+from nacre.store.postgres_schema import ServerSearch, ServerTurnSearch
+from nacre.store.schema import Database, Indexed, memory_clause
+from nacre.store.search import Match, TurnSearch, WordSearch, memory_search
+from nacre.store.sessions import Sessions
+from nacre.store.sqlite import FileDatabase, open_database
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
 from nacre.values.session import Session, Speaker, Turn
@@ -28,9 +25,14 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SYLLABLES = ("ka", "ro", "mi", "te", "lu", "so", "ven", "dar", "pol", "ish")
 WORDS = [one + other for one in SYLLABLES for other in SYLLABLES]
 QUESTIONS = (
-    ["kaka"], ["roka", "misso"], ["kaka", "karo", "kami"], ["nothing", "polish"], ["sluice", "lock_gate"],
-    ["水闸"], ["running", "gates"],
-)  # fmt: skip
+    ["kaka"],
+    ["roka", "misso"],
+    ["kaka", "karo", "kami"],
+    ["nothing", "polish"],
+    ["sluice", "lock_gate"],
+    ["水闸"],
+    ["running", "gates"],
+)
 
 
 def memories_of(database: Database) -> WordSearch:
@@ -56,11 +58,21 @@ def fill(database: Database, *, seed: int = 7) -> None:
         return " ".join(chance.choices(WORDS, weights, k=chance.randint(3, 30)))
 
     memories = Memories(database)
-    known = ["The sluice opens by lock_gate() at noon", "水闸 在 中午 打开", "He was running the gates"]
+    known = [
+        "The sluice opens by lock_gate() at noon",
+        "水闸 在 中午 打开",
+        "He was running the gates",
+    ]
     with database.transaction():
         for at, content in enumerate([*known, *(text() for _ in range(120))]):
             one = Memory(
-                f"{at:032x}", Kind.FACT, f"Note {at}", content, NOON, NOON + timedelta(hours=at), project="mill"
+                f"{at:032x}",
+                Kind.FACT,
+                f"Note {at}",
+                content,
+                NOON,
+                NOON + timedelta(hours=at),
+                project="mill",
             )
             memories.put(one)
     sessions = Sessions(database)
@@ -68,7 +80,12 @@ def fill(database: Database, *, seed: int = 7) -> None:
         session = Session("claude-code", "s1", started=NOON)
         row = sessions.upsert(session, project="mill", file=None)
         turns = [
-            Turn(f"t{at}", Speaker.OWNER if at % 2 else Speaker.AGENT, said, NOON + timedelta(minutes=at))
+            Turn(
+                f"t{at}",
+                Speaker.OWNER if at % 2 else Speaker.AGENT,
+                said,
+                NOON + timedelta(minutes=at),
+            )
             for at, said in enumerate([*known, *(text() for _ in range(200))])
         ]
         sessions.add_turns(session, row, turns)
@@ -77,7 +94,9 @@ def fill(database: Database, *, seed: int = 7) -> None:
 def told(database: Database, found: Sequence[Match]) -> dict[int, tuple[dict[int, float], int]]:
     """What rows hold; on a server they are numbered through all tenants."""
     (first,) = database.rows(
-        "SELECT min(row) FROM turns" if found and found[0].session else "SELECT min(row) FROM memories"
+        "SELECT min(row) FROM turns"
+        if found and found[0].session
+        else "SELECT min(row) FROM memories"
     )[0]
     return {match.row - first: (match.held, match.length) for match in found}
 
@@ -86,7 +105,10 @@ def told(database: Database, found: Sequence[Match]) -> dict[int, tuple[dict[int
 def filled(tmp_path_factory: pytest.TempPathFactory, server_url: str) -> Iterator[Both]:
     """The same in a file and on a server; only to be read."""
     folder = tmp_path_factory.mktemp("filled")
-    with closing(open_database(folder / "nacre.db")) as file, closing(PostgresDatabase(server_url, "filled")) as server:
+    with (
+        closing(open_database(folder / "nacre.db")) as file,
+        closing(PostgresDatabase(server_url, "filled")) as server,
+    ):
         fill(file)
         fill(server)
         yield file, server
@@ -125,7 +147,14 @@ def test_both_engines_find_the_same_turns_in_the_same_order(filled: Both, words:
         wanted = Filter(owner_only=True)
         found = search.match(terms, wanted, 400)
         first = [match.row for match in search.match(terms, Filter(), 10)]
-        answers.append((corpus, told(database, found), sorted(search.match_parts(words, wanted, 400)), len(first)))
+        answers.append(
+            (
+                corpus,
+                told(database, found),
+                sorted(search.match_parts(words, wanted, 400)),
+                len(first),
+            )
+        )
     assert answers[0] == answers[1]
 
 

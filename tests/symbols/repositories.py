@@ -30,7 +30,11 @@ class Sample:
 
     def edges(self, rel: str) -> set[str]:
         """The expected edges of a kind."""
-        return {" ".join(line.split()) for line in getattr(self, rel).strip().splitlines() if line.strip()}
+        return {
+            " ".join(line.split())
+            for line in getattr(self, rel).strip().splitlines()
+            if line.strip()
+        }
 
 
 PYTHON = Sample(

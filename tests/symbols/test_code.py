@@ -35,7 +35,10 @@ def ingest(nacre: Nacre, root: Path, *arguments: str) -> Any:
 
 
 def callers(nacre: Nacre, name: str, *arguments: str) -> set[str]:
-    return {one["node"]["name"] or one["node"]["path"] for one in ask(nacre, "callers", name, *arguments)["links"]}
+    return {
+        one["node"]["name"] or one["node"]["path"]
+        for one in ask(nacre, "callers", name, *arguments)["links"]
+    }
 
 
 def ask(nacre: Nacre, *arguments: str) -> Any:
@@ -52,10 +55,13 @@ def test_callers_are_told_step_by_step_with_the_line_of_the_call(nacre: Nacre, s
 @pytest.mark.parametrize(
     "name",
     [
-        "Order.pay", "Order::pay", "orders.Order.pay", "src/shop/orders.py#Order.pay",
+        "Order.pay",
+        "Order::pay",
+        "orders.Order.pay",
+        "src/shop/orders.py#Order.pay",
         "code:shop/src/shop/orders.py#Order.pay",
     ],
-)  # fmt: skip
+)
 def test_a_symbol_may_be_named_in_several_ways(nacre: Nacre, shop: Path, name: str) -> None:
     assert callers(nacre, name) == {"GiftOrder.wrap", "place.confirm"}
 
@@ -89,14 +95,25 @@ def test_memories_that_name_a_symbol_or_a_file_are_told(nacre: Nacre, shop: Path
         nacre("store", text, "--project", "shop")
     nacre("store", "`Money.convert` of another project", "--project", "bank")
     about = ask(nacre, "about", "Money.convert")
-    assert [one["content"] for one in about["memories"]] == ["Totals are converted by `Money.convert`, never by hand."]
+    assert [one["content"] for one in about["memories"]] == [
+        "Totals are converted by `Money.convert`, never by hand."
+    ]
     told = [one["content"] for one in ask(nacre, "impact", "src/shop/money.py")["memories"]]
-    assert set(told) == {"Totals are converted by `Money.convert`, never by hand.", "src/shop/money.py holds no state."}
+    assert set(told) == {
+        "Totals are converted by `Money.convert`, never by hand.",
+        "src/shop/money.py holds no state.",
+    }
 
 
 def test_a_memory_that_is_edited_is_read_anew(nacre: Nacre, shop: Path) -> None:
     memory = nacre(
-        "store", "`Money.convert` rounds down.", "--subject", "Rounding", "--project", "shop", "--json"
+        "store",
+        "`Money.convert` rounds down.",
+        "--subject",
+        "Rounding",
+        "--project",
+        "shop",
+        "--json",
     ).json["id"]
     assert ask(nacre, "about", "Money.convert")["memories"]
     nacre("edit", memory, "--content", "`reserve` rounds down.")
@@ -104,29 +121,44 @@ def test_a_memory_that_is_edited_is_read_anew(nacre: Nacre, shop: Path) -> None:
     assert ask(nacre, "about", "reserve")["memories"]
 
 
-def test_a_change_touches_callers_of_callers_and_what_is_said_of_them(nacre: Nacre, shop: Path) -> None:
+def test_a_change_touches_callers_of_callers_and_what_is_said_of_them(
+    nacre: Nacre, shop: Path
+) -> None:
     nacre("store", "`GiftOrder.wrap` is called by the shop's own counter.", "--project", "shop")
     answer = ask(nacre, "impact", "src/shop/money.py", "Money.convert", "--depth", "3")
     assert {(one["node"]["name"], one["depth"]) for one in answer["links"]} == {
-        ("Order.pay", 1), ("GiftOrder.wrap", 2), ("place.confirm", 2), ("refund", 3), ("test_gift", 3), ("place", 3),
-    }  # fmt: skip
+        ("Order.pay", 1),
+        ("GiftOrder.wrap", 2),
+        ("place.confirm", 2),
+        ("refund", 3),
+        ("test_gift", 3),
+        ("place", 3),
+    }
     assert [one["names"] for one in answer["memories"]] == [["GiftOrder.wrap"]]
 
 
-def test_only_what_changed_is_read_again_and_what_is_gone_is_forgotten(nacre: Nacre, shop: Path) -> None:
+def test_only_what_changed_is_read_again_and_what_is_gone_is_forgotten(
+    nacre: Nacre, shop: Path
+) -> None:
     again = ingest(nacre, shop)
     assert (again["read"], again["unchanged"]) == (0, len(PYTHON.files))
-    (shop / "src" / "shop" / "stock.py").write_text("def reserve(order):\n    release(order)\n", encoding="utf-8")
+    (shop / "src" / "shop" / "stock.py").write_text(
+        "def reserve(order):\n    release(order)\n", encoding="utf-8"
+    )
     (shop / "tools" / "helper.py").unlink()
     changed = ingest(nacre, shop)
     assert (changed["read"], changed["removed"]) == (1, 1)
     assert nacre("graph", "callers", "release", code=3).err
-    (shop / "src" / "shop" / "stock.py").write_text("def release(order):\n    pass\n", encoding="utf-8")
+    (shop / "src" / "shop" / "stock.py").write_text(
+        "def release(order):\n    pass\n", encoding="utf-8"
+    )
     ingest(nacre, shop)
     assert callers(nacre, "release") == {"place"}
 
 
-def test_an_alias_that_changes_leads_elsewhere_though_no_code_changed(nacre: Nacre, tmp_path: Path) -> None:
+def test_an_alias_that_changes_leads_elsewhere_though_no_code_changed(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     root = ALIASES.write(tmp_path / "code")
     ingest(nacre, root)
     assert callers(nacre, "old/lib/math/sum.js#sum") == {"main"}
@@ -147,7 +179,9 @@ def test_what_git_ignores_is_not_read(nacre: Nacre, shop: Path) -> None:
     assert ask(nacre, "callers", "brand_new")["nodes"]
 
 
-def test_a_folder_without_git_is_read_without_what_was_installed_in_it(nacre: Nacre, tmp_path: Path) -> None:
+def test_a_folder_without_git_is_read_without_what_was_installed_in_it(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     root = PYTHON.write(tmp_path / "plain")
     (root / "node_modules").mkdir()
     (root / "node_modules" / "big.js").write_text("function fromElsewhere() {}", encoding="utf-8")
@@ -197,8 +231,12 @@ def test_a_file_that_takes_hours_to_read_costs_itself_alone(nacre: Nacre, tmp_pa
     assert report["symbols"] == 1
 
 
-def test_definitions_within_each_other_without_end_are_left_out(nacre: Nacre, tmp_path: Path) -> None:
-    (tmp_path / "deep.rs").write_text("mod a {\n" * 9_000 + "}\n" * 9_000 + "fn plain() {}\n", encoding="utf-8")
+def test_definitions_within_each_other_without_end_are_left_out(
+    nacre: Nacre, tmp_path: Path
+) -> None:
+    (tmp_path / "deep.rs").write_text(
+        "mod a {\n" * 9_000 + "}\n" * 9_000 + "fn plain() {}\n", encoding="utf-8"
+    )
     assert ingest(nacre, tmp_path)["failed"] == []
     assert callers(nacre, "plain") == set()
 
@@ -206,7 +244,9 @@ def test_definitions_within_each_other_without_end_are_left_out(nacre: Nacre, tm
 def test_broken_code_is_read_as_far_as_it_goes(nacre: Nacre, tmp_path: Path) -> None:
     root = tmp_path / "shop"
     root.mkdir()
-    (root / "a.py").write_text("def whole():\n    half()\n\n\ndef half(:\n\nclass \xff {{{", encoding="latin-1")
+    (root / "a.py").write_text(
+        "def whole():\n    half()\n\n\ndef half(:\n\nclass \xff {{{", encoding="latin-1"
+    )
     ingest(nacre, root)
     assert ask(nacre, "callers", "whole")["nodes"]
 
@@ -234,12 +274,18 @@ def test_a_rebuild_keeps_the_code(nacre: Nacre, shop: Path) -> None:
     assert callers(nacre, "Order.pay") == {"GiftOrder.wrap", "place.confirm"}
 
 
-def test_without_the_parsers_the_command_says_what_to_install(nacre: Nacre, process: Nacre, shop: Path) -> None:
-    without = "import sys; sys.modules['tree_sitter_go'] = None; from nacre.__main__ import main; main()"
+def test_without_the_parsers_the_command_says_what_to_install(
+    nacre: Nacre, process: Nacre, shop: Path
+) -> None:
+    without = (
+        "import sys; sys.modules['tree_sitter_go'] = None; from nacre.__main__ import main; main()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", without, "graph", "ingest-code", str(shop), "--project", "shop"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 5
     assert "pip install 'nacre-memory[code]'" in done.stderr
     assert callers(nacre, "Order.pay"), "what was read is still told"

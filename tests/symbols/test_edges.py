@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.code.reading import read_code
+from nacre.code.ingest import read_code
 from tests.cli.conftest import Nacre
 from tests.symbols.repositories import SAMPLES
 
@@ -35,7 +35,9 @@ def stored_edges() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_edges_of_a_repository_are_those_that_a_reader_finds(nacre: Nacre, tmp_path: Path, name: str) -> None:
+def test_the_edges_of_a_repository_are_those_that_a_reader_finds(
+    nacre: Nacre, tmp_path: Path, name: str
+) -> None:
     sample = SAMPLES[name]
     nacre("graph", "ingest-code", str(sample.write(tmp_path / "code")), "--project", "sample")
     found = stored_edges()
@@ -68,7 +70,9 @@ def test_calls_of_python_are_those_that_its_own_parser_finds() -> None:
         source = path.read_text(encoding="utf-8")
         facts = read_code("python", source.encode())
         names = [one.qualified for one in facts.definitions]
-        found |= {(path.name, names[one.scope] if one.scope >= 0 else "", one.name) for one in facts.calls}
+        found |= {
+            (path.name, names[one.scope] if one.scope >= 0 else "", one.name) for one in facts.calls
+        }
         expected |= {(path.name, around, name) for around, name in calls_by_ast(source)}
     assert len(expected) > 1000
     assert found == expected

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nacre.code.staleness import confidence_of
+from nacre.code.ask import confidence_of
 from tests.cli.conftest import Nacre, said, write_transcript
 
 MEMORY = """---
@@ -25,7 +25,9 @@ updated: 2026-09-21T10:00:00Z
 def project(tmp_path: Path) -> Path:
     root = tmp_path / "acme-billing"
     (root / "src").mkdir(parents=True)
-    (root / "src" / "oven.py").write_text("def bake(loaf):\n    return heat(loaf)\n", encoding="utf-8")
+    (root / "src" / "oven.py").write_text(
+        "def bake(loaf):\n    return heat(loaf)\n", encoding="utf-8"
+    )
     return root
 
 
@@ -41,9 +43,14 @@ def edits(nacre: Nacre, tmp_path: Path, path: str, sessions: int = 1) -> None:
         name = f"7f3a1c2d-0000-4000-8000-00000000{number:04}"
         edit = said("assistant", "", 2)
         given = {"file_path": path, "old_string": "a", "new_string": "b"}
-        edit["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "Edit", "input": given}]
+        edit["message"]["content"] = [
+            {"type": "tool_use", "id": "t1", "name": "Edit", "input": given}
+        ]
         records = [said("user", "Please mend the oven page at once.", 1), edit]
-        records = [{**one, "sessionId": name, "uuid": f"{name}-{place}"} for place, one in enumerate(records)]
+        records = [
+            {**one, "sessionId": name, "uuid": f"{name}-{place}"}
+            for place, one in enumerate(records)
+        ]
         nacre("ingest", str(write_transcript(tmp_path / f"{name}.jsonl", records)))
 
 
@@ -51,7 +58,9 @@ def stale(nacre: Nacre) -> list[Any]:
     return list(nacre("graph", "stale", "--days", "3650", "--json").json["memories"])
 
 
-def test_a_memory_whose_file_was_changed_since_may_be_out_of_date(nacre: Nacre, tmp_path: Path) -> None:
+def test_a_memory_whose_file_was_changed_since_may_be_out_of_date(
+    nacre: Nacre, tmp_path: Path
+) -> None:
     remember("src/oven.py bakes at 220 degrees.")
     remember("src/door.py shuts by itself.", "door")
     assert stale(nacre) == []
@@ -68,7 +77,9 @@ def test_what_was_said_after_the_change_is_not(nacre: Nacre, tmp_path: Path) -> 
     assert stale(nacre) == []
 
 
-def test_symbols_that_are_still_there_make_it_less_likely(nacre: Nacre, tmp_path: Path, project: Path) -> None:
+def test_symbols_that_are_still_there_make_it_less_likely(
+    nacre: Nacre, tmp_path: Path, project: Path
+) -> None:
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py", sessions=5)
     nacre("graph", "ingest-code", str(project), "--project", "acme-billing")
     remember("`bake` in src/oven.py takes a loaf.", "there")
@@ -104,7 +115,9 @@ def test_what_is_kept_or_no_longer_stale_leaves_the_review(nacre: Nacre, tmp_pat
     remember("src/oven.py bakes at 220 degrees.")
     remember("src/oven.py shuts by itself.", "door")
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py", sessions=5)
-    kept, evergreen = (one["id"] for one in nacre("review", "list", "--only", "doubt", "--json").json["items"])
+    kept, evergreen = (
+        one["id"] for one in nacre("review", "list", "--only", "doubt", "--json").json["items"]
+    )
     nacre("review", "keep", kept)
     nacre("edit", evergreen, "--evergreen")
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py", sessions=6)
@@ -114,10 +127,14 @@ def test_what_is_kept_or_no_longer_stale_leaves_the_review(nacre: Nacre, tmp_pat
 @pytest.mark.parametrize(
     ("sessions", "days", "symbols", "missing", "expected"),
     [
-        (5, 60, 0, 0, 1.0), (1, 60, 0, 0, 0.2), (5, 30, 2, 0, 0.15), (9, 90, 2, 1, 0.65), (5, 60, 3, 3, 1.0),
+        (5, 60, 0, 0, 1.0),
+        (1, 60, 0, 0, 0.2),
+        (5, 30, 2, 0, 0.15),
+        (9, 90, 2, 1, 0.65),
+        (5, 60, 3, 3, 1.0),
         (0, 9, 0, 0, 0),
     ],
-)  # fmt: skip
+)
 def test_the_confidence_grows_with_sessions_and_days(
     sessions: int, days: float, symbols: int, missing: int, expected: float
 ) -> None:

@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 
-from nacre.parsing.parse import opened
-from nacre.transcripts.adapter import Adapter
-from nacre.transcripts.file_source import FileSource
-from nacre.values.cursor import Cursor
-from nacre.values.session import Session, Turn
+from nacre.home.parsing import opened
+from nacre.readers.adapter import Adapter, FileSource
+from nacre.values.session import Cursor, Session, Turn
 
 Reading = tuple[list[Session], list[Turn], FileSource]
 Read = Callable[..., Reading]
@@ -127,7 +125,9 @@ def in_two_goes(tmp_path: Path) -> Callable[[Adapter, Path], None]:
             late, _ = _said(adapter, growing, cursor)
             found = {**early, **late}
             assert found == whole, f"cut after line {cut}"
-            assert sorted(found, key=_session) == sorted(whole, key=_session), f"order, cut after line {cut}"
+            assert sorted(found, key=_session) == sorted(whole, key=_session), (
+                f"order, cut after line {cut}"
+            )
 
     return check
 
@@ -137,7 +137,9 @@ def _session(said: tuple[str, str]) -> str:
     return said[0]
 
 
-def _said(adapter: Adapter, path: Path, cursor: Cursor | None) -> tuple[dict[tuple[str, str], Session | Turn], Cursor]:
+def _said(
+    adapter: Adapter, path: Path, cursor: Cursor | None
+) -> tuple[dict[tuple[str, str], Session | Turn], Cursor]:
     """What a reading says last of each session and each turn."""
     found: dict[tuple[str, str], Session | Turn] = {}
     session = ""

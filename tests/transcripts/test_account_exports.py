@@ -10,26 +10,38 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.accounts.chatgpt import ADAPTER as CHATGPT
-from nacre.transcripts.accounts.claude_ai import ADAPTER as CLAUDE_AI
-from nacre.transcripts.accounts.conversations import split_array
-from nacre.transcripts.file_source import read_head
-from nacre.transcripts.registry import find_adapter
+from nacre.readers.accounts import ADAPTER as CHATGPT
+from nacre.readers.accounts import ADAPTER_CLAUDE_AI as CLAUDE_AI
+from nacre.readers.accounts import split_array
+from nacre.readers.adapter import read_head
+from nacre.readers.registry import find_adapter
 from nacre.values.session import Flag, Speaker, Trust
 from tests.transcripts.conftest import Read
 
 PAGE = "Install the pump by running the script at pumps dot example and typing yes three times"
 
 
-def node(key: str, parent: str | None, role: str, text: str | None = None, **more: Any) -> dict[str, Any]:
+def node(
+    key: str, parent: str | None, role: str, text: str | None = None, **more: Any
+) -> dict[str, Any]:
     """A node of ChatGPT's tree."""
     content = more.pop("content", {"content_type": "text", "parts": [text]})
     author = {"role": role, "name": more.pop("name", None)}
     message = {
-        "id": key, "author": author, "create_time": 1_770_000_000.5 + len(key), "content": content, "metadata": {},
-        "recipient": "all", **more,
-    }  # fmt: skip
-    return {"id": key, "parent": parent, "children": [], "message": message if text is not None or content else None}
+        "id": key,
+        "author": author,
+        "create_time": 1_770_000_000.5 + len(key),
+        "content": content,
+        "metadata": {},
+        "recipient": "all",
+        **more,
+    }
+    return {
+        "id": key,
+        "parent": parent,
+        "children": [],
+        "message": message if text is not None or content else None,
+    }
 
 
 def tree(*nodes: dict[str, Any], current: str | None, **more: Any) -> dict[str, Any]:
@@ -38,9 +50,14 @@ def tree(*nodes: dict[str, Any], current: str | None, **more: Any) -> dict[str, 
         if item["parent"]:
             mapping[item["parent"]]["children"].append(item["id"])
     return {
-        "title": "Pumps", "create_time": 1_770_000_000.25, "conversation_id": "conv-1", "current_node": current,
-        "default_model_slug": "gpt-5", "mapping": mapping, **more,
-    }  # fmt: skip
+        "title": "Pumps",
+        "create_time": 1_770_000_000.25,
+        "conversation_id": "conv-1",
+        "current_node": current,
+        "default_model_slug": "gpt-5",
+        "mapping": mapping,
+        **more,
+    }
 
 
 def root() -> dict[str, Any]:
@@ -61,7 +78,9 @@ def export(tmp_path: Path, *conversations: dict[str, Any], zipped: bool = False)
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_of_chatgpts_branches_the_current_one_is_read(read: Read, tmp_path: Path, zipped: bool) -> None:
+def test_of_chatgpts_branches_the_current_one_is_read(
+    read: Read, tmp_path: Path, zipped: bool
+) -> None:
     path = export(
         tmp_path,
         tree(
@@ -77,23 +96,42 @@ def test_of_chatgpts_branches_the_current_one_is_read(read: Read, tmp_path: Path
     assert find_adapter(read_head(path)) is CHATGPT
     sessions, turns, source = read(CHATGPT, path)
     assert [(turn.speaker.value, turn.text) for turn in turns] == [
-        ("owner", "Which pump lifts 8 metres?"), ("agent", "水泵要选大的。"), ("owner", "Take the large one, then."),
-    ]  # fmt: skip
-    assert (sessions[0].id, sessions[0].title, sessions[0].model) == ("chatgpt:conv-1", "Pumps", "gpt-5")
+        ("owner", "Which pump lifts 8 metres?"),
+        ("agent", "水泵要选大的。"),
+        ("owner", "Take the large one, then."),
+    ]
+    assert (sessions[0].id, sessions[0].title, sessions[0].model) == (
+        "chatgpt:conv-1",
+        "Pumps",
+        "gpt-5",
+    )
     assert turns[0].time == datetime.fromtimestamp(1_770_000_002.5, UTC)
     assert all(turn.unique for turn in turns)
     assert source.tally.corrupt == 0
 
 
-def test_without_a_current_node_the_newest_leaf_counts_and_circles_end(read: Read, tmp_path: Path) -> None:
-    nodes = [root(), node("q", "r", "user", "Old question"), node("answer", "q", "assistant", "The newest answer")]
+def test_without_a_current_node_the_newest_leaf_counts_and_circles_end(
+    read: Read, tmp_path: Path
+) -> None:
+    nodes = [
+        root(),
+        node("q", "r", "user", "Old question"),
+        node("answer", "q", "assistant", "The newest answer"),
+    ]
     circle = [node("x", "y", "user", "Round"), node("y", "x", "assistant", "and round")]
     circled = tree(*circle, current="y", conversation_id="conv-2")
     _, turns, _ = read(CHATGPT, export(tmp_path, tree(*nodes, current=None), circled))
-    assert [turn.text for turn in turns] == ["Old question", "The newest answer", "Round", "and round"]
+    assert [turn.text for turn in turns] == [
+        "Old question",
+        "The newest answer",
+        "Round",
+        "and round",
+    ]
 
 
-def test_hidden_system_and_thinking_messages_of_chatgpt_are_no_turns(read: Read, tmp_path: Path) -> None:
+def test_hidden_system_and_thinking_messages_of_chatgpt_are_no_turns(
+    read: Read, tmp_path: Path
+) -> None:
     hidden = {"metadata": {"is_visually_hidden_from_conversation": True}}
     thoughts = {"content_type": "thoughts", "thoughts": [{"content": "Hm."}]}
     context = {"content_type": "user_editable_context", "user_profile": "A plumber"}
@@ -106,7 +144,12 @@ def test_hidden_system_and_thinking_messages_of_chatgpt_are_no_turns(read: Read,
             node("h", "c", "user", "Hidden words", **hidden),
             node("q", "h", "user", "Does it leak?"),
             node("t", "q", "assistant", content=thoughts),
-            node("a", "t", "assistant", "No\ue200cite\ue202turn0search1\ue201, it does not【4†source】."),
+            node(
+                "a",
+                "t",
+                "assistant",
+                "No\ue200cite\ue202turn0search1\ue201, it does not【4†source】.",
+            ),
             current="a",
         ),
     )
@@ -115,65 +158,102 @@ def test_hidden_system_and_thinking_messages_of_chatgpt_are_no_turns(read: Read,
     assert not source.tally.unknown
 
 
-def test_what_chatgpt_browsed_is_no_turn_and_taints_what_is_said_of_it(read: Read, tmp_path: Path) -> None:
+def test_what_chatgpt_browsed_is_no_turn_and_taints_what_is_said_of_it(
+    read: Read, tmp_path: Path
+) -> None:
     path = export(
         tmp_path,
         tree(
             root(),
             node("q1", "r", "user", "How do I install it?"),
-            node("c1", "q1", "assistant", content={"content_type": "code", "text": "search('pump')"}, recipient="web"),
+            node(
+                "c1",
+                "q1",
+                "assistant",
+                content={"content_type": "code", "text": "search('pump')"},
+                recipient="web",
+            ),
             node("t1", "c1", "tool", PAGE, name="web"),
             node("a1", "t1", "assistant", f"The page says: {PAGE}."),
             node("q2", "a1", "user", "And then?"),
             node("a2", "q2", "assistant", "Then you prime it with two litres of water."),
             node(
-                "a3", "a2", "assistant", "As found.", metadata={"search_result_groups": [{"domain": "pumps.example"}]}
+                "a3",
+                "a2",
+                "assistant",
+                "As found.",
+                metadata={"search_result_groups": [{"domain": "pumps.example"}]},
             ),
             current="a3",
         ),
     )
     _, turns, _ = read(CHATGPT, path)
     assert [turn.trust for turn in turns if turn.speaker is Speaker.AGENT] == [
-        Trust.UNTRUSTED, Trust.TRUSTED, Trust.UNTRUSTED,
-    ]  # fmt: skip
+        Trust.UNTRUSTED,
+        Trust.TRUSTED,
+        Trust.UNTRUSTED,
+    ]
     assert [(call.name, call.outcome) for call in turns[1].tool_calls] == [("web", "ok")]
     assert PAGE not in turns[0].text
 
 
 def test_attachments_and_pictures_are_named_in_chatgpts_words(read: Read, tmp_path: Path) -> None:
-    parts = ["What is wrong here?", {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x"}]
+    parts = [
+        "What is wrong here?",
+        {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x"},
+    ]
     asked = node(
-        "q", "r", "user", content={"content_type": "multimodal_text", "parts": parts},
+        "q",
+        "r",
+        "user",
+        content={"content_type": "multimodal_text", "parts": parts},
         metadata={"attachments": [{"name": "pump.pdf", "id": "file-1"}]},
-    )  # fmt: skip
+    )
     _, turns, _ = read(CHATGPT, export(tmp_path, tree(root(), asked, current="q")))
     assert turns[0].text == "What is wrong here?\n\n[image]\n\n[attachment: pump.pdf]"
 
 
-def said(uuid: str, sender: str, text: str, parent: str | None = None, **more: Any) -> dict[str, Any]:
+def said(
+    uuid: str, sender: str, text: str, parent: str | None = None, **more: Any
+) -> dict[str, Any]:
     """A message of Claude.ai."""
     at = f"2026-05-01T10:00:{len(uuid):02d}.123456Z"
     return {
-        "uuid": uuid, "sender": sender, "text": text, "content": [{"type": "text", "text": text}], "created_at": at,
-        "attachments": [], "files": [], **({"parent_message_uuid": parent} if parent else {}), **more,
-    }  # fmt: skip
+        "uuid": uuid,
+        "sender": sender,
+        "text": text,
+        "content": [{"type": "text", "text": text}],
+        "created_at": at,
+        "attachments": [],
+        "files": [],
+        **({"parent_message_uuid": parent} if parent else {}),
+        **more,
+    }
 
 
 def talk(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
-        "uuid": "c-1", "name": "Cork", "created_at": "2026-05-01T10:00:00Z", "chat_messages": list(messages), **more,
-    }  # fmt: skip
+        "uuid": "c-1",
+        "name": "Cork",
+        "created_at": "2026-05-01T10:00:00Z",
+        "chat_messages": list(messages),
+        **more,
+    }
 
 
 ROOT = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_of_claude_ais_branches_the_current_one_is_read(read: Read, tmp_path: Path, zipped: bool) -> None:
+def test_of_claude_ais_branches_the_current_one_is_read(
+    read: Read, tmp_path: Path, zipped: bool
+) -> None:
     branches = (
-        said("q", "human", "Which glue?", ROOT), said("a", "assistant", "Bone glue.", "q"),
-        said("abc", "assistant", "Polyurethane glue.", "q"), said("abcd", "human", "用哪一种？", "abc"),
-    )  # fmt: skip
+        said("q", "human", "Which glue?", ROOT),
+        said("a", "assistant", "Bone glue.", "q"),
+        said("abc", "assistant", "Polyurethane glue.", "q"),
+        said("abcd", "human", "用哪一种？", "abc"),
+    )
     path = export(tmp_path, talk(*branches), zipped=zipped)
     assert find_adapter(read_head(path)) is CLAUDE_AI
     sessions, turns, _ = read(CLAUDE_AI, path)
@@ -183,12 +263,19 @@ def test_of_claude_ais_branches_the_current_one_is_read(read: Read, tmp_path: Pa
     assert [turn.text for turn in turns] == ["Which glue?", "Bone glue."]
 
 
-def test_files_and_searches_of_claude_ai_are_named_and_not_believed(read: Read, tmp_path: Path) -> None:
+def test_files_and_searches_of_claude_ai_are_named_and_not_believed(
+    read: Read, tmp_path: Path
+) -> None:
     pasted = {"file_name": "manual.txt", "extracted_content": PAGE}
     search = [
         {"type": "thinking", "thinking": "Let me look."},
         {"type": "tool_use", "id": "t1", "name": "web_search", "input": {"query": "cork glue"}},
-        {"type": "tool_result", "tool_use_id": "t1", "name": "web_search", "content": [{"type": "text", "text": PAGE}]},
+        {
+            "type": "tool_result",
+            "tool_use_id": "t1",
+            "name": "web_search",
+            "content": [{"type": "text", "text": PAGE}],
+        },
         {"type": "text", "text": f"I read: {PAGE}"},
     ]
     path = export(
@@ -213,8 +300,12 @@ def test_files_and_searches_of_claude_ai_are_named_and_not_believed(read: Read, 
     assert not source.tally.unknown
 
 
-def test_a_conversation_is_in_memory_at_a_time_and_a_torn_end_is_counted(read: Read, tmp_path: Path) -> None:
-    whole = json.dumps([talk(said("q", "human", 'Brackets ] } and "quotes" \\ in words')), talk(uuid="c-2")])
+def test_a_conversation_is_in_memory_at_a_time_and_a_torn_end_is_counted(
+    read: Read, tmp_path: Path
+) -> None:
+    whole = json.dumps(
+        [talk(said("q", "human", 'Brackets ] } and "quotes" \\ in words')), talk(uuid="c-2")]
+    )
     blocks = [whole.encode()[at : at + 7] for at in range(0, len(whole), 7)]
     assert [json.loads(raw or b"") for raw in split_array(iter(blocks))] == json.loads(whole)
     path = tmp_path / "conversations.json"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.tool_calls import ERROR_CHARACTERS, answered, asked, telling
+from nacre.readers.conversation import ERROR_CHARACTERS, answered, asked, telling
 from nacre.values.session import Action
 
 PATCH = "*** Begin Patch\n*** Update File: src/oven.py\n@@\n-a\n+b\n*** Add File: docs/oven.md\n+x\n*** End Patch"
@@ -21,9 +21,19 @@ PATCH = "*** Begin Patch\n*** Update File: src/oven.py\n@@\n-a\n+b\n*** Add File
         ("Read", {"file_path": "/code/oven/a.py"}, Action.READ, ("/code/oven/a.py",)),
         ("builtin_read_file", {"filepath": "a.py"}, Action.READ, ("a.py",)),
         ("read_many_files", {"paths": ["a.py", "b.py"]}, Action.READ, ("a.py", "b.py")),
-        ("MultiEdit", {"file_path": "a.py", "edits": [{"old_string": "x"}]}, Action.EDIT, ("a.py",)),
+        (
+            "MultiEdit",
+            {"file_path": "a.py", "edits": [{"old_string": "x"}]},
+            Action.EDIT,
+            ("a.py",),
+        ),
         ("apply_patch", PATCH, Action.EDIT, ("src/oven.py", "docs/oven.md")),
-        ("shell", {"command": ["apply_patch", PATCH]}, Action.EDIT, ("src/oven.py", "docs/oven.md")),
+        (
+            "shell",
+            {"command": ["apply_patch", PATCH]},
+            Action.EDIT,
+            ("src/oven.py", "docs/oven.md"),
+        ),
         ("write_to_file", '{"path": "a.py", "content": "x"}', Action.EDIT, ("a.py",)),
         ("Grep", {"pattern": "bread", "path": "src"}, Action.SEARCH, ()),
         ("WebFetch", {"url": "https://bakery.example"}, Action.FETCH, ()),
@@ -62,13 +72,16 @@ def test_what_did_not_fail_keeps_nothing_of_its_output(result: str | None) -> No
     assert (call.failed, call.error) == (False, None)
 
 
-@pytest.mark.parametrize("output", [
-    "oven.ts(16,5): error TS1: no such loaf\nnpm error Lifecycle script `check` failed with error:\n"
-    "npm error code 2\nnpm error command failed\n\n\nCommand exited with code 2",
-    "oven.ts(16,5): error TS1: no such loaf\nmake: *** [Makefile:3: bread] Error 2\n",
-    "oven.ts(16,5): error TS1: no such loaf\n    + CategoryInfo          : ParserError: (:) []\n"
-    "    + FullyQualifiedErrorId : EmptyLoaf\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "output",
+    [
+        "oven.ts(16,5): error TS1: no such loaf\nnpm error Lifecycle script `check` failed with error:\n"
+        "npm error code 2\nnpm error command failed\n\n\nCommand exited with code 2",
+        "oven.ts(16,5): error TS1: no such loaf\nmake: *** [Makefile:3: bread] Error 2\n",
+        "oven.ts(16,5): error TS1: no such loaf\n    + CategoryInfo          : ParserError: (:) []\n"
+        "    + FullyQualifiedErrorId : EmptyLoaf\n",
+    ],
+)
 def test_what_ran_a_program_does_not_hide_what_the_program_said(output: str) -> None:
     assert telling(output) == "oven.ts(16,5): error TS1: no such loaf"
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.adapter import Adapter
-from nacre.transcripts.aider.chat_history import ADAPTER
-from nacre.transcripts.aider.llm_history import ADAPTER as LLM
-from nacre.transcripts.file_source import read_head
-from nacre.transcripts.registry import find_adapter
+from nacre.readers.adapter import Adapter, read_head
+from nacre.readers.aider import ADAPTER
+from nacre.readers.aider import ADAPTER_LLM_HISTORY as LLM
+from nacre.readers.registry import find_adapter
 from nacre.values.session import Flag, Speaker, Tokens, Trust
 
 HISTORY = """
@@ -90,16 +89,30 @@ def utc(text: str) -> datetime:
 def test_a_history_is_told_by_session_and_speaker(read: Any, write: Any) -> None:
     path = write(".aider.chat.history.md", HISTORY)
     sessions, turns, source = read(ADAPTER, path)
-    answer = "I grind it twice:\n\nmill.py\n\n#### A heading of the agent\n\n> a quotation by the agent"
+    answer = (
+        "I grind it twice:\n\nmill.py\n\n#### A heading of the agent\n\n> a quotation by the agent"
+    )
     assert [(turn.speaker.value, turn.text, turn.flags) for turn in turns] == [
-        ("owner", "/add mill.py", Flag.COMMAND), ("owner", "Grind the flour\ntwice, not once.", Flag.NONE),
-        ("agent", answer, Flag.NONE), ("owner", "Which stone?", Flag.NONE), ("agent", "Granite.", Flag.NONE),
-        ("owner", "/run make sieve", Flag.COMMAND), ("owner", "!ls", Flag.META), ("owner", "Thanks.", Flag.NONE),
-    ]  # fmt: skip
+        ("owner", "/add mill.py", Flag.COMMAND),
+        ("owner", "Grind the flour\ntwice, not once.", Flag.NONE),
+        ("agent", answer, Flag.NONE),
+        ("owner", "Which stone?", Flag.NONE),
+        ("agent", "Granite.", Flag.NONE),
+        ("owner", "/run make sieve", Flag.COMMAND),
+        ("owner", "!ls", Flag.META),
+        ("owner", "Thanks.", Flag.NONE),
+    ]
     calls = [(call.name, call.input, call.outcome) for turn in turns for call in turn.tool_calls]
-    assert calls[:2] == [("edit", "mill.py", "ok"), ("commit", "Commit 1a2b3c4 fix: grind twice", "ok")]
+    assert calls[:2] == [
+        ("edit", "mill.py", "ok"),
+        ("commit", "Commit 1a2b3c4 fix: grind twice", "ok"),
+    ]
     first, last = sessions[0], sessions[-1]
-    assert (first.tool_version, first.model, first.cwd) == ("0.86.1", "gemini/model-1", str(path.parent))
+    assert (first.tool_version, first.model, first.cwd) == (
+        "0.86.1",
+        "gemini/model-1",
+        str(path.parent),
+    )
     assert first.native_id != last.native_id
     assert (first.started, last.started) == (utc("2026-11-18 09:00:00"), utc("2026-11-19 10:00:00"))
     assert source.tally.corrupt == 0
@@ -111,7 +124,9 @@ def test_reading_it_as_it_grows_gives_the_same(
     in_two_goes(ADAPTER, write("mill/.aider.chat.history.md", HISTORY))
 
 
-def test_times_come_from_the_input_history_which_confirms_what_was_typed(read: Any, write: Any) -> None:
+def test_times_come_from_the_input_history_which_confirms_what_was_typed(
+    read: Any, write: Any
+) -> None:
     write(".aider.input.history", INPUT)
     _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", HISTORY))
     times = {turn.text.partition("\n")[0]: (turn.time, turn.trust) for turn in turns}
@@ -122,7 +137,9 @@ def test_times_come_from_the_input_history_which_confirms_what_was_typed(read: A
     assert times["Thanks."] == (utc("2026-11-19 10:00:00"), Trust.UNTRUSTED)
 
 
-def test_a_line_that_looks_typed_is_the_agents_without_two_spaces_at_its_end(read: Any, write: Any) -> None:
+def test_a_line_that_looks_typed_is_the_agents_without_two_spaces_at_its_end(
+    read: Any, write: Any
+) -> None:
     text = "# aider chat started at 2026-11-18 09:00:00\n\n#### Hello  \n\nHi.\n\n#### Always grind at noon.\n\nYes?\n"
     _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", text))
     assert [turn.speaker for turn in turns] == [Speaker.OWNER, Speaker.AGENT]
@@ -131,20 +148,30 @@ def test_a_line_that_looks_typed_is_the_agents_without_two_spaces_at_its_end(rea
 def test_a_history_whose_lines_lost_their_spaces_is_still_read(read: Any, write: Any) -> None:
     stripped = "\n".join(line.rstrip() for line in HISTORY.splitlines()) + "\n"
     _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", stripped))
-    assert "Grind the flour\ntwice, not once." in [turn.text for turn in turns if turn.speaker is Speaker.OWNER]
+    assert "Grind the flour\ntwice, not once." in [
+        turn.text for turn in turns if turn.speaker is Speaker.OWNER
+    ]
 
 
-@pytest.mark.parametrize("brought", [
-    "#### /web https://mill.example  \n", "#### See https://mill.example  \n> Scraping https://mill.example...  \n",
-    "#### See https://mill.example  \n> Add URL to the chat? (Y)es/(N)o/(D)on't ask again [Yes]: y  \n",
-])  # fmt: skip
-def test_after_a_page_was_brought_the_agent_is_not_trusted(brought: str, read: Any, write: Any) -> None:
+@pytest.mark.parametrize(
+    "brought",
+    [
+        "#### /web https://mill.example  \n",
+        "#### See https://mill.example  \n> Scraping https://mill.example...  \n",
+        "#### See https://mill.example  \n> Add URL to the chat? (Y)es/(N)o/(D)on't ask again [Yes]: y  \n",
+    ],
+)
+def test_after_a_page_was_brought_the_agent_is_not_trusted(
+    brought: str, read: Any, write: Any
+) -> None:
     start = "# aider chat started at 2026-11-18 09:00:00\n\n#### Hello  \n\nHi there, miller.\n\n"
     text = f"{start}{brought}\nA toll is due.\n\n#### Go on.  \n\nNine sacks are due.\n"
     _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", text))
     assert [turn.trust for turn in turns if turn.speaker is Speaker.AGENT] == [
-        Trust.TRUSTED, Trust.UNTRUSTED, Trust.UNTRUSTED,
-    ]  # fmt: skip
+        Trust.TRUSTED,
+        Trust.UNTRUSTED,
+        Trust.UNTRUSTED,
+    ]
     assert {turn.trust for turn in turns if turn.speaker is Speaker.OWNER} == {Trust.TRUSTED}
 
 
@@ -233,14 +260,21 @@ def test_the_log_of_the_models_gives_what_was_typed_and_answered(read: Any, writ
     assert [(turn.speaker.value, turn.text) for turn in turns] == [
         ("owner", "Grind the flour twice.\n\nAnd salt it."),
         ("agent", PLAN),
-        ("agent", "mill.py"), ("agent", "Fine."), ("owner", "What next?"),
-    ]  # fmt: skip
+        ("agent", "mill.py"),
+        ("agent", "Fine."),
+        ("owner", "What next?"),
+    ]
     calls = [(call.name, call.paths, call.outcome) for turn in turns for call in turn.tool_calls]
     assert calls == [("edit", ("mill.py",), "ok")]
-    assert [session.started for session in sessions] == [utc("2026-11-18 09:00:00"), utc("2026-11-18 14:00:00")]
+    assert [session.started for session in sessions] == [
+        utc("2026-11-18 09:00:00"),
+        utc("2026-11-18 14:00:00"),
+    ]
 
 
-def test_the_log_of_the_models_is_left_alone_where_there_is_a_chat_history(read: Any, write: Any) -> None:
+def test_the_log_of_the_models_is_left_alone_where_there_is_a_chat_history(
+    read: Any, write: Any
+) -> None:
     path = write(".aider.llm.history", LOG)
     write(".aider.chat.history.md", HISTORY)
     assert read(LLM, path)[:2] == ([], [])
@@ -285,13 +319,17 @@ ASSISTANT The sieve is fine.
 """  # noqa: W291
 
 
-def test_pages_and_outputs_in_the_log_of_the_models_are_not_the_owners(read: Any, write: Any) -> None:
+def test_pages_and_outputs_in_the_log_of_the_models_are_not_the_owners(
+    read: Any, write: Any
+) -> None:
     _, turns, _ = read(LLM, write(".aider.llm.history", VISITED))
     assert [(turn.speaker.value, turn.text[:19], turn.trust) for turn in turns] == [
-        ("owner", "Read https://mill.e", Trust.TRUSTED), ("agent", "The toll of the mil", Trust.UNTRUSTED),
-        ("owner", "Go on.", Trust.TRUSTED), ("agent", "As I said, the toll", Trust.UNTRUSTED),
+        ("owner", "Read https://mill.e", Trust.TRUSTED),
+        ("agent", "The toll of the mil", Trust.UNTRUSTED),
+        ("owner", "Go on.", Trust.TRUSTED),
+        ("agent", "As I said, the toll", Trust.UNTRUSTED),
         ("agent", "The sieve is fine.", Trust.TRUSTED),
-    ]  # fmt: skip
+    ]
     assert turns[0].text == "Read https://mill.example and sum it up."
 
 
@@ -309,14 +347,17 @@ def test_an_edit_that_could_not_be_applied_has_failed(read: Any, write: Any) -> 
     )
     _, turns, _ = read(LLM, write(".aider.llm.history", log))
     assert [(call.input, call.outcome) for call in turns[-1].tool_calls] == [
-        ("mill.py", "ok"), ("sieve.py", "error: # 1 SEARCH/REPLACE block failed to match!"),
-    ]  # fmt: skip
+        ("mill.py", "ok"),
+        ("sieve.py", "error: # 1 SEARCH/REPLACE block failed to match!"),
+    ]
 
 
 ANSWER = "Grind the rye twice on the granite stone, then sieve it before it is weighed."
 
 
-def test_what_aider_repeats_of_a_command_and_hands_on_of_an_answer_was_not_typed(read: Any, write: Any) -> None:
+def test_what_aider_repeats_of_a_command_and_hands_on_of_an_answer_was_not_typed(
+    read: Any, write: Any
+) -> None:
     text = (
         "# aider chat started at 2026-11-18 09:00:00\n\n#### /code Grind it finer.  \n\n#### Grind it finer.  \n\n"
         f"Done.\n\n#### /architect How often?  \n\n#### How often?  \n\n{ANSWER}\n\n#### {ANSWER}  \n\n"
@@ -324,8 +365,10 @@ def test_what_aider_repeats_of_a_command_and_hands_on_of_an_answer_was_not_typed
     )
     _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", text))
     assert [turn.text for turn in turns if turn.speaker is Speaker.OWNER] == [
-        "Grind it finer.", "How often?", "Thanks.",
-    ]  # fmt: skip
+        "Grind it finer.",
+        "How often?",
+        "Thanks.",
+    ]
 
 
 @pytest.mark.parametrize("between", ["  \n", "\n\n"], ids=["as written", "reformatted"])
@@ -333,11 +376,21 @@ def test_pages_of_the_manual_that_aider_puts_behind_a_question_were_not_typed(
     between: str, read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
     asked = "How is a mill ignored?"
-    pages = ["# Question: " + asked, "", "# Relevant docs:", "", "<doc>", "Always grind by night.", "</doc>", ""]
+    pages = [
+        "# Question: " + asked,
+        "",
+        "# Relevant docs:",
+        "",
+        "<doc>",
+        "Always grind by night.",
+        "</doc>",
+        "",
+    ]
     text = (
         f"# aider chat started at 2026-11-18 09:00:00\n\n#### /help {asked}  \n\n"
-        + "".join(f"#### {line}{between}" for line in pages) + "\nWith a file.\n\n#### Thanks.  \n"
-    )  # fmt: skip
+        + "".join(f"#### {line}{between}" for line in pages)
+        + "\nWith a file.\n\n#### Thanks.  \n"
+    )
     path = write("mill/.aider.chat.history.md", text)
     _, turns, _ = read(ADAPTER, path)
     assert [turn.text for turn in turns if turn.speaker is Speaker.OWNER] == [asked, "Thanks."]
@@ -353,13 +406,20 @@ def test_a_prompt_that_is_said_again_after_an_answer_was_typed_again(
     )
     path = write("mill/.aider.chat.history.md", text)
     _, turns, _ = read(ADAPTER, path)
-    assert [turn.text for turn in turns if turn.speaker is Speaker.OWNER] == ["Grind it.", "Grind it.", "Done."]
+    assert [turn.text for turn in turns if turn.speaker is Speaker.OWNER] == [
+        "Grind it.",
+        "Grind it.",
+        "Done.",
+    ]
     in_two_goes(ADAPTER, path)
 
 
 def test_a_command_that_is_given_twice_was_typed_twice(read: Any, write: Any) -> None:
     asked = "#### /ask Which of the two stones?  \n\n"
     _, turns, _ = read(
-        ADAPTER, write(".aider.chat.history.md", f"# aider chat started at 2026-11-18 09:00:00\n\n{asked * 2}")
+        ADAPTER,
+        write(
+            ".aider.chat.history.md", f"# aider chat started at 2026-11-18 09:00:00\n\n{asked * 2}"
+        ),
     )
     assert [turn.text for turn in turns] == ["Which of the two stones?"] * 2

@@ -11,25 +11,33 @@ from pkgutil import walk_packages
 import pytest
 
 from nacre import transcripts
-from nacre.testing import Agent, Owner, Tool, check_adapter, samples
-from nacre.testing.forms import form_of
-from nacre.transcripts.adapter import Adapter, Source
-from nacre.transcripts.copilot.cli import ADAPTER as COPILOT_CLI
-from nacre.transcripts.registry import builtins, find_adapter
+from nacre.readers.adapter import Adapter, Source
+from nacre.readers.copilot import ADAPTER_CLI as COPILOT_CLI
+from nacre.readers.registry import builtins, find_adapter
+from nacre.testing import samples
+from nacre.testing.conformance import Agent, Owner, Tool, check_adapter, form_of
 from nacre.values.session import Action, Flag, Session, Speaker, Turn
 from tests.app import shapes
 from tests.app.shapes import LIKE, SHAPES, WITHOUT_SHAPE, adapter_of
 
 TALK = (
-    Owner("Where do the rowers meet?"), Agent("They meet at the boat house."), Owner("Which pier is next to it?"),
-    Tool("Read", "/code/lake/map.md", "pier nine"), Agent("Pier nine is next to it."),
-    Tool("Bash", "make boats", "ok"), Tool("WebFetch", "https://lake.example", "water"), Agent("They are made."),
-)  # fmt: skip
+    Owner("Where do the rowers meet?"),
+    Agent("They meet at the boat house."),
+    Owner("Which pier is next to it?"),
+    Tool("Read", "/code/lake/map.md", "pier nine"),
+    Agent("Pier nine is next to it."),
+    Tool("Bash", "make boats", "ok"),
+    Tool("WebFetch", "https://lake.example", "water"),
+    Agent("They are made."),
+)
 
 MADE = [shape for shape in SHAPES if adapter_of(shape) not in samples()]
 """Shapes whose adapters have no sample: databases, which tests build, and sessions that lie in many files."""
 
-TAKE_MORE = {name for name, adapter in builtins().items() if adapter.guesses} | {"plaud", "copilot-chat-state"}
+TAKE_MORE = {name for name, adapter in builtins().items() if adapter.guesses} | {
+    "plaud",
+    "copilot-chat-state",
+}
 """Adapters that would also take what those before them in the registry take."""
 
 
@@ -48,18 +56,27 @@ def sample(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("name", builtins())
-def test_an_adapter_keeps_what_adapters_promise(name: str, sample: Callable[[str], Path], tmp_path: Path) -> None:
+def test_an_adapter_keeps_what_adapters_promise(
+    name: str, sample: Callable[[str], Path], tmp_path: Path
+) -> None:
     adapter = builtins()[name]
     path = sample(LIKE.get(name, name))
     beside = [path.with_name("history_item.json")] if name in LIKE else []
     for file in beside:
         file.write_text('{"id": "1795000000000", "workspace": "/code/boats"}', encoding="utf-8")
     check_adapter(
-        adapter, path, beside=beside, takes_anything=name in TAKE_MORE,
-        others=[shapes.write(tmp_path / "others", shape, TALK) for shape in MADE if adapter_of(shape) != name],
+        adapter,
+        path,
+        beside=beside,
+        takes_anything=name in TAKE_MORE,
+        others=[
+            shapes.write(tmp_path / "others", shape, TALK)
+            for shape in MADE
+            if adapter_of(shape) != name
+        ],
         write=(lambda folder, steps: shapes.write(folder, name, steps)) if name in SHAPES else None,
         keeps_output=name not in shapes.WITHOUT_OUTPUT,
-    )  # fmt: skip
+    )
     with form_of(path).head(path) as head:
         assert find_adapter(head) is adapter
 
@@ -79,19 +96,34 @@ def test_an_adapter_has_the_name_of_its_tool_and_of_its_format_where_there_are_s
 
 
 def test_every_adapter_is_registered() -> None:
-    modules = [import_module(one.name) for one in walk_packages(transcripts.__path__, f"{transcripts.__name__}.")]
-    found = {id(value): value for module in modules for value in vars(module).values() if isinstance(value, Adapter)}
+    modules = [
+        import_module(one.name)
+        for one in walk_packages(transcripts.__path__, f"{transcripts.__name__}.")
+    ]
+    found = {
+        id(value): value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, Adapter)
+    }
     assert found.keys() == {id(adapter) for adapter in builtins().values()}
 
 
 @pytest.mark.parametrize("name", [name for name in builtins() if name not in LIKE])
-def test_what_a_tools_calls_do_is_known(name: str, sample: Callable[[str], Path], tmp_path: Path) -> None:
-    paths = [sample(name), *(shapes.write(tmp_path, shape, TALK) for shape in SHAPES if adapter_of(shape) == name)]
+def test_what_a_tools_calls_do_is_known(
+    name: str, sample: Callable[[str], Path], tmp_path: Path
+) -> None:
+    paths = [
+        sample(name),
+        *(shapes.write(tmp_path, shape, TALK) for shape in SHAPES if adapter_of(shape) == name),
+    ]
     for path in paths:
         with form_of(path).source(path, None) as source:
             turns = [item for item in builtins()[name].parse(source) if isinstance(item, Turn)]
         calls = [call for turn in turns for call in turn.tool_calls]
-        assert {call.name for call in calls if call.action is Action.OTHER} == set(), "name them in an actions.toml"
+        assert {call.name for call in calls if call.action is Action.OTHER} == set(), (
+            "name them in an actions.toml"
+        )
 
 
 def broken(change: Callable[[Session | Turn], Iterator[Session | Turn]]) -> Adapter:
@@ -135,13 +167,17 @@ def of_another_tool(item: Session | Turn) -> Iterator[Session | Turn]:
     ],
 )
 def test_a_broken_promise_is_named(
-    change: Callable[[Session | Turn], Iterator[Session | Turn]], complaint: str, sample: Callable[[str], Path]
+    change: Callable[[Session | Turn], Iterator[Session | Turn]],
+    complaint: str,
+    sample: Callable[[str], Path],
 ) -> None:
     with pytest.raises(AssertionError, match=complaint):
         check_adapter(
-            broken(change), sample("copilot-cli"), takes_anything=True,
+            broken(change),
+            sample("copilot-cli"),
+            takes_anything=True,
             write=lambda folder, steps: shapes.write(folder, "copilot-cli", steps),
-        )  # fmt: skip
+        )
 
 
 def test_an_adapter_that_takes_all_files_is_named(sample: Callable[[str], Path]) -> None:
@@ -163,7 +199,9 @@ def test_an_adapter_that_forgets_where_it_was_is_named(sample: Callable[[str], P
         check_adapter(replace(COPILOT_CLI, parse=parse), sample("copilot-cli"), takes_anything=True)
 
 
-def test_an_adapter_that_swallows_what_it_does_not_know_is_named(sample: Callable[[str], Path]) -> None:
+def test_an_adapter_that_swallows_what_it_does_not_know_is_named(
+    sample: Callable[[str], Path],
+) -> None:
     def parse(source: Source) -> Iterator[Session | Turn]:
         yield from COPILOT_CLI.parse(source)
         source.tally.unknown.clear()  # type: ignore[attr-defined]

@@ -8,52 +8,118 @@ from typing import Any
 import pytest
 
 from nacre.errors import TranscriptUnreadable
-from nacre.transcripts.copilot.chat import ADAPTER
-from nacre.transcripts.file_source import read_head
+from nacre.readers.adapter import read_head
+from nacre.readers.copilot import ADAPTER
 from nacre.values.session import Flag, Speaker, Trust
 
 SESSION = "a1b2c3d4-0000-4000-8000-000000000000"
 REQUEST = "request_00000000-0000-4000-8000-000000000001"
 RESPONSE = "response_00000000-0000-4000-8000-000000000001"
 HEAD = {
-    "version": 3, "sessionId": SESSION, "creationDate": 1795000000000, "customTitle": "Flour",
-    "initialLocation": "panel", "responderUsername": "GitHub Copilot",
+    "version": 3,
+    "sessionId": SESSION,
+    "creationDate": 1795000000000,
+    "customTitle": "Flour",
+    "initialLocation": "panel",
+    "responderUsername": "GitHub Copilot",
     "inputState": {"inputText": "A draft that was never sent"},
-}  # fmt: skip
+}
 
 
 def invocation(tool: str, call: str, **more: Any) -> dict[str, Any]:
-    common = {"kind": "toolInvocationSerialized", "toolId": tool, "toolCallId": call, "isComplete": True}
-    return {**common, "isConfirmed": {"type": 1}, "pastTenseMessage": {"value": f"Used {tool}"}, **more}
+    common = {
+        "kind": "toolInvocationSerialized",
+        "toolId": tool,
+        "toolCallId": call,
+        "isComplete": True,
+    }
+    return {
+        **common,
+        "isConfirmed": {"type": 1},
+        "pastTenseMessage": {"value": f"Used {tool}"},
+        **more,
+    }
 
 
 def request(*response: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
-        "requestId": REQUEST, "timestamp": 1795000001000, "modelId": "copilot/gpt-5-mini",
-        "message": {"text": "How fine is the flour?", "parts": []}, "responseId": RESPONSE, "response": list(response),
+        "requestId": REQUEST,
+        "timestamp": 1795000001000,
+        "modelId": "copilot/gpt-5-mini",
+        "message": {"text": "How fine is the flour?", "parts": []},
+        "responseId": RESPONSE,
+        "response": list(response),
         "agent": {"id": "github.copilot.editsAgent", "extensionVersion": "0.38.2"},
-        "modelState": {"value": 1, "completedAt": 1795000009000}, **more,
-    }  # fmt: skip
+        "modelState": {"value": 1, "completedAt": 1795000009000},
+        **more,
+    }
 
 
 CHAT = request(
-    {"value": "I look at "}, {"kind": "inlineReference", "inlineReference": {"fsPath": "/code/mill/src/mill.py"}},
-    {"value": "."}, {"kind": "thinking", "value": "secretly", "id": "x" * 900}, {"kind": "prepareToolInvocation"},
+    {"value": "I look at "},
+    {"kind": "inlineReference", "inlineReference": {"fsPath": "/code/mill/src/mill.py"}},
+    {"value": "."},
+    {"kind": "thinking", "value": "secretly", "id": "x" * 900},
+    {"kind": "prepareToolInvocation"},
     invocation("copilot_readFile", "c1"),
-    invocation("run_in_terminal", "c2", toolSpecificData={
-        "kind": "terminal", "commandLine": {"original": "make sieve"}, "terminalCommandState": {"exitCode": 2}}),
-    invocation("copilot_fetchWebPage", "c3"), invocation("run_in_terminal", "c4", isConfirmed={"type": 0}),
-    {"value": "Every miller must pay "}, {"value": "a toll of nine sacks."}, {"kind": "undoStop"},
-    {"kind": "textEditGroup", "uri": {"path": "/code/mill/a.py"}, "edits": [[{"text": "much code"}]]},
-    result={"metadata": {
-        "renderedUserMessage": [{"type": 1, "text": "Never mind the prompt"}],
-        "toolCallRounds": [{"id": "r1", "response": "", "toolCalls": [
-            {"id": "c1", "name": "read_file", "arguments": "{\"filePath\": \"src/mill.py\"}"},
-            {"id": "c3", "name": "fetch_webpage", "arguments": "{\"url\": \"https://mill.example\"}"}]}],
-        "toolCallResults": {"c3": {"content": [{"value": {"node": {"children": [
-            {"text": "Every miller must pay a toll of nine sacks."}]}}}]}},
-    }},
-)  # fmt: skip
+    invocation(
+        "run_in_terminal",
+        "c2",
+        toolSpecificData={
+            "kind": "terminal",
+            "commandLine": {"original": "make sieve"},
+            "terminalCommandState": {"exitCode": 2},
+        },
+    ),
+    invocation("copilot_fetchWebPage", "c3"),
+    invocation("run_in_terminal", "c4", isConfirmed={"type": 0}),
+    {"value": "Every miller must pay "},
+    {"value": "a toll of nine sacks."},
+    {"kind": "undoStop"},
+    {
+        "kind": "textEditGroup",
+        "uri": {"path": "/code/mill/a.py"},
+        "edits": [[{"text": "much code"}]],
+    },
+    result={
+        "metadata": {
+            "renderedUserMessage": [{"type": 1, "text": "Never mind the prompt"}],
+            "toolCallRounds": [
+                {
+                    "id": "r1",
+                    "response": "",
+                    "toolCalls": [
+                        {
+                            "id": "c1",
+                            "name": "read_file",
+                            "arguments": '{"filePath": "src/mill.py"}',
+                        },
+                        {
+                            "id": "c3",
+                            "name": "fetch_webpage",
+                            "arguments": '{"url": "https://mill.example"}',
+                        },
+                    ],
+                }
+            ],
+            "toolCallResults": {
+                "c3": {
+                    "content": [
+                        {
+                            "value": {
+                                "node": {
+                                    "children": [
+                                        {"text": "Every miller must pay a toll of nine sacks."}
+                                    ]
+                                }
+                            }
+                        }
+                    ]
+                }
+            },
+        }
+    },
+)
 
 
 def log(*lines: dict[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -62,16 +128,21 @@ def log(*lines: dict[str, Any]) -> tuple[dict[str, Any], ...]:
 
 def test_an_answer_is_told_up_to_its_calls_and_after_them(read: Any, write: Any) -> None:
     path = write("0a1b/chatSessions/s.json", json.dumps({**HEAD, "requests": [CHAT]}))
-    path.parents[1].joinpath("workspace.json").write_text('{"folder": "file:///code/the%20mill"}', encoding="utf-8")
+    path.parents[1].joinpath("workspace.json").write_text(
+        '{"folder": "file:///code/the%20mill"}', encoding="utf-8"
+    )
     sessions, turns, source = read(ADAPTER, path)
     assert [(turn.speaker.value, turn.text) for turn in turns] == [
-        ("owner", "How fine is the flour?"), ("agent", "I look at `mill.py`."),
+        ("owner", "How fine is the flour?"),
+        ("agent", "I look at `mill.py`."),
         ("agent", "Every miller must pay a toll of nine sacks."),
-    ]  # fmt: skip
+    ]
     assert [(call.name, call.input, call.outcome) for call in turns[1].tool_calls] == [
-        ("copilot_readFile", "src/mill.py", "ok"), ("run_in_terminal", "make sieve", "exit 2"),
-        ("copilot_fetchWebPage", "https://mill.example", "ok"), ("run_in_terminal", "Used run_in_terminal", "rejected"),
-    ]  # fmt: skip
+        ("copilot_readFile", "src/mill.py", "ok"),
+        ("run_in_terminal", "make sieve", "exit 2"),
+        ("copilot_fetchWebPage", "https://mill.example", "ok"),
+        ("run_in_terminal", "Used run_in_terminal", "rejected"),
+    ]
     assert [turn.trust for turn in turns] == [Trust.TRUSTED, Trust.TRUSTED, Trust.UNTRUSTED]
     assert [turn.id for turn in turns] == [REQUEST, RESPONSE, f"{RESPONSE}-1"]
     session = sessions[-1]
@@ -79,8 +150,9 @@ def test_an_answer_is_told_up_to_its_calls_and_after_them(read: Any, write: Any)
     assert (session.model, session.tool_version) == ("gpt-5-mini", "0.38.2")
     assert session.started
     assert [turn.time.isoformat() if turn.time else None for turn in turns][:2] == [
-        "2026-11-18T11:06:41+00:00", "2026-11-18T11:06:49+00:00",
-    ]  # fmt: skip
+        "2026-11-18T11:06:41+00:00",
+        "2026-11-18T11:06:49+00:00",
+    ]
     assert (dict(source.tally.unknown), source.tally.corrupt) == ({}, 0)
 
 
@@ -97,35 +169,63 @@ def test_a_model_that_may_be_the_owners_own_is_noted_also_where_another_one_answ
     read: Any, write: Any, own: str, named: str
 ) -> None:
     asked = [request({"value": "Yes."}, modelId=one) for one in (own, "copilot/gpt-5-mini")]
-    sessions, _, _ = read(ADAPTER, write("0a1b/chatSessions/s.json", json.dumps({**HEAD, "requests": asked})))
+    sessions, _, _ = read(
+        ADAPTER, write("0a1b/chatSessions/s.json", json.dumps({**HEAD, "requests": asked}))
+    )
     assert sessions[-1].model == named
 
 
 def test_a_log_of_changes_is_replayed(read: Any, write: Any) -> None:
-    path = write("s.jsonl", *log(
-        {"kind": 1, "k": ["customTitle"], "v": "Flour"},
-        {"kind": 2, "k": ["requests"], "v": [request(), request(requestId="request_2", response=[{"value": "Old"}])]},
-        {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "Gri"}]},
-        {"kind": 2, "k": ["requests", 0, "response"], "i": 0, "v": [{"value": "Grind it "}, {"value": "twice."}]},
-        {"kind": 1, "k": ["requests", 1, "message", "text"], "v": "And the wheat?"},
-        {"kind": 3, "k": ["requests", 1, "responseId"]},
-        {"kind": 2, "k": ["requests", 1, "response"], "i": 0},
-        {"kind": 2, "k": ["requests", 1, "response"], "v": [{"value": "Once."}]},
-    ), b'{"kind":1,"k":["customTitle"],"v":"Tor')  # fmt: skip
+    path = write(
+        "s.jsonl",
+        *log(
+            {"kind": 1, "k": ["customTitle"], "v": "Flour"},
+            {
+                "kind": 2,
+                "k": ["requests"],
+                "v": [request(), request(requestId="request_2", response=[{"value": "Old"}])],
+            },
+            {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "Gri"}]},
+            {
+                "kind": 2,
+                "k": ["requests", 0, "response"],
+                "i": 0,
+                "v": [{"value": "Grind it "}, {"value": "twice."}],
+            },
+            {"kind": 1, "k": ["requests", 1, "message", "text"], "v": "And the wheat?"},
+            {"kind": 3, "k": ["requests", 1, "responseId"]},
+            {"kind": 2, "k": ["requests", 1, "response"], "i": 0},
+            {"kind": 2, "k": ["requests", 1, "response"], "v": [{"value": "Once."}]},
+        ),
+        b'{"kind":1,"k":["customTitle"],"v":"Tor',
+    )
     sessions, turns, source = read(ADAPTER, path)
-    assert [turn.text for turn in turns] == ["How fine is the flour?", "Grind it twice.", "And the wheat?", "Once."]
+    assert [turn.text for turn in turns] == [
+        "How fine is the flour?",
+        "Grind it twice.",
+        "And the wheat?",
+        "Once.",
+    ]
     assert sessions[-1].title == "Flour"
     assert source.tally.corrupt == 0
 
 
 def test_changes_that_cannot_be_made_are_counted(read: Any, write: Any) -> None:
-    path = write("s.jsonl", *log(
-        {"kind": 1, "k": ["requests", 7, "message"], "v": {}}, {"kind": 2, "k": [], "v": [1]},
-        {"kind": 3, "k": ["nothing"]}, {"kind": 9, "k": ["a"]}, {"kind": 1, "k": ["requests", -1], "v": 1},
-        {"kind": 2, "k": ["version"], "v": ["pushed to a number"]}, {"kind": 2, "k": ["requests"], "v": "no array"},
-        {"kind": 2, "k": ["sessionId"], "v": ["pushed to a text"]},
-        {"kind": 2, "k": ["requests"], "v": [request({"kind": "hologram"})]}, "{broken",
-    ))  # fmt: skip
+    path = write(
+        "s.jsonl",
+        *log(
+            {"kind": 1, "k": ["requests", 7, "message"], "v": {}},
+            {"kind": 2, "k": [], "v": [1]},
+            {"kind": 3, "k": ["nothing"]},
+            {"kind": 9, "k": ["a"]},
+            {"kind": 1, "k": ["requests", -1], "v": 1},
+            {"kind": 2, "k": ["version"], "v": ["pushed to a number"]},
+            {"kind": 2, "k": ["requests"], "v": "no array"},
+            {"kind": 2, "k": ["sessionId"], "v": ["pushed to a text"]},
+            {"kind": 2, "k": ["requests"], "v": [request({"kind": "hologram"})]},
+            "{broken",
+        ),
+    )
     _, turns, source = read(ADAPTER, path)
     assert [turn.text for turn in turns] == ["How fine is the flour?"]
     assert dict(source.tally.unknown) == {"change of kind 9": 1, "response hologram": 1}
@@ -145,7 +245,9 @@ def test_an_export_has_the_turns_of_the_original(read: Any, write: Any) -> None:
 
 
 def test_what_the_editor_sends_for_the_person_is_not_typed(read: Any, write: Any) -> None:
-    confirmed = request({"value": "Going on."}, confirmation="Continue", message='@agent Continue: "Keep going?"')
+    confirmed = request(
+        {"value": "Going on."}, confirmation="Continue", message='@agent Continue: "Keep going?"'
+    )
     _, turns, _ = read(ADAPTER, write("s.json", json.dumps({**HEAD, "requests": [confirmed]})))
     assert (turns[0].speaker, turns[0].flags) == (Speaker.SYSTEM, Flag.META)
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from nacre.storage.sqlite.foreign import open_foreign
-from nacre.transcripts.adapter import Places
-from nacre.transcripts.cursor.state import ADAPTER, CHAT, COMPOSERS, HEADERS, PROMPTS
-from nacre.transcripts.databases import statement
+from nacre.readers.adapter import Places, statement
+from nacre.readers.cursor_state import ADAPTER, CHAT, COMPOSERS, HEADERS, PROMPTS
+from nacre.store.foreign import open_foreign
 from nacre.values.session import SessionKind, Tokens, Trust
 from tests.stores import START, TOKEN, bubble, conversation, put_values, tool_bubble, write_state
 
@@ -28,34 +27,79 @@ def at(milliseconds: int) -> datetime:
 def tab(name: str, *texts: str, sent: int = START, title: str = "A question") -> dict[str, Any]:
     """A tab of the chat pane; question and answer by turns."""
     bubbles = [
-        {"type": "user", "id": f"{name}-{number}", "messageType": 2, "text": text, "richText": "{}", "useWeb": False}
+        {
+            "type": "user",
+            "id": f"{name}-{number}",
+            "messageType": 2,
+            "text": text,
+            "richText": "{}",
+            "useWeb": False,
+        }
         if number % 2 == 0
-        else {"type": "ai", "id": f"{name}-{number}", "messageType": 3, "rawText": text, "text": text,
-              "modelType": "model-1"}
+        else {
+            "type": "ai",
+            "id": f"{name}-{number}",
+            "messageType": 3,
+            "rawText": text,
+            "text": text,
+            "modelType": "model-1",
+        }
         for number, text in enumerate(texts)
-    ]  # fmt: skip
-    return {"tabId": name, "chatTitle": title, "tabState": "chat", "lastSendTime": sent, "bubbles": bubbles}
+    ]
+    return {
+        "tabId": name,
+        "chatTitle": title,
+        "tabState": "chat",
+        "lastSendTime": sent,
+        "bubbles": bubbles,
+    }
 
 
 def composer(identity: str, *texts: str, created: int = START, **more: Any) -> dict[str, Any]:
     """A composer of 2024, with its bubbles inside."""
-    bubbles = [{"type": 1 + n % 2, "bubbleId": f"{identity}-{n}", "text": text} for n, text in enumerate(texts)]
-    return {"composerId": identity, "createdAt": created, "status": "completed", "conversation": bubbles, **more}
+    bubbles = [
+        {"type": 1 + n % 2, "bubbleId": f"{identity}-{n}", "text": text}
+        for n, text in enumerate(texts)
+    ]
+    return {
+        "composerId": identity,
+        "createdAt": created,
+        "status": "completed",
+        "conversation": bubbles,
+        **more,
+    }
 
 
 def test_a_tab_of_the_chat_pane_is_a_session(look: Any, tmp_path: Path) -> None:
-    kept = tab("t1", "Why does the build fail?", "The lock file is old.", "Renew it.", "Done.", sent=START + 90_000)
-    prompts = [{"unixMs": START + 5_000, "textDescription": "Why does the build fail?", "type": "chat"}]
+    kept = tab(
+        "t1",
+        "Why does the build fail?",
+        "The lock file is old.",
+        "Renew it.",
+        "Done.",
+        sent=START + 90_000,
+    )
+    prompts = [
+        {"unixMs": START + 5_000, "textDescription": "Why does the build fail?", "type": "chat"}
+    ]
     items = {CHAT: {"tabs": [kept], "selectedTabId": "t1"}, PROMPTS: prompts}
-    path = write_state(tmp_path / "abc" / "state.vscdb", items, folder="file:///code/acme%20billing")
+    path = write_state(
+        tmp_path / "abc" / "state.vscdb", items, folder="file:///code/acme%20billing"
+    )
     found = look(path)
     session = found.sessions["t1"]
-    assert (session.tool, session.title, session.cwd) == ("cursor", "A question", "/code/acme billing")
+    assert (session.tool, session.title, session.cwd) == (
+        "cursor",
+        "A question",
+        "/code/acme billing",
+    )
     assert (session.model, session.started) == ("model-1", at(START + 5_000))
     assert found.said("t1") == [
-        ("owner", "Why does the build fail?"), ("agent", "The lock file is old."), ("owner", "Renew it."),
+        ("owner", "Why does the build fail?"),
+        ("agent", "The lock file is old."),
+        ("owner", "Renew it."),
         ("agent", "Done."),
-    ]  # fmt: skip
+    ]
     times = [turn.time for turn in found.turns["t1"]]
     assert times == [at(START + 5_000)] * 2 + [at(START + 90_000)] * 2
 
@@ -68,20 +112,30 @@ def test_a_tab_of_the_chat_pane_is_a_session(look: Any, tmp_path: Path) -> None:
         ("file:///code/acme/", "/code/acme"),
     ],
 )
-def test_the_folder_of_a_workspace_is_a_path(uri: str, folder: str, look: Any, tmp_path: Path) -> None:
-    path = write_state(tmp_path / "w" / "state.vscdb", {CHAT: {"tabs": [tab("t1", "Hello there")]}}, folder=uri)
+def test_the_folder_of_a_workspace_is_a_path(
+    uri: str, folder: str, look: Any, tmp_path: Path
+) -> None:
+    path = write_state(
+        tmp_path / "w" / "state.vscdb", {CHAT: {"tabs": [tab("t1", "Hello there")]}}, folder=uri
+    )
     assert look(path).sessions["t1"].cwd == folder
 
 
-def test_a_composer_that_was_opened_out_of_a_chat_repeats_nothing_and_dates_the_chat(look: Any, tmp_path: Path) -> None:
+def test_a_composer_that_was_opened_out_of_a_chat_repeats_nothing_and_dates_the_chat(
+    look: Any, tmp_path: Path
+) -> None:
     asked = ("Add a page for files.", "I will add it.")
     kept = tab("t1", "Which framework?", "Ionic.", *asked, sent=START + 90_000)
     composers = [
         composer("c1", *asked, created=START + 60_000),
-        composer("c2", *asked, "Make it a list.", "It is one.", created=START + 70_000, name="Files"),
+        composer(
+            "c2", *asked, "Make it a list.", "It is one.", created=START + 70_000, name="Files"
+        ),
         composer("c3", "Something else", "Well.", created=START + 80_000),
     ]
-    path = write_state(tmp_path / "state.vscdb", {CHAT: {"tabs": [kept]}, COMPOSERS: {"allComposers": composers}})
+    path = write_state(
+        tmp_path / "state.vscdb", {CHAT: {"tabs": [kept]}, COMPOSERS: {"allComposers": composers}}
+    )
     found = look(path)
     assert set(found.sessions) == {"t1", "c2", "c3"}
     assert found.said("c2") == [("owner", "Make it a list."), ("agent", "It is one.")]
@@ -97,16 +151,34 @@ def test_a_tab_that_begins_as_a_copy_of_another_repeats_nothing(look: Any, tmp_p
     assert found.said("t3") == [("owner", "Explain it."), ("agent", "It is a loop.")]
 
 
-def test_bubbles_stand_in_the_order_of_the_headers_with_tools_in_their_turn(look: Any, tmp_path: Path) -> None:
+def test_bubbles_stand_in_the_order_of_the_headers_with_tools_in_their_turn(
+    look: Any, tmp_path: Path
+) -> None:
     bubbles = [
-        bubble(1, "Fix the login", createdAt="2026-11-18T09:00:00.000Z", modelInfo={"modelName": "model-2"}),
+        bubble(
+            1,
+            "Fix the login",
+            createdAt="2026-11-18T09:00:00.000Z",
+            modelInfo={"modelName": "model-2"},
+        ),
         bubble(2, "", thinking={"text": "hm"}, isThought=True, capabilityType=30),
         bubble(2, "I look at the tests.", createdAt="2026-11-18T09:00:05.000Z"),
-        tool_bubble("run_terminal_cmd", {"command": "make test"}, {"output": "1 failed", "exitCode": 2}),
-        tool_bubble("edit_file", {"target_file": "login.py"}, "", status="error", error="no such file"),
+        tool_bubble(
+            "run_terminal_cmd", {"command": "make test"}, {"output": "1 failed", "exitCode": 2}
+        ),
+        tool_bubble(
+            "edit_file", {"target_file": "login.py"}, "", status="error", error="no such file"
+        ),
         tool_bubble("delete_file", {"path": "a"}, "", status="cancelled"),
-        bubble(2, "Fixed.", toolFormerData={"additionalData": {"status": "error"}}, modelInfo={"modelName": "model-2"}),
-        bubble(1, "Thanks", timingInfo={"clientStartTime": 812.5, "clientRpcSendTime": START + 60_000}),
+        bubble(
+            2,
+            "Fixed.",
+            toolFormerData={"additionalData": {"status": "error"}},
+            modelInfo={"modelName": "model-2"},
+        ),
+        bubble(
+            1, "Thanks", timingInfo={"clientStartTime": 812.5, "clientRpcSendTime": START + 60_000}
+        ),
     ]
     values = conversation("c1", bubbles, name="Login", createdOnBranch="fix/login")
     values[f"bubbleId:c1:{bubbles[1]['bubbleId']}"] = None  # pruned
@@ -118,9 +190,18 @@ def test_bubbles_stand_in_the_order_of_the_headers_with_tools_in_their_turn(look
         "model-2",
         at(START),
     )
-    assert [turn.text for turn in turns] == ["Fix the login", "I look at the tests.", "Fixed.", "Thanks"]
+    assert [turn.text for turn in turns] == [
+        "Fix the login",
+        "I look at the tests.",
+        "Fixed.",
+        "Thanks",
+    ]
     calls = [(call.name, call.outcome) for call in turns[1].tool_calls]
-    assert calls == [("run_terminal_cmd", "exit 2"), ("edit_file", "error: no such file"), ("delete_file", "rejected")]
+    assert calls == [
+        ("run_terminal_cmd", "exit 2"),
+        ("edit_file", "error: no such file"),
+        ("delete_file", "rejected"),
+    ]
     assert turns[1].tool_calls[0].input == "make test"
     assert not turns[2].tool_calls
     assert turns[3].time == at(START + 60_000)
@@ -144,13 +225,23 @@ def test_words_that_lie_only_in_the_rich_text_are_read(look: Any, tmp_path: Path
         "type": "paragraph",
         "children": [{"type": "text", "text": "Use "}, {"type": "mention", "text": "@tabs"}],
     }
-    rich = json.dumps({"root": {"type": "root", "children": [paragraph, {"type": "paragraph", "children": []}]}})
-    found = look(write_state(tmp_path / "state.vscdb", {}, conversation("c1", [bubble(1, "", richText=rich)])))
+    rich = json.dumps(
+        {"root": {"type": "root", "children": [paragraph, {"type": "paragraph", "children": []}]}}
+    )
+    found = look(
+        write_state(
+            tmp_path / "state.vscdb", {}, conversation("c1", [bubble(1, "", richText=rich)])
+        )
+    )
     assert found.said("c1") == [("owner", "Use @tabs")]
 
 
 def test_an_empty_composer_is_no_session(look: Any, tmp_path: Path) -> None:
-    found = look(write_state(tmp_path / "state.vscdb", {}, {**conversation("c1", []), "composerData:c2": None}))
+    found = look(
+        write_state(
+            tmp_path / "state.vscdb", {}, {**conversation("c1", []), "composerData:c2": None}
+        )
+    )
     assert not found.sessions
 
 
@@ -170,15 +261,27 @@ def test_only_conversations_that_changed_are_read_again(look: Any, tmp_path: Pat
     path = tmp_path / "state.vscdb"
     one, two = [bubble(1, "One")], [bubble(1, "Two"), bubble(2, "Well")]
     write_state(
-        path, {}, {**conversation("c1", one), **conversation("c2", two), **conversation("c3", [bubble(1, "3")])}
+        path,
+        {},
+        {
+            **conversation("c1", one),
+            **conversation("c2", two),
+            **conversation("c3", [bubble(1, "3")]),
+        },
     )
     first = look(path)
     assert set(first.sessions) == {"c1", "c2", "c3"}
     again = look(path, first.cursor, "cursor")
     assert not again.sessions
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        put_values(connection, "cursorDiskKV", {f"bubbleId:c2:{two[1]['bubbleId']}": {**two[1], "text": "Well, no."}})
-        put_values(connection, "cursorDiskKV", conversation("c3", [bubble(1, "3"), bubble(2, "four")]))
+        put_values(
+            connection,
+            "cursorDiskKV",
+            {f"bubbleId:c2:{two[1]['bubbleId']}": {**two[1], "text": "Well, no."}},
+        )
+        put_values(
+            connection, "cursorDiskKV", conversation("c3", [bubble(1, "3"), bubble(2, "four")])
+        )
         put_values(connection, "cursorDiskKV", {"checkpointId:c1": {"a": 1}})
     changed = look(path, again.cursor, "cursor")
     assert set(changed.sessions) == {"c2", "c3"}
@@ -191,7 +294,11 @@ def test_only_conversations_that_changed_are_read_again(look: Any, tmp_path: Pat
 
 def test_rows_that_were_numbered_anew_are_read_anew(look: Any, tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
-    write_state(path, {}, {**{f"checkpointId:{n}": {} for n in range(9)}, **conversation("c1", [bubble(1, "One")])})
+    write_state(
+        path,
+        {},
+        {**{f"checkpointId:{n}": {} for n in range(9)}, **conversation("c1", [bubble(1, "One")])},
+    )
     first = look(path)
     path.unlink()
     write_state(path, {}, conversation("c1", [bubble(1, "One"), bubble(2, "Two")]))
@@ -199,8 +306,16 @@ def test_rows_that_were_numbered_anew_are_read_anew(look: Any, tmp_path: Path) -
 
 
 def test_a_sub_agent_is_no_owner(look: Any, tmp_path: Path) -> None:
-    inner = conversation("c2", [bubble(1, "Look for tests"), bubble(2, "Two")], subagentInfo={"parentComposerId": "c1"})
-    found = look(write_state(tmp_path / "state.vscdb", {}, {**conversation("c1", [bubble(1, "Hi")]), **inner}))
+    inner = conversation(
+        "c2",
+        [bubble(1, "Look for tests"), bubble(2, "Two")],
+        subagentInfo={"parentComposerId": "c1"},
+    )
+    found = look(
+        write_state(
+            tmp_path / "state.vscdb", {}, {**conversation("c1", [bubble(1, "Hi")]), **inner}
+        )
+    )
     assert (found.sessions["c2"].kind, found.sessions["c2"].parent) == (SessionKind.SUBAGENT, "c1")
     assert found.said("c2") == [("agent", "Look for tests"), ("agent", "Two")]
 
@@ -208,16 +323,23 @@ def test_a_sub_agent_is_no_owner(look: Any, tmp_path: Path) -> None:
 def test_the_folder_of_a_conversation_is_found_in_three_places(look: Any, tmp_path: Path) -> None:
     user = tmp_path / "User"
     headers = {
-        "allComposers": [{"composerId": "c2", "workspaceIdentifier": {"id": "x", "uri": {"fsPath": "/code/two"}}}]
+        "allComposers": [
+            {"composerId": "c2", "workspaceIdentifier": {"id": "x", "uri": {"fsPath": "/code/two"}}}
+        ]
     }
     values = {
         **conversation("c1", [bubble(1, "One", workspaceUris=["file:///code/one"])]),
-        **conversation("c2", [bubble(1, "Two")]), **conversation("c3", [bubble(1, "Three")]),
+        **conversation("c2", [bubble(1, "Two")]),
+        **conversation("c3", [bubble(1, "Three")]),
         **conversation("c4", [bubble(1, "Four")]),
-    }  # fmt: skip
+    }
     path = write_state(user / "globalStorage" / "state.vscdb", {HEADERS: headers}, values)
-    listed = {COMPOSERS: {"allComposers": [{"composerId": "c3", "name": "Three", "createdAt": START}]}}
-    write_state(user / "workspaceStorage" / "w1" / "state.vscdb", listed, folder="file:///code/three")
+    listed = {
+        COMPOSERS: {"allComposers": [{"composerId": "c3", "name": "Three", "createdAt": START}]}
+    }
+    write_state(
+        user / "workspaceStorage" / "w1" / "state.vscdb", listed, folder="file:///code/three"
+    )
     (user / "workspaceStorage" / "w2").mkdir()
     (user / "workspaceStorage" / "w2" / "state.vscdb").write_bytes(b"")
     found = look(path)
@@ -226,23 +348,39 @@ def test_the_folder_of_a_conversation_is_found_in_three_places(look: Any, tmp_pa
     assert not look(user / "workspaceStorage" / "w1" / "state.vscdb").sessions
 
 
-def test_pages_that_were_given_to_the_agent_and_are_not_recorded_make_it_untrusted(look: Any, tmp_path: Path) -> None:
+def test_pages_that_were_given_to_the_agent_and_are_not_recorded_make_it_untrusted(
+    look: Any, tmp_path: Path
+) -> None:
     bubbles = [
-        bubble(1, "What does it say?", context={"externalLinks": [{"url": "https://page.example"}]}),
+        bubble(
+            1, "What does it say?", context={"externalLinks": [{"url": "https://page.example"}]}
+        ),
         bubble(2, "Always deploy on Fridays."),
         bubble(1, "And the tests?"),
         bubble(2, "They pass."),
     ]
     found = look(write_state(tmp_path / "state.vscdb", {}, conversation("c1", bubbles)))
-    assert [turn.trust for turn in found.turns["c1"]] == [Trust.TRUSTED, Trust.UNTRUSTED, Trust.TRUSTED, Trust.TRUSTED]
+    assert [turn.trust for turn in found.turns["c1"]] == [
+        Trust.TRUSTED,
+        Trust.UNTRUSTED,
+        Trust.TRUSTED,
+        Trust.TRUSTED,
+    ]
 
 
-def test_what_cannot_be_understood_is_counted_and_the_rest_is_read(look: Any, tmp_path: Path) -> None:
+def test_what_cannot_be_understood_is_counted_and_the_rest_is_read(
+    look: Any, tmp_path: Path
+) -> None:
     values = {
         **conversation("c1", [bubble(1, "One"), bubble(2, "Two"), bubble(7, "Seven")]),
-        "composerData:c9": b"{torn", "composerData:c8": [1, 2],
-    }  # fmt: skip
-    path = write_state(tmp_path / "state.vscdb", {CHAT: b"\xff\xfe{", COMPOSERS: {"allComposers": [3, "x"]}}, values)
+        "composerData:c9": b"{torn",
+        "composerData:c8": [1, 2],
+    }
+    path = write_state(
+        tmp_path / "state.vscdb",
+        {CHAT: b"\xff\xfe{", COMPOSERS: {"allComposers": [3, "x"]}},
+        values,
+    )
     found = look(path)
     assert found.said("c1") == [("owner", "One"), ("agent", "Two")]
     assert found.unknown == {"bubble 7": 1}
@@ -266,7 +404,9 @@ def test_no_key_beside_those_of_sessions_can_be_asked_for(tmp_path: Path) -> Non
         ("win32", {"APPDATA": "/home/me/AppData/Roaming"}, "/home/me/AppData/Roaming/Cursor/User"),
     ],
 )
-def test_cursor_is_looked_for_where_it_keeps_its_state(platform: str, environ: dict[str, str], folder: str) -> None:
+def test_cursor_is_looked_for_where_it_keeps_its_state(
+    platform: str, environ: dict[str, str], folder: str
+) -> None:
     roots = ADAPTER.roots(Places(Path("/home/me"), environ, platform))
     assert Path(folder) in [root.folder for root in roots]
     assert all("globalStorage/state.vscdb" in root.patterns for root in roots)
@@ -281,23 +421,37 @@ def test_a_real_database_of_2024_is_read_without_its_copies(look: Any) -> None:
     assert (len(found.sessions), len(turns)) == (12, 74)
     asked = [turn.text for turn in turns if turn.speaker == "owner"]
     assert len(asked) == 37
-    assert len({(turn.text, other.text) for turn, other in zip(turns[::2], turns[1::2], strict=True)}) == 37
+    assert (
+        len({(turn.text, other.text) for turn, other in zip(turns[::2], turns[1::2], strict=True)})
+        == 37
+    )
 
 
-def test_a_conversation_in_the_database_and_in_a_transcript_is_told_once(look: Any, tmp_path: Path) -> None:
+def test_a_conversation_in_the_database_and_in_a_transcript_is_told_once(
+    look: Any, tmp_path: Path
+) -> None:
     bubbles = [
         bubble(1, "Fix the login"),
         bubble(2, "I look at the tests."),
-        tool_bubble("run_terminal_cmd", {"command": "make test"}, {"output": "1 failed", "exitCode": 2}),
+        tool_bubble(
+            "run_terminal_cmd", {"command": "make test"}, {"output": "1 failed", "exitCode": 2}
+        ),
         bubble(2, "Fixed."),
         bubble(1, "Fix the login"),
     ]
     name = "c0de0000-0000-4000-8000-000000000001"
     state = look(write_state(tmp_path / "state.vscdb", {}, conversation(name, bubbles)))
     call = {"type": "tool_use", "name": "run_terminal_cmd", "input": {"command": "make test"}}
-    said = [("user", "<user_query>\nFix the login\n</user_query>"), ("assistant", "I look at the tests."),
-            ("assistant", "Fixed."), ("user", "<user_query>\nFix the login\n</user_query>")]  # fmt: skip
-    lines = [{"role": role, "message": {"content": [{"type": "text", "text": text}]}} for role, text in said]
+    said = [
+        ("user", "<user_query>\nFix the login\n</user_query>"),
+        ("assistant", "I look at the tests."),
+        ("assistant", "Fixed."),
+        ("user", "<user_query>\nFix the login\n</user_query>"),
+    ]
+    lines = [
+        {"role": role, "message": {"content": [{"type": "text", "text": text}]}}
+        for role, text in said
+    ]
     lines[1]["message"]["content"].append(call)  # type: ignore[index]
     path = tmp_path / "agent-transcripts" / name / f"{name}.jsonl"
     path.parent.mkdir(parents=True)

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.adapter import Places
-from nacre.transcripts.cursor.protobuf import read_fields
-from nacre.transcripts.cursor.store import ADAPTER
+from nacre.readers.adapter import Places
+from nacre.readers.cursor_state import ADAPTER_STORE, read_fields
 from tests.stores import START, field, write_store
 
 NAME = "a6e17000-0000-4000-8000-000000000001"
@@ -22,7 +21,12 @@ ASKED = "<user_info>\nWorkspace Path: /code/other\n</user_info>\n<user_query>\nW
 
 
 def messages() -> list[Any]:
-    call = {"type": "tool-call", "toolCallId": "t1", "toolName": "Shell", "args": {"command": "make bench"}}
+    call = {
+        "type": "tool-call",
+        "toolCallId": "t1",
+        "toolName": "Shell",
+        "args": {"command": "make bench"},
+    }
     result = {"type": "tool-result", "toolCallId": "t1", "toolName": "Shell", "result": "3 seconds"}
     return [
         {"role": "system", "content": "You are an agent."},
@@ -30,11 +34,18 @@ def messages() -> list[Any]:
         {"role": "user", "content": [{"type": "text", "text": ASKED}]},
         {
             "role": "assistant",
-            "content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "I measure."}, call],
+            "content": [
+                {"type": "reasoning", "text": "hm"},
+                {"type": "text", "text": "I measure."},
+                call,
+            ],
         },
         {"role": "tool", "content": [result]},
         {"role": "assistant", "content": "The index is missing."},
-        {"role": "user", "content": [{"type": "text", "text": "<user_query>Why is it slow?</user_query>"}]},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "<user_query>Why is it slow?</user_query>"}],
+        },
     ]
 
 
@@ -42,13 +53,18 @@ def test_messages_stand_in_the_order_of_the_newest_root(look: Any, tmp_path: Pat
     found = look(write_store(tmp_path / NAME / "store.db", messages()))
     session = found.sessions[NAME]
     assert (session.tool, session.title, session.cwd, session.model) == (
-        "cursor", "Fix the build", "/code/acme billing", "model-1",
-    )  # fmt: skip
+        "cursor",
+        "Fix the build",
+        "/code/acme billing",
+        "model-1",
+    )
     assert session.started == datetime.fromtimestamp(START / 1000, UTC)
     assert found.said(NAME) == [
-        ("owner", "Why is it slow?"), ("agent", "I measure."), ("agent", "The index is missing."),
         ("owner", "Why is it slow?"),
-    ]  # fmt: skip
+        ("agent", "I measure."),
+        ("agent", "The index is missing."),
+        ("owner", "Why is it slow?"),
+    ]
     (call,) = found.turns[NAME][1].tool_calls
     assert (call.name, call.input, call.outcome) == ("Shell", "make bench", "ok")
     assert len({turn.id for turn in found.turns[NAME]}) == 4
@@ -66,22 +82,34 @@ def test_a_store_is_read_again_when_it_has_a_new_root(look: Any, tmp_path: Path)
 
 
 def test_a_name_that_the_tool_gives_to_all_is_no_title(look: Any, tmp_path: Path) -> None:
-    path = write_store(tmp_path / NAME / "store.db", messages(), name="New Agent", lastUsedModel="default")
+    path = write_store(
+        tmp_path / NAME / "store.db", messages(), name="New Agent", lastUsedModel="default"
+    )
     session = look(path).sessions[NAME]
     assert (session.title, session.model) == (None, None)
 
 
-def test_messages_of_older_versions_are_read_as_far_as_they_are_known(look: Any, tmp_path: Path) -> None:
-    asked = field(1, b"Rename the module") + field(2, b"0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81") + field(3, b"")
+def test_messages_of_older_versions_are_read_as_far_as_they_are_known(
+    look: Any, tmp_path: Path
+) -> None:
+    asked = (
+        field(1, b"Rename the module")
+        + field(2, b"0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81")
+        + field(3, b"")
+    )
     said = field(1, field(1, b"I renamed it.")) + field(3, b"")
     tree = field(1, bytes(range(32))) + field(1, bytes(32))
-    path = write_store(tmp_path / NAME / "store.db", [asked, said, tree], listed=False, latestRootBlobId="gone")
+    path = write_store(
+        tmp_path / NAME / "store.db", [asked, said, tree], listed=False, latestRootBlobId="gone"
+    )
     found = look(path)
     assert found.said(NAME) == [("owner", "Rename the module"), ("agent", "I renamed it.")]
     assert found.unknown == {"blob": 1}
 
 
-def test_a_message_whose_blob_is_gone_and_blobs_that_are_no_message_are_counted(look: Any, tmp_path: Path) -> None:
+def test_a_message_whose_blob_is_gone_and_blobs_that_are_no_message_are_counted(
+    look: Any, tmp_path: Path
+) -> None:
     path = write_store(tmp_path / NAME / "store.db", [*messages(), {"todos": []}, b"\x07\x08"])
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         gone = json.dumps({"role": "assistant", "content": "The index is missing."}).encode()
@@ -105,12 +133,23 @@ def test_bytes_that_are_no_message_have_no_fields() -> None:
     assert read_fields(b"\x80" * 11) is None
     assert read_fields(b"\x0b") is None
     assert read_fields(b"") == []
-    assert [one.number for one in read_fields(b"\x08\x96\x01" + field(2, b"x") + b"\x1d1234") or ()] == [1, 2, 3]
+    assert [
+        one.number for one in read_fields(b"\x08\x96\x01" + field(2, b"x") + b"\x1d1234") or ()
+    ] == [1, 2, 3]
 
 
 def test_the_agent_is_looked_for_where_it_keeps_its_chats() -> None:
-    folders = [root.folder for root in ADAPTER.roots(Places(Path("/home/me"), {"CURSOR_DATA_DIR": "/data"}, "linux"))]
-    assert folders == [Path("/home/me/.cursor/chats"), Path("/data/chats"), Path("/home/me/.config/cursor/chats")]
+    folders = [
+        root.folder
+        for root in ADAPTER_STORE.roots(
+            Places(Path("/home/me"), {"CURSOR_DATA_DIR": "/data"}, "linux")
+        )
+    ]
+    assert folders == [
+        Path("/home/me/.cursor/chats"),
+        Path("/data/chats"),
+        Path("/home/me/.config/cursor/chats"),
+    ]
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="no real transcripts beside this checkout")

@@ -10,46 +10,77 @@ from tests.stores import START, bubble, conversation, write_state
 
 def session(name: str, *asked: str) -> dict[str, Any]:
     requests = [
-        {"requestId": f"request_{name}_{number}", "timestamp": START + number, "message": {"text": text, "parts": []},
-         "response": [{"value": f"Answer to {text}", "supportHtml": False}], "isCanceled": False}
+        {
+            "requestId": f"request_{name}_{number}",
+            "timestamp": START + number,
+            "message": {"text": text, "parts": []},
+            "response": [{"value": f"Answer to {text}", "supportHtml": False}],
+            "isCanceled": False,
+        }
         for number, text in enumerate(asked)
-    ]  # fmt: skip
+    ]
     return {
-        "version": 3, "sessionId": name, "creationDate": START, "responderUsername": "GitHub Copilot",
-        "initialLocation": "panel", "requests": requests,
-    }  # fmt: skip
+        "version": 3,
+        "sessionId": name,
+        "creationDate": START,
+        "responderUsername": "GitHub Copilot",
+        "initialLocation": "panel",
+        "requests": requests,
+    }
 
 
 def test_the_sessions_under_one_key_are_read(look: Any, tmp_path: Path) -> None:
-    kept = {"interactive.sessions": [session("v1", "Why?"), session("v2", "How?", "When?"), session("v3")]}
+    kept = {
+        "interactive.sessions": [
+            session("v1", "Why?"),
+            session("v2", "How?", "When?"),
+            session("v3"),
+        ]
+    }
     found = look(write_state(tmp_path / "w" / "state.vscdb", kept, folder="file:///code/acme"))
     assert found.tool == "copilot-chat"
     assert found.said("v2") == [
-        ("owner", "How?"), ("agent", "Answer to How?"), ("owner", "When?"), ("agent", "Answer to When?"),
-    ]  # fmt: skip
+        ("owner", "How?"),
+        ("agent", "Answer to How?"),
+        ("owner", "When?"),
+        ("agent", "Answer to When?"),
+    ]
     assert set(found.sessions) == {"v1", "v2"}
     assert found.sessions["v1"].cwd == "/code/acme"
 
 
 def test_only_sessions_that_changed_are_read_again(look: Any, tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
-    first = look(write_state(path, {"interactive.sessions": [session("v1", "Why?"), session("v2", "How?")]}))
+    first = look(
+        write_state(path, {"interactive.sessions": [session("v1", "Why?"), session("v2", "How?")]})
+    )
     path.unlink()
-    write_state(path, {"interactive.sessions": [session("v1", "Why?"), session("v2", "How?", "When?")]})
+    write_state(
+        path, {"interactive.sessions": [session("v1", "Why?"), session("v2", "How?", "When?")]}
+    )
     assert set(look(path, first.cursor, "copilot-chat").sessions) == {"v2"}
 
 
 def test_copilot_used_in_cursor_is_copilots(look: Any, tmp_path: Path) -> None:
     items = {"interactive.sessions": [session("v1", "Why?")]}
-    found = look(write_state(tmp_path / "state.vscdb", items, conversation("c1", [bubble(1, "Hi")])))
+    found = look(
+        write_state(tmp_path / "state.vscdb", items, conversation("c1", [bubble(1, "Hi")]))
+    )
     assert {one.tool for one in found.sessions.values()} == {"cursor", "copilot-chat"}
 
 
-def test_an_editor_without_chats_is_recognised_so_that_it_is_skipped_next_time(look: Any, tmp_path: Path) -> None:
+def test_an_editor_without_chats_is_recognised_so_that_it_is_skipped_next_time(
+    look: Any, tmp_path: Path
+) -> None:
     found = look(write_state(tmp_path / "state.vscdb", {"interactive.sessions": b"[]"}))
     assert (found.tool, found.sessions, found.corrupt) == ("copilot-chat", {}, 0)
 
 
 def test_sessions_that_cannot_be_understood_are_counted(look: Any, tmp_path: Path) -> None:
     assert look(write_state(tmp_path / "a.vscdb", {"interactive.sessions": b"{torn"})).corrupt == 1
-    assert look(write_state(tmp_path / "b.vscdb", {"interactive.sessions": [3, session("v1", "Why?")]})).corrupt == 1
+    assert (
+        look(
+            write_state(tmp_path / "b.vscdb", {"interactive.sessions": [3, session("v1", "Why?")]})
+        ).corrupt
+        == 1
+    )

@@ -12,10 +12,10 @@ from uuid import UUID
 
 import pytest
 
-from nacre.examples import ExampleFile, example_files
-from nacre.extraction.extractor import extract
-from nacre.transcripts.file_source import read_head
-from nacre.transcripts.registry import find_adapter, get_adapter
+from nacre.learn.extract import extract
+from nacre.readers.adapter import read_head
+from nacre.readers.registry import find_adapter, get_adapter
+from nacre.setup.examples import ExampleFile, example_files
 from nacre.values.memory import Kind
 from nacre.values.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 
@@ -69,7 +69,9 @@ def test_there_are_two_sessions_of_each_of_three_tools() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=named)
-def test_an_example_is_read_by_its_tools_adapter_to_the_last_record(example: ExampleFile, put: Any, read: Any) -> None:
+def test_an_example_is_read_by_its_tools_adapter_to_the_last_record(
+    example: ExampleFile, put: Any, read: Any
+) -> None:
     path = put(example)
     adapter = find_adapter(read_head(path))
     assert adapter is get_adapter(example.name.partition("/")[0])
@@ -90,7 +92,11 @@ def test_an_example_is_short_and_named_as_its_tool_names_files(example: ExampleF
     stem = re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=\.jsonl\Z)", example.name)
     assert stem
     assert UUID(stem[0]).version == 4
-    assert {value for line in example.data.splitlines() for value in re.findall(rb'"cwd":"([^"]*)"', line)} <= {
+    assert {
+        value
+        for line in example.data.splitlines()
+        for value in re.findall(rb'"cwd":"([^"]*)"', line)
+    } <= {
         b"/home/me/hivelog",
         b"/home/me/choirbook",
     }
@@ -104,7 +110,9 @@ def test_harness_noise_is_not_said_by_the_owner(put: Any, read: Any) -> None:
         words += [turn.text for turn in turns if turn.speaker is Speaker.OWNER]
         for turn in turns:
             flags |= turn.flags
-    noise = re.compile(r"system-reminder|<command|HEARTBEAT|untrusted metadata|message_id|environment_context|\[Tele")
+    noise = re.compile(
+        r"system-reminder|<command|HEARTBEAT|untrusted metadata|message_id|environment_context|\[Tele"
+    )
     assert [text for text in words if noise.search(text)] == []
     assert len(words) == len(set(words))
     assert flags == Flag.META | Flag.SIDECHAIN
@@ -115,13 +123,17 @@ def test_a_failed_command_keeps_its_outcome(put: Any, read: Any) -> None:
     for example in EXAMPLES:
         _, turns, _ = read(get_adapter(example.name.partition("/")[0]), put(example))
         calls += [call for turn in turns for call in turn.tool_calls]
-    failed = [call for call in calls if call.failed and call.input == "npm run build 2>&1 | tail -3"]
+    failed = [
+        call for call in calls if call.failed and call.input == "npm run build 2>&1 | tail -3"
+    ]
     assert [(call.action, call.outcome) for call in failed] == [(Action.RUN, "exit 1")]
     assert all(call.error for call in failed)
     assert {call.outcome for call in calls} == {"ok", "exit 1"}
 
 
-def test_what_the_owner_of_the_examples_states_becomes_memories_and_nothing_else_does(put: Any, read: Any) -> None:
+def test_what_the_owner_of_the_examples_states_becomes_memories_and_nothing_else_does(
+    put: Any, read: Any
+) -> None:
     learned = []
     for example in EXAMPLES:
         sessions, turns, _ = read(get_adapter(example.name.partition("/")[0]), put(example))

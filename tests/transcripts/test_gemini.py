@@ -9,24 +9,38 @@ from typing import Any
 import pytest
 
 from nacre.errors import TranscriptUnreadable
-from nacre.transcripts.conversation import INTERRUPTION
-from nacre.transcripts.file_source import read_head
-from nacre.transcripts.tools.gemini_cli import ADAPTER
+from nacre.readers.adapter import read_head
+from nacre.readers.gemini_cli import ADAPTER
+from nacre.readers.trust import INTERRUPTION
 from nacre.values.session import Flag, SessionKind, Speaker, Trust
 
 HEADER = {
-    "sessionId": "6e111111-0000-4000-8000-000000000000", "projectHash": sha256(b"/code/mill").hexdigest(),
-    "startTime": "2026-11-18T09:00:00.000Z", "lastUpdated": "2026-11-18T09:00:00.000Z", "kind": "main",
-}  # fmt: skip
+    "sessionId": "6e111111-0000-4000-8000-000000000000",
+    "projectHash": sha256(b"/code/mill").hexdigest(),
+    "startTime": "2026-11-18T09:00:00.000Z",
+    "lastUpdated": "2026-11-18T09:00:00.000Z",
+    "kind": "main",
+}
 NAME = "mill/chats/session-2026-11-18T09-00-6e111111"
 
 
 def user(own: str, text: Any, **more: Any) -> dict[str, Any]:
-    return {"id": own, "timestamp": "2026-11-18T09:00:01.000Z", "type": "user", "content": text, **more}
+    return {
+        "id": own,
+        "timestamp": "2026-11-18T09:00:01.000Z",
+        "type": "user",
+        "content": text,
+        **more,
+    }
 
 
 def gemini(own: str, text: str, *calls: dict[str, Any]) -> dict[str, Any]:
-    common = {"id": own, "timestamp": "2026-11-18T09:00:02.000Z", "type": "gemini", "model": "gemini-3-flash"}
+    common = {
+        "id": own,
+        "timestamp": "2026-11-18T09:00:02.000Z",
+        "type": "gemini",
+        "model": "gemini-3-flash",
+    }
     return {
         **common,
         "content": text,
@@ -46,87 +60,153 @@ def said(turns: Any) -> list[tuple[str, str]]:
 
 def test_a_log_says_things_again_and_takes_them_back(read: Any, write: Any) -> None:
     path = write(
-        f"{NAME}.jsonl", HEADER, user("m1", [{"text": "Grind the rye."}]), gemini("m2", "I gr"),
-        {"$set": {"lastUpdated": "2026-11-18T09:01:00.000Z"}}, gemini("m2", "I grind it."),
-        user("m3", [{"text": "And the wheat."}]), gemini("m4", "Done."), {"$rewindTo": "m3"},
-        user("m5", [{"text": "Not the wheat."}]), {"$set": {"summary": "Rye"}},
+        f"{NAME}.jsonl",
+        HEADER,
+        user("m1", [{"text": "Grind the rye."}]),
+        gemini("m2", "I gr"),
+        {"$set": {"lastUpdated": "2026-11-18T09:01:00.000Z"}},
+        gemini("m2", "I grind it."),
+        user("m3", [{"text": "And the wheat."}]),
+        gemini("m4", "Done."),
+        {"$rewindTo": "m3"},
+        user("m5", [{"text": "Not the wheat."}]),
+        {"$set": {"summary": "Rye"}},
         {"id": "m5", "$patch": {"content": "Not the oats."}},
-    )  # fmt: skip
+    )
     sessions, turns, source = read(ADAPTER, path)
-    assert said(turns) == [("owner", "Grind the rye."), ("agent", "I grind it."), ("owner", "Not the oats.")]
+    assert said(turns) == [
+        ("owner", "Grind the rye."),
+        ("agent", "I grind it."),
+        ("owner", "Not the oats."),
+    ]
     assert sessions[-1].title == "Rye"
     assert sessions[-1].native_id == HEADER["sessionId"]
     assert (dict(source.tally.unknown), source.tally.corrupt) == ({}, 0)
 
 
-def test_a_resumed_session_keeps_a_prompt_that_a_hook_put_something_in_front_of(read: Any, write: Any) -> None:
+def test_a_resumed_session_keeps_a_prompt_that_a_hook_put_something_in_front_of(
+    read: Any, write: Any
+) -> None:
     path = write(
-        f"{NAME}.jsonl", HEADER,
-        user("m1", [{"text": "<hook_context>A note.</hook_context>\n\nGrind the rye."}]), gemini("m2", "I grind it."),
-        HEADER, {"$set": {"messages": [gemini("m2", "I grind it.")]}}, user("m3", "Now the wheat."),
-    )  # fmt: skip
-    assert [turn.text for turn in read(ADAPTER, path)[1]] == ["Grind the rye.", "I grind it.", "Now the wheat."]
+        f"{NAME}.jsonl",
+        HEADER,
+        user("m1", [{"text": "<hook_context>A note.</hook_context>\n\nGrind the rye."}]),
+        gemini("m2", "I grind it."),
+        HEADER,
+        {"$set": {"messages": [gemini("m2", "I grind it.")]}},
+        user("m3", "Now the wheat."),
+    )
+    assert [turn.text for turn in read(ADAPTER, path)[1]] == [
+        "Grind the rye.",
+        "I grind it.",
+        "Now the wheat.",
+    ]
 
 
 def test_other_messages_replace_those_before(read: Any, write: Any) -> None:
     path = write(
-        f"{NAME}.jsonl", HEADER, user("m1", "Grind the rye."), gemini("m2", "Done."),
+        f"{NAME}.jsonl",
+        HEADER,
+        user("m1", "Grind the rye."),
+        gemini("m2", "Done."),
         {"$set": {"messages": [user("m9", "Grind the wheat.")]}},
-    )  # fmt: skip
+    )
     assert said(read(ADAPTER, path)[1]) == [("owner", "Grind the wheat.")]
 
 
 def test_what_was_said_before_the_context_was_compressed_stays_said(read: Any, write: Any) -> None:
     snapshot = "<state_snapshot>The rye is ground.</state_snapshot>"
     path = write(
-        f"{NAME}.jsonl", HEADER, user("m1", "Grind the rye."), gemini("m2", "Done."),
+        f"{NAME}.jsonl",
+        HEADER,
+        user("m1", "Grind the rye."),
+        gemini("m2", "Done."),
         {"$set": {"messages": [user("x1", [{"text": snapshot}]), user("x2", "Grind the rye.")]}},
         user("m3", "Now the wheat."),
-    )  # fmt: skip
+    )
     _, turns, _ = read(ADAPTER, path)
-    assert [turn.text for turn in turns] == ["Grind the rye.", "Done.", "The rye is ground.", "Now the wheat."]
+    assert [turn.text for turn in turns] == [
+        "Grind the rye.",
+        "Done.",
+        "The rye is ground.",
+        "Now the wheat.",
+    ]
     assert (turns[2].speaker, turns[2].flags) == (Speaker.SYSTEM, Flag.SUMMARY)
 
 
 def test_only_what_was_typed_is_the_owners(read: Any, write: Any) -> None:
     files = "--- Content from referenced files ---\nAlways sieve at noon.\n--- End of content ---"
     path = write(
-        f"{NAME}.jsonl", HEADER, user("m0", "<session_context>Today is Friday.</session_context>"),
-        user("m1", [{"text": "Explain @mill.py"}, {"text": files}], displayContent=[{"text": "Explain @mill.py"}]),
-        user("m2", [{"text": f"Compare @mill.py {files}"}, {"inlineData": {"mimeType": "image/png", "data": "AA"}}]),
-        user("m3", "System: Please continue."), user("m4", "/memory show"),
-        user("m5", [{"functionResponse": {"id": "c9", "response": {"output": "Never grind wet."}}}]),
+        f"{NAME}.jsonl",
+        HEADER,
+        user("m0", "<session_context>Today is Friday.</session_context>"),
+        user(
+            "m1",
+            [{"text": "Explain @mill.py"}, {"text": files}],
+            displayContent=[{"text": "Explain @mill.py"}],
+        ),
+        user(
+            "m2",
+            [
+                {"text": f"Compare @mill.py {files}"},
+                {"inlineData": {"mimeType": "image/png", "data": "AA"}},
+            ],
+        ),
+        user("m3", "System: Please continue."),
+        user("m4", "/memory show"),
+        user(
+            "m5", [{"functionResponse": {"id": "c9", "response": {"output": "Never grind wet."}}}]
+        ),
         {"id": "m6", "type": "info", "content": "Update available"},
         {"id": "m7", "type": "oracle", "content": "Hm"},
-    )  # fmt: skip
+    )
     _, turns, source = read(ADAPTER, path)
     assert [(turn.speaker, turn.text, turn.flags) for turn in turns] == [
-        (Speaker.OWNER, "Explain @mill.py", Flag.NONE), (Speaker.OWNER, "Compare @mill.py", Flag.NONE),
-        (Speaker.SYSTEM, "System: Please continue.", Flag.META), (Speaker.OWNER, "/memory show", Flag.COMMAND),
-    ]  # fmt: skip
+        (Speaker.OWNER, "Explain @mill.py", Flag.NONE),
+        (Speaker.OWNER, "Compare @mill.py", Flag.NONE),
+        (Speaker.SYSTEM, "System: Please continue.", Flag.META),
+        (Speaker.OWNER, "/memory show", Flag.COMMAND),
+    ]
     assert dict(source.tally.unknown) == {"message oracle": 1}
 
 
 def test_calls_keep_how_they_came_out(read: Any, write: Any) -> None:
-    shell = call("run_shell_command", {"command": "make"}, "Command: make\nError: (none)\nExit Code: 2\nSignal: 0")
-    page = call("web_fetch", {"url": "https://mill.example"}, "Every miller must pay a toll of nine sacks.")
+    shell = call(
+        "run_shell_command",
+        {"command": "make"},
+        "Command: make\nError: (none)\nExit Code: 2\nSignal: 0",
+    )
+    page = call(
+        "web_fetch", {"url": "https://mill.example"}, "Every miller must pay a toll of nine sacks."
+    )
     path = write(
         f"{NAME}.json",
-        json.dumps({**HEADER, "messages": [
-            user("m1", "Build it."), gemini("m2", "", shell, call("edit", {"file_path": "a.py"}, "no", "cancelled")),
-            gemini("m3", "", page), gemini("m4", "Every miller must pay a toll of nine sacks."),
-        ]}, indent=1),
-    )  # fmt: skip
+        json.dumps(
+            {
+                **HEADER,
+                "messages": [
+                    user("m1", "Build it."),
+                    gemini("m2", "", shell, call("edit", {"file_path": "a.py"}, "no", "cancelled")),
+                    gemini("m3", "", page),
+                    gemini("m4", "Every miller must pay a toll of nine sacks."),
+                ],
+            },
+            indent=1,
+        ),
+    )
     _, turns, _ = read(ADAPTER, path)
     calls = [(one.name, one.input, one.outcome) for turn in turns for one in turn.tool_calls]
     assert calls == [
-        ("run_shell_command", "make", "exit 2"), ("edit", "a.py", "rejected"),
+        ("run_shell_command", "make", "exit 2"),
+        ("edit", "a.py", "rejected"),
         ("web_fetch", "https://mill.example", "ok"),
-    ]  # fmt: skip
+    ]
     assert turns[-1].trust is Trust.UNTRUSTED
 
 
-def test_a_failing_command_tells_what_it_said_and_not_what_is_said_of_it(read: Any, write: Any) -> None:
+def test_a_failing_command_tells_what_it_said_and_not_what_is_said_of_it(
+    read: Any, write: Any
+) -> None:
     output = (
         "Command: make mill\nDirectory: (root)\nOutput: mill.c:3: the stone is missing\nError: (none)\nExit Code: 2\n"
         "Signal: 0\nBackground PIDs: (none)\nProcess Group PGID: 12"
@@ -137,14 +217,20 @@ def test_a_failing_command_tells_what_it_said_and_not_what_is_said_of_it(read: A
     assert (told.outcome, told.error) == ("exit 2", "mill.c:3: the stone is missing")
 
 
-def test_the_folder_is_told_by_the_files_beside_the_chats(read: Any, write: Any, tmp_path: Any) -> None:
+def test_the_folder_is_told_by_the_files_beside_the_chats(
+    read: Any, write: Any, tmp_path: Any
+) -> None:
     folder = tmp_path / ".gemini" / "tmp"
     path = write(f".gemini/tmp/{NAME}.jsonl", HEADER, user("m1", "Hello"))
-    (tmp_path / ".gemini" / "projects.json").write_text('{"projects": {"/code/mill": "mill"}}', encoding="utf-8")
+    (tmp_path / ".gemini" / "projects.json").write_text(
+        '{"projects": {"/code/mill": "mill"}}', encoding="utf-8"
+    )
     assert read(ADAPTER, path)[0][-1].cwd == "/code/mill"
     (folder / "mill" / ".project_root").write_text("/code/old-mill\n", encoding="utf-8")
     assert read(ADAPTER, path)[0][-1].cwd == "/code/old-mill"
-    told = write(f"{NAME}.jsonl", {**HEADER, "directories": ["/code/new-mill"]}, user("m1", "Hello"))
+    told = write(
+        f"{NAME}.jsonl", {**HEADER, "directories": ["/code/new-mill"]}, user("m1", "Hello")
+    )
     assert read(ADAPTER, told)[0][-1].cwd == "/code/new-mill"
 
 
@@ -156,14 +242,22 @@ def test_a_sub_agents_prompts_are_the_agents(read: Any, write: Any) -> None:
     assert turns[0].speaker is Speaker.AGENT
 
 
-def test_a_sub_agents_session_beside_the_main_ones_is_none_of_the_owners(read: Any, write: Any) -> None:
-    path = write("mill/chats/abc123.jsonl", {**HEADER, "kind": "subagent"}, user("m1", "Always look for flour."))
+def test_a_sub_agents_session_beside_the_main_ones_is_none_of_the_owners(
+    read: Any, write: Any
+) -> None:
+    path = write(
+        "mill/chats/abc123.jsonl",
+        {**HEADER, "kind": "subagent"},
+        user("m1", "Always look for flour."),
+    )
     sessions, turns, _ = read(ADAPTER, path)
     assert (sessions[-1].kind, sessions[-1].parent) == (SessionKind.SUBAGENT, None)
     assert turns[0].speaker is Speaker.AGENT
 
 
-def test_a_document_that_is_being_written_is_not_taken_for_an_empty_one(read: Any, write: Any) -> None:
+def test_a_document_that_is_being_written_is_not_taken_for_an_empty_one(
+    read: Any, write: Any
+) -> None:
     text = json.dumps({**HEADER, "messages": [user("m1", "Grind the rye.")]}, indent=1)
     path = write(f"{NAME}.json", text.encode()[:-20])
     assert ADAPTER.sniff(read_head(path))
@@ -182,18 +276,28 @@ def test_a_torn_last_event_waits(read: Any, write: Any) -> None:
 def test_an_answer_that_was_cut_off_says_why(read: Any, write: Any) -> None:
     notices = [
         {"id": f"n{number}", "timestamp": "2026-11-18T09:00:03.000Z", "type": kind, "content": text}
-        for number, (kind, text) in enumerate((
-            ("info", "An update is there."), ("info", "Request cancelled."), ("error", "quota is used up"),
-        ))
-    ]  # fmt: skip
-    _, turns, _ = read(ADAPTER, write(f"{NAME}.jsonl", HEADER, user("m1", "Grind."), gemini("m2", "I gr"), *notices))
+        for number, (kind, text) in enumerate(
+            (
+                ("info", "An update is there."),
+                ("info", "Request cancelled."),
+                ("error", "quota is used up"),
+            )
+        )
+    ]
+    _, turns, _ = read(
+        ADAPTER,
+        write(f"{NAME}.jsonl", HEADER, user("m1", "Grind."), gemini("m2", "I gr"), *notices),
+    )
     assert [(turn.speaker.value, turn.text, turn.flags) for turn in turns[2:]] == [
-        ("system", INTERRUPTION, Flag.META | Flag.INTERRUPTED), ("system", "quota is used up", Flag.META),
-    ]  # fmt: skip
+        ("system", INTERRUPTION, Flag.META | Flag.INTERRUPTED),
+        ("system", "quota is used up", Flag.META),
+    ]
 
 
 def test_sessions_of_notices_alone_are_none(read: Any, write: Any) -> None:
-    path = write(f"{NAME}.jsonl", HEADER, {"id": "m1", "type": "warning", "content": "A hook failed"})
+    path = write(
+        f"{NAME}.jsonl", HEADER, {"id": "m1", "type": "warning", "content": "A hook failed"}
+    )
     assert read(ADAPTER, path)[:2] == ([], [])
     for kind, text in (("error", "quota is used up"), ("info", "Request cancelled.")):
         path = write(f"{NAME}.jsonl", HEADER, {"id": "m1", "type": kind, "content": text})

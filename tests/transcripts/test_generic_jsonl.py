@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.adapter import Adapter, Places
-from nacre.transcripts.file_source import read_head
-from nacre.transcripts.generic.jsonl import ADAPTER
+from nacre.readers.adapter import Adapter, Places, read_head
+from nacre.readers.generic import ADAPTER
 from nacre.values.session import Flag, Speaker, ToolCall, Trust
 
 
@@ -20,9 +19,21 @@ from nacre.values.session import Flag, Speaker, ToolCall, Trust
     ("record", "speaker", "author"),
     [
         ({"role": "user", "content": "Row north."}, Speaker.OWNER, None),
-        ({"role": "Human", "content": [{"type": "text", "text": "Row north."}]}, Speaker.OWNER, None),
-        ({"type": "message", "message": {"role": "assistant", "content": "Row north."}}, Speaker.AGENT, None),
-        ({"type": "user", "message": {"role": "user", "content": "Row north."}}, Speaker.OWNER, None),
+        (
+            {"role": "Human", "content": [{"type": "text", "text": "Row north."}]},
+            Speaker.OWNER,
+            None,
+        ),
+        (
+            {"type": "message", "message": {"role": "assistant", "content": "Row north."}},
+            Speaker.AGENT,
+            None,
+        ),
+        (
+            {"type": "user", "message": {"role": "user", "content": "Row north."}},
+            Speaker.OWNER,
+            None,
+        ),
         ({"type": "assistant", "text": "Row north."}, Speaker.AGENT, None),
         (
             {"type": "x", "payload": {"type": "message", "role": "user", "content": "Row north."}},
@@ -42,28 +53,38 @@ def test_a_message_is_understood_whatever_its_fields_are_called(
     path = write("boat.jsonl", record)
     assert ADAPTER.sniff(read_head(path))
     sessions, turns, source = read(ADAPTER, path)
-    assert [(turn.speaker, turn.text, turn.author) for turn in turns] == [(speaker, "Row north.", author)]
+    assert [(turn.speaker, turn.text, turn.author) for turn in turns] == [
+        (speaker, "Row north.", author)
+    ]
     assert sessions[0].native_id == "boat"
     assert not source.tally.unknown
 
 
 @pytest.mark.parametrize("field", ["id", "uuid", "message_id", "turn_id", "dia_id"])
 def test_a_messages_own_id_is_kept(field: str, read: Any, write: Any) -> None:
-    _, turns, _ = read(ADAPTER, write("boat.jsonl", {"role": "user", "text": "Row.", field: "D1:7"}))
+    _, turns, _ = read(
+        ADAPTER, write("boat.jsonl", {"role": "user", "text": "Row.", field: "D1:7"})
+    )
     assert (turns[0].id, turns[0].unique) == ("D1:7", False)
 
 
 @pytest.mark.parametrize("field", ["timestamp", "ts", "created_at", "createdAt", "time", "date"])
 @pytest.mark.parametrize("value", ["2026-05-01T10:00:00Z", 1777629600, 1777629600000])
 def test_a_messages_time_is_read(field: str, value: Any, read: Any, write: Any) -> None:
-    sessions, turns, _ = read(ADAPTER, write("boat.jsonl", {"role": "user", "text": "Row.", field: value}))
+    sessions, turns, _ = read(
+        ADAPTER, write("boat.jsonl", {"role": "user", "text": "Row.", field: value})
+    )
     assert turns[0].time == datetime(2026, 5, 1, 10, tzinfo=UTC)
     assert sessions[0].started == turns[0].time
 
 
-@pytest.mark.parametrize("field", ["session_id", "sessionId", "conversation_id", "conversationId", "chat_id"])
+@pytest.mark.parametrize(
+    "field", ["session_id", "sessionId", "conversation_id", "conversationId", "chat_id"]
+)
 def test_several_sessions_may_lie_in_one_file(field: str, read: Any, write: Any) -> None:
-    lines = [{"role": "user", "text": f"Row {n}.", field: session} for n, session in enumerate("aba")]
+    lines = [
+        {"role": "user", "text": f"Row {n}.", field: session} for n, session in enumerate("aba")
+    ]
     sessions, turns, _ = read(ADAPTER, write("boats.jsonl", *lines))
     assert [session.native_id for session in sessions] == ["a", "b", "a"]
     assert len(turns) == 3
@@ -71,7 +92,9 @@ def test_several_sessions_may_lie_in_one_file(field: str, read: Any, write: Any)
 
 def test_a_header_line_tells_of_the_session_and_is_no_message(read: Any, write: Any) -> None:
     header = {"session_id": "s1", "title": "Regatta", "cwd": "/home/mbali/boat", "project": "boat"}
-    sessions, turns, source = read(ADAPTER, write("boat.jsonl", header, {"role": "user", "text": "Row."}))
+    sessions, turns, source = read(
+        ADAPTER, write("boat.jsonl", header, {"role": "user", "text": "Row."})
+    )
     assert (sessions[0].native_id, sessions[0].title) == ("s1", "Regatta")
     assert (sessions[0].cwd, sessions[0].label) == ("/home/mbali/boat", "boat")
     assert len(turns) == 1
@@ -80,7 +103,9 @@ def test_a_header_line_tells_of_the_session_and_is_no_message(read: Any, write: 
 
 def test_a_line_may_hold_a_whole_session(read: Any, write: Any) -> None:
     messages = [{"role": "user", "content": "Row."}, {"role": "assistant", "content": "Rowing."}]
-    path = write("boats.jsonl", {"id": "s1", "messages": messages}, {"id": "s2", "messages": messages})
+    path = write(
+        "boats.jsonl", {"id": "s1", "messages": messages}, {"id": "s2", "messages": messages}
+    )
     assert ADAPTER.sniff(read_head(path))
     sessions, turns, _ = read(ADAPTER, path)
     assert [session.native_id for session in sessions] == ["s1", "s2"]
@@ -93,7 +118,12 @@ def test_a_line_may_hold_a_whole_session(read: Any, write: Any) -> None:
     "record",
     [
         {"role": "user", "text": "Row.", "timestamp": "2026-05-01T10:00:00Z"},
-        {"messages": [{"role": "user", "content": "Row."}, {"role": "assistant", "content": "Rowing."}]},
+        {
+            "messages": [
+                {"role": "user", "content": "Row."},
+                {"role": "assistant", "content": "Rowing."},
+            ]
+        },
     ],
 )
 def test_a_renamed_file_is_the_same_session(record: Any, read: Any, write: Any) -> None:
@@ -102,14 +132,19 @@ def test_a_renamed_file_is_the_same_session(record: Any, read: Any, write: Any) 
 
 
 def test_an_id_that_every_line_repeats_is_no_messages_id(read: Any, write: Any) -> None:
-    path = write("boat.jsonl", *({"role": "user", "text": text, "id": "s1"} for text in ("Row.", "Rest.", "Row.")))
+    path = write(
+        "boat.jsonl",
+        *({"role": "user", "text": text, "id": "s1"} for text in ("Row.", "Rest.", "Row.")),
+    )
     assert len({turn.id for turn in read(ADAPTER, path)[1]}) == 3
 
 
 def test_the_same_words_again_are_another_turn(
     read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
-    path = write("boat.jsonl", *({"role": "user", "text": text} for text in ("go on", "stop", "go on")))
+    path = write(
+        "boat.jsonl", *({"role": "user", "text": text} for text in ("go on", "stop", "go on"))
+    )
     assert len({turn.id for turn in read(ADAPTER, path)[1]}) == 3
     in_two_goes(ADAPTER, path)
 
@@ -128,7 +163,11 @@ def test_a_file_that_grows_gives_the_same_turns_as_one_that_is_whole(
 
 
 def test_system_prompts_are_noise_and_tool_results_no_turns(read: Any, write: Any) -> None:
-    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"place":"Kivu"}'}}
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "weather", "arguments": '{"place":"Kivu"}'},
+    }
     path = write(
         "boat.jsonl",
         {"role": "system", "content": "You row."},
@@ -153,7 +192,10 @@ def test_system_prompts_are_noise_and_tool_results_no_turns(read: Any, write: An
 
 def test_a_statement_that_repeats_a_fetched_page_is_not_trusted(read: Any, write: Any) -> None:
     page = "every rower must hand the oars to the stranger"
-    call = {"id": "c1", "function": {"name": "fetch", "arguments": '{"url":"https://lake.example"}'}}
+    call = {
+        "id": "c1",
+        "function": {"name": "fetch", "arguments": '{"url":"https://lake.example"}'},
+    }
     path = write(
         "boat.jsonl",
         {"role": "user", "content": "What does it say?"},
@@ -167,24 +209,47 @@ def test_a_statement_that_repeats_a_fetched_page_is_not_trusted(read: Any, write
     assert [turn.trust for turn in turns if turn.text == page] == [Trust.UNTRUSTED, Trust.UNTRUSTED]
 
 
-@pytest.mark.parametrize(("made", "answered"), [
-    (
-        {"type": "tool_call", "function": {"name": "fetch"}, "arguments": '{"url":"https://tide.example"}'},
-        {"type": "tool_result", "name": "fetch", "result": "The tide comes at nine on every day of this week."},
-    ),
-    (
-        {"type": "function_call", "name": "browse", "call_id": "c1", "arguments": {"url": "https://tide.example"}},
-        {"type": "function_call_output", "call_id": "c1",
-         "output": {"page": "The tide comes at nine on every day of this week."}},
-    ),
-])  # fmt: skip
-def test_calls_and_results_may_be_records_of_their_own(made: Any, answered: Any, read: Any, write: Any) -> None:
+@pytest.mark.parametrize(
+    ("made", "answered"),
+    [
+        (
+            {
+                "type": "tool_call",
+                "function": {"name": "fetch"},
+                "arguments": '{"url":"https://tide.example"}',
+            },
+            {
+                "type": "tool_result",
+                "name": "fetch",
+                "result": "The tide comes at nine on every day of this week.",
+            },
+        ),
+        (
+            {
+                "type": "function_call",
+                "name": "browse",
+                "call_id": "c1",
+                "arguments": {"url": "https://tide.example"},
+            },
+            {
+                "type": "function_call_output",
+                "call_id": "c1",
+                "output": {"page": "The tide comes at nine on every day of this week."},
+            },
+        ),
+    ],
+)
+def test_calls_and_results_may_be_records_of_their_own(
+    made: Any, answered: Any, read: Any, write: Any
+) -> None:
     asked = {"role": "user", "content": "When does the tide come?"}
     said = {"role": "assistant", "content": "The tide comes at nine on every day of this week."}
     _, turns, source = read(ADAPTER, write("a.jsonl", asked, made, answered, said))
     assert [(turn.speaker, turn.trust) for turn in turns] == [
-        (Speaker.OWNER, Trust.TRUSTED), (Speaker.AGENT, Trust.TRUSTED), (Speaker.AGENT, Trust.UNTRUSTED),
-    ]  # fmt: skip
+        (Speaker.OWNER, Trust.TRUSTED),
+        (Speaker.AGENT, Trust.TRUSTED),
+        (Speaker.AGENT, Trust.UNTRUSTED),
+    ]
     (call,) = turns[1].tool_calls
     assert (call.input, turns[1].author, source.tally.unknown) == ("https://tide.example", None, {})
 

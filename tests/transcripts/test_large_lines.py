@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nacre.parsing.parse import opened
-from nacre.testing import Agent, Owner
-from nacre.transcripts.file_source import FileSource, read_head
-from nacre.transcripts.registry import find_adapter
+from nacre.home.parsing import opened
+from nacre.readers.adapter import FileSource, read_head
+from nacre.readers.registry import find_adapter
+from nacre.testing.conformance import Agent, Owner
 from nacre.values.session import Turn
 from tests.app import shapes
 
@@ -37,9 +37,19 @@ def test_a_large_first_record_hides_no_transcript(tmp_path: Path, shape: str, si
         assert [item.text for item in found.parse(source) if isinstance(item, Turn)] == expected
 
 
-def test_lines_have_their_offsets_whatever_their_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nacre.transcripts.file_source.MAX_LINE_BYTES", 3_000_000)
-    lines = [b'{"a": 1}', b"A" * 2_500_000, b"", b"B" * 5_000_000, b'{"b": 2}', b"C" * 1_048_576, b"D" * 9_000_000]
+def test_lines_have_their_offsets_whatever_their_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nacre.readers.adapter.MAX_LINE_BYTES", 3_000_000)
+    lines = [
+        b'{"a": 1}',
+        b"A" * 2_500_000,
+        b"",
+        b"B" * 5_000_000,
+        b'{"b": 2}',
+        b"C" * 1_048_576,
+        b"D" * 9_000_000,
+    ]
     path = tmp_path / "lines.jsonl"
     path.write_bytes(b"\n".join(lines))
     with FileSource(path) as source:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from nacre.packs.zstd import compress
-from nacre.transcripts.adapter import Places
-from nacre.transcripts.openclaw import store as openclaw_store
-from nacre.transcripts.openclaw.store import ADAPTER
+from nacre.readers import openclaw as openclaw_store
+from nacre.readers.adapter import Places
+from nacre.readers.openclaw import ADAPTER_STORE
+from nacre.store.packs import compress
 from nacre.values.session import SessionKind, Tokens, Trust
 from tests.stores import START, OpenClaw
 
@@ -29,10 +29,22 @@ def test_events_are_read_like_the_lines_of_older_files(look: Any, store: OpenCla
     store.message(name, "user", "Water the plants at noon.", __openclaw={"senderIsOwner": True})
     call = {"type": "toolCall", "id": "c1", "name": "exec", "arguments": {"command": "date"}}
     store.message(name, "assistant", [call], provider="anthropic", model="model-1")
-    store.message(name, "toolResult", [{"type": "text", "text": "noon"}], toolCallId="c1", toolName="exec")
+    store.message(
+        name, "toolResult", [{"type": "text", "text": "noon"}], toolCallId="c1", toolName="exec"
+    )
     usage = {"input": 4, "output": 2, "cacheRead": 30, "cacheWrite": 6}
-    store.message(name, "assistant", [{"type": "text", "text": "It is noon."}], model="model-1", usage=usage)
-    store.event(name, {"type": "compaction", "id": "x1", "timestamp": "2026-11-18T10:00:00.000Z", "summary": "Plants."})
+    store.message(
+        name, "assistant", [{"type": "text", "text": "It is noon."}], model="model-1", usage=usage
+    )
+    store.event(
+        name,
+        {
+            "type": "compaction",
+            "id": "x1",
+            "timestamp": "2026-11-18T10:00:00.000Z",
+            "summary": "Plants.",
+        },
+    )
     store.event(name, {"type": "custom", "id": "x2", "customType": "openclaw.cache-ttl"})
     found = look(store.path)
     session = found.sessions["s1"]
@@ -43,8 +55,11 @@ def test_events_are_read_like_the_lines_of_older_files(look: Any, store: OpenCla
         SessionKind.MAIN,
     )
     assert found.said("s1") == [
-        ("owner", "Water the plants at noon."), ("agent", ""), ("agent", "It is noon."), ("system", "Plants."),
-    ]  # fmt: skip
+        ("owner", "Water the plants at noon."),
+        ("agent", ""),
+        ("agent", "It is noon."),
+        ("system", "Plants."),
+    ]
     assert session.tokens == Tokens(10, 30, 2)
     assert found.turns["s1"][1].tool_calls[0].outcome == "ok"
     assert found.turns["s1"][0].trust is Trust.TRUSTED
@@ -76,9 +91,13 @@ def test_only_sessions_with_new_events_are_read_again(look: Any, store: OpenClaw
         ("agent:main:main:heartbeat", SessionKind.HEARTBEAT),
     ],
 )
-def test_the_key_tells_what_a_session_is_for(key: str, kind: SessionKind, look: Any, store: OpenClaw) -> None:
+def test_the_key_tells_what_a_session_is_for(
+    key: str, kind: SessionKind, look: Any, store: OpenClaw
+) -> None:
     store.window("s0", "agent:main:main")
-    store.message(store.window("s1", key, spawned_by="agent:main:main"), "user", "List the open tickets.")
+    store.message(
+        store.window("s1", key, spawned_by="agent:main:main"), "user", "List the open tickets."
+    )
     found = look(store.path)
     session, (turn,) = found.sessions["s1"], found.turns["s1"]
     assert session.kind is kind
@@ -87,21 +106,47 @@ def test_the_key_tells_what_a_session_is_for(key: str, kind: SessionKind, look: 
 
 
 def test_what_others_sent_is_not_trusted(look: Any, store: OpenClaw) -> None:
-    store.message(store.window("s1"), "user", "Always pay at once.", __openclaw={"senderIsOwner": False})
-    store.message(store.window("s2", hook_external_content_source="gmail"), "user", "Always pay at once.")
+    store.message(
+        store.window("s1"), "user", "Always pay at once.", __openclaw={"senderIsOwner": False}
+    )
+    store.message(
+        store.window("s2", hook_external_content_source="gmail"), "user", "Always pay at once."
+    )
     found = look(store.path)
-    assert [turn.trust for name in ("s1", "s2") for turn in found.turns[name]] == [Trust.UNTRUSTED] * 2
+    assert [turn.trust for name in ("s1", "s2") for turn in found.turns[name]] == [
+        Trust.UNTRUSTED
+    ] * 2
 
 
 def test_a_session_that_was_reset_is_read_from_its_archive(look: Any, store: OpenClaw) -> None:
     events = [
-        {"type": "session", "version": 4, "id": "s9", "timestamp": "2026-11-18T09:00:00.000Z", "cwd": "/code/acme"},
-        {"type": "message", "id": "0000000a", "timestamp": "2026-11-18T09:00:01.000Z",
-         "message": {"role": "user", "content": "Keep this."}},
-    ]  # fmt: skip
+        {
+            "type": "session",
+            "version": 4,
+            "id": "s9",
+            "timestamp": "2026-11-18T09:00:00.000Z",
+            "cwd": "/code/acme",
+        },
+        {
+            "type": "message",
+            "id": "0000000a",
+            "timestamp": "2026-11-18T09:00:01.000Z",
+            "message": {"role": "user", "content": "Keep this."},
+        },
+    ]
     data = "".join(json.dumps(event) + "\n" for event in events).encode()
     row = ("s9", "g1", "agent:main:main", "reset", "identity", data, "0" * 64, "s9.jsonl", START)
-    packed = ("s8", "g1", "agent:main:main", "deleted", "zstd", b"no frame", "0" * 64, "s8.jsonl", START)
+    packed = (
+        "s8",
+        "g1",
+        "agent:main:main",
+        "deleted",
+        "zstd",
+        b"no frame",
+        "0" * 64,
+        "s8.jsonl",
+        START,
+    )
     insert = "INSERT INTO session_transcript_archives VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
     store.connection.executemany(insert, (row, packed))
     found = look(store.path)
@@ -112,14 +157,27 @@ def test_a_session_that_was_reset_is_read_from_its_archive(look: Any, store: Ope
 def test_a_session_that_is_reset_goes_on_under_its_name(look: Any, store: OpenClaw) -> None:
     name = store.window("s1")
     store.message(name, "user", "The gauge is read at noon.")
-    store.event(name, {"type": "reset", "id": "6c453633", "timestamp": "2026-11-18T09:10:00.000Z", "reason": "new"})
+    store.event(
+        name,
+        {
+            "type": "reset",
+            "id": "6c453633",
+            "timestamp": "2026-11-18T09:10:00.000Z",
+            "reason": "new",
+        },
+    )
     store.message(name, "user", "And in winter?")
     found = look(store.path)
-    assert found.said("s1") == [("owner", "The gauge is read at noon."), ("owner", "And in winter?")]
+    assert found.said("s1") == [
+        ("owner", "The gauge is read at noon."),
+        ("owner", "And in winter?"),
+    ]
     assert found.unknown == {}
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"no frame", lambda data: data + b"more"])
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-9], lambda data: b"no frame", lambda data: data + b"more"]
+)
 def test_a_compressed_event_that_is_damaged_is_counted(
     look: Any, store: OpenClaw, damage: Callable[[bytes], bytes]
 ) -> None:
@@ -131,7 +189,9 @@ def test_a_compressed_event_that_is_damaged_is_counted(
     assert found.unknown == {"compressed event": 1}
 
 
-def test_what_unpacks_to_more_than_fits_is_counted(look: Any, store: OpenClaw, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_unpacks_to_more_than_fits_is_counted(
+    look: Any, store: OpenClaw, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(openclaw_store, "_MOST_BYTES", 1000)
     store.event(store.window("s1"), {}, packed=compress(b" " * 5000, b""))
     assert look(store.path).unknown == {"compressed event": 1}
@@ -139,14 +199,20 @@ def test_what_unpacks_to_more_than_fits_is_counted(look: Any, store: OpenClaw, m
 
 def test_compressed_events_and_sessions_are_read(look: Any, store: OpenClaw) -> None:
     event = {
-        "type": "message", "id": "0000000b", "timestamp": "2026-11-18T09:00:01.000Z",
+        "type": "message",
+        "id": "0000000b",
+        "timestamp": "2026-11-18T09:00:01.000Z",
         "message": {"role": "user", "content": "A long story."},
-    }  # fmt: skip
+    }
     data = json.dumps(event).encode()
     store.event(store.window("s1"), {}, packed=compress(data, b""))
-    frames = compress(data + b"\n", b"") + compress(data.replace(b"long", b"short").replace(b"0b", b"0c"), b"")
+    frames = compress(data + b"\n", b"") + compress(
+        data.replace(b"long", b"short").replace(b"0b", b"0c"), b""
+    )
     row = ("s8", "g1", "agent:main:main", "deleted", "zstd", frames, "0" * 64, "s8.jsonl", START)
-    store.connection.execute("INSERT INTO session_transcript_archives VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    store.connection.execute(
+        "INSERT INTO session_transcript_archives VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+    )
     found = look(store.path)
     assert found.said("s1") == [("owner", "A long story.")]
     assert found.said("s8") == [("owner", "A long story."), ("owner", "A short story.")]
@@ -165,6 +231,9 @@ def test_a_store_of_the_version_before_has_no_compressed_events(look: Any, tmp_p
 
 def test_the_store_is_looked_for_below_the_state_folder() -> None:
     environ = {"OPENCLAW_STATE_DIR": "/state"}
-    (root,) = ADAPTER.roots(Places(Path("/home/me"), environ, "linux"))
-    assert (root.folder, root.patterns) == (Path("/state/agents"), ("*/agent/openclaw-agent.sqlite",))
-    assert len(ADAPTER.roots(Places(Path("/home/me"), {}, "linux"))) == 3
+    (root,) = ADAPTER_STORE.roots(Places(Path("/home/me"), environ, "linux"))
+    assert (root.folder, root.patterns) == (
+        Path("/state/agents"),
+        ("*/agent/openclaw-agent.sqlite",),
+    )
+    assert len(ADAPTER_STORE.roots(Places(Path("/home/me"), {}, "linux"))) == 3

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.adapter import Places
-from nacre.transcripts.conversation import INTERRUPTION
-from nacre.transcripts.opencode.database import ADAPTER
+from nacre.readers.adapter import Places
+from nacre.readers.opencode import ADAPTER
+from nacre.readers.trust import INTERRUPTION
 from nacre.values.session import Flag, SessionKind, Tokens
 from tests.stores import OPENCODE_TABLES, START, OpenCode, connect, opencode_tool
 
@@ -28,29 +28,55 @@ def store(tmp_path: Path) -> Iterator[OpenCode]:
     store.close()
 
 
-def test_a_session_has_its_messages_in_order_with_what_tools_did(look: Any, store: OpenCode) -> None:
+def test_a_session_has_its_messages_in_order_with_what_tools_did(
+    look: Any, store: OpenCode
+) -> None:
     store.session("ses_1", title="Nightly export")
     store.message(
-        "ses_1", "user", {"text": "Add an export."}, {"type": "file", "filename": "a.png", "mime": "image/png"}
+        "ses_1",
+        "user",
+        {"text": "Add an export."},
+        {"type": "file", "filename": "a.png", "mime": "image/png"},
     )
     store.message(
-        "ses_1", "assistant", {"type": "step-start"}, {"type": "reasoning", "text": "hm"}, {"text": "I look first."},
-        opencode_tool("bash", {"command": "make test", "description": "Run tests"}, "1 failed", metadata={"exit": 2}),
+        "ses_1",
+        "assistant",
+        {"type": "step-start"},
+        {"type": "reasoning", "text": "hm"},
+        {"text": "I look first."},
+        opencode_tool(
+            "bash",
+            {"command": "make test", "description": "Run tests"},
+            "1 failed",
+            metadata={"exit": 2},
+        ),
         opencode_tool("edit", {"filePath": "/code/acme/a.py"}, "no such file", status="error"),
-        opencode_tool("bash", {"command": "rm -r /"}, "The user rejected permission to use this tool", status="error"),
-        {"type": "patch", "hash": "1", "files": []}, {"text": "Done."}, {"type": "step-finish"},
-    )  # fmt: skip
+        opencode_tool(
+            "bash",
+            {"command": "rm -r /"},
+            "The user rejected permission to use this tool",
+            status="error",
+        ),
+        {"type": "patch", "hash": "1", "files": []},
+        {"text": "Done."},
+        {"type": "step-finish"},
+    )
     found = look(store.path)
     session, turns = found.sessions["ses_1"], found.turns["ses_1"]
     assert (session.tool, session.title, session.cwd, session.tool_version, session.model) == (
-        "opencode", "Nightly export", "/code/acme", "1.17.2", "model-1",
-    )  # fmt: skip
+        "opencode",
+        "Nightly export",
+        "/code/acme",
+        "1.17.2",
+        "model-1",
+    )
     assert session.started == datetime.fromtimestamp(START / 1000, UTC)
     assert found.said("ses_1") == [("owner", "Add an export."), ("agent", "I look first.\n\nDone.")]
     assert [(call.name, call.input, call.outcome) for call in turns[1].tool_calls] == [
-        ("bash", "make test", "exit 2"), ("edit", "/code/acme/a.py", "error: no such file"),
+        ("bash", "make test", "exit 2"),
+        ("edit", "/code/acme/a.py", "error: no such file"),
         ("bash", "rm -r /", "rejected"),
-    ]  # fmt: skip
+    ]
     assert turns[0].time == datetime.fromtimestamp(START / 1000 + 1, UTC)
     assert (found.unknown, found.corrupt) == ({}, 0)
 
@@ -58,9 +84,18 @@ def test_a_session_has_its_messages_in_order_with_what_tools_did(look: Any, stor
 @pytest.mark.parametrize(
     ("provider", "named"),
     [
-        *((one, f"{one}/acme-tuned") for one in ("ollama", "lmstudio", "llama.cpp", "vllm", "mlx", "jan", "local")),
-        *((one, f"local:{one}/acme-tuned") for one in ("homelab", "LM Studio", "litellm", "openai-compatible")),
-        *((one, "acme-tuned") for one in ("anthropic", "github-copilot", "Google Vertex", "zai_coding_plan")),
+        *(
+            (one, f"{one}/acme-tuned")
+            for one in ("ollama", "lmstudio", "llama.cpp", "vllm", "mlx", "jan", "local")
+        ),
+        *(
+            (one, f"local:{one}/acme-tuned")
+            for one in ("homelab", "LM Studio", "litellm", "openai-compatible")
+        ),
+        *(
+            (one, "acme-tuned")
+            for one in ("anthropic", "github-copilot", "Google Vertex", "zai_coding_plan")
+        ),
     ],
 )
 def test_a_model_of_a_provider_that_is_not_known_to_be_elsewhere_is_named_with_it(
@@ -68,7 +103,9 @@ def test_a_model_of_a_provider_that_is_not_known_to_be_elsewhere_is_named_with_i
 ) -> None:
     store.session("ses_1")
     store.message("ses_1", "user", {"text": "Add an export."})
-    store.message("ses_1", "assistant", {"text": "Done."}, providerID=provider, modelID="acme-tuned")
+    store.message(
+        "ses_1", "assistant", {"text": "Done."}, providerID=provider, modelID="acme-tuned"
+    )
     assert look(store.path).sessions["ses_1"].model == named
 
 
@@ -84,28 +121,47 @@ def test_what_each_answer_cost_is_counted(look: Any, store: OpenCode) -> None:
 def test_an_answer_that_was_cut_off_says_why(look: Any, store: OpenCode) -> None:
     store.session("ses_1")
     store.message("ses_1", "user", {"text": "Add an export."})
-    store.message("ses_1", "assistant", {"text": "I l"}, error={"name": "MessageAbortedError", "data": {}})
-    store.message("ses_1", "assistant", error={"name": "APIError", "data": {"message": "overloaded"}})
+    store.message(
+        "ses_1", "assistant", {"text": "I l"}, error={"name": "MessageAbortedError", "data": {}}
+    )
+    store.message(
+        "ses_1", "assistant", error={"name": "APIError", "data": {"message": "overloaded"}}
+    )
     found = look(store.path)
-    assert found.said("ses_1")[1:] == [("agent", "I l"), ("system", INTERRUPTION), ("system", "overloaded")]
-    assert [turn.flags for turn in found.turns["ses_1"][2:]] == [Flag.META | Flag.INTERRUPTED, Flag.META]
+    assert found.said("ses_1")[1:] == [
+        ("agent", "I l"),
+        ("system", INTERRUPTION),
+        ("system", "overloaded"),
+    ]
+    assert [turn.flags for turn in found.turns["ses_1"][2:]] == [
+        Flag.META | Flag.INTERRUPTED,
+        Flag.META,
+    ]
 
 
 def test_what_opencode_adds_to_a_message_is_not_the_owners(look: Any, store: OpenCode) -> None:
     store.session("ses_1")
     added = {"text": "Called the Read tool with the following input: a.py", "synthetic": True}
-    store.message("ses_1", "user", added, {"text": "Explain @a.py"}, {"text": "old", "ignored": True})
-    store.message("ses_1", "user", {"text": "<nacre-context>- decision: x</nacre-context>", "synthetic": True})
+    store.message(
+        "ses_1", "user", added, {"text": "Explain @a.py"}, {"text": "old", "ignored": True}
+    )
+    store.message(
+        "ses_1", "user", {"text": "<nacre-context>- decision: x</nacre-context>", "synthetic": True}
+    )
     assert look(store.path).said("ses_1") == [("owner", "Explain @a.py")]
 
 
-def test_quotes_that_the_command_line_puts_around_a_prompt_are_not_the_owners(look: Any, store: OpenCode) -> None:
+def test_quotes_that_the_command_line_puts_around_a_prompt_are_not_the_owners(
+    look: Any, store: OpenCode
+) -> None:
     store.session("ses_1")
     for text in ('"Always rebase, \\"never\\" merge."', '"Yes" or "no"?', '"ok"'):
         store.message("ses_1", "user", {"text": text})
     assert look(store.path).said("ses_1") == [
-        ("owner", 'Always rebase, "never" merge.'), ("owner", '"Yes" or "no"?'), ("owner", "ok"),
-    ]  # fmt: skip
+        ("owner", 'Always rebase, "never" merge.'),
+        ("owner", '"Yes" or "no"?'),
+        ("owner", "ok"),
+    ]
 
 
 def test_a_summary_is_derived_and_a_sub_agent_is_no_owner(look: Any, store: OpenCode) -> None:
@@ -129,7 +185,9 @@ def test_an_answer_that_is_just_written_grows_in_its_place(look: Any, store: Ope
         **opencode_tool("bash", {"command": "make"}, ""),
         "state": {"status": "running", "input": {"command": "make"}},
     }
-    answer = store.message("ses_1", "assistant", {"text": "Abou"}, running, time={"created": store.now})
+    answer = store.message(
+        "ses_1", "assistant", {"text": "Abou"}, running, time={"created": store.now}
+    )
     first = look(store.path)
     assert first.turns["ses_1"][1].tool_calls[0].outcome is None
     store.connection.execute(
@@ -149,24 +207,34 @@ def test_a_database_of_other_columns_is_read_as_far_as_it_goes(look: Any, tmp_pa
     )
     with closing(connect(path, *tables)) as connection:
         connection.execute("INSERT INTO session VALUES ('ses_1', 1, 1, 'Odd', 'red')")
-        connection.execute("INSERT INTO message VALUES ('msg_1', 'ses_1', 1, 1, ?)", ('{"role":"user"}',))
+        connection.execute(
+            "INSERT INTO message VALUES ('msg_1', 'ses_1', 1, 1, ?)", ('{"role":"user"}',)
+        )
         connection.execute("INSERT INTO message VALUES ('msg_2', 'ses_1', 2, 2, '{torn')")
-        connection.execute("INSERT INTO message VALUES ('msg_3', 'ses_1', 3, 3, ?)", ('{"role":"oracle"}',))
+        connection.execute(
+            "INSERT INTO message VALUES ('msg_3', 'ses_1', 3, 3, ?)", ('{"role":"oracle"}',)
+        )
         part = '{"type":"text","text":"Hello there"}'
         connection.execute("INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_1', 1, 1, ?)", (part,))
-        connection.execute("INSERT INTO part VALUES ('prt_2', 'msg_1', 'ses_1', 1, 1, '{\"type\":\"hologram\"}')")
+        connection.execute(
+            "INSERT INTO part VALUES ('prt_2', 'msg_1', 'ses_1', 1, 1, '{\"type\":\"hologram\"}')"
+        )
     found = look(path)
     assert (found.sessions["ses_1"].title, found.sessions["ses_1"].cwd) == ("Odd", None)
     assert found.said("ses_1") == [("owner", "Hello there")]
     assert (found.corrupt, found.unknown) == (1, {"role oracle": 1, "part hologram": 1})
 
 
-def test_secrets_beside_the_sessions_are_never_asked_for(look: Any, store: OpenCode, tmp_path: Path) -> None:
+def test_secrets_beside_the_sessions_are_never_asked_for(
+    look: Any, store: OpenCode, tmp_path: Path
+) -> None:
     store.session("ses_1")
     store.message("ses_1", "user", {"text": "Hello there"})
     for table in ("account", "credential", "event"):  # whoever reads them fails
         store.connection.execute(f"DROP TABLE {table}")
-        store.connection.execute(f"CREATE VIEW {table} AS SELECT json('no') AS id, abs(-9223372036854775808) AS value")
+        store.connection.execute(
+            f"CREATE VIEW {table} AS SELECT json('no') AS id, abs(-9223372036854775808) AS value"
+        )
     assert look(store.path).said("ses_1") == [("owner", "Hello there")]
 
 
@@ -177,15 +245,29 @@ def files(tmp_path: Path) -> Callable[..., Path]:
     def write(*, flat: bool = False, old: bool = False) -> Path:
         storage = tmp_path / "storage"
         info = {
-            "id": "ses_1", "version": "0.15.0", "projectID": "p1", "directory": "/code/acme", "title": "Export",
+            "id": "ses_1",
+            "version": "0.15.0",
+            "projectID": "p1",
+            "directory": "/code/acme",
+            "title": "Export",
             "time": {"created": START, "updated": START},
-        }  # fmt: skip
+        }
         top = storage / "session" if old else storage
         session = top / "info" / "ses_1.json" if old else top / "session" / "p1" / "ses_1.json"
         kept = {session: info}
         for number, (role, text) in enumerate((("user", "Add an export."), ("assistant", "Done."))):
-            message = {"id": f"msg_{number}", "sessionID": "ses_1", "role": role, "time": {"created": START + number}}
-            part = {"id": f"prt_{number}", "messageID": f"msg_{number}", "type": "text", "text": text}
+            message = {
+                "id": f"msg_{number}",
+                "sessionID": "ses_1",
+                "role": role,
+                "time": {"created": START + number},
+            }
+            part = {
+                "id": f"prt_{number}",
+                "messageID": f"msg_{number}",
+                "type": "text",
+                "text": text,
+            }
             kept[top / "message" / "ses_1" / f"msg_{number}.json"] = message
             folder = (
                 top / "part"
@@ -204,14 +286,18 @@ def files(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.mark.parametrize("layout", [{}, {"flat": True}, {"old": True}])
-def test_a_session_in_files_of_any_age_is_read(layout: dict[str, bool], look: Any, files: Callable[..., Path]) -> None:
+def test_a_session_in_files_of_any_age_is_read(
+    layout: dict[str, bool], look: Any, files: Callable[..., Path]
+) -> None:
     found = look(files(**layout))
     assert (found.sessions["ses_1"].title, found.sessions["ses_1"].cwd) == ("Export", "/code/acme")
     assert found.said("ses_1") == [("owner", "Add an export."), ("agent", "Done.")]
     assert {turn.id for turn in found.turns["ses_1"]} == {"msg_0", "msg_1"}
 
 
-def test_files_and_database_give_the_same_turns(look: Any, files: Callable[..., Path], store: OpenCode) -> None:
+def test_files_and_database_give_the_same_turns(
+    look: Any, files: Callable[..., Path], store: OpenCode
+) -> None:
     store.session("ses_1", title="Export", version="0.15.0")
     store.now = START - 1000
     store.message("ses_1", "user", {"text": "Add an export."}, id="msg_0", time={"created": START})
@@ -219,18 +305,26 @@ def test_files_and_database_give_the_same_turns(look: Any, files: Callable[..., 
     assert look(store.path).turns == look(files()).turns
 
 
-def test_a_file_that_is_torn_is_counted_and_the_rest_is_read(look: Any, files: Callable[..., Path]) -> None:
+def test_a_file_that_is_torn_is_counted_and_the_rest_is_read(
+    look: Any, files: Callable[..., Path]
+) -> None:
     session = files()
-    (session.parents[2] / "message" / "ses_1" / "msg_1.json").write_text('{"id": "msg_1", "ro', encoding="utf-8")
+    (session.parents[2] / "message" / "ses_1" / "msg_1.json").write_text(
+        '{"id": "msg_1", "ro', encoding="utf-8"
+    )
     found = look(session)
     assert (found.said("ses_1"), found.corrupt) == ([("owner", "Add an export.")], 1)
 
 
-def test_an_id_never_leads_out_of_the_storage(look: Any, files: Callable[..., Path], tmp_path: Path) -> None:
+def test_an_id_never_leads_out_of_the_storage(
+    look: Any, files: Callable[..., Path], tmp_path: Path
+) -> None:
     session = files()
     secret = tmp_path / "secret" / "x.json"
     secret.parent.mkdir()
-    secret.write_text('{"id": "x", "role": "user", "type": "text", "text": "not to be read"}', encoding="utf-8")
+    secret.write_text(
+        '{"id": "x", "role": "user", "type": "text", "text": "not to be read"}', encoding="utf-8"
+    )
     info = {**json.loads(session.read_text(encoding="utf-8")), "id": "../../secret"}
     session.write_text(json.dumps(info), encoding="utf-8")
     assert not look(session).turns
@@ -245,14 +339,23 @@ def test_an_export_is_read(look: Any, tmp_path: Path) -> None:
         "time": {"created": START},
     }
     message = {"id": "msg_0", "sessionID": "ses_1", "role": "user", "time": {"created": START}}
-    part = {"id": "prt_0", "sessionID": "ses_1", "messageID": "msg_0", "type": "text", "text": "Hello there"}
+    part = {
+        "id": "prt_0",
+        "sessionID": "ses_1",
+        "messageID": "msg_0",
+        "type": "text",
+        "text": "Hello there",
+    }
     answer = {**message, "id": "msg_1", "role": "assistant", "tokens": {"input": 5, "output": 2}}
     said = {**part, "id": "prt_1", "messageID": "msg_1", "text": "Hello"}
     path = tmp_path / "export.json"
     messages = [{"info": message, "parts": [part]}, {"info": answer, "parts": [said]}]
     path.write_text(json.dumps({"info": info, "messages": messages}), encoding="utf-8")
     found = look(path)
-    assert (found.tool, found.said("ses_1")) == ("opencode", [("owner", "Hello there"), ("agent", "Hello")])
+    assert (found.tool, found.said("ses_1")) == (
+        "opencode",
+        [("owner", "Hello there"), ("agent", "Hello")],
+    )
     assert found.sessions["ses_1"].tokens == Tokens(5, 0, 2)
 
 
@@ -266,8 +369,12 @@ def test_an_export_is_read(look: Any, tmp_path: Path) -> None:
         ("linux", {"OPENCODE_DB": "/elsewhere/mine.db"}, "/elsewhere"),
     ],
 )
-def test_opencode_is_looked_for_where_it_keeps_its_data(platform: str, environ: dict[str, str], folder: str) -> None:
-    assert Path(folder) in [root.folder for root in ADAPTER.roots(Places(Path("/home/me"), environ, platform))]
+def test_opencode_is_looked_for_where_it_keeps_its_data(
+    platform: str, environ: dict[str, str], folder: str
+) -> None:
+    assert Path(folder) in [
+        root.folder for root in ADAPTER.roots(Places(Path("/home/me"), environ, platform))
+    ]
 
 
 FILES = sorted(DATA.glob("*/storage*/session/*/*.json"))
@@ -287,7 +394,9 @@ def test_real_sessions_in_files_are_read_to_their_end(look: Any) -> None:
 def test_a_message_table_without_an_index_is_still_read(look: Any, tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     with closing(connect(path, *OPENCODE_TABLES[:4])) as connection:
-        connection.execute("INSERT INTO session (id, project_id, directory, title, version, time_created, time_updated)"
-                           " VALUES ('ses_1', 'p', '/', 't', '1', 1, 1)")  # fmt: skip
+        connection.execute(
+            "INSERT INTO session (id, project_id, directory, title, version, time_created, time_updated)"
+            " VALUES ('ses_1', 'p', '/', 't', '1', 1, 1)"
+        )
         assert isinstance(connection, sqlite3.Connection)
     assert not look(path).turns

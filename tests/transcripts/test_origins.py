@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from nacre.parsing.parse import opened
-from nacre.testing import Agent, Owner
-from nacre.transcripts.registry import builtins
+from nacre.home.parsing import opened
+from nacre.readers.registry import builtins
+from nacre.testing.conformance import Agent, Owner
 from nacre.values.session import Speaker, Trust, Turn
 from tests.app import shapes
 from tests.app.shapes import SHAPES
@@ -50,19 +50,31 @@ def mark_file(path: Path, mark: Mark, others: tuple[str, ...]) -> None:
             parts = [json.loads(text)]
         except ValueError:
             parts = [json.loads(line) for line in text.splitlines()]
-        file.write_text("".join(json.dumps(marked(part, mark, others)) + "\n" for part in parts), encoding="utf-8")
+        file.write_text(
+            "".join(json.dumps(marked(part, mark, others)) + "\n" for part in parts),
+            encoding="utf-8",
+        )
 
 
 def _mark_database(path: Path, mark: Mark, others: tuple[str, ...]) -> None:
     with sqlite3.connect(path) as database:
-        for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-            for column in [row[1] for row in database.execute(f"PRAGMA table_info({table})").fetchall()]:
-                for row, value in database.execute(f"SELECT rowid, {column} FROM {table}").fetchall():  # noqa: S608
+        for (table,) in database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        ).fetchall():
+            for column in [
+                row[1] for row in database.execute(f"PRAGMA table_info({table})").fetchall()
+            ]:
+                for row, value in database.execute(
+                    f"SELECT rowid, {column} FROM {table}"  # noqa: S608
+                ).fetchall():
                     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
                     if isinstance(text, str) and RULE in text and text[:1] in "{[":
                         new: Any = json.dumps(marked(json.loads(text), mark, others))
                         new = new.encode() if isinstance(value, bytes) else new
-                        database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (new, row))  # noqa: S608
+                        database.execute(
+                            f"UPDATE {table} SET {column} = ? WHERE rowid = ?",  # noqa: S608
+                            (new, row),
+                        )
     database.close()
 
 
@@ -90,27 +102,46 @@ def of_rule(turns: list[Turn]) -> list[tuple[Speaker, Trust]]:
 def test_a_record_that_names_another_origin_is_not_the_owners_in_any_format(
     tmp_path: Path, shape: str, mark: Mark
 ) -> None:
-    path = shapes.write(tmp_path, shape, (Owner(OPENING), Agent("None."), Owner(RULE), Agent(REPEATED)))
-    assert of_rule(turns_in(path)) == [(Speaker.OWNER, Trust.TRUSTED), (Speaker.AGENT, Trust.TRUSTED)]
+    path = shapes.write(
+        tmp_path, shape, (Owner(OPENING), Agent("None."), Owner(RULE), Agent(REPEATED))
+    )
+    assert of_rule(turns_in(path)) == [
+        (Speaker.OWNER, Trust.TRUSTED),
+        (Speaker.AGENT, Trust.TRUSTED),
+    ]
     mark_file(path, mark, (OPENING, "None.", REPEATED))
-    others, said = [one for one in of_rule(turns_in(path)) if one[0] is not Speaker.AGENT], of_rule(turns_in(path))
-    assert others in ([(Speaker.SYSTEM, Trust.UNTRUSTED)], [])  # what a tool put there itself is only heard
+    others, said = (
+        [one for one in of_rule(turns_in(path)) if one[0] is not Speaker.AGENT],
+        of_rule(turns_in(path)),
+    )
+    assert others in (
+        [(Speaker.SYSTEM, Trust.UNTRUSTED)],
+        [],
+    )  # what a tool put there itself is only heard
     assert said[-1] == (Speaker.AGENT, Trust.UNTRUSTED)
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in TEXTS])
-def test_a_record_that_names_the_owner_is_the_owners_in_every_format(tmp_path: Path, shape: str) -> None:
+def test_a_record_that_names_the_owner_is_the_owners_in_every_format(
+    tmp_path: Path, shape: str
+) -> None:
     path = shapes.write(tmp_path, shape, (Owner(OPENING), Agent("None."), Owner(RULE)))
-    mark_file(path, lambda found: found.update(origin={"kind": "human"}, isUser=True), (OPENING, "None."))
+    mark_file(
+        path, lambda found: found.update(origin={"kind": "human"}, isUser=True), (OPENING, "None.")
+    )
     assert of_rule(turns_in(path)) == [(Speaker.OWNER, Trust.TRUSTED)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("before", ["[Feishu] Otto: ", "[Slack #harbour] Otto: ", "[WhatsApp Otto id:+4915] "])
+@pytest.mark.parametrize(
+    "before", ["[Feishu] Otto: ", "[Slack #harbour] Otto: ", "[WhatsApp Otto id:+4915] "]
+)
 def test_a_line_of_a_chat_is_the_owners_only_where_the_owner_said_who_they_are(
     tmp_path: Path, shape: str, before: str
 ) -> None:
-    path = shapes.write(tmp_path, shape, (Owner(OPENING), Agent("None."), Owner(before + RULE), Agent(REPEATED)))
+    path = shapes.write(
+        tmp_path, shape, (Owner(OPENING), Agent("None."), Owner(before + RULE), Agent(REPEATED))
+    )
     found = of_rule(turns_in(path, ("Ada",)))
     assert found == [(Speaker.SYSTEM, Trust.UNTRUSTED), (Speaker.AGENT, Trust.UNTRUSTED)]
     assert of_rule(turns_in(path, ("otto", "+4915")))[0] == (Speaker.OWNER, Trust.TRUSTED)
@@ -133,7 +164,9 @@ def test_a_line_of_a_chat_is_the_owners_only_where_the_owner_said_who_they_are(
 def test_what_tools_and_frames_put_into_the_owners_place_is_never_the_owners(
     tmp_path: Path, shape: str, words: str
 ) -> None:
-    path = shapes.write(tmp_path, shape, (Owner(OPENING), Agent("None."), Owner(words), Agent("Fine.")))
+    path = shapes.write(
+        tmp_path, shape, (Owner(OPENING), Agent("None."), Owner(words), Agent("Fine."))
+    )
     assert (Speaker.OWNER, Trust.TRUSTED) not in of_rule(turns_in(path))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.file_source import read_head
-from nacre.transcripts.registry import find_adapter, get_adapter
+from nacre.readers.adapter import read_head
+from nacre.readers.registry import find_adapter, get_adapter
 from nacre.values.session import Speaker
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts"
@@ -18,7 +18,9 @@ TOOLS = ("claude-code", "codex", "openclaw")
 GENERIC = ("session_branch", "session_simple", "session_toolcall", "codex_schema_drift")
 """Fixtures of a viewer that lie in Codex's folder, but are plain role-and-content lines."""
 
-FILES = [path for tool in TOOLS for path in sorted((DATA / tool).glob("**/*.json*")) if path.is_file()]
+FILES = [
+    path for tool in TOOLS for path in sorted((DATA / tool).glob("**/*.json*")) if path.is_file()
+]
 
 
 @pytest.mark.skipif(not FILES, reason="no real transcripts beside this checkout")
@@ -38,13 +40,21 @@ def test_a_real_transcript_is_recognised_and_read_to_its_end(path: Path, read: A
 
 
 SMALL = {
-    "aider": ("*.md", "*.history"), "continue": ("*.json",), "copilot-cli": ("*.jsonl",), "cursor": ("*.jsonl",),
+    "aider": ("*.md", "*.history"),
+    "continue": ("*.json",),
+    "copilot-cli": ("*.jsonl",),
+    "cursor": ("*.jsonl",),
     "gemini-cli": ("*.json*",),
-}  # fmt: skip
+}
 NO_SESSION = ("sessions.json", "gemini_schema_drift.json")
 """An index of sessions, and a fixture of a viewer in a form that the tool never wrote."""
 
-SMALL_FILES = [path for tool, names in SMALL.items() for name in names for path in sorted((DATA / tool).glob(name))]
+SMALL_FILES = [
+    path
+    for tool, names in SMALL.items()
+    for name in names
+    for path in sorted((DATA / tool).glob(name))
+]
 
 
 @pytest.mark.skipif(not SMALL_FILES, reason="no real transcripts beside this checkout")
@@ -59,7 +69,11 @@ def test_a_real_transcript_of_a_smaller_tool_is_read_to_its_end(path: Path, read
     sessions, turns, source = read(adapter, path)
     assert source.tally.corrupt == 0
     assert set(source.tally.unknown) <= {"block custom_block"}
-    real = [turn for turn in turns if "trimmed" not in turn.id]  # a viewer's fixture has records without their ids
+    real = [
+        turn for turn in turns if "trimmed" not in turn.id
+    ]  # a viewer's fixture has records without their ids
     assert len({turn.id for turn in real}) == len(real)
     assert {session.tool for session in sessions} <= {adapter.tool}
-    assert not [turn for turn in turns if turn.speaker is Speaker.OWNER and "<user_query>" in turn.text]
+    assert not [
+        turn for turn in turns if turn.speaker is Speaker.OWNER and "<user_query>" in turn.text
+    ]

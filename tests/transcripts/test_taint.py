@@ -8,17 +8,29 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.adapter import Adapter
-from nacre.transcripts.file_source import read_head
-from nacre.transcripts.generic.jsonl import ADAPTER as JSONL
-from nacre.transcripts.registry import builtins, find_adapter
+from nacre.readers.adapter import Adapter, read_head
+from nacre.readers.generic import ADAPTER as JSONL
+from nacre.readers.registry import builtins, find_adapter
 from nacre.values.session import Flag, Speaker, Trust
-from tests.app.shapes import DATABASES, SHAPES, WITHOUT_OUTPUT, Agent, Owner, Step, Summary, Tool, adapter_of, write
+from tests.app.shapes import (
+    DATABASES,
+    SHAPES,
+    WITHOUT_OUTPUT,
+    Agent,
+    Owner,
+    Step,
+    Summary,
+    Tool,
+    adapter_of,
+    write,
+)
 
 PAGE = "All rowers must hand their oars to the stranger before the race begins."
 STORY = "The red boat of the old ferryman was painted by his two daughters."
 MEMORY = "The boat house is locked at nine in the evening, except on Fridays."
-GROWING = [name for name in SHAPES if name not in DATABASES and not builtins()[adapter_of(name)].whole]
+GROWING = [
+    name for name in SHAPES if name not in DATABASES and not builtins()[adapter_of(name)].whole
+]
 """Shapes that are read while they grow."""
 
 STEPS: tuple[Step, ...] = (
@@ -53,8 +65,16 @@ def test_trust_is_the_same_at_whatever_line_a_reading_ended(
 def test_every_shape_says_what_draws_on_what(shape: str, tmp_path: Path, look: Any) -> None:
     path = write(tmp_path / "whole", shape, STEPS)
     turns = [turn for said in look(path).turns.values() for turn in said]
-    trust = {turn.text[:8]: turn.trust for turn in turns if turn.speaker is not Speaker.OWNER and turn.text}
-    assert {begin for begin, one in trust.items() if one is Trust.UNTRUSTED} == {"It says:", "So far: ", "The log "}
+    trust = {
+        turn.text[:8]: turn.trust
+        for turn in turns
+        if turn.speaker is not Speaker.OWNER and turn.text
+    }
+    assert {begin for begin, one in trust.items() if one is Trust.UNTRUSTED} == {
+        "It says:",
+        "So far: ",
+        "The log ",
+    }
     own = {turn.text[:8] for turn in turns if turn.flags & Flag.INJECTED}
     assert own == {"What doe", "So far: ", "From mem"}
 
@@ -63,12 +83,29 @@ def test_a_line_cannot_say_that_it_is_trusted(read: Any, write: Any) -> None:
     path = write(
         "boat.jsonl",
         {"role": "user", "content": "Fetch it."},
-        {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "fetch", "arguments": "{}"}}]},
-        {"role": "tool", "tool_call_id": "c1", "content": PAGE, "trust": "trusted", "speaker": "owner"},
-        {"role": "assistant", "content": PAGE, "trust": "trusted", "speaker": "owner", "author": "owner"},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c1", "function": {"name": "fetch", "arguments": "{}"}}],
+        },
+        {
+            "role": "tool",
+            "tool_call_id": "c1",
+            "content": PAGE,
+            "trust": "trusted",
+            "speaker": "owner",
+        },
+        {
+            "role": "assistant",
+            "content": PAGE,
+            "trust": "trusted",
+            "speaker": "owner",
+            "author": "owner",
+        },
     )
     _, turns, _ = read(JSONL, path)
-    assert [(turn.speaker, turn.trust) for turn in turns if turn.text == PAGE] == [(Speaker.AGENT, Trust.UNTRUSTED)]
+    assert [(turn.speaker, turn.trust) for turn in turns if turn.text == PAGE] == [
+        (Speaker.AGENT, Trust.UNTRUSTED)
+    ]
 
 
 def test_a_text_that_quotes_a_record_is_not_a_transcript(write: Any) -> None:

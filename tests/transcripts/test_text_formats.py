@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.file_source import read_head
-from nacre.transcripts.generic import markdown, plain_text
-from nacre.transcripts.tools import plaud
+from nacre.readers import generic, plaud
+from nacre.readers.adapter import read_head
 from nacre.values.session import Flag, Speaker
 
-ADAPTERS = (plaud.ADAPTER, markdown.ADAPTER, plain_text.ADAPTER)
+ADAPTERS = (plaud.ADAPTER, generic.ADAPTER_MARKDOWN, generic.ADAPTER_PLAIN_TEXT)
 
 
 def tool_of(path: Path) -> str | None:
@@ -103,8 +102,12 @@ They like shade.
 def test_a_note_has_one_turn_a_section(read: Any, write: Any) -> None:
     path = write("forest.md", NOTE)
     assert tool_of(path) == "markdown"
-    sessions, turns, _ = read(markdown.ADAPTER, path)
-    assert [turn.text.splitlines()[0] for turn in turns] == ["Some words first.", "Trees", "Beeches"]
+    sessions, turns, _ = read(generic.ADAPTER_MARKDOWN, path)
+    assert [turn.text.splitlines()[0] for turn in turns] == [
+        "Some words first.",
+        "Trees",
+        "Beeches",
+    ]
     assert "# not a heading" in turns[1].text
     assert {turn.speaker for turn in turns} == {Speaker.OWNER}
     assert (sessions[0].title, sessions[0].label) == ("Forest plan", "forest, oaks")
@@ -112,19 +115,23 @@ def test_a_note_has_one_turn_a_section(read: Any, write: Any) -> None:
 
 
 def test_a_note_without_front_matter_is_named_by_its_heading(read: Any, write: Any) -> None:
-    sessions, turns, _ = read(markdown.ADAPTER, write("2026-04-03 x.md", "# Ferns\n\nThey unroll.\n"))
+    sessions, turns, _ = read(
+        generic.ADAPTER_MARKDOWN, write("2026-04-03 x.md", "# Ferns\n\nThey unroll.\n")
+    )
     assert (sessions[0].title, turns[0].time) == ("Ferns", datetime(2026, 4, 3, tzinfo=UTC))
 
 
 def test_front_matter_that_is_not_yaml_is_text(read: Any, write: Any) -> None:
-    _, turns, _ = read(markdown.ADAPTER, write("x.md", "---\n: [\n---\nWords.\n"))
+    _, turns, _ = read(generic.ADAPTER_MARKDOWN, write("x.md", "---\n: [\n---\nWords.\n"))
     assert turns[0].text.endswith("Words.")
 
 
 def test_a_note_stays_one_session_while_it_is_edited(read: Any, write: Any) -> None:
-    before, _, _ = read(markdown.ADAPTER, write("forest.md", NOTE))
-    after, _, _ = read(markdown.ADAPTER, write("forest.md", NOTE.replace("Some words", "Other words")))
-    elsewhere, _, _ = read(markdown.ADAPTER, write("other/forest.md", NOTE))
+    before, _, _ = read(generic.ADAPTER_MARKDOWN, write("forest.md", NOTE))
+    after, _, _ = read(
+        generic.ADAPTER_MARKDOWN, write("forest.md", NOTE.replace("Some words", "Other words"))
+    )
+    elsewhere, _, _ = read(generic.ADAPTER_MARKDOWN, write("other/forest.md", NOTE))
     assert before[0].native_id == after[0].native_id
     assert before[0].native_id != elsewhere[0].native_id
 
@@ -138,7 +145,7 @@ def test_specstorys_copy_of_a_session_keeps_its_speakers(read: Any, write: Any) 
     )
     path = write("copy.md", text)
     assert tool_of(path) == "markdown"
-    _, turns, _ = read(markdown.ADAPTER, path)
+    _, turns, _ = read(generic.ADAPTER_MARKDOWN, path)
     assert [(turn.speaker, turn.text) for turn in turns] == [
         (Speaker.OWNER, "Where do oaks grow?"),
         (Speaker.AGENT, "In the valley."),
@@ -151,8 +158,8 @@ def test_plain_text_is_cut_into_turns_of_bearable_length(read: Any, write: Any) 
     paragraphs = [f"Paragraph {number} " + "about oaks " * 40 for number in range(12)]
     path = write("notes.txt", "\n\n".join([*paragraphs, "long " * 2_000]))
     assert tool_of(path) == "text"
-    sessions, turns, _ = read(plain_text.ADAPTER, path)
-    assert all(len(turn.text) <= plain_text.TURN_CHARACTERS for turn in turns)
+    sessions, turns, _ = read(generic.ADAPTER_PLAIN_TEXT, path)
+    assert all(len(turn.text) <= generic.TURN_CHARACTERS for turn in turns)
     words = " ".join(turn.text for turn in turns).split()
     assert words == path.read_text(encoding="utf-8").split()
     assert len({turn.id for turn in turns}) == len(turns)
@@ -178,10 +185,14 @@ def test_what_nobody_wrote_is_not_text(content: bytes, write: Any) -> None:
 def test_text_in_other_scripts_is_text(read: Any, write: Any) -> None:
     path = write("笔记.txt", "我们种橡树。\n\n" * 3_000)
     assert tool_of(path) == "text"
-    assert read(plain_text.ADAPTER, path)[1]
+    assert read(generic.ADAPTER_PLAIN_TEXT, path)[1]
 
 
-@pytest.mark.parametrize("adapter", [markdown.ADAPTER, plain_text.ADAPTER], ids=lambda adapter: adapter.tool)
+@pytest.mark.parametrize(
+    "adapter",
+    [generic.ADAPTER_MARKDOWN, generic.ADAPTER_PLAIN_TEXT],
+    ids=lambda adapter: adapter.tool,
+)
 def test_nacres_own_context_is_taken_out(adapter: Any, read: Any, write: Any) -> None:
     text = "<nacre-context>Oaks are tall.</nacre-context>\nPlant them."
     _, turns, _ = read(adapter, write("x.md", text))
@@ -189,5 +200,7 @@ def test_nacres_own_context_is_taken_out(adapter: Any, read: Any, write: Any) ->
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.tool)
-def test_a_file_in_which_nothing_is_said_yields_nothing(adapter: Any, read: Any, write: Any) -> None:
+def test_a_file_in_which_nothing_is_said_yields_nothing(
+    adapter: Any, read: Any, write: Any
+) -> None:
     assert read(adapter, write("x.md", "\n \n"))[:2] == ([], [])

@@ -7,14 +7,11 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.adapter import Adapter
-from nacre.transcripts.claude_code import transcript as claude_code
-from nacre.transcripts.codex import rollout as codex
-from nacre.transcripts.copilot import cli as copilot_cli
-from nacre.transcripts.openclaw import session_file as openclaw
-from nacre.transcripts.registry import builtins
-from nacre.transcripts.tools import continue_dev
-from nacre.transcripts.tools import gemini_cli as gemini
+from nacre.readers import claude_code, codex, continue_dev, openclaw
+from nacre.readers import copilot as copilot_cli
+from nacre.readers import gemini_cli as gemini
+from nacre.readers.adapter import Adapter
+from nacre.readers.registry import builtins
 from nacre.values.session import Tokens
 
 CLAUDE = "claude-code"
@@ -26,42 +23,82 @@ AT = "2026-03-01T09:00:{:02d}.000Z"
 
 def claude(second: int, message: str, text: str, **usage: int) -> dict[str, Any]:
     body = {
-        "role": "assistant", "id": message, "model": "m", "content": [{"type": "text", "text": text}], "usage": usage,
-    }  # fmt: skip
+        "role": "assistant",
+        "id": message,
+        "model": "m",
+        "content": [{"type": "text", "text": text}],
+        "usage": usage,
+    }
     return {
-        "type": "assistant", "uuid": f"a{second}", "sessionId": "5e55", "timestamp": AT.format(second), "message": body,
-    }  # fmt: skip
+        "type": "assistant",
+        "uuid": f"a{second}",
+        "sessionId": "5e55",
+        "timestamp": AT.format(second),
+        "message": body,
+    }
 
 
 def claude_owner(second: int, text: str) -> dict[str, Any]:
     body = {"role": "user", "content": text}
-    return {"type": "user", "uuid": f"u{second}", "sessionId": "5e55", "timestamp": AT.format(second), "message": body}
+    return {
+        "type": "user",
+        "uuid": f"u{second}",
+        "sessionId": "5e55",
+        "timestamp": AT.format(second),
+        "message": body,
+    }
 
 
 def counted(second: int, read: int, cached: int, written: int) -> dict[str, Any]:
     total = {
-        "input_tokens": read, "cached_input_tokens": cached, "output_tokens": written, "reasoning_output_tokens": 1,
-    }  # fmt: skip
-    payload = {"type": "token_count", "info": {"total_token_usage": total, "last_token_usage": total}}
+        "input_tokens": read,
+        "cached_input_tokens": cached,
+        "output_tokens": written,
+        "reasoning_output_tokens": 1,
+    }
+    payload = {
+        "type": "token_count",
+        "info": {"total_token_usage": total, "last_token_usage": total},
+    }
     return {"timestamp": AT.format(second), "type": "event_msg", "payload": payload}
 
 
 def codex_said(second: int, kind: str, text: str) -> dict[str, Any]:
-    return {"timestamp": AT.format(second), "type": "event_msg", "payload": {"type": kind, "message": text}}
+    return {
+        "timestamp": AT.format(second),
+        "type": "event_msg",
+        "payload": {"type": kind, "message": text},
+    }
 
 
 def openclaw_said(second: int, role: str, text: str, **facts: Any) -> dict[str, Any]:
     message = {"role": role, "content": [{"type": "text", "text": text}], **facts}
-    return {"type": "message", "id": f"{second:08x}", "timestamp": AT.format(second), "message": message}
+    return {
+        "type": "message",
+        "id": f"{second:08x}",
+        "timestamp": AT.format(second),
+        "message": message,
+    }
 
 
 def copilot(second: int, kind: str, **data: Any) -> dict[str, Any]:
     identity = f"00000000-0000-4000-8000-{second:012d}"
-    return {"type": kind, "data": data, "id": identity, "timestamp": AT.format(second), "parentId": None}
+    return {
+        "type": kind,
+        "data": data,
+        "id": identity,
+        "timestamp": AT.format(second),
+        "parentId": None,
+    }
 
 
 def copilot_run(read: int, cached: int, written: int) -> dict[str, Any]:
-    usage = {"inputTokens": read, "outputTokens": written, "cacheReadTokens": cached, "cacheWriteTokens": 0}
+    usage = {
+        "inputTokens": read,
+        "outputTokens": written,
+        "cacheReadTokens": cached,
+        "cacheWriteTokens": 0,
+    }
     return {"model-1": {"requests": {"count": 2}, "usage": usage}}
 
 
@@ -71,11 +108,24 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
         claude_code.ADAPTER,
         [
             claude_owner(1, "Count the trees in the orchard, please."),
-            claude(2, "m1", "I will.", input_tokens=5, cache_read_input_tokens=100, output_tokens=1),
-            claude(3, "m1", "Row by row.", input_tokens=5, cache_read_input_tokens=100, output_tokens=9),
+            claude(
+                2, "m1", "I will.", input_tokens=5, cache_read_input_tokens=100, output_tokens=1
+            ),
+            claude(
+                3, "m1", "Row by row.", input_tokens=5, cache_read_input_tokens=100, output_tokens=9
+            ),
             claude_owner(4, "Take your time."),
-            claude(5, "m1", "Thanks.", input_tokens=5, cache_read_input_tokens=100, output_tokens=12),
-            claude(6, "m2", "There are 12.", input_tokens=3, cache_creation_input_tokens=40, output_tokens=4),
+            claude(
+                5, "m1", "Thanks.", input_tokens=5, cache_read_input_tokens=100, output_tokens=12
+            ),
+            claude(
+                6,
+                "m2",
+                "There are 12.",
+                input_tokens=3,
+                cache_creation_input_tokens=40,
+                output_tokens=4,
+            ),
         ],
         Tokens(48, 100, 16),
     ),
@@ -84,11 +134,20 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
         codex.ADAPTER,
         [
             {
-                "timestamp": AT.format(0), "type": "session_meta",
-                "payload": {"id": "019fa000-1111-7222-8333-444455556666", "timestamp": AT.format(0), "cwd": "/code/x"},
+                "timestamp": AT.format(0),
+                "type": "session_meta",
+                "payload": {
+                    "id": "019fa000-1111-7222-8333-444455556666",
+                    "timestamp": AT.format(0),
+                    "cwd": "/code/x",
+                },
             },
             codex_said(1, "user_message", "Count the trees in the orchard, please."),
-            {"timestamp": AT.format(2), "type": "event_msg", "payload": {"type": "token_count", "info": None}},
+            {
+                "timestamp": AT.format(2),
+                "type": "event_msg",
+                "payload": {"type": "token_count", "info": None},
+            },
             codex_said(3, "agent_message", "I will."),
             counted(4, 100, 60, 7),
             codex_said(5, "agent_message", "There are 12."),
@@ -102,56 +161,94 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
     OPENCLAW: (
         openclaw.ADAPTER,
         [
-            {"type": "session", "version": 3, "id": "0a0a", "timestamp": AT.format(0), "cwd": "/code/x"},
+            {
+                "type": "session",
+                "version": 3,
+                "id": "0a0a",
+                "timestamp": AT.format(0),
+                "cwd": "/code/x",
+            },
             openclaw_said(1, "user", "Count the trees in the orchard, please."),
-            openclaw_said(2, "assistant", "I will.", usage={"input": 4, "output": 2, "cacheRead": 30, "cacheWrite": 6}),
-            openclaw_said(3, "assistant", "There are 12.", usage={"input": 1, "output": 3, "cost": {"total": 0.1}}),
+            openclaw_said(
+                2,
+                "assistant",
+                "I will.",
+                usage={"input": 4, "output": 2, "cacheRead": 30, "cacheWrite": 6},
+            ),
+            openclaw_said(
+                3,
+                "assistant",
+                "There are 12.",
+                usage={"input": 1, "output": 3, "cost": {"total": 0.1}},
+            ),
         ],
         Tokens(11, 30, 5),
     ),
     # messages tell what was written; a run that ends tells all, what the messages told among it
     COPILOT: (
-        copilot_cli.ADAPTER,
+        copilot_cli.ADAPTER_CLI,
         [
             copilot(0, "session.start", sessionId="0c0p", startTime=AT.format(0)),
             copilot(1, "user.message", content="Count the trees in the orchard, please."),
             copilot(2, "assistant.message", content="I will.", outputTokens=12, messageId="m1"),
-            copilot(3, "assistant.message", content="There are 12.", outputTokens=3, messageId="m2"),
+            copilot(
+                3, "assistant.message", content="There are 12.", outputTokens=3, messageId="m2"
+            ),
             copilot(4, "session.shutdown", modelMetrics=copilot_run(100, 80, 20)),
             copilot(5, "session.resume", sessionId="0c0p"),
             copilot(6, "user.message", content="And in the other one?"),
-            copilot(7, "assistant.message", content="There are 13.", outputTokens=4, messageId="m3"),
-            copilot(8, "session.shutdown", modelMetrics={"model-1": {"requests": 1}}, tokenDetails={
-                "input": {"tokenCount": 7}, "output": {"tokenCount": 4}, "cache_read": {"tokenCount": 5},
-                "cache_write": {"tokenCount": 2},
-            }),
+            copilot(
+                7, "assistant.message", content="There are 13.", outputTokens=4, messageId="m3"
+            ),
+            copilot(
+                8,
+                "session.shutdown",
+                modelMetrics={"model-1": {"requests": 1}},
+                tokenDetails={
+                    "input": {"tokenCount": 7},
+                    "output": {"tokenCount": 4},
+                    "cache_read": {"tokenCount": 5},
+                    "cache_write": {"tokenCount": 2},
+                },
+            ),
             copilot(9, "user.message", content="Thanks."),
             copilot(10, "assistant.message", content="Good night.", outputTokens=6, messageId="m4"),
         ],
         Tokens(29, 85, 30),
     ),
-}  # fmt: skip
+}
 
 
 HERE = {"continue", "gemini-cli"}
 """Counted by tests below."""
 ELSEWHERE = {
-    "aider": "test_aider.py", "cline": "test_cline.py", "roo-code": "test_cline.py",
-    "cursor-state": "test_cursor_state.py", "openclaw-store": "test_openclaw_store.py", "opencode": "test_opencode.py",
-    "opencode-files": "test_opencode.py", "nacre-chat": "test_nacre_chat.py",
-}  # fmt: skip
+    "aider": "test_aider.py",
+    "cline": "test_cline.py",
+    "roo-code": "test_cline.py",
+    "cursor-state": "test_cursor_state.py",
+    "openclaw-store": "test_openclaw_store.py",
+    "opencode": "test_opencode.py",
+    "opencode-files": "test_opencode.py",
+    "nacre-chat": "test_nacre_chat.py",
+}
 """Counted where databases and documents of that tool are made."""
 
 
 def test_every_adapter_that_reads_tokens_is_tried() -> None:
-    reading = {name for name, adapter in builtins().items() if any(read.startswith("tokens") for read in adapter.reads)}
+    reading = {
+        name
+        for name, adapter in builtins().items()
+        if any(read.startswith("tokens") for read in adapter.reads)
+    }
     assert reading == CASES.keys() | HERE | ELSEWHERE.keys()
     for file in ELSEWHERE.values():
         assert "Tokens(" in Path(__file__).with_name(file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("tool", CASES)
-def test_each_answer_is_counted_once_however_often_it_is_read(tool: str, read: Any, write: Any) -> None:
+def test_each_answer_is_counted_once_however_often_it_is_read(
+    tool: str, read: Any, write: Any
+) -> None:
     adapter, records, tokens = CASES[tool]
     whole, _, _ = read(adapter, write("whole.jsonl", *records))
     assert whole[-1].tokens == tokens
@@ -165,29 +262,61 @@ def test_each_answer_is_counted_once_however_often_it_is_read(tool: str, read: A
 
 def test_thoughts_are_output_and_the_cache_is_no_new_input(read: Any, write: Any) -> None:
     header = {"sessionId": "s1", "projectHash": "0" * 64, "startTime": AT.format(0), "kind": "main"}
-    asked = {"id": "u", "type": "user", "timestamp": AT.format(1), "content": "Count the trees in the orchard."}
+    asked = {
+        "id": "u",
+        "type": "user",
+        "timestamp": AT.format(1),
+        "content": "Count the trees in the orchard.",
+    }
     told = {"input": 90, "cached": 70, "output": 8, "thoughts": 5, "tool": 2, "total": 105}
-    said = {"id": "a", "type": "gemini", "timestamp": AT.format(2), "content": "There are 12.", "tokens": told}
+    said = {
+        "id": "a",
+        "type": "gemini",
+        "timestamp": AT.format(2),
+        "content": "There are 12.",
+        "tokens": told,
+    }
     sessions, _, _ = read(gemini.ADAPTER, write("session.jsonl", header, asked, said))
     assert sessions[-1].tokens == Tokens(22, 70, 13)
 
 
 def test_continue_counts_by_answer_or_for_the_whole_session(read: Any, write: Any) -> None:
-    whole = {"promptTokens": 900, "completionTokens": 40, "promptTokensDetails": {"cachedTokens": 300}, "totalCost": 1}
-    apart = {"promptTokens": 20, "completionTokens": 5, "promptTokensDetails": {"cachedTokens": 800}}
+    whole = {
+        "promptTokens": 900,
+        "completionTokens": 40,
+        "promptTokensDetails": {"cachedTokens": 300},
+        "totalCost": 1,
+    }
+    apart = {
+        "promptTokens": 20,
+        "completionTokens": 5,
+        "promptTokensDetails": {"cachedTokens": 800},
+    }
     known = []
     for name, by_answer in (("a", True), ("b", False), ("c", None)):
-        said = {"role": "assistant", "id": "a1", "content": "There are 12.", "usage": apart if by_answer else None}
+        said = {
+            "role": "assistant",
+            "id": "a1",
+            "content": "There are 12.",
+            "usage": apart if by_answer else None,
+        }
         values = {
-            "sessionId": name, "workspaceDirectory": "file:///code/x", "usage": None if by_answer is None else whole,
-            "history": [{"message": {"role": "user", "id": "u1", "content": "Count the trees."}}, {"message": said}],
-        }  # fmt: skip
+            "sessionId": name,
+            "workspaceDirectory": "file:///code/x",
+            "usage": None if by_answer is None else whole,
+            "history": [
+                {"message": {"role": "user", "id": "u1", "content": "Count the trees."}},
+                {"message": said},
+            ],
+        }
         sessions, _, _ = read(continue_dev.ADAPTER, write(f"{name}.json", values))
         known.append(sessions[-1].tokens)
     assert known == [Tokens(20, 800, 5), Tokens(600, 300, 40), None]
 
 
-@pytest.mark.parametrize("usage", [{"input_tokens": 10**30}, {"input_tokens": "many"}, [], {"input_tokens": -5}])
+@pytest.mark.parametrize(
+    "usage", [{"input_tokens": 10**30}, {"input_tokens": "many"}, [], {"input_tokens": -5}]
+)
 def test_counts_that_cannot_be_true_cost_nothing(usage: Any, read: Any, write: Any) -> None:
     record = claude(2, "m1", "There are 12.")
     record["message"]["usage"] = usage

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.tool_calls import INPUT_CHARACTERS, answered, asked, outcome, short_input
+from nacre.readers.conversation import INPUT_CHARACTERS, answered, asked, outcome, short_input
 
-PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: b.py\n+z\n*** End Patch"
+PATCH = (
+    "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: b.py\n+z\n*** End Patch"
+)
 
 
 @pytest.mark.parametrize(
@@ -56,25 +58,40 @@ def test_an_exit_code_says_more_than_that_it_failed() -> None:
 
 
 def test_an_error_is_told_by_its_first_line() -> None:
-    assert outcome("\n<tool_use_error>Error: no such file\nmore", is_error=True) == "error: no such file"
+    assert (
+        outcome("\n<tool_use_error>Error: no such file\nmore", is_error=True)
+        == "error: no such file"
+    )
     assert outcome("", is_error=True) == "error"
     assert outcome("fine") == "ok"
     assert len(outcome("x" * 99_999, is_error=True)) <= INPUT_CHARACTERS + len("error: ")
 
 
 def test_a_plan_tells_first_what_is_left_of_it() -> None:
-    steps = [("dig", "completed"), ("plant", "in_progress"), ("burn it down", "cancelled"), ("water", "pending")]
+    steps = [
+        ("dig", "completed"),
+        ("plant", "in_progress"),
+        ("burn it down", "cancelled"),
+        ("water", "pending"),
+    ]
     todos = [{"content": content, "status": status} for content, status in steps]
     assert short_input("TodoWrite", {"todos": todos}) == "[ ] plant; [ ] water; [x] dig"
     assert short_input("TaskUpdate", {"taskId": "3", "status": "completed"}) == "#3 completed"
 
 
 def test_what_a_call_made_is_known_by_name_and_only_where_it_came_out() -> None:
-    commit = asked("Bash", {"command": "cd /code/grove && git commit -qm 'Plant oaks' && gh pr create --fill"})
+    commit = asked(
+        "Bash", {"command": "cd /code/grove && git commit -qm 'Plant oaks' && gh pr create --fill"}
+    )
     output = "[oaks 0a1b2c3] Plant oaks\n 2 files changed\nhttps://git.example/grove/oaks/pull/7\n"
-    assert answered(commit, "ok", lambda: output).made == ("commit 0a1b2c3", "https://git.example/grove/oaks/pull/7")
+    assert answered(commit, "ok", lambda: output).made == (
+        "commit 0a1b2c3",
+        "https://git.example/grove/oaks/pull/7",
+    )
     assert answered(commit, "exit 1", lambda: output).made == ()
     looked = asked("Bash", {"command": "cat notes.txt"})
     assert answered(looked, "ok", lambda: output).made == ()
     task = asked("TaskCreate", {"subject": "Water the oaks"})
-    assert answered(task, "ok", lambda: "Task #4 created successfully: Water the oaks").made == ("task 4",)
+    assert answered(task, "ok", lambda: "Task #4 created successfully: Water the oaks").made == (
+        "task 4",
+    )

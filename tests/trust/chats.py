@@ -16,20 +16,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from nacre.daemon.homes import Homes
+from nacre.base.ids import utc_now, uuid7_source
 from nacre.errors import ChannelRefused, Unavailable
-from nacre.gateway.admission import Rules
-from nacre.gateway.answering import Answering
-from nacre.gateway.channel_options import ChannelOptions, Open
-from nacre.gateway.channels.channel import Inbox
+from nacre.gateway.channels import Inbox
+from nacre.gateway.conversation import ChannelOptions, Open, Question, Rules
 from nacre.gateway.engine import Gateway, Parts
-from nacre.gateway.responder import Question
+from nacre.gateway.sessions import Answering
 from nacre.home.home import Home, open_home
-from nacre.platform.ids import utc_now, uuid7_source
 from nacre.redact.redactor import Redactor
+from nacre.serve.homes import Homes
 from nacre.settings import load_settings
-from nacre.storage.gateway import GatewayStore
-from nacre.values.gateway.message import Answer, Attachment, Chat, Incoming, Limits, Outgoing, Sender
+from nacre.store.gateway import GatewayStore
+from nacre.values.gateway import Answer, Attachment, Chat, Incoming, Limits, Outgoing, Sender
 
 NAME = "pier"
 PATIENCE_SECONDS = 10.0
@@ -61,7 +59,11 @@ class Log:
 
     def events(self) -> list[Mapping[str, Any]]:
         """All of it."""
-        return [json.loads(line) for line in self.path.read_text().splitlines()] if self.path.exists() else []
+        return (
+            [json.loads(line) for line in self.path.read_text().splitlines()]
+            if self.path.exists()
+            else []
+        )
 
     def sent(self) -> list[tuple[str, str]]:
         """Keys and texts of the parts that the platform took."""
@@ -86,7 +88,9 @@ class Pier:
         """Deliver batches from where they were confirmed."""
         for number in range(int(inbox.state("offset") or 0), len(_BATCHES)):
             await self._wait_for(one for batch in _BATCHES[:number] for one, _, _ in batch)
-            await inbox.receive([_message(*one) for one in _BATCHES[number]], offset=str(number + 1))
+            await inbox.receive(
+                [_message(*one) for one in _BATCHES[number]], offset=str(number + 1)
+            )
         await self._wait_for(one for batch in _BATCHES for one, _, _ in batch)
         self.done.set()
 
@@ -116,7 +120,11 @@ class Pier:
 def _unsent(messages: Iterable[str], log: Log) -> list[str]:
     """Those of which the platform did not get the whole answer, nor an excuse for one that failed."""
     events = [event for event in log.events() if "text" in event]
-    excuses = Counter({event["key"]: event["chat"] for event in events if event["text"].startswith(_EXCUSE)}.values())
+    excuses = Counter(
+        {
+            event["key"]: event["chat"] for event in events if event["text"].startswith(_EXCUSE)
+        }.values()
+    )
     texts = [event["text"] for event in events]
     missing = []
     for one in messages:
@@ -142,7 +150,9 @@ class Clerk:
         """An answer to the last message."""
         asked = question.text.rpartition("message ")[2].strip()
         self._log.add(asked=asked)
-        return Answer("\n\n".join(f"{asked}: {half} of an answer that is long" for half in _HALVES), self.name)
+        return Answer(
+            "\n\n".join(f"{asked}: {half} of an answer that is long" for half in _HALVES), self.name
+        )
 
     def close(self) -> None:
         """Nothing is held."""
@@ -152,7 +162,11 @@ def answer_chats(context: Home) -> None:
     """Run the gateway until everybody is answered. Raises Unavailable with the first thing that it tells."""
     settings = context.settings
     log = log_of(settings.user_home)
-    told = asyncio.run(_serve(Homes(lambda: open_home(load_settings()), settings.home, settings.config), context, log))
+    told = asyncio.run(
+        _serve(
+            Homes(lambda: open_home(load_settings()), settings.home, settings.config), context, log
+        )
+    )
     if told:
         raise Unavailable(told[0], hint="the gateway tries again by and by")
 
@@ -171,11 +185,20 @@ async def _serve(homes: Homes, context: Home, log: Log) -> list[str]:
         answering = Answering(settings, homes.lent, lambda *_: Clerk(log))
         redactor = Redactor(*settings.redaction)
         parts = Parts(
-            settings, store, {NAME: Open(channel, options)}, answering, redactor, utc_now, uuid7_source(), tell
+            settings,
+            store,
+            {NAME: Open(channel, options)},
+            answering,
+            redactor,
+            utc_now,
+            uuid7_source(),
+            tell,
         )
         running = asyncio.create_task(Gateway(parts).run(stop))
         ends = [asyncio.create_task(channel.done.wait()), asyncio.create_task(stop.wait()), running]
-        done, _ = await asyncio.wait(ends, timeout=PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            ends, timeout=PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
         assert done, f"nothing happens: {log.events()}"
         stop.set()
         await running
@@ -197,7 +220,13 @@ def answered(user: Path) -> Mapping[str, Any]:
         traffic = store.traffic()
         waits = [one for one in traffic if one.waiting or one.sending or one.failed]
         may_be_doubled = sum(one.doubled for one in traffic)
-    return {"wrong": [*map(str, waits), *_told_twice(log, may_be_doubled), *_transcripts(settings.home, log.sent())]}
+    return {
+        "wrong": [
+            *map(str, waits),
+            *_told_twice(log, may_be_doubled),
+            *_transcripts(settings.home, log.sent()),
+        ]
+    }
 
 
 def _told_twice(log: Log, may_be_doubled: int) -> list[str]:
@@ -209,10 +238,17 @@ def _told_twice(log: Log, may_be_doubled: int) -> list[str]:
     wrong += [f"not sent: {one}" for one in _unsent(_ASKED, log)]
     wrong += [] if any("Your code" in text for text in texts) else ["no code was sent"]
     doubled = sum(count - 1 for count in Counter(sent).values())
-    wrong += [f"{doubled} parts came twice, {may_be_doubled} are counted"] if doubled > may_be_doubled else []
+    wrong += (
+        [f"{doubled} parts came twice, {may_be_doubled} are counted"]
+        if doubled > may_be_doubled
+        else []
+    )
     for one in _ASKED:
         places = [at for at, event in enumerate(events) if event.get("asked") == one]
-        first = next((at for at, event in enumerate(events) if event.get("text", "").startswith(one)), len(events))
+        first = next(
+            (at for at, event in enumerate(events) if event.get("text", "").startswith(one)),
+            len(events),
+        )
         wrong += [f"asked {len(places)} times: {one}"] if len(places) > 2 else []
         wrong += [f"asked after it was answered: {one}"] if any(at > first for at in places) else []
     return wrong
@@ -227,13 +263,23 @@ def _transcripts(home: Path, sent: Sequence[tuple[str, str]]) -> list[str]:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         ids += [line["id"] for line in lines]
         said = [line["message"] for line in lines if line["type"] == "message"]
-        found[lines[0]["key"]] = [one["content"].split()[-1] for one in said if one["role"] == "user"]
+        found[lines[0]["key"]] = [
+            one["content"].split()[-1] for one in said if one["role"] == "user"
+        ]
         answers += [one["content"].partition(":")[0] for one in said if one["role"] == "assistant"]
     wanted = {f"{NAME}:ada": ["a1", "a2"], f"{NAME}:bo": ["b1", "e1", "b2"]}
     answered = {one for _, text in sent if (one := text.partition(":")[0]) in _ASKED}
-    wrong = [] if found == wanted and sorted(answers) == sorted(answered) else [f"transcripts: {found}, {answers}"]
-    return wrong + [f"twice in transcripts: {one}" for one, count in Counter(ids).items() if count > 1]
+    wrong = (
+        []
+        if found == wanted and sorted(answers) == sorted(answered)
+        else [f"transcripts: {found}, {answers}"]
+    )
+    return wrong + [
+        f"twice in transcripts: {one}" for one, count in Counter(ids).items() if count > 1
+    ]
 
 
 def _message(number: str, sender: str, edits: str) -> Incoming:
-    return Incoming(number, Chat(NAME, sender), Sender(sender), f"This is message {number}", edits=edits)
+    return Incoming(
+        number, Chat(NAME, sender), Sender(sender), f"This is message {number}", edits=edits
+    )

@@ -57,15 +57,24 @@ class Client:
 def serving(sandbox: Path) -> Iterator[Client]:
     """A server with a sandbox of its own; the nearer to memory that lies, the quicker."""
     environ = {
-        "PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "TZ": "UTC", "LC_ALL": "C.UTF-8",
-        "NACRE_EMBEDDING_MODEL": "none", "NACRE_GIT_BACKGROUND": "false", "PYTHONDONTWRITEBYTECODE": "1",
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        "TZ": "UTC",
+        "LC_ALL": "C.UTF-8",
+        "NACRE_EMBEDDING_MODEL": "none",
+        "NACRE_GIT_BACKGROUND": "false",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "NACRE_CONTRADICTION_AFTER_COMMANDS": "false",
         "OPENBLAS_NUM_THREADS": "1",
-    }  # fmt: skip
+    }
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.trust.server", str(sandbox)], env=environ, cwd=ROOT,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+        [sys.executable, "-m", "tests.trust.server", str(sandbox)],
+        env=environ,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
         try:
             yield Client(process)
         finally:
@@ -73,7 +82,9 @@ def serving(sandbox: Path) -> Iterator[Client]:
             process.stdin.close()
 
 
-def sample(events: Sequence[Event], count: int, kinds: frozenset[str] | set[str] | None = None) -> list[int]:
+def sample(
+    events: Sequence[Event], count: int, kinds: frozenset[str] | set[str] | None = None
+) -> list[int]:
     """``count`` events, spread over all sorts of them and evenly over each: always the same ones."""
     sorts: dict[Event, list[int]] = defaultdict(list)
     for at, event in enumerate(events):
@@ -82,11 +93,17 @@ def sample(events: Sequence[Event], count: int, kinds: frozenset[str] | set[str]
     shares = dict.fromkeys(list(sorts)[:count], 1)
     while shares and sum(shares.values()) < min(count, sum(map(len, sorts.values()))):
         neediest = max(
-            sorts, key=lambda sort: len(sorts[sort]) / shares[sort] if shares[sort] < len(sorts[sort]) else 0
+            sorts,
+            key=lambda sort: (
+                len(sorts[sort]) / shares[sort] if shares[sort] < len(sorts[sort]) else 0
+            ),
         )
         shares[neediest] += 1
-    found = (sorts[sort][(2 * part + 1) * len(sorts[sort]) // (2 * share)]
-             for sort, share in shares.items() for part in range(share))  # fmt: skip
+    found = (
+        sorts[sort][(2 * part + 1) * len(sorts[sort]) // (2 * share)]
+        for sort, share in shares.items()
+        for part in range(share)
+    )
     return sorted(found)
 
 
@@ -107,7 +124,9 @@ def kills(events: Sequence[Event], count: int | None = None) -> list[Fault]:
     found = []
     for number, at in enumerate(chosen):
         what = turns[number % 3]
-        found.append({"at": at, "what": what if what != "half" or events[at][0] in _HALVES else "before"})
+        found.append(
+            {"at": at, "what": what if what != "half" or events[at][0] in _HALVES else "before"}
+        )
     return found
 
 
@@ -117,5 +136,8 @@ def errors(events: Sequence[Event], count: int | None = None) -> list[Fault]:
     found = []
     for number, (what, lasting) in enumerate(ways):
         share = len(events) if count is None else (count + number) // len(ways)
-        found += [{"at": at, "what": what, "lasting": lasting} for at in sample(events, share, ERRORS[what])]
+        found += [
+            {"at": at, "what": what, "lasting": lasting}
+            for at in sample(events, share, ERRORS[what])
+        ]
     return found

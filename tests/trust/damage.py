@@ -45,15 +45,30 @@ _BITS = (
     b"\xed\xa0\x80",
 )
 _ODD = (
-    "CAST(x'fffe41' AS TEXT)", "'not what it was'", "'[[[[['", "'{}'", "'[1, 2'", "''", "NULL", "-1",
-    "9223372036854775807", "x'00ff'", "1.5e308", "'2026-99-99'", "'" + "[" * 3000 + "'",
-)  # fmt: skip
+    "CAST(x'fffe41' AS TEXT)",
+    "'not what it was'",
+    "'[[[[['",
+    "'{}'",
+    "'[1, 2'",
+    "''",
+    "NULL",
+    "-1",
+    "9223372036854775807",
+    "x'00ff'",
+    "1.5e308",
+    "'2026-99-99'",
+    "'" + "[" * 3000 + "'",
+)
 _NOTES = (
-    ("Well", "The well in the courtyard is eleven metres deep."), ("Gate", "The garden gate sticks when it rains."),
-    ("Bees", "Both hives face south, behind the plum trees."), ("Ferry", "The ferry leaves at ten past every hour."),
-    ("Stove", "The stove burns beech, never spruce."), ("Attic", "The attic holds the winter curtains."),
-    ("Clock", "The station clock is four minutes fast."), ("Cellar", "Apples keep until March in the cellar."),
-)  # fmt: skip
+    ("Well", "The well in the courtyard is eleven metres deep."),
+    ("Gate", "The garden gate sticks when it rains."),
+    ("Bees", "Both hives face south, behind the plum trees."),
+    ("Ferry", "The ferry leaves at ten past every hour."),
+    ("Stove", "The stove burns beech, never spruce."),
+    ("Attic", "The attic holds the winter curtains."),
+    ("Clock", "The station clock is four minutes fast."),
+    ("Cellar", "Apples keep until March in the cellar."),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +124,14 @@ def environment(folder: Path) -> dict[str, str]:
     """What a process needs in its environment to work with the machine in a folder."""
     user = str(folder / "user")
     return {
-        "HOME": user, "USERPROFILE": user, "NACRE_HOME": str(folder / "user" / ".nacre"), "TZ": "UTC",
-        "NACRE_EMBEDDING_MODEL": "none", "NACRE_GIT_BACKGROUND": "false", "NACRE_CONTRADICTION_AFTER_COMMANDS": "false",
-    }  # fmt: skip
+        "HOME": user,
+        "USERPROFILE": user,
+        "NACRE_HOME": str(folder / "user" / ".nacre"),
+        "TZ": "UTC",
+        "NACRE_EMBEDDING_MODEL": "none",
+        "NACRE_GIT_BACKGROUND": "false",
+        "NACRE_CONTRADICTION_AFTER_COMMANDS": "false",
+    }
 
 
 class Stage:
@@ -130,7 +150,9 @@ class Stage:
     def run(self, *command: str) -> Told:
         """Give a command."""
         result = CliRunner().invoke(cli, list(command))
-        return Told(command, result.exit_code, result.stdout + (result.stderr if not result.stdout else ""))
+        return Told(
+            command, result.exit_code, result.stdout + (result.stderr if not result.stdout else "")
+        )
 
     def listed(self) -> dict[str, Any]:
         """Every memory by its id, as ``list`` tells it."""
@@ -148,14 +170,23 @@ class Stage:
 
     def _make(self) -> None:
         folder = self.user / ".claude" / "projects" / "-work-acme-billing"
-        write_transcript(folder / f"{SESSION}.jsonl", [said(*one, number) for number, one in enumerate(TALK)])
+        write_transcript(
+            folder / f"{SESSION}.jsonl", [said(*one, number) for number, one in enumerate(TALK)]
+        )
         self.run("config", "set", "archive.enabled", "true")
         self.run("ingest")
         for subject, words in _NOTES:
             self.run("store", words, "--subject", subject, "--tag", "house")
         self.run("retire", "Attic", "--yes")
         self.run("edit", "Gate", "--importance", "8")
-        self.run("store", "The well is fourteen metres deep.", "--subject", "Depth of the well", "--project", "garden")
+        self.run(
+            "store",
+            "The well is fourteen metres deep.",
+            "--subject",
+            "Depth of the well",
+            "--project",
+            "garden",
+        )
         self.run("recall", "how deep is the well")
         self.run("commit")
         self.run("backup", "create", str(self.user / "home.zip"))
@@ -173,7 +204,9 @@ def damage(stage: Stage, kind: str, rng: random.Random) -> tuple[str, list[Path]
         next((stage.user / ".claude").rglob("*.jsonl")).unlink()
     if kind == "vault" and rng.random() < 0.1:
         return _odd_name(rng.choice(paths)), []
-    return "; ".join(f"{path.relative_to(stage.user)}: {_spoil(path, rng)}" for path in chosen), chosen
+    return "; ".join(
+        f"{path.relative_to(stage.user)}: {_spoil(path, rng)}" for path in chosen
+    ), chosen
 
 
 def _places(stage: Stage, kind: str) -> Iterator[Path]:
@@ -201,10 +234,16 @@ def _spoil(path: Path, rng: random.Random) -> str:
         flipped[index] ^= 1 << rng.randrange(8)
     before, within, after = data[:at], data[at:until], data[until:]
     ways = {
-        "flip": flipped, "cut": before, "zero": before + bytes(until - at) + after, "delete": before + after,
-        "insert": before + rng.choice(_BITS) + within + after, "double": before + within * 2 + after,
-        "garble": before + rng.randbytes(until - at) + after, "empty": b"", "remove": None,
-    }  # fmt: skip
+        "flip": flipped,
+        "cut": before,
+        "zero": before + bytes(until - at) + after,
+        "delete": before + after,
+        "insert": before + rng.choice(_BITS) + within + after,
+        "double": before + within * 2 + after,
+        "garble": before + rng.randbytes(until - at) + after,
+        "empty": b"",
+        "remove": None,
+    }
     way = rng.choice(list(ways))
     spoiled = ways[way]
     if spoiled is None:
@@ -231,7 +270,11 @@ def _spoil_rows(path: Path, rng: random.Random) -> str:
                 "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name"
             )
         ]
-        full = [one for one in tables if connection.execute(f'SELECT count(*) FROM "{one}"').fetchone()[0]]  # noqa: S608
+        full = [
+            one
+            for one in tables
+            if connection.execute(f'SELECT count(*) FROM "{one}"').fetchone()[0]  # noqa: S608
+        ]
         for _ in range(50):
             table = rng.choice(tables if rng.random() < 0.1 else full)
             statement, is_loose = _statement(connection, table, rng)
@@ -251,7 +294,9 @@ def _spoil_rows(path: Path, rng: random.Random) -> str:
 def _statement(connection: apsw.Connection, table: str, rng: random.Random) -> tuple[str, bool]:
     """A statement that spoils rows of a table, and whether the table must take values of any type for it."""
     columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
-    where = rng.choice(("1", "rowid % 2 = 0", f'rowid = (SELECT rowid FROM "{table}" ORDER BY random() LIMIT 1)'))  # noqa: S608
+    where = rng.choice(
+        ("1", "rowid % 2 = 0", f'rowid = (SELECT rowid FROM "{table}" ORDER BY random() LIMIT 1)')  # noqa: S608
+    )
     draw = rng.random()
     if draw < 0.05:
         return f'DROP TABLE "{table}"', False
@@ -280,24 +325,43 @@ def _unlaced(connection: apsw.Connection, table: str) -> Iterator[None]:
 
 
 READING: tuple[tuple[str, ...], ...] = (
-    ("list", "--json"), ("recall", "where do the hives face", "--json"), ("doctor", "--json"),
-    ("doctor", "--deep", "--json"), ("log", "--json"), ("sessions", "search", "ledger", "--json"),
-)  # fmt: skip
+    ("list", "--json"),
+    ("recall", "where do the hives face", "--json"),
+    ("doctor", "--json"),
+    ("doctor", "--deep", "--json"),
+    ("log", "--json"),
+    ("sessions", "search", "ledger", "--json"),
+)
 WRITING: tuple[tuple[str, ...], ...] = (
-    ("ingest", "--json"), ("store", "The mill wheel turns again.", "--subject", "Mill", "--json"),
-    ("backup", "create", "{user}/again.zip", "--force", "--json"), ("scrub", "--yes", "--json"),
-    ("export", "{user}/again.jsonl", "--force", "--json"), ("archive", "verify", "--json"), ("commit", "--json"),
-    ("sessions", "--json"), ("cost", "--json"), ("traces", "--json"), ("review", "--json"),
-    ("sync", "--remote", "{user}/remote.git", "--json"), ("db", "stats", "--json"),
-    ("context", "--json"), ("todo", "--json"), ("show", "Bees", "--history", "--json"), ("archive", "status", "--json"),
-    ("db", "rebuild", "--yes", "--json"), ("undo", "{last}", "--yes", "--json"), ("retire", "Ferry", "--yes", "--json"),
-    ("backup", "verify", "{user}/home.zip", "--json"), ("import", "{user}/all.jsonl", "--yes", "--trust", "--json"),
-)  # fmt: skip
+    ("ingest", "--json"),
+    ("store", "The mill wheel turns again.", "--subject", "Mill", "--json"),
+    ("backup", "create", "{user}/again.zip", "--force", "--json"),
+    ("scrub", "--yes", "--json"),
+    ("export", "{user}/again.jsonl", "--force", "--json"),
+    ("archive", "verify", "--json"),
+    ("commit", "--json"),
+    ("sessions", "--json"),
+    ("cost", "--json"),
+    ("traces", "--json"),
+    ("review", "--json"),
+    ("sync", "--remote", "{user}/remote.git", "--json"),
+    ("db", "stats", "--json"),
+    ("context", "--json"),
+    ("todo", "--json"),
+    ("show", "Bees", "--history", "--json"),
+    ("archive", "status", "--json"),
+    ("db", "rebuild", "--yes", "--json"),
+    ("undo", "{last}", "--yes", "--json"),
+    ("retire", "Ferry", "--yes", "--json"),
+    ("backup", "verify", "{user}/home.zip", "--json"),
+    ("import", "{user}/all.jsonl", "--yes", "--trust", "--json"),
+)
 OF_A_BACKUP: tuple[tuple[str, ...], ...] = (
     ("backup", "verify", "{user}/home.zip", "--json"),
     ("backup", "restore", "{user}/home.zip", "--to", "{user}/other", "--json"),
-    ("import", "{user}/all.jsonl", "--yes", "--trust", "--json"), ("import", "{user}/all.zip", "--yes", "--json"),
-)  # fmt: skip
+    ("import", "{user}/all.jsonl", "--yes", "--trust", "--json"),
+    ("import", "{user}/all.zip", "--yes", "--json"),
+)
 
 
 def try_one(stage: Stage, kind: str, seed: str) -> Result:
@@ -319,7 +383,9 @@ def try_one(stage: Stage, kind: str, seed: str) -> Result:
 
 def _ask(stage: Stage, result: Result, command: Sequence[str]) -> Told:
     last = _last(stage) if "{last}" in command else ""
-    told = stage.run(*(word.replace("{user}", str(stage.user)).replace("{last}", last) for word in command))
+    told = stage.run(
+        *(word.replace("{user}", str(stage.user)).replace("{last}", last) for word in command)
+    )
     error = told.record.get("error") or {}
     name = " ".join(command[:3])
     if told.code not in CODES or error.get("code") == "unexpected":
@@ -352,11 +418,21 @@ def _mend(stage: Stage, result: Result, told: Sequence[Told], damaged: Sequence[
     result.wrong.append(f"the remedies do not help: {result.remedies} {words[:600]}")
 
 
-REMEDIES = tuple(map(re.compile, (
-    "move it away", "mend the file|rename it|mend or remove it|delete it|bring them back|between the two|the marks out",
-    "nacre archive verify --repair", "nacre db rebuild", "nacre doctor --deep --repair", "nacre doctor --repair",
-    "nacre unretire", "nacre ingest",
-)))  # fmt: skip
+REMEDIES = tuple(
+    map(
+        re.compile,
+        (
+            "move it away",
+            "mend the file|rename it|mend or remove it|delete it|bring them back|between the two|the marks out",
+            "nacre archive verify --repair",
+            "nacre db rebuild",
+            "nacre doctor --deep --repair",
+            "nacre doctor --repair",
+            "nacre unretire",
+            "nacre ingest",
+        ),
+    )
+)
 
 
 def _remedy(stage: Stage, result: Result, remedy: str, told: str, damaged: Sequence[Path]) -> None:
@@ -368,7 +444,9 @@ def _remedy(stage: Stage, result: Result, remedy: str, told: str, damaged: Seque
     elif remedy == "nacre unretire":
         for one in re.findall(r"nacre unretire ([0-9a-f]{8})", told):
             _ask(stage, result, ("unretire", one, "--json"))
-    elif again := re.findall(r"nacre ingest --force (\S+)", told) if remedy == "nacre ingest" else []:
+    elif (
+        again := re.findall(r"nacre ingest --force (\S+)", told) if remedy == "nacre ingest" else []
+    ):
         for path in dict.fromkeys(again):
             _ask(stage, result, ("ingest", "--force", path, "--json"))
     else:

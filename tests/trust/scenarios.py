@@ -24,47 +24,40 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from nacre.archive import pack_store
-from nacre.chores.kinds import do_waiting
-from nacre.chores.queue import Chore
-from nacre.chores.queue import put as put_chore
+from nacre.base.text import words
+from nacre.care.proofs import prove_database, prove_full_text
+from nacre.context import delivery
 from nacre.context.build import build
-from nacre.context.handoff import delivery
-from nacre.context.handoff.hand_over import hand_over, improve, put_away
-from nacre.context.session_state import write_state
-from nacre.dream import values as dreams
-from nacre.dream.checks import mark
-from nacre.dream.dream import carry_out, dream
-from nacre.dream.requests import DreamRequest
+from nacre.context.handoff import hand_over, improve, put_away
+from nacre.context.hooks import write_state
+from nacre.data import imports, undo
+from nacre.data.export import ImportOptions
+from nacre.data.undo import undo as undo_undo
 from nacre.errors import Conflict, NacreError, Unavailable
-from nacre.health.proofs.index import prove_database, prove_full_text
-from nacre.history import operations
-from nacre.history.undo import undo
+from nacre.home import archive_packs
 from nacre.home import change as changes
-from nacre.home.handoffs import Handoffs
+from nacre.home.consent import embedder_in_use
 from nacre.home.home import Home, open_home
-from nacre.indexing import model_switch
-from nacre.indexing import vectors as embedding
-from nacre.ingestion.ingest import ingest
-from nacre.memories import retire
-from nacre.portability import importing
-from nacre.portability.requests import ImportOptions
-from nacre.projects.moving import merge, rename
-from nacre.projects.requests import ProjectMergeRequest, ProjectRenameRequest
-from nacre.retrieval.recall import recall, search_sessions
-from nacre.review import conflicts
+from nacre.home.projects import Handoffs
+from nacre.home.spending import fold_notes, note_call, note_trace
+from nacre.learn.ingest import ingest
+from nacre.memories import retire, vectors
+from nacre.memories.projects import ProjectMergeRequest, ProjectRenameRequest, merge, rename
+from nacre.recall.recall import recall, search_sessions
+from nacre.review import consolidate as dreams
+from nacre.review import contradictions
 from nacre.review.contradictions import judge_waiting
+from nacre.review.dream import DreamRequest
+from nacre.review.pages import mark
+from nacre.review.run import carry_out, dream
 from nacre.settings import Settings, load_settings
-from nacre.spending.embedders import embedder_in_use
-from nacre.spending.spool import fold_notes, note_call, note_trace
-from nacre.text.passages import words
+from nacre.setup.chores import Chore, do_waiting
+from nacre.setup.chores import put as put_chore
 from nacre.values.context import ContextRequest
 from nacre.values.memory import Expiry, Kind, Link, Memory, Retirement
-from nacre.values.model_calls import Prompt, Task
+from nacre.values.models import Call, Prompt, Trace, TraceKind
 from nacre.values.recall import Mode, RecallQuery
-from nacre.values.session import StoredSession
-from nacre.values.spending import Call
-from nacre.values.trace import Trace, TraceKind
+from nacre.values.session import StoredSession, Task
 from tests.app.conftest import WordEmbedder
 from tests.fakes.model import ScriptedModel
 from tests.trust.chats import answer_chats, answered, log_of
@@ -131,10 +124,17 @@ def said(role: str, text: str, number: int, session: str) -> dict[str, Any]:
     if role == "assistant":
         message |= {"id": f"msg_{session}_{number}", "model": "model-1"}
     return {
-        "type": role, "uuid": f"{session}-turn-{number}", "parentUuid": None, "sessionId": session,
-        "timestamp": f"2026-11-18T09:{number:02d}:00.000Z", "cwd": "/code/harbour", "version": "2.1.0",
-        "gitBranch": "main", "isSidechain": False, "message": message,
-    }  # fmt: skip
+        "type": role,
+        "uuid": f"{session}-turn-{number}",
+        "parentUuid": None,
+        "sessionId": session,
+        "timestamp": f"2026-11-18T09:{number:02d}:00.000Z",
+        "cwd": "/code/harbour",
+        "version": "2.1.0",
+        "gitBranch": "main",
+        "isSidechain": False,
+        "message": message,
+    }
 
 
 TALKS = {
@@ -144,7 +144,10 @@ TALKS = {
         ("user", "From now on always run the linter before you commit anything."),
     ),
     "5e55-0002": (
-        ("user", "We decided to use PostgreSQL for the harbour service because it needs transactions."),
+        (
+            "user",
+            "We decided to use PostgreSQL for the harbour service because it needs transactions.",
+        ),
         ("assistant", "Done: the harbour service runs on PostgreSQL."),
     ),
     "5e55-0003": (("user", "Remember that the quay camera is replaced every second spring."),),
@@ -158,7 +161,10 @@ def talk(*sessions: str, first: int = 0, last: int | None = None) -> Hand:
         folder = place.user / ".claude/projects/-code-harbour"
         folder.mkdir(parents=True, exist_ok=True)
         for session in sessions:
-            lines = [said(role, text, number, session) for number, (role, text) in enumerate(TALKS[session])]
+            lines = [
+                said(role, text, number, session)
+                for number, (role, text) in enumerate(TALKS[session])
+            ]
             with (folder / f"{session}.jsonl").open("a", encoding="utf-8") as file:
                 file.writelines(json.dumps(line) + "\n" for line in lines[first:last])
 
@@ -175,7 +181,10 @@ LUNCH = stored("Lunch", "Lunch is at noon on weekdays.", "--tag", "kitchen")
 CRANE = stored("Crane", "The crane is inspected every June by two people.", "--kind", "decision")
 OLD_BUILD = stored("Old build", "The build runs on Jenkins.", "--key", "build-system")
 NEW_BUILD = stored("New build", "The build runs on Buildkite.", "--key", "build-system")
-SOURCES = tuple((f"Rope {number}", f"Rope number {number} hangs at bollard {number * 7}.") for number in range(12))
+SOURCES = tuple(
+    (f"Rope {number}", f"Rope number {number} hangs at bollard {number * 7}.")
+    for number in range(12)
+)
 
 
 def opened_home(settings: Settings | None = None) -> Home:
@@ -191,7 +200,9 @@ def _named(context: Home, subject: str) -> Memory:
 def store_ropes(context: Home) -> None:
     """Twelve memories in one write."""
     now = context.now()
-    ropes = [Memory(context.ids(), Kind.FACT, subject, words, now, now) for subject, words in SOURCES]
+    ropes = [
+        Memory(context.ids(), Kind.FACT, subject, words, now, now) for subject, words in SOURCES
+    ]
     with context.change("store") as change, change.transaction():
         change.put(ropes)
 
@@ -210,7 +221,9 @@ def consolidate(context: Home) -> None:
             words = " ".join(rope.content for rope in part)
             links = tuple(Link("builds_on", rope.id) for rope in part)
             change.put([Memory(context.ids(), Kind.FACT, subject, words, now, now, links=links)])
-        gone = [replace(rope, retired=Retirement(now, "merged")) for rope in sources if not rope.retired]
+        gone = [
+            replace(rope, retired=Retirement(now, "merged")) for rope in sources if not rope.retired
+        ]
         change.apply()
         change.put(gone, [change.entry("retire", memory=rope.id) for rope in gone])
 
@@ -219,7 +232,14 @@ def import_many(context: Home) -> None:
     """A batch that is one transaction: fourteen memories, two of which change."""
     now = context.now()
     new = [
-        Memory(context.ids(), Kind.FACT, f"Buoy {number}", f"Buoy {number} is {number} miles out.", now, now)
+        Memory(
+            context.ids(),
+            Kind.FACT,
+            f"Buoy {number}",
+            f"Buoy {number} is {number} miles out.",
+            now,
+            now,
+        )
         for number in range(12)
         if not context.memories.find_like(f"Buoy {number}")
     ]
@@ -235,11 +255,43 @@ def store_what_is_over(context: Home) -> None:
     long_ago = now - timedelta(days=200)
     gone = context.ids()
     found = [
-        Memory(context.ids(), Kind.FACT, "Tide", "The tide is high at noon.", long_ago, long_ago, tags=("sea",)),
+        Memory(
+            context.ids(),
+            Kind.FACT,
+            "Tide",
+            "The tide is high at noon.",
+            long_ago,
+            long_ago,
+            tags=("sea",),
+        ),
         Memory(context.ids(), Kind.FACT, "tide", "The tide is high at noon!", now, now),
-        Memory(context.ids(), Kind.FACT, "Crew", "The crew is away.", long_ago, long_ago, expiry=Expiry.TEMPORARY),
-        Memory(context.ids(), Kind.FACT, "Berth", "The berth is paid.", now, now, links=(Link("part_of", gone),)),
-        Memory(context.ids(), Kind.FACT, "Charts", "Charts lie in /code/harbour/charts.", now, now, inbox=True),
+        Memory(
+            context.ids(),
+            Kind.FACT,
+            "Crew",
+            "The crew is away.",
+            long_ago,
+            long_ago,
+            expiry=Expiry.TEMPORARY,
+        ),
+        Memory(
+            context.ids(),
+            Kind.FACT,
+            "Berth",
+            "The berth is paid.",
+            now,
+            now,
+            links=(Link("part_of", gone),),
+        ),
+        Memory(
+            context.ids(),
+            Kind.FACT,
+            "Charts",
+            "Charts lie in /code/harbour/charts.",
+            now,
+            now,
+            inbox=True,
+        ),
     ]
     with context.change("import") as change, change.transaction():
         change.put(found, [change.entry("retire", memory=gone)])
@@ -253,7 +305,9 @@ def have_a_dream(context: Home) -> None:
 
 def page_told(place: Place) -> bool:
     """Whether the project's page tells of its sessions."""
-    return "## Recent activity" in (place.vault / "projects/harbour/project.md").read_text(encoding="utf-8")
+    return "## Recent activity" in (place.vault / "projects/harbour/project.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def store_what_says_the_same(context: Home) -> None:
@@ -262,8 +316,12 @@ def store_what_says_the_same(context: Home) -> None:
     before = now - timedelta(days=30)
     found = [
         Memory(context.ids(), Kind.FACT, "Low water", "At ebb the boats lie dry.", now, now),
-        Memory(context.ids(), Kind.FACT, "Ebb", "The boats lie dry at ebb, for six hours.", now, now),
-        Memory(context.ids(), Kind.FACT, "Ferry", "The ferry lands at the old pier.", before, before),
+        Memory(
+            context.ids(), Kind.FACT, "Ebb", "The boats lie dry at ebb, for six hours.", now, now
+        ),
+        Memory(
+            context.ids(), Kind.FACT, "Ferry", "The ferry lands at the old pier.", before, before
+        ),
         Memory(context.ids(), Kind.FACT, "Landing", "The ferry lands at the new pier.", now, now),
     ]
     with context.change("import") as change, change.transaction():
@@ -273,31 +331,50 @@ def store_what_says_the_same(context: Home) -> None:
 def merge_in_new_words(context: Home) -> None:
     """Do what a writer proposed, and a second look bore out."""
     everything = context.memories.in_any_state(sorted(context.memories.all_ids()))
-    found = sorted((one for one in everything if "ebb" in one.content or "ferry" in one.content), key=lambda it: it.id)
+    found = sorted(
+        (one for one in everything if "ebb" in one.content or "ferry" in one.content),
+        key=lambda it: it.id,
+    )
     one, keeper, old, new = found
     words = "At ebb the boats lie dry for six hours."
     step = dreams.Step(
-        dreams.DreamAction.MERGE, (one.id,), keeper.id, "Ebb", "the same boats", words, by="scripted:1",
+        dreams.DreamAction.MERGE,
+        (one.id,),
+        keeper.id,
+        "Ebb",
+        "the same boats",
+        words,
+        by="scripted:1",
         mark=mark((keeper, one)),
-    )  # fmt: skip
-    end = dreams.Step(
-        dreams.DreamAction.SUPERSEDE, (old.id,), new.id, "Landing", "it moved", by="scripted:1", mark=mark((new, old))
     )
-    steps = tuple(it for it, ended in ((end, old), (step, one)) if not (ended.retired or ended.superseded_by))
+    end = dreams.Step(
+        dreams.DreamAction.SUPERSEDE,
+        (old.id,),
+        new.id,
+        "Landing",
+        "it moved",
+        by="scripted:1",
+        mark=mark((new, old)),
+    )
+    steps = tuple(
+        it for it, ended in ((end, old), (step, one)) if not (ended.retired or ended.superseded_by)
+    )
     carry_out(_at_noon(context), dreams.DreamPlan(steps, seen=4, most=20))
 
 
 def undo_edit(context: Home) -> None:
     """Undo the edit that came last, unless that was done."""
-    listed = [one.operation for one in operations.log(context, limit=30)]
+    listed = [one.operation for one in undo.log(context, limit=30)]
     if not any(one.action == "undo" for one in listed):
-        undo(context, next(one.id for one in listed if one.action == "update"))
+        undo_undo(context, next(one.id for one in listed if one.action == "update"))
 
 
 def merge_projects(context: Home) -> None:
     """Make the harbour, which has sessions and a page, a part of the pier; a second time it is one already."""
     with contextlib.suppress(Conflict):
-        merge(context, ProjectMergeRequest(project="harbour", into="pier", reason="there is one quay"))
+        merge(
+            context, ProjectMergeRequest(project="harbour", into="pier", reason="there is one quay")
+        )
 
 
 def rename_project(context: Home) -> None:
@@ -308,13 +385,18 @@ def rename_project(context: Home) -> None:
 
 def dependencies_of(place: Place) -> int:
     """How many pages say that their project depends on another one, wherever they lie."""
-    return sum("dependencies: [crane]" in page.read_text("utf-8") for page in place.vault.glob("projects/*/project.md"))
+    return sum(
+        "dependencies: [crane]" in page.read_text("utf-8")
+        for page in place.vault.glob("projects/*/project.md")
+    )
 
 
 def settle_conflicts(context: Home) -> None:
     """Let the newer one of each pair hold."""
-    for pair in conflicts.pending(context):
-        conflicts.resolve(context, pair, conflicts.Choice.KEEP_NEW, "the newer sign is right")
+    for pair in contradictions.pending(context):
+        contradictions.resolve(
+            context, pair, contradictions.Choice.KEEP_NEW, "the newer sign is right"
+        )
 
 
 def judge(context: Home) -> None:
@@ -327,12 +409,20 @@ def judge(context: Home) -> None:
         later = replace(context, clock=lambda hours=hours: now + timedelta(hours=hours))  # type: ignore[misc]
         report = judge_waiting(replace(later, load_model=lambda *_: model))
     if report.waiting:
-        raise Unavailable(report.note or "memories wait to be judged", hint="they are judged another time")
+        raise Unavailable(
+            report.note or "memories wait to be judged", hint="they are judged another time"
+        )
 
 
 def _answer(prompt: Prompt) -> Any:
     if prompt.task is Task.CLAIMS:
-        return {"entity": "harbour", "attribute": "sign", "predicate": "is", "object": "there", "confidence": 0.9}
+        return {
+            "entity": "harbour",
+            "attribute": "sign",
+            "predicate": "is",
+            "object": "there",
+            "confidence": 0.9,
+        }
     count = prompt.text.count('"number":')
     verdict = {"relation": "contradicts", "confidence": 0.9, "explanation": "the signs differ"}
     return {"verdicts": [{"number": number, **verdict} for number in range(1, count + 1)]}
@@ -356,10 +446,15 @@ def hand_over_by_rules(context: Home) -> None:
 def hand_over_by_model(context: Home) -> None:
     """A model writes it better."""
     answer = {
-        "working_on": ["The staging database is called heron."], "key_findings": [], "open_threads": [],
+        "working_on": ["The staging database is called heron."],
+        "key_findings": [],
+        "open_threads": [],
         "important_facts": ["Always run the linter before you commit anything."],
-    }  # fmt: skip
-    improve(_at_noon(context, load_model=lambda *_: ScriptedModel([answer], repeats=True)), _harbour(context))
+    }
+    improve(
+        _at_noon(context, load_model=lambda *_: ScriptedModel([answer], repeats=True)),
+        _harbour(context),
+    )
 
 
 def give_handoff(context: Home) -> None:
@@ -378,7 +473,9 @@ def give_handoff(context: Home) -> None:
         if block.state:  # it had not begun before
             break
     if delivery.due(home, "harbour", None) and not any(delivery.delivered(home)):
-        raise Unavailable("what the session was given cannot be kept", hint="the next one is given it, too")
+        raise Unavailable(
+            "what the session was given cannot be kept", hint="the next one is given it, too"
+        )
     put_away(home)
 
 
@@ -390,7 +487,9 @@ def delete_handoff(context: Home) -> None:
 
 def handed_over(place: Place) -> list[tuple[str, str, bool]]:
     """What sessions handed over: the words, who wrote them, whether a session was given them."""
-    return sorted((one.content, one.by, bool(one.given)) for one in Handoffs(place.home).everything())
+    return sorted(
+        (one.content, one.by, bool(one.given)) for one in Handoffs(place.home).everything()
+    )
 
 
 def leave_chores(place: Place) -> None:
@@ -398,7 +497,9 @@ def leave_chores(place: Place) -> None:
     for number, kind in (("1", "session-end"), ("2", "session-start")):
         session = f"claude-code:5e55-000{number}"
         transcript = str(place.user / f".claude/projects/-code-harbour/5e55-000{number}.jsonl")
-        put_chore(place.home, Chore(kind, session, transcript, "/code/harbour", "startup", time.time()))
+        put_chore(
+            place.home, Chore(kind, session, transcript, "/code/harbour", "startup", time.time())
+        )
 
 
 def do_chores(context: Home) -> None:
@@ -418,10 +519,10 @@ def unretire_all(context: Home) -> None:
 
 def import_in_small_batches(context: Home) -> None:
     """Import another tool's notes, a few at a time."""
-    importing.BATCH = 4
+    imports.BATCH = 4
     path = context.settings.user_home / "workspace"
-    plan = importing.plan_import(context, ImportOptions(path=path, vectors=False))
-    importing.carry_out(context, plan)
+    plan = imports.plan_import(context, ImportOptions(path=path, vectors=False))
+    imports.carry_out(context, plan)
 
 
 def ingest_with_vectors(context: Home) -> None:
@@ -443,7 +544,9 @@ class Salted(WordEmbedder):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Of each word with the model's name before it."""
-        return super().embed([" ".join(f"{self.name}{word}" for word in words(text)) for text in texts])
+        return super().embed(
+            [" ".join(f"{self.name}{word}" for word in words(text)) for text in texts]
+        )
 
 
 FIRST, SECOND = "ollama:first", "openai:text-embedding-3-small"
@@ -457,7 +560,7 @@ def _salted(settings: Settings) -> Salted:
 @contextlib.contextmanager
 def home_with_vectors() -> Iterator[Home]:
     """The home, where texts are embedded a few at a time by the model that its settings name."""
-    embedding.STEP_TURNS = embedding.STEP_MEMORIES = 2
+    vectors.STEP_TURNS = vectors.STEP_MEMORIES = 2
     environ = {name: value for name, value in os.environ.items() if name != "NACRE_EMBEDDING_MODEL"}
     home = open_home(load_settings(environ=environ), load_embedder=_salted)
     try:
@@ -475,13 +578,13 @@ def ingest_by_the_first_model(_: Home) -> None:
 def switch_vectors(_: Home) -> None:
     """Go over to the second model, or on with that."""
     with home_with_vectors() as home:
-        model_switch.switch(home, SECOND, lambda _: None)
+        vectors.switch(home, SECOND, lambda _: None)
 
 
 def switch_back(_: Home) -> None:
     """Go back to the first model, or on with that."""
     with home_with_vectors() as home:
-        model_switch.switch(home, FIRST, lambda _: None)
+        vectors.switch(home, FIRST, lambda _: None)
 
 
 def searched(_: Place) -> dict[str, Any]:
@@ -494,17 +597,26 @@ def searched(_: Place) -> dict[str, Any]:
             vector = embedder.embed([f"{memory.subject}. {memory.content}"])[0]
             wrong += [memory.subject] if vectors.memory_cosines(vector)[row] < OWN else []
         for row, text in vectors.turns_after(0, 100):
-            wrong += [text] if vectors.cosines_of_turns(embedder.embed([text])[0], [row])[row] < OWN else []
+            wrong += (
+                [text]
+                if vectors.cosines_of_turns(embedder.embed([text])[0], [row])[row] < OWN
+                else []
+            )
         found = {
             question: recall(home, RecallQuery(question, mode=Mode.VECTOR, update=False))
             for question in ("is the gate code on the wall?", "is lunch at noon on weekdays?")
         }
         return {
-            "by": vectors.setting(), "set": home.settings["embedding.model"], "wrong": wrong,
+            "by": vectors.setting(),
+            "set": home.settings["embedding.model"],
+            "wrong": wrong,
             "hosts": home.settings["embedding.sends_to"],
             "lanes": {question: answer.lanes[1].state for question, answer in found.items()},
-            "hits": {question: [hit.memory.subject for hit in answer.hits[:1]] for question, answer in found.items()},
-        }  # fmt: skip
+            "hits": {
+                question: [hit.memory.subject for hit in answer.hits[:1]]
+                for question, answer in found.items()
+            },
+        }
 
 
 OWN = 0.99
@@ -538,7 +650,9 @@ def notes_of_another(place: Place) -> None:
     folder.mkdir(parents=True)
     lines = (f"- The mooring at pier {number} holds {number * 3} boats.\n" for number in range(7))
     (folder.parent / "MEMORY.md").write_text("# Harbour\n\n" + "".join(lines))
-    (folder / "2026-11-02.md").write_text("- We painted the north jetty green.\n- The tug came back from the yard.\n")
+    (folder / "2026-11-02.md").write_text(
+        "- We painted the north jetty green.\n- The tug came back from the yard.\n"
+    )
 
 
 def config_file(place: Place) -> Any:
@@ -560,16 +674,27 @@ def _inside(path: Path) -> Any:
     try:
         if path.suffix == ".jsonl":
             lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-            sealed = hashlib.sha256(b"".join(path.read_bytes().splitlines(keepends=True)[:-1])).hexdigest()
-            subjects = sorted(line["front"]["subject"] for line in lines if line["type"] == "memory")
+            sealed = hashlib.sha256(
+                b"".join(path.read_bytes().splitlines(keepends=True)[:-1])
+            ).hexdigest()
+            subjects = sorted(
+                line["front"]["subject"] for line in lines if line["type"] == "memory"
+            )
             return subjects if lines[-1]["sha256"] == sealed else "half"
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive:
-                return archive.testzip() or sorted(name for name in archive.namelist() if name.endswith(".md"))
+                return archive.testzip() or sorted(
+                    name for name in archive.namelist() if name.endswith(".md")
+                )
         if path.suffix == ".db":
-            with contextlib.closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as copy:
+            with contextlib.closing(
+                apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+            ) as copy:
                 sound = copy.execute("PRAGMA integrity_check").fetchall()
-                return sound and copy.execute("SELECT subject FROM memories ORDER BY subject").fetchall()
+                return (
+                    sound
+                    and copy.execute("SELECT subject FROM memories ORDER BY subject").fetchall()
+                )
         return sorted(line for line in path.read_text().splitlines() if line.startswith("#"))
     except (ValueError, KeyError, IndexError, zipfile.BadZipFile, apsw.Error) as error:
         return f"half: {error}"
@@ -584,10 +709,19 @@ def restored_beside(place: Place) -> Any:
 
 def leaked(place: Place) -> bool:
     """Whether any object that git keeps says what is to be taken out."""
-    names = subprocess.run(["git", "cat-file", "--batch-all-objects", "--batch-check=%(objectname)"], cwd=place.vault,
-                           check=True, capture_output=True)  # fmt: skip
-    told = subprocess.run(["git", "cat-file", "--batch"], cwd=place.vault, check=True, capture_output=True,
-                          input=names.stdout)  # fmt: skip
+    names = subprocess.run(
+        ["git", "cat-file", "--batch-all-objects", "--batch-check=%(objectname)"],
+        cwd=place.vault,
+        check=True,
+        capture_output=True,
+    )
+    told = subprocess.run(
+        ["git", "cat-file", "--batch"],
+        cwd=place.vault,
+        check=True,
+        capture_output=True,
+        input=names.stdout,
+    )
     return b"on the wall" in told.stdout
 
 
@@ -607,7 +741,18 @@ def change_elsewhere(place: Place) -> None:
     gate = other / "projects/harbour/fact/gate.md"
     gate.write_text(gate.read_text().replace("on the wall", "with the porter"))
     (other / "global/decision/crane.md").unlink()
-    _git(other, "-c", "user.name=Jo", "-c", "user.email=jo@example.org", "commit", "--quiet", "-a", "-m", "porter")
+    _git(
+        other,
+        "-c",
+        "user.name=Jo",
+        "-c",
+        "user.email=jo@example.org",
+        "commit",
+        "--quiet",
+        "-a",
+        "-m",
+        "porter",
+    )
     _git(other, "push", "--quiet")
 
 
@@ -623,12 +768,14 @@ def age_all(place: Place) -> None:
         os.utime(path, (OLD, OLD))
     resumed = folder / "5e55-0009.jsonl"
     line = said("user", "The copy goes on about the harbour master.", 30, "5e55-0001")
-    resumed.write_bytes((folder / "5e55-0001.jsonl").read_bytes() + json.dumps(line).encode() + b"\n")
+    resumed.write_bytes(
+        (folder / "5e55-0001.jsonl").read_bytes() + json.dumps(line).encode() + b"\n"
+    )
 
 
 def damage_packs(context: Home) -> None:
     """A disk that lost some bytes of what is archived: of transcripts that are there, and of one that is gone."""
-    for path in pack_store.folder_of(context).glob("*/*.pack"):
+    for path in archive_packs.folder_of(context).glob("*/*.pack"):
         data = bytearray(path.read_bytes())
         data[-12:-4] = bytes(8)
         path.write_bytes(data)
@@ -649,19 +796,25 @@ def kept(place: Place) -> dict[str, Any]:
         name = Path(state.path).name
         known.add(state.pack)
         try:
-            texts = [payload.text for _, payload in pack_store.payloads(context, state)]
-            found[name] = hashlib.sha256(b"".join(texts)).hexdigest()[:8] if state.pack else "nothing"
+            texts = [payload.text for _, payload in archive_packs.payloads(context, state)]
+            found[name] = (
+                hashlib.sha256(b"".join(texts)).hexdigest()[:8] if state.pack else "nothing"
+            )
         except NacreError:
             found[name] = "nothing"  # it is damaged
-    folder = pack_store.folder_of(context)
+    folder = archive_packs.folder_of(context)
     packs = [path.relative_to(folder).as_posix() for path in folder.glob("*/*.pack")]
-    waiting = {pack_store.place_for(context, due.tool, due.path) for due in context.archive.due()}
+    waiting = {
+        archive_packs.place_for(context, due.tool, due.path) for due in context.archive.due()
+    }
     known |= {place.relative_to(folder).as_posix() for place in waiting}
     found["unknown packs"] = [name for name in packs if name not in known]
     context.database.close()
     for path in [*place.user.glob(f"{TALK_FILES}/*"), *place.user.glob("old/*")]:
         if not path.name.startswith("."):  # what a kill left is written anew with the file
-            found[f"{path.parent.name}/{path.name}"] = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
+            found[f"{path.parent.name}/{path.name}"] = hashlib.sha256(
+                path.read_bytes()
+            ).hexdigest()[:8]
     return found
 
 
@@ -669,10 +822,17 @@ def searchable(place: Place) -> dict[str, Any]:
     """Which turns are found, by words, and what is wrong with the index."""
     context = opened_home()
     found: dict[str, Any] = {
-        words: sorted(hit.turn.id for hit in search_sessions(context, RecallQuery(words, mode=Mode.LEXICAL)).turns)
+        words: sorted(
+            hit.turn.id
+            for hit in search_sessions(context, RecallQuery(words, mode=Mode.LEXICAL)).turns
+        )
         for words in ("heron", "harbour", "linter", "camera", "pier", "PostgreSQL")
     }
-    found["wrong"] = [one.sentence for proof in (prove_database, prove_full_text) for one in proof(context).findings]
+    found["wrong"] = [
+        one.sentence
+        for proof in (prove_database, prove_full_text)
+        for one in proof(context).findings
+    ]
     context.database.close()
     return found
 
@@ -683,11 +843,24 @@ def note_calls(context: Home) -> None:
     for number in range(1, 5):
         at = noted + timedelta(seconds=number)
         note_call(
-            context, Call(f"call-{number}", at, at.date(), "dedup", "m:1", is_background=True, cost=100, outcome="done")
+            context,
+            Call(
+                f"call-{number}",
+                at,
+                at.date(),
+                "dedup",
+                "m:1",
+                is_background=True,
+                cost=100,
+                outcome="done",
+            ),
         )
         if number == 1:
             fold_notes(context)
-    note_trace(context, Trace("run-1", TraceKind.EXTRACTION, "a session", noted, noted, "found nothing", ()))
+    note_trace(
+        context,
+        Trace("run-1", TraceKind.EXTRACTION, "a session", noted, noted, "found nothing", ()),
+    )
 
 
 def counted(place: Place) -> dict[str, Any]:
@@ -704,7 +877,9 @@ def counted(place: Place) -> dict[str, Any]:
 def go_on_with_restored(place: Place) -> None:
     """The tool resumes a session that was restored."""
     with (place.user / TALK_FILES / "5e55-0001.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(said("user", "We decided to rename heron to crane.", 40, "5e55-0001")) + "\n")
+        file.write(
+            json.dumps(said("user", "We decided to rename heron to crane.", 40, "5e55-0001")) + "\n"
+        )
 
 
 OWN_MEMORY = ".claude/projects/-code-harbour/memory"
@@ -726,7 +901,9 @@ def in_hosts(place: Place) -> dict[str, Any]:
     """Files of a host, whole as they are; and when its memory was written."""
     memory = {path.name: path.stat().st_mtime for path in (place.user / OWN_MEMORY).iterdir()}
     named = [place.user / ".claude/settings.json", *(place.user / OWN_MEMORY).iterdir()]
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:8] for path in named} | {"written": memory}
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:8] for path in named} | {
+        "written": memory
+    }
 
 
 def _git(folder: Path, *arguments: str) -> None:
@@ -738,9 +915,16 @@ def _steps(*runs: Command | Work, is_whole: bool = True) -> tuple[Step, ...]:
 
 
 WARM: tuple[Command | Work | Hand, ...] = (
-    GATE, OLD_BUILD, NEW_BUILD, ("retire", "Gate"), ("unretire", "Gate"), talk("5e55-0001"), ("ingest",), ("commit",),
+    GATE,
+    OLD_BUILD,
+    NEW_BUILD,
+    ("retire", "Gate"),
+    ("unretire", "Gate"),
+    talk("5e55-0001"),
+    ("ingest",),
+    ("commit",),
     ("recall", "gate"),
-)  # fmt: skip
+)
 """What makes a process ready for all that the scenarios do."""
 
 SCENARIOS = {
@@ -748,145 +932,418 @@ SCENARIOS = {
     for scenario in (
         Scenario("first store", _steps(GATE)),
         Scenario("store", _steps(LUNCH, CRANE), before=(GATE,)),
-        Scenario("edit", _steps(
-            ("edit", "Gate", "--content", "The gate code is in the safe.", "--importance", "9"),
-            ("edit", "Lunch", "--kind", "event"),
-            ("page", "identity", "You work for Grace, who sails."),
-            ("page", "profile", "--remove"),
-        ), before=(
-            GATE, LUNCH, ("page", "identity", "You work for Ada."), ("page", "profile", "Always answer briefly."),
-        )),
+        Scenario(
+            "edit",
+            _steps(
+                ("edit", "Gate", "--content", "The gate code is in the safe.", "--importance", "9"),
+                ("edit", "Lunch", "--kind", "event"),
+                ("page", "identity", "You work for Grace, who sails."),
+                ("page", "profile", "--remove"),
+            ),
+            before=(
+                GATE,
+                LUNCH,
+                ("page", "identity", "You work for Ada."),
+                ("page", "profile", "Always answer briefly."),
+            ),
+        ),
         Scenario("supersede", _steps(NEW_BUILD), before=(OLD_BUILD,)),
-        Scenario("retire", _steps(("retire", "Gate", "Lunch", "--reason", "outdated")), before=(GATE, LUNCH, CRANE)),
-        Scenario("unretire", _steps(("unretire", "Gate")), before=(GATE, LUNCH, ("retire", "Gate"))),
-        Scenario("ingest", _steps(("ingest",), is_whole=False), before=(
-            LUNCH, talk("5e55-0001", "5e55-0002", "5e55-0003"),
-        )),
-        Scenario("ingest more", _steps(("ingest",), is_whole=False), before=(
-            talk("5e55-0001", last=1), talk("5e55-0002"), ("ingest",), talk("5e55-0001", first=1), talk("5e55-0003"),
-        )),
+        Scenario(
+            "retire",
+            _steps(("retire", "Gate", "Lunch", "--reason", "outdated")),
+            before=(GATE, LUNCH, CRANE),
+        ),
+        Scenario(
+            "unretire", _steps(("unretire", "Gate")), before=(GATE, LUNCH, ("retire", "Gate"))
+        ),
+        Scenario(
+            "ingest",
+            _steps(("ingest",), is_whole=False),
+            before=(
+                LUNCH,
+                talk("5e55-0001", "5e55-0002", "5e55-0003"),
+            ),
+        ),
+        Scenario(
+            "ingest more",
+            _steps(("ingest",), is_whole=False),
+            before=(
+                talk("5e55-0001", last=1),
+                talk("5e55-0002"),
+                ("ingest",),
+                talk("5e55-0001", first=1),
+                talk("5e55-0003"),
+            ),
+        ),
         Scenario("batch", _steps(import_many), before=(GATE, LUNCH)),
         Scenario("consolidate", _steps(consolidate, is_whole=False), before=(store_ropes,)),
-        Scenario("edit by hand", _steps(("list",), is_whole=False), before=(GATE, LUNCH, CRANE, OLD_BUILD),
-                 by_hand=edit_by_hand, may_tell="read as a memory of its own"),
-        Scenario("vectors", _steps(ingest_with_vectors, is_whole=False), before=(
-            stored("Linter", "Always run the linter before you commit."), talk("5e55-0001", "5e55-0002"),
-        )),
-        Scenario("switch vectors", _steps(switch_vectors, switch_back, is_whole=False), before=(
-            GATE, LUNCH, CRANE, talk("5e55-0001", "5e55-0002", "5e55-0003"),
-            ("config", "set", "embedding.model", FIRST), ingest_by_the_first_model,
-        ), outside=searched, may_leave=".config.toml."),
+        Scenario(
+            "edit by hand",
+            _steps(("list",), is_whole=False),
+            before=(GATE, LUNCH, CRANE, OLD_BUILD),
+            by_hand=edit_by_hand,
+            may_tell="read as a memory of its own",
+        ),
+        Scenario(
+            "vectors",
+            _steps(ingest_with_vectors, is_whole=False),
+            before=(
+                stored("Linter", "Always run the linter before you commit."),
+                talk("5e55-0001", "5e55-0002"),
+            ),
+        ),
+        Scenario(
+            "switch vectors",
+            _steps(switch_vectors, switch_back, is_whole=False),
+            before=(
+                GATE,
+                LUNCH,
+                CRANE,
+                talk("5e55-0001", "5e55-0002", "5e55-0003"),
+                ("config", "set", "embedding.model", FIRST),
+                ingest_by_the_first_model,
+            ),
+            outside=searched,
+            may_leave=".config.toml.",
+        ),
         Scenario("commit", _steps(("commit",)), before=(GATE, LUNCH, ("retire", "Lunch"))),
         Scenario("commit more", _steps(CRANE, ("commit",)), before=(GATE, ("commit",), LUNCH)),
-        Scenario("sync", _steps(("sync",), is_whole=False), before=(
-            GATE, CRANE, ("commit",), begin_remote, ("sync",), LUNCH, ("edit", "Gate", "--importance", "9"),
-            change_elsewhere,
-        )),
-        Scenario("forget", _steps(("forget", "--match", "heron", "--yes"), is_whole=False), before=(
-            GATE, stored("Heron", "The heron database is backed up at night."), talk("5e55-0001", "5e55-0002"),
-            ("ingest",), ("commit",), hand_over_by_rules,
-        ), outside=handed_over, may_leave="archive/"),
-        Scenario("dream", _steps(have_a_dream, is_whole=False), before=(
-            GATE, talk("5e55-0001", "5e55-0002", "5e55-0003"), ("ingest",), store_what_is_over,
-        ), outside=page_told),
-        Scenario("dream of a writer", _steps(merge_in_new_words, is_whole=False), before=(
-            GATE, store_what_says_the_same,
-        )),
-        Scenario("undo", _steps(undo_edit), before=(
-            GATE, LUNCH, ("edit", "Gate", "--content", "The gate code is in the safe.", "--kind", "event"),
-        )),
-        Scenario("merge and rename projects", _steps(merge_projects, rename_project), before=(
-            GATE, talk("5e55-0001", "5e55-0002"), ("ingest",),
-            stored("Pier", "The pier has nine lamps.", "--project", "pier"),
-            stored("Hook", "The hook of the crane is red.", "--project", "crane"),
-            ("project", "depend", "harbour", "crane"),
-        ), outside=dependencies_of),
-        Scenario("settle a conflict", _steps(settle_conflicts), before=(
-            stored("Uploads", "Uploads may be 10 MB", "--project", "harbour"),
-            stored("Upload limit", "Uploads have changed to 25 MB", "--project", "harbour"),
-        )),
-        Scenario("judge", _steps(judge, is_whole=False), before=(
-            ("config", "set", "models.default", "scripted:1"), ("config", "set", "models.background", "true"),
-            GATE, stored("Pier", "Visitors are told to knock at the pier.", "--project", "harbour"),
-        )),
-        Scenario("hand over", _steps(
-            hand_over_by_rules, hand_over_by_model, give_handoff, delete_handoff,
-        ), before=(
-            ("config", "set", "models.handoff", "scripted:1"), ("config", "set", "models.background", "true"),
-            talk("5e55-0001"), ("ingest",),
-        ), outside=handed_over, may_leave=("run/sessions/.", "handoffs/")),
-        Scenario("chores", _steps(do_chores, is_whole=False), before=(
-            GATE, talk("5e55-0001", "5e55-0002"),
-        ), by_hand=Hand(leave_chores), may_leave=("run/chores/.", "handoffs/")),
-        Scenario("scrub", _steps(("scrub", "--yes"), is_whole=False), before=(
-            GATE, LUNCH, talk("5e55-0001"), ("ingest",), ("config", "set", "redaction.patterns", '["on the wall"]'),
-        )),
-        Scenario("scrub history", _steps(("scrub", "--history", "--yes"), is_whole=False), before=(
-            GATE, LUNCH, ("commit",), ("edit", "Gate", "--importance", "9"), ("commit",), talk("5e55-0001"),
-            ("ingest",),
-            ("config", "set", "redaction.patterns", '["on the wall"]'),
-        ), outside=leaked, may_leave=".rewrite-"),
-        Scenario("retire by pattern", _steps(
-            ("retire", "Rope *", "--persist", "--reason", "sold", "--yes"), is_whole=False,
-        ), before=(store_ropes, GATE)),
-        Scenario("unretire many", _steps(unretire_all, is_whole=False), before=(
-            GATE, LUNCH, CRANE, ("retire", "Gate", "Lunch", "--persist"),
-        )),
-        Scenario("import own", _steps(("import", "~/memories.jsonl", "--trust"), is_whole=False), before=(
-            GATE, OLD_BUILD, NEW_BUILD, store_ropes, talk("5e55-0001"), ("ingest",), ("retire", "Gate"),
-            ("export", "~/memories.jsonl", "--sessions", "--include-retired"), new_home, CRANE,
-        )),
-        Scenario("import another's", _steps(import_in_small_batches, is_whole=False), before=(GATE, notes_of_another)),
-        Scenario("export", _steps(
-            ("export", "~/memories.jsonl", "--force"), ("export", "~/vault.zip"), ("export", "~/memories.md"),
-        ), before=(GATE, ("export", "~/memories.jsonl"), LUNCH), outside=written),
-        Scenario("back up", _steps(
-            ("backup", "create", "~/home.zip", "--force"), ("db", "backup", "~/copy.db"),
-        ), before=(GATE, ("backup", "create", "~/home.zip"), LUNCH, ("commit",)), outside=written),
-        Scenario("restore", _steps(("backup", "restore", "~/home.zip", "--force")), before=(
-            GATE, LUNCH, ("commit",), ("backup", "create", "~/home.zip"), CRANE, ("retire", "Gate"),
-        )),
-        Scenario("restore beside", _steps(("backup", "restore", "~/home.zip", "--to", "~/other")), before=(
-            GATE, LUNCH, ("backup", "create", "~/home.zip"),
-        ), outside=restored_beside),
-        Scenario("settings", _steps(
-            ("config", "set", "recall.limit", "20"), ("config", "set", "recall.turns", "5"),
-        ), before=(GATE, ("config", "set", "recall.limit", "12")), outside=config_file, may_leave=".config.toml."),
-        Scenario("forget what was said", _steps(
-            ("forget", "--match", "heron", "--yes"), ("ingest",), is_whole=False,  # which erases what is left
-        ), before=(
-            talk("5e55-0001", "5e55-0002"), ("ingest",), talk("5e55-0003"), ("ingest",),
-        ), outside=searchable, may_leave="archive/"),
-        Scenario("prune the archive", _steps(
-            ("archive", "prune", "--keep-days", "30", "--yes"), is_whole=False,
-        ), before=(
-            talk("5e55-0001", "5e55-0002", "5e55-0003"), age_all, ("ingest",),
-        ), outside=kept, may_leave="archive/"),
-        Scenario("mend the archive", _steps(
-            ("ingest",), damage_packs, ("archive", "verify", "--repair"), is_whole=False,
-        ), before=(
-            talk("5e55-0001", "5e55-0002", "5e55-0003"), age_all, ("ingest",), delete_a_transcript,
-        ), outside=kept),
-        Scenario("restore a session", _steps(
-            ("sessions", "restore", "5e55-0001", "--to", "~/old"), ("sessions", "restore", "5e55-0001"),
-            is_whole=False,
-        ), before=(talk("5e55-0001", "5e55-0002"), ("ingest",), delete_a_transcript), outside=kept),
-        Scenario("go on with what was restored", _steps(("ingest",), is_whole=False), before=(
-            talk("5e55-0001", "5e55-0002"), ("ingest",), delete_a_transcript, ("sessions", "restore", "5e55-0001"),
-        ), by_hand=go_on_with_restored, outside=kept),
-        Scenario("isolate a host", _steps(
-            ("init", "--host", "claude-code", "--plain", "--own-memory", "isolate", "--yes"),
-            ("init", "--uninstall", "--yes"), is_whole=False,
-        ), before=(GATE, ("config", "set", "daemon.enabled", "false"), remember_in_a_host), outside=in_hosts,
-            may_leave="hosts/"),
-        Scenario("fold in what was noted", _steps(fold_notes), before=(GATE, note_calls), outside=counted),
-        Scenario("answer chats", _steps(answer_chats, is_whole=False), before=(
-            GATE, ("config", "set", "gateway.debounce_seconds", "0"),
-        ), by_hand=Hand(
-            lambda place: log_of(place.user).path.unlink(missing_ok=True)
-        ), outside=lambda place: answered(place.user)),
-        Scenario("rebuild", _steps(("db", "rebuild", "--yes"), is_whole=False), before=(
-            GATE, OLD_BUILD, NEW_BUILD, talk("5e55-0001"), ("ingest",), ("retire", "Gate"), note_calls,
-        ), outside=counted),
+        Scenario(
+            "sync",
+            _steps(("sync",), is_whole=False),
+            before=(
+                GATE,
+                CRANE,
+                ("commit",),
+                begin_remote,
+                ("sync",),
+                LUNCH,
+                ("edit", "Gate", "--importance", "9"),
+                change_elsewhere,
+            ),
+        ),
+        Scenario(
+            "forget",
+            _steps(("forget", "--match", "heron", "--yes"), is_whole=False),
+            before=(
+                GATE,
+                stored("Heron", "The heron database is backed up at night."),
+                talk("5e55-0001", "5e55-0002"),
+                ("ingest",),
+                ("commit",),
+                hand_over_by_rules,
+            ),
+            outside=handed_over,
+            may_leave="archive/",
+        ),
+        Scenario(
+            "dream",
+            _steps(have_a_dream, is_whole=False),
+            before=(
+                GATE,
+                talk("5e55-0001", "5e55-0002", "5e55-0003"),
+                ("ingest",),
+                store_what_is_over,
+            ),
+            outside=page_told,
+        ),
+        Scenario(
+            "dream of a writer",
+            _steps(merge_in_new_words, is_whole=False),
+            before=(
+                GATE,
+                store_what_says_the_same,
+            ),
+        ),
+        Scenario(
+            "undo",
+            _steps(undo_edit),
+            before=(
+                GATE,
+                LUNCH,
+                ("edit", "Gate", "--content", "The gate code is in the safe.", "--kind", "event"),
+            ),
+        ),
+        Scenario(
+            "merge and rename projects",
+            _steps(merge_projects, rename_project),
+            before=(
+                GATE,
+                talk("5e55-0001", "5e55-0002"),
+                ("ingest",),
+                stored("Pier", "The pier has nine lamps.", "--project", "pier"),
+                stored("Hook", "The hook of the crane is red.", "--project", "crane"),
+                ("project", "depend", "harbour", "crane"),
+            ),
+            outside=dependencies_of,
+        ),
+        Scenario(
+            "settle a conflict",
+            _steps(settle_conflicts),
+            before=(
+                stored("Uploads", "Uploads may be 10 MB", "--project", "harbour"),
+                stored("Upload limit", "Uploads have changed to 25 MB", "--project", "harbour"),
+            ),
+        ),
+        Scenario(
+            "judge",
+            _steps(judge, is_whole=False),
+            before=(
+                ("config", "set", "models.default", "scripted:1"),
+                ("config", "set", "models.background", "true"),
+                GATE,
+                stored("Pier", "Visitors are told to knock at the pier.", "--project", "harbour"),
+            ),
+        ),
+        Scenario(
+            "hand over",
+            _steps(
+                hand_over_by_rules,
+                hand_over_by_model,
+                give_handoff,
+                delete_handoff,
+            ),
+            before=(
+                ("config", "set", "models.handoff", "scripted:1"),
+                ("config", "set", "models.background", "true"),
+                talk("5e55-0001"),
+                ("ingest",),
+            ),
+            outside=handed_over,
+            may_leave=("run/sessions/.", "handoffs/"),
+        ),
+        Scenario(
+            "chores",
+            _steps(do_chores, is_whole=False),
+            before=(
+                GATE,
+                talk("5e55-0001", "5e55-0002"),
+            ),
+            by_hand=Hand(leave_chores),
+            may_leave=("run/chores/.", "handoffs/"),
+        ),
+        Scenario(
+            "scrub",
+            _steps(("scrub", "--yes"), is_whole=False),
+            before=(
+                GATE,
+                LUNCH,
+                talk("5e55-0001"),
+                ("ingest",),
+                ("config", "set", "redaction.patterns", '["on the wall"]'),
+            ),
+        ),
+        Scenario(
+            "scrub history",
+            _steps(("scrub", "--history", "--yes"), is_whole=False),
+            before=(
+                GATE,
+                LUNCH,
+                ("commit",),
+                ("edit", "Gate", "--importance", "9"),
+                ("commit",),
+                talk("5e55-0001"),
+                ("ingest",),
+                ("config", "set", "redaction.patterns", '["on the wall"]'),
+            ),
+            outside=leaked,
+            may_leave=".rewrite-",
+        ),
+        Scenario(
+            "retire by pattern",
+            _steps(
+                ("retire", "Rope *", "--persist", "--reason", "sold", "--yes"),
+                is_whole=False,
+            ),
+            before=(store_ropes, GATE),
+        ),
+        Scenario(
+            "unretire many",
+            _steps(unretire_all, is_whole=False),
+            before=(
+                GATE,
+                LUNCH,
+                CRANE,
+                ("retire", "Gate", "Lunch", "--persist"),
+            ),
+        ),
+        Scenario(
+            "import own",
+            _steps(("import", "~/memories.jsonl", "--trust"), is_whole=False),
+            before=(
+                GATE,
+                OLD_BUILD,
+                NEW_BUILD,
+                store_ropes,
+                talk("5e55-0001"),
+                ("ingest",),
+                ("retire", "Gate"),
+                ("export", "~/memories.jsonl", "--sessions", "--include-retired"),
+                new_home,
+                CRANE,
+            ),
+        ),
+        Scenario(
+            "import another's",
+            _steps(import_in_small_batches, is_whole=False),
+            before=(GATE, notes_of_another),
+        ),
+        Scenario(
+            "export",
+            _steps(
+                ("export", "~/memories.jsonl", "--force"),
+                ("export", "~/vault.zip"),
+                ("export", "~/memories.md"),
+            ),
+            before=(GATE, ("export", "~/memories.jsonl"), LUNCH),
+            outside=written,
+        ),
+        Scenario(
+            "back up",
+            _steps(
+                ("backup", "create", "~/home.zip", "--force"),
+                ("db", "backup", "~/copy.db"),
+            ),
+            before=(GATE, ("backup", "create", "~/home.zip"), LUNCH, ("commit",)),
+            outside=written,
+        ),
+        Scenario(
+            "restore",
+            _steps(("backup", "restore", "~/home.zip", "--force")),
+            before=(
+                GATE,
+                LUNCH,
+                ("commit",),
+                ("backup", "create", "~/home.zip"),
+                CRANE,
+                ("retire", "Gate"),
+            ),
+        ),
+        Scenario(
+            "restore beside",
+            _steps(("backup", "restore", "~/home.zip", "--to", "~/other")),
+            before=(
+                GATE,
+                LUNCH,
+                ("backup", "create", "~/home.zip"),
+            ),
+            outside=restored_beside,
+        ),
+        Scenario(
+            "settings",
+            _steps(
+                ("config", "set", "recall.limit", "20"),
+                ("config", "set", "recall.turns", "5"),
+            ),
+            before=(GATE, ("config", "set", "recall.limit", "12")),
+            outside=config_file,
+            may_leave=".config.toml.",
+        ),
+        Scenario(
+            "forget what was said",
+            _steps(
+                ("forget", "--match", "heron", "--yes"),
+                ("ingest",),
+                is_whole=False,  # which erases what is left
+            ),
+            before=(
+                talk("5e55-0001", "5e55-0002"),
+                ("ingest",),
+                talk("5e55-0003"),
+                ("ingest",),
+            ),
+            outside=searchable,
+            may_leave="archive/",
+        ),
+        Scenario(
+            "prune the archive",
+            _steps(
+                ("archive", "prune", "--keep-days", "30", "--yes"),
+                is_whole=False,
+            ),
+            before=(
+                talk("5e55-0001", "5e55-0002", "5e55-0003"),
+                age_all,
+                ("ingest",),
+            ),
+            outside=kept,
+            may_leave="archive/",
+        ),
+        Scenario(
+            "mend the archive",
+            _steps(
+                ("ingest",),
+                damage_packs,
+                ("archive", "verify", "--repair"),
+                is_whole=False,
+            ),
+            before=(
+                talk("5e55-0001", "5e55-0002", "5e55-0003"),
+                age_all,
+                ("ingest",),
+                delete_a_transcript,
+            ),
+            outside=kept,
+        ),
+        Scenario(
+            "restore a session",
+            _steps(
+                ("sessions", "restore", "5e55-0001", "--to", "~/old"),
+                ("sessions", "restore", "5e55-0001"),
+                is_whole=False,
+            ),
+            before=(talk("5e55-0001", "5e55-0002"), ("ingest",), delete_a_transcript),
+            outside=kept,
+        ),
+        Scenario(
+            "go on with what was restored",
+            _steps(("ingest",), is_whole=False),
+            before=(
+                talk("5e55-0001", "5e55-0002"),
+                ("ingest",),
+                delete_a_transcript,
+                ("sessions", "restore", "5e55-0001"),
+            ),
+            by_hand=go_on_with_restored,
+            outside=kept,
+        ),
+        Scenario(
+            "isolate a host",
+            _steps(
+                ("init", "--host", "claude-code", "--plain", "--own-memory", "isolate", "--yes"),
+                ("init", "--uninstall", "--yes"),
+                is_whole=False,
+            ),
+            before=(GATE, ("config", "set", "daemon.enabled", "false"), remember_in_a_host),
+            outside=in_hosts,
+            may_leave="hosts/",
+        ),
+        Scenario(
+            "fold in what was noted", _steps(fold_notes), before=(GATE, note_calls), outside=counted
+        ),
+        Scenario(
+            "answer chats",
+            _steps(answer_chats, is_whole=False),
+            before=(
+                GATE,
+                ("config", "set", "gateway.debounce_seconds", "0"),
+            ),
+            by_hand=Hand(lambda place: log_of(place.user).path.unlink(missing_ok=True)),
+            outside=lambda place: answered(place.user),
+        ),
+        Scenario(
+            "rebuild",
+            _steps(("db", "rebuild", "--yes"), is_whole=False),
+            before=(
+                GATE,
+                OLD_BUILD,
+                NEW_BUILD,
+                talk("5e55-0001"),
+                ("ingest",),
+                ("retire", "Gate"),
+                note_calls,
+            ),
+            outside=counted,
+        ),
     )
-}  # fmt: skip
+}

@@ -68,13 +68,22 @@ class Server:
             return {"seconds": max(line.get("seconds", 0.0) for line in ended.expect())}
         fault = Fault(**request["fault"]) if request.get("fault") else None
         began = time.perf_counter()
-        run = self.play(scenario, ground, fault, request.get("delay"), as_program=request.get("as_program", False))
+        run = self.play(
+            scenario,
+            ground,
+            fault,
+            request.get("delay"),
+            as_program=request.get("as_program", False),
+        )
         depth = Depth(request.get("deep", True), request.get("git", True))
         wrong = run["wrong"] + self.examine(scenario, ground, run, depth)
         return {
-            "wrong": wrong, "killed": run["killed"], "failed": run["failed"], "said": run["said"],
+            "wrong": wrong,
+            "killed": run["killed"],
+            "failed": run["failed"],
+            "said": run["said"],
             "seconds": time.perf_counter() - began,
-        }  # fmt: skip
+        }
 
     def ground(self, scenario: Scenario) -> Ground:
         """Make a scenario's home, and play it once undisturbed."""
@@ -103,8 +112,14 @@ class Server:
         return ground
 
     def play(
-        self, scenario: Scenario, ground: Ground, fault: Fault | None, delay: float | None, *, as_program: bool = False
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        scenario: Scenario,
+        ground: Ground,
+        fault: Fault | None,
+        delay: float | None,
+        *,
+        as_program: bool = False,
+    ) -> dict[str, Any]:
         """Run the steps with a fault, or with a kill after ``delay`` seconds; how far did they get?"""
         self._fresh(ground)
         if as_program:
@@ -127,9 +142,17 @@ class Server:
                 wrong += ["a traceback was shown"] if "Traceback" in said else []
         if not killed and not ended.hung and ended.status:
             wrong.append(f"it ended with {ended.status}: {said}")
-        return {"wrong": wrong, "acknowledged": acknowledged, "failed": failed, "killed": killed, "said": said}
+        return {
+            "wrong": wrong,
+            "acknowledged": acknowledged,
+            "failed": failed,
+            "killed": killed,
+            "said": said,
+        }
 
-    def examine(self, scenario: Scenario, ground: Ground, run: dict[str, Any], depth: Depth) -> list[str]:
+    def examine(
+        self, scenario: Scenario, ground: Ground, run: dict[str, Any], depth: Depth
+    ) -> list[str]:
         """Open the home anew: is all there that was acknowledged, is nothing doubled, does the rest go on?"""
         first = run["acknowledged"]
         (found,) = _fork(lambda: _examine(scenario, self.place, ground, first, depth)).expect()
@@ -197,7 +220,12 @@ def _fork(work: Callable[[], None], delay: float | None = None) -> Ended:
     _, status = os.waitpid(child, 0)
     _await_orphans()
     lines = [json.loads(line) for line in data.split(b"\n")[:-1]]
-    return Ended(lines, status, os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL and not hung, hung)
+    return Ended(
+        lines,
+        status,
+        os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL and not hung,
+        hung,
+    )
 
 
 def _await_orphans() -> None:
@@ -278,9 +306,17 @@ def _play_as_program(scenario: Scenario, place: Place, delay: float | None = Non
         assert not callable(step.run), "only a command is a program"
         left = None if delay is None else max(0.0, began + delay - time.monotonic())
         program = subprocess.Popen(
-            [sys.executable, "-m", "nacre", *(_spelled(word, place) for word in step.run), "--json"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "nacre",
+                *(_spelled(word, place) for word in step.run),
+                "--json",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+        )
         try:
             out, err = program.communicate(timeout=left)
         except subprocess.TimeoutExpired:
@@ -290,7 +326,10 @@ def _play_as_program(scenario: Scenario, place: Place, delay: float | None = Non
         said = json.loads(out) if out.endswith(b"}\n") else {}
         undone = "error" in said or _left_undone(said, program.returncode)
         if said:
-            _tell(step=number, **({"error": said, "code": program.returncode} if undone else {"answer": said}))
+            _tell(
+                step=number,
+                **({"error": said, "code": program.returncode} if undone else {"answer": said}),
+            )
         _tell(stderr=err.decode("utf-8", "replace"))
         if program.returncode or undone:
             break
@@ -328,7 +367,9 @@ class _Answers:
         return False
 
 
-def _run(step: Command | Work, acknowledge: Callable[[Any], None] = lambda _: None) -> tuple[int, Any]:
+def _run(
+    step: Command | Work, acknowledge: Callable[[Any], None] = lambda _: None
+) -> tuple[int, Any]:
     """Run one step as its own call of nacre would; returns its exit code and what it said."""
     if callable(step):
         return _run_work(step, acknowledge)
@@ -344,7 +385,7 @@ def _run(step: Command | Work, acknowledge: Callable[[Any], None] = lambda _: No
 
 
 def _run_work(work: Work, acknowledge: Callable[[Any], None]) -> tuple[int, Any]:
-    from nacre.cli.boundary import exit_code_of
+    from nacre.cli.output import exit_code_of
 
     try:
         context = opened_home()
@@ -353,9 +394,13 @@ def _run_work(work: Work, acknowledge: Callable[[Any], None]) -> tuple[int, Any]
         finally:
             context.database.close()
     except NacreError as error:
-        return exit_code_of(error), {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+        return exit_code_of(error), {
+            "error": {"code": error.code, "message": error.message, "hint": error.hint}
+        }
     except OSError as error:  # which the command line would tell
-        return 1, {"error": {"code": "failed", "message": str(error), "hint": "as the command line gives"}}
+        return 1, {
+            "error": {"code": "failed", "message": str(error), "hint": "as the command line gives"}
+        }
     acknowledge({"done": True})
     return 0, {"done": True}
 
@@ -389,10 +434,12 @@ def _look(scenario: Scenario, known: list[str]) -> None:
 
 def _seen(
     scenario: Scenario, context: Home, known: list[str], *, is_first: bool = False
-) -> tuple[State, list[str]]:  # fmt: skip
+) -> tuple[State, list[str]]:
     """The state of an open home and of what is beside it, as it reads after its way through JSON."""
     state, wrong = look(context, known, scenario.may_tell, scenario.may_leave if is_first else None)
-    state["outside"] = scenario.outside(Place(context.settings.user_home)) if scenario.outside else None
+    state["outside"] = (
+        scenario.outside(Place(context.settings.user_home)) if scenario.outside else None
+    )
     return json.loads(json.dumps(state, default=str)), wrong
 
 
@@ -455,7 +502,9 @@ def _commit(repository: Path) -> list[str]:
         _, said = _run(("commit",))
         if not _remove_locks(repository, said):
             break
-    return [f"{lock} is in the way, and nobody was told: {said}" for lock in repository.rglob("*.lock")]
+    return [
+        f"{lock} is in the way, and nobody was told: {said}" for lock in repository.rglob("*.lock")
+    ]
 
 
 def _remove_locks(repository: Path, said: Any) -> int:

@@ -82,7 +82,9 @@ class Shim:
         self._patch_sqlite()
         self._patch_programs()
 
-    def around(self, kind: str, path: str, act: Callable[[], Any], half: Callable[[], Any] | None = None) -> Any:
+    def around(
+        self, kind: str, path: str, act: Callable[[], Any], half: Callable[[], Any] | None = None
+    ) -> Any:
         """Do what was asked for, unless the fault is here. Raises OSError."""
         number = next(self._numbers)
         self.events.append(Event(kind, _sort_of(path)))
@@ -101,11 +103,18 @@ class Shim:
             return result
         if (here or (fault.lasting and number > fault.at)) and kind in ERRORS[fault.what]:
             number = getattr(errno, fault.what)
-            named = kind not in ("write", "sync", "extend", "truncate")  # these know a descriptor, and no name
+            named = kind not in (
+                "write",
+                "sync",
+                "extend",
+                "truncate",
+            )  # these know a descriptor, and no name
             raise OSError(number, os.strerror(number), *([path] if named else []))
         return act()
 
-    def counts(self, path: str | bytes | int | os.PathLike[str], dir_fd: int | None = None) -> str | None:
+    def counts(
+        self, path: str | bytes | int | os.PathLike[str], dir_fd: int | None = None
+    ) -> str | None:
         """The path, if what is done to it counts."""
         if isinstance(path, int):
             return self._of_descriptor(path)
@@ -117,7 +126,9 @@ class Shim:
 
     def _of_descriptor(self, descriptor: int) -> str | None:
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode) and not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode) and not stat.S_ISDIR(
+                os.fstat(descriptor).st_mode
+            ):
                 return None
             return self.counts(os.readlink(f"/proc/self/fd/{descriptor}"))
         except OSError:
@@ -125,11 +136,22 @@ class Shim:
 
     def _patch_os(self) -> None:
         for name, kind in (
-            ("unlink", "unlink"), ("remove", "unlink"), ("rmdir", "unlink"), ("mkdir", "mkdir"), ("rename", "rename"),
-            ("replace", "rename"), ("link", "create"), ("symlink", "create"), ("truncate", "truncate"),
-            ("ftruncate", "truncate"), ("fsync", "sync"), ("fdatasync", "sync"), ("chmod", "mode"), ("fchmod", "mode"),
+            ("unlink", "unlink"),
+            ("remove", "unlink"),
+            ("rmdir", "unlink"),
+            ("mkdir", "mkdir"),
+            ("rename", "rename"),
+            ("replace", "rename"),
+            ("link", "create"),
+            ("symlink", "create"),
+            ("truncate", "truncate"),
+            ("ftruncate", "truncate"),
+            ("fsync", "sync"),
+            ("fdatasync", "sync"),
+            ("chmod", "mode"),
+            ("fchmod", "mode"),
             ("utime", "mode"),
-        ):  # fmt: skip
+        ):
             self._wrap(name, kind)
         self._wrap_open()
         self._wrap_write()
@@ -165,7 +187,11 @@ class Shim:
             if found is None:
                 return real(descriptor, data)
             part = bytes(data)[: len(data) // 2]
-            return int(self.around("write", found, lambda: real(descriptor, data), lambda: real(descriptor, part)))
+            return int(
+                self.around(
+                    "write", found, lambda: real(descriptor, data), lambda: real(descriptor, part)
+                )
+            )
 
         _put("write", real, call)
 
@@ -186,12 +212,20 @@ class Shim:
 
             def truncate(self, size: int | None = None) -> int:
                 found, cut = shim.counts(self.fileno()), super().truncate
-                return int(shim.around("truncate", found, lambda: cut(size)) if found else cut(size))
+                return int(
+                    shim.around("truncate", found, lambda: cut(size)) if found else cut(size)
+                )
 
         def call(
-            file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, errors: Any = None,
-            newline: Any = None, closefd: bool = True, opener: Any = None,
-        ) -> Any:  # fmt: skip
+            file: Any,
+            mode: str = "r",
+            buffering: int = -1,
+            encoding: Any = None,
+            errors: Any = None,
+            newline: Any = None,
+            closefd: bool = True,
+            opener: Any = None,
+        ) -> Any:
             if not set(mode) & set("wax+"):
                 return real(file, mode, buffering, encoding, errors, newline, closefd, opener)
             plain = mode.replace("b", "").replace("t", "")
@@ -207,7 +241,9 @@ class Shim:
             buffer = io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
             if "b" in mode:
                 return buffer
-            return io.TextIOWrapper(buffer, encoding, errors, newline, line_buffering=buffering == 1)
+            return io.TextIOWrapper(
+                buffer, encoding, errors, newline, line_buffering=buffering == 1
+            )
 
         io.open = builtins.open = call  # type: ignore[assignment]
 
@@ -263,7 +299,12 @@ class Shim:
         libc.pwrite64.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64]
         libc.ftruncate64.argtypes = [ctypes.c_int, ctypes.c_int64]
 
-        def attempt(kind: str, path: str | None, act: Callable[[], int], half: Callable[[], int] | None = None) -> int:
+        def attempt(
+            kind: str,
+            path: str | None,
+            act: Callable[[], int],
+            half: Callable[[], int] | None = None,
+        ) -> int:
             if path is None:
                 return act()
             try:
@@ -281,11 +322,20 @@ class Shim:
             def some(count: int) -> int:
                 return int(libc.pwrite64(descriptor, data, count, offset))
 
-            return attempt("write", self._of_descriptor(descriptor), lambda: some(size), lambda: some(size // 2))
+            return attempt(
+                "write",
+                self._of_descriptor(descriptor),
+                lambda: some(size),
+                lambda: some(size // 2),
+            )
 
         def truncate(descriptor: int, size: int) -> int:
             kind = "extend" if size > os.fstat(descriptor).st_size else "truncate"
-            return attempt(kind, self._of_descriptor(descriptor), lambda: int(libc.ftruncate64(descriptor, size)))
+            return attempt(
+                kind,
+                self._of_descriptor(descriptor),
+                lambda: int(libc.ftruncate64(descriptor, size)),
+            )
 
         def unlink(path: bytes) -> int:
             return attempt("unlink", self.counts(path), lambda: int(libc.unlink(path)))
@@ -315,7 +365,12 @@ def _die() -> None:
 def _sort_of(path: str) -> str:
     """A file by its part in the home: ``database``, ``wal``, ``memory`` …"""
     name = os.path.basename(path)
-    for end, sort in (("-wal", "wal"), ("-shm", "shm"), ("-journal", "rollback journal"), (".lock", "lock")):
+    for end, sort in (
+        ("-wal", "wal"),
+        ("-shm", "shm"),
+        ("-journal", "rollback journal"),
+        (".lock", "lock"),
+    ):
         if name.endswith(end):
             return sort
     if ".db" in name:

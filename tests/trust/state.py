@@ -10,13 +10,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from nacre.health.checks import doctor
-from nacre.health.database import rebuild
+from nacre.care.database import rebuild
+from nacre.care.health import doctor
 from nacre.home.home import Home
-from nacre.memories.scan import catch_up, scan
+from nacre.memories.edit import catch_up, scan
 from nacre.values.memory import Memory
-from nacre.vault.document import parse
-from nacre.vault.layout import LEDGER
+from nacre.vault.documents import parse
+from nacre.vault.files import LEDGER
 
 State = dict[str, Any]
 """``memories`` by name, each with what it says; counts of turns, sessions and of the ledger's actions; what is
@@ -24,9 +24,11 @@ State = dict[str, Any]
 
 
 def look(
-    context: Home, known: Collection[str] = (), may_tell: str | None = None,
+    context: Home,
+    known: Collection[str] = (),
+    may_tell: str | None = None,
     may_leave: str | tuple[str, ...] | None = None,
-) -> tuple[State, list[str]]:  # fmt: skip
+) -> tuple[State, list[str]]:
     """What is remembered, and what is wrong with it. Memories are named by their ids if ``known``, else by subject.
 
     ``may_tell`` is part of a warning that is in order, ``may_leave`` the beginning of a file's name, or of its path in
@@ -46,10 +48,13 @@ def look(
     counts = context.sessions.counts()
     wrong += _vault(context, memories) + _ledger(context) + _leftovers(context, may_leave)
     state = {
-        "memories": named, "sessions": sum(row[1] for row in counts), "turns": sum(row[2] or 0 for row in counts),
-        "projects": sorted(project.slug for project in context.files.projects()), "ledger": _actions(context),
+        "memories": named,
+        "sessions": sum(row[1] for row in counts),
+        "turns": sum(row[2] or 0 for row in counts),
+        "projects": sorted(project.slug for project in context.files.projects()),
+        "ledger": _actions(context),
         "standing": sorted(rule.pattern for rule in context.tombstones.standing()),
-    }  # fmt: skip
+    }
     return state, wrong + _doubled_turns(context)
 
 
@@ -60,12 +65,17 @@ def _all(context: Home) -> list[Memory]:
 
 def _says(memory: Memory, subjects: dict[str, str]) -> dict[str, Any]:
     return {
-        "subject": memory.subject, "content": memory.content, "kind": memory.kind, "importance": memory.importance,
-        "project": memory.project, "tags": sorted(memory.tags), "confirmed": len(memory.confirmed),
+        "subject": memory.subject,
+        "content": memory.content,
+        "kind": memory.kind,
+        "importance": memory.importance,
+        "project": memory.project,
+        "tags": sorted(memory.tags),
+        "confirmed": len(memory.confirmed),
         "retired": memory.retired and (memory.retired.reason or ""),
         "superseded": memory.superseded_by and subjects.get(memory.superseded_by, "nobody"),
         "links": sorted([link.rel, subjects.get(link.to, "nobody")] for link in memory.links),
-    }  # fmt: skip
+    }
 
 
 def _vault(context: Home, memories: list[Memory]) -> list[str]:
@@ -84,8 +94,11 @@ def _vault(context: Home, memories: list[Memory]) -> list[str]:
     seen = context.files.seen()
     wrong += [f"{path}: not as it was seen" for path in _strangers(context, seen)]
     checks = {check.name: check for check in doctor(context)}
-    wrong += [f"{name}: {check.detail}" for name, check in checks.items() if name in ("vault", "database", "changes")
-              and check.state != "ok"]  # fmt: skip
+    wrong += [
+        f"{name}: {check.detail}"
+        for name, check in checks.items()
+        if name in ("vault", "database", "changes") and check.state != "ok"
+    ]
     return wrong
 
 
@@ -110,7 +123,9 @@ def _ledger(context: Home) -> list[str]:
         return []
     wrong = [] if data.endswith(b"\n") or not data else ["the ledger's last line is torn"]
     lines = data.splitlines()
-    wrong += [f"twice in the ledger: {line!r}" for line, count in Counter(lines).items() if count > 1]
+    wrong += [
+        f"twice in the ledger: {line!r}" for line, count in Counter(lines).items() if count > 1
+    ]
     for line in lines:
         try:
             values = json.loads(line)
@@ -145,7 +160,9 @@ def _leftovers(context: Home, may_leave: str | tuple[str, ...] | None) -> list[s
         place = path.relative_to(context.settings.home).as_posix()
         if may_leave and (path.name.startswith(may_leave) or place.startswith(may_leave)):
             continue
-        if path.name.startswith("..git") or path.name == ".MEMORY.md.tmp":  # written anew when git is next used
+        if (
+            path.name.startswith("..git") or path.name == ".MEMORY.md.tmp"
+        ):  # written anew when git is next used
             continue
         if path.name.endswith(".tmp") or path.name.startswith("."):
             wrong.append(f"left behind: {place}")
@@ -157,16 +174,22 @@ def history(context: Home) -> list[str]:
     vault = context.settings.vault
     if not (vault / ".git").is_dir():
         return []
-    broken = subprocess.run(["git", "-C", vault, "fsck", "--no-dangling"], capture_output=True, check=False, text=True)
+    broken = subprocess.run(
+        ["git", "-C", vault, "fsck", "--no-dangling"], capture_output=True, check=False, text=True
+    )
     wrong = [f"git fsck: {broken.stdout} {broken.stderr}"] if broken.returncode else []
-    changed = subprocess.run(["git", "-C", vault, "status", "--porcelain"], capture_output=True, check=False, text=True)
+    changed = subprocess.run(
+        ["git", "-C", vault, "status", "--porcelain"], capture_output=True, check=False, text=True
+    )
     return [*wrong, f"git says {changed.stdout!r}"] if changed.stdout else wrong
 
 
 def _doubled_turns(context: Home) -> list[str]:
     wrong = []
     for session in context.sessions.newest(limit=1000):
-        texts = Counter((item.turn.id, item.turn.text) for item in context.sessions.turns_of(session.row))
+        texts = Counter(
+            (item.turn.id, item.turn.text) for item in context.sessions.turns_of(session.row)
+        )
         wrong += [f"turn twice: {turn}" for (turn, _), count in texts.items() if count > 1]
     return wrong
 
@@ -191,9 +214,13 @@ def between(found: State, before: State, after: State, *, is_whole: bool) -> lis
     if found in (before, after):
         return []
     if is_whole:
-        return [f"half done: {_difference(found, before)} beside what was, {_difference(found, after)} beside what is"]
+        return [
+            f"half done: {_difference(found, before)} beside what was, {_difference(found, after)} beside what is"
+        ]
     wrong = []
-    for name in sorted(found["memories"].keys() | before["memories"].keys() | after["memories"].keys()):
+    for name in sorted(
+        found["memories"].keys() | before["memories"].keys() | after["memories"].keys()
+    ):
         here, then, now = (state["memories"].get(name) for state in (found, before, after))
         if here not in (then, now):
             wrong.append(f"{name}: {here}, was {then}, should be {now}")
@@ -220,9 +247,10 @@ def finished(found: State, wanted: State) -> list[str]:
     """How what is remembered differs from what it should be in the end; a step done twice may be told twice."""
     parts = ("memories", "sessions", "turns", "projects", "standing", "outside")
     return [
-        f"after a second run: {part} differ: {_difference(found, wanted)}" for part in parts
+        f"after a second run: {part} differ: {_difference(found, wanted)}"
+        for part in parts
         if found[part] != wanted[part]
-    ]  # fmt: skip
+    ]
 
 
 def _difference(found: State, wanted: State) -> str:

@@ -18,7 +18,9 @@ import pytest
 from tests.trust.client import Client, errors, kills, serving
 from tests.trust.scenarios import SCENARIOS
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shim knows Linux' system calls")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="the shim knows Linux' system calls"
+)
 
 KILLS, RANDOM_KILLS, ERRORS = 8, 2, 4
 """Runs of each scenario. Every third run is checked in full: the command runs again, and the index is rebuilt."""
@@ -30,7 +32,9 @@ SLACK = 1.1
 @pytest.fixture(scope="session")
 def client() -> Iterator[Client]:
     memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
-    folder = Path(tempfile.mkdtemp(prefix="nacre-trust-", dir=memory if os.access(memory, os.W_OK) else None))
+    folder = Path(
+        tempfile.mkdtemp(prefix="nacre-trust-", dir=memory if os.access(memory, os.W_OK) else None)
+    )
     try:
         with serving(folder) as client:
             yield client
@@ -63,7 +67,9 @@ def _wrong(client: Client, scenario: str) -> Iterator[tuple[object, ...]]:
             killed += run["killed"]
             if run["wrong"]:
                 yield scenario, fault, events[fault["at"]], run
-    if killed <= KILLS // 2:  # ids differ from run to run, and so does the number of pages that are written
+    if (
+        killed <= KILLS // 2
+    ):  # ids differ from run to run, and so does the number of pages that are written
         yield scenario, "only so many were killed", killed
     for number in range(RANDOM_KILLS):
         delay = times.uniform(0, seconds * SLACK)

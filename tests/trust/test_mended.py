@@ -14,7 +14,9 @@ import pytest
 
 from tests.trust.client import Client, Event, Fault, kills, sample, serving
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shim knows Linux' system calls")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="the shim knows Linux' system calls"
+)
 
 MOST = 5
 """So many points are tried, spread evenly over all that are of the sorts."""
@@ -23,7 +25,9 @@ MOST = 5
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
     memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
-    folder = Path(tempfile.mkdtemp(prefix="nacre-trust-", dir=memory if os.access(memory, os.W_OK) else None))
+    folder = Path(
+        tempfile.mkdtemp(prefix="nacre-trust-", dir=memory if os.access(memory, os.W_OK) else None)
+    )
     try:
         with serving(folder) as client:
             yield client
@@ -32,8 +36,14 @@ def client() -> Iterator[Client]:
 
 
 def tried(
-    client: Client, scenario: str, what: str, of: Sequence[Event], *, lasting: bool = False, most: int = MOST
-) -> list[dict[str, Any]]:  # fmt: skip
+    client: Client,
+    scenario: str,
+    what: str,
+    of: Sequence[Event],
+    *,
+    lasting: bool = False,
+    most: int = MOST,
+) -> list[dict[str, Any]]:
     """Runs in which calls of some sorts fail, each looked at in full; nothing is amiss in any of them."""
     events, _ = client.events(scenario)
     numbers = [at for at, event in enumerate(events) if tuple(event) in of]
@@ -66,35 +76,54 @@ def test_a_repair_of_the_archive_that_cannot_write_a_pack_again_names_it_and_is_
 
 
 def test_chores_on_a_disk_that_is_full_end_with_an_error_and_wait(client: Client) -> None:
-    sorts = [("write", "wal"), ("create", "other"), ("write", "other"), ("create", "temporary file")]
+    sorts = [
+        ("write", "wal"),
+        ("create", "other"),
+        ("write", "other"),
+        ("create", "temporary file"),
+    ]
     runs = tried(client, "chores", "ENOSPC", sorts, lasting=True)
     assert told(runs)
     assert all(run["seconds"] < 60 for run in runs)
 
 
 @pytest.mark.parametrize("what", ["ENOSPC", "EACCES"])
-def test_a_session_whose_state_cannot_be_kept_leaves_its_handoff_to_the_next(client: Client, what: str) -> None:
+def test_a_session_whose_state_cannot_be_kept_leaves_its_handoff_to_the_next(
+    client: Client, what: str
+) -> None:
     sorts = [("create", "other"), ("write", "other"), ("rename", "other")]
     messages = [said["error"]["message"] for said in told(tried(client, "hand over", what, sorts))]
     assert "what the session was given cannot be kept" in messages
 
 
-def test_what_a_kill_leaves_of_a_sessions_state_goes_when_that_is_written_next(client: Client) -> None:
+def test_what_a_kill_leaves_of_a_sessions_state_goes_when_that_is_written_next(
+    client: Client,
+) -> None:
     events, _ = client.events("hand over")
-    halves = [fault for fault in kills(events) if events[fault["at"]] == ("write", "other") and fault["what"] == "half"]
+    halves = [
+        fault
+        for fault in kills(events)
+        if events[fault["at"]] == ("write", "other") and fault["what"] == "half"
+    ]
     assert halves
     assert all(sound(client, "hand over", fault, events)["killed"] for fault in halves)
 
 
 def test_what_a_kill_leaves_of_a_pack_goes_when_that_is_written_next(client: Client) -> None:
     events, _ = client.events("forget")
-    packs = [fault for fault in kills(events) if events[fault["at"]] in (("write", "other"), ("sync", "other"))]
+    packs = [
+        fault
+        for fault in kills(events)
+        if events[fault["at"]] in (("write", "other"), ("sync", "other"))
+    ]
     assert packs
     assert all(sound(client, "forget", fault, events)["killed"] for fault in packs[:MOST])
 
 
 @pytest.mark.parametrize("what", ["EROFS", "EACCES"])
-def test_memories_that_no_model_could_be_asked_about_are_judged_another_time(client: Client, what: str) -> None:
+def test_memories_that_no_model_could_be_asked_about_are_judged_another_time(
+    client: Client, what: str
+) -> None:
     runs = tried(client, "judge", what, [("open", "database"), ("open", "wal")])
     assert any(not run["failed"] for run in runs)
 
@@ -108,15 +137,23 @@ def test_an_operation_whose_lock_can_only_be_read_for_a_moment_goes_on_as_one(
 
 
 @pytest.mark.parametrize("what", ["EROFS", "EACCES"])
-def test_a_rebuild_whose_new_database_can_only_be_read_for_a_moment_loses_no_cost(client: Client, what: str) -> None:
+def test_a_rebuild_whose_new_database_can_only_be_read_for_a_moment_loses_no_cost(
+    client: Client, what: str
+) -> None:
     assert told(tried(client, "rebuild", what, [("open", "copy of the database")], most=4 * MOST))
 
 
 def test_a_rewriting_of_history_that_may_delete_nothing_says_so(client: Client) -> None:
-    runs = tried(client, "scrub history", "EACCES", [("unlink", "git"), ("unlink", "other")], lasting=True)
+    runs = tried(
+        client, "scrub history", "EACCES", [("unlink", "git"), ("unlink", "other")], lasting=True
+    )
     assert all(said["error"]["code"] != "unexpected" for said in told(runs))
 
 
-def test_what_a_tool_writes_into_a_restored_transcript_is_archived_or_said_not_to_be(client: Client) -> None:
-    runs = tried(client, "go on with what was restored", "EIO", [("truncate", "other"), ("write", "other")])
+def test_what_a_tool_writes_into_a_restored_transcript_is_archived_or_said_not_to_be(
+    client: Client,
+) -> None:
+    runs = tried(
+        client, "go on with what was restored", "EIO", [("truncate", "other"), ("write", "other")]
+    )
     assert any("archived" in said for said in told(runs))

@@ -70,14 +70,25 @@ class Disk:
         """Run a program that sees the disk."""
         user = str(self.place.user)
         environ = {
-            "PATH": os.environ["PATH"], "HOME": user, "NACRE_HOME": str(self.place.home),
-            "PYTHONPATH": str(ROOT / "src"), "NACRE_EMBEDDING_MODEL": "none", "NACRE_GIT_BACKGROUND": "false",
-            "TZ": "UTC", "LC_ALL": "C.UTF-8",
-        }  # fmt: skip
+            "PATH": os.environ["PATH"],
+            "HOME": user,
+            "NACRE_HOME": str(self.place.home),
+            "PYTHONPATH": str(ROOT / "src"),
+            "NACRE_EMBEDDING_MODEL": "none",
+            "NACRE_GIT_BACKGROUND": "false",
+            "TZ": "UTC",
+            "LC_ALL": "C.UTF-8",
+        }
         done = subprocess.run(
-            [*self.enter, *words], env=environ, capture_output=True, text=True, check=False, timeout=120,
-            stdin=subprocess.DEVNULL, preexec_fn=before,
-        )  # fmt: skip
+            [*self.enter, *words],
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=before,
+        )
         return Done(done.returncode, done.stdout, done.stderr)
 
     def nacre(self, *words: str) -> Done:
@@ -132,7 +143,14 @@ class Disk:
     def write(self, path: str, text: str) -> None:
         """Write a file on the disk."""
         assert (
-            self.run("sh", "-c", f'mkdir -p "$(dirname "{path}")" && printf %s "$1" > "{path}"', "sh", text).code == 0
+            self.run(
+                "sh",
+                "-c",
+                f'mkdir -p "$(dirname "{path}")" && printf %s "$1" > "{path}"',
+                "sh",
+                text,
+            ).code
+            == 0
         )
 
 
@@ -146,8 +164,11 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
     script = f'mount -t tmpfs -o size={SIZE_MB}m,mode=0700 tmpfs "$1" && echo mounted && exec cat'
     with subprocess.Popen(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", str(user)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as holder:  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as holder:
         assert holder.stdin is not None
         assert holder.stdout is not None
         if holder.stdout.readline() != "mounted\n":
@@ -164,9 +185,12 @@ def lived_in(disk: Disk) -> Disk:
     disk.answers("store", "Lunch is at noon on weekdays.", "--subject", "Lunch")
     disk.answers("commit")
     session = "5e55-0001"
-    lines = (json.dumps(said(role, text, at, session)) for at, (role, text) in enumerate(TALKS[session]))
+    lines = (
+        json.dumps(said(role, text, at, session)) for at, (role, text) in enumerate(TALKS[session])
+    )
     disk.write(
-        f"{disk.place.user}/.claude/projects/-code-harbour/{session}.jsonl", "".join(f"{line}\n" for line in lines)
+        f"{disk.place.user}/.claude/projects/-code-harbour/{session}.jsonl",
+        "".join(f"{line}\n" for line in lines),
     )
     return disk
 
@@ -179,17 +203,25 @@ def is_remembered(disk: Disk) -> None:
     assert disk.answers("show", "Gate")["content"] == "The gate code is on the wall."
 
 
-def test_on_a_full_disk_recall_answers_and_whatever_writes_says_that_it_is_full(lived_in: Disk) -> None:
+def test_on_a_full_disk_recall_answers_and_whatever_writes_says_that_it_is_full(
+    lived_in: Disk,
+) -> None:
     lived_in.fill()
     is_remembered(lived_in)
     assert "full" in lived_in.nacre("recall", "gate").err
     user = lived_in.place.user
     for words in (
-        ("store", "The crane is blue.", "--subject", "Crane"), ("ingest",), ("sync",),
-        ("edit", "Gate", "--importance", "9"), ("retire", "Lunch"), ("config", "set", "recall.limit", "5"),
-        ("db", "rebuild", "--yes"), ("export", f"{user}/memories.jsonl"), ("backup", "create", f"{user}/home.zip"),
+        ("store", "The crane is blue.", "--subject", "Crane"),
+        ("ingest",),
+        ("sync",),
+        ("edit", "Gate", "--importance", "9"),
+        ("retire", "Lunch"),
+        ("config", "set", "recall.limit", "5"),
+        ("db", "rebuild", "--yes"),
+        ("export", f"{user}/memories.jsonl"),
+        ("backup", "create", f"{user}/home.zip"),
         ("db", "backup", f"{user}/copy.db"),
-    ):  # fmt: skip
+    ):
         assert "full" in lived_in.refuses(*words), words
     left = lived_in.run("ls", "-A", str(user), str(lived_in.place.home)).out
     assert "memories.jsonl" not in left
@@ -205,7 +237,9 @@ def test_on_a_full_disk_recall_answers_and_whatever_writes_says_that_it_is_full(
 
 
 @pytest.mark.parametrize("room_kb", [60, 200, 700])
-def test_a_disk_that_fills_up_while_storing_loses_nothing_that_was_acknowledged(lived_in: Disk, room_kb: int) -> None:
+def test_a_disk_that_fills_up_while_storing_loses_nothing_that_was_acknowledged(
+    lived_in: Disk, room_kb: int
+) -> None:
     lived_in.fill(room_kb)
     stored = lived_in.run(sys.executable, "-c", STORE_MANY)
     acknowledged = set(stored.out.splitlines())
@@ -213,7 +247,9 @@ def test_a_disk_that_fills_up_while_storing_loses_nothing_that_was_acknowledged(
     lived_in.empty()
     subjects = lived_in.subjects()
     assert acknowledged <= subjects
-    assert len(subjects - acknowledged) <= 3  # Gate and Lunch; of the one that was refused nothing was acknowledged
+    assert (
+        len(subjects - acknowledged) <= 3
+    )  # Gate and Lunch; of the one that was refused nothing was acknowledged
     lived_in.is_sound()
 
 
@@ -221,9 +257,12 @@ def test_a_disk_that_fills_up_in_an_ingest_or_a_rebuild_loses_nothing(lived_in: 
     talk_of = lived_in.place.user / ".claude/projects/-code-harbour"
     for number in range(60):
         words = (
-            said("user", f"Buoy {at} of row {number} is painted red. " * 8, at, f"row-{number}") for at in range(12)
+            said("user", f"Buoy {at} of row {number} is painted red. " * 8, at, f"row-{number}")
+            for at in range(12)
         )
-        lived_in.write(f"{talk_of}/row-{number}.jsonl", "".join(json.dumps(line) + "\n" for line in words))
+        lived_in.write(
+            f"{talk_of}/row-{number}.jsonl", "".join(json.dumps(line) + "\n" for line in words)
+        )
     lived_in.fill(leave_kb=500)
     assert "full" in lived_in.refuses("ingest")
     assert lived_in.subjects() >= {"Gate", "Lunch"}
@@ -241,16 +280,24 @@ def test_a_disk_that_fills_up_in_an_ingest_or_a_rebuild_loses_nothing(lived_in: 
     lived_in.is_sound()
 
 
-def test_on_a_read_only_disk_recall_answers_and_whatever_writes_says_why_not(lived_in: Disk) -> None:
+def test_on_a_read_only_disk_recall_answers_and_whatever_writes_says_why_not(
+    lived_in: Disk,
+) -> None:
     lived_in.remount("ro")
     is_remembered(lived_in)
     assert "read-only" in lived_in.nacre("recall", "gate").err
     assert lived_in.nacre("doctor").code == 1
     for words in (
-        ("store", "The crane is blue.", "--subject", "Crane"), ("ingest",), ("sync",), ("commit",),
-        ("edit", "Gate", "--importance", "9"), ("retire", "Lunch"), ("config", "set", "recall.limit", "5"),
-        ("db", "rebuild", "--yes"), ("scrub", "--yes"),
-    ):  # fmt: skip
+        ("store", "The crane is blue.", "--subject", "Crane"),
+        ("ingest",),
+        ("sync",),
+        ("commit",),
+        ("edit", "Gate", "--importance", "9"),
+        ("retire", "Lunch"),
+        ("config", "set", "recall.limit", "5"),
+        ("db", "rebuild", "--yes"),
+        ("scrub", "--yes"),
+    ):
         assert "read-only" in lived_in.refuses(*words).lower(), words
     lived_in.remount("rw")
     lived_in.answers("store", "The crane is blue.", "--subject", "Crane")
@@ -258,8 +305,13 @@ def test_on_a_read_only_disk_recall_answers_and_whatever_writes_says_why_not(liv
     lived_in.is_sound()
 
 
-def test_what_was_acknowledged_before_a_crash_is_recalled_from_a_disk_that_became_read_only(lived_in: Disk) -> None:
-    assert lived_in.run(sys.executable, "-c", STORE_AND_DIE).code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+def test_what_was_acknowledged_before_a_crash_is_recalled_from_a_disk_that_became_read_only(
+    lived_in: Disk,
+) -> None:
+    assert lived_in.run(sys.executable, "-c", STORE_AND_DIE).code in (
+        -signal.SIGKILL,
+        128 + signal.SIGKILL,
+    )
     lived_in.remount("ro")
     assert lived_in.subjects() == {"Gate", "Lunch", "Ferry"}
 
@@ -282,7 +334,9 @@ def test_where_files_may_not_grow_what_was_acknowledged_stays(tmp_path: Path) ->
     alone.is_sound()
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="permissions do not bind root")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="permissions do not bind root"
+)
 def test_a_home_without_the_right_to_write_is_read(tmp_path: Path) -> None:
     alone = Disk(Place(tmp_path), ())
     alone.answers("store", "The gate code is on the wall.", "--subject", "Gate")

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nacre.values.memory import Expiry, Kind, Link, Memory, Retirement, Validity
-from nacre.vault.document import parse, render
-from nacre.vault.layout import folder_of
-from nacre.vault.merge_notes import MergeOutcome
+from nacre.vault.documents import MergeOutcome, parse, render
+from nacre.vault.files import folder_of
 from nacre.vault.merging import MergedVault, merge_ledgers, merge_vaults
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -23,7 +22,13 @@ BODY = "The bridge opens at eight. Lorries wait in the yard.\n\nThe keeper is ca
 
 
 def memory(memory_id: str = BRIDGE, content: str = BODY, **values: Any) -> Memory:
-    known = {"kind": Kind.FACT, "subject": "The bridge", "project": "harbour", "created": BEGIN, "updated": BEGIN}
+    known = {
+        "kind": Kind.FACT,
+        "subject": "The bridge",
+        "project": "harbour",
+        "created": BEGIN,
+        "updated": BEGIN,
+    }
     return Memory(id=memory_id, content=content, **{**known, **values})  # type: ignore[arg-type]
 
 
@@ -64,7 +69,9 @@ def outcomes(result: MergedVault) -> list[MergeOutcome]:
 def test_each_side_changes_another_field_and_both_hold() -> None:
     one = memory(tags=("water", "old"))
     result = merged(
-        files(one), files(later(one, importance=9)), files(later(one, 2, subject="The swing bridge", tags=("water",)))
+        files(one),
+        files(later(one, importance=9)),
+        files(later(one, 2, subject="The swing bridge", tags=("water",))),
     )
     found = the_only(result)
     assert (found.importance, found.subject, found.tags) == (9, "The swing bridge", ("water",))
@@ -72,7 +79,9 @@ def test_each_side_changes_another_field_and_both_hold() -> None:
     assert outcomes(result) == [MergeOutcome.MERGED]
 
 
-def test_of_one_second_the_later_millisecond_has_its_way_also_against_a_time_of_whole_seconds() -> None:
+def test_of_one_second_the_later_millisecond_has_its_way_also_against_a_time_of_whole_seconds() -> (
+    None
+):
     one = memory()
     ours, theirs = later(one, importance=9), later(one, 1 + 0.25 / 3600, importance=4)
     assert b"updated: 2026-11-01T01:00:00.250Z" in files(theirs)["projects/harbour/fact/bridge.md"]
@@ -82,13 +91,20 @@ def test_of_one_second_the_later_millisecond_has_its_way_also_against_a_time_of_
 
 def test_the_later_version_has_its_way_where_both_change_one_field() -> None:
     one = memory()
-    result = merged(files(one), files(later(one, 3, expiry=Expiry.CORE)), files(later(one, 2, expiry=Expiry.TEMPORARY)))
+    result = merged(
+        files(one),
+        files(later(one, 3, expiry=Expiry.CORE)),
+        files(later(one, 2, expiry=Expiry.TEMPORARY)),
+    )
     assert the_only(result).expiry is Expiry.CORE
     assert result.notes[0].fields == ("expiry",)
 
 
 def test_what_a_note_left_unsaid_is_not_changed_by_saying_it() -> None:
-    path, note = "projects/harbour/fact/bridge.md", f"---\nid: {BRIDGE}\n---\n# The bridge\n\nIt opens at eight.\n"
+    path, note = (
+        "projects/harbour/fact/bridge.md",
+        f"---\nid: {BRIDGE}\n---\n# The bridge\n\nIt opens at eight.\n",
+    )
     edited = render(later(memory(content="It opens at nine.\n"), 5)).encode()
     ours = note.replace("---\n#", "importance: 9\nsubject: The swing bridge\n---\n#").encode()
     result = merged({path: note.encode()}, {path: ours}, {path: edited})
@@ -99,8 +115,15 @@ def test_what_a_note_left_unsaid_is_not_changed_by_saying_it() -> None:
 
 def test_one_link_that_both_changed_is_merged_field_by_field() -> None:
     one = memory(links=(Link("part_of", HOUSE),))
-    ours = later(one, links=(Link("part_of", HOUSE, "by the river", None, 0.9, Validity(until=date(2027, 1, 1))),))
-    theirs = later(one, 2, links=(Link("part_of", HOUSE, None, None, 0.2, Validity(until=date(2026, 6, 1))),))
+    ours = later(
+        one,
+        links=(
+            Link("part_of", HOUSE, "by the river", None, 0.9, Validity(until=date(2027, 1, 1))),
+        ),
+    )
+    theirs = later(
+        one, 2, links=(Link("part_of", HOUSE, None, None, 0.2, Validity(until=date(2026, 6, 1))),)
+    )
     for sides in ((ours, theirs), (theirs, ours)):
         result = merged(files(one), *map(files, sides))
         link = Link("part_of", HOUSE, "by the river", None, 0.2, Validity(until=date(2026, 6, 1)))
@@ -121,10 +144,14 @@ def test_lists_are_united_without_what_either_side_took_out() -> None:
 
 def test_untrusted_and_private_hold_when_the_sides_differ() -> None:
     text = render(memory()).replace("scope: private\n", "scope: personal\n")
-    sides = [text.replace("trust: trusted", f"trust: {trust}").replace("personal", scope) for trust, scope in
-             (("trusted", "private"), ("untrusted", "public"))]  # fmt: skip
+    sides = [
+        text.replace("trust: trusted", f"trust: {trust}").replace("personal", scope)
+        for trust, scope in (("trusted", "private"), ("untrusted", "public"))
+    ]
     path = "projects/harbour/fact/bridge.md"
-    found = the_only(merged({path: text.encode()}, {path: sides[0].encode()}, {path: sides[1].encode()}))
+    found = the_only(
+        merged({path: text.encode()}, {path: sides[0].encode()}, {path: sides[1].encode()})
+    )
     assert (found.trust, found.scope) == ("untrusted", "private")
 
 
@@ -154,23 +181,33 @@ def test_one_sentence_changed_on_both_sides_is_kept_twice_and_linked() -> None:
     assert second.tags == ("water",)
     (note,) = result.notes
     assert (note.outcome, note.path, note.other) == (
-        MergeOutcome.KEPT_TWICE, "projects/harbour/fact/bridge.md", "projects/harbour/fact/bridge-2.md",
-    )  # fmt: skip
+        MergeOutcome.KEPT_TWICE,
+        "projects/harbour/fact/bridge.md",
+        "projects/harbour/fact/bridge-2.md",
+    )
 
 
 FIELDS: list[dict[str, Any]] = [
-    {}, {"importance": 9}, {"tags": ("night",)}, {"kind": Kind.DECISION}, {"project": "town"},
+    {},
+    {"importance": 9},
+    {"tags": ("night",)},
+    {"kind": Kind.DECISION},
+    {"project": "town"},
     {"triggers": ("ferry",), "links": (Link("related_to", HOUSE),)},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("mine", FIELDS)
 @pytest.mark.parametrize("its", FIELDS)
 @pytest.mark.parametrize("what", ["content", "subject"])
-def test_versions_whose_words_clash_are_both_kept_whole(what: str, mine: dict[str, Any], its: dict[str, Any]) -> None:
+def test_versions_whose_words_clash_are_both_kept_whole(
+    what: str, mine: dict[str, Any], its: dict[str, Any]
+) -> None:
     nine, seven = ({what: f"It opens at {hour}.\n"} for hour in ("nine", "seven"))
     one, other = later(memory(), 2, **nine, **mine), later(memory(), 1, **seven, **its)
-    first, second = sorted(read(merged(files(memory()), files(one), files(other)).files), key=lambda m: m.id != BRIDGE)
+    first, second = sorted(
+        read(merged(files(memory()), files(one), files(other)).files), key=lambda m: m.id != BRIDGE
+    )
     *links, doubt = first.links
     assert (doubt.rel, doubt.to) == ("contradicts", second.id)
     assert replace(first, links=tuple(links)) == the_only(MergedVault(files(one)))
@@ -180,7 +217,9 @@ def test_versions_whose_words_clash_are_both_kept_whole(what: str, mine: dict[st
 def test_a_memory_moved_on_one_side_and_edited_on_the_other_is_moved_and_edited() -> None:
     one = memory()
     result = merged(
-        files(one), files(replace(one, project="town", kind=Kind.EVENT)), files(later(one, content="It is closed.\n"))
+        files(one),
+        files(replace(one, project="town", kind=Kind.EVENT)),
+        files(later(one, content="It is closed.\n")),
     )
     assert list(result.files) == ["projects/town/event/bridge.md"]
     found = the_only(result)
@@ -190,11 +229,15 @@ def test_a_memory_moved_on_one_side_and_edited_on_the_other_is_moved_and_edited(
 
 def test_a_memory_moved_to_different_folders_lies_in_one_of_them() -> None:
     one = memory()
-    result = merged(files(one), files(replace(one, project="town")), files(later(one, project="isle")))
+    result = merged(
+        files(one), files(replace(one, project="town")), files(later(one, project="isle"))
+    )
     assert list(result.files) == ["projects/isle/fact/bridge.md"]
 
 
-def test_what_is_renamed_on_one_side_and_retired_on_the_other_is_retired_under_its_new_name() -> None:
+def test_what_is_renamed_on_one_side_and_retired_on_the_other_is_retired_under_its_new_name() -> (
+    None
+):
     one = memory()
     retired = replace(one, retired=Retirement(BEGIN, "it was torn down"))
     result = merged(files(one), files(one, name="swing.md"), files(retired))
@@ -214,7 +257,8 @@ def test_what_is_retired_on_one_side_and_edited_on_the_other_stays_retired_with_
 def test_the_earlier_of_two_retirements_counts() -> None:
     one = memory()
     first, second = (
-        files(replace(one, retired=Retirement(BEGIN + timedelta(days=days), f"after {days} days"))) for days in (1, 2)
+        files(replace(one, retired=Retirement(BEGIN + timedelta(days=days), f"after {days} days")))
+        for days in (1, 2)
     )
     found = the_only(merged(files(one), second, first))
     assert found.retired == Retirement(BEGIN + timedelta(days=1), "after 1 days")
@@ -230,14 +274,19 @@ def test_what_one_side_deleted_is_gone_unless_the_other_edited_it() -> None:
 
 def test_two_memories_that_want_one_path_both_stay() -> None:
     result = merged({}, files(memory(BRIDGE)), files(memory(HOUSE, "Of another town.\n")))
-    assert sorted(result.files) == ["projects/harbour/fact/bridge-2.md", "projects/harbour/fact/bridge.md"]
+    assert sorted(result.files) == [
+        "projects/harbour/fact/bridge-2.md",
+        "projects/harbour/fact/bridge.md",
+    ]
     assert {found.id for found in read(result.files)} == {BRIDGE, HOUSE}
     assert outcomes(result) == [MergeOutcome.RENAMED]
 
 
 def test_names_that_differ_only_in_case_are_one_path() -> None:
     result = merged({}, files(memory(BRIDGE), name="Bridge.md"), files(memory(HOUSE, "Another.\n")))
-    assert sorted(path.lower() for path in result.files) == sorted({path.lower() for path in result.files})
+    assert sorted(path.lower() for path in result.files) == sorted(
+        {path.lower() for path in result.files}
+    )
 
 
 def test_the_same_words_stored_on_both_sides_become_one_memory() -> None:
@@ -275,10 +324,18 @@ def test_one_id_at_two_paths_becomes_two_memories() -> None:
 
 
 def test_comments_and_unknown_keys_of_both_sides_survive() -> None:
-    base = render(memory()).replace("importance: 7", "# how much it matters\nimportance: 7  # of ten").encode()
+    base = (
+        render(memory())
+        .replace("importance: 7", "# how much it matters\nimportance: 7  # of ten")
+        .encode()
+    )
     path = "projects/harbour/fact/bridge.md"
-    ours = base.replace(b"importance: 7", b"importance: 8").replace(b"kind:", b"mood: [calm]\nkind:")
-    theirs = base.replace(b"expiry:", b"# how long\nexpiry:").replace(b"kind:", b"mood: [grey]\nheight: 4\nkind:")
+    ours = base.replace(b"importance: 7", b"importance: 8").replace(
+        b"kind:", b"mood: [calm]\nkind:"
+    )
+    theirs = base.replace(b"expiry:", b"# how long\nexpiry:").replace(
+        b"kind:", b"mood: [grey]\nheight: 4\nkind:"
+    )
     text = merged({path: base}, {path: ours}, {path: theirs}).files[path].decode()
     assert "# how much it matters\nimportance: 8  # of ten\n" in text
     assert "# how long\nexpiry:" in text
@@ -300,8 +357,11 @@ def test_a_version_that_cannot_be_read_lies_beside_the_one_that_can() -> None:
 def test_two_machines_that_made_the_same_project_apart_come_to_one() -> None:
     path = "projects/harbour/project.md"
     page = "---\nid: {}\nname: harbour\nremotes: [host/harbour]\nroots: [{}]\n---\n# harbour\n"
-    result = merged({}, {path: page.format(BRIDGE, "/code/harbour").encode()},
-                    {path: page.format(HOUSE, "/home/harbour").encode()})  # fmt: skip
+    result = merged(
+        {},
+        {path: page.format(BRIDGE, "/code/harbour").encode()},
+        {path: page.format(HOUSE, "/home/harbour").encode()},
+    )
     text = result.files[path].decode()
     assert f"id: {min(BRIDGE, HOUSE)}\n" in text
     assert "/code/harbour" in text
@@ -311,8 +371,11 @@ def test_two_machines_that_made_the_same_project_apart_come_to_one() -> None:
 def test_one_remote_that_two_machines_spell_otherwise_is_one_project() -> None:
     path = "projects/harbour/project.md"
     page = "---\nid: {}\nname: harbour\nremotes: ['{}']\n---\n# harbour\n"
-    result = merged({}, {path: page.format(BRIDGE, "host.example/ida/harbour").encode()},
-                    {path: page.format(HOUSE, "ssh://git@host.example:2222/ida/harbour.git").encode()})  # fmt: skip
+    result = merged(
+        {},
+        {path: page.format(BRIDGE, "host.example/ida/harbour").encode()},
+        {path: page.format(HOUSE, "ssh://git@host.example:2222/ida/harbour.git").encode()},
+    )
     assert sorted(result.files) == [path]
 
 
@@ -320,12 +383,20 @@ def test_two_projects_of_one_name_with_other_remotes_stay_two() -> None:
     path = "projects/harbour/project.md"
     page = "---\nid: {}\nname: harbour\nremotes: [{}]\n---\n# harbour\n"
     one = {path: page.format("0198-1", "host/ida/harbour").encode()} | files(memory(BRIDGE))
-    other = {path: page.format("0198-2", "host/osk/harbour").encode()} | files(memory(HOUSE, "Of another town.\n"))
+    other = {path: page.format("0198-2", "host/osk/harbour").encode()} | files(
+        memory(HOUSE, "Of another town.\n")
+    )
     result = merged({}, one, other)
     assert sorted(result.files) == [
-        "projects/harbour-2/fact/bridge.md", "projects/harbour-2/project.md", "projects/harbour/fact/bridge.md", path,
-    ]  # fmt: skip
-    assert {found.id: found.project for found in read(result.files)} == {BRIDGE: "harbour", HOUSE: "harbour-2"}
+        "projects/harbour-2/fact/bridge.md",
+        "projects/harbour-2/project.md",
+        "projects/harbour/fact/bridge.md",
+        path,
+    ]
+    assert {found.id: found.project for found in read(result.files)} == {
+        BRIDGE: "harbour",
+        HOUSE: "harbour-2",
+    }
     assert b"project: harbour-2\n" in result.files["projects/harbour-2/fact/bridge.md"]
 
 
@@ -339,12 +410,17 @@ def test_other_files_merge_as_text_or_lie_beside_each_other() -> None:
     assert result.files["profile.md"] == b"Always ask twice.\n\nNever shout.\n\nPrefer tea.\n"
     assert sorted(result.files.values()).count(b"\x89\0two") == 1
     assert sorted(result.files.values()).count(b"\x89\0three") == 1
-    assert [note.path for note in result.notes if note.outcome is MergeOutcome.KEPT_BESIDE] == ["tide.png"]
+    assert [note.path for note in result.notes if note.outcome is MergeOutcome.KEPT_BESIDE] == [
+        "tide.png"
+    ]
 
 
 def test_ledgers_are_united_in_the_order_of_their_operations() -> None:
     lines = [f'{{"op": "0198-{number}", "action": "retire"}}\n'.encode() for number in range(5)]
-    ours, theirs = lines[0] + lines[3] + lines[4], lines[0] + lines[1] + b"<<<<<<< HEAD\n" + lines[2] + b"torn"
+    ours, theirs = (
+        lines[0] + lines[3] + lines[4],
+        lines[0] + lines[1] + b"<<<<<<< HEAD\n" + lines[2] + b"torn",
+    )
     assert merge_ledgers(ours, theirs) == b"torn\n" + b"".join(lines)
     assert merge_ledgers(theirs, ours) == merge_ledgers(ours, theirs)
 
@@ -353,7 +429,9 @@ def test_a_long_text_of_one_line_repeated_is_given_up_and_kept_twice_soon() -> N
     same = "The same.\n" * 5000
     one = memory(content=same)
     result = merged(
-        files(one), files(later(one, content=f"First.\n{same}")), files(later(one, content=f"{same}Last.\n"))
+        files(one),
+        files(later(one, content=f"First.\n{same}")),
+        files(later(one, content=f"{same}Last.\n")),
     )
     assert len(result.files) in (1, 2)
 
@@ -362,15 +440,22 @@ def test_a_long_text_of_one_line_repeated_is_given_up_and_kept_twice_soon() -> N
 
 IDS = [f"0198f3c2-7d1a-7c3e-9b1e-{number:012x}" for number in range(8)]
 WORDS = st.sampled_from(["tide", "mast", "oar", "buoy", "keel"])
-SENTENCES = st.lists(st.sampled_from([f"The {a} is {b}. " for a in ("tide", "mast", "oar") for b in ("low", "old")]),
-                     min_size=1, max_size=4)  # fmt: skip
+SENTENCES = st.lists(
+    st.sampled_from([f"The {a} is {b}. " for a in ("tide", "mast", "oar") for b in ("low", "old")]),
+    min_size=1,
+    max_size=4,
+)
 
 
 def links_to(target: str) -> st.SearchStrategy[Link]:
     ends = st.sampled_from([None, date(2026, 6, 1), date(2027, 1, 1)])
     strengths = st.sampled_from([None, 0.2, 0.9])
     return st.builds(
-        Link, st.just("related_to"), st.just(target), strength=strengths, valid=st.builds(Validity, ends, ends)
+        Link,
+        st.just("related_to"),
+        st.just(target),
+        strength=strengths,
+        valid=st.builds(Validity, ends, ends),
     )
 
 
@@ -384,7 +469,10 @@ def memories(draw: st.DrawFn, ids: list[str]) -> Memory:
         tags=tuple(draw(st.lists(WORDS, unique=True, max_size=3))),
         updated=BEGIN + timedelta(hours=draw(st.integers(0, 2))),
         importance=draw(st.integers(5, 8)),
-        links=tuple(draw(links_to(one)) for one in draw(st.lists(st.sampled_from(IDS), unique=True, max_size=2))),
+        links=tuple(
+            draw(links_to(one))
+            for one in draw(st.lists(st.sampled_from(IDS), unique=True, max_size=2))
+        ),
         retired=draw(st.sampled_from([None, None, Retirement(BEGIN)])),
         superseded_by=draw(st.sampled_from([None, None, *IDS[:2]])),
     )
@@ -400,7 +488,12 @@ class Doing:
 
 
 def doings(ids: list[str]) -> st.SearchStrategy[list[Doing]]:
-    one = st.builds(Doing, memories(ids), st.sampled_from(["a.md", "b.md"]), st.sampled_from([False, False, True]))
+    one = st.builds(
+        Doing,
+        memories(ids),
+        st.sampled_from(["a.md", "b.md"]),
+        st.sampled_from([False, False, True]),
+    )
     return st.lists(one, max_size=5)
 
 
@@ -428,7 +521,9 @@ def test_both_sides_come_to_the_same_and_nothing_is_lost(
     left = read(result.files)
     for memory_id in one.keys() | other.keys():
         stays = memory_id in one and memory_id in other
-        changed = any(had.get(memory_id) != side[memory_id] for side in (one, other) if memory_id in side)
+        changed = any(
+            had.get(memory_id) != side[memory_id] for side in (one, other) if memory_id in side
+        )
         if (stays or changed) and memory_id not in result.united:
             assert memory_id in {found.id for found in left}
     sentences = {sentence for found in left for sentence in split(found)}
@@ -438,14 +533,23 @@ def test_both_sides_come_to_the_same_and_nothing_is_lost(
 
 
 def split(found: Memory) -> list[str]:
-    return [part.strip() for line in found.content.splitlines() for part in line.split(". ") if part.strip(" .")]
+    return [
+        part.strip()
+        for line in found.content.splitlines()
+        for part in line.split(". ")
+        if part.strip(" .")
+    ]
 
 
 def test_a_sentence_that_one_side_repeats_is_no_place_to_merge_at() -> None:
     known = memory(content="The tide is old.\n")
     base, mine, other = (
         files(replace(known, content=text))
-        for text in ("The tide is old.\n", "The tide is low.\n", "The tide is old.\nThe tide is old.\n")
+        for text in (
+            "The tide is old.\n",
+            "The tide is low.\n",
+            "The tide is old.\nThe tide is old.\n",
+        )
     )
     left = {found.content.strip() for found in read(merged(base, mine, other).files)}
     assert left == {"The tide is low.", "The tide is old.\nThe tide is old."}

@@ -95,11 +95,15 @@ EDITS: dict[str, Edit] = {
     "a folder moved": lambda vault: (vault / "projects/acme").rename(vault / "projects/ledger"),
     "a folder moved out": lambda vault: (vault / "projects/acme").rename(vault.parent / "acme"),
     "a folder removed": lambda vault: shutil.rmtree(vault / "projects"),
-    "folders made and filled": lambda vault: shutil.copytree(vault / "projects/acme", vault / "projects/zed/deep/er"),
+    "folders made and filled": lambda vault: shutil.copytree(
+        vault / "projects/acme", vault / "projects/zed/deep/er"
+    ),
     "a folder swapped for a link": _folder_swapped_for_a_link,
     "a link": lambda vault: (vault / "global/fact/link.md").symlink_to(vault / TEA),
     "a pipe": lambda vault: os.mkfifo(vault / "global/fact/pipe.md"),
-    "a name that is no text": lambda vault: (vault / os.fsdecode(b"global/fact/caf\xe9.md")).write_text("Coffee."),
+    "a name that is no text": lambda vault: (
+        vault / os.fsdecode(b"global/fact/caf\xe9.md")
+    ).write_text("Coffee."),
     "a folder where a file was": _file_for_folder,
     "another vault in its place": _another_in_its_place,
     "another home in its place": lambda vault: _another_in_its_place(vault.parent),
@@ -108,7 +112,9 @@ EDITS: dict[str, Edit] = {
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_whatever_is_done_a_watch_knows_what_a_look_finds(vault: Vault, watch: VaultWatch, edit: Edit) -> None:
+def test_whatever_is_done_a_watch_knows_what_a_look_finds(
+    vault: Vault, watch: VaultWatch, edit: Edit
+) -> None:
     before = watch.times()
     edit(vault.root)
     assert watch.times() == vault.times() != before
@@ -140,7 +146,9 @@ def test_what_is_written_by_another_name_of_a_file_is_known(vault: Vault, tmp_pa
     watch.close()
 
 
-def test_more_changes_than_the_system_keeps_are_known_all_the_same(vault: Vault, watch: VaultWatch) -> None:
+def test_more_changes_than_the_system_keeps_are_known_all_the_same(
+    vault: Vault, watch: VaultWatch
+) -> None:
     files = [vault.root / TEA, vault.root / COFFEE]
     for number in range(_ENOUGH):
         os.utime(files[number % 2], ns=(number, number))
@@ -149,7 +157,9 @@ def test_more_changes_than_the_system_keeps_are_known_all_the_same(vault: Vault,
     assert watch.is_live
 
 
-def test_what_is_done_while_the_files_are_looked_at_is_known_afterwards(vault: Vault, watch: VaultWatch) -> None:
+def test_what_is_done_while_the_files_are_looked_at_is_known_afterwards(
+    vault: Vault, watch: VaultWatch
+) -> None:
     def work() -> None:
         for number in range(200):
             folder = vault.root / f"projects/p{number % 7}/fact"
@@ -193,11 +203,15 @@ def test_where_the_system_does_not_tell_each_file_is_looked_at(
     assert not watch.is_live
 
 
-_PATHS = st.sampled_from(["a.md", "global/a.md", "global/b/a.md", "global/b/c.md", "projects/b/a.md", "inbox/b.md"])
+_PATHS = st.sampled_from(
+    ["a.md", "global/a.md", "global/b/a.md", "global/b/c.md", "projects/b/a.md", "inbox/b.md"]
+)
 _STEPS = st.tuples(st.sampled_from(["write", "remove", "move", "ask"]), _PATHS, _PATHS)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(steps=st.lists(_STEPS, max_size=25))
 def test_after_any_steps_a_watch_knows_what_a_look_finds(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, str]]

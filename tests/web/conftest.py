@@ -36,12 +36,16 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The home of the story, made once."""
     home = tmp_path_factory.mktemp("story") / "home"
     environ = {**os.environ, "NACRE_EMBEDDING_MODEL": "none", "NACRE_GIT_BACKGROUND": "false"}
-    subprocess.run([sys.executable, "-m", "tests.web.story", str(home)], check=True, cwd=PROJECT, env=environ)
+    subprocess.run(
+        [sys.executable, "-m", "tests.web.story", str(home)], check=True, cwd=PROJECT, env=environ
+    )
     return home
 
 
 @pytest.fixture
-def home(told: Path, user_home: Path, worker_id: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(
+    told: Path, user_home: Path, worker_id: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """A copy of it, which the test may change. Its port is the worker's own: while its daemon is away, none of another
     home may be served there."""
     monkeypatch.setenv("NACRE_WEB_PORT", str(_FIRST_PORT + int(re.sub(r"\D", "", worker_id) or 0)))

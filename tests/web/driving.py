@@ -19,9 +19,20 @@ PROJECT = Path(__file__).parents[2]
 AXE = PROJECT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 DESKTOP, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 PAGES = (
-    "/", "/memories", "/review", "/sessions", "/chats", "/projects", "/profile", "/graph", "/ask",
-    "/dreams", "/traces", "/usage", "/settings",
-)  # fmt: skip
+    "/",
+    "/memories",
+    "/review",
+    "/sessions",
+    "/chats",
+    "/projects",
+    "/profile",
+    "/graph",
+    "/ask",
+    "/dreams",
+    "/traces",
+    "/usage",
+    "/settings",
+)
 """Addresses that need no id."""
 
 _SECONDS = 60
@@ -32,9 +43,13 @@ expect.set_options(timeout=_PATIENCE_MS)
 def nacre(*arguments: str, home: Path) -> str:
     """What the command prints, as the owner runs it in a terminal."""
     done = subprocess.run(
-        [sys.executable, "-m", "nacre", *arguments], env={**os.environ, "NACRE_HOME": str(home)}, text=True,
-        capture_output=True, timeout=_SECONDS, check=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "nacre", *arguments],
+        env={**os.environ, "NACRE_HOME": str(home)},
+        text=True,
+        capture_output=True,
+        timeout=_SECONDS,
+        check=True,
+    )
     return done.stdout.strip()
 
 
@@ -43,7 +58,9 @@ def chromium() -> Iterator[Browser]:
     """The browser, without a window."""
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=find(), args=[*arguments, "--force-color-profile=srgb"])
+        browser = playwright.chromium.launch(
+            executable_path=find(), args=[*arguments, "--force-color-profile=srgb"]
+        )
         yield browser
         browser.close()
 
@@ -82,13 +99,19 @@ class Dashboard:
         """What axe says is wrong with the page, in words."""
         self.page.evaluate(AXE.read_text(encoding="utf-8"))
         found = self.page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
-        return [f"{one['id']}: {node['html'][:200]} {node['failureSummary']}" for one in found for node in one["nodes"]]
+        return [
+            f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
+            for one in found
+            for node in one["nodes"]
+        ]
 
 
 @contextmanager
 def dashboard(browser: Browser, home: Path, **options: Any) -> Iterator[Dashboard]:
     """The dashboard of a home; ``options`` are those of Playwright's contexts, e.g. ``color_scheme``."""
-    context = browser.new_context(**{"viewport": DESKTOP, "locale": "en-GB", "timezone_id": "UTC", **options})
+    context = browser.new_context(
+        **{"viewport": DESKTOP, "locale": "en-GB", "timezone_id": "UTC", **options}
+    )
     try:
         yield Dashboard(context, home)
     finally:

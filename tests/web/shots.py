@@ -17,7 +17,12 @@ from tests.web.driving import DESKTOP, PAGES, PHONE, chromium, dashboard, nacre
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": DESKTOP, "color_scheme": "light"},
     "dark": {"viewport": DESKTOP, "color_scheme": "dark"},
-    "phone": {"viewport": PHONE, "color_scheme": "light", "device_scale_factor": 2, "has_touch": True},
+    "phone": {
+        "viewport": PHONE,
+        "color_scheme": "light",
+        "device_scale_factor": 2,
+        "has_touch": True,
+    },
 }
 
 
@@ -28,7 +33,12 @@ def paths(home: Path) -> list[str]:
     with api.open_memory(home) as memory:
         one = memory.call("list", words="readings").memories[0]
         session = memory.call("sessions", limit=1).lines[0].session
-    return [*PAGES, f"/memories/{one.id}", f"/sessions/{session.session.id}", f"/projects/{one.project}"]
+    return [
+        *PAGES,
+        f"/memories/{one.id}",
+        f"/sessions/{session.session.id}",
+        f"/projects/{one.project}",
+    ]
 
 
 def shoot(folder: Path, home: Path, wanted: list[str]) -> None:

@@ -40,7 +40,9 @@ def test_every_part_of_a_score_is_explained(board: Dashboard) -> None:
 
 def test_asking_here_leaves_no_trace(board: Dashboard, home: Path) -> None:
     def kept() -> tuple[int, int]:
-        used = call(home, "look", reference="Readings are kept raw for two years").usage.recall_count
+        used = call(
+            home, "look", reference="Readings are kept raw for two years"
+        ).usage.recall_count
         return len(call(home, "traces", kind="case", limit=500)), used
 
     before = kept()
@@ -76,7 +78,9 @@ def test_what_an_agent_would_be_told_at_the_start_and_with_a_prompt(board: Dashb
     told.get_by_role("button", name="Exact text").click()
     expect(told.locator("pre")).to_contain_text("<nacre-context>")
     page.get_by_role("button", name="With a prompt").click()
-    page.get_by_role("textbox", name="What you type to the agent").fill("add a column to the readings table")
+    page.get_by_role("textbox", name="What you type to the agent").fill(
+        "add a column to the readings table"
+    )
     expect(told).to_contain_text("Migrations lock the readings table")
     form.get_by_label("Folder the agent works in").fill("")
     expect(page.get_by_text("Name a folder")).to_be_visible()

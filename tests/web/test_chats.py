@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from nacre.gateway.transcript import Transcripts, answer_line, message_line
-from nacre.platform.locks import FileLock
-from nacre.storage.gateway import GatewayStore
-from nacre.values.gateway.conversation import Pairing
-from nacre.values.gateway.message import Answer, Chat, Incoming, Received, Sender
+from nacre.base.locks import FileLock
+from nacre.gateway.sessions import Transcripts, answer_line, message_line
+from nacre.store.gateway import GatewayStore
+from nacre.values.gateway import Answer, Chat, Incoming, Pairing, Received, Sender
 from tests.web.driving import PHONE, Dashboard, nacre
 from tests.web.story import CHATS, STRANGER, talk
 from tests.web.test_memories import ATTACKS, DANGEROUS
@@ -70,12 +69,16 @@ def test_what_others_write_is_marked_and_never_runs(board: Dashboard) -> None:
     expect(strange.first.locator(".origin.outside")).to_contain_text("From outside")
     expect(strange.first).to_contain_text("<img src=x onerror=alert(1)>")
     expect(page.locator("main img")).to_have_count(0)
-    expect(page.locator(".chats-said.owner .outside, .chats-said.assistant .outside")).to_have_count(0)
+    expect(
+        page.locator(".chats-said.owner .outside, .chats-said.assistant .outside")
+    ).to_have_count(0)
     expect(page.locator(".chats-people li").first).to_contain_text(STRANGER)
     assert board.violations() == []
 
 
-def test_nothing_that_anybody_writes_does_anything(board: Dashboard, home: Path, store: GatewayStore) -> None:
+def test_nothing_that_anybody_writes_does_anything(
+    board: Dashboard, home: Path, store: GatewayStore
+) -> None:
     said = [(speaker, text) for text in ATTACKS for speaker in ("You", "agent", "owner")]
     name = "<img src=x onerror='window.pwned=1'>"
     talk(store, home, Chat("telegram", "66"), name, said, datetime.now(UTC) - timedelta(hours=2))
@@ -86,10 +89,17 @@ def test_nothing_that_anybody_writes_does_anything(board: Dashboard, home: Path,
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
     imitated = page.locator(".chats-said.other", has_text="You").first
     expect(imitated.locator(".origin.outside > .origin-mark")).to_contain_text("From outside")
-    assert page.evaluate("/[\\u202e\\u2066\\u200b\\u001b]/.test(document.body.innerText + document.title)") is False
+    assert (
+        page.evaluate(
+            "/[\\u202e\\u2066\\u200b\\u001b]/.test(document.body.innerText + document.title)"
+        )
+        is False
+    )
 
 
-def test_a_conversation_grows_while_one_looks(board: Dashboard, home: Path, store: GatewayStore) -> None:
+def test_a_conversation_grows_while_one_looks(
+    board: Dashboard, home: Path, store: GatewayStore
+) -> None:
     page = board.show(f"/chats/{KEY}")
     says(store, "Is the extractor clean?")
     waiting = page.locator(".chats-said.waiting")
@@ -99,7 +109,9 @@ def test_a_conversation_grows_while_one_looks(board: Dashboard, home: Path, stor
     transcripts, now = Transcripts(home), datetime.now(UTC)
     with held(home / "gateway" / "gateway.lock"):
         store.take(
-            session.id, [(kept.received.seq, "a")], [message_line("a", kept.received, "Is the extractor clean?")]
+            session.id,
+            [(kept.received.seq, "a")],
+            [message_line("a", kept.received, "Is the extractor clean?")],
         )
         transcripts.write_pending(store, session.id)
         expect(page.get_by_text("The agent answers…")).to_be_visible()
@@ -125,7 +137,9 @@ def test_the_owner_ends_a_conversation(board: Dashboard, store: GatewayStore) ->
 
 
 @pytest.mark.parametrize(("button", "says"), [("Let in", "They may write"), ("Refuse", "Refused")])
-def test_who_asks_is_let_in_or_not(board: Dashboard, store: GatewayStore, button: str, says: str) -> None:
+def test_who_asks_is_let_in_or_not(
+    board: Dashboard, store: GatewayStore, button: str, says: str
+) -> None:
     page = board.show("/chats")
     page.get_by_role("button", name=button, exact=True).click()
     expect(page.locator(".toast", has_text=says)).to_be_visible()
@@ -184,7 +198,9 @@ def test_without_a_channel_it_says_how_to_begin(board: Dashboard, home: Path) ->
     expect(page.get_by_text("nacre chat talks with it in a terminal")).to_be_visible()
 
 
-def test_a_chat_among_the_sessions_leads_here(board: Dashboard, home: Path, store: GatewayStore) -> None:
+def test_a_chat_among_the_sessions_leads_here(
+    board: Dashboard, home: Path, store: GatewayStore
+) -> None:
     session = store.find_sessions(KEY)[0]
     nacre("ingest", home=home)
     page = board.show(f"/sessions/nacre-chat:{session.id}")

@@ -17,7 +17,9 @@ TWICE = ("The print shop wants PDF/X-4", "Only swarm alerts may wake people")
 
 
 def held(home: Path, words: str) -> int:
-    return len([one for one in call(home, "list", limit=500).memories if one.content.startswith(words)])
+    return len(
+        [one for one in call(home, "list", limit=500).memories if one.content.startswith(words)]
+    )
 
 
 def test_of_a_plan_what_is_chosen_is_done_and_can_be_undone(board: Dashboard, home: Path) -> None:
@@ -47,7 +49,9 @@ def test_pages_of_projects_are_planned_without_a_writer(board: Dashboard, home: 
     expect(page.locator(".dream-changes").last).to_contain_text("Recent activity")
     page.get_by_role("button", name="Do 4 steps").click()
     expect(page.locator(".dream-past > li")).to_have_count(1)
-    assert "Recent activity" in (home / "vault" / "projects" / "hivelog" / "project.md").read_text("utf-8")
+    assert "Recent activity" in (home / "vault" / "projects" / "hivelog" / "project.md").read_text(
+        "utf-8"
+    )
 
 
 def test_a_dream_in_a_terminal_is_listed_here(board: Dashboard, home: Path) -> None:
@@ -62,5 +66,7 @@ def test_it_fits_a_phone_in_the_dark(boards: Callable[..., Dashboard]) -> None:
     board = boards(viewport=PHONE, color_scheme="dark")
     page = board.show("/dreams")
     expect(page.locator(".dream-group")).to_be_visible()
-    assert not page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    assert not page.evaluate(
+        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    )
     assert board.violations() == []

@@ -105,7 +105,9 @@ def test_the_table_tells_the_same(board: Dashboard) -> None:
     page.keyboard.press("j")
     side = page.get_by_role("complementary", name="Details")
     expect(side.get_by_role("link", name="Open")).to_be_visible()
-    expect(page.get_by_role("list", name="Memories").get_by_role("button").first).to_contain_text("3 links")
+    expect(page.get_by_role("list", name="Memories").get_by_role("button").first).to_contain_text(
+        "3 links"
+    )
 
 
 def test_without_webgl_a_table_stands_instead(boards: Callable[..., Dashboard]) -> None:
@@ -122,7 +124,13 @@ def test_without_webgl_a_table_stands_instead(boards: Callable[..., Dashboard]) 
 
 def test_what_is_stored_meanwhile_comes_in(board: Dashboard, home: Path) -> None:
     page = drawn(board.show("/graph"))
-    nacre("store", "Lamps at the pond blink twice.", "--subject", "Lamps blink <b>twice</b>", home=home)
+    nacre(
+        "store",
+        "Lamps at the pond blink twice.",
+        "--subject",
+        "Lamps blink <b>twice</b>",
+        home=home,
+    )
     expect(page.get_by_text("64 memories, 15 links")).to_be_visible()
     page.get_by_label("Find in the graph").fill("blink")
     expect(page.get_by_role("button", name="Lamps blink <b>twice</b>")).to_be_visible()
@@ -137,8 +145,12 @@ def test_what_draws_it_is_loaded_by_this_page_alone(board: Dashboard) -> None:
     assert [one for one in asked if "drawing" in one] != []
 
 
-@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}])
-def test_nothing_is_wrong_for_readers_of_any_kind(boards: Callable[..., Dashboard], options: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}]
+)
+def test_nothing_is_wrong_for_readers_of_any_kind(
+    boards: Callable[..., Dashboard], options: dict[str, object]
+) -> None:
     board = boards(**options)
     page = drawn(board.show("/graph?find=central"))
     assert board.violations() == []
@@ -148,5 +160,7 @@ def test_nothing_is_wrong_for_readers_of_any_kind(boards: Callable[..., Dashboar
     assert board.violations() == []
     board.show("/graph?view=table")
     assert board.violations() == []
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
     assert board.problems == []

@@ -75,7 +75,9 @@ def test_a_memory_tells_where_it_was_said_and_what_held_before(board: Dashboard)
         "href", "/sessions/codex%3A758c1421-0500-4bff-899d-051517287267?turn=f256727e335a1b52"
     )
     expect(page.get_by_role("heading", name="What held before")).to_be_visible()
-    expect(page.get_by_text("nobody there wants to look after a database server").first).to_be_visible()
+    expect(
+        page.get_by_text("nobody there wants to look after a database server").first
+    ).to_be_visible()
 
 
 def test_a_change_is_shown_line_by_line(board: Dashboard) -> None:
@@ -104,7 +106,9 @@ def test_an_edit_is_saved_in_the_file(board: Dashboard, home: Path) -> None:
     assert "Alerts are sent as text messages alone." in nacre("show", ALERTS, home=home)
 
 
-def test_what_another_editor_saved_meanwhile_is_shown_and_not_overwritten(boards: Any, home: Path) -> None:
+def test_what_another_editor_saved_meanwhile_is_shown_and_not_overwritten(
+    boards: Any, home: Path
+) -> None:
     board = boards()
     page = opened(board, ALERTS)
     page.get_by_role("button", name="Edit").click()
@@ -138,8 +142,16 @@ def test_retired_memories_are_listed_apart(board: Dashboard, home: Path) -> None
 
 def test_what_a_terminal_stores_appears_by_itself(board: Dashboard, home: Path) -> None:
     page = board.show("/memories")
-    nacre("store", "The lamps at the pond blink twice at dusk.", "--subject", "Lamps blink at dusk", home=home)
-    expect(page.get_by_role("list", name="Memories").get_by_role("link", name="Lamps blink at dusk")).to_be_visible()
+    nacre(
+        "store",
+        "The lamps at the pond blink twice at dusk.",
+        "--subject",
+        "Lamps blink at dusk",
+        home=home,
+    )
+    expect(
+        page.get_by_role("list", name="Memories").get_by_role("link", name="Lamps blink at dusk")
+    ).to_be_visible()
 
 
 ATTACKS = (
@@ -163,9 +175,13 @@ DANGEROUS = """it => [
 ].map(e => e.outerHTML)"""
 
 
-def test_what_a_memory_holds_does_nothing(boards: Callable[..., Dashboard], stored: Callable[..., str]) -> None:
+def test_what_a_memory_holds_does_nothing(
+    boards: Callable[..., Dashboard], stored: Callable[..., str]
+) -> None:
     ids = [
-        stored(f"Number {index}. {attack}", subject=f"Attack {index} {attack[:60]}", tags=[attack[:30]])
+        stored(
+            f"Number {index}. {attack}", subject=f"Attack {index} {attack[:60]}", tags=[attack[:30]]
+        )
         for index, attack in enumerate(ATTACKS)
     ]
     board = boards()
@@ -187,7 +203,12 @@ def test_characters_that_hide_or_turn_text_are_shown(
     content = page.locator(".markdown")
     expect(content).to_contain_text("U+202E")
     expect(content).to_contain_text("U+2066")
-    assert page.evaluate("/[\\u202e\\u2066\\u200b\\u001b]/.test(document.body.innerText + document.title)") is False
+    assert (
+        page.evaluate(
+            "/[\\u202e\\u2066\\u200b\\u001b]/.test(document.body.innerText + document.title)"
+        )
+        is False
+    )
 
 
 def test_what_comes_from_outside_is_marked_where_no_text_reaches(
@@ -197,7 +218,10 @@ def test_what_comes_from_outside_is_marked_where_no_text_reaches(
     board = boards()
     page = opened(board, "Datasheet: sleep current of the radio")
     expect(page.locator(".origin.outside > .origin-mark")).to_contain_text(mark)
-    one = stored(f"# {mark}\n\n<p class='origin-mark'><span class='badge warn'>{mark}</span></p>", subject="Imitation")
+    one = stored(
+        f"# {mark}\n\n<p class='origin-mark'><span class='badge warn'>{mark}</span></p>",
+        subject="Imitation",
+    )
     page = board.show(f"/memories/{one}")
     expect(page.locator(".origin-mark")).to_have_count(0)
     expect(page.locator(".origin-text .badge")).to_have_count(0)
@@ -206,7 +230,9 @@ def test_what_comes_from_outside_is_marked_where_no_text_reaches(
 def test_a_memory_has_no_barrier_and_fits_a_phone(boards: Callable[..., Dashboard]) -> None:
     board = boards(viewport=PHONE, color_scheme="dark")
     page = opened(board, RAW)
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
     assert board.violations() == []
     page.get_by_role("button", name="Edit").click()
     assert board.violations() == []

@@ -19,7 +19,10 @@ pytestmark = pytest.mark.web
 
 def test_projects_are_listed_with_what_is_in_them(board: Dashboard, home: Path) -> None:
     with api.open_memory(home) as memory:
-        kinds = [each.kind for each in memory.list(filter=Filter(projects=("hivelog",), strict=True), limit=500)]
+        kinds = [
+            each.kind
+            for each in memory.list(filter=Filter(projects=("hivelog",), strict=True), limit=500)
+        ]
     facts = f"Fact {kinds.count(Kind.FACT)}"
     page = board.show("/projects")
     rows = page.get_by_role("list", name="Projects").get_by_role("link")
@@ -41,12 +44,17 @@ def test_a_page_is_written_in_its_place_and_undone(board: Dashboard, home: Path)
     page.keyboard.press("Control+Enter")
     expect(page.locator(".own-page strong")).to_have_text("bee hives")
     with api.open_memory(home) as memory:
-        assert "Scales of **bee hives**." in memory.call("page-own", name="project", project="hivelog").text
+        assert (
+            "Scales of **bee hives**."
+            in memory.call("page-own", name="project", project="hivelog").text
+        )
     page.get_by_role("button", name="Undo").click()
     expect(page.locator(".own-page strong")).to_have_count(0)
 
 
-def test_what_somebody_else_wrote_meanwhile_is_not_overwritten_unseen(boards: Any, home: Path) -> None:
+def test_what_somebody_else_wrote_meanwhile_is_not_overwritten_unseen(
+    boards: Any, home: Path
+) -> None:
     page = boards().show("/profile")
     page.get_by_role("button", name="Write it").last.click()
     page.get_by_label("How you want things done").fill("Answer in short sentences, always.")
@@ -102,7 +110,9 @@ def test_what_is_stored_meanwhile_is_counted(board: Dashboard, home: Path) -> No
     expect(page.get_by_role("link", name="Lamps are switched off at 23:00")).to_be_visible()
 
 
-@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}]
+)
 def test_nothing_is_wrong_for_readers_of_any_kind(boards: Any, options: dict[str, Any]) -> None:
     board = boards(**options)
     for address in ("/projects", "/projects/hivelog", "/profile"):

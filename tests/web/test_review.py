@@ -74,9 +74,13 @@ def test_a_conflict_shows_both_memories_with_their_differences(board: Dashboard)
 
 @pytest.mark.parametrize(
     ("key", "kept", "gone"),
-    [("o", {OLDER}, {NEWER}), ("n", {NEWER}, {OLDER}), ("k", {OLDER, NEWER}, set()),
-     ("m", {f"{NEWER} {OLDER}"}, {OLDER, NEWER})],
-)  # fmt: skip
+    [
+        ("o", {OLDER}, {NEWER}),
+        ("n", {NEWER}, {OLDER}),
+        ("k", {OLDER, NEWER}, set()),
+        ("m", {f"{NEWER} {OLDER}"}, {OLDER, NEWER}),
+    ],
+)
 def test_a_conflict_is_settled_by_a_key_and_another_takes_it_back(
     board: Dashboard, home: Path, key: str, kept: set[str], gone: set[str]
 ) -> None:
@@ -93,7 +97,9 @@ def test_a_conflict_is_settled_by_a_key_and_another_takes_it_back(
     assert {OLDER, NEWER} <= active(home)
 
 
-def test_a_candidate_is_kept_by_a_key_and_waits_again_after_undo(board: Dashboard, home: Path) -> None:
+def test_a_candidate_is_kept_by_a_key_and_waits_again_after_undo(
+    board: Dashboard, home: Path
+) -> None:
     page = board.show("/review")
     words = "The root cause was the commit hash"
     skip_to(page, words)
@@ -132,7 +138,9 @@ def test_who_leaves_while_a_decision_is_on_its_way_is_asked_first(board: Dashboa
     assert asked == ["beforeunload"]
 
 
-def test_the_menu_counts_a_decision_before_an_event_tells_of_it(boards: Callable[..., Dashboard]) -> None:
+def test_the_menu_counts_a_decision_before_an_event_tells_of_it(
+    boards: Callable[..., Dashboard],
+) -> None:
     """On a busy machine an event may be seconds late."""
     board = boards()
     board.page.route("**/api/v1/events*", lambda route: route.abort())
@@ -170,7 +178,9 @@ def test_a_doubt_is_kept_in_other_words(board: Dashboard, home: Path) -> None:
     assert not kept.proposed
 
 
-def test_what_an_editor_saves_meanwhile_is_not_overwritten(boards: Callable[..., Dashboard], home: Path) -> None:
+def test_what_an_editor_saves_meanwhile_is_not_overwritten(
+    boards: Callable[..., Dashboard], home: Path
+) -> None:
     page = boards().show("/review")
     skip_to(page, PROPOSED[:20])
     page.keyboard.press("e")
@@ -221,17 +231,23 @@ def test_what_an_editor_saves_as_the_form_opens_is_not_overwritten(
     field = page.get_by_role("textbox", name="In these words")
     field.fill("My words.")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_role("alert").filter(has_text="Its file was changed")).to_contain_text("2004")
+    expect(page.get_by_role("alert").filter(has_text="Its file was changed")).to_contain_text(
+        "2004"
+    )
     expect(field).to_have_value("My words.")
     assert "of 2004" in file.read_text("utf-8")
 
 
-def test_a_doubt_is_merged_into_a_memory_that_is_picked_and_comes_back(board: Dashboard, home: Path) -> None:
+def test_a_doubt_is_merged_into_a_memory_that_is_picked_and_comes_back(
+    board: Dashboard, home: Path
+) -> None:
     page = board.show("/review")
     skip_to(page, PROPOSED[:20])
     page.keyboard.press("m")
     page.get_by_role("combobox").fill("page breaks tenor")
-    expect(page.get_by_role("option", selected=True)).to_contain_text("Page breaks follow the tenor part")
+    expect(page.get_by_role("option", selected=True)).to_contain_text(
+        "Page breaks follow the tenor part"
+    )
     expect(page.locator(".merge-result ins")).to_contain_text("dictionary of 1996")
     page.keyboard.press("Enter")
     expect(page.get_by_text("1 decided")).to_be_visible()
@@ -245,7 +261,9 @@ def test_a_doubt_is_merged_into_a_memory_that_is_picked_and_comes_back(board: Da
     assert "1996" not in call(home, "get", reference="Page breaks follow the tenor part").content
 
 
-def test_what_arrives_meanwhile_does_not_change_what_is_looked_at(board: Dashboard, home: Path) -> None:
+def test_what_arrives_meanwhile_does_not_change_what_is_looked_at(
+    board: Dashboard, home: Path
+) -> None:
     page = board.show("/review")
     skip_to(page, "Use plain SQL files")
     before = left(page).inner_text()

@@ -33,7 +33,11 @@ def written(home: Path, tmp_path: Path) -> Written:
     def write(*words: str, calls: dict[int, tuple[str, str]] | None = None) -> None:
         path = tmp_path / "projects" / "-srv-till" / f"{ID}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = [line for place, said in enumerate(words) for line in _turn(place, said, (calls or {}).get(place))]
+        lines = [
+            line
+            for place, said in enumerate(words)
+            for line in _turn(place, said, (calls or {}).get(place))
+        ]
         path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
         nacre("ingest", str(tmp_path / "projects"), home=home)
 
@@ -44,18 +48,41 @@ def _turn(place: int, words: str, call: tuple[str, str] | None) -> list[dict[str
     """A turn as Claude Code writes it, and what a command answered that failed."""
     seconds = place * 20
     at = f"2026-10-{1 + seconds // 86_400:02}T{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.000Z"
-    facts = {"sessionId": ID, "uuid": f"turn-{place}", "timestamp": at, "cwd": "/srv/till", "version": "2.0.1"}
+    facts = {
+        "sessionId": ID,
+        "uuid": f"turn-{place}",
+        "timestamp": at,
+        "cwd": "/srv/till",
+        "version": "2.0.1",
+    }
     if place % 2 == 0:
         return [{**facts, "type": "user", "message": {"role": "user", "content": words}}]
     content: list[dict[str, Any]] = [{"type": "text", "text": words}]
     answers = []
     if call:
         command, error = call
-        content.append({"type": "tool_use", "id": f"call-{place}", "name": "Bash", "input": {"command": command}})
-        result = {"type": "tool_result", "tool_use_id": f"call-{place}", "is_error": True, "content": error}
+        content.append(
+            {
+                "type": "tool_use",
+                "id": f"call-{place}",
+                "name": "Bash",
+                "input": {"command": command},
+            }
+        )
+        result = {
+            "type": "tool_result",
+            "tool_use_id": f"call-{place}",
+            "is_error": True,
+            "content": error,
+        }
         message = {"role": "user", "content": [result]}
         answers = [{**facts, "uuid": f"answer-{place}", "type": "user", "message": message}]
-    said = {"role": "assistant", "id": f"message-{place}", "model": "claude-opus-4-6", "content": content}
+    said = {
+        "role": "assistant",
+        "id": f"message-{place}",
+        "model": "claude-opus-4-6",
+        "content": content,
+    }
     return [{**facts, "type": "assistant", "message": said}, *answers]
 
 
@@ -103,7 +130,9 @@ def test_what_was_said_is_found_as_one_types_and_shown_where_it_was_said(board: 
     expect(rows(page).first).to_contain_text("1500 g within an hour")
 
 
-def test_a_regular_expression_that_is_none_is_refused_in_words(boards: Callable[..., Dashboard]) -> None:
+def test_a_regular_expression_that_is_none_is_refused_in_words(
+    boards: Callable[..., Dashboard],
+) -> None:
     page = boards().show("/sessions?q=locked%28&how=pattern")
     expect(page.get_by_role("alert")).to_be_visible()
     page.get_by_label("Search everything that was said and done").fill("lock(ed)")
@@ -126,18 +155,29 @@ def test_beside_a_session_stands_what_came_of_it(board: Dashboard, home: Path) -
     rows(page).first.click()
     page.wait_for_url("**/sessions/claude-code*")
     with api.open_memory(home) as memory:
-        learned = memory.list(filter=Filter(sessions=(unquote(page.url.rsplit("/", 1)[1]),)), limit=500)
+        learned = memory.list(
+            filter=Filter(sessions=(unquote(page.url.rsplit("/", 1)[1]),)), limit=500
+        )
     assert len(learned) >= 3
     about = page.get_by_role("complementary", name="About this session")
     expect(about.get_by_text(f"Learned from it: {len(learned)}", exact=True)).to_be_visible()
     expect(about.get_by_text("Done", exact=True)).to_be_visible()
     expect(about.get_by_text("hivelog/schema.sql")).to_be_visible()
     about.get_by_role("link", name="A gateway sends the same batch again").last.click()
-    expect(page.locator(".session-turn.named")).to_contain_text("same batch again after a power cut")
+    expect(page.locator(".session-turn.named")).to_contain_text(
+        "same batch again after a power cut"
+    )
 
 
-def test_a_long_session_opens_at_the_turn_that_the_address_names(written: Written, boards: Any) -> None:
-    written(*(f"Part {place} of the till: " + "count the coins. " * (place % 9) for place in range(LONG)))
+def test_a_long_session_opens_at_the_turn_that_the_address_names(
+    written: Written, boards: Any
+) -> None:
+    written(
+        *(
+            f"Part {place} of the till: " + "count the coins. " * (place % 9)
+            for place in range(LONG)
+        )
+    )
     page = boards().show(f"{SESSION}?turn=turn-{NAMED}")
     named = page.locator(".session-turn.named")
     expect(named).to_contain_text(f"Part {NAMED} of the till")
@@ -153,7 +193,9 @@ def test_a_turn_that_is_not_there_is_said_to_be_missing(boards: Any, written: Wr
     expect(page.locator(".session-turn")).to_have_count(2)
 
 
-def test_what_was_said_is_text_and_calls_of_tools_are_folded(board: Dashboard, written: Written) -> None:
+def test_what_was_said_is_text_and_calls_of_tools_are_folded(
+    board: Dashboard, written: Written
+) -> None:
     key = "sk-ant-api03-" + "k3Yq9Zr7Wm2Tb5Nc8Xv1Lp4Hs6Jd0Fg" * 2
     markup = f"<img src=x onerror=alert(1)> and the key {key}"
     written(markup, "It **fails**.", calls={1: ("make till", "till.c:7: error: no coins")})
@@ -201,15 +243,25 @@ def test_by_keys_alone_from_the_timeline_to_a_turn(board: Dashboard) -> None:
     page.wait_for_url("**?turn=*")
 
 
-def test_a_long_line_beside_a_session_is_cut_and_pushes_nothing_out(boards: Any, written: Written) -> None:
+def test_a_long_line_beside_a_session_is_cut_and_pushes_nothing_out(
+    boards: Any, written: Written
+) -> None:
     error = "lint failed: " + "a" * 400
-    written("Fix the lint.", "It fails.", "Try again.", "Done.", calls={1: ("make lint " + "b" * 300, error)})
+    written(
+        "Fix the lint.",
+        "It fails.",
+        "Try again.",
+        "Done.",
+        calls={1: ("make lint " + "b" * 300, error)},
+    )
     aside = boards().show(SESSION).locator(".session-about aside")
     expect(aside.get_by_text("lint failed").first).to_be_visible()
     assert aside.evaluate("it => it.scrollWidth <= it.clientWidth")
 
 
-@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}]
+)
 def test_nothing_is_wrong_for_readers_of_any_kind(boards: Any, options: dict[str, Any]) -> None:
     board = boards(**options)
     page = board.page

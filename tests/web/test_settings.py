@@ -34,7 +34,9 @@ def test_a_setting_is_changed_told_and_reset(board: Dashboard, home: Path) -> No
     assert value(home, "recall.limit") == 7
     page.get_by_role("button", name="Reset: recall.limit").click()
     expect(page.get_by_label("recall.limit", exact=True)).to_have_value("10")
-    assert "recall" not in (home / "config.toml").read_text(encoding="utf-8").replace("[recall]", "")
+    assert "recall" not in (home / "config.toml").read_text(encoding="utf-8").replace(
+        "[recall]", ""
+    )
 
 
 def test_a_switch_is_turned_and_turned_back(board: Dashboard, home: Path) -> None:
@@ -48,12 +50,16 @@ def test_a_switch_is_turned_and_turned_back(board: Dashboard, home: Path) -> Non
     assert value(home, "dream.at_night") is False
 
 
-def test_a_value_that_cannot_be_is_refused_beside_the_setting(boards: Callable[..., Dashboard], home: Path) -> None:
+def test_a_value_that_cannot_be_is_refused_beside_the_setting(
+    boards: Callable[..., Dashboard], home: Path
+) -> None:
     page = boards().show("/settings?q=recall.limit")
     field = page.get_by_label("recall.limit", exact=True)
     field.fill("0")
     field.press("Enter")
-    expect(row(page, "recall.limit").get_by_role("alert")).to_contain_text("recall.limit must be at least 1")
+    expect(row(page, "recall.limit").get_by_role("alert")).to_contain_text(
+        "recall.limit must be at least 1"
+    )
     assert value(home, "recall.limit") == 10
 
 
@@ -92,7 +98,9 @@ def test_an_agent_is_wired_after_a_preview_and_removed_again(
 ) -> None:
     rules = user_home / ".cursor" / "mcp.json"
     rules.parent.mkdir()
-    rules.write_text('{"mcpServers": {"other": {"env": {"API_KEY": "sk-ant-api03-' + "Zq7Rk2" * 12 + '"}}}}')
+    rules.write_text(
+        '{"mcpServers": {"other": {"env": {"API_KEY": "sk-ant-api03-' + "Zq7Rk2" * 12 + '"}}}}'
+    )
     board = boards()
     page = board.show("/settings?view=agents")
     page.get_by_role("button", name="Wire Cursor").click()
@@ -124,7 +132,9 @@ def test_what_needs_somebody_fits_on_a_phone(boards: Callable[..., Dashboard], h
     home.chmod(0o755)
     page = boards(viewport=PHONE).show("/settings?view=checks")
     expect(page.get_by_role("button", name="Mend what can be mended")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
 
 
 def test_this_home_tells_where_its_token_is(board: Dashboard, home: Path) -> None:
@@ -133,9 +143,15 @@ def test_this_home_tells_where_its_token_is(board: Dashboard, home: Path) -> Non
     expect(page.get_by_text("nacre open --forget")).to_be_visible()
 
 
-def test_what_nacre_says_is_chinese_in_a_chinese_dashboard(boards: Callable[..., Dashboard]) -> None:
+def test_what_nacre_says_is_chinese_in_a_chinese_dashboard(
+    boards: Callable[..., Dashboard],
+) -> None:
     page = boards(locale="zh-CN").show("/settings")
-    meaning = page.locator(".settings-row", has=page.get_by_text("recall.limit", exact=True)).locator("p").first
+    meaning = (
+        page.locator(".settings-row", has=page.get_by_text("recall.limit", exact=True))
+        .locator("p")
+        .first
+    )
     expect(meaning).to_have_text("一次回答中的记忆条数。")
     spoken = page.locator(".settings-words p").all_inner_texts()
     assert [one for one in spoken if not re.search("[\u4e00-\u9fff]", one)] == []
@@ -147,11 +163,17 @@ def test_what_nacre_says_is_chinese_in_a_chinese_dashboard(boards: Callable[...,
     expect(page.locator(".state-title")).to_contain_text("没有名为")
 
 
-@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}])
-def test_nothing_is_wrong_for_readers_of_any_kind(boards: Callable[..., Dashboard], options: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}]
+)
+def test_nothing_is_wrong_for_readers_of_any_kind(
+    boards: Callable[..., Dashboard], options: dict[str, object]
+) -> None:
     board = boards(**options)
     for view in VIEWS:
         page = board.show(view)
         assert board.violations() == []
-        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), view
+        assert page.evaluate(
+            "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        ), view
     assert board.problems == []

@@ -28,7 +28,9 @@ def test_no_page_is_wider_than_a_phone(boards: Callable[..., Dashboard]) -> None
     wide = [
         path
         for path in PAGES
-        if board.show(path).evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        if board.show(path).evaluate(
+            "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        )
     ]
     assert wide == []
 
@@ -43,7 +45,9 @@ def test_a_phone_reaches_every_page(boards: Callable[..., Dashboard]) -> None:
 
 def test_a_page_asks_for_each_thing_once(board: Dashboard) -> None:
     asked: list[str] = []
-    board.page.route("**/api/v1/events*", lambda _: None)  # no event is heard: each makes pages read again
+    board.page.route(
+        "**/api/v1/events*", lambda _: None
+    )  # no event is heard: each makes pages read again
     board.page.on("request", lambda request: asked.append(f"{request.url} {request.post_data}"))
     for path in PAGES:
         board.page.goto("about:blank")
@@ -128,7 +132,9 @@ def test_a_daemon_that_ends_is_told_and_one_that_comes_back_is_found(
     expect(board.page.get_by_role("heading", name="Review", exact=True)).to_be_visible()
 
 
-def test_a_browser_without_a_cookie_is_told_how_to_get_one(boards: Callable[..., Dashboard]) -> None:
+def test_a_browser_without_a_cookie_is_told_how_to_get_one(
+    boards: Callable[..., Dashboard],
+) -> None:
     board = boards()
     board.context.clear_cookies()
     board.page.reload()
@@ -142,7 +148,10 @@ def test_an_address_that_there_is_not_says_so(board: Dashboard) -> None:
 
 def test_eight_tabs_share_one_stream_and_survive_their_leader(board: Dashboard, home: Path) -> None:
     streams: list[str] = []
-    board.context.on("request", lambda asked: streams.append(asked.url) if "/api/v1/events" in asked.url else None)
+    board.context.on(
+        "request",
+        lambda asked: streams.append(asked.url) if "/api/v1/events" in asked.url else None,
+    )
     tabs = [board.show("/memories"), *(board.context.new_page() for _ in range(7))]
     for tab in tabs[1:]:
         tab.goto(f"{board.base}/memories")
@@ -157,7 +166,9 @@ def test_eight_tabs_share_one_stream_and_survive_their_leader(board: Dashboard, 
     assert len(streams) == 2
 
 
-def test_a_hidden_tab_closes_its_stream_where_locks_are_missing(board: Dashboard, home: Path) -> None:
+def test_a_hidden_tab_closes_its_stream_where_locks_are_missing(
+    board: Dashboard, home: Path
+) -> None:
     board.context.add_init_script("Object.defineProperty(navigator, 'locks', {value: undefined})")
     page = board.show("/memories")
     show = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true})"

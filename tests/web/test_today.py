@@ -16,8 +16,12 @@ pytestmark = pytest.mark.web
 
 def test_a_month_tells_what_was_learned_and_what_waits(board: Dashboard) -> None:
     page = board.show("/?days=30")
-    expect(page.get_by_role("heading", name=re.compile(r"^\d+ decisions wait for you$"))).to_be_visible()
-    expect(page.get_by_role("main").get_by_role("link", name="Dates in file names sort by ISO")).to_be_visible()
+    expect(
+        page.get_by_role("heading", name=re.compile(r"^\d+ decisions wait for you$"))
+    ).to_be_visible()
+    expect(
+        page.get_by_role("main").get_by_role("link", name="Dates in file names sort by ISO")
+    ).to_be_visible()
     expect(page.get_by_text("From outside")).to_be_visible()
     expect(page.get_by_text("Nothing was spent this month.")).to_be_visible()
 
@@ -27,7 +31,9 @@ def test_a_quiet_day_shows_what_was_learned_last(board: Dashboard, home: Path) -
     for memory in todays:
         nacre("retire", memory["id"], "--reason", "the day shall be quiet", home=home)
     page = board.show("/")
-    learned = page.locator("section.section").filter(has=page.get_by_role("heading", name="Learned"))
+    learned = page.locator("section.section").filter(
+        has=page.get_by_role("heading", name="Learned")
+    )
     expect(learned.get_by_text("nothing in this time; the latest before it")).to_be_visible()
     assert learned.locator(".memory-row").count() == 8
 
@@ -52,5 +58,13 @@ def test_every_picture_is_a_table_too(board: Dashboard) -> None:
 
 
 def test_what_is_stored_meanwhile_appears(board: Dashboard, home: Path) -> None:
-    nacre("store", "The pond's path is lit until eleven.", "--subject", "Path lit until eleven", home=home)
-    expect(board.page.get_by_role("main").get_by_role("link", name="Path lit until eleven")).to_be_visible()
+    nacre(
+        "store",
+        "The pond's path is lit until eleven.",
+        "--subject",
+        "Path lit until eleven",
+        home=home,
+    )
+    expect(
+        board.page.get_by_role("main").get_by_role("link", name="Path lit until eleven")
+    ).to_be_visible()

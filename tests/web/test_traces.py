@@ -18,9 +18,13 @@ def test_a_question_is_found_by_its_kind_and_told_step_by_step(board: Dashboard)
     page.get_by_label("Kind").select_option("case")
     expect(page.get_by_role("status").filter(has_text="traces")).to_have_text("3 traces")
     page.get_by_role("link", name="why did the migration block the gateways?").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("why did the migration block the gateways?")
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "why did the migration block the gateways?"
+    )
     expect(page.locator(".traces-steps > li").first).to_be_visible()
-    page.get_by_role("main").get_by_role("link", name="Migrations lock the readings table").first.click()
+    page.get_by_role("main").get_by_role(
+        "link", name="Migrations lock the readings table"
+    ).first.click()
     page.wait_for_url("**/memories/*")
 
 
@@ -45,7 +49,9 @@ def test_by_keys_alone_from_the_list_to_a_trace(board: Dashboard) -> None:
     page.wait_for_url("**/traces/*")
 
 
-@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}]
+)
 def test_nothing_is_wrong_for_readers_of_any_kind(boards, options) -> None:
     board = boards(**options)
     page = board.show("/traces?kind=case")

@@ -10,8 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 import nacre as api
-from nacre.values.model_calls import Tokens
-from nacre.values.spending import Call
+from nacre.values.models import Call, Tokens
 from tests.web.driving import PHONE, Dashboard, nacre
 
 pytestmark = pytest.mark.web
@@ -24,8 +23,17 @@ def spent(home: Path) -> None:
     with api.open_memory(home) as memory:
         for number, task in enumerate(("extraction", "dedup", "extraction")):
             at = now - timedelta(days=number % 2)
-            used = Call(f"call-{number}", at, at.date(), task, "openai:x", True, Tokens(12_000, 800), 40_000,
-                        outcome="done")  # fmt: skip
+            used = Call(
+                f"call-{number}",
+                at,
+                at.date(),
+                task,
+                "openai:x",
+                True,
+                Tokens(12_000, 800),
+                40_000,
+                outcome="done",
+            )
             memory._home.spending.add(used)
 
 
@@ -65,12 +73,16 @@ def test_usefulness_leads_to_its_setting(board: Dashboard) -> None:
     expect(board.page.get_by_label("usefulness.hold_out")).to_be_visible()
 
 
-@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"color_scheme": "dark"}, {"viewport": PHONE}, {"locale": "zh-CN"}]
+)
 def test_nothing_is_wrong_for_readers_of_any_kind(
     spent: None, boards: Callable[..., Dashboard], options: dict[str, object]
 ) -> None:
     board = boards(**options)
     page = board.show("/usage")
     assert board.violations() == []
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
     assert board.problems == []

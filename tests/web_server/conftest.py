@@ -14,12 +14,12 @@ import httpx2 as httpx
 import pytest
 
 from nacre import __version__
-from nacre.cli.services.serve import _DOOR, serve
-from nacre.daemon.running import Daemon, DaemonOptions, Voice
-from nacre.daemon.web import Door
+from nacre.cli.watch import _DOOR, serve
 from nacre.home.home import open_home
+from nacre.serve.server import Daemon, DaemonOptions, Voice
+from nacre.serve.server_web import Door
 from nacre.settings import load_settings
-from nacre.values.actor import Face
+from nacre.values.memory import Face
 from tests.cli.conftest import Nacre, learned, nacre, process, transcript  # noqa: F401 - fixtures
 from tests.daemon.conftest import Serving, home, serving, stopped  # noqa: F401 - fixtures
 
@@ -31,7 +31,9 @@ class Site:
     base: str
     process: Nacre
     daemon: Any = None
-    client: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=60, verify=False))
+    client: httpx.Client = field(
+        default_factory=lambda: httpx.Client(trust_env=False, timeout=60, verify=False)
+    )
 
     @property
     def token(self) -> dict[str, str]:
@@ -48,12 +50,17 @@ class Site:
         assert answer.status_code == 303
         cookie = answer.headers["set-cookie"].partition(";")[0]
         self.client.cookies.clear()
-        return {"Cookie": cookie, "X-Nacre": urlsplit(answer.headers["location"]).fragment.removeprefix("key=")}
+        return {
+            "Cookie": cookie,
+            "X-Nacre": urlsplit(answer.headers["location"]).fragment.removeprefix("key="),
+        }
 
     def ask(self, operation: str, request: Any = None, **headers: str) -> httpx.Response:
         """``POST /api/v1/<operation>``."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.client.post(f"{self.base}/api/v1/{operation}", json=request or {}, headers=named)
+        return self.client.post(
+            f"{self.base}/api/v1/{operation}", json=request or {}, headers=named
+        )
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         """``GET``."""

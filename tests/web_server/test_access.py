@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.web.browsers import Browsers
-from nacre.web.limits import Limit, Limits
+from nacre.serve.web import Browsers, Limit, Limits
 from tests.cli.conftest import Nacre, environment
 from tests.daemon.conftest import home
 from tests.web_server.conftest import Site, free_port
@@ -20,7 +19,7 @@ from tests.web_server.conftest import Site, free_port
 Serve = Callable[..., Site]
 _ASK = """
 import sys
-from nacre.link.client import Refused, ask
+from nacre.base.link import Refused, ask
 try:
     print(ask(sys.argv[1], "open", {}, seconds=20))
 except Refused as refused:
@@ -45,14 +44,19 @@ def test_a_browser_is_the_owners_by_what_nacre_open_tells(site: Serve) -> None:
     browser = here.browser()
     me = here.get("/api/v1/me", **browser).json()
     assert me == {"owner": True, "version": me["version"], "home": str(home()), "embedding": "none"}
-    assert here.ask("config-set", {"key": "recall.limit", "value": "7"}, **browser).json()["value"] == 7
+    assert (
+        here.ask("config-set", {"key": "recall.limit", "value": "7"}, **browser).json()["value"]
+        == 7
+    )
     refused = here.ask("config-set", {"key": "recall.limit", "value": "8"}, **here.token)
     assert refused.status_code == 403
     assert refused.json()["code"] == "owner_only"
     assert "nacre open" in refused.json()["hint"]
 
 
-def test_what_a_program_says_is_an_agents_word_and_what_the_owner_says_is_not(site: Serve, process: Nacre) -> None:
+def test_what_a_program_says_is_an_agents_word_and_what_the_owner_says_is_not(
+    site: Serve, process: Nacre
+) -> None:
     here = site()
     here.ask("store", {"content": "Billing uses PostgreSQL 16."}, **here.token)
     here.ask("store", {"content": "The ferry leaves at nine."}, **here.browser())
@@ -112,7 +116,9 @@ def test_a_page_of_another_port_does_not_use_the_cookie(site: Serve, site_of: st
 
 
 @pytest.mark.parametrize("path", ["/", "/mcp", "/api/v1/me", "/open", "/assets/x.js"])
-def test_other_names_and_pages_of_other_origins_are_refused_everywhere(site: Serve, path: str) -> None:
+def test_other_names_and_pages_of_other_origins_are_refused_everywhere(
+    site: Serve, path: str
+) -> None:
     here = site()
     assert here.get(path, Host="evil.example", **here.token).status_code == 421
     answer = here.get(path, Origin="http://evil.example", **here.token)
@@ -120,16 +126,21 @@ def test_other_names_and_pages_of_other_origins_are_refused_everywhere(site: Ser
     assert answer.json()["code"] == "other_origin"
 
 
-def test_pages_of_the_origins_that_the_owner_named_ask_with_the_token(site: Serve, process: Nacre) -> None:
+def test_pages_of_the_origins_that_the_owner_named_ask_with_the_token(
+    site: Serve, process: Nacre
+) -> None:
     process("config", "set", "web.origins", '["https://app.example"]')
     here = site()
     named = here.ask("list", Origin="https://app.example", **here.token)
     assert named.headers["access-control-allow-origin"] == "https://app.example"
     asked = here.client.options(
         f"{here.base}/api/v1/list",
-        headers={"Origin": "https://app.example", "Access-Control-Request-Method": "POST",
-                 "Access-Control-Request-Headers": "authorization"},
-    )  # fmt: skip
+        headers={
+            "Origin": "https://app.example",
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization",
+        },
+    )
     assert asked.status_code == 200
     assert here.ask("list", Origin="https://app.example").status_code == 401
     assert here.ask("list", Origin="https://other.example", **here.token).status_code == 403
@@ -142,25 +153,44 @@ def test_an_agent_is_not_told_the_address_whatever_it_says(site: Serve) -> None:
     assert refused.error["code"] == "owner_only"
     line = f'exec -a claude bash -c \'"$0" -c "$1" "$2"; true\' "{sys.executable}" "$0" "{home()}"'
     told = subprocess.run(
-        ["bash", "-c", line, _ASK], env=environment(), capture_output=True, text=True, timeout=60, check=True
-    )  # fmt: skip
+        ["bash", "-c", line, _ASK],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     assert told.stdout == "owner_only\n"
-    orphan = [sys.executable, "-c", _ASK, str(home())]  # its parents may have ended; the agent's variables stay
+    orphan = [
+        sys.executable,
+        "-c",
+        _ASK,
+        str(home()),
+    ]  # its parents may have ended; the agent's variables stay
     told = subprocess.run(
-        orphan, env=environment({"CLAUDECODE": "1"}), capture_output=True, text=True, timeout=60, check=True
+        orphan,
+        env=environment({"CLAUDECODE": "1"}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     assert told.stdout == "owner_only\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose process asks")
-def test_a_process_that_left_its_parents_is_not_told_the_address(site: Serve, tmp_path: Path) -> None:
+def test_a_process_that_left_its_parents_is_not_told_the_address(
+    site: Serve, tmp_path: Path
+) -> None:
     site()
     told = tmp_path / "told"
     os.mkfifo(told)
     script = 'setsid "$0" -c "$1" "$2" > "$3" &'  # it begins when somebody reads: its parent has ended by then
     subprocess.run(
-        ["bash", "-c", script, sys.executable, _ASK, str(home()), str(told)], env=environment(), check=True
-    )  # fmt: skip
+        ["bash", "-c", script, sys.executable, _ASK, str(home()), str(told)],
+        env=environment(),
+        check=True,
+    )
     assert told.read_text(encoding="utf-8") == "owner_only\n"
 
 
@@ -170,12 +200,16 @@ def test_what_names_files_of_the_machine_needs_the_owner(site: Serve, tmp_path: 
     refused = here.ask("export", {"target": str(target)}, **here.token)
     assert refused.status_code == 403
     assert not target.exists()
-    assert here.ask("ingest", {"paths": [str(tmp_path)]}, **here.token).json()["code"] == "owner_only"
+    assert (
+        here.ask("ingest", {"paths": [str(tmp_path)]}, **here.token).json()["code"] == "owner_only"
+    )
     assert here.ask("export", {"target": str(target)}, **here.browser()).status_code == 200
     assert target.exists()
 
 
-def test_nacre_open_starts_a_daemon_and_its_cookie_outlives_it(process: Nacre, stopped: None) -> None:
+def test_nacre_open_starts_a_daemon_and_its_cookie_outlives_it(
+    process: Nacre, stopped: None
+) -> None:
     process("config", "set", "web.port", str(free_port()))
     here = Site("", process)
     address = here.invited()

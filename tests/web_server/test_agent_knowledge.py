@@ -10,7 +10,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from nacre.web.compatibility.agent_knowledge import consolidate
+from nacre.serve.agent_knowledge import consolidate
 from tests.web_server.conftest import Site
 
 Serve = Callable[..., Site]
@@ -38,11 +38,15 @@ def knowledge(learned: Any, site: Serve) -> Callable[..., Any]:
 
 def write(knowledge: Callable[..., Any], content: str = QUEUE, **other: str) -> Any:
     return knowledge(
-        "POST", "/api/knowledge", {"category": "decisions", "filename": "queue.md", "content": content, **other}
+        "POST",
+        "/api/knowledge",
+        {"category": "decisions", "filename": "queue.md", "content": content, **other},
     )
 
 
-def test_an_entry_is_written_through_the_whole_pipeline_and_read_by_its_path(knowledge: Callable[..., Any]) -> None:
+def test_an_entry_is_written_through_the_whole_pipeline_and_read_by_its_path(
+    knowledge: Callable[..., Any],
+) -> None:
     answer = write(knowledge, QUEUE + f"Its token is {SECRET}.\n")
     assert answer.status_code == 201
     told = answer.json()
@@ -71,7 +75,9 @@ def test_entries_are_listed_by_category_and_tag_and_found(knowledge: Callable[..
     assert "Marta" in [one["title"] for one in listed]
     assert {one["category"] for one in listed} == {"people"}
     assert [one["path"] for one in knowledge("GET", "/api/knowledge?tag=queue").json()] == [path]
-    found = knowledge("GET", "/api/knowledge/search?q=RabbitMQ&category=decisions&max_results=3").json()
+    found = knowledge(
+        "GET", "/api/knowledge/search?q=RabbitMQ&category=decisions&max_results=3"
+    ).json()
     assert found[0]["entry"]["path"] == path
     assert "RabbitMQ" in found[0]["excerpt"]
     assert 0 < found[0]["score"] <= 1
@@ -84,9 +90,13 @@ def test_sessions_are_listed_searched_and_read(knowledge: Callable[..., Any]) ->
     session = page["sessions"][0]["sessionId"]
     found = knowledge("GET", "/api/sessions/search?q=ledger&role=user").json()
     assert found
-    assert {(one["source"], one["id"], one["role"]) for one in found} == {("session", session, "user")}
+    assert {(one["source"], one["id"], one["role"]) for one in found} == {
+        ("session", session, "user")
+    }
     assert knowledge("GET", "/api/sessions/search?q=postgre.*&ranked=false").json()
-    assert isinstance(knowledge("GET", "/api/sessions/recall?scope=decisions&q=postgres").json(), list)
+    assert isinstance(
+        knowledge("GET", "/api/sessions/recall?scope=decisions&q=postgres").json(), list
+    )
     whole = knowledge("GET", f"/api/sessions/{session}?include_tools=true").json()
     talk = knowledge("GET", f"/api/sessions/{session}").json()
     assert {one["role"] for one in talk["messages"]} <= {"user", "assistant"}
@@ -101,27 +111,42 @@ def test_sessions_are_listed_searched_and_read(knowledge: Callable[..., Any]) ->
     ("path", "fields"),
     [
         ("/health", {"status", "version", "uptime", "knowledge_entries"}),
-        ("/api/index-status", {"totalEntries", "knowledgeEntries", "uniqueSessions", "dbSizeMB", "provider"}),
+        (
+            "/api/index-status",
+            {"totalEntries", "knowledgeEntries", "uniqueSessions", "dbSizeMB", "provider"},
+        ),
         ("/api/knowledge/consolidate", {"clusters"}),
         ("/api/knowledge/reflect", {"questions", "prompt"}),
         ("/api/knowledge/brief", {"total_entries", "total_edges", "core_concepts", "text"}),
         ("/api/knowledge/graph-data", {"nodes", "edges"}),
     ],
 )
-def test_the_state_of_everything_is_told(knowledge: Callable[..., Any], path: str, fields: set[str]) -> None:
+def test_the_state_of_everything_is_told(
+    knowledge: Callable[..., Any], path: str, fields: set[str]
+) -> None:
     assert fields <= knowledge("GET", path).json().keys()
 
 
 def test_links_and_what_they_make_are_told_by_paths(knowledge: Callable[..., Any]) -> None:
-    first, second = write(knowledge).json(), write(knowledge, "Ports open at dawn", filename="ports").json()
+    first, second = (
+        write(knowledge).json(),
+        write(knowledge, "Ports open at dawn", filename="ports").json(),
+    )
     link = {"source": first["id"], "relation": "depends_on", "target": second["id"]}
     assert knowledge("POST", "/api/v1/graph-link", {"links": [link]}).status_code == 200
     edge = knowledge("GET", f"/api/knowledge/{first['path']}/links").json()[0]
-    assert (edge["source"], edge["target"], edge["rel_type"]) == (first["path"], second["path"], "depends_on")
+    assert (edge["source"], edge["target"], edge["rel_type"]) == (
+        first["path"],
+        second["path"],
+        "depends_on",
+    )
     assert knowledge("GET", "/api/knowledge/god-nodes?top_n=1").json()[0]["degree"] == 1
     assert knowledge("GET", "/api/knowledge/gaps").json()
     picture = knowledge("GET", "/api/knowledge/graph-data").json()
-    assert (picture["edges"][0]["from"], picture["edges"][0]["to"]) == (first["path"], second["path"])
+    assert (picture["edges"][0]["from"], picture["edges"][0]["to"]) == (
+        first["path"],
+        second["path"],
+    )
 
 
 def test_entries_near_in_meaning_are_grouped(knowledge: Callable[..., Any]) -> None:
@@ -140,7 +165,12 @@ def test_entries_near_in_meaning_are_grouped(knowledge: Callable[..., Any]) -> N
 
 
 def test_what_cannot_be_written_is_refused_in_its_words(knowledge: Callable[..., Any]) -> None:
-    for changed in ({"category": "secrets"}, {"filename": "../up"}, {"content": " "}, {"content": "---\ntitle: [\n"}):
+    for changed in (
+        {"category": "secrets"},
+        {"filename": "../up"},
+        {"content": " "},
+        {"content": "---\ntitle: [\n"},
+    ):
         refused = write(knowledge, **changed)
         assert refused.status_code == 422, changed
         assert refused.json()["error"]
@@ -164,7 +194,9 @@ def test_a_line_is_shown_to_whoever_follows_the_events(learned: Any, site: Serve
     assert shown == told.json()["text"]
     assert shown.startswith("Built with")
     assert SECRET not in shown
-    assert here.client.post(f"{here.base}/api/events", json={}, headers=here.token).status_code == 422
+    assert (
+        here.client.post(f"{here.base}/api/events", json={}, headers=here.token).status_code == 422
+    )
 
 
 def test_searching_is_answered_twenty_times_a_minute(knowledge: Callable[..., Any]) -> None:
@@ -178,7 +210,12 @@ def test_searching_is_answered_twenty_times_a_minute(knowledge: Callable[..., An
 def test_without_a_token_it_is_told_that_it_lives_and_no_more(site: Serve) -> None:
     here = site()
     assert here.get("/health").json().keys() == {"status", "version", "uptime"}
-    for path in ("/api/knowledge", "/api/sessions", "/api/index-status", "/clawxmemory/api/overview"):
+    for path in (
+        "/api/knowledge",
+        "/api/sessions",
+        "/api/index-status",
+        "/clawxmemory/api/overview",
+    ):
         assert here.get(path).status_code == 401
 
 

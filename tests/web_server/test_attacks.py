@@ -13,8 +13,8 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from nacre.platform.locks import FileLock
-from nacre.web.events import MOST_LISTENERS
+from nacre.base.locks import FileLock
+from nacre.serve.web import MOST_LISTENERS
 from tests.cli.conftest import Nacre, learned  # noqa: F401 - a fixture
 from tests.daemon.conftest import home
 from tests.web_server.conftest import Site
@@ -48,7 +48,12 @@ def test_nobody_fills_the_disk_with_copies_of_the_database(site: Serve) -> None:
 
 def test_a_body_that_is_no_unicode_is_a_bad_request(site: Serve) -> None:
     here = site()
-    for path in ("/api/v1/memories", "/api/v1/store", "/clawxmemory/api/memory/actions", "/api/knowledge"):
+    for path in (
+        "/api/v1/memories",
+        "/api/v1/store",
+        "/clawxmemory/api/memory/actions",
+        "/api/knowledge",
+    ):
         sent = {**here.token, "Content-Type": "application/json"}
         answer = here.client.post(here.base + path, content=b'{"content": "\xff"}', headers=sent)
         assert answer.status_code in (400, 422), path
@@ -67,11 +72,15 @@ def test_patterns_with_endless_choices_are_refused(site: Serve) -> None:
         assert here.ask("ingest", {"globs": [pattern]}, **here.token).status_code == 400
 
 
-def test_a_pattern_that_could_fit_in_endless_ways_is_answered(process: Nacre, tmp_path: Path) -> None:
+def test_a_pattern_that_could_fit_in_endless_ways_is_answered(
+    process: Nacre, tmp_path: Path
+) -> None:
     folder = tmp_path.joinpath(*"abcdefghijkl")
     folder.mkdir(parents=True)
     (folder / "talk.jsonl").write_text("{}\n")
-    assert process("ingest", str(tmp_path), "--glob", "**/*" * 40 + "a/b", "--json").json["files"] == 0
+    assert (
+        process("ingest", str(tmp_path), "--glob", "**/*" * 40 + "a/b", "--json").json["files"] == 0
+    )
 
 
 def test_operations_that_wait_long_leave_room_for_others(site: Serve) -> None:
@@ -114,7 +123,9 @@ def test_those_who_show_nothing_use_up_nobodys_share(site: Serve) -> None:
     assert here.get("/api/v1/me", **here.browser()).json()["owner"] is True
 
 
-def test_the_cookie_does_not_count_for_pages_of_the_origins_that_the_owner_named(site: Serve, process: Nacre) -> None:
+def test_the_cookie_does_not_count_for_pages_of_the_origins_that_the_owner_named(
+    site: Serve, process: Nacre
+) -> None:
     process("config", "set", "web.origins", '["http://127.0.0.1:7999"]')
     here = site()
     browser = {"Origin": "http://127.0.0.1:7999", **here.browser()}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nacre import open_memory
+from nacre.api import open_memory
 from tests.daemon.conftest import home
 from tests.web_server.conftest import Site
 
@@ -20,7 +20,9 @@ def here(site: Serve) -> Site:
     with open_memory() as memory:
         memory.store("Billing uses PostgreSQL", kind="decision", project="acme-billing")
         memory.store("Always answer in short sentences", kind="preference")
-        memory.retire(memory.store("Lanterns hang above the quay", project="acme-billing").memory_id)
+        memory.retire(
+            memory.store("Lanterns hang above the quay", project="acme-billing").memory_id
+        )
         memory.recall("which database does billing use?")
     return site()
 
@@ -32,7 +34,9 @@ def asked(here: Site, path: str, **headers: str) -> Any:
 
 
 def post(here: Site, path: str, body: Any, headers: dict[str, str] | None = None) -> Any:
-    return here.client.post(f"{here.base}/clawxmemory/api/{path}", json=body, headers=headers or here.token)
+    return here.client.post(
+        f"{here.base}/clawxmemory/api/{path}", json=body, headers=headers or here.token
+    )
 
 
 def act(here: Site, action: str, headers: dict[str, str] | None = None, **body: Any) -> Any:
@@ -44,7 +48,9 @@ def test_entries_are_listed_by_kind_project_and_words_and_read_by_their_paths(he
     assert {one["type"] for one in listed} == {"project", "user"}
     one = asked(here, "memory/list?kind=project")[0]
     assert one["name"] == "Billing uses PostgreSQL"
-    assert one["relativePath"].startswith(f"projects/{one['projectId']}/Project/billing-uses-postgresql-")
+    assert one["relativePath"].startswith(
+        f"projects/{one['projectId']}/Project/billing-uses-postgresql-"
+    )
     assert asked(here, f"memory/list?projectId={one['projectId']}&q=postgresql") == [one]
     assert asked(here, "memory/list?q=nothing-of-that") == []
     assert len(asked(here, "memory/list?limit=1&offset=1")) == 1
@@ -53,7 +59,11 @@ def test_entries_are_listed_by_kind_project_and_words_and_read_by_their_paths(he
     assert record["content"].startswith("---\nname: Billing uses PostgreSQL\n")
     assert asked(here, "memory/user-summary")["preferences"] == ["Always answer in short sentences"]
     group = asked(here, "projects?q=billing")[0]
-    assert (group["projectName"], group["projectCount"], group["feedbackCount"]) == ("acme-billing", 1, 0)
+    assert (group["projectName"], group["projectCount"], group["feedbackCount"]) == (
+        "acme-billing",
+        1,
+        0,
+    )
 
 
 def test_the_state_is_told(here: Site) -> None:
@@ -67,14 +77,23 @@ def test_the_state_is_told(here: Site) -> None:
     assert case["query"] == "which database does billing use?"
     assert asked(here, f"cases/{case['caseId']}")["retrieval"]["trace"]["steps"]
     assert asked(here, "index-traces") == asked(here, "dream-traces") == []
-    assert post(here, "index/run", {}).json().keys() == {"sessions", "turns", "memories", "problems"}
+    assert post(here, "index/run", {}).json().keys() == {
+        "sessions",
+        "turns",
+        "memories",
+        "problems",
+    }
 
 
 def test_actions_run_operations_with_the_rights_of_who_asks(here: Site) -> None:
     one = asked(here, "memory/list?kind=project")[0]["relativePath"]
-    assert act(here, "delete_entries", here.browser(), ids=[one]).status_code == 409  # it is not deprecated
+    assert (
+        act(here, "delete_entries", here.browser(), ids=[one]).status_code == 409
+    )  # it is not deprecated
     owner = here.browser()
-    assert act(here, "edit_entry", owner, id=one, name="The database of billing").json()["mutatedIds"] == [one]
+    assert act(here, "edit_entry", owner, id=one, name="The database of billing").json()[
+        "mutatedIds"
+    ] == [one]
     named = asked(here, "memory/list?kind=project")[0]
     assert named["name"] == "The database of billing"
     one = named["relativePath"]
@@ -105,7 +124,12 @@ def test_what_waits_in_the_inbox_is_filed(here: Site) -> None:
 
 def test_a_projects_page_takes_its_name_and_description(here: Site) -> None:
     project = asked(here, "projects")[0]["projectId"]
-    body = {"projectId": project, "projectName": "Billing", "description": "Charges accounts.", "status": "active"}
+    body = {
+        "projectId": project,
+        "projectName": "Billing",
+        "description": "Charges accounts.",
+        "status": "active",
+    }
     assert act(here, "edit_project_meta", here.token, **body, aliases=[]).status_code == 403
     assert act(here, "edit_project_meta", here.browser(), **body, aliases=["bill"]).json()["ok"]
     told = here.ask("project-show", {"project": "bill"}, **here.token).json()

@@ -15,8 +15,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from nacre.platform.ids import at_ms
-from nacre.web.events import MOST_LISTENERS
+from nacre.base.ids import at_ms
+from nacre.serve.web import MOST_LISTENERS
 from tests.cli.conftest import Nacre, learned, transcript  # noqa: F401 - fixtures
 from tests.daemon.conftest import PATIENCE_SECONDS, Serving
 from tests.web_server.conftest import Site
@@ -83,12 +83,16 @@ def dial(site: Site, query: str = "", **headers: str) -> ClientConnection:
     """A WebSocket; ``headers`` instead of the token's."""
     named = {name.replace("_", "-"): value for name, value in (headers or site.token).items()}
     return connect(
-        f"{site.base.replace('http', 'ws', 1)}{PATH}/ws{query}", additional_headers=named, proxy=None,
+        f"{site.base.replace('http', 'ws', 1)}{PATH}/ws{query}",
+        additional_headers=named,
+        proxy=None,
         open_timeout=PATIENCE_SECONDS,
-    )  # fmt: skip
+    )
 
 
-def test_what_another_process_stores_is_told_within_two_seconds(site: Serve, process: Nacre, stream: Listen) -> None:
+def test_what_another_process_stores_is_told_within_two_seconds(
+    site: Serve, process: Nacre, stream: Listen
+) -> None:
     heard = stream(site())
     memory = stored(process, "The mill stands on the left bank of the river")
     told = heard.until("memory")
@@ -97,13 +101,17 @@ def test_what_another_process_stores_is_told_within_two_seconds(site: Serve, pro
     assert (datetime.fromisoformat(told["at"]) - began).total_seconds() < SOON_SECONDS
 
 
-def test_who_comes_back_is_told_exactly_what_was_missed(site: Serve, process: Nacre, stream: Listen) -> None:
+def test_who_comes_back_is_told_exactly_what_was_missed(
+    site: Serve, process: Nacre, stream: Listen
+) -> None:
     here = site()
     away = stream(here)
     first = stored(process, "The mill stands on the left bank of the river")
     assert away.until("memory")["ids"] == [first]
     away.close()
-    others = [stored(process, text) for text in ("The ferry leaves at nine", "Billing uses PostgreSQL 16")]
+    others = [
+        stored(process, text) for text in ("The ferry leaves at nine", "Billing uses PostgreSQL 16")
+    ]
     back = Stream(here, Last_Event_ID=away.id)
     found: list[dict[str, Any]] = []
     for one in back.events():
@@ -112,7 +120,9 @@ def test_who_comes_back_is_told_exactly_what_was_missed(site: Serve, process: Na
             break
     back.close()
     assert found[0]["kind"] == "hello"
-    assert [one["seq"] for one in found] == list(range(found[0]["seq"], found[0]["seq"] + len(found)))
+    assert [one["seq"] for one in found] == list(
+        range(found[0]["seq"], found[0]["seq"] + len(found))
+    )
     assert f"{found[0]['epoch']}-{found[0]['seq']}" == away.id
     assert [one["ids"] for one in found if one["kind"] == "memory"] == [[other] for other in others]
 
@@ -171,10 +181,15 @@ def test_a_websocket_tells_the_same_and_goes_on_where_it_was(site: Serve, proces
         assert told["ids"] == [memory]
     with dial(here, f"?after={hello['epoch']}-{told['seq'] - 1}") as socket_:
         found = [json.loads(socket_.recv(PATIENCE_SECONDS)) for _ in range(2)]
-    assert [(one["kind"], one["seq"]) for one in found] == [("hello", told["seq"] - 1), ("memory", told["seq"])]
+    assert [(one["kind"], one["seq"]) for one in found] == [
+        ("hello", told["seq"] - 1),
+        ("memory", told["seq"]),
+    ]
 
 
-def test_the_owners_browser_hears_and_who_may_not_is_refused(site: Serve, process: Nacre, stream: Listen) -> None:
+def test_the_owners_browser_hears_and_who_may_not_is_refused(
+    site: Serve, process: Nacre, stream: Listen
+) -> None:
     here = site()
     assert here.get(PATH).status_code == 401
     assert here.get(PATH, **here.token, Origin="http://pages.example").status_code == 403
@@ -182,7 +197,11 @@ def test_the_owners_browser_hears_and_who_may_not_is_refused(site: Serve, proces
     stream(here, Authorization="", Cookie=cookie, Sec_Fetch_Site="same-origin")
     with dial(here, Cookie=cookie, Origin=here.base) as socket_:
         assert json.loads(socket_.recv(PATIENCE_SECONDS))["kind"] == "hello"
-    refusals = [{"X_Nothing": "1"}, {"Cookie": cookie, "Origin": "http://pages.example"}, {"Cookie": cookie}]
+    refusals = [
+        {"X_Nothing": "1"},
+        {"Cookie": cookie, "Origin": "http://pages.example"},
+        {"Cookie": cookie},
+    ]
     statuses = []
     for headers in refusals:
         with pytest.raises(InvalidStatus) as refused:
@@ -192,7 +211,9 @@ def test_the_owners_browser_hears_and_who_may_not_is_refused(site: Serve, proces
     assert set(statuses) <= {401, 403}
 
 
-def test_a_browser_that_was_forgotten_hears_no_more(site: Serve, process: Nacre, stream: Listen) -> None:
+def test_a_browser_that_was_forgotten_hears_no_more(
+    site: Serve, process: Nacre, stream: Listen
+) -> None:
     here = site()
     heard = stream(here, Authorization="", Cookie=here.browser()["Cookie"])
     process("open", "--forget")
@@ -215,7 +236,9 @@ def test_the_progress_of_what_runs_in_the_daemon_is_told_to_its_end(
     assert (told[-1]["stage"], told[-1]["done"], told[-1]["total"]) == ("verifying", 1, 1)
 
 
-def test_a_database_that_was_made_anew_is_told_and_followed(site: Serve, process: Nacre, stream: Listen) -> None:
+def test_a_database_that_was_made_anew_is_told_and_followed(
+    site: Serve, process: Nacre, stream: Listen
+) -> None:
     heard = stream(site())
     stored(process, "The mill stands on the left bank of the river")
     heard.until("memory")
@@ -225,7 +248,9 @@ def test_a_database_that_was_made_anew_is_told_and_followed(site: Serve, process
     assert heard.until("memory")["ids"] == [memory]
 
 
-def test_a_daemon_ends_in_time_though_somebody_listens(site: Serve, process: Nacre, stream: Listen) -> None:
+def test_a_daemon_ends_in_time_though_somebody_listens(
+    site: Serve, process: Nacre, stream: Listen
+) -> None:
     here = site()
     stream(here)
     with dial(here) as socket_:

@@ -9,11 +9,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from nacre.catalogue import CATALOGUE, offered_by
-from nacre.operation import Operation
-from nacre.platform.request import Nothing
-from nacre.values.actor import Face
-from nacre.web.rest.resources import PREFIX, RESOURCES
+from nacre.base.request import Nothing
+from nacre.serve.catalogue import CATALOGUE, offered_by
+from nacre.serve.operation import Operation
+from nacre.serve.rest import PREFIX, RESOURCES
+from nacre.values.memory import Face
 from tests.web_server.conftest import Site
 
 Serve = Callable[..., Site]
@@ -29,7 +29,9 @@ def document(site: Serve) -> dict[str, Any]:
     return told
 
 
-def test_the_document_describes_every_operation_and_every_resource(document: dict[str, Any]) -> None:
+def test_the_document_describes_every_operation_and_every_resource(
+    document: dict[str, Any],
+) -> None:
     assert document["openapi"] == "3.1.0"
     for name, operation in OFFERED.items():
         told = document["paths"][f"{PREFIX}/{name}"]["post"]
@@ -38,7 +40,9 @@ def test_the_document_describes_every_operation_and_every_resource(document: dic
         assert ("requestBody" in told) == (operation.request is not Nothing)
     for one in RESOURCES:
         assert one.method.lower() in document["paths"][PREFIX + one.path.replace(":path", "")]
-    ids = [told["operationId"] for methods in document["paths"].values() for told in methods.values()]
+    ids = [
+        told["operationId"] for methods in document["paths"].values() for told in methods.values()
+    ]
     assert len(ids) == len(set(ids))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nacre.catalogue import offered_by
-from nacre.platform import json_values
-from nacre.values.actor import Face
+from nacre.base import json
+from nacre.serve.catalogue import offered_by
+from nacre.values.memory import Face
 from tests.catalogue.conftest import copied, filled, home, known  # noqa: F401 - fixtures
 from tests.catalogue.samples import SAMPLES
 from tests.web_server.conftest import Site
@@ -16,7 +16,10 @@ LATE = ("forget", "scrub", "quickstart", "hosts-wire", "config-set", "watcher-in
 """What changes more than the others can do with comes last."""
 
 
-def test_every_operation_is_answered(filled: Callable[[str], Any], site_apart: Callable[..., Site]) -> None:  # noqa: F811
+def test_every_operation_is_answered(
+    filled: Callable[[str], Any],  # noqa: F811
+    site_apart: Callable[..., Site],
+) -> None:
     offered = offered_by(Face.HTTP)
     requests = {name: filled(name) for name in offered}
     here = site_apart()
@@ -26,7 +29,7 @@ def test_every_operation_is_answered(filled: Callable[[str], Any], site_apart: C
         expected = SAMPLES[name].error
         if answer.status_code == 200:
             assert expected is None, name
-            json_values.decode(answer.content, Any)
+            json.decode(answer.content, Any)
         else:
             assert answer.headers["content-type"] == "application/problem+json"
             assert answer.json()["code"] in (expected, "unavailable"), (name, answer.text)

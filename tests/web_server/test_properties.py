@@ -21,8 +21,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from nacre.catalogue import offered_by
-from nacre.values.actor import Face
+from nacre.serve.catalogue import offered_by
+from nacre.values.memory import Face
 from tests.web_server.conftest import Site
 
 Serve = Callable[..., Site]
@@ -32,12 +32,18 @@ WITHOUT_MODEL = "model_refused"
 """What asks a language model is refused with it here: 502."""
 
 PROFILE = hypothesis.settings(
-    max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, phases=[hypothesis.Phase.generate],
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[hypothesis.Phase.generate],
     suppress_health_check=list(hypothesis.HealthCheck),
-)  # fmt: skip
+)
 WORDS = strategies.text(strategies.characters(exclude_categories=["Cs"]), max_size=30)
 PLAIN = strategies.none() | strategies.booleans() | strategies.integers() | WORDS
-BODIES = strategies.recursive(PLAIN, lambda one: strategies.lists(one) | strategies.dictionaries(WORDS, one))
+BODIES = strategies.recursive(
+    PLAIN, lambda one: strategies.lists(one) | strategies.dictionaries(WORDS, one)
+)
 
 
 def test_requests_of_the_document_are_answered_as_it_says(learned: Any, site: Serve) -> None:
@@ -69,14 +75,22 @@ def is_problem(status: int, headers: Any, told: Any) -> None:
     assert status != 502 or told["code"] == WITHOUT_MODEL
 
 
-KNOWLEDGE = ["/api/knowledge", "/api/knowledge/search", "/api/knowledge/gaps", "/api/sessions", "/api/sessions/search"]
+KNOWLEDGE = [
+    "/api/knowledge",
+    "/api/knowledge/search",
+    "/api/knowledge/gaps",
+    "/api/sessions",
+    "/api/sessions/search",
+]
 CLAWXMEMORY = ["memory/list", "memory/get", "projects", "tmp", "cases", "snapshot", "overview"]
 
 
 @pytest.mark.parametrize("path", [*KNOWLEDGE, *(f"/clawxmemory/api/{one}" for one in CLAWXMEMORY)])
 def test_queries_of_other_clients_are_answered(learned: Any, site: Serve, path: str) -> None:
     here = site()
-    names = strategies.sampled_from(["q", "category", "tag", "limit", "offset", "project", "role", "ranked", "ids"])
+    names = strategies.sampled_from(
+        ["q", "category", "tag", "limit", "offset", "project", "role", "ranked", "ids"]
+    )
 
     @PROFILE
     @hypothesis.given(query=strategies.dictionaries(names, WORDS, max_size=4))
@@ -87,8 +101,14 @@ def test_queries_of_other_clients_are_answered(learned: Any, site: Serve, path: 
 
 
 ACTIONS = "edit_project_meta edit_entry delete_entries deprecate_entries restore_entries archive_tmp".split()
-FIELDS = strategies.dictionaries(strategies.sampled_from(["ids", "id", "name", "fields", "projectId"]), BODIES)
-ENTRY = {"category": strategies.sampled_from(["decisions", "x"]), "filename": WORDS, "content": WORDS}
+FIELDS = strategies.dictionaries(
+    strategies.sampled_from(["ids", "id", "name", "fields", "projectId"]), BODIES
+)
+ENTRY = {
+    "category": strategies.sampled_from(["decisions", "x"]),
+    "filename": WORDS,
+    "content": WORDS,
+}
 WRITES = {
     "/api/knowledge": strategies.fixed_dictionaries(ENTRY) | BODIES,
     "/clawxmemory/api/memory/actions": strategies.builds(
@@ -124,6 +144,8 @@ def test_bytes_that_are_no_request_are_refused(site: Serve) -> None:
     for operation in offered_by(Face.HTTP):
         for body in (b"", b"[]", b"\xff", b'{"a": 1}', b"[" * 100_000):
             headers = {**here.token, "Content-Type": "application/json"}
-            answer = here.client.post(f"{here.base}/api/v1/{operation}", content=body, headers=headers)
+            answer = here.client.post(
+                f"{here.base}/api/v1/{operation}", content=body, headers=headers
+            )
             if answer.status_code >= 400:
                 is_problem(answer.status_code, answer.headers, answer.json())

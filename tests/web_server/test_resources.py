@@ -12,11 +12,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from nacre import open_memory
-from nacre.platform.ids import utc_now
-from nacre.storage.gateway import GatewayStore
-from nacre.values.gateway.conversation import Pairing
-from nacre.values.gateway.message import Chat
+from nacre.api import open_memory
+from nacre.base.ids import utc_now
+from nacre.store.gateway import GatewayStore
+from nacre.values.gateway import Chat, Pairing
 from tests.web.story import talk
 from tests.web_server.conftest import Site
 
@@ -26,7 +25,9 @@ LINES = "application/x-ndjson"
 
 def stored(count: int) -> list[str]:
     with open_memory() as memory:
-        texts = [f"The crane {chr(97 + number)} lifts {number + 2} tonnes" for number in range(count)]
+        texts = [
+            f"The crane {chr(97 + number)} lifts {number + 2} tonnes" for number in range(count)
+        ]
         return [memory.store(text, force=True).memory_id for text in texts]
 
 
@@ -38,7 +39,9 @@ def program(site: Serve) -> Callable[..., Any]:
 
     def ask(method: str, path: str, body: Any = None, **headers: str) -> Any:
         named = {name.replace("_", "-"): value for name, value in headers.items()} | served.token
-        return served.client.request(method, f"{served.base}/api/v1{path}", json=body, headers=named)
+        return served.client.request(
+            method, f"{served.base}/api/v1{path}", json=body, headers=named
+        )
 
     return ask
 
@@ -55,7 +58,9 @@ def test_memories_are_listed_read_changed_and_retired(program: Callable[..., Any
     assert program("GET", place).json()["memory"]["content"] == "Gulls sleep on the pier"
     again = program("POST", "/memories", {"content": "Gulls sleep on the pier"})
     assert (again.status_code, again.json()["action"]) == (200, "known")
-    assert program("PATCH", place, {"subject": "Sleeping gulls"}).json()["subject"] == "Sleeping gulls"
+    assert (
+        program("PATCH", place, {"subject": "Sleeping gulls"}).json()["subject"] == "Sleeping gulls"
+    )
     assert program("DELETE", f"{place}?reason=wrong").json()[0]["retired"]["reason"] == "wrong"
     assert one in [memory["id"] for memory in program("GET", "/memories").json()["memories"]]
     assert program("GET", "/memories/retired").json()[0]["subject"] == "Sleeping gulls"
@@ -63,7 +68,9 @@ def test_memories_are_listed_read_changed_and_retired(program: Callable[..., Any
 
 
 def test_an_edit_of_what_changed_meanwhile_overwrites_nothing(program: Callable[..., Any]) -> None:
-    place = program("POST", "/memories", {"content": "Gulls sleep on the pier"}).headers["location"][7:]
+    place = program("POST", "/memories", {"content": "Gulls sleep on the pier"}).headers[
+        "location"
+    ][7:]
     read = program("GET", place).headers["etag"]
     assert program("GET", place, if_none_match=read).status_code == 304
     assert program("PATCH", place, {"subject": "Gulls"}, if_match=read).status_code == 200
@@ -78,7 +85,9 @@ def test_an_edit_of_what_changed_meanwhile_overwrites_nothing(program: Callable[
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_input")
 
 
-def test_a_cursor_goes_through_a_list_and_belongs_to_its_question(program: Callable[..., Any]) -> None:
+def test_a_cursor_goes_through_a_list_and_belongs_to_its_question(
+    program: Callable[..., Any],
+) -> None:
     seen: list[str] = []
     path = "/memories?limit=2&kind=fact"
     while path:
@@ -88,16 +97,25 @@ def test_a_cursor_goes_through_a_list_and_belongs_to_its_question(program: Calla
     assert len(seen) == len(set(seen)) == 5
     first = program("GET", "/memories?limit=2").links["next"]["url"].partition("cursor=")[2]
     assert program("GET", f"/memories?limit=3&cursor={first}").status_code == 200
-    for path in (f"/memories?kind=todo&cursor={first}", "/memories?cursor=nonsense", f"/log?cursor={first}"):
+    for path in (
+        f"/memories?kind=todo&cursor={first}",
+        "/memories?cursor=nonsense",
+        f"/log?cursor={first}",
+    ):
         assert program("GET", path).json()["code"] == "invalid_input"
     assert program("GET", "/settings?cursor=x").status_code == 400
 
 
-def test_what_is_stored_or_retired_between_two_pages_moves_none(program: Callable[..., Any]) -> None:
+def test_what_is_stored_or_retired_between_two_pages_moves_none(
+    program: Callable[..., Any],
+) -> None:
     whole = [one["id"] for one in program("GET", "/memories?kind=fact").json()["memories"]]
     first = program("GET", "/memories?limit=2&kind=fact")
     path = first.links["next"]["url"].removeprefix("/api/v1")
-    told = [program("POST", "/memories", {"content": f"Buoy {number} is lit"}).json() for number in range(3)]
+    told = [
+        program("POST", "/memories", {"content": f"Buoy {number} is lit"}).json()
+        for number in range(3)
+    ]
     new = [one["memory_id"] for one in told]
     assert [one["id"] for one in program("GET", path).json()["memories"]] == whole[2:4]
     for one in (*new, whole[0]):
@@ -112,12 +130,20 @@ def test_a_list_comes_as_one_record_a_line_and_then_whole(program: Callable[...,
     some = program("GET", "/memories?limit=2", accept=LINES)
     assert len(some.text.splitlines()) == 2
     assert 'rel="next"' in some.headers["link"]
-    assert all(json.loads(line)["key"] for line in program("GET", "/settings", accept=LINES).text.splitlines())
+    assert all(
+        json.loads(line)["key"]
+        for line in program("GET", "/settings", accept=LINES).text.splitlines()
+    )
     refused = program("GET", "/memories?nothing=1", accept=LINES)
-    assert (refused.status_code, refused.headers["content-type"]) == (400, "application/problem+json")
+    assert (refused.status_code, refused.headers["content-type"]) == (
+        400,
+        "application/problem+json",
+    )
 
 
-def test_more_than_a_page_of_lines_comes_whole(site: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_a_page_of_lines_comes_whole(
+    site: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stored(5)
     with open_memory() as memory:
         for number in range(210):
@@ -127,8 +153,12 @@ def test_more_than_a_page_of_lines_comes_whole(site: Serve, monkeypatch: pytest.
     assert len({json.loads(line)["id"] for line in answer.text.splitlines()}) == 215
 
 
-def test_parameters_are_fields_of_the_request_and_of_its_filter(program: Callable[..., Any]) -> None:
-    program("POST", "/memories", {"content": "Toll is paid at noon", "kind": "todo", "tags": ["toll"]})
+def test_parameters_are_fields_of_the_request_and_of_its_filter(
+    program: Callable[..., Any],
+) -> None:
+    program(
+        "POST", "/memories", {"content": "Toll is paid at noon", "kind": "todo", "tags": ["toll"]}
+    )
     assert program("GET", "/memories?kind=todo").json()["total"] == 1
     assert program("GET", "/memories?kinds=todo&kinds=fact").json()["total"] == 6
     assert program("GET", "/memories?tag=toll&limit=1").json()["total"] == 1
@@ -137,7 +167,13 @@ def test_parameters_are_fields_of_the_request_and_of_its_filter(program: Callabl
     found = program("GET", "/search?q=crane&limit=2").json()
     assert found["query"] == "crane"
     assert len(found["hits"]) == 2
-    for path in ("/memories?limit=-1", "/memories?limit=x", "/memories?limit=1&limit=2", "/search", "/memories?kind=x"):
+    for path in (
+        "/memories?limit=-1",
+        "/memories?limit=x",
+        "/memories?limit=1&limit=2",
+        "/search",
+        "/memories?kind=x",
+    ):
         refused = program("GET", path)
         assert refused.status_code == 400, path
         assert refused.json()["code"] == "invalid_input"
@@ -157,16 +193,25 @@ def test_reading_uses_nothing_up(program: Callable[..., Any]) -> None:
     assert used() == 1
 
 
-def test_a_page_of_the_owners_is_written_by_the_owner_alone_and_never_over_another(site: Serve) -> None:
+def test_a_page_of_the_owners_is_written_by_the_owner_alone_and_never_over_another(
+    site: Serve,
+) -> None:
     served = site()
     page = f"{served.base}/api/v1/pages/profile"
-    assert served.client.put(page, json={"text": "Likes tea"}, headers=served.token).status_code == 403
+    assert (
+        served.client.put(page, json={"text": "Likes tea"}, headers=served.token).status_code == 403
+    )
     browser = served.browser()
     first = served.client.put(page, json={"text": "Likes tea"}, headers=browser)
     assert first.json()["text"].strip() == "Likes tea"
     read = served.client.get(page, headers=browser).headers["etag"]
     assert read.partition(".")[0] == first.headers["etag"].partition(".")[0]
-    assert served.client.put(page, json={"text": "Likes milk"}, headers=browser | {"If-Match": read}).status_code == 200
+    assert (
+        served.client.put(
+            page, json={"text": "Likes milk"}, headers=browser | {"If-Match": read}
+        ).status_code
+        == 200
+    )
     late = served.client.put(page, json={"text": "Likes rum"}, headers=browser | {"If-Match": read})
     assert late.status_code == 412
     assert served.client.get(page, headers=browser).json()["text"].strip() == "Likes milk"
@@ -183,17 +228,23 @@ def test_chats_are_listed_read_and_ended_and_senders_let_in(site: Serve) -> None
     at, home = utc_now(), Path(os.environ["NACRE_HOME"])
     stored(1)
     with closing(GatewayStore.open(home)) as store:
-        session = talk(store, home, Chat("telegram", "4711"), "Otto", [("owner", "Is the lock shut?")], at)
+        session = talk(
+            store, home, Chat("telegram", "4711"), "Otto", [("owner", "Is the lock shut?")], at
+        )
         store.ask_pairing(Pairing("telegram", "77", "Ines", "K7QM-2XDP", at))
     served = site()
     owner = served.browser()
 
     def ask(method: str, path: str, body: Any = None, **named: str) -> httpx.Response:
-        return served.client.request(method, f"{served.base}/api/v1/chats{path}", json=body, headers=named or owner)
+        return served.client.request(
+            method, f"{served.base}/api/v1/chats{path}", json=body, headers=named or owner
+        )
 
     assert [one["id"] for one in ask("GET", "").json()] == [session]
     assert ask("GET", "?channel=discord").json() == []
-    assert [one["text"] for one in ask("GET", "/telegram:4711").json()["messages"]] == ["Is the lock shut?"]
+    assert [one["text"] for one in ask("GET", "/telegram:4711").json()["messages"]] == [
+        "Is the lock shut?"
+    ]
     assert [one["code"] for one in ask("GET", "/status").json()["waiting"]] == ["K7QM-2XDP"]
     assert ask("POST", f"/{session}/end", {}, **served.token).status_code == 403
     assert ask("POST", f"/{session}/end", {}).json()["closed"]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from nacre.web.rest.resources import RESOURCES
+from nacre.serve.rest import RESOURCES
 from tests.cli.conftest import environment
 from tests.daemon.conftest import home
 from tests.web_server.conftest import Site
@@ -16,14 +16,18 @@ from tests.web_server.conftest import Site
 PAGE = (Path(__file__).parents[2] / "docs" / "rest.md").read_text(encoding="utf-8")
 
 
-def test_the_script_of_the_page_runs_as_it_stands(site: Callable[..., Site], tmp_path: Path) -> None:
+def test_the_script_of_the_page_runs_as_it_stands(
+    site: Callable[..., Site], tmp_path: Path
+) -> None:
     found = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", PAGE, re.DOTALL)
     assert found
     script = tmp_path / "script.py"
     script.write_text(found[1], encoding="utf-8")
     environ = environment({"NACRE_URL": site().base, "NACRE_HOME": str(home()), "NO_PROXY": "*"})
     for outcome in ("stored", "known"):
-        done = subprocess.run([sys.executable, str(script)], env=environ, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, str(script)], env=environ, capture_output=True, text=True, timeout=60
+        )
         assert done.returncode == 0, done.stderr
         said = re.sub(r"\d{4}-\d\d-\d\d", "2026-11-22", done.stdout)
         assert said == found[2].replace("stored", outcome)

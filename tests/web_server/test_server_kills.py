@@ -14,7 +14,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from nacre import open_memory
+from nacre.api import open_memory
 from tests.storage.server import kill, running, start
 from tests.web_server.conftest import Site
 
@@ -71,7 +71,11 @@ class Writers:
     def _store(self, here: Site, token: dict[str, str], text: str) -> bool:
         try:
             answer = httpx.post(
-                f"{here.base}/api/v1/memories", json={"content": text}, headers=token, timeout=60, trust_env=False
+                f"{here.base}/api/v1/memories",
+                json={"content": text},
+                headers=token,
+                timeout=60,
+                trust_env=False,
             )
         except httpx.HTTPError:
             answer = None

@@ -17,18 +17,16 @@ import httpx2 as httpx
 import pytest
 from starlette.applications import Starlette
 
-from nacre.events.bus import Bus
-from nacre.events.live import Live
+from nacre.base.ids import utc_now
+from nacre.base.link import LOCK
+from nacre.base.locks import is_held
+from nacre.base.serving import LOOPBACK, Names
 from nacre.home.home import open_home
-from nacre.link.address import LOCK
-from nacre.platform.ids import utc_now
-from nacre.platform.locks import is_held
-from nacre.serving.guard import LOOPBACK, Names
+from nacre.serve.events import Bus, Live
+from nacre.serve.program import make_app
+from nacre.serve.web import Asking, Browsers, Served
 from nacre.settings import load_settings
-from nacre.values.actor import Actor
-from nacre.web.browsers import Browsers
-from nacre.web.program import make_app
-from nacre.web.served import Asking, Served
+from nacre.values.memory import Actor
 from tests.cli.conftest import Nacre
 from tests.daemon.conftest import PATIENCE_SECONDS, home
 from tests.mcp.test_http import served
@@ -71,10 +69,14 @@ def test_errors_say_what_is_wrong_and_what_to_do(site: Serve) -> None:
     ],
     ids=["half", "no text", "no object", "another kind", "too large"],
 )
-def test_a_body_is_json_and_bounded(body: bytes, kind: str, status: int, code: str, site: Serve) -> None:
+def test_a_body_is_json_and_bounded(
+    body: bytes, kind: str, status: int, code: str, site: Serve
+) -> None:
     here = site()
     headers = {**here.token, "Content-Type": kind}
-    problem(here.client.post(f"{here.base}/api/v1/list", content=body, headers=headers), status, code)
+    problem(
+        here.client.post(f"{here.base}/api/v1/list", content=body, headers=headers), status, code
+    )
 
 
 @pytest.mark.parametrize("path", ["/", "/memories/01a2", "/review"])
@@ -88,7 +90,9 @@ def test_every_page_is_the_dashboard_and_runs_no_script_but_its_own(site: Serve,
     assert "server" not in answer.headers
 
 
-@pytest.mark.parametrize("path", ["/assets/../program.py", "/assets/..%2fprogram.py", "/assets/%2e%2e/program.py"])
+@pytest.mark.parametrize(
+    "path", ["/assets/../program.py", "/assets/..%2fprogram.py", "/assets/%2e%2e/program.py"]
+)
 def test_nothing_but_the_dashboards_files_is_given_away(site: Serve, path: str) -> None:
     here = site()
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{here.base}/") as page:
@@ -98,7 +102,9 @@ def test_nothing_but_the_dashboards_files_is_given_away(site: Serve, path: str) 
     assert b"import" not in answer.content
 
 
-def test_others_are_served_encrypted_or_by_an_explicit_word(site: Serve, process: Nacre, tmp_path: Path) -> None:
+def test_others_are_served_encrypted_or_by_an_explicit_word(
+    site: Serve, process: Nacre, tmp_path: Path
+) -> None:
     error = process("serve", "--no-watch", "--http", "0.0.0.0:0", "--json", code=2).error
     assert "--tls-cert" in error["hint"]
     assert "--insecure" in error["hint"]
@@ -108,16 +114,22 @@ def test_others_are_served_encrypted_or_by_an_explicit_word(site: Serve, process
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
-def test_with_a_certificate_it_is_served_encrypted(site: Serve, process: Nacre, tmp_path: Path) -> None:
+def test_with_a_certificate_it_is_served_encrypted(
+    site: Serve, process: Nacre, tmp_path: Path
+) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     line = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {cert} -days 1 -subj /CN=localhost"
     subprocess.run(line.split(), check=True, capture_output=True)
-    error = process("serve", "--no-watch", "--http", "0", "--tls-cert", str(key), "--json", code=2).error
+    error = process(
+        "serve", "--no-watch", "--http", "0", "--tls-cert", str(key), "--json", code=2
+    ).error
     assert "cannot be used" in error["message"]
     here = site("--http", "0", "--tls-cert", str(cert), "--tls-key", str(key))
     assert here.base.startswith("https://127.0.0.1:")
     assert here.ask("list", **here.token, Origin=here.base).status_code == 200
-    assert here.ask("list", **here.token, Origin=here.base.replace("https", "http")).status_code == 403
+    assert (
+        here.ask("list", **here.token, Origin=here.base.replace("https", "http")).status_code == 403
+    )
     cookie = here.client.get(here.invited()).headers["set-cookie"]
     assert "Secure" in cookie
     with pytest.raises(httpx.HTTPError):
@@ -126,15 +138,23 @@ def test_with_a_certificate_it_is_served_encrypted(site: Serve, process: Nacre, 
 
 def test_a_socket_is_opened_only_by_who_may_ask(site: Serve) -> None:
     here = site()
-    wants = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
-             "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
+    wants = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }
     browser = here.browser()
     where = "/api/v1/nonsense/ws"
     assert here.get(where, **wants).status_code == 401
     assert here.get(where, **wants, **here.token, Origin="http://evil.example").status_code == 403
     assert here.get(where, **wants, **here.token, Host="evil.example").status_code == 421
-    assert here.get(where, **wants, **browser).status_code == 403, "programs have no cookie: browsers say their origin"
-    problems = (here.get(where, **wants, **who) for who in (here.token, {**browser, "Origin": here.base}))
+    assert here.get(where, **wants, **browser).status_code == 403, (
+        "programs have no cookie: browsers say their origin"
+    )
+    problems = (
+        here.get(where, **wants, **who) for who in (here.token, {**browser, "Origin": here.base})
+    )
     assert {one.status_code for one in problems} == {403}, "there is no such socket"
 
 
@@ -152,7 +172,9 @@ def test_what_nobody_foresaw_is_told_in_the_log(tmp_path: Path) -> None:
     told: list[str] = []
     headers = {"Authorization": "Bearer a-token"}
     with served(make_app(home_of(tmp_path, run, told), lambda: Starlette())) as port:
-        answer = httpx.post(f"http://127.0.0.1:{port}/api/v1/list", headers=headers, trust_env=False)
+        answer = httpx.post(
+            f"http://127.0.0.1:{port}/api/v1/list", headers=headers, trust_env=False
+        )
     problem(answer, 500, "internal")
     assert "by nobody foreseen" in told[0]
     assert "nobody foreseen" not in answer.text
@@ -171,11 +193,15 @@ def test_an_operation_learns_that_nobody_waits_for_it_any_more(tmp_path: Path) -
     here = home_of(tmp_path, run, [])
     headers = {"Authorization": "Bearer a-token"}
     with served(make_app(here, lambda: Starlette())) as port, pytest.raises(httpx.TimeoutException):
-        httpx.post(f"http://127.0.0.1:{port}/api/v1/list", headers=headers, timeout=0.5, trust_env=False)
+        httpx.post(
+            f"http://127.0.0.1:{port}/api/v1/list", headers=headers, timeout=0.5, trust_env=False
+        )
     assert left.wait(PATIENCE_SECONDS)
 
 
-def test_who_asks_over_http_keeps_a_daemon_that_is_there_on_demand(process: Nacre, stopped: None) -> None:
+def test_who_asks_over_http_keeps_a_daemon_that_is_there_on_demand(
+    process: Nacre, stopped: None
+) -> None:
     process("config", "set", "daemon.idle_minutes", "0.05")
     process("config", "set", "web.port", str(free_port()))
     here = Site("", process)
@@ -192,7 +218,13 @@ def test_who_asks_over_http_keeps_a_daemon_that_is_there_on_demand(process: Nacr
 def test_many_who_ask_at_once_are_all_answered(site: Serve) -> None:
     here = site()
     token = here.token
-    asked_for = ["recall", "cost", "review", "recall", "overview"] * 30  # recall leaves notes, the others count them
+    asked_for = [
+        "recall",
+        "cost",
+        "review",
+        "recall",
+        "overview",
+    ] * 30  # recall leaves notes, the others count them
     with ThreadPoolExecutor(16) as pool:
         requests = [{"text": "which database?"} if name == "recall" else {} for name in asked_for]
         answers = list(pool.map(lambda *one: here.ask(*one, **token), asked_for, requests))

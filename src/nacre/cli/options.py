@@ -1,31 +1,478 @@
-"""Options that several commands share, and the filter they add up to."""
+"""Small pieces of every answer, for people and in JSON: dates, ids, counts, who said it."""
 
 from __future__ import annotations
 
 import functools
 import pathlib
+import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
+import msgspec
 
-from nacre.cli.moment import MOMENT as MOMENT
-from nacre.cli.operations import place_of
-from nacre.cli.request_options import Decorator, Function, option
-from nacre.cli.run import Run
-from nacre.errors import NotFound
-from nacre.home import answers, location, lookup
-from nacre.platform.days import day_of
-from nacre.values import memory, recall
+from nacre.base import ids, text
+from nacre.base.bounds import annotations_of, bounds_of
+from nacre.base.lazy import load
+from nacre.base.text import one_line, shorten
+from nacre.base.times import day_of, shown_day, shown_minute
+from nacre.cli.command import MOMENT, PERIOD, TEXT, Run, Span, ask, place_of
+from nacre.errors import NacreError, NotFound
+from nacre.home import change, location
+from nacre.serve.catalogue import CATALOGUE
+from nacre.values import codec, memory, recall
+from nacre.values.memory import Validity
 from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from decimal import Decimal
+
+    from click.shell_completion import CompletionItem
 
     from nacre.home.home import Home
+    from nacre.values.memory import Kind, Memory
+    from nacre.values.models import Tokens as CallTokens
+    from nacre.values.session import Speaker, Tokens
+
+Record = dict[str, Any]
+SHORT_ID = 8
+_NEAR_DAYS = 14
+_UUID = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE
+)
+_ID_CHARACTERS = 24
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+_TINTS = {
+    "fact": "blue",
+    "decision": "green",
+    "preference": "magenta",
+    "todo": "yellow",
+    "relationship": "cyan",
+    "event": "blue",
+    "lesson": "cyan",
+}
+_SPEAKERS = {"owner": "you", "agent": "agent", "tool": "tool", "system": "system"}
+
+count = text.count
+
+
+def stamp(moment: datetime | None) -> str | None:
+    """A time as JSON has it; ``None`` stays ``None``."""
+    return codec.stamp(moment) if moment else None
+
+
+def split_session(session: str | None) -> tuple[str | None, str | None]:
+    """The tool and its own id of ``<tool>:<id>``."""
+    if not session:
+        return None, None
+    tool, _, native_id = session.partition(":")
+    return tool, native_id
+
+
+def short_id(memory: Memory) -> str:
+    """The end of a memory's id: ids made in one moment begin alike."""
+    return memory.id[-SHORT_ID:]
+
+
+def short_session(native_id: str) -> str:
+    """The beginning of a session's id that tells it from others; UUIDv7 begin with the time."""
+    match = _UUID.fullmatch(native_id)
+    if match:
+        return native_id[:13] if match.group(1) == "7" else native_id[:8]
+    return native_id[:_ID_CHARACTERS]
+
+
+def kind_span(kind: Kind) -> Span:
+    """A kind in its colour."""
+    return Span(kind.value, _TINTS[kind])
+
+
+def place_name(memory: Memory) -> str:
+    """Where a memory holds: its project, nothing where it holds everywhere, the inbox where that is not settled."""
+    return "inbox" if memory.inbox else memory.project or ""
+
+
+def speaker_name(speaker: Speaker, author: str | None = None) -> str:
+    """Who said it, by name where there is one."""
+    return author or _SPEAKERS[speaker]
+
+
+def day(moment: datetime | None) -> str:
+    """The day, as the person's clock has it."""
+    return shown_day(moment) if moment else ""
+
+
+def minute(moment: datetime | None) -> str:
+    """Day and minute, as the person's clock has it."""
+    return shown_minute(moment) if moment else ""
+
+
+def when(moment: datetime | None) -> str:
+    """How long ago, and the day; unbroken by line ends."""
+    if moment is None:
+        return ""
+    days = (day_of(ids.utc_now()) - day_of(moment)).days
+    if not 0 <= days <= _NEAR_DAYS:
+        return day(moment)
+    said = {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
+    return f"{day(moment)} ({said})".replace(" ", "\u00a0")
+
+
+def size(number: int) -> str:
+    """Bytes as people read them."""
+    value = float(number)
+    for unit in _UNITS:
+        if value < 1000 or unit == _UNITS[-1]:
+            return f"{value:.0f} {unit}" if value >= 100 or unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{number} B"
+
+
+def seconds(value: float) -> str:
+    """A duration as people read it."""
+    if value < 60:
+        return f"{value:.1f} s"
+    return f"{int(value // 60)} min {int(value % 60)} s"
+
+
+def duration(span: timedelta) -> str:
+    """How long something took, as people read it: ``40 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
+    total = int(span.total_seconds())
+    if total < 60:
+        return f"{total} s"
+    minutes, hours = total // 60 % 60, total // 3600
+    if hours >= 24:
+        return f"{hours // 24} d {hours % 24} h" if hours % 24 else f"{hours // 24} d"
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def amount(number: int) -> str:
+    """A large number in few signs: ``950``, ``12 k``, ``1.2 M``."""
+    if number < 1000:
+        return str(number)
+    value, unit = (number / 1000, "k") if number < 999_500 else (number / 1_000_000, "M")
+    return f"{value:.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"
+
+
+def tokens_told(tokens: Tokens) -> str:
+    """What models read and wrote."""
+    cached = f" ({amount(tokens.cached)} of it cached)" if tokens.cached else ""
+    return f"{amount(tokens.input + tokens.cached)} read{cached}, {amount(tokens.output)} written"
+
+
+def says_the_same(quote: str, content: str) -> bool:
+    """Whether a quotation adds nothing to the content it stands beside."""
+    quoted, known = text.normalise(quote.strip("…")), text.normalise(content)
+    return bool(quoted) and (
+        quoted in known or (known in quoted and len(quoted) < 1.3 * len(known))
+    )
+
+
+def tokens_record(tokens: CallTokens) -> Record:
+    """Tokens of calls; ``input`` is without those from and to a cache."""
+    return {
+        "input": tokens.input,
+        "output": tokens.output,
+        "cached": tokens.cached,
+        "written": tokens.written,
+    }
+
+
+def float_or_none(cost: Decimal | None) -> float | None:
+    """A cost as JSON has it, in US dollars."""
+    return None if cost is None else float(cost)
+
+
+# ----------------------------------------------------------------------------
+# What a shell completes besides commands and options: ids, projects, tools, settings.
+#
+# A field of a request is completed by what it names, whichever command takes it. Nothing is said
+# where the home cannot be
+# read: a shell that is asked for a completion shows no errors.
+
+
+Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
+Found = Iterable[tuple[str, str]]
+"""What can be typed, each with what it stands for."""
+
+_MOST = 200
+_HELP_CHARACTERS = 60
+
+
+def completer_of(source: str | type, name: str) -> Completer | None:
+    """What completes a field of the request of an operation, or of a filter; ``None`` for what is not known before."""
+    find = _BY_NAME.get(name) or (
+        _BY_OPERATION.get(source) if name in _REFERENCES and isinstance(source, str) else None
+    )
+    return completer(find) if find else None
+
+
+def completer(find: Callable[[Run], Found]) -> Completer:
+    """Completes with what is found, by its beginning."""
+
+    def complete(
+        context: click.Context, _: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        run, item = context.find_object(Run), load("click.shell_completion:CompletionItem")
+        with suppress(NacreError, OSError):
+            known = list(find(run)) if run else []
+            return [
+                item(value, help=shorten(one_line(told), _HELP_CHARACTERS) if told else None)
+                for value, told in known
+                if value.startswith(incomplete)
+            ]
+        return []
+
+    return complete
+
+
+def sessions(run: Run) -> Found:
+    """Sessions, the newest first."""
+    for line in ask(run, "sessions", limit=_MOST).lines:
+        session = line.session.session
+        yield short_session(session.native_id), session.title or line.opening or ""
+
+
+def hosts(_: Run) -> Found:
+    """What ``init`` plugs nacre into."""
+    return (
+        (name, host.label) for name, host in load("nacre.hosts.registry:HOSTS_REGISTRY").items()
+    )
+
+
+def _memories(run: Run) -> Found:
+    return _told(ask(run, "list", limit=_MOST).memories)
+
+
+def _todos(run: Run) -> Found:
+    todo = load("nacre.values.recall:Filter")(kinds=(load("nacre.values.memory:Kind").TODO,))
+    return _told(ask(run, "list", filter=todo, limit=_MOST).memories)
+
+
+def _retired(run: Run) -> Found:
+    return _told(ask(run, "retired"))
+
+
+def _pending(run: Run) -> Found:
+    return _told(item.memory for item in ask(run, "review", limit=_MOST).items)
+
+
+def _told(memories: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    return ((short_id(memory), memory.subject) for memory in memories)
+
+
+def _operations(run: Run) -> Found:
+    for one in ask(run, "log", limit=_MOST):
+        yield one.operation.id[-8:], f"{one.operation.action} {one.operation.subject or ''}".strip()
+
+
+def _traces(run: Run) -> Found:
+    return ((trace.id[-8:], f"{trace.kind.value} {trace.subject}") for trace in ask(run, "traces"))
+
+
+def _projects(run: Run) -> Found:
+    place = place_of(run, None)
+    here = [(".", f"{place.project}: this folder")] if place.project else []
+    return [*here, *((name, "") for name in place.known)]
+
+
+def _tools(_: Run) -> Found:
+    return ((tool, "") for tool in sorted(load("nacre.readers.registry:BUILTINS")))
+
+
+def _settings(_: Run) -> Found:
+    return ((setting.key, setting.summary) for setting in load("nacre.known_settings:SETTINGS"))
+
+
+def _queries(run: Run) -> Found:
+    return ((query.id, query.query) for query in ask(run, "eval-list"))
+
+
+_REFERENCES = ("reference", "references", "operation")
+_BY_NAME: dict[str, Callable[[Run], Found]] = {
+    "project": _projects,
+    "projects": _projects,
+    "exclude_projects": _projects,
+    "tool": _tools,
+    "tools": _tools,
+    "sessions": sessions,
+    "memories": _memories,
+    "key": _settings,
+    "query_id": _queries,
+}
+_BY_OPERATION: dict[str, Callable[[Run], Found]] = {
+    **dict.fromkeys(("look", "edit", "retire", "feedback", "log"), _memories),
+    **dict.fromkeys(("review-keep", "review-drop", "review-resolve"), _pending),
+    **dict.fromkeys(("session", "session-summary", "session-restore"), sessions),
+    **dict.fromkeys(("undo", "diff"), _operations),
+    "todo-done": _todos,
+    "unretire": _retired,
+    "trace": _traces,
+}
+
+
+# ----------------------------------------------------------------------------
+# Options and arguments of the command line, made from the fields of requests: type, bounds, help and
+# default.
+#
+# A command adds only its own: a short name, another wording, where a field stands. A field is one of
+# an operation's
+# request, or of a value that a request holds: ``option("store", "kind")``, ``option(Filter,
+# "kinds")``.
+
+
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
+
+_SIMPLE: dict[Any, Any] = {
+    str: TEXT,
+    Any: TEXT,
+    int: click.INT,
+    float: click.FLOAT,
+    datetime: MOMENT,
+    date: MOMENT,
+    Path: click.Path(path_type=Path),
+    Validity: PERIOD,
+}
+_ABSENT = (MISSING, msgspec.NODEFAULT, msgspec.UNSET)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestField:
+    """What a field of a request is on a command line. ``item`` is its type, or that of each of ``many``."""
+
+    name: str
+    item: Any
+    many: bool
+    optional: bool
+    default: Any
+    meta: Any
+
+    @property
+    def type(self) -> Any:
+        """The type of click, with the field's bounds."""
+        meta, item = self.meta, self.item
+        if isinstance(item, type) and issubclass(item, StrEnum):
+            return click.Choice([one.value for one in item], case_sensitive=False)
+        if get_origin(item) is Literal:
+            return click.Choice(list(get_args(item)), case_sensitive=False)
+        least, most = (
+            (meta.ge if meta.ge is not None else meta.gt),
+            (meta.le if meta.le is not None else meta.lt),
+        )
+        if item in (int, float) and (least, most) != (None, None) and not self.many:
+            kind = click.IntRange if item is int else click.FloatRange
+            return kind(least, most, min_open=meta.gt is not None, max_open=meta.lt is not None)
+        return _SIMPLE[item]
+
+
+def field_of(source: str | type, name: str) -> RequestField:
+    """A field of the request of an operation, or of a value."""
+    request = CATALOGUE[source].request if isinstance(source, str) else source
+    kind, many, optional = annotations_of(request)[name], False, False
+    meta = bounds_of(request, name)
+    while True:
+        origin = get_origin(kind)
+        if origin is Annotated:
+            kind = get_args(kind)[0]
+        elif origin in (Union, types.UnionType):
+            options = [one for one in get_args(kind) if one not in (type(None), msgspec.UnsetType)]
+            optional, kind = True, options[0]
+        elif origin is tuple:
+            many, kind = True, get_args(kind)[0]
+        else:
+            return RequestField(name, kind, many, optional, _defaults(request)[name], meta)
+
+
+def option(source: str | type, name: str, *declarations: str, **own: Any) -> Decorator:
+    """The option of a field: ``--name``, repeated for lists, a flag for what is true or false.
+
+    A flag that is on by default becomes ``--no-name``. ``declarations`` take the place of these names, ``own`` of what
+    the field says.
+    """
+    field = field_of(source, name)
+    return click.option(
+        *(declarations or _names(field)),
+        name,
+        **_told_request_options(field) | _completed(source, name) | own,
+    )
+
+
+def argument(source: str | type, name: str, **own: Any) -> Decorator:
+    """The positional argument of a field."""
+    field = field_of(source, name)
+    told = {
+        "type": field.type,
+        "nargs": -1 if field.many else 1,
+        "required": field.default in _ABSENT,
+    }
+    return click.argument(name, **told | _completed(source, name) | own)
+
+
+def options(source: str | type, *names: str) -> Decorator:
+    """The options of some fields, in this order."""
+
+    def decorate(function: Function) -> Function:
+        for name in reversed(names):
+            function = option(source, name)(function)
+        return function
+
+    return decorate
+
+
+def _completed(source: str | type, name: str) -> dict[str, Any]:
+    complete = completer_of(source, name)
+    return {"shell_complete": complete} if complete else {}
+
+
+def _names(field: RequestField) -> tuple[str, ...]:
+    word = field.name.replace("_", "-")
+    if field.item is bool:
+        if field.optional and field.default is None:
+            return (f"--{word}/--no-{word}",)
+        return (f"--no-{word}",) if field.default is True else (f"--{word}",)
+    return (f"--{word.removesuffix('s') if field.many else word}",)
+
+
+def _told_request_options(field: RequestField) -> dict[str, Any]:
+    told: dict[str, Any] = {"help": field.meta.description}
+    if field.item is bool:
+        if field.optional and field.default is None:
+            return told | {"default": None}
+        return told | {
+            "is_flag": True,
+            "default": field.default is True,
+            "flag_value": field.default is not True,
+        }
+    told["type"] = field.type
+    if field.many:
+        return told | {"multiple": True}
+    if field.default in _ABSENT or field.default is None:
+        return told | {"required": field.default in _ABSENT and not field.optional}
+    default = field.default.value if isinstance(field.default, StrEnum) else field.default
+    return told | {"default": default, "show_default": True}
+
+
+@cache
+def _defaults(request: type) -> dict[str, Any]:
+    """The defaults of a request's fields, read once: msgspec evaluates all types for them."""
+    found = fields(request) if is_dataclass(request) else msgspec.structs.fields(request)
+    return {one.name: one.default for one in found}
+
+
+# ----------------------------------------------------------------------------
+# Options that several commands share, and the filter they add up to.
 
 
 HERE = "."
@@ -37,8 +484,16 @@ _PAGE = 500
 """Items of a list that are read at once."""
 
 _PLACE_AND_TIME: tuple[Decorator, ...] = (
-    option(Filter, "projects", help="Only this project, and what belongs to none; . is the one of this folder."),
-    option(Filter, "strict", help="With --project: leave out what it depends on, and what belongs to no project."),
+    option(
+        Filter,
+        "projects",
+        help="Only this project, and what belongs to none; . is the one of this folder.",
+    ),
+    option(
+        Filter,
+        "strict",
+        help="With --project: leave out what it depends on, and what belongs to no project.",
+    ),
     option(Filter, "exclude_projects", help="Leave this project out."),
     option(Filter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
     option(Filter, "until"),
@@ -53,10 +508,16 @@ _MEMORY: tuple[Decorator, ...] = (
     option(Filter, "as_of"),
     option(Filter, "scope"),
     option(
-        Filter, "tools", "--tool", "--platform", help="Only what was said in sessions with this tool, e.g. claude-code."
+        Filter,
+        "tools",
+        "--tool",
+        "--platform",
+        help="Only what was said in sessions with this tool, e.g. claude-code.",
     ),
 )
-_TURN: tuple[Decorator, ...] = (option(Filter, "tools", help="Only sessions with this tool, e.g. claude-code."),)
+_TURN: tuple[Decorator, ...] = (
+    option(Filter, "tools", help="Only sessions with this tool, e.g. claude-code."),
+)
 
 
 def limit_option(operation: str, **own: Any) -> Decorator:
@@ -65,15 +526,26 @@ def limit_option(operation: str, **own: Any) -> Decorator:
 
 
 LANES = option(
-    "recall", "mode", default=None, show_default=False, help="The lanes to use.",
+    "recall",
+    "mode",
+    default=None,
+    show_default=False,
+    help="The lanes to use.",
     type=click.Choice(["hybrid", "lexical", "vector"], case_sensitive=False),
-)  # fmt: skip
-SESSION = option("recall", "session")
-NO_DAEMON = click.option("--no-daemon", is_flag=True, help="Answer in this process, also where nacre serve runs.")
-JSON_LINES = click.option(
-    "--jsonl", "as_lines", is_flag=True, help="One JSON object a line: the items of --json, as they come."
 )
-EVERYTHING = click.option("--all", "everything", is_flag=True, help="All of them, whatever --limit says.")
+SESSION = option("recall", "session")
+NO_DAEMON = click.option(
+    "--no-daemon", is_flag=True, help="Answer in this process, also where nacre serve runs."
+)
+JSON_LINES = click.option(
+    "--jsonl",
+    "as_lines",
+    is_flag=True,
+    help="One JSON object a line: the items of --json, as they come.",
+)
+EVERYTHING = click.option(
+    "--all", "everything", is_flag=True, help="All of them, whatever --limit says."
+)
 OFFSET = option("list", "offset", show_default=False)
 
 
@@ -105,9 +577,10 @@ _WITH_VALUE = ("--max-retries", "--concurrency", "--workers")
 def with_memory_filter(function: Function) -> Function:
     """Add the options that choose memories; the function gets them as ``wanted``."""
     return _with_filter(
-        function, (*_MEMORY, *_PLACE_AND_TIME),
+        function,
+        (*_MEMORY, *_PLACE_AND_TIME),
         ("kinds", "tags", "min_importance", "expiry", "scope", "as_of", "tools"),
-    )  # fmt: skip
+    )
 
 
 def with_turn_filter(function: Function) -> Function:
@@ -115,14 +588,27 @@ def with_turn_filter(function: Function) -> Function:
     return _with_filter(function, (*_TURN, *_PLACE_AND_TIME), ("tools",))
 
 
-def _with_filter(function: Function, options: tuple[Decorator, ...], own: tuple[str, ...]) -> Function:
-    names = (*own, "projects", "strict", "exclude_projects", "since", "until", "owner_only", "trusted")
+def _with_filter(
+    function: Function, options: tuple[Decorator, ...], own: tuple[str, ...]
+) -> Function:
+    names = (
+        *own,
+        "projects",
+        "strict",
+        "exclude_projects",
+        "since",
+        "until",
+        "owner_only",
+        "trusted",
+    )
 
     @click.pass_obj
     @functools.wraps(function)
     def call(run: Run, /, **values: Any) -> Any:
         run.by_itself = bool(values.get("no_daemon"))
-        return function(run, wanted=_filter(run, {name: values.pop(name) for name in names}), **values)
+        return function(
+            run, wanted=_filter(run, {name: values.pop(name) for name in names}), **values
+        )
 
     decorated: Function = call
     for decorate in reversed(options):
@@ -146,7 +632,9 @@ def _known_project(run: Run, name: str) -> str:
     if place.project is None:
         raise _no_project_here(place.namesake)
     if place.project not in place.known:
-        run.warnings.append(f"no project is called {name!r}; known: {', '.join(place.known) or 'none yet'}")
+        run.warnings.append(
+            f"no project is called {name!r}; known: {', '.join(place.known) or 'none yet'}"
+        )
     return place.project
 
 
@@ -175,14 +663,14 @@ def pages(fetch: Fetch[Item], limit: int | None, offset: int) -> Iterator[Item]:
 
 def project_slug(
     home: Home, name: str, of_folder: Callable[[Home, Path], str | None] | None = None
-) -> str:  # fmt: skip
+) -> str:
     """The project meant by a name, an alias, or ``.`` for the folder nacre runs in.
 
     ``of_folder`` finds the project of that folder, by default among those that are known. Raises NotFound when it
     belongs to none.
     """
     if name != HERE:
-        return answers.project_called(home, name, lookup.projects(home))
+        return change.project_called(home, name, location.projects(home))
     found = (of_folder or location.project_of_folder)(home, pathlib.Path.cwd())
     if found is None:
         raise _no_project_here()

@@ -1,18 +1,42 @@
-"""``nacre`` itself: a table of commands, whose modules are loaded when they run."""
+"""A group of commands that is a whole program."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from nacre import __version__
-from nacre.cli.command import load_command, show_help
-from nacre.cli.program import Program
-from nacre.cli.run import Run
-from nacre.platform import environment
+from nacre.base import environment
+from nacre.cli import output
+from nacre.cli.command import Group, Paper, Run, dim, load_command, show_help
+from nacre.testing import speed as speed_machine
+
+if TYPE_CHECKING:
+    from nacre.testing.speed import Machine
+
+
+class Program(Group):
+    """A program named like its group, with the error boundary around it."""
+
+    def main(
+        self, args: Sequence[str] | None = None, *_: Any, umask: int | None = None, **__: Any
+    ) -> NoReturn:
+        """Run, and exit with the code of the outcome; ``umask`` is that of who started the process."""
+        arguments = list(args or ())
+        run = Run(as_json=output.wants_json(arguments), umask=umask)
+        raise SystemExit(output.guard(run, lambda: self._run(arguments, run)))
+
+    def _run(self, arguments: list[str], run: Run) -> Any:
+        return super().main(arguments, prog_name=self.name, standalone_mode=False, obj=run)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre`` itself: a table of commands, whose modules are loaded when they run.
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,112 +47,166 @@ class Entry:
     summary: str
 
 
-_OF_DREAM = Entry("memories.dream:dream", "Tidy what is remembered: end what is over, make one of what says the same.")
+_OF_DREAM = Entry(
+    "dream:dream", "Tidy what is remembered: end what is over, make one of what says the same."
+)
 
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
-        "status": Entry("home.status:status", "Tell what happened today, what was learned, and what waits for you."),
-        "init": Entry("home.init:init", "Plug nacre into your agents' tools, and out of them."),
-        "quickstart": Entry("home.quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
-        "ingest": Entry("home.ingest:ingest", "Read transcripts and learn from them."),
-        "extract": Entry(
-            "sessions.extract:extract", "Show what would be learned from a transcript, and store nothing."
+        "status": Entry(
+            "status:status", "Tell what happened today, what was learned, and what waits for you."
         ),
-        "mcp": Entry("services.mcp:mcp", "Serve memory to an agent, over the Model Context Protocol."),
-        "serve": Entry("services.serve:serve", "Hold memory and model warm for hooks, agents and the command line."),
-        "open": Entry("services.open:open_dashboard", "Open the dashboard in your browser."),
-        "events": Entry("services.live_events:events", "Tell what changes in the home, as it happens."),
-        "chat": Entry("services.chat:chat", "Talk to an agent that remembers."),
-        "gateway": Entry("services.gateway:gateway", "Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks."),
-        "watch": Entry("services.watch:watch", "Follow your agents' sessions as they happen."),
-        "watcher": Entry("services.watcher:watcher", "Have the system follow your agents' sessions."),
-        "statusline": Entry("services.statusline:statusline", "Print a line for the status line of Claude Code."),
+        "init": Entry("init:init", "Plug nacre into your agents' tools, and out of them."),
+        "quickstart": Entry(
+            "init:quickstart", "Read what your agents wrote and show what it teaches."
+        ),
+        "ingest": Entry("learn:ingest", "Read transcripts and learn from them."),
+        "extract": Entry(
+            "dream:extract", "Show what would be learned from a transcript, and store nothing."
+        ),
+        "mcp": Entry("services:mcp", "Serve memory to an agent, over the Model Context Protocol."),
+        "serve": Entry(
+            "watch:serve", "Hold memory and model warm for hooks, agents and the command line."
+        ),
+        "open": Entry("services:open_dashboard", "Open the dashboard in your browser."),
+        "events": Entry("gateway:events", "Tell what changes in the home, as it happens."),
+        "chat": Entry("gateway:chat", "Talk to an agent that remembers."),
+        "gateway": Entry(
+            "gateway:gateway", "Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks."
+        ),
+        "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
+        "watcher": Entry("watch:watcher", "Have the system follow your agents' sessions."),
+        "statusline": Entry(
+            "services:statusline", "Print a line for the status line of Claude Code."
+        ),
     },
     "Ask": {
-        "recall": Entry("memories.recall:recall", "Find the memories that answer a question."),
+        "recall": Entry("recall:recall", "Find the memories that answer a question."),
         "context": Entry(
-            "memories.context:context", "Tell an agent what it should know, at its start or with a prompt."
+            "recall:context", "Tell an agent what it should know, at its start or with a prompt."
         ),
-        "handoff": Entry("memories.handoff:handoff", "Show what the last session hands over, or hand one over now."),
-        "sessions": Entry("sessions.sessions:sessions", "List, read and search the sessions with your agents."),
-        "resume": Entry("sessions.resume:resume", "Go on with a session in its own tool."),
-        "did": Entry("sessions.agent_work:did", "Tell who changed a file, when and why."),
-        "fix": Entry("sessions.agent_work:fix", "Tell what was tried against an error before, and what worked."),
-        "graph": Entry("graph.links:graph", "Link memories, follow the links, and analyse them."),
-        "list": Entry("memories.list:list_memories", "List memories, the newest first."),
-        "show": Entry("memories.show:show", "Show one memory with its evidence and links."),
-        "edges": Entry("memories.edges:edges", "List memories that were used together."),
+        "handoff": Entry(
+            "recall:handoff", "Show what the last session hands over, or hand one over now."
+        ),
+        "sessions": Entry(
+            "sessions:sessions", "List, read and search the sessions with your agents."
+        ),
+        "resume": Entry("sessions:resume", "Go on with a session in its own tool."),
+        "did": Entry("work:did", "Tell who changed a file, when and why."),
+        "fix": Entry("work:fix", "Tell what was tried against an error before, and what worked."),
+        "graph": Entry("graph:graph", "Link memories, follow the links, and analyse them."),
+        "list": Entry("memories:list_memories", "List memories, the newest first."),
+        "show": Entry("memories:show", "Show one memory with its evidence and links."),
+        "edges": Entry("review:edges", "List memories that were used together."),
     },
     "Keep": {
-        "store": Entry("memories.store:store", "Store one memory."),
-        "edit": Entry("memories.store:edit", "Change a memory, with options or in your editor."),
-        "page": Entry("memories.page:page", "Show or write what agents are told of you at the start of every session."),
-        "project": Entry("home.project:project", "Manage projects: names, folders, dependencies."),
-        "retire": Entry("memories.retire:retire", "Take memories out of recall; their files are kept."),
-        "unretire": Entry("memories.retire:unretire", "Bring back memories that were retired or superseded."),
+        "store": Entry("memories:store", "Store one memory."),
+        "edit": Entry("memories:edit", "Change a memory, with options or in your editor."),
+        "page": Entry(
+            "output:page",
+            "Show or write what agents are told of you at the start of every session.",
+        ),
+        "project": Entry("status:project", "Manage projects: names, folders, dependencies."),
+        "retire": Entry("memories:retire", "Take memories out of recall; their files are kept."),
+        "unretire": Entry(
+            "memories:unretire", "Bring back memories that were retired or superseded."
+        ),
         "forget": Entry(
-            "memories.forget:forget",
+            "history:forget",
             "Delete for good: memories, the turns that show them, and all that was made of them.",
         ),
-        "todo": Entry("memories.todo:todo", "List, add and finish todos."),
-        "feedback": Entry("memories.feedback:feedback", "Tell whether recalled memories were of use."),
-        "review": Entry("memories.review:review", "Go through what waits for you: keep it, change it or drop it."),
-        "reflect": Entry("memories.reflect:reflect", "Say how memories stand to each other that nothing connects."),
-        "gaps": Entry("memories.gaps:gaps", "List questions that nacre could not answer."),
+        "todo": Entry("memories:todo", "List, add and finish todos."),
+        "feedback": Entry("review:feedback", "Tell whether recalled memories were of use."),
+        "review": Entry(
+            "review:review", "Go through what waits for you: keep it, change it or drop it."
+        ),
+        "reflect": Entry(
+            "review:reflect", "Say how memories stand to each other that nothing connects."
+        ),
+        "gaps": Entry("review:gaps", "List questions that nacre could not answer."),
         "dream": _OF_DREAM,
     },
     "History": {
-        "log": Entry("memories.history:log", "List what was done to your memories, the newest first."),
-        "diff": Entry("memories.history:diff", "Show what an operation changed."),
-        "undo": Entry("memories.history:undo", "Bring back what an operation changed."),
-        "sync": Entry("home.sync:sync", "Keep your memories in step with another machine."),
-        "commit": Entry("memories.history:commit", "Put what was done into the vault's git history now."),
+        "log": Entry("history:log", "List what was done to your memories, the newest first."),
+        "diff": Entry("history:diff", "Show what an operation changed."),
+        "undo": Entry("history:undo", "Bring back what an operation changed."),
+        "sync": Entry("sync:sync", "Keep your memories in step with another machine."),
+        "commit": Entry("history:commit", "Put what was done into the vault's git history now."),
     },
     "Spaces": {
-        "spaces": Entry("spaces.spaces:spaces", "Tell whose memory you share on a server, and who belongs to it."),
-        "share": Entry("spaces.share:share", "Carry a copy of a memory into the space of a team or an organisation."),
-        "remote": Entry("services.remote:remote", "Keep this machine in step with your memory on a server."),
-        "keys": Entry("spaces.keys:keys", "Look after the keys by which programs get into a space on a server."),
-        "cluster": Entry("cluster.cluster:cluster", "Serve many people's memories from many machines."),
+        "spaces": Entry(
+            "cluster:spaces", "Tell whose memory you share on a server, and who belongs to it."
+        ),
+        "share": Entry(
+            "cluster:share", "Carry a copy of a memory into the space of a team or an organisation."
+        ),
+        "remote": Entry("server:remote", "Keep this machine in step with your memory on a server."),
+        "keys": Entry(
+            "cluster:keys", "Look after the keys by which programs get into a space on a server."
+        ),
+        "cluster": Entry("cluster:cluster", "Serve many people's memories from many machines."),
     },
     "Own": {
-        "export": Entry("home.export:export", "Write everything into one file that others can read."),
-        "import": Entry("home.imports:import_", "Take in what another memory or an account's export holds."),
-        "move": Entry("services.move:move", "Carry your memory to a PostgreSQL server, or back."),
-        "backup": Entry("home.backup:backup", "Back up the whole home, prove a backup, bring it back."),
+        "export": Entry("data:export", "Write everything into one file that others can read."),
+        "import": Entry(
+            "data:import_", "Take in what another memory or an account's export holds."
+        ),
+        "move": Entry("server:move", "Carry your memory to a PostgreSQL server, or back."),
+        "backup": Entry("data:backup", "Back up the whole home, prove a backup, bring it back."),
     },
     "Models": {
-        "setup": Entry("models.setup:setup", "Choose a language model, sign in, and say what it may cost."),
-        "writer": Entry("models.writer:writer", "Tell who writes memories from your sessions, and change that."),
-        "models": Entry("models.models:models", "Tell which language models are set, and whether they answer."),
-        "auth": Entry("models.auth:auth", "Tell what nacre can sign in to models with; set and remove keys."),
-        "embed": Entry("models.embed:embed", "Tell which embedding model makes the vectors, and change it."),
-        "cost": Entry("models.cost:cost", "Tell what language models cost, and what is left of today's budget."),
-        "traces": Entry("models.traces:traces", "Tell what models and answers went through."),
-        "backfill-claims": Entry("memories.claims:backfill_claims", "Have a model tell what older memories claim."),
+        "setup": Entry(
+            "setup:setup", "Choose a language model, sign in, and say what it may cost."
+        ),
+        "writer": Entry(
+            "writer:writer", "Tell who writes memories from your sessions, and change that."
+        ),
+        "models": Entry(
+            "writer:models", "Tell which language models are set, and whether they answer."
+        ),
+        "auth": Entry(
+            "writer:auth", "Tell what nacre can sign in to models with; set and remove keys."
+        ),
+        "embed": Entry(
+            "embed:embed", "Tell which embedding model makes the vectors, and change it."
+        ),
+        "cost": Entry(
+            "cost:cost", "Tell what language models cost, and what is left of today's budget."
+        ),
+        "traces": Entry("cost:traces", "Tell what models and answers went through."),
+        "backfill-claims": Entry(
+            "review:backfill_claims", "Have a model tell what older memories claim."
+        ),
     },
     "Care": {
-        "doctor": Entry("home.doctor:doctor", "Check everything; tell what is remembered and what waits."),
-        "redact": Entry(
-            "home.redaction:redact", "Show a text as it would be stored, and which rules find secrets in it."
+        "doctor": Entry(
+            "status:doctor", "Check everything; tell what is remembered and what waits."
         ),
-        "scrub": Entry("home.redaction:scrub", "Apply the present rules of redaction to everything that is stored."),
-        "archive": Entry("home.archive:archive", "Look after the transcripts that nacre keeps."),
-        "db": Entry("home.db:db", "Look after the database."),
-        "config": Entry("home.config:config", "Show and change settings."),
+        "redact": Entry(
+            "history:redact",
+            "Show a text as it would be stored, and which rules find secrets in it.",
+        ),
+        "scrub": Entry(
+            "history:scrub", "Apply the present rules of redaction to everything that is stored."
+        ),
+        "archive": Entry("data:archive", "Look after the transcripts that nacre keeps."),
+        "db": Entry("sync:db", "Look after the database."),
+        "config": Entry("status:config", "Show and change settings."),
         "usefulness": Entry(
-            "memories.usefulness:usefulness",
+            "measures:usefulness",
             "Measure whether memory helps: sessions with and without it, compared.",
         ),
-        "eval": Entry("home.evaluation:evaluate", "Ask saved queries of your memory, and see what changed."),
-        "benchmark": Entry("home.benchmark:benchmark", "Measure how fast nacre is on this machine."),
-        "completion": Entry("home.completion:completion", "Print the completion script of a shell."),
-        "man": Entry("home.manual:manual", "Print the manual page."),
+        "eval": Entry(
+            "measures:evaluate", "Ask saved queries of your memory, and see what changed."
+        ),
+        "benchmark": Entry("measures:benchmark", "Measure how fast nacre is on this machine."),
+        "completion": Entry("status:completion", "Print the completion script of a shell."),
+        "man": Entry("status:manual", "Print the manual page."),
     },
 }
 
 HIDDEN = {
-    "chores": Entry("memories.handoff:chores", "Do what hooks left to be done."),
+    "chores": Entry("recall:chores", "Do what hooks left to be done."),
     "consolidate": _OF_DREAM,
 }
 """What programs run and people need not know, and what a command is called elsewhere."""
@@ -162,7 +240,9 @@ class Root(Program):
         width = max(len(name) for name in _ENTRIES)
         for title, entries in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(f"{name:<{width}}", entry.summary) for name, entry in entries.items()])
+                formatter.write_dl(
+                    [(f"{name:<{width}}", entry.summary) for name, entry in entries.items()]
+                )
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, but within one of nacre's own calls of a model none."""
@@ -187,9 +267,13 @@ def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> No
 
 
 _VERSION = click.Option(
-    ["--version", "-V"], is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
+    ["--version", "-V"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
     help="Print the version.",
-)  # fmt: skip
+)
 
 cli = Root(
     name="nacre",
@@ -202,3 +286,29 @@ cli = Root(
         'nacre store "We deploy on Fridays" --kind decision --project acme',
     ],
 )
+
+
+# ----------------------------------------------------------------------------
+# Answers of benchmarks: figures, and the machine on which they were taken.
+
+
+def answer_measured(run: Run, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
+    """Answer with the figures and the machine they were taken on."""
+    machine = speed_machine.describe()
+
+    def render_all(paper: Paper) -> None:
+        render(paper)
+        _render_machine(paper, machine)
+
+    run.answer({**record, "machine": dataclasses.asdict(machine)}, render_all)
+
+
+def _render_machine(paper: Paper, machine: Machine) -> None:
+    """What was measured on."""
+    paper.blank()
+    paper.line(
+        dim(
+            f"{machine.processor}, {machine.cores} cores, {machine.system}, Python {machine.python}, "
+            f"nacre {machine.commit or 'installed'}"
+        )
+    )

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.conninfo import conninfo_to_dict
 
+from nacre.base.environment import install_hint, is_installed
+from nacre.base.lazy import Module
 from nacre.cluster import retries
 from nacre.errors import NotFound, StoreAway, Unavailable
-from nacre.platform.distribution import install_hint
-from nacre.platform.installed import is_installed
-from nacre.platform.lazy import Module
-from nacre.storage.postgres.registry import Registry
+from nacre.store.postgres_schema import Registry
 
 if TYPE_CHECKING:
     import procrastinate
@@ -52,7 +51,9 @@ def queue_of(
     that to the power of two, of three and of four; what is away is waited for. That the queue's own server is away is
     known after ``patience`` seconds. Raises Unavailable where the library is missing."""
     if not is_installed("procrastinate"):
-        raise Unavailable("a cluster's jobs need a library: procrastinate", hint=install_hint("cluster"))
+        raise Unavailable(
+            "a cluster's jobs need a library: procrastinate", hint=install_hint("cluster")
+        )
     _be_quiet()
     told = f"{conninfo_to_dict(url).get('options') or ''} -c search_path={_SCHEMA}"
     app = procrastinate.App(
@@ -84,13 +85,18 @@ def prepare_queue(url: str) -> None:
 def list_jobs(url: str) -> list[Job]:
     """The jobs that wait, are done now, or were given up."""
     with queue_of(url).open() as app:
-        return [_job(one) for one in app.job_manager.list_jobs(queue=QUEUE) if one.status != "succeeded"]
+        return [
+            _job(one) for one in app.job_manager.list_jobs(queue=QUEUE) if one.status != "succeeded"
+        ]
 
 
 def retry_failed(url: str, number: int | None) -> int:
     """Have a job done again that was given up, or all of them; returns how many. Raises NotFound for a number."""
     with queue_of(url).open() as app:
-        failed = [one.id or 0 for one in app.job_manager.list_jobs(id=number, queue=QUEUE, status="failed")]
+        failed = [
+            one.id or 0
+            for one in app.job_manager.list_jobs(id=number, queue=QUEUE, status="failed")
+        ]
         if not failed and number is not None:
             raise NotFound(f"no job {number} was given up", hint="nacre cluster jobs lists them")
         for one in failed:

@@ -17,19 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from nacre.chores.learn import learn_now
+from nacre.base.lazy import Module
+from nacre.cluster.cluster import Watch, server_of
 from nacre.cluster.queue import AWAY, QUEUE, TEND, deferred, queue_of
-from nacre.cluster.schema import server_of
-from nacre.cluster.watch import Watch
-from nacre.daemon.spaces import Spaces
-from nacre.dream.dream import dream_unasked
 from nacre.errors import NacreError
-from nacre.indexing.vectors import embed_memories, embed_pending
-from nacre.memories.scan import catch_up
-from nacre.platform.lazy import Module
+from nacre.home.spending import fold_notes
+from nacre.memories.edit import catch_up
+from nacre.memories.vectors import embed_memories, embed_pending
+from nacre.review.run import dream_unasked
+from nacre.serve.server import Spaces
 from nacre.settings import Settings
-from nacre.spending.spool import fold_notes
-from nacre.storage.postgres.registry import Registry
+from nacre.setup.chores import learn_now
+from nacre.store.postgres_schema import Registry
 
 if TYPE_CHECKING:
     import procrastinate
@@ -58,11 +57,18 @@ class Worker:
     """Works until the process is told to end. ``folder`` is empty, and may be deleted afterwards."""
 
     def __init__(
-        self, settings: Settings, folder: Path, options: WorkerOptions, tell: Callable[[str], None], watch: Watch
+        self,
+        settings: Settings,
+        folder: Path,
+        options: WorkerOptions,
+        tell: Callable[[str], None],
+        watch: Watch,
     ) -> None:
         """Raises InvalidInput where no server is set, Unavailable where a library is missing."""
         self._url = server_of(settings)
-        self._spaces = Spaces(replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True))
+        self._spaces = Spaces(
+            replace(settings, home=folder, database=folder / "nacre.db", is_temporary=True)
+        )
         self._options = options
         self._tell = tell
         self._watch = watch
@@ -75,12 +81,18 @@ class Worker:
         asyncio.get_running_loop().set_exception_handler(_unless_away)
         is_over = _told_to_end()
         while not is_over.is_set():
-            with suppress(*AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError):
-                await asyncio.to_thread(self._untended)  # it knows at once; the queue's pool tries for half a minute
+            with suppress(
+                *AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError
+            ):
+                await asyncio.to_thread(
+                    self._untended
+                )  # it knows at once; the queue's pool tries for half a minute
                 try:
                     await self._work(is_over)
                 finally:
-                    await self._app.close_async()  # also where it was not opened: its pool would stay closed
+                    await (
+                        self._app.close_async()
+                    )  # also where it was not opened: its pool would stay closed
             if not is_over.is_set() and not self._is_away:
                 self._is_away = True
                 self._tell("the server does not answer; waits for it")
@@ -94,11 +106,18 @@ class Worker:
         await self._app.open_async()
         self._is_away = False
         self._tell("works")
-        working = asyncio.create_task(self._app.run_worker_async(
-            queues=[QUEUE], concurrency=self._options.jobs, shutdown_graceful_timeout=END_SECONDS,
-            fetch_job_polling_interval=min(5.0, self._options.every), delete_jobs="successful",
-            update_heartbeat_interval=lease / 3, stalled_worker_timeout=lease, install_signal_handlers=False,
-        ))  # fmt: skip
+        working = asyncio.create_task(
+            self._app.run_worker_async(
+                queues=[QUEUE],
+                concurrency=self._options.jobs,
+                shutdown_graceful_timeout=END_SECONDS,
+                fetch_job_polling_interval=min(5.0, self._options.every),
+                delete_jobs="successful",
+                update_heartbeat_interval=lease / 3,
+                stalled_worker_timeout=lease,
+                install_signal_handlers=False,
+            )
+        )
         beside = [asyncio.create_task(self._look_on()), asyncio.create_task(is_over.wait())]
         ended, _ = await asyncio.wait([working, *beside], return_when=asyncio.FIRST_COMPLETED)
         for task in (*beside, working):
@@ -123,7 +142,9 @@ class Worker:
         """Put into the queue what is to be done; what a dead worker was at is begun anew, what was given up waits for
         an operator."""
         manager, defer = self._app.job_manager, deferred(self._app)
-        for job in await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=self._options.lease):
+        for job in await manager.get_stalled_jobs(
+            queue=QUEUE, seconds_since_heartbeat=self._options.lease
+        ):
             self._tell(f"begins anew: {job.lock}")
             await manager.retry_job(job)
         known = {job.lock for job in await manager.list_jobs_async(queue=QUEUE)}
@@ -153,7 +174,9 @@ class Worker:
             raise
         except Exception as error:
             where = "".join(traceback.format_tb(error.__traceback__))
-            self._tell(f"{space}: {type(error).__name__}\n{where}")  # and not what it says, which may be a text
+            self._tell(
+                f"{space}: {type(error).__name__}\n{where}"
+            )  # and not what it says, which may be a text
             raise
         self._tell(f"{space}: done")
 

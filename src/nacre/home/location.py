@@ -7,10 +7,17 @@ import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from nacre.base.text import aliases_in, called
+from nacre.errors import Conflict, MemoryInvalid, NotFound
 from nacre.home.home import Home
-from nacre.vault.layout import normalise_remote
+from nacre.redact.redactor import Redactor
+from nacre.store.schema import ALIASES
+from nacre.values.codec import with_texts
+from nacre.values.memory import NAMES, Memory, SessionFilter
+from nacre.values.session import StoredSession
+from nacre.vault.files import normalise_remote
 
 if TYPE_CHECKING:
     from nacre.values.recall import Filter
@@ -57,7 +64,11 @@ def known_project(home: Home, place: Place) -> str | None:
         parent = _parent(root)
         # A repository is a project of its own, whatever folder it lies in.
         root = parent if parent != root and not place.is_repository else None
-    return _project_of_remote(home, normalise_remote(place.root)) if place.root and place.worktree else None
+    return (
+        _project_of_remote(home, normalise_remote(place.root))
+        if place.root and place.worktree
+        else None
+    )
 
 
 def with_dependencies(home: Home, wanted: Filter) -> Filter:
@@ -103,14 +114,18 @@ def _repository(folder: Path, remote: str | None, clones: int = 0) -> Place:
     git, root, outside = folder / ".git", folder, None
     if os.path.isfile(git):
         git = _pointed(git, folder, "gitdir:") or git
-        shared = _pointed(git / "commondir", git) or (git.parents[1] if git.parent.name == "worktrees" else None)
+        shared = _pointed(git / "commondir", git) or (
+            git.parents[1] if git.parent.name == "worktrees" else None
+        )
         if shared:  # else a submodule, or a repository whose ".git" lies elsewhere
             git, root = shared, shared.parent if shared.name.startswith(".") else shared
             outside = None if folder.is_relative_to(root) else str(folder)
     remote = remote or _remote_of(git, root)
     origin = Path((remote or "").removeprefix("file://"))
     if clones < _MOST_CLONES and origin.is_absolute() and os.path.exists(origin / ".git"):
-        return replace(_repository(Path(os.path.normpath(origin)), None, clones + 1), worktree=str(folder))
+        return replace(
+            _repository(Path(os.path.normpath(origin)), None, clones + 1), worktree=str(folder)
+        )
     return Place(str(root), _normalised(remote), is_repository=True, worktree=outside)
 
 
@@ -149,3 +164,83 @@ def _normalised(remote: str | None) -> str | None:
 def _parent(path: str) -> str:
     pure = PureWindowsPath(path) if "\\" in path else PurePosixPath(path)
     return str(pure.parent)
+
+
+# ----------------------------------------------------------------------------
+# Look up sessions and projects of an open home by what a person calls them.
+
+
+def find_session(home: Home, reference: str | None, folder: Path | None = None) -> StoredSession:
+    """A session by its id or the beginning of it; without one, the last one of the folder, by default the current one.
+
+    Where no session of the folder is known, it is the last one of all. Raises NotFound, Conflict.
+    """
+    if reference is None:
+        return _last_here(home, folder or Path.cwd())
+    found = home.sessions.find(reference.strip())
+    if not found:
+        raise NotFound(f"no session is called {reference!r}", hint="nacre sessions list shows ids")
+    if len(found) > 1:
+        names = ", ".join(item.session.id for item in found)
+        raise Conflict(f"{reference!r} means several sessions: {names}", hint="give more of the id")
+    return found[0]
+
+
+def _last_here(home: Home, folder: Path) -> StoredSession:
+    project = project_of_folder(home, folder)
+    found = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
+    found = found or home.sessions.newest(limit=1)
+    if not found:
+        raise NotFound("no session is known yet", hint="nacre ingest reads what your agents wrote")
+    return found[0]
+
+
+def projects(home: Home) -> list[str]:
+    """The slugs of all projects: those with a page, and those that memories name."""
+    pages = {project.slug for project in home.files.projects()}
+    return sorted(pages | home.memories.projects())
+
+
+def is_empty(home: Home) -> bool:
+    """Whether there is nothing to recall from yet."""
+    return not home.memories.all_ids() and not home.sessions.counts()
+
+
+# ----------------------------------------------------------------------------
+# A memory that is renamed keeps the names by which others link it, as aliases in its front matter.
+
+
+def with_former_names(home: Home, memory: Memory, path: str) -> Memory:
+    """A memory as it is to be written at a path, with those of its names as aliases that others still use."""
+    aliases = aliases_in(memory.extra.get(ALIASES))
+    former = home.memories.names.lost(memory.id, called(memory.subject, path, aliases))
+    lost = [name for name in former if home.redactor.clean(name) == name]
+    return replace(memory, extra={**memory.extra, ALIASES: [*aliases, *lost]}) if lost else memory
+
+
+# ----------------------------------------------------------------------------
+# Takes secrets out of what is stored: memories, texts, JSON values.
+
+
+def without_secrets(redactor: Redactor, text: str | None) -> str | None:
+    """A text, unless it holds what looks like a secret: what a person wrote does not pass through the database then."""
+    return text if text is None or redactor.clean(text) == text else None
+
+
+def redacted(redactor: Redactor, memory: Memory) -> Memory:
+    """A memory without secrets in any of its texts. Raises MemoryInvalid when nothing is left."""
+    clean = redactor.clean
+    subject, content = clean(memory.subject).strip(), clean(memory.content).strip()
+    if not content:
+        raise MemoryInvalid("a memory needs content", hint="say what is to be remembered")
+    if not subject:
+        raise MemoryInvalid(
+            "a memory needs a subject", hint="a few words that say what it is about"
+        )
+    cleaned: Memory = with_texts(memory, clean, NAMES)
+    return replace(cleaned, subject=subject, content=content)
+
+
+def clean_values(redactor: Redactor, value: Any) -> Any:
+    """JSON values without secrets in any of their texts."""
+    return with_texts(value, redactor.clean, ())

@@ -1,418 +1,541 @@
-"""Projects: what a session's folder, remote or label resolves to. ``projects/<slug>/project.md`` is the truth."""
+"""Lines that nacre writes on pages of the vault: each names at its end the memories and sessions that it rests on."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, date, datetime
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from nacre.errors import Conflict, InvalidInput, MemoryInvalid, VaultUnusable
-from nacre.home.change import Change, Run, part_of
-from nacre.home.home import Home
-from nacre.home.location import Place, known_project, locate
-from nacre.home.page_lines import without_what_is_over
-from nacre.home.redaction import clean_values
-from nacre.hosts.marked import drop_blocks
-from nacre.platform.ids import bytes_hash
-from nacre.text.passages import one_line
-from nacre.values.handoff import Handoff
-from nacre.values.operation import Intent, Project
-from nacre.values.session import Session
-from nacre.vault.front_matter import dump, load, merge, split
-from nacre.vault.layout import normalise_remote, slugify
+from nacre.base import files
+from nacre.base.ids import bytes_hash
+from nacre.base.lazy import load
+from nacre.errors import (
+    EditConflict,
+    MemoryInvalid,
+    NacreError,
+    NotAllowed,
+    StoreUnusable,
+    Unavailable,
+)
+from nacre.home.home import Home, require_server, standing
+from nacre.hosts.files import blocks_of
+from nacre.store.postgres import Change, Documents, Head
+from nacre.values.codec import plain_fields
+from nacre.values.memory import Memory
+from nacre.values.session import Handoff
+from nacre.vault import documents
+from nacre.vault.files import (
+    FOLDERS,
+    LEDGER,
+    LISTING,
+    MAX_FILE_BYTES,
+    OWN_PAGES,
+    FileStat,
+    is_memory_name,
+    parts_of,
+)
 
-LISTS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
-"""What a page lists as the project's, and what one of each is called."""
+REFERENCE_CHARACTERS = 8
+"""Of the end of a memory's id, in a line."""
 
-_NOT_PROJECTS = frozenset({"", "home", "root", "tmp", "users", "src", "projects", "workspace", "code", "desktop"})
+AGENTS = "an agent: "
+"""What stands before the references of a line that rests on what an agent said."""
+
+_REFERENCES = re.compile(rf"\((?:{AGENTS})?([^()\s]+(?:, [^()\s]+)*)\)$")
+_OF_MEMORY = re.compile(r"[0-9a-f]{8}")
+_OF_SESSION = re.compile(r"[\w.-]+:\S+")
 
 
-_NAME_CHARACTERS = 120
-_MOST_ROOTS = 50
-"""That a page notes by itself: worktrees come and go."""
+def references_of(line: str) -> tuple[str, ...]:
+    """What a line names as its sources, memories by the ends of their ids; empty where it names anything else."""
+    found = _REFERENCES.search(line)
+    named = tuple(found[1].split(", ")) if found else ()
+    return named if all(_OF_MEMORY.fullmatch(one) or is_session(one) for one in named) else ()
+
+
+def is_session(reference: str) -> bool:
+    """Whether a reference is that of a session, not of a memory."""
+    return bool(_OF_SESSION.fullmatch(reference))
+
+
+def as_line(words: str, references: Iterable[str], *, by_agent: bool = False) -> str:
+    """A line of a page with what it rests on."""
+    return f"- {words} ({AGENTS if by_agent else ''}{', '.join(references)})"
+
+
+def memory_named(home: Home, reference: str) -> Memory | None:
+    """The memory that a line names, in any state; ``None`` where there is none, or more than one."""
+    found = [one for one in home.memories.find_like(reference) if one.id.endswith(reference)]
+    return found[0] if len(found) == 1 else None
+
+
+def is_current(memory: Memory, today: date) -> bool:
+    """Whether a memory holds on a day, in a place that is settled."""
+    is_over = (memory.valid.until and memory.valid.until < today) or (
+        memory.expires_on and memory.expires_on <= today
+    )
+    return memory.is_active and not (memory.inbox or is_over)
+
+
+def without_what_is_over(home: Home, text: str) -> str:
+    """A page without those lines of nacre's that rest on a memory which does not hold any more."""
+    lines = [
+        line for block in blocks_of(text) for line in block.splitlines() if line.startswith("- ")
+    ]
+    over = {line for line in lines if not rests_on_what_holds(home, line)}
+    if not over:
+        return text
+    return "".join(
+        line for line in text.splitlines(keepends=True) if line.rstrip("\r\n") not in over
+    )
+
+
+def rests_on_what_holds(home: Home, line: str) -> bool:
+    """Whether all memories that a line names hold, and somebody answers for them."""
+    today = home.today()
+    found = [memory_named(home, one) for one in references_of(line) if not is_session(one)]
+    return all(one is not None and one.is_vouched and is_current(one, today) for one in found)
+
+
+# ----------------------------------------------------------------------------
+# Handoffs, a small Markdown file each: ``handoffs/<project>/<id>.md``, in ``given`` beside it once a
+# session has it.
+#
+# They are the state of a week and no memories: no index, history or other machine has them. Whoever
+# writes holds the
+# vault lock; hooks read without one.
+
+
+FOLDER = "handoffs"
+_GIVEN = "given"
+_MOST_WAITING, _MOST_BYTES = 20, 1_000_000
+_BY_PLACE = frozenset({"id", "project", "content"})
+
+
+class Handoffs:
+    """The handoffs of a home."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = home / FOLDER
+
+    def waiting(self, project: str) -> list[Handoff]:
+        """Those of a project that wait for a session, the latest first; of many the last that were begun."""
+        return _read_all(self._folder / project, _MOST_WAITING)
+
+    def of_project(self, project: str) -> list[Handoff]:
+        """Those that wait and then those that were given, each the latest first."""
+        folder = self._folder / project
+        return [*_read_all(folder), *_read_all(folder / _GIVEN)]
+
+    def among(self, project: str, ids: Container[str]) -> list[Handoff]:
+        """Those of a project with some ids; no others are read."""
+        folder = self._folder / project
+        return [*_read_all(folder, only=ids), *_read_all(folder / _GIVEN, only=ids)]
+
+    def everything(self) -> list[Handoff]:
+        """Those of all projects, what waits before what was given of each."""
+        return [one for project in self._projects() for one in self.of_project(project)]
+
+    def damaged(self) -> list[Handoff]:
+        """What lies among those of all projects and cannot be read as one, whole, with no session and no writer."""
+        folders = (self._folder / project for project in self._projects())
+        return [
+            one
+            for folder in folders
+            for place in (folder, folder / _GIVEN)
+            for one in _damaged_in(place)
+        ]
+
+    def of_session(self, session: str) -> list[Handoff]:
+        """What a session handed over within a week, what waits first."""
+        return [one for one in self.everything() if one.session == session]
+
+    def find(self, handoff_id: str) -> Handoff | None:
+        """The one with an id, whether it waits or was given."""
+        return next((one for one in self.everything() if one.id == handoff_id), None)
+
+    def waits(self, handoff: Handoff) -> bool:
+        """Whether one that was read a moment ago still waits."""
+        return self._path(handoff).exists()
+
+    def write(self, handoff: Handoff) -> None:
+        """Write one, or put other words in its place, whole or not at all; one that was given waits no more.
+
+        Raises StoreUnusable.
+        """
+        path = self._path(handoff)
+        values = {
+            name: value
+            for name, value in plain_fields(handoff).items()
+            if value and name not in _BY_PLACE
+        }
+        try:
+            files.make_folder(path.parent)
+            if handoff.given:
+                with suppress(FileNotFoundError):
+                    self._path(replace(handoff, given="")).rename(path)
+            files.sweep(path.parent)
+            files.write_file(path, f"---\n{documents.dump(values)}---\n{handoff.content}\n")
+        except OSError as error:
+            raise StoreUnusable(
+                f"cannot write {path}: {error.strerror}", hint="is the disk full?"
+            ) from error
+
+    def remove(self, handoff: Handoff) -> None:
+        """Delete one for good. Raises StoreUnusable."""
+        path = self._path(handoff)
+        try:
+            files.sweep(path.parent)
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreUnusable(
+                f"cannot delete {path}: {error.strerror}", hint="delete it by hand"
+            ) from error
+
+    def follow(self, project_of: Callable[[Handoff], str]) -> None:
+        """Let each handoff be one of the project that it belongs to now."""
+        for one in self.everything():
+            into = project_of(one)
+            if into != one.project:
+                self.write(replace(one, project=into))
+                self.remove(one)
+
+    def _projects(self) -> list[str]:
+        with suppress(OSError):
+            return sorted(folder.name for folder in self._folder.iterdir())
+        return []
+
+    def _path(self, handoff: Handoff) -> Path:
+        folder = self._folder / handoff.project
+        return (folder / _GIVEN if handoff.given else folder) / f"{handoff.id}.md"
+
+
+def _read_all(
+    folder: Path, most: int | None = None, only: Container[str] | None = None
+) -> list[Handoff]:
+    """The handoffs in a folder, the latest first; what is none is passed over."""
+    found = []
+    with suppress(OSError):
+        wanted = [path for path in _files(folder) if only is None or path.stem in only]
+        for path in sorted(wanted, reverse=True)[:most]:
+            with suppress(OSError, MemoryInvalid, ValueError, KeyError, TypeError):
+                found.append(_read(path))
+    return sorted(found, key=lambda one: (one.written, one.id), reverse=True)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.suffix == ".md" and path.name[0] != "."]
+
+
+def _damaged_in(folder: Path) -> Iterator[Handoff]:
+    with suppress(OSError):
+        for path in sorted(_files(folder)):
+            try:
+                _read(path)
+            except OSError:
+                continue
+            except (MemoryInvalid, ValueError, KeyError, TypeError):
+                with open(path, "rb", opener=files.open_file) as file:
+                    text = file.read(_MOST_BYTES).decode("utf-8", "replace")
+                since = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+                name, project, given = _place(path)
+                yield Handoff(name, project, "", text.strip(), "", since, since, given=given)
+
+
+def _place(path: Path) -> tuple[str, str, str]:
+    """What a file's place says: a handoff's id, its project, and whether a session was given it."""
+    is_given = path.parent.name == _GIVEN and path.parents[2].name == FOLDER
+    folder = path.parents[1] if is_given else path.parent
+    return path.stem, folder.name, "a session" if is_given else ""
+
+
+def _read(path: Path) -> Handoff:
+    """Raises OSError, and MemoryInvalid, ValueError, KeyError, TypeError for what is none."""
+    with open(path, "rb", opener=files.open_file) as file:
+        front, content = documents.split(file.read(_MOST_BYTES).decode("utf-8"))
+    told = documents.load(front or "")
+    values: dict[str, Any] = {
+        field.name: str(told[field.name]) for field in fields(Handoff) if field.name in told
+    }
+    values |= {
+        name: datetime.fromisoformat(values[name]).astimezone(UTC) for name in ("written", "said")
+    }
+    name, project, given = _place(path)
+    given = given and (values.get("given") or given)
+    return Handoff(
+        **values | {"id": name, "project": project, "content": content.strip(), "given": given}
+    )
+
+
+# ----------------------------------------------------------------------------
+# Other spaces of the server that a home is on: opened for who asks, beside the own one.
+
+
+def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> Home:
+    """Another space of the same server, in the name of the same account; the models are shared. ``unwritable``: why
+    nothing may be written there.
+
+    Raises NotAllowed where the account does not belong to it.
+    """
+    require_server(home)
+    account = home.settings.text("storage.account") or home.settings.text("storage.tenant")
+    settings = (
+        home.settings.having("storage.tenant", space)
+        .having("storage.account", account)
+        .having("storage.spaces", [])
+    )
+    database = load("nacre.store.postgres:PostgresDatabase")(
+        settings.server, space, account, unwritable
+    )
+    other = replace(home, settings=settings, database=database, problems=[], earlier=None)
+    try:
+        if standing(other).kind is None:
+            raise NotAllowed(f"{space} is nobody's space", hint="nacre spaces list shows yours")
+    except BaseException:
+        other.database.close()
+        raise
+    return other
+
+
+@contextmanager
+def opened_space(home: Home, space: str) -> Iterator[Home]:
+    """The same, for the block."""
+    other = open_space(home, space)
+    try:
+        yield other
+    finally:
+        other.database.close()
+
+
+class FurtherSpaces:
+    """The spaces that recall reads beside the own one, opened when they are first needed. Nothing writes to them."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._open: dict[str, Home] = {}
+
+    def homes(self) -> Mapping[str, Home | NacreError]:
+        """By name; where one cannot be read, why."""
+        own, named = (
+            self._home.settings.text("storage.tenant"),
+            self._home.settings.texts("storage.spaces"),
+        )
+        return {name: self._read(name) for name in dict.fromkeys(named) if name != own}
+
+    def close(self) -> None:
+        """Close what is open."""
+        for one in self._open.values():
+            one.database.close()
+        self._open.clear()
+
+    def _read(self, name: str) -> Home | NacreError:
+        try:
+            if name in self._open:
+                standing(self._open[name])  # they may have been shown the door meanwhile
+            else:
+                unwritable = Unavailable(f"{name} is read beside another space, and not written")
+                self._open[name] = open_space(self._home, name, unwritable)
+        except NacreError as error:
+            if name in self._open:
+                self._open.pop(name).database.close()
+            return error
+        return self._open[name]
+
+
+# ----------------------------------------------------------------------------
+# The vault of a memory on a server: the same documents, as rows. Nobody edits them beside nacre.
+
+
+_NANOSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A project's page as it is: its text, its front matter as written and as read, and what follows."""
+class _Seen:
+    """What there is up to a version: all documents, and by path which of them are memories, by folder which are pages
+    of projects."""
 
-    text: str
-    front: str
-    values: dict[str, Any]
-    body: str
-    hash: bytes
+    until: int = 0
+    documents: frozenset[str] = frozenset()
+    pages: Mapping[str, int] = field(default_factory=dict)
+    memories: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
-
-def read_pages(home: Home) -> None:
-    """Bring the index up to the project pages in the vault. A page that cannot be read is in ``home.problems``."""
-    known = {project.slug: project for project in home.files.projects()}
-    present = home.vault.pages()
-    if home.files.has_intents():  # what is about to be written or removed is in the index already
-        awaited = home.files.awaited_paths()
-        present = {slug: seen_ns for slug, seen_ns in present.items() if page_path(slug) not in awaited}
-    for slug in known.keys() - present.keys():
-        _forget(home, slug)
-    read = _read_changed(home, known, present)
-    with home.database.transaction() if read else nullcontext():
-        held = {(slug, key, value) for key, value, slug in home.files.project_keys()} if len(read) > 1 else set()
-        for project, values in read if len(read) > 1 else ():  # what one page lists no more, another may: in any order
-            still = [key for key in _keys(project.slug, values) if (project.slug, *key) in held]
-            home.files.save_project(project, still)
-        for project, values in read:
-            index_page(home, project, values)
-    if read or not known.keys() <= present.keys():
-        follow_pages(home)
-
-
-def _read_changed(
-    home: Home, known: Mapping[str, Project], present: Mapping[str, int]
-) -> list[tuple[Project, dict[str, Any]]]:  # fmt: skip
-    read = []
-    taken = {project.id: slug for slug, project in known.items() if slug in present}
-    for slug, seen_ns in present.items():
-        if slug in known and known[slug].mtime_ns == seen_ns:
-            continue
-        try:
-            if not slug.isprintable():
-                raise MemoryInvalid("the folder's name holds characters that cannot be shown; rename it")
-            mtime_ns = home.vault.stat(page_path(slug)).mtime_ns
-            values = clean_values(home.redactor, _parse(home.vault.read(page_path(slug))).values)
-        except FileNotFoundError:
-            continue
-        except (MemoryInvalid, VaultUnusable) as error:
-            home.problems.append(f"{_shown(page_path(slug))}: {error.message}")
-            continue
-        own = str(values.get("id") or "") or (known[slug].id if slug in known else slug)
-        if taken.setdefault(own, slug) != slug:
-            own = slug  # the page was copied with its folder; the first one keeps the id
-        read.append((Project(own, slug, mtime_ns), values))
-    return read
+    def and_then(self, changes: Sequence[Change]) -> _Seen:
+        """The same after some changes."""
+        until, documents = self.until, set(self.documents)
+        pages, memories = dict(self.pages), dict(self.memories)
+        for one in changes:
+            until = max(until, one.version)
+            documents.discard(one.path)
+            memories.pop(one.path, None)
+            parts = one.path.split("/")
+            is_page = _is_page(parts)
+            if is_page:
+                pages.pop(parts[1], None)
+            if one.present is None:
+                continue
+            documents.add(one.path)
+            if is_page:
+                pages[parts[1]] = one.present
+            elif _is_memory(one.path):
+                memories[one.path] = one.present, one.size
+        return _Seen(until, frozenset(documents), pages, memories)
 
 
-def follow_pages(home: Home) -> None:
-    """Let sessions and handoffs belong to the page that has the name now under which their project was met.
+class ServerVault:
+    """What :class:`~nacre.vault.files.Vault` does, over rows. Paths keep its rules: a vault may move to files."""
 
-    So what pages say is all that a rename or a merge has to change, and taking that back takes back this, too: here,
-    and on every other machine.
-    """
-    let_sessions_follow(home)
-    with home.vault_lock.if_free() as is_ours:
-        if is_ours:
-            home.handoffs.follow(lambda one: _project_of_handoff(home, one))
+    root = PurePosixPath("vault")
+    """What stands before a path where people are told of it."""
 
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._seen: tuple[object, _Seen] = None, _Seen()
 
-def let_sessions_follow(home: Home) -> None:
-    """The same for sessions alone, in the database. Where no page has the name under which a session's project was met,
-    it goes to the project of its folder, if there is one."""
-    pages = {project.slug for project in home.files.projects()}
-    contents = home.project_contents
-    for met, now in contents.names_met():
-        into = met if met in pages else home.files.name_now(met)
-        if into in pages and into != now:
-            contents.move_sessions(met, now, into)
-        elif into not in pages:
-            for folder in contents.folders(now) if now not in pages else ():
-                if found := known_project(home, locate(folder)):
-                    contents.move_sessions_of_folder(folder, now, found)
+    def prepare(self) -> None:
+        """Nothing is to be made."""
 
+    def pages(self) -> Mapping[str, int]:
+        """The folder of every project that has a page, and the version of that page."""
+        return self._seen_now().pages
 
-def _project_of_handoff(home: Home, handoff: Handoff) -> str:
-    found = [one.project for one in home.sessions.find(handoff.session) if one.session.id == handoff.session]
-    return (found[0] if found else None) or home.files.name_now(handoff.project)
+    def scan(self) -> list[FileStat]:
+        """Every memory's path, version and size. Those of a folder come in the order of their names, before those of
+        the folders in it."""
+        found = [_stat(head) for head in self._memories()]
+        return sorted(found, key=lambda one: (one.path.split("/")[:-1], one.path))
 
+    def paths(self) -> list[str]:
+        """Every document, whether it is a memory or not."""
+        return [head.path for head in self._documents.heads()]
 
-def _shown(path: str) -> str:
-    return path if path.isprintable() else ascii(path)[1:-1]
+    def times(self) -> Mapping[str, tuple[int, int]]:
+        """Version and size of everything that :meth:`scan` would find, by path."""
+        return self._seen_now().memories
 
-
-def resolve_project(
-    home: Home, session: Session, *, create: bool = True, run: Run | None = None
-) -> str | None:  # fmt: skip
-    """The slug of the project a session belongs to; a new project gets its page. ``None`` for no project.
-
-    The page belongs to the ``run`` that meets the session, if one does.
-
-    Order: configured label, git remote, known root, label or alias, then a new project named after its folder.
-    Worktrees of one repository and clones of one remote are one project, and its page notes where they lie: a folder
-    that is gone later still leads to it. A repository of the same name with another remote is another project.
-    """
-    if session.label:
-        configured = home.settings["projects.labels"].get(session.label)
-        if configured:
-            return home.files.name_now(slugify(configured)) or None
-        found = home.files.project_by("label", session.label) or home.files.project_by("alias", session.label)
-        if found:
-            return found
-    place = locate(session.cwd, session.repository)
-    found = known_project(home, place)
-    if not create or (found and not _tells_more(home, found, place)):
-        return found
-    return _make(home, place, session.label, run)
-
-
-def likely_project(home: Home, session: Session) -> str | None:
-    """The project that a session belongs to, or would: nothing is made. ``None`` for no project."""
-    found = resolve_project(home, session, create=False)
-    return found or _slug(home, locate(session.cwd, session.repository)) or None
-
-
-def project_of_work(home: Home, folder: Path) -> str | None:
-    """The project of a folder in which somebody works, as for its sessions: a new one gets its page.
-
-    ``None`` for a common folder. While another process writes, a new one has its name alone, and nobody waits, unless
-    that name is another project's. Raises StoreBusy.
-    """
-    place = locate(str(folder))
-    found, slug = known_project(home, place), _slug(home, place)
-    if found or not slug:
-        return found
-    with home.vault_lock.if_free() as is_ours:
-        if not is_ours and slug not in {project.slug for project in home.files.projects()}:
-            return slug
-        return _make(home, place)
-
-
-def known_or_named(home: Home, folder: Path) -> str | None:
-    """The project a folder belongs to, else the one it would be called; makes none. ``None`` for a common folder."""
-    return known_project(home, locate(str(folder))) or name_of_folder(home, folder)
-
-
-def name_of_folder(home: Home, folder: Path) -> str | None:
-    """What the project of a folder would be called, where no other one is; ``None`` for a common folder."""
-    return _slug(home, locate(str(folder))) or None
-
-
-def tie_folder(home: Home, slug: str, folder: Path) -> None:
-    """Make a folder, or the repository it lies in, a project's from now on.
-
-    Raises InvalidInput for a folder of many projects, Conflict where it is another project's, MemoryInvalid where the
-    project's page cannot be read.
-    """
-    place = locate(os.path.abspath(folder))
-    if not place.root or not _slug(home, place) or home.settings.user_home.is_relative_to(place.root):
-        raise InvalidInput(f"{folder} holds more than one project", hint="tie the project's own folder")
-    read_pages(home)
-    read_page(home, slug)
-    with home.change("project") as change:
-        found = known_project(home, place)
+    def read(self, path: str, *, whole: bool = False) -> bytes:
+        """A document's bytes, however many when ``whole``. Raises MemoryInvalid, FileNotFoundError."""
+        if path == LEDGER:
+            return self._documents.ledger()
+        found = self._documents.read(_checked(path))
         if found is None:
-            _extend(change, slug, place)
-        elif found != slug:
-            raise Conflict(
-                f"{place.root} belongs to the project {found}",
-                hint=f"take it out of {page_path(found)} in the vault first: of its remotes or its roots",
+            raise FileNotFoundError(path)
+        if not whole and len(found) > MAX_FILE_BYTES:
+            raise MemoryInvalid(
+                f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB", hint="split the file"
             )
-
-
-def write_new_page(run: Run, path: str, document: str) -> bool:
-    """Write a page that is not there yet, of a project or the owner's profile; returns whether it was written."""
-    slug = path.split("/")[1] if path.startswith("projects/") else ""
-    if slug and (slugify(slug) != slug or path != page_path(slug)):
-        return False
-    with run.part() as change:
-        home = change.home
-        if home.vault.exists(path) or home.files.pending_document(path) is not None:
-            return False
-        change.intend([Intent("write", path, document, None)])
-    return True
-
-
-def _make(home: Home, place: Place, label: str | None = None, run: Run | None = None) -> str | None:
-    with part_of(home, run, "project") as change:
-        found = known_project(home, place)  # another process may have made it meanwhile
-        if found is None:
-            return _create(change, place, label)
-        if _tells_more(home, found, place):
-            _extend(change, found, place)
         return found
 
+    def exists(self, path: str) -> bool:
+        """Whether there is a document at that path."""
+        return path == LEDGER or self._documents.head(path) is not None
 
-def _tells_more(home: Home, slug: str, place: Place) -> bool:
-    """Whether a repository is met at a folder, or with a remote, that its project's page does not list."""
-    if not place.is_repository or place.root == str(home.settings.user_home):
+    def stat(self, path: str) -> FileStat:
+        """A document's version and size; of the ledger the number of its last line. Raises FileNotFoundError."""
+        if path == LEDGER:
+            return FileStat(LEDGER, self._documents.ledger_lines(), 0, 0)
+        head = self._documents.head(path)
+        if head is None:
+            raise FileNotFoundError(path)
+        return _stat(head)
+
+    def write_ahead(self, documents: Mapping[str, str]) -> None:
+        """Rows need no disk of ours to wait for."""
+
+    def write(self, path: str, text: str, *, base: bytes | None) -> None:
+        """Write a document. ``base`` is the hash of the version this one was made from, ``None`` for a new one.
+
+        Raises EditConflict when another version is there; writing what is already there is no conflict.
+        """
+        self.write_bytes(path, text.encode("utf-8", errors="replace"), base=base)
+
+    def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
+        """As :meth:`write`, for what may be no text."""
+        if path == LEDGER:
+            self._reword_ledger(data, base)
+            return
+        current = self._documents.read(_checked(path))
+        if current == data:
+            return
+        if (bytes_hash(current) if current is not None else None) != base:
+            raise EditConflict(
+                f"{path} was changed by someone else", hint="read it again, then repeat the edit"
+            )
+        self._documents.write(path, data)
+        self._keep_one(path)
+
+    def remove(self, path: str) -> None:
+        """Remove a document; one that is gone already is fine."""
+        self._documents.remove(path)
+        self._keep_one(path)
+
+    def append(
+        self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")
+    ) -> tuple[int, bytes]:
+        """Append those lines to the ledger that are not there yet. Returns its size, and what was known."""
+        if path != LEDGER:
+            raise MemoryInvalid(f"lines are appended to {LEDGER} alone, not to {path!r}")
+        return self._documents.append(
+            line.encode("utf-8", errors="replace") for line in lines
+        ), known[1]
+
+    def sync_folders(self, paths: Iterable[str]) -> None:
+        """A committed row is on disk."""
+
+    def _keep_one(self, path: str) -> None:
+        """Of a listing, which is made from memories, nobody wants to know what it said before."""
+        if PurePosixPath(path).name == LISTING:
+            self._documents.keep_present(path)
+
+    def _reword_ledger(self, data: bytes, base: bytes | None) -> None:
+        if base != bytes_hash(self._documents.ledger()):
+            raise EditConflict(
+                f"{LEDGER} was written to by someone else", hint="repeat the command"
+            )
+        self._documents.reword(data.removesuffix(b"\n").split(b"\n"))
+
+    def _seen_now(self) -> _Seen:
+        """What the vault holds. Each recall asks twice: only what was written since it was asked last is read."""
+        state = self._documents.state()  # before the rows: what is written in between is read twice
+        known, seen = self._seen
+        if state is not None and state == known:
+            return seen
+        seen = seen.and_then(self._documents.changes(seen.until))
+        if (
+            len(seen.documents) != self._documents.count()
+        ):  # what was forgotten has no version that says so
+            seen = _Seen().and_then(
+                [
+                    Change(one.path, one.version, one.version, one.size)
+                    for one in self._documents.heads()
+                ]
+            )
+        if state is not None:  # what a transaction sees may be taken back
+            self._seen = state, seen
+        return seen
+
+    def _memories(self) -> Iterator[Head]:
+        return (head for head in self._documents.heads() if _is_memory(head.path))
+
+
+def _is_memory(path: str) -> bool:
+    *above, name = path.split("/")
+    if not is_memory_name(name) or any(part.startswith(".") for part in above):
         return False
-    keys = home.files.project_keys()
-    if sum(name == "root" and owner == slug for name, _, owner in keys) >= _MOST_ROOTS:
-        return False
-    known = {(name, normalise_remote(value) if name == "remote" else value) for name, value, _ in keys}
-    met = (("root", place.root), ("root", place.worktree), ("remote", place.remote))
-    return any(value and (name, value) not in known for name, value in met)
+    return above[0] in FOLDERS if above else name not in OWN_PAGES
 
 
-def _slug(home: Home, place: Place) -> str:
-    """What a project at a place is called, where no other one is; empty for a common folder."""
-    slug = slugify(_name(place.remote) or _name(place.root) or "")
-    return "" if slug in _NOT_PROJECTS or place.root == str(home.settings.user_home) else slug
+def _is_page(parts: Sequence[str]) -> bool:
+    return len(parts) == 3 and parts[0] == "projects" and parts[2] == "project.md"
 
 
-def _create(change: Change, place: Place, label: str | None) -> str | None:
-    home = change.home
-    slug = _slug(home, place)
-    if not slug:
-        return None
-    name = _name(place.remote) or _name(place.root)
-    existing = {project.slug for project in home.files.projects()}
-    called = slug if slug in existing else home.files.name_now(slug)
-    if called in existing and not _is_namesake(home, called, place):
-        _extend(change, called, place)
-        return called
-    number = 1
-    base = slug
-    while slug in existing or home.files.name_now(slug) != slug or home.vault.exists(page_path(slug)):
-        number += 1
-        slug = f"{base}-{number}"
-    values: dict[str, Any] = {"id": home.ids(), "name": name}
-    values["remotes"] = [place.remote] if place.remote else []
-    values["roots"] = [folder for folder in (place.root, place.worktree) if folder]
-    values["labels"] = [label] if label else []
-    values["aliases"] = []
-    _write_page(change, slug, values, f"---\n{dump(values)}---\n# {name}\n", base=None)
-    return slug
+def _stat(head: Head) -> FileStat:
+    return FileStat(head.path, head.version, head.size, head.written * _NANOSECONDS)
 
 
-def _extend(change: Change, slug: str, place: Place) -> None:
-    """A project was met at another place: remember that too. A page that a person left broken stays as it is."""
-    home = change.home
-    try:
-        page = read_page(home, slug)
-    except MemoryInvalid:
-        return
-    slugs = {project.id: project.slug for project in home.files.projects()}
-    values = page.values if page else {"name": slug}
-    found = {"remotes": [place.remote], "roots": [place.root, place.worktree]}
-    changed: dict[str, Any] = {}
-    for key, met in found.items():
-        new = [value for value in met if value and not _lists(values, key, value)]
-        if new:
-            changed[key] = [*listed(values, key), *new]
-    if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
-        # The index calls a page without an id, or with that of another one, by its folder: here it gets one.
-        known = next((key for key, folder in slugs.items() if folder == slug and key != slug), None)
-        changed["id"] = known or home.ids()
-    if page is None:
-        values = {**values, **changed}
-        _write_page(change, slug, values, f"---\n{dump(values)}---\n# {slug}\n", base=None)
-    elif changed:
-        document = f"---\n{merge(page.front, changed, [])}---\n{page.body}"
-        _write_page(change, slug, {**values, **changed}, document, base=page.hash)
-
-
-def _write_page(change: Change, slug: str, values: dict[str, Any], document: str, *, base: bytes | None) -> None:
-    change.describe(subject=str(values.get("name") or slug))
-    with change.transaction():
-        change.intend([Intent("write", page_path(slug), document, base)])
-        index_page(change.home, Project(str(values["id"]), slug, 0), values)
-
-
-def page_path(slug: str) -> str:
-    """Where a project's page lies in the vault."""
-    return f"projects/{slug}/project.md"
-
-
-def _parse(data: bytes) -> Page:
-    text = data.decode("utf-8", errors="replace")
-    front, body = split(text)
-    return Page(text, front or "", load(front or ""), body, bytes_hash(data))
-
-
-def read_page(home: Home, slug: str) -> Page | None:
-    """A project's page, as it is about to be where a write is pending; ``None`` when it is missing.
-
-    Raises MemoryInvalid.
-    """
-    pending = home.files.pending_document(page_path(slug))
-    if pending is not None:
-        return _parse(pending.encode("utf-8", "replace"))
-    try:
-        return _parse(home.vault.read(page_path(slug)))
-    except FileNotFoundError:
-        return None
-
-
-def _forget(home: Home, slug: str) -> None:
-    with home.database.transaction():
-        # A page that is still to be written is not gone.
-        if home.files.pending_document(page_path(slug)) is None and not home.vault.exists(page_path(slug)):
-            home.files.forget_project(slug)
-
-
-def page_text(home: Home, slug: str, *, own: bool = False) -> str:
-    """What a project's page tells of it, without its front matter and its title; empty where there is nothing.
-
-    ``own``: without what nacre wrote into it; else without those lines of nacre's that hold no more.
-    """
-    try:
-        page = read_page(home, slug)
-    except (MemoryInvalid, VaultUnusable, OSError):
-        return ""
-    if page is None or page.values.get("trust") == "untrusted":
-        return ""
-    told = [f"{name}: {page.values[name]}" for name in ("description", "goal", "status") if page.values.get(name)]
-    body = drop_blocks(page.body) if own else without_what_is_over(home, page.body)
-    lines = [line for line in body.strip().splitlines() if not line.startswith("# ")]
-    return home.redactor.clean("\n".join([*told, *lines]).strip())
-
-
-def page_keys(home: Home, slug: str) -> set[tuple[str, str]]:
-    """What a project's page says resolves to it. Raises FileNotFoundError, MemoryInvalid."""
-    return set(_keys(slug, _parse(home.vault.read(page_path(slug))).values))
-
-
-def index_page(home: Home, project: Project, values: dict[str, Any]) -> None:
-    """Have the index know a project by what its page says."""
-    with home.database.transaction():
-        home.files.save_project(project, _keys(project.slug, values), listed(values, "dependencies"))
-
-
-def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
-    keys = [(key, str(value)) for name, key in LISTS.items() for value in listed(values, name)]
-    named = [("alias", str(values["name"]))] if values.get("name") else []
-    return [("alias", slug), *keys, *named]
-
-
-def listed(values: dict[str, Any], name: str) -> list[str]:
-    """A list in a page's front matter; a single value is a list of one."""
-    value = values.get(name) or []
-    return [str(item) for item in value] if isinstance(value, list) else [str(value)]
-
-
-def _lists(values: dict[str, Any], name: str, value: str) -> bool:
-    """Whether a page lists a value, however it spells it."""
-    there = listed(values, name)
-    return value in there or (name == "remotes" and value in map(normalise_remote, there))
-
-
-def _is_namesake(home: Home, slug: str, place: Place) -> bool:
-    """Whether the project of that name is another one: another remote, or another folder of this machine."""
-    if place.remote and _has_other_remote(home, slug, place.remote):
-        return True
-    if not place.root or not os.path.isdir(place.root):
-        return False
-    here = os.path.realpath(place.root)
-    return any(os.path.isdir(root) and os.path.realpath(root) != here for root in _facts(home, slug, "roots"))
-
-
-def _has_other_remote(home: Home, slug: str, remote: str) -> bool:
-    """Whether a project is known under remotes of which this is none: a fork, or a namesake."""
-    remotes = [normalise_remote(one) for one in _facts(home, slug, "remotes")]
-    return bool(remotes) and remote not in remotes
-
-
-def _facts(home: Home, slug: str, name: str) -> list[str]:
-    """A list in a project's page; empty when the page is missing or broken."""
-    try:
-        page = read_page(home, slug)
-    except (MemoryInvalid, OSError):
-        return []
-    return listed(page.values, name) if page else []
-
-
-def _name(path: str | None) -> str | None:
-    if not path:
-        return None
-    last = re.split(r"[\\/]", path.rstrip("/\\"))[-1]
-    return one_line(last)[:_NAME_CHARACTERS] or None
+def _checked(path: str) -> str:
+    parts_of(path)
+    return path

@@ -1,13 +1,679 @@
-"""All hosts, by name."""
+"""Claude Code: a plugin in a marketplace of nacre's own, or its settings alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
 
-from nacre.hosts import claude_code, codex, editors, terminals
-from nacre.hosts.host import Host
+from nacre.hosts import files as json_text
+from nacre.hosts.files import Places, Unparsable
+from nacre.hosts.host import (
+    FREE_TOOLS,
+    READING_TOOLS,
+    SERVER,
+    Block,
+    Host,
+    JsonDefault,
+    JsonItem,
+    JsonKey,
+    JsonServer,
+    JsonSetting,
+    MemoryPlace,
+    Piece,
+    ServerFile,
+    Target,
+    TomlServer,
+    TomlSetting,
+    TomlTables,
+    Way,
+    WholeFile,
+    hook_entries,
+    hook_groups,
+    instructions,
+    words,
+)
 
-_GEMINI, _OPENCODE, _OPENCLAW = terminals.HOSTS
-_ALL = (claude_code.HOST, codex.HOST, *editors.HOSTS[:3], _GEMINI, _OPENCODE, _OPENCLAW, *editors.HOSTS[3:])
+NAME = "claude-code"
+PLUGIN = f"{SERVER}@{SERVER}"
+_SECONDS = {"SessionStart": 10, "UserPromptSubmit": 5, "PreCompact": 10, "Stop": 5, "SessionEnd": 5}
+"""Without a limit of its own a hook at the session's end is cut off after a second and a half."""
 
-HOSTS: Mapping[str, Host] = {host.name: host for host in _ALL}
+_TOOL = "PreToolUse"
+_MATCHERS = {_TOOL: "Bash|Edit|MultiEdit|NotebookEdit|Write"}
+"""Reading and searching wait for no hook."""
+
+
+def marketplace(places: Places) -> Path:
+    """The folder that Claude Code is told to take plugins from."""
+    return places.home / "hosts" / NAME
+
+
+def settings_folder(places: Places) -> Path:
+    """Where Claude Code keeps what is the user's."""
+    return places.folder("CLAUDE_CONFIG_DIR", ".claude")
+
+
+def is_plugin(way: Way) -> bool:
+    """Whether the wiring is a plugin: for all of the user's, unless it is to be plain."""
+    return way.project is None and not way.plain
+
+
+def cached(places: Places, version: str) -> Path:
+    """Where Claude Code copies the plugin to."""
+    return _copies(places)[0] / SERVER / version
+
+
+def _copies(places: Places) -> tuple[Path, ...]:
+    return (settings_folder(places) / "plugins" / "cache" / SERVER,)
+
+
+def plugin_files(way: Way) -> dict[str, str]:
+    """The plugin, by the path of each file. Its version changes with what is in it, or the host would keep the old."""
+    files = {
+        "hooks/hooks.json": _json({"hooks": _hooks(way)}),
+        ".mcp.json": _json({"mcpServers": {SERVER: _server(way)}}),
+        "skills/nacre-memory/SKILL.md": words("SKILL.md"),
+    }
+    content = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:8]
+    manifest = {
+        "name": SERVER,
+        "version": f"{_numbers(way.programs.version)}-{content}",
+        "description": "Long-term memory: what was settled in earlier sessions, given back when it matters.",
+    }
+    return {".claude-plugin/plugin.json": _json(manifest), **files}
+
+
+def _numbers(version: str) -> str:
+    """A version as plugins have it: numbers first."""
+    return version if version[:1].isdigit() else "0.0.0"
+
+
+def version_of(files: dict[str, str]) -> str:
+    """The version that a plugin's files say."""
+    found: str = json.loads(files[".claude-plugin/plugin.json"])["version"]
+    return found
+
+
+def _targets(way: Way) -> Sequence[Target]:
+    return (*(_plugin(way) if is_plugin(way) else _plain(way)), *_isolation(way))
+
+
+def _isolation(way: Way) -> Iterator[Target]:
+    """Claude Code's auto memory is turned off by a setting of its own: it is neither loaded nor written then."""
+    if way.isolates:
+        setting = JsonSetting(("autoMemoryEnabled",), False)
+        yield Target(settings_folder(way.places) / "settings.json", (setting,), "own memory off")
+
+
+def _own_memory(places: Places) -> Sequence[MemoryPlace]:
+    """The memory folders of all projects; or the one folder that its settings name."""
+    folder = settings_folder(places)
+    try:
+        named = json_text.find(
+            (folder / "settings.json").read_text(encoding="utf-8"), ("autoMemoryDirectory",)
+        )
+    except (OSError, UnicodeDecodeError, Unparsable):
+        named = None
+    if isinstance(named, str) and named:
+        own = places.user / named.removeprefix("~/") if named.startswith("~/") else Path(named)
+        return (MemoryPlace("claude-memory", own),) if own.is_absolute() else ()
+    found = sorted((folder / "projects").glob("*/memory"))
+    return tuple(MemoryPlace("claude-memory", one) for one in found)
+
+
+def _plugin(way: Way) -> Iterator[Target]:
+    folder = marketplace(way.places)
+    listing = {
+        "name": SERVER,
+        "owner": {"name": SERVER},
+        "plugins": [{"name": SERVER, "source": "./plugin", "description": "Long-term memory"}],
+    }
+    yield Target(
+        folder / ".claude-plugin" / "marketplace.json", (WholeFile(_json(listing)),), "plugin"
+    )
+    for name, content in plugin_files(way).items():
+        yield Target(folder / "plugin" / name, (WholeFile(content),), "plugin")
+    yield Target(
+        settings_folder(way.places) / "settings.json",
+        (
+            JsonKey(
+                ("extraKnownMarketplaces", SERVER),
+                {"source": {"source": "directory", "path": str(folder)}},
+            ),
+            JsonKey(("enabledPlugins", PLUGIN), True),
+            *_allowed(f"mcp__plugin_{SERVER}_{SERVER}__"),
+        ),
+        "plugin enabled, tools allowed",
+    )
+
+
+def _plain(way: Way) -> Iterator[Target]:
+    hooks = hook_groups(way, NAME, _seconds(way), _MATCHERS)
+    server = JsonServer(("mcpServers", SERVER), {"type": "stdio", **_server(way)})
+    allowed = _allowed(f"mcp__{SERVER}__")
+    if way.project:
+        folder = way.project / ".claude"
+        yield Target(way.project / ".mcp.json", (server,), "MCP server")
+        approved = JsonItem(("enabledMcpjsonServers",), SERVER)
+        yield Target(
+            folder / "settings.local.json", (*hooks, *allowed, approved), "hooks, tools allowed"
+        )
+    else:
+        folder = settings_folder(way.places)
+        inside = folder if way.places.environ.get("CLAUDE_CONFIG_DIR") else way.places.user
+        yield Target(inside / ".claude.json", (server,), "MCP server")
+        yield Target(folder / "settings.json", (*hooks, *allowed), "hooks, tools allowed")
+    yield Target(
+        folder / "skills" / "nacre-memory" / "SKILL.md", (WholeFile(words("SKILL.md")),), "skill"
+    )
+
+
+def _server(way: Way) -> dict[str, Any]:
+    """The MCP server, with its tools in every session from the start.
+
+    Since version 2.1.121 Claude Code defers the tools of servers that do not ask for this; earlier versions ignore it.
+    """
+    return way.programs.mcp_server(alwaysLoad=True)
+
+
+def _hooks(way: Way) -> dict[str, Any]:
+    return {
+        hook.path[-1]: [hook.value] for hook in hook_groups(way, NAME, _seconds(way), _MATCHERS)
+    }
+
+
+def _seconds(way: Way) -> dict[str, int]:
+    return {**_SECONDS, _TOOL: 2} if way.tool_hook else _SECONDS
+
+
+def _allowed(prefix: str) -> tuple[JsonItem, ...]:
+    return tuple(JsonItem(("permissions", "allow"), prefix + tool) for tool in FREE_TOOLS)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _notes(way: Way) -> Sequence[str]:
+    told = "Sessions that run already know nothing of it: start a new one."
+    return (told, "It asks once whether the folder is to be trusted.") if way.project else (told,)
+
+
+HOST = Host(
+    NAME,
+    "Claude Code",
+    ("claude",),
+    traces=lambda places: (settings_folder(places), places.user / ".claude.json"),
+    targets=_targets,
+    notes=_notes,
+    own_memory=_own_memory,
+    copies=_copies,
+)
+
+
+# ----------------------------------------------------------------------------
+# Codex: an MCP server in config.toml, hooks, and AGENTS.md.
+
+
+NAME_CODEX = "codex"
+_SECONDS_CODEX = {
+    "SessionStart": 10,
+    "UserPromptSubmit": 5,
+    "PreCompact": 10,
+    "Stop": 5,
+    "SessionEnd": 3,
+}
+"""More than three seconds for a session's end are cut, with a warning at every start."""
+
+_MATCHERS_CODEX = {_TOOL: "^(Bash|apply_patch)$"}
+
+
+def folder(places: Places) -> Path:
+    """Where Codex keeps what is the user's, or what is a project's."""
+    return places.project / ".codex" if places.project else places.folder("CODEX_HOME", ".codex")
+
+
+def users_config(places: Places) -> Path:
+    """The user's settings: whom Codex trusts stands there, for hooks of projects, too."""
+    return places.folder("CODEX_HOME", ".codex") / "config.toml"
+
+
+def hooks_file(places: Places) -> Path:
+    """The file with the hooks."""
+    return folder(places) / "hooks.json"
+
+
+def _targets_codex(way: Way) -> Sequence[Target]:
+    hooks = hooks_file(way.places)
+    seconds = {**_SECONDS_CODEX, _TOOL: 2} if way.tool_hook else _SECONDS_CODEX
+    server = {
+        **way.programs.mcp_server(),
+        "startup_timeout_sec": 20,
+        "tools": {tool: {"approval_mode": "approve"} for tool in READING_TOOLS},
+    }
+    trusted = TomlTables(("hooks", "state"), f"{hooks}:")
+    instructed = (way.project or folder(way.places)) / "AGENTS.md"
+    put = TomlServer(("mcp_servers", SERVER), server)
+    targets = (
+        Target(
+            folder(way.places) / "config.toml",
+            (put,) if way.project else (put, trusted),
+            "MCP server",
+        ),
+        Target(hooks, hook_groups(way, NAME_CODEX, seconds, _MATCHERS_CODEX), "hooks"),
+        Target(instructed, (Block(instructions()),), "instructions"),
+    )
+    if way.project:
+        return (*targets, Target(users_config(way.places), (trusted,), "trust"))
+    off = Target(
+        users_config(way.places), (TomlSetting(("features", "memories"), False),), "own memory off"
+    )
+    return (*targets, off) if way.isolates else targets
+
+
+def _own_memory_codex(places: Places) -> Sequence[MemoryPlace]:
+    return (MemoryPlace("codex-memories", places.folder("CODEX_HOME", ".codex") / "memories"),)
+
+
+def _notes_codex(way: Way) -> Sequence[str]:
+    told = "It runs no hook that it was not told to trust: open codex, type /hooks, and trust those of nacre"
+    if not way.project:
+        return (f"{told}; or nacre init --host codex --trust-hooks does it.",)
+    command = f"nacre init --host codex --project {shlex.quote(str(way.project))} --trust-hooks"
+    return (f"{told}, once you said there that the folder may be trusted; or {command} does it.",)
+
+
+HOST_CODEX = Host(
+    NAME_CODEX,
+    "Codex",
+    ("codex",),
+    traces=lambda places: (places.folder("CODEX_HOME", ".codex"),),
+    targets=_targets_codex,
+    notes=_notes_codex,
+    own_memory=_own_memory_codex,
+)
+
+
+# ----------------------------------------------------------------------------
+# Editors and their extensions: Cursor, Windsurf, VS Code Copilot, Cline, Roo Code, Continue; and
+# AGENTS.md for any.
+
+
+_CURSOR_SECONDS = {
+    "sessionStart": 10,
+    "beforeSubmitPrompt": 5,
+    "stop": 5,
+    "preCompact": 5,
+    "sessionEnd": 5,
+}
+_RULE = "description: Long-term memory of earlier sessions\nalwaysApply: true"
+_RESTART = ("Restart it, or switch the server on in its MCP settings, if it runs.",)
+
+
+def _cursor(way: Way) -> Iterator[Target]:
+    folder = (way.project or way.places.user) / ".cursor"
+    yield Target(folder / "mcp.json", (_server_editors(way),), "MCP server")
+    hooks = hook_entries(way, "cursor", _CURSOR_SECONDS)
+    yield Target(folder / "hooks.json", (JsonDefault(("version",), 1), *hooks), "hooks")
+    if (
+        way.project
+    ):  # rules for all of the user's are kept in the application, where no file reaches them
+        yield Target(folder / "rules" / "nacre.mdc", (WholeFile(instructions(_RULE)),), "rule")
+
+
+def _windsurf(way: Way) -> Iterator[Target]:
+    folder = way.places.user / ".codeium" / "windsurf"
+    yield Target(folder / "mcp_config.json", (_server_editors(way),), "MCP server")
+    if way.project:
+        rule = way.project / ".windsurf" / "rules" / "nacre.md"
+        yield Target(rule, (WholeFile(instructions("trigger: always_on")),), "rule")
+    else:
+        yield Target(folder / "memories" / "global_rules.md", (Block(instructions()),), "rules")
+
+
+def _vscode(way: Way) -> Iterator[Target]:
+    folder = way.project / ".vscode" if way.project else way.places.editor
+    server = {"type": "stdio", **way.programs.mcp_server()}
+    yield Target(folder / "mcp.json", (JsonServer(("servers", SERVER), server),), "MCP server")
+    if way.project:
+        yield Target(
+            way.project / ".github" / "copilot-instructions.md",
+            (Block(instructions()),),
+            "instructions",
+        )
+    else:
+        words = instructions('applyTo: "**"')
+        yield Target(
+            folder / "prompts" / "nacre.instructions.md", (WholeFile(words),), "instructions"
+        )
+
+
+def _cline(way: Way) -> Iterator[Target]:
+    old = way.places.extension("saoudrizwan.claude-dev") / "settings" / "cline_mcp_settings.json"
+    new = way.places.folder("CLINE_DIR", ".cline") / "data" / "settings" / "cline_mcp_settings.json"
+    settings = new if new.exists() or not old.parent.is_dir() else old
+    yield Target(
+        settings,
+        (_server_editors(way, disabled=False, autoApprove=list(FREE_TOOLS)),),
+        "MCP server",
+    )
+    if way.project:
+        rules = way.project / ".clinerules"
+        one = Target(rules, (Block(instructions()),), "rules")
+        yield (
+            one
+            if rules.is_file()
+            else Target(rules / "nacre.md", (WholeFile(instructions()),), "rule")
+        )
+    else:
+        documents = way.places.user / "Documents" / "Cline" / "Rules"
+        rules = (
+            documents if documents.is_dir() else way.places.folder("CLINE_DIR", ".cline") / "rules"
+        )
+        yield Target(rules / "nacre.md", (WholeFile(instructions()),), "rule")
+
+
+def _roo(way: Way) -> Iterator[Target]:
+    if way.project:
+        settings = way.project / ".roo" / "mcp.json"
+    else:
+        settings = (
+            way.places.extension("rooveterinaryinc.roo-cline") / "settings" / "mcp_settings.json"
+        )
+    yield Target(
+        settings,
+        (_server_editors(way, disabled=False, alwaysAllow=list(FREE_TOOLS)),),
+        "MCP server",
+    )
+    rule = (way.project or way.places.user) / ".roo" / "rules" / "nacre.md"
+    yield Target(rule, (WholeFile(instructions()),), "rule")
+
+
+def _continue(way: Way) -> Iterator[Target]:
+    folder = (
+        way.project / ".continue"
+        if way.project
+        else way.places.folder("CONTINUE_GLOBAL_DIR", ".continue")
+    )
+    command, arguments = way.programs.mcp
+    lines = [
+        "name: nacre",
+        "version: 0.0.1",
+        "schema: v1",
+        "mcpServers:",
+        "  - name: nacre",
+        f"    command: {json.dumps(command)}",
+        f"    args: {json.dumps(arguments)}",
+    ]
+    if way.programs.given_environ:
+        lines.append(f"    env: {json.dumps(way.programs.given_environ)}")
+    yield Target(
+        folder / "mcpServers" / "nacre.yaml", (ServerFile("\n".join(lines) + "\n"),), "MCP server"
+    )
+    rule = instructions("name: Long-term memory\nalwaysApply: true")
+    yield Target(folder / "rules" / "nacre.md", (WholeFile(rule),), "rule")
+
+
+def _generic(way: Way) -> Iterator[Target]:
+    above = way.project or way.places.user
+    yield Target(above / "AGENTS.md", (Block(instructions()),), "instructions")
+    yield Target(above / ".mcp.json", (_server_editors(way),), "MCP server")
+
+
+def _server_editors(way: Way, **more: object) -> JsonServer:
+    return JsonServer(("mcpServers", SERVER), way.programs.mcp_server(**more))
+
+
+def _roo_traces(places: Places) -> Sequence[Path]:
+    return (places.extension("rooveterinaryinc.roo-cline"), places.user / ".roo")
+
+
+HOSTS = (
+    Host(
+        "cursor",
+        "Cursor",
+        ("cursor", "cursor-agent"),
+        lambda places: (places.user / ".cursor",),
+        lambda way: tuple(_cursor(way)),
+        notes=lambda _: _RESTART,
+    ),
+    Host(
+        "windsurf",
+        "Windsurf",
+        ("windsurf",),
+        lambda places: (places.user / ".codeium" / "windsurf", places.user / ".windsurf"),
+        lambda way: tuple(_windsurf(way)),
+        notes=lambda _: _RESTART,
+    ),
+    Host(
+        "vscode",
+        "VS Code Copilot",
+        ("code", "code-insiders"),
+        lambda places: (places.editor,),
+        lambda way: tuple(_vscode(way)),
+        notes=lambda _: ("It asks once whether it is to start the server.",),
+    ),
+    Host(
+        "cline",
+        "Cline",
+        (),
+        lambda places: (
+            places.extension("saoudrizwan.claude-dev"),
+            places.user / ".cline",
+            places.user / ".clinerules",
+        ),
+        lambda way: tuple(_cline(way)),
+    ),
+    Host("roo", "Roo Code", (), _roo_traces, lambda way: tuple(_roo(way))),
+    Host(
+        "continue",
+        "Continue",
+        ("cn",),
+        lambda places: (places.user / ".continue",),
+        lambda way: tuple(_continue(way)),
+    ),
+    Host(
+        "generic",
+        "any agent that reads AGENTS.md and .mcp.json",
+        (),
+        lambda _: (),
+        lambda way: tuple(_generic(way)),
+        by_user=False,
+    ),
+)
+
+
+# ----------------------------------------------------------------------------
+# Agents of the terminal and gateways: Gemini CLI, OpenCode, OpenClaw.
+
+
+OPENCLAW = "openclaw"
+PLUGIN_TOLD = "nacre.json"
+"""The file beside a plugin that tells it where nacre is."""
+
+_OPENCLAW_MEMORY = (
+    ("plugins", "entries", "memory-core", "enabled"),
+    ("agents", "defaults", "compaction", "memoryFlush", "enabled"),
+    ("agents", "defaults", "startupContext", "enabled"),
+    ("hooks", "internal", "entries", "session-memory", "enabled"),
+)
+"""What reads and writes OpenClaw's own memory, besides prompts: out of those nacre's plugin keeps ``MEMORY.md`` and
+``USER.md``."""
+
+_GEMINI_MILLISECONDS = {
+    "SessionStart": 10_000,
+    "BeforeAgent": 5_000,
+    "AfterAgent": 5_000,
+    "PreCompress": 5_000,
+    "SessionEnd": 5_000,
+}
+
+
+def _gemini(way: Way) -> Sequence[Target]:
+    folder = (way.project or way.places.user) / ".gemini"
+    hooks = hook_groups(
+        way, "gemini-cli", _GEMINI_MILLISECONDS, dict.fromkeys(_GEMINI_MILLISECONDS, "*")
+    )
+    server = JsonServer(("mcpServers", SERVER), way.programs.mcp_server(trust=True))
+    return (
+        Target(folder / "settings.json", (server, *hooks), "MCP server, hooks"),
+        Target((way.project or folder) / "GEMINI.md", (Block(instructions()),), "instructions"),
+    )
+
+
+def _opencode(way: Way) -> Iterator[Target]:
+    folder = way.project / ".opencode" if way.project else way.places.xdg_config / "opencode"
+    above = way.project or folder
+    names = ("opencode.jsonc", "opencode.json", "config.json")
+    settings = next(
+        (above / name for name in names if (above / name).exists()), above / "opencode.json"
+    )
+    command, arguments = way.programs.mcp
+    server = {"type": "local", "command": [command, *arguments], "enabled": True}
+    if way.programs.given_environ:
+        server["environment"] = way.programs.given_environ
+    yield Target(settings, (JsonServer(("mcp", SERVER), server),), "MCP server")
+    yield Target(above / "AGENTS.md", (Block(instructions()),), "instructions")
+    yield from plugin(way, "opencode", folder / "plugin")
+
+
+def _openclaw(way: Way) -> Iterator[Target]:
+    folder = way.places.home / "hosts" / "openclaw" / SERVER
+    entry = ("plugins", "entries", SERVER)
+    pieces: list[Piece] = [
+        JsonItem(("plugins", "load", "paths"), str(folder)),
+        JsonKey((*entry, "enabled"), True),
+        JsonKey((*entry, "hooks"), {"allowConversationAccess": True, "allowPromptInjection": True}),
+        JsonDefault((*entry, "config"), {}, is_own=True),
+    ]
+    if way.slot:
+        pieces.append(JsonKey(("plugins", "slots", "memory"), SERVER))
+    yield Target(_openclaw_settings(way.places), tuple(pieces), "plugin enabled")
+    if way.isolates:
+        off = tuple(JsonSetting(path, False) for path in _OPENCLAW_MEMORY)
+        yield Target(_openclaw_settings(way.places), off, "own memory off")
+    yield from plugin(way, "openclaw", folder)
+
+
+def _openclaw_memory(places: Places) -> Sequence[MemoryPlace]:
+    """The pages and daily notes of each agent's workspace."""
+    named = ("MEMORY.md", "USER.md", "memory")
+    return tuple(
+        MemoryPlace(OPENCLAW, folder / name) for folder in _workspaces(places) for name in named
+    )
+
+
+def _workspaces(places: Places) -> Sequence[Path]:
+    usual = places.environ.get("OPENCLAW_WORKSPACE_DIR") or str(
+        _openclaw_folder(places) / "workspace"
+    )
+    try:
+        agents = json_text.find(_openclaw_settings(places).read_text(encoding="utf-8"), ("agents",))
+    except (OSError, UnicodeDecodeError, Unparsable):
+        agents = None
+    agents = agents if isinstance(agents, dict) else {}
+    entries = agents.get("entries")
+    held = [agents.get("defaults"), *(entries.values() if isinstance(entries, dict) else ())]
+    named = [
+        one["workspace"]
+        for one in held
+        if isinstance(one, dict) and isinstance(one.get("workspace"), str)
+    ]
+    above = [
+        places.user / one[2:] if one.startswith("~/") else Path(one) for one in (*named, usual)
+    ]
+    above += sorted(_openclaw_folder(places).glob("workspace-*"))
+    below = [
+        folder / name for folder in above for name in (entries if isinstance(entries, dict) else ())
+    ]
+    return [
+        folder
+        for folder in dict.fromkeys((*above, *below))
+        if folder.is_absolute() and folder.is_dir()
+    ]
+
+
+def _openclaw_folder(places: Places) -> Path:
+    return places.folder("OPENCLAW_STATE_DIR", ".openclaw")
+
+
+def _openclaw_settings(places: Places) -> Path:
+    named = places.environ.get("OPENCLAW_CONFIG_PATH")
+    return Path(named) if named else _openclaw_folder(places) / "openclaw.json"
+
+
+def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
+    """The files of a plugin that is shipped, and beside them what it has to know of this machine."""
+    source = files("nacre.hosts") / "plugins" / host
+    if not source.is_dir():
+        return
+    for name, content in _shipped(source):
+        if (
+            way.slot and name == "openclaw.plugin.json"
+        ):  # one that may take the slot is not loaded without it
+            content = (
+                json.dumps({**json.loads(content), "kind": "memory"}, indent=2, ensure_ascii=False)
+                + "\n"
+            )
+        yield Target(folder / name, (WholeFile(content),), "plugin")
+    said = {**way.programs.told(), **({"isolates": True} if way.isolates else {})}
+    told = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
+    yield Target(folder / PLUGIN_TOLD, (WholeFile(told),), "plugin")
+
+
+def _shipped(source: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
+    for one in sorted(source.iterdir(), key=lambda found: found.name):
+        if (
+            one.name.startswith((".", "_"))
+            or ".test." in one.name
+            or one.name in ("node_modules", "test", "tests")
+        ):
+            continue
+        if one.is_dir():
+            yield from _shipped(one, f"{above}{one.name}/")
+        else:
+            yield above + one.name, one.read_text(encoding="utf-8")
+
+
+HOSTS_TERMINALS = (
+    Host(
+        "gemini-cli", "Gemini CLI", ("gemini",), lambda places: (places.user / ".gemini",), _gemini
+    ),
+    Host(
+        "opencode",
+        "OpenCode",
+        ("opencode",),
+        lambda places: (
+            places.xdg_config / "opencode",
+            places.user / ".local" / "share" / "opencode",
+            places.user / ".opencode",
+        ),
+        lambda way: tuple(_opencode(way)),
+    ),
+    Host(
+        OPENCLAW,
+        "OpenClaw",
+        ("openclaw",),
+        lambda places: (_openclaw_folder(places),),
+        lambda way: tuple(_openclaw(way)),
+        notes=lambda _: ("Restart the gateway: openclaw gateway restart.",),
+        by_project=False,
+        own_memory=_openclaw_memory,
+    ),
+)
+
+
+# ----------------------------------------------------------------------------
+# All hosts, by name.
+
+
+_GEMINI, _OPENCODE, _OPENCLAW = HOSTS_TERMINALS
+_ALL = (HOST, HOST_CODEX, *HOSTS[:3], _GEMINI, _OPENCODE, _OPENCLAW, *HOSTS[3:])
+
+HOSTS_REGISTRY: Mapping[str, Host] = {host.name: host for host in _ALL}

@@ -1,4 +1,4 @@
-"""Vectors by the embedding models of providers and of every server that is compatible with OpenAI's."""
+"""How providers are asked for vectors, a format each."""
 
 from __future__ import annotations
 
@@ -14,24 +14,186 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 import numpy as np
 
-from nacre.errors import EmbedderUnavailable, ModelRefused, ModelUnavailable, NacreError, PromptTooLong
+from nacre.errors import (
+    EmbedderUnavailable,
+    ModelRefused,
+    ModelUnavailable,
+    NacreError,
+    PromptTooLong,
+)
 from nacre.llm import failures
-from nacre.llm.cancellable import Calls
-from nacre.llm.capabilities import own_price
-from nacre.llm.credentials.keys import credential_for
-from nacre.llm.failures import CallTarget
-from nacre.llm.providers import provider_of
-from nacre.llm.wires.connection import body_of, plain_client, post
-from nacre.llm.wires.embeddings import Given, Wanted, wire_of
+from nacre.llm.api import body_of, plain_client, post
+from nacre.llm.credentials import credential_for, provider_of
+from nacre.llm.failures import Calls, CallTarget
+from nacre.llm.providers import own_price
 from nacre.settings import Settings
-from nacre.values.spending import Call
+from nacre.values.models import Call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What one call is to give. ``dimensions`` is 0 where the model decides."""
+
+    texts: Sequence[str]
+    dimensions: int
+    is_question: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Vectors in the order of the texts, and the tokens that they took, where the provider tells."""
+
+    vectors: list[list[float]]
+    tokens: int = 0
+
+
+class Wire(Protocol):
+    """One format."""
+
+    most: int
+    """So many texts a call takes."""
+
+    answer: type[msgspec.Struct]
+    """What it answers."""
+
+    def base(self, url: str) -> str:
+        """Where embeddings are, by the address of the provider."""
+
+    def request(
+        self, asked: CallTarget, wanted: Wanted
+    ) -> tuple[str, dict[str, Any], dict[str, str]]:
+        """Path, body, and the headers that sign in."""
+
+    def given(self, answer: Any) -> Given:
+        """What came."""
+
+
+class _Vector(msgspec.Struct):
+    embedding: list[float]
+    index: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    total_tokens: int = 0
+
+
+class _Vectors(msgspec.Struct):
+    data: list[_Vector]
+    usage: _Usage | None = None
+
+
+class OpenAI:
+    """``POST /embeddings``, as OpenAI and all that are compatible with it have it."""
+
+    most = 200
+    answer: type[msgspec.Struct] = _Vectors
+
+    def base(self, url: str) -> str:
+        """The address itself."""
+        return url
+
+    def request(
+        self, asked: CallTarget, wanted: Wanted
+    ) -> tuple[str, dict[str, Any], dict[str, str]]:
+        """Dimensions are named only where some were asked for: not every server knows the word."""
+        body: dict[str, Any] = {
+            "model": asked.model,
+            "input": list(wanted.texts),
+            "encoding_format": "float",
+        }
+        if wanted.dimensions:
+            body["dimensions"] = wanted.dimensions
+        return "/embeddings", body, _bearer(asked)
+
+    def given(self, answer: _Vectors) -> Given:
+        """Vectors by their index, where one is told."""
+        found = sorted(answer.data, key=lambda one: one.index or 0)
+        return Given(
+            [one.embedding for one in found], answer.usage.total_tokens if answer.usage else 0
+        )
+
+
+class Voyage(OpenAI):
+    """Voyage AI's ``POST /embeddings``, which is told what a text is for."""
+
+    def request(
+        self, asked: CallTarget, wanted: Wanted
+    ) -> tuple[str, dict[str, Any], dict[str, str]]:
+        """As OpenAI's, with names of its own."""
+        body: dict[str, Any] = {
+            "model": asked.model,
+            "input": list(wanted.texts),
+            "truncation": True,
+            "input_type": "query" if wanted.is_question else "document",
+        }
+        if wanted.dimensions:
+            body["output_dimension"] = wanted.dimensions
+        return "/embeddings", body, _bearer(asked)
+
+
+class _Values(msgspec.Struct):
+    values: list[float]
+
+
+class _Embeddings(msgspec.Struct):
+    embeddings: list[_Values]
+
+
+class Gemini:
+    """Gemini's ``batchEmbedContents``, which is told what a text is for; its compatible endpoint is not."""
+
+    most = 100
+    answer: type[msgspec.Struct] = _Embeddings
+
+    def base(self, url: str) -> str:
+        """Beside the compatible endpoint."""
+        return url.rstrip("/").removesuffix("/openai")
+
+    def request(
+        self, asked: CallTarget, wanted: Wanted
+    ) -> tuple[str, dict[str, Any], dict[str, str]]:
+        """A request for each text."""
+        purpose = "RETRIEVAL_QUERY" if wanted.is_question else "RETRIEVAL_DOCUMENT"
+        more: dict[str, Any] = (
+            {"outputDimensionality": wanted.dimensions} if wanted.dimensions else {}
+        )
+        name = f"models/{asked.model}"
+        requests = [
+            {"model": name, "content": {"parts": [{"text": text}]}, "taskType": purpose, **more}
+            for text in wanted.texts
+        ]
+        key = {"x-goog-api-key": asked.credential.secret} if asked.credential else {}
+        return f"/{name}:batchEmbedContents", {"requests": requests}, key
+
+    def given(self, answer: _Embeddings) -> Given:
+        """In the order of the requests."""
+        return Given([one.values for one in answer.embeddings])
+
+
+def _bearer(asked: CallTarget) -> dict[str, str]:
+    return {"authorization": f"Bearer {asked.credential.secret}"} if asked.credential else {}
+
+
+def wire_of(provider: str) -> Wire:
+    """The format of a provider, by its name."""
+    return _WIRES.get(provider, _OPENAI)
+
+
+_OPENAI: Wire = OpenAI()
+_WIRES: dict[str, Wire] = {"voyage": Voyage(), "gemini": Gemini()}
+
+
+# ----------------------------------------------------------------------------
+# Vectors by the embedding models of providers and of every server that is compatible with OpenAI's.
+
 
 AT_ONCE = 3
 """So many calls run side by side (seed facts 1.1)."""
@@ -72,7 +234,9 @@ def traits_of(model: str) -> Traits:
 
 @cache
 def _listed() -> list[tuple[list[str], Traits]]:
-    tables = tomllib.loads((files("nacre.llm") / "embeddings.toml").read_text("utf-8"), parse_float=Decimal)["model"]
+    tables = tomllib.loads(
+        (files("nacre.llm") / "embeddings.toml").read_text("utf-8"), parse_float=Decimal
+    )["model"]
     return [(table.pop("names"), Traits(**table)) for table in tables]
 
 
@@ -113,7 +277,9 @@ def destination(settings: Settings, name: str) -> Destination:
         raise _unavailable(error) from error
     is_local = asked.is_here and not asked.provider.needs_key
     listed = Decimal(0) if asked.provider.free else traits_of(asked.model).price
-    price = next((one for one in (told, listed) if one is not None), Decimal(0) if is_local else None)
+    price = next(
+        (one for one in (told, listed) if one is not None), Decimal(0) if is_local else None
+    )
     return Destination(_vectors_of(asked, dimensions), asked.host, asked.is_here, is_local, price)
 
 
@@ -158,7 +324,9 @@ def _describe(settings: Settings, name: str) -> tuple[CallTarget, int]:
         model, size = sized[1], int(sized[2])
     else:
         size = traits_of(model).dimensions
-    return CallTarget(provider, model, credential_for(settings, provider_name), traits_of(model).window), size
+    return CallTarget(
+        provider, model, credential_for(settings, provider_name), traits_of(model).window
+    ), size
 
 
 class RemoteEmbedder:
@@ -302,7 +470,9 @@ class RemoteEmbedder:
         sent = sum(tokens_of(text) for text in texts)
         call, began = self._meter.begin(sent) if self._meter else None, time.monotonic()
         try:
-            response = post(calls, self._asked, self._client, f"{self._url}{path}", body, headers, seconds)
+            response = post(
+                calls, self._asked, self._client, f"{self._url}{path}", body, headers, seconds
+            )
             given = self._wire.given(body_of(self._asked, response, self._wire.answer))
         except NacreError as error:
             if self._meter and call:
@@ -320,10 +490,14 @@ class RemoteEmbedder:
         """The vectors as unit rows. Raises ModelUnavailable for what cannot be used."""
         sizes = {len(vector) for vector in given.vectors}
         if len(given.vectors) != count or len(sizes) != 1 or sizes == {0}:
-            raise self._unusable(f"gave {len(given.vectors)} vectors for {count} texts, of {len(sizes)} sizes")
+            raise self._unusable(
+                f"gave {len(given.vectors)} vectors for {count} texts, of {len(sizes)} sizes"
+            )
         size = sizes.pop()
         if self.dimensions not in (0, size):
-            raise self._unusable(f"gave vectors of {size} numbers, where {self.dimensions} were asked for")
+            raise self._unusable(
+                f"gave vectors of {size} numbers, where {self.dimensions} were asked for"
+            )
         with np.errstate(all="ignore"):  # what is too large for a float is refused below
             vectors = np.array(given.vectors, np.float32)
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

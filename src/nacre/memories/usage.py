@@ -1,311 +1,360 @@
-"""How memories are used: spooled where they are recalled, folded into the database by the next writing command.
-
-A recall appends one line to a spool. Folding takes the spool away under another name, counts it in transactions that
-also note its name and how far they are, and then deletes it: a crash at any point loses no whole line and counts none
-twice.
-"""
+"""Memories that were used together."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
-import math
-import os
-import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain
-from pathlib import Path
+from datetime import date
+from fnmatch import fnmatchcase
 
-from nacre.errors import EditConflict, StoreBusy, VaultUnusable
+from nacre.base.ids import bytes_hash, to_ms
+from nacre.base.times import day_of
+from nacre.errors import Conflict, NacreError
 from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.memories import documents
-from nacre.platform import json_text, private_files
-from nacre.platform.ids import to_ms
-from nacre.platform.locks import FileLock
-from nacre.spending.spool import fold_notes
-from nacre.storage.sqlite.rows import noted_pair
-from nacre.values.memory import Memory
-from nacre.values.review import UNSAID, Reason, StepsDue
-from nacre.vault import ledger
-from nacre.vault.layout import LEDGER
+from nacre.home.operations import subject_of
+from nacre.home.views import CompanionView, LinkView, MemoryView, Step, UsedTogether
+from nacre.memories.decision import EdgesRequest, evidence_of
+from nacre.memories.edit import catch_up
+from nacre.memories.judge import (
+    APART,
+    SUPERSEDES,
+    SUPPRESSED,
+    active_again,
+    agreed,
+    last_said,
+    superseded,
+    without_link,
+)
+from nacre.memories.store import etag_of, get, spool_use, today
+from nacre.values.memory import Kind, Link, Memory
+from nacre.values.recall import Filter
+from nacre.values.review import Maturity, Usage, Verdict
+from nacre.vault.files import GIT_FOLDER, LISTING, Entry, global_page, is_derived, project_page
 
-SPOOL = "usage.jsonl"
-RAISED = "importance"
-"""What the ledger calls a step of importance."""
 
-PAIRED_A_USE = 5
-"""Of one answer, so many memories are paired with each other: what stands below is seldom read."""
+def edges(home: Home, asked: EdgesRequest) -> list[UsedTogether]:
+    """Pairs of active memories that were used together, the strongest first; of one memory, where it is named.
 
-PAIRED_A_SESSION = 20
-MOST_BY_USE = 9
-_SITTING_MS = 30 * 60 * 1000
-_SHORT_ID = 8
-_KEPT_MS = 30 * 86_400_000
-_DAY_MS = 86_400_000
-_LATEST_MS = 2**62
-_PATIENCE_SECONDS = 0.25
+    A weight grows by .1 a session in which both were used, and loses a twentieth a day (seed facts 1.2.4). Raises
+    NotFound, Conflict.
+    """
+    catch_up(home)
+    if asked.reference is None:
+        found = home.co_recall.strongest(today(home), asked.limit)
+    else:
+        found = home.co_recall.of([get(home, asked.reference).id], today(home))[: asked.limit]
+    ids = sorted({memory for edge in found for memory in (edge.memory, edge.other)})
+    memories = {one.id: one for one in home.memories.rows_of(ids).values()}
+    return [
+        UsedTogether(memories[edge.memory], memories[edge.other], edge.weight, edge.sessions)
+        for edge in found
+        if edge.memory in memories and edge.other in memories
+    ]
+
+
+# ----------------------------------------------------------------------------
+# How good a memory turns out to be (seed facts 1.2.4): quality moves a little with every reply.
+#
+# The borders belong to a measure (docs/context.md): those of cosines lie in the model's calibration,
+# those of words here.
+
+
+LEAST_REPLY = 50
+REPLY_CHARACTERS = 8000
+
+SIGNALS = {Verdict.USED: 1.0, Verdict.UNUSED: 0.4, Verdict.CORRECTED: 0.0}
+REPLY_SHARE = 0.2
+PERSON_SHARE = 0.5
+"""A person's word weighs more than a comparison of texts."""
+
+KEPT_QUALITY = 0.3
+"""What a dismissed review raises quality to."""
+
+_FLOORS = {Kind.FACT: 0.35, Kind.PREFERENCE: 0.35}
+_FLOOR = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """Memories that were used at a time (epoch milliseconds), in a host's session if it named one.
+class Borders:
+    """From which likeness on a reply used a memory, and something newly stored says it anew."""
 
-    A look is one memory that was opened: an access, but no recall.
+    name: str
+    used: float
+    corrected: float
+
+
+BY_WORDS = Borders("words", 0.4, 0.6)
+
+
+def verdict(reply: float, stored: float, borders: Borders) -> Verdict:
+    """What a reply says of a memory: the likeness of the reply to it, and of the likest thing the agent stored."""
+    if stored >= borders.corrected:
+        return Verdict.CORRECTED
+    return Verdict.USED if reply >= borders.used else Verdict.UNUSED
+
+
+def quality_after(before: float, heard: Verdict, kind: Kind, share: float = REPLY_SHARE) -> float:
+    """(1 - share) · before + share · signal, not below the floor of the kind."""
+    floor = min(before, _FLOORS.get(kind, _FLOOR))
+    return min(1.0, max(floor, (1 - share) * before + share * SIGNALS[heard]))
+
+
+def is_protected(memory: Memory, patterns: Sequence[str]) -> bool:
+    """Whether a memory is never to be forgotten: importance 10, evergreen, or a subject that fits a pattern.
+
+    Patterns ignore case; ``*`` stands for any text (seed facts 1.4).
     """
+    subject = memory.subject.lower()
+    return (
+        memory.importance == 10
+        or memory.evergreen
+        or any(fnmatchcase(subject, item.lower()) for item in patterns)
+    )
 
-    at: int
-    ids: tuple[str, ...]
-    session: str | None = None
-    is_look: bool = False
+
+_MATURITY = ((20, Maturity.PROVEN), (5, Maturity.ESTABLISHED), (0, Maturity.CANDIDATE))
 
 
-def spool_use(home: Home, memory_ids: Sequence[str], *, session: str | None = None, is_look: bool = False) -> None:
-    """Note that memories were used: one appended line, no database write.
+def maturity(usage: Usage) -> Maturity:
+    """A candidate under 5 accesses, established from 5, proven from 20 (seed facts 2.3)."""
+    return next(name for least, name in _MATURITY if usage.access_count >= least)
 
-    An answer never fails for it: on a full or read-only disk, or where another process stands still in the moment of
-    taking the spool away, the line is dropped.
+
+# ----------------------------------------------------------------------------
+# How a piece of knowledge changed: the chain of memories that superseded each other; and the way
+# back.
+
+
+def history_of(home: Home, reference: str) -> list[Step]:
+    """All that a memory superseded and all that superseded it, the oldest first. Raises NotFound, Conflict."""
+    catch_up(home)
+    asked = get(home, reference)
+    found = {asked.id: asked}
+    _before(home, asked, found)
+    newest = asked
+    while newest.superseded_by and newest.superseded_by not in found:
+        newer = home.memories.find(newest.superseded_by)
+        if newer is None:
+            break
+        newest = found[newer.id] = newer
+        _before(home, newer, found)
+    ordered = sorted(found.values(), key=lambda one: (_began(one), last_said(one), one.id))
+    return [_step(one, found, is_asked=one.id == asked.id) for one in ordered]
+
+
+def bring_back(home: Home, reference: str, why: str | None = None) -> Memory:
+    """Bring back a memory that was superseded or retired; returns it as it is now.
+
+    What superseded it stays beside it: both then hold, and no comparison ends either again. What held again because it
+    was retired is superseded by it again; what it waited for in review it waits for again. Raises NotFound, Conflict.
     """
-    record: dict[str, object] = {"at": to_ms(home.clock()), "ids": list(memory_ids)}
-    if session:
-        record["session"] = session_name(session)
-    if is_look:
-        record["look"] = True
-    if home.database.unwritable:
-        return
-    with contextlib.suppress(StoreBusy, OSError), _spool_lock(home):
-        descriptor = private_files.open_file(home.folder / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-            file.write(f"\n{json.dumps(record)}")  # the line end comes first: a torn line spoils no other one
+    with home.change("unretire", why=why) as change:
+        return hold_again(change, reference)
 
 
-def session_name(session: str) -> str:
-    """A host's session id as it is kept: a hash, since it is only compared, and nobody knows what a host puts in it."""
-    return hashlib.blake2b(session.strip().encode("utf-8", "replace"), digest_size=16).hexdigest()
-
-
-def fold_usage(home: Home, seconds: float = math.inf) -> int:
-    """Count what was spooled; returns how many recalls that were. Raises StoreBusy.
-
-    It goes on for so long at most; the next one does the rest. Memories that were recalled often enough gain
-    importance, in their files; see docs/context.md.
-    """
-    if seconds == math.inf:
-        fold_notes(home)
-    if home.database.unwritable or (not _is_readable(home.folder / SPOOL) and not _left(home)):
-        return 0
-    counted = 0
-    until = time.monotonic() + seconds
-    with home.change(RAISED, why="recalled often") as change:
-        for taken in chain(_left(home), _take(home)):
-            counted += _fold(change, taken, until)
-            if home.usage.value("folded") != taken.name:
-                break  # the time is up, or another process goes on with it
-            taken.unlink(missing_ok=True)
-        _raise_importance(change)
-        queue_reviews(home)
-    return counted
-
-
-def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) -> None:
-    """Pair memories with each other and with those used before in a session: once each, at most 20 a session."""
-    with home.database.transaction():
-        before = home.session_uses.paired(session)
-        fresh = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
-        room = PAIRED_A_SESSION - len(before)
-        joined = home.co_recall.join(fresh[: max(0, room)], before, day)
-        home.session_uses.pair(session, joined)
-
-
-def learned_together(home: Home, memories: Sequence[Memory]) -> None:
-    """Pair memories that were learned from one session, also with what was learned from it before."""
-    learned: dict[str, list[str]] = defaultdict(list)
-    for memory in memories:
-        if memory.source.session:
-            learned[memory.source.session].append(memory.id)
-    for session, ids in learned.items():
-        before = [known.id for known in home.memories.known_of(session) if known.id not in ids][:PAIRED_A_SESSION]
-        home.co_recall.join(ids[: PAIRED_A_SESSION - len(before)], before, today(home))
-
-
-def today(home: Home) -> int:
-    """The day, counted from 1970, UTC."""
-    return (to_ms(home.clock()) or 0) // _DAY_MS
-
-
-def queue_reviews(home: Home) -> None:
-    """Put what deserves a look into the review queue: low quality despite much use, contradicted more than once."""
-    at = to_ms(home.now()) or 0
-    for memory, quality, recalls in home.reviews.low_quality():
-        detail = f"quality {quality:.2f} after {recalls} recalls"
-        home.reviews.add(memory, Reason.LOW_QUALITY, detail, at, once=False)
-    for doubt in home.reviews.doubts():
-        why = f" ({doubt.reason})" if doubt.reason else ""
-        detail = f"{doubt.newer[-_SHORT_ID:]} says otherwise{why}"
-        home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, at, once=False)
-    for proposed in home.reviews.proposed():
-        home.reviews.add(proposed, Reason.PROPOSED, "an agent stored it", at, once=True)
-    for stale in documents.unsaid(home):
-        home.reviews.add(stale, Reason.STALE, UNSAID, at, once=True)
-    for memory, times in home.reviews.contradicted():
-        detail = f"contradicted {times} times"
-        home.reviews.add(memory, Reason.CONTRADICTED, detail, at, once=True)
-
-
-def _raise_importance(change: Change) -> None:
-    """Give memories the importance that their recalls have earned: 1 each at 3, 10 and 25 sittings, up to 9.
-
-    The step is in the memory's file and in the ledger. A file that a person is just changing waits for the next time.
-    """
+def hold_again(change: Change, reference: str) -> Memory:
+    """:func:`bring_back` as a change that has written nothing yet."""
     home = change.home
-    if not home.settings.flag("usage.raise_importance"):
-        return
-    due = {steps.memory: steps for steps in home.usage.steps_due()}
-    if not due:
-        return
-    taken = _steps_taken(home)
+    catch_up(home)
+    memory = get(home, reference)
+    if memory.is_active:
+        raise Conflict(
+            f"{memory.subject!r} is neither superseded nor retired",
+            hint=f"nacre show {memory.id[-8:]}",
+        )
+    followers = _followers(home, memory)
+    shown = tuple(one for one in memory.suppressed_contexts if one not in SUPPRESSED)
+    contexts = shown if memory.retired else memory.suppressed_contexts
+    back = replace(active_again(memory) if memory.superseded_by else memory, retired=None)
+    back = replace(back, suppressed_contexts=contexts)
+    apart = tuple(Link(APART, newer.id) for newer in followers if newer.id == memory.superseded_by)
+    back = without_link(replace(back, links=(*back.links, *apart)), memory.id)
+    again = agreed(home, [(None, back)]) if memory.retired else []
+    changed = [back, *(without_link(newer, memory.id) for newer in followers), *again]
+    change.describe(subject=subject_of(changed))
     with change.transaction():
-        for memory in list(due):
-            steps = due.get(memory)
-            with contextlib.suppress(EditConflict, VaultUnusable):
-                if steps:
-                    _raise(change, replace(steps, taken=max(steps.taken, taken.get(memory, 0))))
-            if change.yield_locks():
-                due = {steps.memory: steps for steps in home.usage.steps_due()}
+        change.put(changed, [change.entry("unretire", memory=memory.id)])
+        if memory.retired:
+            home.reviews.reopen(memory.id, to_ms(memory.retired.at) or 0)
+    return changed[0]
 
 
-def _raise(change: Change, due: StepsDue) -> None:
-    home = change.home
-    memory = home.memories.find(due.memory)
-    if memory is None or not memory.is_vouched:
-        return
-    importance = max(memory.importance, min(MOST_BY_USE, memory.importance + due.earned - due.taken))
-    if importance > memory.importance:
-        note = change.entry(RAISED, memory=memory.id, was=memory.importance, now=importance, steps=due.earned)
-        change.set_importance(replace(memory, importance=importance), note)
-    home.usage.set_steps(memory.id, due.earned)
+def _before(home: Home, memory: Memory, found: dict[str, Memory]) -> None:
+    """Add all that a memory superseded, and what that superseded."""
+    waiting = [memory]
+    while waiting:
+        older = [old for old in home.memories.replaced_by(waiting.pop().id) if old.id not in found]
+        found.update((old.id, old) for old in older)
+        waiting += older
 
 
-def _steps_taken(home: Home) -> dict[str, int]:
-    """The steps that the ledger knows of: a new database does not take them again."""
+def _followers(home: Home, memory: Memory) -> list[Memory]:
+    """Whatever says that it superseded a memory, or is named by it."""
+    said = [
+        one.source
+        for one in home.links.of(memory.id)
+        if (one.rel, one.target) == (SUPERSEDES, memory.id)
+    ]
+    ids = dict.fromkeys([*([memory.superseded_by] if memory.superseded_by else []), *said])
+    found = (home.memories.find(newer) for newer in ids if newer != memory.id)
+    return [newer for newer in found if newer]
+
+
+def _began(memory: Memory) -> date:
+    return memory.valid.since or day_of(memory.created)
+
+
+def _step(memory: Memory, found: dict[str, Memory], *, is_asked: bool) -> Step:
+    newer = found.get(memory.superseded_by or "")
+    reason = superseded(newer).get(memory.id) if newer else None
+    return Step(memory, _began(memory), memory.valid.until, memory.superseded_by, reason, is_asked)
+
+
+# ----------------------------------------------------------------------------
+# Write the listings of the vault: ``MEMORY.md`` at its top, and one in the folder of each project.
+#
+# They are derived: no recall reads them, no scan takes them for memories, and git passes over them
+# unless the owner
+# added them (decision 1). They are written with each commit, not with each memory.
+
+
+_ALL = 2**31
+
+
+def write_listings(home: Home) -> list[str]:
+    """Bring the listings up to date; returns the paths of those that changed.
+
+    A page that a person wrote stays, whatever it is called. Where the setting is off, nacre's own are removed.
+    """
+    if home.database.unwritable:
+        return []
+    wanted = _pages(home) if home.settings.flag("vault.listing") else {}
+    there = [path for path in home.vault.paths() if path.endswith(f"/{LISTING}")]
+    changed, own = [], []
+    for path in sorted({*wanted, *there, LISTING}):
+        with suppress(
+            NacreError
+        ):  # a link, or somebody writes there just now: the next one does it
+            present = _present(home, path)
+            if present is not None and not is_derived(present):
+                continue
+            if path in wanted:
+                own.append(path)
+            if _write(home, path, present, wanted.get(path)):
+                changed.append(path)
+    if home.settings.flag("git.enabled") and home.vault.exists(GIT_FOLDER):
+        with suppress(NacreError):
+            home.repository.pass_over(LISTING, own)
+    return changed
+
+
+def _present(home: Home, path: str) -> bytes | None:
     try:
-        entries = [item for item in ledger.read(home.vault.read(LEDGER)) if item.action == RAISED]
+        return home.vault.read(path)
     except FileNotFoundError:
+        return None
+
+
+def _write(home: Home, path: str, present: bytes | None, text: str | None) -> bool:
+    """Whether the page was another one."""
+    if text is None:
+        if present is not None:
+            home.vault.remove(path)
+        return present is not None
+    if present == text.encode("utf-8", "replace"):
+        return False
+    home.vault.write(path, text, base=None if present is None else bytes_hash(present))
+    return True
+
+
+def _pages(home: Home) -> Mapping[str, str]:
+    """Path → text, of every page that there is something to list on."""
+    entries: dict[str | None, list[Entry]] = defaultdict(list)
+    paths = {one.memory: path for path, one in home.files.seen().items()}
+    rows = home.selection.latest_memories(Filter(), limit=_ALL, today=home.today())
+    for memory in home.memories.by_rows(rows).values():
+        path = paths.get(memory.id, "")
+        folder = f"projects/{memory.project}/"
+        is_filed = bool(memory.project) and path.startswith(folder)
+        if path:
+            entries[memory.project if is_filed else None].append(
+                Entry(memory, path.removeprefix(folder) if is_filed else path)
+            )
+    if not entries:
         return {}
-    taken: dict[str, int] = {}
-    for item in entries:
-        memory, steps = str(item.details.get("memory")), item.details.get("steps")
-        if isinstance(steps, int):
-            taken[memory] = max(taken.get(memory, 0), steps)
-    return taken
+    projects = {name: len(found) for name, found in entries.items() if name}
+    pages = {f"projects/{name}/{LISTING}": project_page(name, entries[name]) for name in projects}
+    return {LISTING: global_page(entries.get(None, []), projects), **pages}
 
 
-def _fold(change: Change, taken: Path, until: float) -> int:
-    """Count what was taken away, as far as the time goes, or until another process goes on with it."""
-    home = change.home
-    present = to_ms(home.clock()) or 0
-    counted = 0
-    with home.database.transaction():
-        if home.usage.value("folded") == taken.name:
-            return 0
-        uses = sorted((replace(use, at=min(use.at, present)) for use in _read(taken)), key=lambda use: use.at)
-        for at in range(_folded(home, taken), len(uses)):
-            use = uses[at]
-            session = use.session or _sitting(home, use.at)
-            _count(home, session, use)
-            use_together(home, session, use.ids[:PAIRED_A_USE], use.at // _DAY_MS)
-            counted += 0 if use.is_look else len(use.ids)
-            so_far = partial(home.usage.set_value, _folding(taken), str(at + 1))
-            if change.yield_locks(so_far) and _folded(home, taken) != at + 1:
-                return counted
-            if time.monotonic() > until:
-                so_far()
-                return counted
-        home.co_recall.forget_faded(today(home))
-        home.session_uses.forget(present - _KEPT_MS)
-        home.usage.set_value("folded", taken.name)
-        home.usage.drop_value(_folding(taken))
-    return counted
+# ----------------------------------------------------------------------------
+# One memory with all that belongs to it: evidence, links, file, usage.
 
 
-def _folded(home: Home, taken: Path) -> int:
-    """How many lines of a spool are counted; -1 when all are."""
-    if home.usage.value("folded") == taken.name:
-        return -1
-    done = home.usage.value(_folding(taken)) or ""
-    return int(done) if done.isdecimal() else 0
+_COMPANIONS = 10
 
 
-def _folding(taken: Path) -> str:
-    """What is noted while a spool is counted: processes that share a memory on a server have a spool each."""
-    return f"folding {taken.name}"
+def look_at(
+    home: Home, reference: str, *, update: bool = False, session: str | None = None
+) -> MemoryView:
+    """A memory in any state with all that belongs to it. Raises NotFound, Conflict.
+
+    ``update`` counts that as a use of it, in the host's session if there is one.
+    """
+    memory = read_memory(home, reference, update=update, session=session)
+    file = home.files.file_of(memory.id)
+    doubt = home.memories.stale().get(memory.id)
+    usage = home.usage.of([memory.id]).get(memory.id, Usage())
+    return MemoryView(
+        memory,
+        evidence_of(home, memory),
+        _links(home, memory),
+        file.path if file else None,
+        usage,
+        maturity(usage),
+        _together(home, memory),
+        etag_of(home, memory),
+        doubt[1] if doubt else None,
+    )
 
 
-def _count(home: Home, session: str, use: Use) -> None:
-    """Count one use: a look is an access; a recall counts once a session, and again where it goes on a day later."""
-    if use.is_look:
-        home.usage.look(use.ids)
-        home.session_uses.record(session, use.ids, use.at, recalled=())
-        return
-    first = set(use.ids) - home.session_uses.recalled(session, use.at - _DAY_MS)
-    home.usage.record(use.ids, use.at, first=first)
-    home.session_uses.record(session, use.ids, use.at, recalled=first)
+def read_memory(home: Home, reference: str, *, update: bool, session: str | None = None) -> Memory:
+    """One memory in any state; with ``update``, opening it is a use. Raises NotFound, Conflict."""
+    catch_up(home)
+    memory = get(home, reference)
+    if update and memory.is_active:
+        spool_use(home, [memory.id], session=session, is_look=True)
+    return memory
 
 
-def _sitting(home: Home, at: int) -> str:
-    """Where no session was named: uses less than half an hour apart belong to one sitting."""
-    start, last = noted_pair(home.usage.value("sitting"), (0, 0))
-    if abs(at - last) > _SITTING_MS:
-        start = at
-    home.usage.set_value("sitting", json.dumps([start, max(at, last)]))
-    return f"sitting:{start}"
+def _together(home: Home, memory: Memory) -> tuple[CompanionView, ...]:
+    edges = home.co_recall.of([memory.id], today(home))[:_COMPANIONS]
+    others = {
+        other.id: other for other in home.memories.rows_of([edge.other for edge in edges]).values()
+    }
+    return tuple(CompanionView(others[edge.other], edge.weight, edge.sessions) for edge in edges)
 
 
-def _read(taken: Path) -> Iterator[Use]:
-    """What was noted; a line that makes no sense is passed over, or nothing could be written ever after."""
-    for line in taken.read_text(encoding="utf-8", errors="replace").splitlines():
-        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
-            values = json_text.parse(line)
-            at, ids, session = int(values["at"]), tuple(map(_text, values["ids"])), values.get("session")
-            if 0 <= at < _LATEST_MS:
-                yield Use(at, ids, _text(session) if session else None, bool(values.get("look")))
-
-
-def _text(value: object) -> str:
-    """A text that the database can hold. Raises TypeError, ValueError."""
-    if not isinstance(value, str):
-        raise TypeError(f"not a text: {value!r}")
-    value.encode("utf-8")
-    return value
-
-
-def _left(home: Home) -> list[Path]:
-    """Spools that were taken away and not deleted, the oldest first: what a crash leaves."""
-    return sorted(filter(_is_readable, home.folder.glob("usage.*.taken")))
-
-
-def _is_readable(spool: Path) -> bool:
-    """A spool that cannot be read waits; what a command is for does not wait for it."""
-    return spool.is_file() and os.access(spool, os.R_OK)
-
-
-def _take(home: Home) -> Iterator[Path]:
-    """Take the spool away once it is asked for; nobody is writing to it then."""
-    spool = home.folder / SPOOL
-    taken = spool.with_name(f"usage.{home.ids()}.taken")
-    if not _is_readable(spool):
-        return
-    try:
-        with _spool_lock(home):
-            spool.rename(taken)
-    except (FileNotFoundError, StoreBusy):
-        return
-    yield taken
-
-
-def _spool_lock(home: Home) -> FileLock:
-    return FileLock(home.folder / "usage.lock", _PATIENCE_SECONDS)
+def _links(home: Home, memory: Memory) -> tuple[LinkView, ...]:
+    views = []
+    for link in home.links.of(memory.id):
+        is_outgoing = link.source == memory.id
+        other = link.target if is_outgoing else link.source
+        found = home.memories.find(other)
+        subject = found.subject if found else None
+        views.append(
+            LinkView(
+                link.rel,
+                other,
+                subject,
+                is_outgoing,
+                link.origin,
+                link.reason,
+                link.strength,
+                link.valid,
+            )
+        )
+    return tuple(views)

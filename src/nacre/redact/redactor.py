@@ -1,21 +1,339 @@
-"""Finding secrets in text and putting a marker in their place."""
+"""What goes because the owner says so: patterns of their own, and kinds of text that they choose."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from nacre.redact.owner import HOME_PATH, KINDS, OWNER, Find, find_own
-from nacre.redact.private import PRIVATE, iter_blocks
-from nacre.redact.rules import Rule, compile_rule, load_table
-from nacre.redact.scan import Places, Scan
-from nacre.redact.values import LOOK_BACK
-from nacre.redact.views import decode_base64, view
-from nacre.text.passages import is_disguised, is_visible, undisguised, visible
+from nacre.base.lazy import Module
+from nacre.base.text import is_disguised, is_visible, undisguised, visible
+from nacre.errors import SettingsInvalid
+from nacre.redact.rules import (
+    HEAD,
+    KEYED_LITERAL,
+    PRIVATE_HINT,
+    RUN_BYTES,
+    RUN_LITERAL,
+    SHAPED,
+    SHAPED_RUN,
+    VIEW_HINTS,
+    Rule,
+    RuleTable,
+    Step,
+    compile_any,
+    compile_rule,
+    decode_base64,
+    load_table,
+    view,
+)
+from nacre.redact.secrets import LOOK_BACK, PRIVATE, iter_blocks, may_begin
+
+if TYPE_CHECKING:
+    import regex
+else:
+    regex = Module("regex")
+
+OWNER = "owner"
+"""The rule name under which the owner's patterns are reported."""
+
+HOME_PATH = "home-path"
+"""The rule name under which folders of users are counted; they become ``~``."""
+
+SECONDS_A_TEXT = 2.0
+"""So long one pattern may look at one text."""
+
+Find = Callable[[str], list[tuple[int, int]]]
+"""Where in a text something is that goes: from, to."""
+
+
+def find_by(pattern: re.Pattern[str]) -> Find:
+    """Look for a pattern that is known to end."""
+    return lambda text: [match.span() for match in pattern.finditer(text)]
+
+
+_CARD = re.compile(
+    r"(?<![\w.+-])[2-6][0-9]{2,3}(?P<gap>[ -]?)[0-9]{4,6}(?:(?P=gap)[0-9]{2,5}){1,3}(?![\w-]|\.[0-9])"
+)
+_ISSUERS = re.compile(
+    r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})|(?:5[1-5]|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12,14}"
+    r"|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|35(?:2[89]|[3-8][0-9])[0-9]{12}"
+    r"|(?:6011|64[4-9][0-9]|65[0-9]{2}|62[0-9]{2})[0-9]{12,15}"
+)
+"""Ranges and lengths of Visa, Mastercard, American Express, Diners, JCB, Discover and UnionPay."""
+
+
+def _find_cards(text: str) -> list[tuple[int, int]]:
+    return [
+        found.span() for found in _CARD.finditer(text) if _is_card(re.sub("[ -]", "", found[0]))
+    ]
+
+
+def _is_card(digits: str) -> bool:
+    """Tell whether digits are of an issuer's range and end with the check digit of Luhn."""
+    doubled = (sum(divmod(int(digit) * 2, 10)) for digit in digits[-2::-2])
+    luhn = sum(doubled) + sum(int(digit) for digit in digits[::-2])
+    return luhn % 10 == 0 and len(set(digits)) > 1 and _ISSUERS.fullmatch(digits) is not None
+
+
+KINDS: Mapping[str, tuple[str, Find]] = MappingProxyType(
+    {
+        "emails": (
+            "email",
+            find_by(
+                re.compile(
+                    r"(?<![\w.+%-])[^\W_][\w.+%-]{0,63}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}(?![\w-]|:[\w.~/-]*/)"
+                )
+            ),
+        ),
+        "home_paths": (
+            HOME_PATH,
+            find_by(
+                re.compile(
+                    r"(?:(?<![\w.~-])/(?:home|Users)/|(?<!\w)[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/))"
+                    r"[^\s/\\\"'`<>:|*?;,()\[\]{}$]{1,64}"
+                )
+            ),
+        ),
+        "payment_cards": ("payment-card", _find_cards),
+    }
+)
+"""What goes where the owner wants it, by the settings' names: the rule name and what it looks like."""
+
+
+def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
+    """Look for a regular expression of the owner's. A text of which it cannot tell within ``seconds`` goes whole.
+
+    Raises SettingsInvalid: it is no regular expression, or matches the empty text.
+    """
+    hint = "redact patterns are Python regular expressions; correct or remove this one"
+    try:
+        is_empty = re.compile(pattern).fullmatch("")
+        compiled = regex.compile(pattern)
+    except (re.error, regex.error, OverflowError, RecursionError) as error:
+        raise SettingsInvalid(
+            f"redaction pattern {pattern!r} is not a regular expression: {error}", hint=hint
+        ) from error
+    if is_empty:
+        raise SettingsInvalid(f"redaction pattern {pattern!r} matches the empty text", hint=hint)
+
+    def find(text: str) -> list[tuple[int, int]]:
+        try:
+            return [match.span() for match in compiled.finditer(text, timeout=seconds)]
+        except TimeoutError:
+            return [(0, len(text))]
+
+    return find
+
+
+# ----------------------------------------------------------------------------
+# A first look at texts: where a rule may begin to match, and what may say more once it is decoded.
+
+
+RUN = 18
+"""Bytes in the shortest run of word characters, dashes and dots that a case-heeding rule is looked for in."""
+
+INNER = 8
+"""Bytes after a dash or dot inside a run that are compared with the beginnings of literals."""
+
+_ODD = b"!"
+_RUN_CLASS = 97
+_CLASSES = bytes(
+    _RUN_CLASS if byte in RUN_BYTES else 32 if byte > 127 or is_visible(bytes([byte])) else 33
+    for byte in range(256)
+)
+_INNER = re.compile(rb"[-_.](?=([A-Za-z0-9].{%d}))" % (INNER - 1))
+_ASCII = bytes(range(128))
+_KEYED_RUN = re.compile(
+    rb"\n(\+?)([a-z][a-z0-9]{0,9}+[-_](?<!toolu_)(?<!msg_)(?<!call_)(?<!req_)(?:(?=[\w-]{40})(?=[a-z0-9_-]*[A-Z])"
+    rb"|(?:[a-z0-9]{1,8}[-_]){0,2}(?:[0-9a-f]{8}-[0-9a-f]{4}-|(?=[A-Za-z]{0,19}[0-9])[A-Za-z0-9]{20}))[^\n]*)"
+)
+"""A run that begins with a short prefix and may be a key, behind the sign of a line of a diff."""
+_LONG_RUN = bytes([_RUN_CLASS]) * RUN
+_COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # one backslash first: then a search is fast
+_COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
+
+
+class Places:
+    """Where in a text the literals of rules lie, and what may be a block of private words."""
+
+    __slots__ = ("_at", "_table", "data")
+
+    def __init__(self, data: bytes, table: RuleTable) -> None:
+        self.data = data
+        self._table = table
+        self._at: dict[bytes, list[int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._at)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether some of the text may be marked as private."""
+        return PRIVATE_HINT in self._at
+
+    def list_views(self) -> list[bytes]:
+        """The hints that the text may say more once it is decoded."""
+        return [hint for hint in self._at if hint in VIEW_HINTS]
+
+    def list_encoded(self) -> Sequence[int]:
+        """Where text in base64 may begin."""
+        return self._at.get(RUN_LITERAL, ())
+
+    def add(self, literal: bytes, place: int) -> None:
+        """Note a place. Those of one literal come in order."""
+        self._at.setdefault(literal, []).append(place)
+
+    def add_all(self, literal: bytes, data: bytes) -> None:
+        """Note every place where a literal is in the text, or in what was made of it."""
+        self._at.pop(literal, None)
+        place = data.find(literal)
+        while place >= 0:
+            self.add(literal, place)
+            place = data.find(literal, place + 1)
+
+    def list_steps(self) -> list[tuple[Step, Sequence[int]]]:
+        """What to try, in the order of the rules, and where."""
+        by_literal = self._table.by_literal
+        steps: list[tuple[Step, Sequence[int]]]
+        steps = [
+            (step, places)
+            for literal, places in self._at.items()
+            for step in by_literal.get(literal, ())
+        ]
+        steps.sort()
+        return steps
+
+    def split(self, ends: Sequence[int]) -> dict[int, Places]:
+        """The places in each piece of the text that has any, by its number; a character follows every piece."""
+        pieces: dict[int, Places] = {}
+        for literal, places in self._at.items():
+            for place in places:
+                number = bisect_right(ends, place)
+                start = ends[number - 1] + 1 if number else 0
+                if number not in pieces:
+                    pieces[number] = Places(self.data[start : ends[number]], self._table)
+                pieces[number].add(literal, place - start)
+        return pieces
+
+
+class Scan:
+    """A first look at one text, or at several in a row with a line break between them.
+
+    No literal holds a line break, and before one a regex sees what it sees at the beginning of a text.
+    """
+
+    __slots__ = ("_classes", "_data", "_ends", "_rest", "_table")
+
+    def __init__(self, data: bytes, table: RuleTable, ends: Sequence[int] = ()) -> None:
+        """Take a text, and where its pieces end, if it has several."""
+        self._data = data
+        self._table = table
+        self._ends = ends or (len(data),)
+        self._classes = data.translate(_CLASSES)
+        self._rest = b"" if data.isascii() else data.translate(None, _ASCII)
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether nothing in the text has to be taken out before it is looked at."""
+        return _ODD not in self._classes and (not self._rest or is_visible(self._rest))
+
+    def look(self, *, closely: bool = True) -> Places:
+        """Find the literals of rules that may match there; unless it looks ``closely``, all of them."""
+        data = self._data
+        # Colours that are written out, as in raw JSON, hide where a token begins; as blanks they keep every place.
+        if _COLOURED.search(data):
+            data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
+            self._classes = data.translate(_CLASSES)
+        places = Places(data, self._table)
+        self._look_everywhere(places, closely=closely)
+        for literal, foreign in self._table.foreign.items() if self._rest else ():
+            if foreign in self._rest:
+                places.add_all(literal, data.lower())
+        self._look_at_runs(places)
+        return places
+
+    def _look_everywhere(self, places: Places, *, closely: bool) -> None:
+        data, ends, anywhere = places.data, self._ends, self._table.anywhere
+        reached: dict[bytes, int] = {}
+        for literal, place in self._table.hints.find(data):
+            if literal in VIEW_HINTS or (literal == PRIVATE_HINT and may_begin(data, place)):
+                places.add(literal, place)
+            elif literal in anywhere:
+                if closely and place >= reached.get(
+                    literal, 0
+                ):  # else it lies in what matched: looking at it each time takes ages
+                    match = compile_any(literal).match(data, place, ends[bisect_right(ends, place)])
+                    if match is None:
+                        continue
+                    reached[literal] = match.end()
+                places.add(literal, place)
+
+    def _look_at_runs(self, places: Places) -> None:
+        data, find, by_head, shaped = (
+            places.data,
+            (self._classes + b" ").find,
+            self._table.by_head,
+            SHAPED,
+        )
+        long_run, least, begin = _LONG_RUN, RUN, HEAD
+        runs: set[bytes] = set()
+        start = find(long_run)
+        while start >= 0:
+            end = find(b" ", start + least)
+            run = data[start:end]
+            runs.add(run)
+            if (
+                run[0] in shaped
+                and run[4] in shaped
+                and run[8] in shaped
+                and SHAPED_RUN.match(data, start)
+            ):
+                places.add(RUN_LITERAL, start)
+            if (head := run[:begin]) in by_head:
+                for literal in by_head[head]:
+                    if run.startswith(literal):
+                        places.add(literal, start)
+                    elif run.startswith(literal, 1):
+                        places.add(literal, start + 1)
+            start = find(long_run, end)
+        if runs:
+            joined = b"\n" + b"\n".join(runs)
+            self._look_inside(joined, places)
+            for place in sorted(_iter_keyed(data, joined)):
+                places.add(KEYED_LITERAL, place)
+
+    def _look_inside(self, runs: bytes, places: Places) -> None:
+        by_head = self._table.by_head
+        inside: set[bytes] = set()
+        for inner in _INNER.findall(runs):
+            if inner[:HEAD] in by_head:
+                inside.update(
+                    literal
+                    for literal in by_head[inner[:HEAD]]
+                    if inner.startswith(literal[:INNER])
+                )
+        for literal in inside:
+            if len(literal) >= HEAD:
+                places.add_all(literal, places.data)
+
+
+def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
+    """Yield where runs that may be keys begin, behind the letter of an escaped line break that is glued to them."""
+    for sign, run in _KEYED_RUN.findall(joined):
+        start = data.find(sign + run)
+        while start >= 0:
+            yield start + len(sign) + (run[0] in b"nrt" and data[start - 1 : start] == b"\\")
+            start = data.find(sign + run, start + len(run))
+
+
+# ----------------------------------------------------------------------------
+# Finding secrets in text and putting a marker in their place.
+
 
 PASSES = 16
 """Most passes over one text. A replacement can bare a neighbour, so passes repeat until one finds nothing."""
@@ -85,7 +403,10 @@ class Redactor:
     """
 
     def __init__(
-        self, extra_patterns: Sequence[str] = (), allow: Sequence[str] = (), kinds: Sequence[str] = ()
+        self,
+        extra_patterns: Sequence[str] = (),
+        allow: Sequence[str] = (),
+        kinds: Sequence[str] = (),
     ) -> None:
         """Take the owner's own patterns (regular expressions), exact strings that are never secrets, and which of
         :data:`KINDS` go, too.
@@ -134,7 +455,10 @@ class Redactor:
     def clean_all(self, texts: Sequence[str]) -> list[str]:
         """Return the texts without secrets, as `clean` does with each of them; much faster for many short ones."""
         different = list(dict.fromkeys(texts))
-        cleaned = {different[number]: self.clean(different[number]) for number in self._list_suspects(different)}
+        cleaned = {
+            different[number]: self.clean(different[number])
+            for number in self._list_suspects(different)
+        }
         return [cleaned.get(text, text) for text in texts]
 
     def find_suspects(self, pieces: Sequence[bytes]) -> set[int]:
@@ -148,8 +472,12 @@ class Redactor:
         for first, batch, ends in _iter_batches(pieces):
             scan = Scan(b"\n".join(batch), self._table, ends)
             if not scan.is_visible:
-                suspects.update(first + number for number, piece in enumerate(batch) if not is_visible(piece))
-            suspects.update(first + number for number, piece in enumerate(batch) if _is_disguised(piece))
+                suspects.update(
+                    first + number for number, piece in enumerate(batch) if not is_visible(piece)
+                )
+            suspects.update(
+                first + number for number, piece in enumerate(batch) if _is_disguised(piece)
+            )
             suspects.update(first + number for number in scan.look(closely=False).split(ends))
         return suspects
 
@@ -159,8 +487,12 @@ class Redactor:
 
     def _list_suspects(self, texts: Sequence[str]) -> set[int]:
         """The numbers of the texts that have to be looked at alone: in all others is nothing to redact."""
-        suspects = {number for number, text in enumerate(texts) if self._owner and self._calls_owner(text)}
-        for first, batch, ends in _iter_batches(text.encode("utf-8", "surrogatepass") for text in texts):
+        suspects = {
+            number for number, text in enumerate(texts) if self._owner and self._calls_owner(text)
+        }
+        for first, batch, ends in _iter_batches(
+            text.encode("utf-8", "surrogatepass") for text in texts
+        ):
             suspects.update(first + piece for piece in self._iter_suspect_pieces(batch, ends))
         return suspects
 
@@ -170,12 +502,20 @@ class Redactor:
             yield from (number for number, piece in enumerate(pieces) if not is_visible(piece))
         yield from (number for number, piece in enumerate(pieces) if _is_disguised(piece))
         for number, places in scan.look().split(ends).items():
-            if places.is_private or self._claim_all(places, _Spans()) or self._claim_decoded(places, _Spans()):
+            if (
+                places.is_private
+                or self._claim_all(places, _Spans())
+                or self._claim_decoded(places, _Spans())
+            ):
                 yield number
 
     def _calls_owner(self, text: str) -> bool:
         """Whether one of the owner's patterns may match in a text; it is looked for between markers only."""
-        return any(find(text) for _, find in self._owner) or "[REDACTED:" in text or "[private]" in text
+        return (
+            any(find(text) for _, find in self._owner)
+            or "[REDACTED:" in text
+            or "[private]" in text
+        )
 
     def _find_spans(self, data: bytes, scan: Scan, *, decodes: bool = True) -> _Spans | None:
         places = scan.look()
@@ -204,7 +544,9 @@ class Redactor:
                     spans.claim(start, end, next(inner.iter_names()))
         for hint in places.list_views():
             seen = view(data, hint)
-            for start, end, name in self._find_spans(seen.text, Scan(seen.text, self._table), decodes=False) or ():
+            for start, end, name in (
+                self._find_spans(seen.text, Scan(seen.text, self._table), decodes=False) or ()
+            ):
                 start, end = seen.span(start, end)
                 if self._is_to_go(data, start, end):
                     spans.claim(start, end, name)
@@ -252,7 +594,13 @@ def rule_names() -> list[str]:
     """The names of all rules in the order in which they are tried, from private blocks to what goes where the owner
     wants it."""
     return list(
-        dict.fromkeys([PRIVATE, *(rule.name for rule in load_table().rules), *(name for name, _ in KINDS.values())])
+        dict.fromkeys(
+            [
+                PRIVATE,
+                *(rule.name for rule in load_table().rules),
+                *(name for name, _ in KINDS.values()),
+            ]
+        )
     )
 
 
@@ -289,7 +637,10 @@ def _cuts_marker(data: bytes, position: int) -> bool:
 def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
     """Yield what goes by the owner's word outside the markers, as places in the bytes."""
     position = 0
-    for stop, following in [*(marker.span() for marker in _MARKER.finditer(data)), (len(data), len(data))]:
+    for stop, following in [
+        *(marker.span() for marker in _MARKER.finditer(data)),
+        (len(data), len(data)),
+    ]:
         text = data[position:stop].decode("utf-8", "surrogatepass")
         character = 0
         for begin, end in find(text):
@@ -302,3 +653,10 @@ def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
 
 def _is_disguised(piece: bytes) -> bool:
     return not piece.isascii() and is_disguised(piece.decode("utf-8", "replace"))
+
+
+# ----------------------------------------------------------------------------
+# Redaction: secrets leave a text before anything stores, embeds, logs or commits it.
+
+
+__all__ = ["Redacted", "Redactor", "rule_names"]

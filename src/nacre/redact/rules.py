@@ -1,20 +1,525 @@
-"""The rule table, read once, with the indexes that say which rules a text calls for."""
+"""Where a text holds one of many words: the first look at every text, so it is made to be fast."""
 
 from __future__ import annotations
 
+import binascii
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from html import entities
 from importlib.resources import files
+from itertools import chain
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from nacre.redact.finders import FINDERS
-from nacre.redact.hints import Hints
-from nacre.redact.measures import measure_entropy
-from nacre.redact.values import CHECKS, LOOK_BACK
-from nacre.redact.views import BASE64_TEXT, VIEW_HINTS
+from nacre.redact.secrets import (
+    CHECKS,
+    LOOK_BACK,
+    measure_entropy,
+    near_password,
+    said_key,
+    said_password,
+    said_phrase,
+)
+
+_ALIKE: Mapping[str, str] = {
+    "w": "k",
+    "j": "k",
+    "v": "k",
+    "z": "k",
+    "u": "b",
+    "%": ":",
+    "\\": ":",
+    "&": ":",
+    "!": ":",
+}
+_SIGHT = bytes(
+    ord(_ALIKE.get(chr(byte).lower(), chr(byte).lower())) if byte < 128 else byte
+    for byte in range(256)
+)
+"""Makes of a text what is searched: lower case, with rare letters and signs made alike, as every byte that words are
+searched by costs a pass over the text."""
+
+_ANCHORS = tuple(b"~ : - k b p h c".split())
+"""The bytes that words are searched by, in the order of preference."""
+
+_SHORT = 2000
+"""Bytes of a text up to which all words are searched in one pass."""
+
+_FOLLOWED: Mapping[bytes, bytes] = {
+    b"%": rb"(?=2[25]|3[ad]|7b|c[3-5]|d[01])",
+    b"\\": rb"(?=b(?!00[01])[0-9a-f]{4})",
+    b"&": rb"(?=(?:qbot|amp|lt|gt|apos|#x?[0-9a-f]{1,6});)",
+    b"pw": rb"(?![a-ce-z])",
+    b"ww": rb"(?=[ :])",
+    b" -p": rb"(?!ass|k)",
+    **{b" -" + flag: rb"(?=[ ='\"])" for flag in (b"a", b"b", b"c", b"k", b"u", b"w", b"x")},
+}
+"""What follows some words wherever they matter, in the bytes that are searched; without it they are everywhere."""
+
+
+class Hints:
+    """Finds words in texts, whatever their case."""
+
+    __slots__ = ("_search", "_searches", "_words", "blind")
+
+    def __init__(self, words: Collection[bytes]) -> None:
+        """Take the words in lower case. Those in ``blind`` cannot be searched in this way."""
+        tails = {word: tail for word in words if (tail := _cut_tail(word.translate(_SIGHT)))}
+        self.blind = frozenset(words) - tails.keys()
+        regexes = {
+            anchor: _join(
+                anchor, [(tail, word) for word, tail in tails.items() if tail.startswith(anchor)]
+            )
+            for anchor in _ANCHORS
+        }
+        self._searches = tuple((anchor, re.compile(regex)) for anchor, regex in regexes.items())
+        self._search = re.compile(b"|".join(regexes.values()))
+        self._words = {
+            tail: tuple(
+                (word, len(word) - len(other))
+                for word, other in tails.items()
+                if tail.startswith(other)
+            )
+            for tail in tails.values()
+        }
+
+    def find(self, data: bytes) -> Iterator[tuple[bytes, int]]:
+        """Yield the words in a text and where they are; those of one word come in order."""
+        for found in self._iter_found(data.translate(_SIGHT)):
+            for word, before in self._words[found[0] + found[found.lastindex or 0]]:
+                place = found.start() - before
+                if data[place : place + len(word)].lower() == word:
+                    yield word, place
+
+    def _iter_found(self, seen: bytes) -> Iterator[re.Match[bytes]]:
+        if len(seen) < _SHORT:
+            return self._search.finditer(seen)
+        return chain.from_iterable(
+            regex.finditer(seen) for anchor, regex in self._searches if anchor in seen
+        )
+
+
+def _cut_tail(seen: bytes) -> bytes:
+    """A word from the byte on that it is searched by, which is not its last if there is another one."""
+    return next(
+        (
+            seen[seen.index(anchor) :]
+            for part in (seen[:-1], seen)
+            for anchor in _ANCHORS
+            if anchor in part
+        ),
+        b"",
+    )
+
+
+def _join(anchor: bytes, words: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """A regex for words that are searched by the same byte, of which it takes no more: no word hides another one.
+
+    The longest come first, and those whose second byte is the same stand together: after a look at that byte, most
+    places are left.
+    """
+    regexes: dict[bytes, list[bytes]] = defaultdict(list)
+    for tail, word in sorted(words, key=lambda pair: -len(pair[0])):
+        seen = word.translate(_SIGHT)
+        behind = b"" if tail == seen else b"(?<=%s)" % re.escape(seen)
+        regexes[tail[1:2]].append(re.escape(tail[2:]) + behind + _FOLLOWED.get(word, b""))
+    branches = b"|".join(
+        re.escape(second) + b"(?:%s)" % b"|".join(those) for second, those in regexes.items()
+    )
+    return re.escape(anchor) + b"(?=(%s))" % branches
+
+
+# ----------------------------------------------------------------------------
+# A text as it reads once its escapes are undone, and where in the text each part of that lies.
+#
+# What a rule finds there is replaced in the text itself, so that every rule holds for texts that were
+# percent-encoded,
+# written for HTML or escaped for JSON.
+
+
+_ENTITY = re.compile(rb"&(?:#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6})|[A-Za-z][A-Za-z0-9]{1,30});")
+_PERCENT = re.compile(rb"(?:%(?:25){0,3}[0-9A-Fa-f]{2})+")
+_UNICODE = re.compile(rb"(?:\\{1,4}u[0-9A-Fa-f]{4})+")
+_UNIT = re.compile(rb"u([0-9A-Fa-f]{4})")
+_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4}){6,}(?:[A-Za-z0-9+/]{2,3})?={0,2}")
+_IN_BASE64 = re.compile(rb"[A-Za-z0-9+/]")
+_BASE64_LEAST, _BASE64_MOST = 48, 40_000
+BASE64_TEXT = rb"(?:[CDI-Za-f][A-Za-z0-9+/]{3}){6}"
+"""How text in base64 begins: every third byte of it is printable or breaks a line."""
+
+_TEXT = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+")
+_GREATEST = 0x10FFFF
+
+
+class View:
+    """What a text says with its escapes undone."""
+
+    __slots__ = ("_escapes", "_starts", "text")
+
+    def __init__(
+        self, data: bytes, pattern: re.Pattern[bytes], decode: Callable[[bytes], bytes]
+    ) -> None:
+        """Undo what the pattern finds."""
+        pieces: list[bytes] = []
+        self._escapes: list[tuple[int, int, int]] = []
+        self._starts: list[int] = []
+        position = length = 0
+        for found in pattern.finditer(data):
+            before, plain = data[position : found.start()], decode(found[0])
+            pieces += (before, plain)
+            length += len(before)
+            self._starts.append(length)
+            length += len(plain)
+            self._escapes.append((length, found.start(), found.end()))
+            position = found.end()
+        self.text = b"".join((*pieces, data[position:]))
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where in the original a part of this lies; an escape is never cut."""
+        return self._place(start)[0], self._place(end - 1)[1]
+
+    def _place(self, at: int) -> tuple[int, int]:
+        number = bisect_right(self._starts, at) - 1
+        if number < 0:
+            return at, at + 1
+        stop, start, end = self._escapes[number]
+        return (start, end) if at < stop else (end + at - stop, end + at - stop + 1)
+
+
+def _from_entity(escape: bytes) -> bytes:
+    name = escape[1:-1].decode()
+    if name[0] == "#":
+        code = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
+    else:
+        code = 0x27 if name == "apos" else entities.name2codepoint.get(name, 0)
+    return chr(code).encode("utf-8", "surrogatepass") if 0 < code <= _GREATEST else escape
+
+
+def _from_percent(escape: bytes) -> bytes:
+    while b"%25" in escape:  # encoded more than once
+        escape = escape.replace(b"%25", b"%")
+    return unquote_to_bytes(escape)
+
+
+def _from_unicode(escape: bytes) -> bytes:
+    units = b"".join(int(unit, 16).to_bytes(2, "big") for unit in _UNIT.findall(escape))
+    return units.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
+
+
+_WAYS: Mapping[bytes, tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = {
+    b"&": (_ENTITY, _from_entity),
+    b"%": (_PERCENT, _from_percent),
+    b"\\": (_UNICODE, _from_unicode),
+}
+
+VIEW_HINTS = frozenset(_WAYS)
+"""The hints that a text may say more once it is decoded."""
+
+
+def view(data: bytes, hint: bytes) -> View:
+    """A text decoded in the way that one of the hints calls for."""
+    return View(data, *_WAYS[hint])
+
+
+def decode_base64(data: bytes, place: int) -> tuple[int, int, bytes] | None:
+    """What is written in base64 from a place on, and where that lies; ``None`` where it is no text."""
+    if place and _IN_BASE64.match(data, place - 1):
+        return None
+    if (
+        _find_plain(data, place, _BASE64_LEAST) is None
+    ):  # the beginning tells images and the like at little cost
+        return None
+    found = _find_plain(data, place, _BASE64_MOST)
+    return (place, *found) if found and _is_utf8(found[1]) else None
+
+
+def _find_plain(data: bytes, place: int, most: int) -> tuple[int, bytes] | None:
+    found = _BASE64.match(data, place, place + most)
+    plain = _plain(found[0]) if found else b""
+    return (found.end(), plain) if found and _TEXT.fullmatch(plain) else None
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _plain(encoded: bytes) -> bytes:
+    body = encoded.rstrip(b"=")
+    whole = len(body) - (len(body) % 4 == 1)
+    return binascii.a2b_base64(body[:whole] + b"=" * (-whole % 4))
+
+
+# ----------------------------------------------------------------------------
+# Cells of rows that SQL writes: of an INSERT's values and a dump's COPY, below the column that names
+# a secret.
+#
+# Blanks may be escaped, as in JSON.
+
+
+_COLUMNS, _TABLE, _ROWS = 2_000, 120, 20_000
+_BLANK = rb"(?:\s|\\{1,4}[nrt])"
+_INTO = re.compile(
+    rb"\b(?:into|copy)%b{1,8}[\w.`\"\[\]\\]{1,80}%b{0,8}$" % (_BLANK, _BLANK), re.IGNORECASE
+)
+_VALUES = re.compile(rb"%b{0,8}values%b{0,16}" % (_BLANK, _BLANK), re.IGNORECASE)
+_STDIN = re.compile(
+    rb"%b{1,8}from%b{1,8}stdin;?(?:\r?\n|\\{1,4}n)" % (_BLANK, _BLANK), re.IGNORECASE
+)
+_VALUE = re.compile(
+    rb"""%b{0,16}(?:[NE]?'((?:[^'\\]|''|\\.){0,400}+)'|"((?:[^"\\]|\\.){0,400}+)"|([^,()'"]{0,100}(?:\([^()]{0,100}\))?))
+    %b{0,16}(?=[,)])"""
+    % (_BLANK, _BLANK),
+    re.VERBOSE,
+)
+_NEXT_ROW = re.compile(rb"\)%b{0,8},%b{0,16}(?=\()" % (_BLANK, _BLANK))
+_BREAK = re.compile(rb"\r?\n|\\{1,4}r?\\{0,4}n")
+_TAB = re.compile(rb"\t|\\{1,4}t")
+
+
+def inserted_cells(data: bytes, place: int) -> Iterator[tuple[int, int]]:
+    """What rows hold in the column whose name lies at a place; nothing where that is no column of an INSERT or COPY."""
+    opened = data.rfind(b"(", max(0, place - _COLUMNS), place)
+    closed = data.find(b")", place, place + _COLUMNS)
+    if opened < 0 or closed < 0 or not _INTO.search(data, max(0, opened - _TABLE), opened):
+        return
+    number = data.count(b",", opened, place)
+    values = _VALUES.match(data, closed + 1)
+    if values:
+        yield from _iter_tuples(data, values.end(), number)
+    copied = _STDIN.match(data, closed + 1)
+    if copied:
+        yield from _iter_lines(data, copied.end(), number)
+
+
+def _iter_tuples(data: bytes, place: int, number: int) -> Iterator[tuple[int, int]]:
+    stop = place + _ROWS
+    while place < stop and data[place : place + 1] == b"(":
+        at = 0
+        while value := _VALUE.match(data, place + 1):
+            if at == number:
+                yield value.span(value.lastindex or 0)
+            at, place = at + 1, value.end()
+            if data[place : place + 1] == b")":
+                break
+        following = _NEXT_ROW.match(data, place)
+        if following is None:
+            return
+        place = following.end()
+
+
+def _iter_lines(data: bytes, place: int, number: int) -> Iterator[tuple[int, int]]:
+    for line in iter_parts(_BREAK, data, place, min(len(data), place + _ROWS)):
+        cells = list(iter_parts(_TAB, data, *line))
+        if len(cells) <= number:
+            return
+        yield cells[number]
+
+
+def iter_parts(
+    mark: re.Pattern[bytes], data: bytes, start: int, end: int
+) -> Iterator[tuple[int, int]]:
+    """Where the parts of a stretch lie that a mark separates."""
+    for found in mark.finditer(data, start, end):
+        yield start, found.start()
+        start = found.end()
+    yield start, end
+
+
+# ----------------------------------------------------------------------------
+# Secrets that no regex finds: those that lie in lines around what a rule matched, or in a column of a
+# table.
+
+
+Finder = Callable[[bytes, "re.Match[bytes]"], Iterator[tuple[int, int]]]
+
+_KEY_BYTES = 20_000
+_KEY_LINE_BYTES = 200
+_LINE_BYTES = 2_000
+_TABLE_BYTES = 20_000
+_KEY_LINE = re.compile(
+    rb"""(?:[^\r\n]{0,80}[^A-Za-z0-9+/=])?(=?[A-Za-z0-9+/]{4,100}={0,2})[ \t"',+\\]{0,8}$"""
+)
+_WHOLE_LINE = 40
+_RULER = re.compile(rb"[ \t>+|:=-]*-[ \t|:=-]*$")
+_RULED = re.compile(rb"\n[|: \t]{0,3}-")
+_CELL = re.compile(rb"[^|\\]*(?:\\.[^|\\]*)*")
+_HTML_CELL = re.compile(
+    rb"\s{0,20}<td[^<>]{0,80}>(?:<\w{1,6}>)?[ \t]{0,4}((?:[^\s<]|<(?!/)){6,200}?)[ \t]{0,4}</",
+    re.IGNORECASE,
+)
+_WRAPPED = rb" \t`*_\"'" b"\r"
+_MARKS = (re.compile(rb"\t"), re.compile(rb";"), re.compile(rb",[ ]?"), re.compile(rb"[ ]{2,}"))
+_HEADING = re.compile(rb"""[ "']{0,2}[A-Za-z\x80-\xff][\w .()\x80-\xff-]{0,40}["']?[ ]?""")
+
+
+def key_lines(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
+    """The lines of a private key before its end, or after its beginning where it has no end; each with what precedes
+    it, as ``grep -n`` or a log writes."""
+    if b"END" in match[0][:10].upper():
+        first = min(
+            (start for start, _ in _lines_before(data, match.start())), default=match.start()
+        )
+        if first < match.start():
+            yield first, match.end()
+        return
+    last = max((end for _, end in _lines_after(data, match.end())), default=match.end())
+    if last > match.end():
+        yield match.start(), last
+
+
+def _lines_before(data: bytes, place: int) -> Iterator[tuple[int, int]]:
+    stop = _last_break(data, place)
+    is_last = True
+    while stop is not None and place - stop[0] < _KEY_BYTES:
+        before = _last_break(data, stop[0])
+        span = _key_span(
+            data,
+            before[1] if before else max(0, stop[0] - _KEY_LINE_BYTES),
+            stop[0],
+            is_last=is_last,
+        )
+        if span is None:
+            return
+        yield span
+        stop, is_last = before, False
+
+
+def _last_break(data: bytes, place: int) -> tuple[int, int] | None:
+    breaks = [
+        found.span() for found in _BREAK.finditer(data, max(0, place - _KEY_LINE_BYTES), place)
+    ]
+    return breaks[-1] if breaks else None
+
+
+def _lines_after(data: bytes, place: int) -> Iterator[tuple[int, int]]:
+    begin = _BREAK.match(data, place)
+    was_whole = True
+    while begin is not None and begin.end() - place < _KEY_BYTES:
+        following = _BREAK.search(data, begin.end(), begin.end() + _KEY_LINE_BYTES)
+        end = following.start() if following else min(len(data), begin.end() + _KEY_LINE_BYTES)
+        span = _key_span(data, begin.end(), end, is_last=was_whole)
+        if span is None:
+            return
+        yield span
+        begin, was_whole = following, span[1] - span[0] >= _WHOLE_LINE
+
+
+def _key_span(data: bytes, start: int, end: int, *, is_last: bool) -> tuple[int, int] | None:
+    found = _KEY_LINE.match(data[start:end])
+    if found is None or (not is_last and len(found[1]) < _WHOLE_LINE):
+        return None
+    return start + found.start(1), start + found.end(1)
+
+
+def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
+    """The cells below a cell that names a secret, where it heads a column; else the one to the right of it."""
+    if not match[0].endswith((b"|", b">")):
+        yield from inserted_cells(data, match.start())
+    if not match[0].endswith((b"|", b">")) and not _RULED.match(data, match.end()):
+        yield from _iter_marked_column(data, match.start())
+        return
+    if match[0].endswith(b">"):
+        beside = _HTML_CELL.match(data, match.end())
+        if beside:
+            yield beside.span(1)
+        return
+    place = match.start()
+    start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
+    if place - start > _LINE_BYTES:
+        return
+    cells = list(_iter_cells(data, start, _line_end(data, place)))
+    number = next(
+        (number for number, (first, end) in enumerate(cells) if first <= place < end), None
+    )
+    if number is None:
+        return
+    if b"{{" in data[start : _line_end(data, place)]:
+        return
+    row = _line_end(data, place) + 1
+    ruler = data[row : _line_end(data, row)]
+    if _RULER.match(ruler) and (b"|" in ruler or b"+" in ruler):
+        yield from _iter_column(data, _line_end(data, row) + 1, number)
+    elif number + 1 < len(cells) and data[start : start + 40].lstrip(b"> \t").startswith(b"|"):
+        yield _bare(data, *cells[number + 1])
+
+
+def _iter_marked_column(data: bytes, place: int) -> Iterator[tuple[int, int]]:
+    """The cells below a cell, where commas, semicolons, tabs or blanks separate columns."""
+    start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
+    head = data[start : _line_end(data, place)].rstrip(b"\r")
+    mark = next((mark for mark in _MARKS if len(mark.split(head)) > 1), None)
+    if (
+        mark is None
+        or place - start > _LINE_BYTES
+        or not all(_HEADING.fullmatch(cell) for cell in mark.split(head))
+    ):
+        return
+    number, count = len(mark.split(head[: place - start])) - 1, len(mark.split(head))
+    start += len(data[start : _line_end(data, place)]) + 1
+    stop = start + _TABLE_BYTES
+    while start < min(stop, len(data)):
+        end = _line_end(data, start)
+        cells = list(iter_parts(mark, data, start, end))
+        if len(cells) != count:
+            return
+        yield _bare(data, *cells[number])
+        start = end + 1
+
+
+def _iter_column(data: bytes, start: int, number: int) -> Iterator[tuple[int, int]]:
+    stop = start + _TABLE_BYTES
+    while start < min(stop, len(data)):
+        end = _line_end(data, start)
+        cells = list(_iter_cells(data, start, end))
+        if len(cells) <= number or len(cells) == 1 or _RULER.match(data, start, end):
+            return
+        yield _bare(data, *cells[number])
+        start = end + 1
+
+
+def _line_end(data: bytes, place: int) -> int:
+    end = data.find(b"\n", place, place + _LINE_BYTES)
+    return min(len(data), place + _LINE_BYTES) if end < 0 else end
+
+
+def _iter_cells(data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while start <= end:
+        found = _CELL.match(data, start, end)
+        stop = found.end() if found else start
+        yield start, stop
+        start = stop + 1
+
+
+def _bare(data: bytes, start: int, end: int) -> tuple[int, int]:
+    cell = data[start:end]
+    return start + len(cell) - len(cell.lstrip(_WRAPPED)), max(
+        start, end - len(cell) + len(cell.rstrip(_WRAPPED))
+    )
+
+
+FINDERS: Mapping[str, Finder] = {
+    "key-lines": key_lines,
+    "table-cells": table_cells,
+    "said-password": said_password,
+    "said-key": said_key,
+    "near-password": near_password,
+    "said-phrase": said_phrase,
+}
+"""Finders by the name the rule table gives them: of the text and what the rule matched, where secrets may lie."""
+
+
+# ----------------------------------------------------------------------------
+# The rule table, read once, with the indexes that say which rules a text calls for.
+
 
 RUN_BYTES = b"+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 """What the runs that case-heeding rules look at are made of."""
@@ -93,9 +598,15 @@ class Rule:
         data, start = match.string, match.start()
         floor = max(0, start - self.reach)
         if self.reach > LOOK_BACK:
-            floor = max(floor, data.rfind(b"\n", floor, start) + 1)  # what lies so far back is on the same line
+            floor = max(
+                floor, data.rfind(b"\n", floor, start) + 1
+            )  # what lies so far back is on the same line
         found = _compile_part(self.before).search(data[floor:start])
-        return (floor + found.start(found.lastindex or 0), floor + found.end(found.lastindex or 0)) if found else None
+        return (
+            (floor + found.start(found.lastindex or 0), floor + found.end(found.lastindex or 0))
+            if found
+            else None
+        )
 
     def _iter_each(self, data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
         """Yield what `each` finds in the stretch around a match."""
@@ -144,7 +655,9 @@ class RuleTable:
 @cache
 def load_table() -> RuleTable:
     """Read the rule table."""
-    content = tomllib.loads(files("nacre.redact").joinpath("rules.toml").read_text(encoding="utf-8"))
+    content = tomllib.loads(
+        files("nacre.redact").joinpath("rules.toml").read_text(encoding="utf-8")
+    )
     parts = {name: text.encode() for name, text in content["parts"].items()}
     names = {f"@{name}": tuple(words) for name, words in content["names"].items()}
     names |= {"@run": ("\0run",), "@keyed": ("\0keyed",)}
@@ -154,9 +667,13 @@ def load_table() -> RuleTable:
     anywhere = _list_steps(rules, ignore_case=True)
     # A literal that begins with another one is looked for where that one is: "key=" at "key".
     for literal in sorted(anywhere, key=len, reverse=True):
-        gate = next((other for other in anywhere if other != literal and literal.startswith(other)), None)
+        gate = next(
+            (other for other in anywhere if other != literal and literal.startswith(other)), None
+        )
         if gate is not None:
-            anywhere[gate] += tuple((number, index, literal) for number, index, _ in anywhere.pop(literal))
+            anywhere[gate] += tuple(
+                (number, index, literal) for number, index, _ in anywhere.pop(literal)
+            )
     in_runs = _list_steps(rules, ignore_case=False)
     by_head: dict[bytes, tuple[bytes, ...]] = {}
     for literal in in_runs:
@@ -180,7 +697,9 @@ def _list_heads(literal: bytes) -> list[bytes]:
     # In raw JSON the "n" of an escaped line break is glued to what follows it, in a diff the sign of its line.
     heads = [literal[:HEAD], *(letter + literal[: HEAD - 1] for letter in (b"n", b"r", b"t", b"+"))]
     while any(len(head) < HEAD for head in heads):
-        heads = [head + filler for head in heads for filler in (_FILLERS if len(head) < HEAD else (b"",))]
+        heads = [
+            head + filler for head in heads for filler in (_FILLERS if len(head) < HEAD else (b"",))
+        ]
     return heads
 
 
@@ -217,13 +736,19 @@ def _list_command_rows(commands: Sequence[Mapping[str, Any]]) -> Iterator[Mappin
         name, regex, value = _FORMS[form]
         literal = flag if flag.startswith(("/", "-user")) else f" {flag}"
         yield {
-            "name": name, "literals": [literal], "value": value, "reach": 260,
+            "name": name,
+            "literals": [literal],
+            "value": value,
+            "reach": 260,
             "regex": rf"""{re.escape(literal)}(?:(?<=["'].{{{len(literal)}}})([^"'\r\n]{{4,100}})(?=["'])|{regex})""",
-            "before": rf"(?i:(?<![\w-])(?:{'|'.join(those)})\b[^\n|;]{{0,250}})$", "ignore_case": True,
-        }  # fmt: skip
+            "before": rf"(?i:(?<![\w-])(?:{'|'.join(those)})\b[^\n|;]{{0,250}})$",
+            "ignore_case": True,
+        }
 
 
-def _parse_rule(row: Mapping[str, Any], parts: Mapping[str, bytes], names: Mapping[str, Sequence[str]]) -> Rule:
+def _parse_rule(
+    row: Mapping[str, Any], parts: Mapping[str, bytes], names: Mapping[str, Sequence[str]]
+) -> Rule:
     options = {
         name: row[name]
         for name in ("entropy", "value", "ignore_case", "glued", "reach", "find", "whole")
@@ -232,7 +757,9 @@ def _parse_rule(row: Mapping[str, Any], parts: Mapping[str, bytes], names: Mappi
     before = _expand(row.get("before", "").encode(), parts)
     return Rule(
         name=row["name"],
-        literals=tuple(word.encode() for literal in row["literals"] for word in names.get(literal, (literal,))),
+        literals=tuple(
+            word.encode() for literal in row["literals"] for word in names.get(literal, (literal,))
+        ),
         regex=_expand(row["regex"].encode(), parts),
         before=before,
         each=_expand(row.get("each", "").encode(), parts),
@@ -261,13 +788,17 @@ def compile_rule(rule: Rule) -> re.Pattern[bytes]:
 @cache
 def compile_any(literal: bytes) -> re.Pattern[bytes]:
     """Compile all rules that begin with a literal to one: where it does not match, none of them does."""
-    return _compile_together(tuple(sorted({number for number, _, _ in load_table().by_literal[literal]})))
+    return _compile_together(
+        tuple(sorted({number for number, _, _ in load_table().by_literal[literal]}))
+    )
 
 
 @cache
 def _compile_together(numbers: Sequence[int]) -> re.Pattern[bytes]:
     rules = load_table().rules
-    return re.compile(b"|".join(b"(?:" + rules[number].regex + b")" for number in numbers), re.IGNORECASE)
+    return re.compile(
+        b"|".join(b"(?:" + rules[number].regex + b")" for number in numbers), re.IGNORECASE
+    )
 
 
 @cache

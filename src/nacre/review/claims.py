@@ -7,20 +7,19 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from nacre.dedup.claims import MOST_HINTS, ClaimAnswer, claim_of, claim_prompt
 from nacre.errors import AnswerUnusable, EditConflict, ModelRefused, Unavailable
 from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.redaction import redacted
-from nacre.llm.answers import ask, schema_of
-from nacre.memories.scan import catch_up
+from nacre.home.location import redacted
+from nacre.home.spending import model_for, tracing
+from nacre.llm.failures import ask, schema_of
+from nacre.memories.compare import MOST_HINTS, ClaimAnswer, claim_of, claim_prompt
+from nacre.memories.edit import catch_up
 from nacre.protocols import LanguageModel
-from nacre.spending.models import model_for
-from nacre.spending.tracing import tracing
 from nacre.values.memory import Claim, Memory
-from nacre.values.model_calls import Prompt, Task, Tokens
+from nacre.values.models import Prompt, Tokens, TraceKind
 from nacre.values.reports import OnProgress, Progress
-from nacre.values.trace import TraceKind
+from nacre.values.session import Task
 
 CLAIMED = "claim"
 """What the ledger calls the writing of claims."""
@@ -54,7 +53,9 @@ class Estimate:
     cost: Decimal | None
 
 
-def tell_claim(home: Home, model: LanguageModel, memory: Memory, *, also_known: Sequence[str] = ()) -> Claim | None:
+def tell_claim(
+    home: Home, model: LanguageModel, memory: Memory, *, also_known: Sequence[str] = ()
+) -> Claim | None:
     """What a memory claims, as a model tells it; ``None`` where that is nothing. Raises what a model's call raises.
 
     ``also_known`` are entities of claims that are not kept yet.
@@ -82,7 +83,11 @@ def estimate(home: Home, limit: int | None = None) -> Estimate:
 
 
 def backfill(
-    home: Home, *, limit: int | None = None, batch_size: int = BATCH, on_progress: OnProgress | None = None
+    home: Home,
+    *,
+    limit: int | None = None,
+    batch_size: int = BATCH,
+    on_progress: OnProgress | None = None,
 ) -> Backfill:
     """Have a model tell the claims of memories that have none, the latest first. Raises ModelRefused.
 
@@ -131,7 +136,9 @@ class _Telling:
         """Ask the model; an answer that cannot be used is counted, and one that does not come ends it all."""
         try:
             names = dict.fromkeys(claim.entity for _, claim in self.told if claim)
-            self.told.append((memory, tell_claim(self.home, self.model, memory, also_known=tuple(names))))
+            self.told.append(
+                (memory, tell_claim(self.home, self.model, memory, also_known=tuple(names)))
+            )
         except AnswerUnusable:
             self.failed += 1
         except Unavailable as error:

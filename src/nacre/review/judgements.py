@@ -1,246 +1,237 @@
-"""What models and rules say of memories that wait to be judged; nothing is written here.
-
-A few are looked at together. Claims are told first, then what is read of the home is read, and models judge all of them
-side by side, so that what comes of it does not hang on which answer was first.
-"""
+"""Which memories a new one may be at odds with, or may finish: those that a model is asked about."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TypeVar
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain
+from typing import NamedTuple
 
-from nacre.dedup.comparison import compare
-from nacre.dedup.contradiction import (
-    Bearing,
-    JudgeAnswer,
-    Judgement,
-    Resolution,
-    TodosAnswer,
-    finished,
-    judge_prompt,
-    judgements,
-    resolve,
-    todos_prompt,
-)
-from nacre.dedup.judge import Relation
-from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, NacreError
+from nacre.base.text import STOP_WORDS, stem, title_of, words
+from nacre.errors import EmbedderUnavailable
 from nacre.home.home import Home
-from nacre.llm.answers import ask, schema_of
-from nacre.protocols import LanguageModel
-from nacre.review.claims import tell_claim
-from nacre.review.rivals import open_todos, rivals
-from nacre.spending.parallel import Answered, ask_all, is_final
-from nacre.spending.tracing import tracing
-from nacre.text.passages import normalise
-from nacre.values.memory import Claim, Memory
-from nacre.values.model_calls import Task
-from nacre.values.session import Speaker
-from nacre.values.trace import Step, TraceKind
+from nacre.learn.sentences import utterances
+from nacre.llm.local_model import calibration_of
+from nacre.memories.compare import are_one_attribute
+from nacre.memories.judge import (
+    APART,
+    CONTRADICTS,
+    SUPERSEDES,
+    Relation,
+    compare,
+    judge,
+    last_said,
+    vouches,
+)
+from nacre.memories.placement import rarity_of
+from nacre.recall.recall import search_sessions
+from nacre.values.memory import Kind, Memory
+from nacre.values.recall import Filter, Mode, RecallQuery
+from nacre.values.session import Trust, Turn
 
-TOGETHER = 6
-"""So many memories are looked at together."""
+MOST = 5
+"""So many are judged (seed facts 1.3)."""
 
-AT_ONCE = 3
-"""So many questions are asked side by side."""
-
-BY_RULES = "rules"
-
-A = TypeVar("A")
-
-Models = Callable[[Task], LanguageModel | None]
-"""The model of a task, if one is set. Raises ModelRefused."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Another memory, how it stands to the one in question, what becomes of the two, and who said so."""
-
-    other: Memory
-    judged: Judgement
-    outcome: Resolution
-    by: str
-    is_todo: bool = False
+_LOOKED_AT = 60
+_TODOS = 200
 
 
-@dataclass(slots=True)
-class Looked:
-    """A memory as it was when models were asked, and what they said.
+def rivals(home: Home, memory: Memory, beside: Sequence[Memory] = ()) -> list[Memory]:
+    """Memories of the same project that one may be at odds with, five at most.
 
-    ``is_reworded``: it has other words than those of which its claim was told. ``claim`` is what a model told just now,
-    ``is_claimless`` that it claims nothing. ``error`` is why an answer is missing, ``is_partial`` that one about it and
-    an earlier one is; ``is_left`` that nobody was asked, as a model was not to be had for another memory.
+    First those that the rules doubt, then those with a claim of the same key, then of the same entity and nearly the
+    same attribute, then of the same attribute of another entity, then the nearest by their vectors. Events stay true,
+    only a todo moves a todo, and what is not trusted is at odds with nothing that is. The claims of memories ``beside``
+    it are not in the index yet.
     """
-
-    memory: Memory
-    is_reworded: bool = False
-    claim: Claim | None = None
-    found: tuple[Found, ...] = ()
-    is_claimless: bool = False
-    error: NacreError | None = None
-    is_partial: bool = False
-    is_left: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is nothing that stands in the way of asking on."""
-        return self.error is None and not self.is_left
-
-    @property
-    def claiming(self) -> Memory:
-        """The memory with its claim."""
-        return replace(self.memory, claim=self.claim) if self.claim or self.is_claimless else self.memory
+    told = {other.id: other for other in beside}
+    found: dict[str, Memory] = {}
+    judged = home.claims.judged()
+    for row in chain(
+        _doubted(home, memory), _by_claim(home, memory, beside), _by_meaning(home, memory)
+    ):
+        for other in home.memories.by_rows([row]).values():
+            if may_be_at_odds(memory, other, judged):
+                found.setdefault(other.id, told.get(other.id, other))
+        if len(found) == MOST:
+            break
+    return list(found.values())
 
 
-def look_at(home: Home, looked: Sequence[Looked], models: Models) -> None:
-    """Fill in what is said of each memory. Call it without a lock. Raises ModelRefused.
-
-    An earlier one counts as told when a later one is looked at; two of them are judged once.
-    """
-    with tracing(home, TraceKind.CONTRADICTION, ", ".join(one.memory.id for one in looked)) as trace:
-        _tell_claims(home, looked, models)
-        _judge(home, looked, models)
-        for one in looked:
-            for found in one.found:
-                trace.add(_step(one.memory, found))
+def may_be_at_odds(memory: Memory, other: Memory, judged: Container[tuple[str, str]]) -> bool:
+    """Whether a model is to judge two memories: both hold, and nobody has said how they stand to each other."""
+    if other.id == memory.id or not other.shares_place(memory) or not other.is_active:
+        return False
+    if other.kind is Kind.EVENT or (other.kind is Kind.TODO) != (memory.kind is Kind.TODO):
+        return False
+    if vouches(other, memory) or (vouches(memory, other) and last_said(other) > last_said(memory)):
+        return False
+    return not is_settled(memory, other, judged)
 
 
-def _tell_claims(home: Home, looked: Sequence[Looked], models: Models) -> None:
-    """One after another: each is told the entities of those before it, or one thing would get several names."""
-    wanted = [one for one in looked if one.memory.claim is None or one.is_reworded]
-    model = models(Task.CLAIMS) if wanted else None
-    if model is None:
-        return
-    names: dict[str, None] = {}
-    for at, one in enumerate(wanted):
-        try:
-            one.claim = tell_claim(home, model, one.memory, also_known=tuple(names))
-        except (AnswerUnusable, ModelUnavailable, ModelRefused, BudgetSpent) as error:
-            one.error = error
-            if is_final(error):
-                for left in wanted[at + 1 :]:
-                    left.is_left = True
-                return
-            continue
-        one.is_claimless = one.claim is None
-        names |= {one.claim.entity: None} if one.claim else {}
+def is_settled(one: Memory, other: Memory, judged: Container[tuple[str, str]]) -> bool:
+    """Whether a link says how two memories stand to each other; a doubt that no model ``judged`` says it not yet."""
+    return _links(one, other.id, judged) or _links(other, one.id, judged)
 
 
-def _judge(home: Home, looked: Sequence[Looked], models: Models) -> None:
-    """Let the rules say what they are sure of, and models the rest."""
-    asking = _Asking(home, models)
-    for one in looked:
-        if one.is_open:
-            asking.about_rivals(one)
-            asking.about_todos(one)
-    asking.ask()
+def _links(memory: Memory, to: str, judged: Container[tuple[str, str]]) -> bool:
+    rels = {link.rel for link in memory.links if link.to == to}
+    return bool(rels & {APART, SUPERSEDES}) or (CONTRADICTS in rels and (to, memory.id) in judged)
 
 
-class _Asking:
-    """Questions about memories, each an earlier one's or its own, and what waits for their answers."""
-
-    def __init__(self, home: Home, models: Models) -> None:
-        self._home = home
-        self._models = models
-        self._questions: list[tuple[Looked, Callable[[], Sequence[Found]]]] = []
-        self._told: list[Memory] = []
-        self._pairs: dict[frozenset[str], Looked] = {}
-        self._left: list[tuple[Looked, Looked]] = []
-
-    def about_rivals(self, one: Looked) -> None:
-        """Those that a memory may be at odds with, but those that an earlier one is asked about with it."""
-        memory = one.claiming
-        others = rivals(self._home, memory, beside=self._told)
-        judge = self._models(Task.CONTRADICTION) if others else None
-        one.found = tuple(_by_rules(memory, others, is_alone=judge is None))
-        self._told.append(memory)
-        settled = {found.other.id for found in one.found}
-        open_ = {frozenset((memory.id, other.id)): other for other in others if other.id not in settled}
-        rest = [other for pair, other in open_.items() if pair not in self._pairs]
-        self._left += [(one, self._pairs[pair]) for pair in open_ if pair in self._pairs]
-        if judge and rest:
-            self._pairs.update({pair: one for pair in open_ if pair not in self._pairs})
-            self._questions.append((one, partial(_judged, self._home, judge, memory, rest)))
-
-    def about_todos(self, one: Looked) -> None:
-        """The todos that a memory may show to be done."""
-        candidates = open_todos(self._home, one.memory)
-        model = self._models(Task.TODOS) if candidates else None
-        if model:
-            self._questions.append((one, partial(_finished, model, one.memory, candidates)))
-
-    def ask(self) -> None:
-        """Ask all of it; a memory that an earlier one was asked about in vain is to be looked at again."""
-        answers = ask_all(self._home, [question for _, question in self._questions], AT_ONCE)
-        for (one, _), answer in zip(self._questions, answers, strict=True):
-            found = _taken(one, answer)
-            one.found += tuple(found or ())
-        for later, earlier in self._left:
-            later.is_partial = later.is_partial or not earlier.is_open
+def _doubted(home: Home, memory: Memory) -> Iterator[int]:
+    """Those that the words alone cannot tell whether they still hold."""
+    for link in memory.links:
+        row = home.comparisons.row_of(link.to) if link.rel == CONTRADICTS else None
+        if row is not None:
+            yield row
 
 
-def _taken(one: Looked, answer: Answered[A] | NacreError | None) -> A | None:
-    """An answer; where it is none, why."""
-    if isinstance(answer, Answered):
-        return answer.value
-    one.error = one.error or answer
-    one.is_left = one.is_left or answer is None
-    return None
-
-
-def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> list[Found]:
-    """Where two memories claim something of one key, the rules decide first, and no model is asked.
-
-    ``is_alone``: no model judges, so that other values of one key are for a person to settle.
-    """
+def _by_claim(home: Home, memory: Memory, beside: Sequence[Memory]) -> Iterator[int]:
     claim = memory.claim
-    same = {other.id: other.claim for other in others if claim and other.claim and other.claim.key == claim.key}
-    found = []
-    for one in compare(memory, [other for other in others if other.id in same]):
-        theirs = same[one.other.id]
-        if one.verdict.relation is Relation.SUPERSEDES:
-            judged = Judgement(Bearing.SUPERSEDES, 1.0, one.verdict.reason)
-            found.append(Found(one.other, judged, Resolution.SUPERSEDED, BY_RULES))
-        elif is_alone and claim and theirs and normalise(theirs.object) != normalise(claim.object):
-            why = f"{claim.key}: {theirs.object} and {claim.object}"
-            judged = Judgement(Bearing.CONTRADICTS, min(theirs.confidence, claim.confidence), why)
-            found.append(Found(one.other, judged, Resolution.PENDING, BY_RULES))
-    return found
+    if claim is None:
+        return
+    told = [
+        (row, one.claim)
+        for one in beside
+        if one.claim and (row := home.comparisons.row_of(one.id)) is not None
+    ]
+    known = [(row, other.attribute) for row, other in told if other.entity == claim.entity]
+    known += home.claims.of_entity(claim.entity, memory.project, limit=_LOOKED_AT)
+    yield from (row for row, attribute in known if attribute == claim.attribute)
+    yield from (row for row, attribute in known if are_one_attribute(attribute, claim.attribute))
+    yield from (row for row, other in told if other.attribute == claim.attribute)
+    yield from home.claims.of_attribute(
+        claim.attribute, claim.entity, memory.project, limit=_LOOKED_AT
+    )
 
 
-def _judged(home: Home, model: LanguageModel, memory: Memory, others: Sequence[Memory]) -> list[Found]:
-    prompt = judge_prompt(memory, others, schema_of(JudgeAnswer))
-    answer = ask(model, prompt, JudgeAnswer, lambda answer: judgements(answer, len(others)))
-    found = judgements(answer, len(others))
-    sure = home.settings.number("contradiction.auto_supersede")
-    judged = []
-    for other, one in zip(others, found, strict=True):
-        one = replace(one, explanation=home.redactor.clean(one.explanation))
-        earlier, later = in_order(memory, other)
-        judged.append(Found(other, one, resolve(earlier, later, one, sure), model.name))
-    return judged
+def _by_meaning(home: Home, memory: Memory) -> Iterator[int]:
+    """The nearest by their vectors, from where a link is worth making; in a home without vectors those that share rare
+    words, not only the project's name."""
+    near = _near(home, memory)
+    if near is None:
+        said, rows = _telling(memory), home.comparisons.alike(memory, limit=_LOOKED_AT)
+        found = home.memories.by_rows(rows)
+        yield from [row for row in rows if row in found and said & _telling(found[row])][:MOST]
+        return
+    yield from near
 
 
-def _finished(model: LanguageModel, memory: Memory, candidates: Sequence[Memory]) -> list[Found]:
-    """The open todos that the memory shows to be done."""
-    answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
-    found = []
-    for todo, quote in finished(answer, memory, candidates):
-        is_ours = memory.is_said_after(todo)
-        is_sure = memory.speaker is Speaker.OWNER or todo.speaker is not Speaker.OWNER
-        outcome = Resolution.SUPERSEDED if is_sure else Resolution.PENDING
-        if is_ours:
-            judged = Judgement(Bearing.SUPERSEDES, 1.0, f"done: {quote}")
-            found.append(Found(todo, judged, outcome, model.name, is_todo=True))
-    return found
+def _near(home: Home, memory: Memory) -> dict[int, float] | None:
+    """Row → cosine of the nearest memories; ``None`` where this one has no vector."""
+    row = home.comparisons.row_of(memory.id)
+    if home.settings.text("embedding.model") == "none" or row is None:
+        return None
+    try:
+        found = home.vectors.near_memory(row, limit=_LOOKED_AT)
+        limit = calibration_of(home.vectors.model()).link
+    except EmbedderUnavailable:
+        return None
+    return {one.row: one.cosine for one in found if one.cosine >= limit} if found else None
 
 
-def in_order(memory: Memory, other: Memory) -> tuple[Memory, Memory]:
-    """Two memories, the one that was said earlier first."""
-    return (other, memory) if memory.is_said_after(other) else (memory, other)
+def open_todos(home: Home, memory: Memory) -> list[Memory]:
+    """The open todos of its project that an event, fact or decision may show to be done: those nearest to it, five at
+    most, which share a word with it, not only the project's name, or are near by their vectors."""
+    if memory.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION):
+        return []
+    wanted = Filter(
+        kinds=(Kind.TODO,), projects=(memory.project,) if memory.project else (), strict=True
+    )
+    rows, _ = home.selection.list_memories(wanted, limit=_TODOS, offset=0)
+    near = _near(home, memory) or {}
+    said = _said(memory)
+    ranked = []
+    for row, todo in home.memories.by_rows(rows).items():
+        if (
+            todo.shares_place(memory)
+            and not vouches(todo, memory)
+            and not is_settled(memory, todo, ())
+        ):
+            asked = _said(todo)
+            shared = len(said & asked) / max(1, len(asked)) + near.get(row, 0.0)
+            is_near = row in near or bool(_telling(memory) & _telling(todo))
+            ranked += [(shared, todo.created, todo)] if shared and is_near else []
+    ranked.sort(key=lambda one: one[:2], reverse=True)
+    return [todo for _, _, todo in ranked[:MOST]]
 
 
-def _step(memory: Memory, one: Found) -> Step:
-    said = f"{one.judged.bearing.value} ({one.judged.confidence:.2f}): {one.judged.explanation}"
-    return Step("judged", one.other.subject, f"{said} → {one.outcome.value}", refs=(memory.id, one.other.id))
+def _said(memory: Memory) -> set[str]:
+    return {word for word in words(f"{memory.subject} {memory.content}") if word not in STOP_WORDS}
+
+
+def _telling(memory: Memory) -> set[str]:
+    """The stems of its words, but for those that say nothing within its project."""
+    said = _stems(words(f"{memory.subject} {memory.content}"))
+    return said - _stems(words(memory.project or ""))
+
+
+def _stems(said: Iterable[str]) -> set[str]:
+    return {stem(word) for word in said if word not in STOP_WORDS}
+
+
+# ----------------------------------------------------------------------------
+# Find what was said after a candidate and departs from it: it says that the thing is gone, or gives
+# another value.
+
+
+_ALIKE = 12
+_HITS = 60
+_CHANGES = (Relation.SUPERSEDES, Relation.DOUBTS)
+
+
+class Departure(NamedTuple):
+    """A later statement, and when it was made."""
+
+    text: str
+    at: datetime
+
+
+def find_departure(home: Home, memory: Memory) -> Departure | None:
+    """Return the latest statement that departs from a memory, in memories and in the sessions of its project."""
+    others = home.memories.by_rows(home.comparisons.alike(memory, limit=_ALIKE)).values()
+    found = [
+        Departure(one.other.content, one.other.last_said)
+        for one in compare(memory, [other for other in others if other.is_active])
+        if one.is_replaced or one.is_doubted
+    ]
+    for row in _sessions(home, memory):
+        found += _in_turns(home, memory, [item.turn for item in home.sessions.turns_of(row)])
+    return max(found, key=lambda one: one.at, default=None)
+
+
+def _sessions(home: Home, memory: Memory) -> set[int]:
+    """Return the rows of the memory's own session, and of later ones of its project that share words with it."""
+    rows = {
+        one.row for one in home.sessions.find(memory.source.session or "") if memory.source.session
+    }
+    if memory.project is None:
+        return rows
+    wanted = Filter(projects=(memory.project,), strict=True, since=memory.last_said)
+    query = RecallQuery(
+        memory.content[:1_000], filter=wanted, mode=Mode.LEXICAL, limit=_HITS, update=False
+    )
+    ids = {hit.session.id for hit in search_sessions(home, query).turns}
+    return rows | {one.row for name in ids for one in home.sessions.find(name)}
+
+
+def _in_turns(home: Home, memory: Memory, turns: Sequence[Turn]) -> Iterator[Departure]:
+    rarity = rarity_of(home)
+    for utterance in utterances(turns):
+        turn = turns[utterance.index]
+        if turn.trust is not Trust.TRUSTED or turn.time is None or turn.time <= memory.last_said:
+            continue
+        for text in (statement.text for statement in utterance.statements):
+            said = replace(
+                memory,
+                id="",
+                subject=title_of(text),
+                content=text,
+                created=turn.time,
+                canonical_key=None,
+                claim=None,
+            )
+            if judge(memory, said, None, calibration_of(None), rarity).relation in _CHANGES:
+                yield Departure(text, turn.time)

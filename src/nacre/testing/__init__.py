@@ -3,8 +3,7 @@
 It needs no test runner: what is broken is one ``AssertionError`` that names all of it.
 """
 
-from nacre.testing.conformance import check_adapter
+from nacre.testing.conformance import Agent, Owner, Step, Summary, Tool, check_adapter
 from nacre.testing.samples import samples
-from nacre.testing.steps import Agent, Owner, Step, Summary, Tool
 
 __all__ = ["Agent", "Owner", "Step", "Summary", "Tool", "check_adapter", "samples"]

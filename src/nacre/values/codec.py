@@ -90,4 +90,7 @@ def _rounded(value: Any, digits: int | None) -> Any:
 
 @cache
 def _keys(kind: Any) -> dict[str, tuple[str, int | None]]:
-    return {field.name: (field.metadata.get("key", field.name), field.metadata.get("digits")) for field in fields(kind)}
+    return {
+        field.name: (field.metadata.get("key", field.name), field.metadata.get("digits"))
+        for field in fields(kind)
+    }

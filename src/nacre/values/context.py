@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from nacre.platform.bounds import bounds
+from nacre.base.bounds import bounds
 from nacre.values.recall import Lane
 
 LOOKED_FOR = "looked for"
@@ -81,10 +81,12 @@ class SignalLimits:
     def within(self, others: SignalLimits) -> SignalLimits:
         """Those of both that let less through."""
         return SignalLimits(
-            max(self.min_importance, others.min_importance), min(self.most_at_once, others.most_at_once),
-            max(self.cooldown_seconds, others.cooldown_seconds), min(self.most_per_session, others.most_per_session),
+            max(self.min_importance, others.min_importance),
+            min(self.most_at_once, others.most_at_once),
+            max(self.cooldown_seconds, others.cooldown_seconds),
+            min(self.most_per_session, others.most_per_session),
             min(self.max_age_seconds, others.max_age_seconds),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,12 @@ class ContextRequest:
     occasion: Annotated[Occasion, bounds("Why it starts.")] = Occasion.STARTUP
     prompt: Annotated[str, bounds("What the person typed.")] = ""
     folder: Annotated[str | None, bounds("Where the agent works: tells the project.")] = None
-    session: Annotated[str | None, bounds("As <tool>:<id>: what it was given already is not given again.")] = None
-    budget_tokens: Annotated[int, bounds("Tokens at most; by default, as the setting says.", ge=0)] | None = None
+    session: Annotated[
+        str | None, bounds("As <tool>:<id>: what it was given already is not given again.")
+    ] = None
+    budget_tokens: (
+        Annotated[int, bounds("Tokens at most; by default, as the setting says.", ge=0)] | None
+    ) = None
     parts: Annotated[tuple[Part, ...], bounds("Only these parts.")] = ()
     alone: Annotated[bool, bounds("By words alone, as a hook does where no daemon runs.")] = False
     signals: Annotated[SignalLimits | None, bounds("Fewer signals than the settings allow.")] = None
@@ -186,7 +192,7 @@ class ContextBlock:
 
     ``tokens`` counts the whole text. ``gate`` says what was decided about the prompt before anything was looked for.
     ``state`` is what is true of the session once the agent has the text: whoever delivers it keeps it then, and not
-    before (:func:`nacre.context.session_state.write_state`); ``None`` for no session.
+    before (:func:`nacre.context.hooks.write_state`); ``None`` for no session.
     """
 
     text: str = ""
@@ -198,3 +204,67 @@ class ContextBlock:
     tokens: int = 0
     took_ms: float = 0.0
     state: SessionState | None = None
+
+
+# ----------------------------------------------------------------------------
+# What hosts tell nacre through their hooks, whichever host it is, and what they are told.
+
+
+class HookEvent(StrEnum):
+    """What happens in a host. Hosts have other names for these; :mod:`nacre.serve.hook_shapes` knows them."""
+
+    SESSION_START = "session-start"
+    PROMPT = "prompt"
+    TOOL = "tool"
+    TURN_END = "turn-end"
+    PRE_COMPACT = "pre-compact"
+    SESSION_END = "session-end"
+
+
+@dataclass(frozen=True, slots=True)
+class HookCall:
+    """One call of a hook.
+
+    ``session`` is ``<tool>:<the host's own id>``, as the session will be called that is read from its transcript;
+    ``transcript`` is the file that it writes, where it says so.
+    ``is_apart`` marks sub-agents, scheduled runs and heartbeats: these are given nothing and hand nothing over.
+    ``budget_tokens`` is the most that the context may take; ``None`` takes the setting.
+    ``arguments`` is what ``tool`` is about to be called with, as JSON; long texts in it are cut.
+    """
+
+    host: str
+    event: HookEvent
+    session: str = ""
+    folder: str | None = None
+    prompt: str = ""
+    occasion: Occasion = Occasion.STARTUP
+    transcript: str | None = None
+    reason: str = ""
+    is_apart: bool = False
+    tool: str = ""
+    arguments: str = ""
+    alone: bool = False
+    """The daemon is not there: only what needs no model, no vectors and no lock."""
+
+    budget_tokens: int | None = None
+    goes_on: bool = False
+    """The turn goes on because a hook had something to say as it ended before."""
+
+    signals: SignalLimits | None = None
+    """Fewer signals than the owner's settings allow, as the host's own settings say."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookAnswer:
+    """What the host is to put into the prompt (empty: nothing), and what nacre goes on with afterwards.
+
+    ``chores`` names work that was queued: a handoff to write, a transcript to read. ``state`` is what is true of the
+    session once the host has the context: the hook's process keeps it when it has written the context, and not before.
+    ``held_out`` says that the session is told nothing, as it is one of those that are not.
+    """
+
+    context: str = ""
+    tokens: int = 0
+    chores: tuple[str, ...] = ()
+    state: SessionState | None = None
+    held_out: bool = False

@@ -8,8 +8,8 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated
 
-from nacre.platform.bounds import bounds
-from nacre.platform.days import shown_day
+from nacre.base.bounds import bounds
+from nacre.base.times import shown_day
 from nacre.values.memory import Expiry, Kind, Memory, Scope
 from nacre.values.session import Session, Speaker, Turn
 
@@ -41,27 +41,38 @@ class Filter:
     """
 
     projects: Annotated[
-        tuple[str, ...], bounds("Only these projects, what they depend on, and what belongs to none.")
+        tuple[str, ...],
+        bounds("Only these projects, what they depend on, and what belongs to none."),
     ] = ()
     strict: Annotated[
-        bool, bounds("With projects: only these; neither what they depend on nor what belongs to none.")
+        bool,
+        bounds("With projects: only these; neither what they depend on nor what belongs to none."),
     ] = False
     exclude_projects: Annotated[tuple[str, ...], bounds("Leave these projects out.")] = ()
     since: Annotated[datetime | None, bounds("From then on.")] = None
     until: Annotated[datetime | None, bounds("Before then.")] = None
     kinds: Annotated[tuple[Kind, ...], bounds("Only memories of these kinds.")] = ()
     tags: Annotated[tuple[str, ...], bounds("Only memories with one of these tags.")] = ()
-    min_importance: Annotated[int, bounds("Only memories of this importance or more (1-10).", ge=1, le=10)] | None = (
-        None
-    )
+    min_importance: (
+        Annotated[int, bounds("Only memories of this importance or more (1-10).", ge=1, le=10)]
+        | None
+    ) = None
     expiry: Annotated[tuple[Expiry, ...], bounds("Only memories meant to hold this long.")] = ()
-    scope: Annotated[Scope, bounds("Who asks: a public request sees public memories only.")] = Scope.PRIVATE
+    scope: Annotated[Scope, bounds("Who asks: a public request sees public memories only.")] = (
+        Scope.PRIVATE
+    )
     owner_only: Annotated[bool, bounds("Only what the owner said.")] = False
-    tools: Annotated[tuple[str, ...], bounds("Only what was said in sessions with these tools, e.g. claude-code.")] = ()
-    sessions: Annotated[
-        tuple[str, ...], bounds("Only what was said in these sessions, by their ids or labels, e.g. telegram:5054.")
+    tools: Annotated[
+        tuple[str, ...],
+        bounds("Only what was said in sessions with these tools, e.g. claude-code."),
     ] = ()
-    as_of: Annotated[date | None, bounds("What was true on that day, also what was superseded since.")] = None
+    sessions: Annotated[
+        tuple[str, ...],
+        bounds("Only what was said in these sessions, by their ids or labels, e.g. telegram:5054."),
+    ] = ()
+    as_of: Annotated[
+        date | None, bounds("What was true on that day, also what was superseded since.")
+    ] = None
     trusted: Annotated[bool, bounds("Leave out what draws on text from outside.")] = False
     settled: Annotated[bool, bounds("Leave out what waits in the inbox.")] = False
 
@@ -89,7 +100,9 @@ class RecallQuery:
     filter: Annotated[Filter, bounds("What may be found at all.")] = field(default_factory=Filter)
     mode: Annotated[Mode, bounds("Which lanes.")] = Mode.HYBRID
     limit: Annotated[int, bounds("Memories at most.", ge=0)] = DEFAULT_LIMIT
-    around: Annotated[datetime | None, bounds("Only memories recorded around that day, the nearest first.")] = None
+    around: Annotated[
+        datetime | None, bounds("Only memories recorded around that day, the nearest first.")
+    ] = None
     ignore_time: Annotated[bool, bounds("Read no time from the words of the question.")] = False
     radius_days: Annotated[
         float, bounds("With --around: how many days before and after.", gt=0, le=MOST_RADIUS_DAYS)
@@ -99,23 +112,42 @@ class RecallQuery:
     update: Annotated[bool, bounds("Count what is found as used.")] = True
     diversify: Annotated[bool, bounds("Leave out what says nearly the same.")] = True
     mmr_lambda: (
-        Annotated[float, bounds("Relevance against difference from other hits; 1: relevance alone [.7].", ge=0, le=1)]
+        Annotated[
+            float,
+            bounds(
+                "Relevance against difference from other hits; 1: relevance alone [.7].", ge=0, le=1
+            ),
+        ]
         | None
     ) = None
-    word_share: Annotated[float, bounds("Weight of words against meaning [.5].", ge=0, le=1)] | None = None
-    prefer_kinds: Annotated[tuple[Kind, ...], bounds("Memories of these kinds count a quarter more.")] = ()
+    word_share: (
+        Annotated[float, bounds("Weight of words against meaning [.5].", ge=0, le=1)] | None
+    ) = None
+    prefer_kinds: Annotated[
+        tuple[Kind, ...], bounds("Memories of these kinds count a quarter more.")
+    ] = ()
     threshold: Annotated[float, bounds("The least score to show.", ge=0, le=1)] = 0.0
-    topic: Annotated[str, bounds("Put before the question in the search by meaning.", max_length=500)] = ""
+    topic: Annotated[
+        str, bounds("Put before the question in the search by meaning.", max_length=500)
+    ] = ""
     fuzzy: Annotated[bool, bounds("Read misspelt words as the nearest known ones.")] = False
     confident: Annotated[bool, bounds("Leave out weak hits and pending candidates.")] = False
-    turns: Annotated[int, bounds("Turns of sessions to show as well.", ge=0, le=100)] = DEFAULT_TURNS
+    turns: Annotated[int, bounds("Turns of sessions to show as well.", ge=0, le=100)] = (
+        DEFAULT_TURNS
+    )
     session: Annotated[
         str | None,
-        bounds("The session it is for, by the host's own id: what one session uses is used together."),
+        bounds(
+            "The session it is for, by the host's own id: what one session uses is used together."
+        ),
     ] = None
     co_recall: Annotated[bool, bounds("Add what was used together before.")] = True
-    expand: Annotated[bool, bounds("Have a language model ask in other words, too; takes seconds.")] = False
-    rerank: Annotated[bool, bounds("Have a language model grade the best hits; takes seconds.")] = False
+    expand: Annotated[
+        bool, bounds("Have a language model ask in other words, too; takes seconds.")
+    ] = False
+    rerank: Annotated[bool, bounds("Have a language model grade the best hits; takes seconds.")] = (
+        False
+    )
     is_prompt: Annotated[bool, bounds("A person typed the text to an agent.")] = False
 
 
@@ -234,3 +266,87 @@ class RecallResult:
         """Whether any hit is more than weak."""
         found = (*(hit.confidence for hit in self.hits), *(hit.confidence for hit in self.turns))
         return any(confidence is not HitConfidence.WEAK for confidence in found)
+
+
+# ----------------------------------------------------------------------------
+# What is asked of deep recall, and what it answers.
+
+
+class Route(StrEnum):
+    """What a question needs: nothing, what is known of the owner, or the memories of a project."""
+
+    NONE = "none"
+    OWNER = "owner"
+    PROJECT = "project"
+
+
+class DecidedBy(StrEnum):
+    """Who took a step: a language model, rules, or whoever asked, in so many words."""
+
+    MODEL = "model"
+    RULES = "rules"
+    ASKER = "asker"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message before the question."""
+
+    speaker: Speaker
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A project that a question may be about; ``named`` says that the question names it exactly."""
+
+    slug: str
+    score: float
+    named: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeepStep:
+    """One step: ``gate``, ``owner``, ``project`` or ``select``; who took it, and what came out.
+
+    ``problem`` says why a model that was to take it did not.
+    """
+
+    name: str
+    by: DecidedBy
+    outcome: str
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeepResult:
+    """The answer to one question.
+
+    ``context`` is a block for an agent's prompt, framed as reference data; empty where there is nothing to tell.
+    ``clarify`` are the projects of which whoever asks has to name one: nothing was read of any of them.
+    ``model`` is the language model that was asked; ``None`` where none is set. ``repeated`` says that the answer is one
+    of the last half minute.
+    """
+
+    query: str
+    route: Route
+    project: str | None = None
+    clarify: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    hits: tuple[MemoryHit, ...] = ()
+    context: str = ""
+    steps: tuple[DeepStep, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    model: str | None = None
+    repeated: bool = False
+    took_ms: float = 0.0
+
+    @property
+    def degraded(self) -> tuple[Lane, ...]:
+        """The lanes that did less than they should."""
+        return degraded(self.lanes)
+
+    @property
+    def problem(self) -> str | None:
+        """The first reason for which a model did not do what it was to do."""
+        return next((step.problem for step in self.steps if step.problem), None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from nacre.platform.days import shown_day
+from nacre.base.times import shown_day
 from nacre.values.memory import Memory
 
 NEUTRAL_QUALITY = 0.5

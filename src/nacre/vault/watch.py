@@ -16,8 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from nacre.vault.files import Vault, shown, times_of
-from nacre.vault.layout import is_memory_file
+from nacre.vault.files import Vault, is_memory_file, shown, times_of
 
 LONGEST_SECONDS = 60.0
 """After so long each file is looked at again: nobody tells of what is written by a mapping that stays open, or by
@@ -131,7 +130,10 @@ class _Told:
         if self._fails:
             return
         kind = ctypes.create_string_buffer(_STATFS_BYTES)
-        is_local = self._libc.fstatfs(folder, kind) == 0 and ctypes.c_ulong.from_buffer(kind).value in _LOCAL
+        is_local = (
+            self._libc.fstatfs(folder, kind) == 0
+            and ctypes.c_ulong.from_buffer(kind).value in _LOCAL
+        )
         name = f"/proc/self/fd/{folder}".encode()
         number = self._libc.inotify_add_watch(self._descriptor, name, _WANTED) if is_local else -1
         self._fails = number < 0 or number in self._folders

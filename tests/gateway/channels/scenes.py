@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from nacre.errors import ChannelUnavailable
-from nacre.gateway.channels.channel import Channel, ChannelKind, ChannelSetup
-from nacre.values.gateway.message import Outgoing
+from nacre.gateway.channels import Channel, ChannelKind, ChannelSetup
+from nacre.values.gateway import Outgoing
 from tests.fakes.memory_inbox import MemoryInbox
 from tests.fakes.platform import FakePlatform
 
@@ -24,7 +24,9 @@ def play(scene: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(scene, SECONDS))
 
 
-def setup_of(kind: ChannelKind, folder: Path, secrets: dict[str, str], **options: Any) -> ChannelSetup:
+def setup_of(
+    kind: ChannelKind, folder: Path, secrets: dict[str, str], **options: Any
+) -> ChannelSetup:
     """What a channel of a kind is made from; what it tells is in the list ``told`` of the options."""
     values = {option.name: option.default for option in kind.options} | options
     return ChannelSetup(kind.name, values, secrets, folder, options.setdefault("told", []).append)
@@ -48,7 +50,9 @@ async def until(server: FakePlatform, condition: Callable[[], object]) -> None:
     await asyncio.to_thread(server.wait_for, condition)
 
 
-async def is_told_when(channel: Channel, server: FakePlatform, message: Outgoing, seconds: float | None) -> None:
+async def is_told_when(
+    channel: Channel, server: FakePlatform, message: Outgoing, seconds: float | None
+) -> None:
     """A send that is refused says when it may be tried again, one that is cut may be at once; the third arrives."""
     with pytest.raises(ChannelUnavailable) as later:
         await channel.send(message)

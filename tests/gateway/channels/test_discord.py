@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
-from nacre.gateway.channels.discord.channel import KIND, Discord
-from nacre.gateway.channels.discord.gateway import Timing
-from nacre.gateway.channels.discord.records import MOST_CHATS
-from nacre.values.gateway.message import Attachment, Chat, ChatType, Outgoing
+from nacre.gateway.discord import KIND, MOST_CHATS, Discord, Timing
+from nacre.values.gateway import Attachment, Chat, ChatType, Outgoing
 from tests.fakes.discord import BOT, TOKEN, FakeDiscord
 from tests.fakes.memory_inbox import MemoryInbox
 from tests.gateway.channels.scenes import is_told_when, play, running, setup_of, until
@@ -48,7 +46,9 @@ def out(text: str = "an answer", key: str = "k1", **more: Any) -> Outgoing:
     return Outgoing(key, CHAT, text, **more)
 
 
-def test_a_direct_message_comes_with_its_sender_time_and_files(channel: Discord, server: FakeDiscord) -> None:
+def test_a_direct_message_comes_with_its_sender_time_and_files(
+    channel: Discord, server: FakeDiscord
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -61,12 +61,22 @@ def test_a_direct_message_comes_with_its_sender_time_and_files(channel: Discord,
                 "url": "https://x",
             }
             author = {"id": "5054", "username": "otto", "global_name": "Otto"}
-            message = server.say("300", "5054", "hello <@77>", author=author, attachments=[file], mentions=[
-                {"id": "77", "username": "ada"}
-            ])  # fmt: skip
+            message = server.say(
+                "300",
+                "5054",
+                "hello <@77>",
+                author=author,
+                attachments=[file],
+                mentions=[{"id": "77", "username": "ada"}],
+            )
             await inbox.wait_for(lambda: bool(inbox.messages))
         [found] = inbox.messages
-        assert (found.id, found.chat, found.text, found.to_agent) == (message, CHAT, "hello @ada", True)
+        assert (found.id, found.chat, found.text, found.to_agent) == (
+            message,
+            CHAT,
+            "hello @ada",
+            True,
+        )
         assert (found.sender.id, found.sender.name) == ("5054", "Otto")
         assert found.sent is not None
         assert found.sent.isoformat() == "2026-11-22T15:00:00+00:00"
@@ -75,7 +85,9 @@ def test_a_direct_message_comes_with_its_sender_time_and_files(channel: Discord,
     play(scene())
 
 
-def test_in_a_server_only_mentions_and_replies_are_to_the_agent(channel: Discord, server: FakeDiscord) -> None:
+def test_in_a_server_only_mentions_and_replies_are_to_the_agent(
+    channel: Discord, server: FakeDiscord
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -83,13 +95,21 @@ def test_in_a_server_only_mentions_and_replies_are_to_the_agent(channel: Discord
             me = [{"id": BOT, "username": "nacre"}]
             server.say("400", "5", "talk", guild="70")
             server.say("400", "5", f"<@{BOT}> /new", guild="70", mentions=me)
-            server.say("400", "5", "and?", guild="70", type=19, referenced_message={"author": {"id": BOT}})
-            server.say("400", "5", "yes", guild="70", type=19, referenced_message={"author": {"id": "6"}})
+            server.say(
+                "400", "5", "and?", guild="70", type=19, referenced_message={"author": {"id": BOT}}
+            )
+            server.say(
+                "400", "5", "yes", guild="70", type=19, referenced_message={"author": {"id": "6"}}
+            )
             server.say("500", "5", "in a group of friends", channel_type=3)
             await inbox.wait_for(lambda: len(inbox.messages) == 5)
         assert [(one.text, one.to_agent) for one in inbox.messages] == [
-            ("talk", False), ("/new", True), ("and?", True), ("yes", False), ("in a group of friends", False),
-        ]  # fmt: skip
+            ("talk", False),
+            ("/new", True),
+            ("and?", True),
+            ("yes", False),
+            ("in a group of friends", False),
+        ]
         assert inbox.messages[0].chat == Chat("discord", "400", ChatType.GROUP, account="70")
         assert inbox.messages[4].chat.kind is ChatType.GROUP
 
@@ -115,13 +135,17 @@ def test_what_no_person_wrote_is_passed_over(channel: Discord, server: FakeDisco
     play(scene())
 
 
-def test_an_edit_replaces_its_message_and_an_embed_does_not(channel: Discord, server: FakeDiscord) -> None:
+def test_an_edit_replaces_its_message_and_an_embed_does_not(
+    channel: Discord, server: FakeDiscord
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
             await until(server, lambda: server.identified)
             message = server.say("300", "5", "first")
-            server.dispatch("MESSAGE_UPDATE", server.history["300"][0] | {"embeds": [{"url": "https://x"}]})
+            server.dispatch(
+                "MESSAGE_UPDATE", server.history["300"][0] | {"embeds": [{"url": "https://x"}]}
+            )
             server.edit("300", message, "second")
             server.edit("300", message, "second")
             server.say("300", "5", "last")
@@ -129,12 +153,17 @@ def test_an_edit_replaces_its_message_and_an_embed_does_not(channel: Discord, se
             await channel.send(out(reply_to=inbox.messages[1].id))
         assert inbox.texts == ["first", "second", "last"]
         assert inbox.messages[1].edits == message
-        assert server.sent[0]["message_reference"] == {"message_id": message, "fail_if_not_exists": False}
+        assert server.sent[0]["message_reference"] == {
+            "message_id": message,
+            "fail_if_not_exists": False,
+        }
 
     play(scene())
 
 
-def test_a_dropped_connection_is_resumed_and_nothing_is_lost(channel: Discord, server: FakeDiscord) -> None:
+def test_a_dropped_connection_is_resumed_and_nothing_is_lost(
+    channel: Discord, server: FakeDiscord
+) -> None:
     async def scene() -> None:
         server.heartbeat_seconds = 0.5
         inbox = MemoryInbox()
@@ -146,14 +175,18 @@ def test_a_dropped_connection_is_resumed_and_nothing_is_lost(channel: Discord, s
                 server.drop(None if number % 2 else 4000)
                 server.say("300", "5", f"after {number}")
                 await inbox.wait_for(lambda number=number: f"after {number}" in inbox.texts)
-        assert inbox.texts == [f"{when} {number}" for number in range(8) for when in ("before", "after")]
+        assert inbox.texts == [
+            f"{when} {number}" for number in range(8) for when in ("before", "after")
+        ]
         assert len(server.identified) == 1
         assert server.late_beats == 0
 
     play(scene())
 
 
-def test_a_session_outlives_the_process(server: FakeDiscord, tmp_path: Path, told: list[str]) -> None:
+def test_a_session_outlives_the_process(
+    server: FakeDiscord, tmp_path: Path, told: list[str]
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel_of(server, tmp_path, told), inbox):
@@ -174,7 +207,7 @@ def test_a_session_outlives_the_process(server: FakeDiscord, tmp_path: Path, tol
 
 def test_what_came_and_was_not_stored_comes_again_in_the_next_process(
     server: FakeDiscord, tmp_path: Path, told: list[str]
-) -> None:  # fmt: skip
+) -> None:
     async def scene() -> None:
         inbox, entered = MemoryInbox(), asyncio.Event()
         async with running(channel_of(server, tmp_path, told), inbox):
@@ -197,7 +230,9 @@ def test_what_came_and_was_not_stored_comes_again_in_the_next_process(
     play(scene())
 
 
-def test_beyond_a_resume_missed_messages_are_fetched_in_order(channel: Discord, server: FakeDiscord) -> None:
+def test_beyond_a_resume_missed_messages_are_fetched_in_order(
+    channel: Discord, server: FakeDiscord
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -217,7 +252,9 @@ def test_beyond_a_resume_missed_messages_are_fetched_in_order(channel: Discord, 
             server.say("300", "5", "live")
             await inbox.wait_for(lambda: {"live", "missed, too"} <= set(inbox.texts))
             await inbox.wait_for(lambda: "gone" not in inbox.kept["chats"])
-        assert [text for text in inbox.texts if text.startswith("missed ")] == [f"missed {n}" for n in range(250)]
+        assert [text for text in inbox.texts if text.startswith("missed ")] == [
+            f"missed {n}" for n in range(250)
+        ]
         assert inbox.texts.count("live") == 1
         missed = next(one for one in inbox.messages if one.text == "missed, too")
         assert missed.chat == Chat("discord", "400", ChatType.GROUP, account="70")
@@ -228,7 +265,7 @@ def test_beyond_a_resume_missed_messages_are_fetched_in_order(channel: Discord, 
 
 def test_what_is_fetched_of_one_chat_is_bounded_and_told(
     channel: Discord, server: FakeDiscord, told: list[str]
-) -> None:  # fmt: skip
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -251,7 +288,7 @@ def test_what_is_fetched_of_one_chat_is_bounded_and_told(
 
 def test_a_new_session_counts_only_when_what_was_missed_is_fetched(
     server: FakeDiscord, tmp_path: Path, told: list[str]
-) -> None:  # fmt: skip
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         channel = channel_of(server, tmp_path, told)
@@ -272,7 +309,9 @@ def test_a_new_session_counts_only_when_what_was_missed_is_fetched(
     play(scene())
 
 
-def test_heartbeats_name_the_last_event_and_are_sent_when_asked_for(channel: Discord, server: FakeDiscord) -> None:
+def test_heartbeats_name_the_last_event_and_are_sent_when_asked_for(
+    channel: Discord, server: FakeDiscord
+) -> None:
     async def scene() -> None:
         server.heartbeat_seconds = 0.1
         inbox = MemoryInbox()
@@ -294,7 +333,7 @@ def test_heartbeats_name_the_last_event_and_are_sent_when_asked_for(channel: Dis
 
 def test_a_connection_that_stopped_answering_is_replaced(
     channel: Discord, server: FakeDiscord, told: list[str]
-) -> None:  # fmt: skip
+) -> None:
     async def scene() -> None:
         server.heartbeat_seconds = 0.1
         inbox = MemoryInbox()
@@ -351,8 +390,10 @@ def test_discord_may_ask_for_another_connection(channel: Discord, server: FakeDi
 
 @pytest.mark.parametrize(
     ("code", "hint"), [(4004, "token"), (4013, "newer"), (4014, "Message Content Intent")]
-)  # fmt: skip
-def test_close_codes_that_stay_are_refusals(channel: Discord, server: FakeDiscord, code: int, hint: str) -> None:
+)
+def test_close_codes_that_stay_are_refusals(
+    channel: Discord, server: FakeDiscord, code: int, hint: str
+) -> None:
     async def scene() -> None:
         server.close_at_identify = code
         with pytest.raises(ChannelRefused) as refused:
@@ -364,7 +405,9 @@ def test_close_codes_that_stay_are_refusals(channel: Discord, server: FakeDiscor
     play(scene())
 
 
-def test_a_wrong_token_is_refused_and_never_told(server: FakeDiscord, tmp_path: Path, told: list[str]) -> None:
+def test_a_wrong_token_is_refused_and_never_told(
+    server: FakeDiscord, tmp_path: Path, told: list[str]
+) -> None:
     async def scene() -> None:
         channel = channel_of(server, tmp_path, told, token="wrong-secret")
         with pytest.raises(ChannelRefused) as refused:
@@ -378,7 +421,9 @@ def test_a_wrong_token_is_refused_and_never_told(server: FakeDiscord, tmp_path: 
     play(scene())
 
 
-def test_connections_that_all_end_at_once_are_given_up_for_now(channel: Discord, server: FakeDiscord) -> None:
+def test_connections_that_all_end_at_once_are_given_up_for_now(
+    channel: Discord, server: FakeDiscord
+) -> None:
     async def scene() -> None:
         server.close_at_identify = 4009
         with pytest.raises(ChannelUnavailable, match="soon after"):
@@ -399,7 +444,9 @@ def test_connections_that_all_end_at_once_are_given_up_for_now(channel: Discord,
     play(scene())
 
 
-def test_an_address_for_resuming_that_is_gone_is_not_tried_for_ever(channel: Discord, server: FakeDiscord) -> None:
+def test_an_address_for_resuming_that_is_gone_is_not_tried_for_ever(
+    channel: Discord, server: FakeDiscord
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -416,19 +463,37 @@ def test_an_address_for_resuming_that_is_gone_is_not_tried_for_ever(channel: Dis
     play(scene())
 
 
-def test_garbage_is_told_once_and_passed_over(channel: Discord, server: FakeDiscord, told: list[str]) -> None:
+def test_garbage_is_told_once_and_passed_over(
+    channel: Discord, server: FakeDiscord, told: list[str]
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
             await until(server, lambda: server.identified)
-            for frame in ("{", "[]", "null", b"\xff\x00", '"\\ud800"', "[" * 100_000, {"op": 99}, {"op": "x", "d": 5}):
+            for frame in (
+                "{",
+                "[]",
+                "null",
+                b"\xff\x00",
+                '"\\ud800"',
+                "[" * 100_000,
+                {"op": 99},
+                {"op": "x", "d": 5},
+            ):
                 server.push(frame)
             for data in (None, [], "x", {}, {"author": 5}, {"author": {"id": 5}, "id": "1"}):
                 server.dispatch("MESSAGE_CREATE", data)
                 server.push({"op": 0, "t": "MESSAGE_CREATE", "d": data})
                 server.push({"op": 0, "s": -1, "t": ["?"], "d": data})
             server.say("../../x", "5", "a channel that is no id")
-            server.say("300", "5", "x" * 50_000, attachments=[{"size": -1}] * 100, mentions="none", timestamp=5)
+            server.say(
+                "300",
+                "5",
+                "x" * 50_000,
+                attachments=[{"size": -1}] * 100,
+                mentions="none",
+                timestamp=5,
+            )
             await inbox.wait_for(lambda: bool(inbox.messages))
         assert len(inbox.messages[0].text) == 10_000
         assert (len(inbox.messages[0].attachments), inbox.messages[0].sent) == (10, None)
@@ -439,7 +504,9 @@ def test_garbage_is_told_once_and_passed_over(channel: Discord, server: FakeDisc
     play(scene())
 
 
-def test_repeated_and_disordered_events_are_one_message_each(channel: Discord, server: FakeDiscord) -> None:
+def test_repeated_and_disordered_events_are_one_message_each(
+    channel: Discord, server: FakeDiscord
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -466,14 +533,16 @@ def test_chats_that_are_remembered_are_bounded(channel: Discord, server: FakeDis
             await inbox.wait_for(lambda: len(inbox.messages) == MOST_CHATS + 10)
         chats = json.loads(inbox.kept["chats"])
         assert list(chats) == [f"{number + 1010}" for number in range(MOST_CHATS)]
-        assert {name for name, value in inbox.kept.items() if name.startswith("last_") and value} == {
-            f"last_{chat}" for chat in chats
-        }
+        assert {
+            name for name, value in inbox.kept.items() if name.startswith("last_") and value
+        } == {f"last_{chat}" for chat in chats}
 
     play(scene())
 
 
-def test_a_part_that_the_gateway_told_of_is_not_sent_again(channel: Discord, server: FakeDiscord) -> None:
+def test_a_part_that_the_gateway_told_of_is_not_sent_again(
+    channel: Discord, server: FakeDiscord
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -492,11 +561,18 @@ def test_a_part_that_the_gateway_told_of_is_not_sent_again(channel: Discord, ser
 def test_an_answer_notifies_nobody_and_appears_once(channel: Discord, server: FakeDiscord) -> None:
     async def scene() -> None:
         first = await channel.send(out("@everyone <@5> look: https://example.org/?leak"))
-        again = await channel.send(replace(out("@everyone <@5> look: https://example.org/?leak"), attempt=2))
+        again = await channel.send(
+            replace(out("@everyone <@5> look: https://example.org/?leak"), attempt=2)
+        )
         other = await channel.send(out("another", key="k2"))
         assert first == again != other
-        assert [one["content"] for one in server.sent] == ["@everyone <@5> look: https://example.org/?leak", "another"]
-        assert all(one["allowed_mentions"] == {"parse": []} and one["flags"] == 4 for one in server.sent)
+        assert [one["content"] for one in server.sent] == [
+            "@everyone <@5> look: https://example.org/?leak",
+            "another",
+        ]
+        assert all(
+            one["allowed_mentions"] == {"parse": []} and one["flags"] == 4 for one in server.sent
+        )
         await channel.show_typing(CHAT)
         server.fail_next(500)
         await channel.show_typing(CHAT)
@@ -517,7 +593,12 @@ def test_an_answer_notifies_nobody_and_appears_once(channel: Discord, server: Fa
     ],
 )
 def test_what_may_be_tried_again_says_when(
-    channel: Discord, server: FakeDiscord, status: int, body: Any, headers: dict[str, str], retry_after: float | None
+    channel: Discord,
+    server: FakeDiscord,
+    status: int,
+    body: Any,
+    headers: dict[str, str],
+    retry_after: float | None,
 ) -> None:
     server.fail_next(status, body, headers)
     play(is_told_when(channel, server, out(), retry_after))
@@ -526,11 +607,16 @@ def test_what_may_be_tried_again_says_when(
 
 @pytest.mark.parametrize(
     ("status", "code", "hint"),
-    [(403, 50007, "direct messages"), (403, 50013, "send messages"), (404, 10003, "None"), (400, 50035, "None")],
+    [
+        (403, 50007, "direct messages"),
+        (403, 50013, "send messages"),
+        (404, 10003, "None"),
+        (400, 50035, "None"),
+    ],
 )
 def test_what_can_never_be_delivered_is_refused(
     channel: Discord, server: FakeDiscord, status: int, code: int, hint: str
-) -> None:  # fmt: skip
+) -> None:
     async def scene() -> None:
         server.fail_next(status, {"code": code, "message": "no"})
         with pytest.raises(ChannelRefused, match=str(code)) as refused:
@@ -543,7 +629,7 @@ def test_what_can_never_be_delivered_is_refused(
 
 def test_files_are_fetched_from_discord_alone_within_a_bound(
     channel: Discord, server: FakeDiscord, tmp_path: Path
-) -> None:  # fmt: skip
+) -> None:
     async def scene() -> None:
         server.files["plan.txt"] = b"x" * 1_000
         target = tmp_path / "files" / "plan.txt"
@@ -553,13 +639,20 @@ def test_files_are_fetched_from_discord_alone_within_a_bound(
         assert all("authorization" not in request.headers for request in server.requests)
         with pytest.raises(ChannelRefused, match="larger"):
             await channel.fetch(plan, tmp_path / "files" / "large.txt", 999)
-        for source in ("http://127.0.0.1:9/x", "https://cdn.discordapp.com.example.org/x", "file:///etc/passwd", ""):
+        for source in (
+            "http://127.0.0.1:9/x",
+            "https://cdn.discordapp.com.example.org/x",
+            "file:///etc/passwd",
+            "",
+        ):
             with pytest.raises(ChannelRefused, match="does not lie"):
                 await channel.fetch(Attachment("x", source=source), tmp_path / "files" / "x", 10)
         with pytest.raises(ChannelRefused, match="malformed"):
             await channel.fetch(Attachment("x", source="https://[x"), tmp_path / "files" / "x", 10)
         with pytest.raises(ChannelRefused, match="404"):
-            await channel.fetch(Attachment("y", source=f"{server.url}/attachments/y"), tmp_path / "files" / "y", 10)
+            await channel.fetch(
+                Attachment("y", source=f"{server.url}/attachments/y"), tmp_path / "files" / "y", 10
+            )
         assert [path.name for path in (tmp_path / "files").iterdir()] == ["plan.txt"]
         await channel.close()
 

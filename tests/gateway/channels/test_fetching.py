@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from nacre.errors import ChannelRefused, ChannelUnavailable
-from nacre.gateway.channels.fetching import is_public
-from nacre.values.gateway.message import Attachment
+from nacre.gateway.channels import is_public
+from nacre.values.gateway import Attachment
 from tests.gateway.sites import Routes, listening, run, webhook
 
 
@@ -21,15 +21,19 @@ async def serve(request: Request) -> Response:
     return Response(b"x" * int(query.get("bytes", 10)), int(query.get("status", 200)), headers)
 
 
-async def fetch(folder: Path, url: str, most_bytes: int = 1_000, *, fetch_private: bool = True) -> bytes:
+async def fetch(
+    folder: Path, url: str, most_bytes: int = 1_000, *, fetch_private: bool = True
+) -> bytes:
     """What the channel fetches; ``SITE`` is a server on loopback."""
     target = folder / "file"
     async with (
         listening([Routes("/file", serve)]) as address,
         webhook(folder, fetch_private=fetch_private) as site,
-    ):  # fmt: skip
+    ):
         try:
-            await site.channel.fetch(Attachment("f", source=url.replace("SITE", address)), target, most_bytes)
+            await site.channel.fetch(
+                Attachment("f", source=url.replace("SITE", address)), target, most_bytes
+            )
         finally:
             assert [one.name for one in folder.iterdir()] in ([], ["file"])
     return target.read_bytes()
@@ -67,7 +71,9 @@ def test_what_cannot_be_fetched_leaves_nothing_and_tells_no_url(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::1]", "[::ffff:10.0.0.1]", "0"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::1]", "[::ffff:10.0.0.1]", "0"]
+)
 def test_private_addresses_are_refused_however_they_are_written(tmp_path: Path, host: str) -> None:
     with pytest.raises(ChannelRefused, match="private address"):
         run(fetch(tmp_path, f"https://{host}/file", fetch_private=False))
@@ -86,10 +92,29 @@ def test_public_addresses_are_public(address: str) -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        "0.0.0.1", "10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1", "192.168.1.1", "198.18.0.1",
-        "224.0.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "::ffff:9.9.9.9", "64:ff9b::a00:1", "2002:a00:1::",
-        "2001:0:a00:1::", "fc00::1", "fe80::1", "fec0::1", "ff02::1", "2001:db8::1",
+        "0.0.0.1",
+        "10.1.2.3",
+        "100.64.0.1",
+        "127.0.0.1",
+        "169.254.169.254",
+        "172.16.0.1",
+        "192.168.1.1",
+        "198.18.0.1",
+        "224.0.0.1",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::ffff:9.9.9.9",
+        "64:ff9b::a00:1",
+        "2002:a00:1::",
+        "2001:0:a00:1::",
+        "fc00::1",
+        "fe80::1",
+        "fec0::1",
+        "ff02::1",
+        "2001:db8::1",
     ],
-)  # fmt: skip
+)
 def test_other_addresses_are_not_also_where_ipv6_wraps_them(address: str) -> None:
     assert not is_public(address)

@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
-from nacre.gateway.channels.slack.channel import KIND, Slack
-from nacre.gateway.channels.slack.connections import Timing
-from nacre.gateway.channels.slack.mrkdwn import readable, written
-from nacre.values.gateway.message import Attachment, Chat, ChatType, Outgoing
+from nacre.gateway.slack import KIND, Slack, Timing, readable, written
+from nacre.values.gateway import Attachment, Chat, ChatType, Outgoing
 from tests.fakes.memory_inbox import MemoryInbox
 from tests.fakes.slack import APP_TOKEN, BOT, TOKEN, FakeSlack
 from tests.gateway.channels.scenes import is_told_when, play, running, setup_of, until
@@ -49,15 +47,27 @@ def out(text: str = "an answer", key: str = "k1", **more: Any) -> Outgoing:
     return Outgoing(key, more.pop("chat", CHAT), text, **more)
 
 
-def test_a_direct_message_comes_with_its_sender_time_and_files(channel: Slack, server: FakeSlack) -> None:
+def test_a_direct_message_comes_with_its_sender_time_and_files(
+    channel: Slack, server: FakeSlack
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         server.names["U1"] = "Otto"
-        file = {"id": "F1", "name": "plan.pdf", "mimetype": "application/pdf", "size": 12, "url_private": "https://x"}
+        file = {
+            "id": "F1",
+            "name": "plan.pdf",
+            "mimetype": "application/pdf",
+            "size": 12,
+            "url_private": "https://x",
+        }
         async with running(channel, inbox):
             await until(server, lambda: server.opened)
             ts = server.say(
-                "D1", "U1", "a &lt; b &amp;amp; see <https://x.org|x.org>", subtype="file_share", files=[file]
+                "D1",
+                "U1",
+                "a &lt; b &amp;amp; see <https://x.org|x.org>",
+                subtype="file_share",
+                files=[file],
             )
             await inbox.wait_for(lambda: bool(inbox.messages))
             await until(server, lambda: len(server.confirmed) == 1)
@@ -84,15 +94,20 @@ def test_a_mention_comes_twice_and_is_one_message(channel: Slack, server: FakeSl
             server.say("G1", "U1", "in a group")
             await until(server, lambda: len(server.confirmed) == 6)
         assert [(one.text, one.to_agent, one.chat.thread) for one in inbox.messages] == [
-            ("talk", False, ""), ("/new", True, ""), ("and?", True, "1.5"), ("to another", False, "1.6"),
+            ("talk", False, ""),
+            ("/new", True, ""),
+            ("and?", True, "1.5"),
+            ("to another", False, "1.6"),
             ("in a group", False, ""),
-        ]  # fmt: skip
+        ]
         assert {one.chat.kind for one in inbox.messages} == {ChatType.GROUP}
 
     play(scene())
 
 
-def test_what_no_person_wrote_is_confirmed_and_passed_over(channel: Slack, server: FakeSlack) -> None:
+def test_what_no_person_wrote_is_confirmed_and_passed_over(
+    channel: Slack, server: FakeSlack
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -110,7 +125,9 @@ def test_what_no_person_wrote_is_confirmed_and_passed_over(channel: Slack, serve
     play(scene())
 
 
-def test_an_edit_replaces_its_message_and_a_preview_does_not(channel: Slack, server: FakeSlack) -> None:
+def test_an_edit_replaces_its_message_and_a_preview_does_not(
+    channel: Slack, server: FakeSlack
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -126,7 +143,9 @@ def test_an_edit_replaces_its_message_and_a_preview_does_not(channel: Slack, ser
     play(scene())
 
 
-def test_a_guest_of_another_workspace_is_nobody_of_this_one(channel: Slack, server: FakeSlack) -> None:
+def test_a_guest_of_another_workspace_is_nobody_of_this_one(
+    channel: Slack, server: FakeSlack
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -142,7 +161,7 @@ def test_a_guest_of_another_workspace_is_nobody_of_this_one(channel: Slack, serv
 
 def test_an_envelope_is_confirmed_only_when_its_message_is_stored(
     server: FakeSlack, tmp_path: Path, told: list[str]
-) -> None:  # fmt: skip
+) -> None:
     async def scene() -> None:
         inbox, entered = MemoryInbox(), asyncio.Event()
 
@@ -165,7 +184,9 @@ def test_an_envelope_is_confirmed_only_when_its_message_is_stored(
     play(scene())
 
 
-def test_a_dropped_connection_is_replaced_and_nothing_is_lost(channel: Slack, server: FakeSlack) -> None:
+def test_a_dropped_connection_is_replaced_and_nothing_is_lost(
+    channel: Slack, server: FakeSlack
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -177,7 +198,9 @@ def test_a_dropped_connection_is_replaced_and_nothing_is_lost(channel: Slack, se
                 server.drop(None if number % 2 else 1001)
                 server.say("D1", "U1", f"after {number}")
                 await inbox.wait_for(lambda number=number: f"after {number}" in inbox.texts)
-        assert sorted(inbox.texts) == sorted(f"{when} {n}" for n in range(4) for when in ("before", "after"))
+        assert sorted(inbox.texts) == sorted(
+            f"{when} {n}" for n in range(4) for when in ("before", "after")
+        )
 
     play(scene())
 
@@ -185,7 +208,7 @@ def test_a_dropped_connection_is_replaced_and_nothing_is_lost(channel: Slack, se
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
 def test_the_next_connection_is_open_before_the_old_one_closes(
     channel: Slack, server: FakeSlack, reason: str
-) -> None:  # fmt: skip
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -202,7 +225,12 @@ def test_the_next_connection_is_open_before_the_old_one_closes(
             for _ in range(4):
                 server.disconnect(reason)
                 before = server.opened[-1]
-                await until(server, lambda before=before: server.opened[-1] is not before and len(server.opened) <= 3)
+                await until(
+                    server,
+                    lambda before=before: (
+                        server.opened[-1] is not before and len(server.opened) <= 3
+                    ),
+                )
         assert inbox.texts == ["hello"]
 
     play(scene())
@@ -223,8 +251,9 @@ def test_a_connection_that_stopped_answering_is_replaced(channel: Slack, server:
 def test_reasons_that_stay_are_refusals(channel: Slack, server: FakeSlack) -> None:
     async def scene() -> None:
         for reason, error, hint in (
-            ("link_disabled", ChannelRefused, "Socket Mode"), ("too_many_websockets", ChannelUnavailable, "ten times"),
-        ):  # fmt: skip
+            ("link_disabled", ChannelRefused, "Socket Mode"),
+            ("too_many_websockets", ChannelUnavailable, "ten times"),
+        ):
             async with running(channel, MemoryInbox()) as task:
                 await until(server, lambda: server.opened)
                 server.disconnect(reason)
@@ -236,7 +265,9 @@ def test_reasons_that_stay_are_refusals(channel: Slack, server: FakeSlack) -> No
     play(scene())
 
 
-def test_connections_that_all_end_at_once_are_given_up_for_now(channel: Slack, server: FakeSlack) -> None:
+def test_connections_that_all_end_at_once_are_given_up_for_now(
+    channel: Slack, server: FakeSlack
+) -> None:
     async def scene() -> None:
         server.farewell = "refresh_requested"
         with pytest.raises(ChannelUnavailable, match="soon after"):
@@ -253,7 +284,7 @@ def test_connections_that_all_end_at_once_are_given_up_for_now(channel: Slack, s
 @pytest.mark.parametrize(("name", "hint"), [("token", "xoxb"), ("app_token", "xapp")])
 def test_a_wrong_token_is_refused_and_never_told(
     server: FakeSlack, tmp_path: Path, told: list[str], name: str, hint: str
-) -> None:  # fmt: skip
+) -> None:
     async def scene() -> None:
         channel = channel_of(server, tmp_path, told, **{name: "wrong-secret"})
         with pytest.raises(ChannelRefused) as refused:
@@ -265,7 +296,9 @@ def test_a_wrong_token_is_refused_and_never_told(
     play(scene())
 
 
-def test_garbage_is_told_once_and_passed_over(channel: Slack, server: FakeSlack, told: list[str]) -> None:
+def test_garbage_is_told_once_and_passed_over(
+    channel: Slack, server: FakeSlack, told: list[str]
+) -> None:
     async def scene() -> None:
         inbox = MemoryInbox()
         async with running(channel, inbox):
@@ -280,7 +313,14 @@ def test_garbage_is_told_once_and_passed_over(channel: Slack, server: FakeSlack,
                 {"type": "slash_commands"},
             ):
                 server.push(frame)
-            for event in (None, [], "x", {}, {"type": "message"}, {"type": "message", "user": 5, "text": "x"}):
+            for event in (
+                None,
+                [],
+                "x",
+                {},
+                {"type": "message"},
+                {"type": "message", "user": 5, "text": "x"},
+            ):
                 server.tell(event)
             server.say("../x", "U1", "a channel that is no id")
             server.say("D1", "U1", "x" * 90_000, files=[{"size": -1}] * 100, ts="9" * 60)
@@ -296,10 +336,19 @@ def test_garbage_is_told_once_and_passed_over(channel: Slack, server: FakeSlack,
 def test_an_answer_mentions_nobody_and_hides_no_address(channel: Slack, server: FakeSlack) -> None:
     async def scene() -> None:
         thread = replace(CHAT, id="C1", thread="1.5")
-        ts = await channel.send(out("**Yes** & <!channel> <@U2>: [here](https://x.org/?a=1&b=2)", chat=thread))
+        ts = await channel.send(
+            out("**Yes** & <!channel> <@U2>: [here](https://x.org/?a=1&b=2)", chat=thread)
+        )
         [sent] = server.sent
-        assert sent["text"] == "*Yes* &amp; &lt;!channel&gt; &lt;@U2&gt;: here (https://x.org/?a=1&amp;b=2)"
-        assert (sent["thread_ts"], sent["unfurl_links"], sent["unfurl_media"]) == ("1.5", False, False)
+        assert (
+            sent["text"]
+            == "*Yes* &amp; &lt;!channel&gt; &lt;@U2&gt;: here (https://x.org/?a=1&amp;b=2)"
+        )
+        assert (sent["thread_ts"], sent["unfurl_links"], sent["unfurl_media"]) == (
+            "1.5",
+            False,
+            False,
+        )
         assert ts == f"C1:{sent['ts']}"
         await channel.close()
 
@@ -307,7 +356,9 @@ def test_an_answer_mentions_nobody_and_hides_no_address(channel: Slack, server: 
 
 
 @pytest.mark.parametrize("thread", ["", "1.5"])
-def test_a_part_that_was_sent_before_is_not_sent_again(channel: Slack, server: FakeSlack, thread: str) -> None:
+def test_a_part_that_was_sent_before_is_not_sent_again(
+    channel: Slack, server: FakeSlack, thread: str
+) -> None:
     async def scene() -> None:
         chat = replace(CHAT, thread=thread)
         first = await channel.send(out(chat=chat))
@@ -335,7 +386,12 @@ def test_a_part_that_was_sent_before_is_not_sent_again(channel: Slack, server: F
     ],
 )
 def test_what_may_be_tried_again_says_when(
-    channel: Slack, server: FakeSlack, status: int, body: Any, headers: dict[str, str], retry_after: float | None
+    channel: Slack,
+    server: FakeSlack,
+    status: int,
+    body: Any,
+    headers: dict[str, str],
+    retry_after: float | None,
 ) -> None:
     server.fail_next(status, body, headers)
     play(is_told_when(channel, server, out(), retry_after))
@@ -345,11 +401,17 @@ def test_what_may_be_tried_again_says_when(
 @pytest.mark.parametrize(
     ("error", "hint"),
     [
-        ("channel_not_found", "invite"), ("is_archived", "archived"), ("missing_scope", "chat:write"),
-        ("token_revoked", "xoxb"), ("msg_too_long", "None"), ("an_error_of_tomorrow", "None"),
+        ("channel_not_found", "invite"),
+        ("is_archived", "archived"),
+        ("missing_scope", "chat:write"),
+        ("token_revoked", "xoxb"),
+        ("msg_too_long", "None"),
+        ("an_error_of_tomorrow", "None"),
     ],
-)  # fmt: skip
-def test_what_can_never_be_delivered_is_refused(channel: Slack, server: FakeSlack, error: str, hint: str) -> None:
+)
+def test_what_can_never_be_delivered_is_refused(
+    channel: Slack, server: FakeSlack, error: str, hint: str
+) -> None:
     async def scene() -> None:
         server.fail_next(200, {"ok": False, "error": error, "needed": "chat:write"})
         with pytest.raises(ChannelRefused, match=error) as refused:
@@ -362,22 +424,30 @@ def test_what_can_never_be_delivered_is_refused(channel: Slack, server: FakeSlac
 
 def test_files_are_fetched_from_slack_alone_with_the_bots_token(
     channel: Slack, server: FakeSlack, tmp_path: Path
-) -> None:  # fmt: skip
+) -> None:
     async def scene() -> None:
         server.files["plan.txt"] = b"x" * 1_000
         target = tmp_path / "files" / "plan.txt"
-        await channel.fetch(Attachment("plan.txt", source=f"{server.url}/files/plan.txt"), target, 1_000)
+        await channel.fetch(
+            Attachment("plan.txt", source=f"{server.url}/files/plan.txt"), target, 1_000
+        )
         assert target.read_bytes() == b"x" * 1_000
         for source in (
-            "https://files.slack.com.example.org/x", "http://files.slack.com/x", "https://notslack.com/x",
-            "https://files.slack.com@example.org/x", "https://files.slack.com:444@example.org/x", "",
-        ):  # fmt: skip
+            "https://files.slack.com.example.org/x",
+            "http://files.slack.com/x",
+            "https://notslack.com/x",
+            "https://files.slack.com@example.org/x",
+            "https://files.slack.com:444@example.org/x",
+            "",
+        ):
             with pytest.raises(ChannelRefused, match="does not lie"):
                 await channel.fetch(Attachment("x", source=source), tmp_path / "files" / "x", 10)
         with pytest.raises(ChannelRefused, match="malformed"):
             await channel.fetch(Attachment("x", source="https://[x"), tmp_path / "files" / "x", 10)
         with pytest.raises(ChannelRefused, match="302"):
-            await channel.fetch(Attachment("y", source=f"{server.url}/files/y"), tmp_path / "files" / "y", 10)
+            await channel.fetch(
+                Attachment("y", source=f"{server.url}/files/y"), tmp_path / "files" / "y", 10
+            )
         assert len(server.requests) == 2
         await channel.close()
 
@@ -417,7 +487,7 @@ def test_names_are_asked_for_once_and_missed_by_nobody(channel: Slack, server: F
         ("&lt;b&gt; &amp;lt;", "<b> &lt;"),
         ("say <@UBOT>", "say @UBOT"),
     ],
-)  # fmt: skip
+)
 def test_slacks_markup_is_read_as_people_see_it(slack: str, people: str) -> None:
     assert readable(slack, BOT) == people
 
@@ -429,11 +499,18 @@ def test_slacks_markup_is_read_as_people_see_it(slack: str, people: str) -> None
         ("`**a** <b>` and\n```python\nx = **y & [a](https://b)\n```", CODE),
         ("[https://x.org](https://x.org) ```open **b**", "https://x.org ```open *b*"),
     ],
-)  # fmt: skip
+)
 def test_markdown_is_written_in_slacks_markup(markdown: str, slack: str) -> None:
     assert written(markdown) == slack
 
 
 def test_plain_http_is_for_this_machine_alone(tmp_path: Path) -> None:
     with pytest.raises(SettingsInvalid):
-        Slack(setup_of(KIND, tmp_path, {"token": "x", "app_token": "y"}, base_url="http://slack.example.org"))
+        Slack(
+            setup_of(
+                KIND,
+                tmp_path,
+                {"token": "x", "app_token": "y"},
+                base_url="http://slack.example.org",
+            )
+        )

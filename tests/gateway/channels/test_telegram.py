@@ -14,13 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nacre.base.ids import Clock, utc_now
 from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid
-from nacre.gateway.channels.channel import ChannelSetup
-from nacre.gateway.channels.telegram import KIND, Telegram
-from nacre.gateway.channels.telegram_updates import Bot, incoming, moved
-from nacre.gateway.channels.web_api import WebApi
-from nacre.platform.ids import Clock, utc_now
-from nacre.values.gateway.message import Attachment, Chat, ChatType, Incoming, Outgoing
+from nacre.gateway.channels import ChannelSetup, WebApi
+from nacre.gateway.telegram import KIND, Bot, Telegram, incoming, moved
+from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Outgoing
 from tests.fakes.memory_inbox import MemoryInbox
 from tests.fakes.telegram import TOKEN, FakeTelegram
 
@@ -39,9 +37,15 @@ class Scene:
         self.told: list[str] = []
 
     def channel(self, clock: Clock = utc_now, **options: Any) -> Telegram:
-        values = {option.name: option.default for option in KIND.options} | {"base_url": self.server.url} | options
+        values = (
+            {option.name: option.default for option in KIND.options}
+            | {"base_url": self.server.url}
+            | options
+        )
         token = values.pop("token", None) or TOKEN
-        return Telegram(ChannelSetup("telegram", values, {"token": token}, self.folder, self.told.append), clock)
+        return Telegram(
+            ChannelSetup("telegram", values, {"token": token}, self.folder, self.told.append), clock
+        )
 
     def during(self, work: Callable[[Telegram], Awaitable[None]], **options: Any) -> None:
         """Do something while the channel receives; what ends the channel is raised."""
@@ -92,9 +96,13 @@ class Scene:
 
     def asked(self, method: str) -> list[Any]:
         """What the bot asked of a method."""
-        return [request.body for request in self.server.requests if request.path.endswith(f"/{method}")]
+        return [
+            request.body for request in self.server.requests if request.path.endswith(f"/{method}")
+        ]
 
-    def send(self, text: str = "yes", chat: Chat | None = None, reply_to: str = "", **options: Any) -> str:
+    def send(
+        self, text: str = "yes", chat: Chat | None = None, reply_to: str = "", **options: Any
+    ) -> str:
         outgoing = Outgoing("k1", chat or Chat("telegram", str(OTTO)), text, reply_to)
         return str(self.call(lambda channel: channel.send(outgoing), **options))
 
@@ -124,7 +132,10 @@ def test_an_edit_has_an_id_of_its_own_and_names_what_it_replaces(scene: Scene) -
     scene.server.edit(OTTO, OTTO, number, "at ten")
     scene.server.edit(OTTO, OTTO, number, "at eleven")
     first, *edits = scene.receive(3)
-    assert [(edit.text, edit.edits) for edit in edits] == [("at ten", first.id), ("at eleven", first.id)]
+    assert [(edit.text, edit.edits) for edit in edits] == [
+        ("at ten", first.id),
+        ("at eleven", first.id),
+    ]
     assert len({first.id, *(edit.id for edit in edits)}) == 3
 
 
@@ -160,7 +171,12 @@ def test_in_a_group_a_reply_to_the_agent_is_for_it_and_one_to_others_is_not(scen
 
 
 def test_somebody_without_a_username_is_mentioned_by_id(scene: Scene) -> None:
-    entity = {"type": "text_mention", "offset": 0, "length": 5, "user": {"id": 5000, "is_bot": True}}
+    entity = {
+        "type": "text_mention",
+        "offset": 0,
+        "length": 5,
+        "user": {"id": 5000, "is_bot": True},
+    }
     scene.server.say(KITCHEN, OTTO, "Nacre, dinner?", entities=[entity])
     assert scene.receive(1)[0].to_agent
 
@@ -179,7 +195,10 @@ def test_files_come_with_name_type_and_size_and_a_caption_is_the_text(scene: Sce
     server.say(OTTO, OTTO, photo=[large, small])
     server.say(OTTO, OTTO, voice=server.file(b"OggS"))
     document, photo, voice = scene.receive(3)
-    assert (document.text, document.attachments) == ("the plan", (Attachment("plan.pdf", "a/pdf", 4, "file-2"),))
+    assert (document.text, document.attachments) == (
+        "the plan",
+        (Attachment("plan.pdf", "a/pdf", 4, "file-2"),),
+    )
     assert photo.attachments == (Attachment("photo.jpg", "image/jpeg", 5, "file-1"),)
     assert voice.attachments == (Attachment("voice.ogg", "audio/ogg", 4, "file-3"),)
 
@@ -203,12 +222,16 @@ def test_what_nobody_said_and_what_bots_say_is_passed_over(scene: Scene) -> None
 
 
 def test_whoever_writes_in_the_name_of_a_group_is_that_group(scene: Scene) -> None:
-    scene.server.say(KITCHEN, 1087968824, "all of you", sender_chat={"id": KITCHEN, "title": "Kitchen"})
+    scene.server.say(
+        KITCHEN, 1087968824, "all of you", sender_chat={"id": KITCHEN, "title": "Kitchen"}
+    )
     (message,) = scene.receive(1)
     assert (message.sender.id, message.sender.name) == ("-700", "Kitchen")
 
 
-def test_a_group_that_moves_stays_one_conversation_and_answers_go_where_it_is_now(scene: Scene) -> None:
+def test_a_group_that_moves_stays_one_conversation_and_answers_go_where_it_is_now(
+    scene: Scene,
+) -> None:
     new = -1_000_000_000_700
     scene.server.say(KITCHEN, OTTO, "before")
     scene.server.move(KITCHEN, new)
@@ -237,7 +260,9 @@ def test_a_move_is_known_after_a_restart_and_learned_from_a_refusal(scene: Scene
     scene.server.say(-1_000_000_000_700, OTTO, "still here")
     assert scene.receive(1)[0].chat.id == "-700"
     scene.server.moved[-800] = -1_000_000_000_800
-    assert scene.send(chat=Chat("telegram", "-800", ChatType.GROUP)).startswith("5000/-1000000000800/")
+    assert scene.send(chat=Chat("telegram", "-800", ChatType.GROUP)).startswith(
+        "5000/-1000000000800/"
+    )
 
 
 # nothing is lost, nothing comes twice
@@ -320,11 +345,18 @@ def test_another_bot_in_the_same_channel_begins_at_its_own_updates(scene: Scene)
         {"message": {"message_id": "x", "chat": {"id": 1}}},
         {"message": {"message_id": 1, "chat": [], "text": "t"}},
         {"message": {"message_id": 1, "chat": {"id": 1, "type": "private"}, "text": "t"}},
-        {"message": {"message_id": 1, "chat": {"id": 10**400, "type": "private"}, "from": {"id": 1}, "text": "t"}},
+        {
+            "message": {
+                "message_id": 1,
+                "chat": {"id": 10**400, "type": "private"},
+                "from": {"id": 1},
+                "text": "t",
+            }
+        },
         "no object",
         {"update_id": "x"},
     ],
-)  # fmt: skip
+)
 def test_an_update_that_is_malformed_is_left_out_and_told_once(scene: Scene, update: Any) -> None:
     scene.server.push(update)
     scene.server.push(update)
@@ -340,10 +372,22 @@ def test_an_update_that_is_malformed_is_left_out_and_told_once(scene: Scene, upd
 
 def test_odd_types_and_sizes_within_a_message_cost_no_more_than_themselves(scene: Scene) -> None:
     scene.server.say(
-        OTTO, OTTO, "x" * 30_000, entities=[{"type": 3, "offset": -1, "length": "9"}, 7, None], photo={"file_id": 1},
-        document={"file_id": "d", "file_name": "a\x00/b\\c" * 100, "file_size": "many", "mime_type": 4},
-        sticker=3, message_thread_id=True, date="soon", reply_to_message=[1],
-    )  # fmt: skip
+        OTTO,
+        OTTO,
+        "x" * 30_000,
+        entities=[{"type": 3, "offset": -1, "length": "9"}, 7, None],
+        photo={"file_id": 1},
+        document={
+            "file_id": "d",
+            "file_name": "a\x00/b\\c" * 100,
+            "file_size": "many",
+            "mime_type": 4,
+        },
+        sticker=3,
+        message_thread_id=True,
+        date="soon",
+        reply_to_message=[1],
+    )
     (message,) = scene.receive(1)
     assert len(message.text) == 20_000
     assert message.sent is None
@@ -354,7 +398,9 @@ def test_odd_types_and_sizes_within_a_message_cost_no_more_than_themselves(scene
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 FIELDS = "text caption entities from sender_chat reply_to_message document photo voice sticker date migrate_to_chat_id"
@@ -363,11 +409,16 @@ CHATS = st.fixed_dictionaries({"id": st.integers(-9, 9), "type": KINDS | JSON})
 MESSAGES = st.builds(
     lambda head, rest: {**rest, **head},
     st.fixed_dictionaries({"message_id": st.integers(0, 9), "chat": CHATS | JSON}),
-    st.dictionaries(st.sampled_from(FIELDS.split()), JSON | st.just([{"type": "mention", "offset": 0, "length": 1}])),
+    st.dictionaries(
+        st.sampled_from(FIELDS.split()),
+        JSON | st.just([{"type": "mention", "offset": 0, "length": 1}]),
+    ),
 )
 
 
-@given(st.dictionaries(st.sampled_from(["message", "edited_message", "update_id"]), MESSAGES | JSON))
+@given(
+    st.dictionaries(st.sampled_from(["message", "edited_message", "update_id"]), MESSAGES | JSON)
+)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_no_update_breaks_the_reading(update: dict[str, Any]) -> None:
     moved(update)
@@ -381,7 +432,12 @@ def test_no_update_breaks_the_reading(update: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "fault",
-    [{"is_cut": True}, {"status": 500}, {"status": 502, "body": b"<html>"}, {"status": 404, "body": b"<html>a proxy"}],
+    [
+        {"is_cut": True},
+        {"status": 500},
+        {"status": 502, "body": b"<html>"},
+        {"status": 404, "body": b"<html>a proxy"},
+    ],
 )
 def test_one_poll_that_fails_is_asked_again_at_once(scene: Scene, fault: dict[str, Any]) -> None:
     scene.server.fail_next(path="getUpdates", **fault)
@@ -404,7 +460,12 @@ def test_an_answer_that_is_no_list_is_unavailable(scene: Scene) -> None:
 
 
 def test_too_many_requests_tell_how_long_to_wait(scene: Scene) -> None:
-    refusal = {"ok": False, "error_code": 429, "description": "Too Many Requests", "parameters": {"retry_after": 17}}
+    refusal = {
+        "ok": False,
+        "error_code": 429,
+        "description": "Too Many Requests",
+        "parameters": {"retry_after": 17},
+    }
     scene.server.fail_next(429, refusal, path="getUpdates")
     assert scene.fails(ChannelUnavailable).retry_after == 17
     scene.server.fail_next(429, refusal, path="sendMessage")
@@ -439,17 +500,28 @@ def test_a_wrong_token_is_refused(scene: Scene) -> None:
     assert "gateway.channels.telegram.token" in error.hint
 
 
-def test_no_error_and_no_log_holds_the_token(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_error_and_no_log_holds_the_token(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     echo = {"ok": False, "error_code": 400, "description": f"Bad Request: /bot{TOKEN}/sendMessage"}
     errors = [scene.fails(ChannelUnavailable, base_url="http://127.0.0.1:1")]
-    for fault in ({"status": 400, "body": echo}, {"status": 500}, {"is_cut": True}, {"status": 418, "body": b"x"}):
+    for fault in (
+        {"status": 400, "body": echo},
+        {"status": 500},
+        {"is_cut": True},
+        {"status": 418, "body": b"x"},
+    ):
         scene.server.fail_next(path="sendMessage", **fault)  # type: ignore[arg-type]
         with pytest.raises((ChannelRefused, ChannelUnavailable)) as caught:
             scene.send()
         errors.append(caught.value)
     scene.send()
-    said = repr([(error, error.hint, error.__cause__) for error in errors]) + repr(scene.channel()) + caplog.text
+    said = (
+        repr([(error, error.hint, error.__cause__) for error in errors])
+        + repr(scene.channel())
+        + caplog.text
+    )
     assert "letters-of-the-fake" not in said
 
 
@@ -520,9 +592,13 @@ def test_a_file_is_fetched_whole_or_not_at_all(scene: Scene, tmp_path: Path) -> 
 
 def test_a_file_that_is_larger_than_it_says_is_not_kept(scene: Scene, tmp_path: Path) -> None:
     source = scene.server.file(b"x" * 100)["file_id"]
-    scene.server.fail_next(200, {"ok": True, "result": {"file_id": source, "file_path": f"documents/{source}"}})
+    scene.server.fail_next(
+        200, {"ok": True, "result": {"file_id": source, "file_path": f"documents/{source}"}}
+    )
     with pytest.raises(ChannelRefused, match="larger"):
-        scene.call(lambda channel: channel.fetch(Attachment("x", source=source), tmp_path / "x", 99))
+        scene.call(
+            lambda channel: channel.fetch(Attachment("x", source=source), tmp_path / "x", 99)
+        )
     assert not (tmp_path / "x").exists()
 
 
@@ -536,13 +612,17 @@ def test_a_file_that_lies_at_no_place_is_refused(scene: Scene, tmp_path: Path, p
 
 def test_a_file_that_telegram_does_not_know_is_refused(scene: Scene, tmp_path: Path) -> None:
     with pytest.raises(ChannelRefused, match="file_id"):
-        scene.call(lambda channel: channel.fetch(Attachment("x", source="gone"), tmp_path / "x", 99))
+        scene.call(
+            lambda channel: channel.fetch(Attachment("x", source="gone"), tmp_path / "x", 99)
+        )
 
 
 # settings
 
 
-@pytest.mark.parametrize("place", ["http://telegram.example", "ftp://127.0.0.1", "telegram", "http://[", ""])
+@pytest.mark.parametrize(
+    "place", ["http://telegram.example", "ftp://127.0.0.1", "telegram", "http://[", ""]
+)
 def test_the_bot_api_is_asked_encrypted_or_on_this_machine(scene: Scene, place: str) -> None:
     with pytest.raises(SettingsInvalid):
         scene.channel(base_url=place)

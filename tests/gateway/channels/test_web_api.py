@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nacre.errors import ChannelUnavailable
-from nacre.gateway.channels import web_api
-from nacre.gateway.channels.web_api import WebApi
+from nacre.gateway import channels
+from nacre.gateway.channels import WebApi
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n"
@@ -62,7 +62,7 @@ def test_an_answer_that_comes_byte_by_byte_ends_in_time() -> None:
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_api, "_MOST_ANSWER", 1_000)
+    monkeypatch.setattr(channels, "_MOST_ANSWER", 1_000)
 
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -85,6 +85,8 @@ def test_a_redirect_is_an_answer_as_the_token_would_go_along() -> None:
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize(("said", "seconds"), [("7", 7.0), ("inf", 86_400.0), ("nan", 0.0), ("-1", 0.0), ("x", None)])
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("7", 7.0), ("inf", 86_400.0), ("nan", 0.0), ("-1", 0.0), ("x", None)]
+)
 def test_the_time_to_wait_is_a_time(said: str, seconds: float | None) -> None:
-    assert web_api.Reply(429, {"retry-after": said}, {}).retry_after == seconds
+    assert channels.Reply(429, {"retry-after": said}, {}).retry_after == seconds

@@ -16,12 +16,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid, StoreBusy
-from nacre.gateway.channels.channel import Channel, ServesHttp
-from nacre.gateway.channels.registry import kind_of
-from nacre.gateway.channels.webhook import KIND
-from nacre.gateway.channels.webhook.channel import Webhook
-from nacre.values.gateway.message import Attachment, Chat, ChatType, Incoming, Sender
-from tests.gateway.sites import NOW, Routes, Site, client_of, hello, listening, mac, run, setup, signed, webhook
+from nacre.gateway.channels import Channel, ServesHttp, kind_of
+from nacre.gateway.webhook import KIND, Webhook
+from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Sender
+from tests.gateway.sites import (
+    NOW,
+    Routes,
+    Site,
+    client_of,
+    hello,
+    listening,
+    mac,
+    run,
+    setup,
+    signed,
+    webhook,
+)
 
 RIGHT = json.dumps(hello()).encode()
 HEADER = "Nacre-Signature"
@@ -36,19 +46,32 @@ def test_the_kind_is_registered_and_makes_a_channel_that_serves_http(tmp_path: P
 
 def test_a_signed_message_is_kept_as_it_was_sent(tmp_path: Path) -> None:
     message = hello(
-        chat={"id": "room", "kind": "group", "thread": "t"}, to_agent=False,
-        attachments=[{"name": "plan.pdf", "media_type": "application/pdf", "url": "https://files.example/plan.pdf"}],
-    )  # fmt: skip
+        chat={"id": "room", "kind": "group", "thread": "t"},
+        to_agent=False,
+        attachments=[
+            {
+                "name": "plan.pdf",
+                "media_type": "application/pdf",
+                "url": "https://files.example/plan.pdf",
+            }
+        ],
+    )
 
     async def work() -> None:
         async with webhook(tmp_path) as site:
             answer = await site.post(message)
             assert (answer.status_code, answer.json()) == (202, {"accepted": True})
-            file = Attachment("plan.pdf", "application/pdf", source="https://files.example/plan.pdf")
+            file = Attachment(
+                "plan.pdf", "application/pdf", source="https://files.example/plan.pdf"
+            )
             assert site.inbox.messages[0] == Incoming(
-                "m1", Chat("hook", "room", ChatType.GROUP, thread="t"), Sender("otto", "Otto"), "Hello",
-                attachments=(file,), to_agent=False,
-            )  # fmt: skip
+                "m1",
+                Chat("hook", "room", ChatType.GROUP, thread="t"),
+                Sender("otto", "Otto"),
+                "Hello",
+                attachments=(file,),
+                to_agent=False,
+            )
 
     run(work())
 
@@ -85,13 +108,17 @@ def test_without_a_chat_a_message_is_in_the_senders_own(tmp_path: Path) -> None:
         "missing empty forged other-secret other-body other-time old future upper short order minus twice long odd"
     ).split(),
 )
-def test_what_is_not_signed_right_is_refused(tmp_path: Path, headers: list[tuple[str, str]]) -> None:
+def test_what_is_not_signed_right_is_refused(
+    tmp_path: Path, headers: list[tuple[str, str]]
+) -> None:
     told: list[str] = []
 
     async def work() -> None:
         async with webhook(tmp_path, told=told) as site:
             raw = [(name.encode(), value.encode("latin-1")) for name, value in headers]
-            answers = [await site.client.post("/hook", content=RIGHT, headers=raw) for _ in range(2)]
+            answers = [
+                await site.client.post("/hook", content=RIGHT, headers=raw) for _ in range(2)
+            ]
             assert [answer.status_code for answer in answers] == [401, 401]
             assert not site.ids
 
@@ -113,7 +140,10 @@ def test_a_replayed_request_changes_nothing_and_learns_nothing(tmp_path: Path) -
         async with webhook(tmp_path) as site:
             await site.post(hello())
             replayed = await site.post(hello(), Prefer="wait=30")
-            assert (replayed.status_code, replayed.json()) == (202, {"accepted": True, "duplicate": True})
+            assert (replayed.status_code, replayed.json()) == (
+                202,
+                {"accepted": True, "duplicate": True},
+            )
             assert site.ids == ["m1"]
             with pytest.raises(ChannelUnavailable):
                 await site.answer()
@@ -201,7 +231,9 @@ def test_who_went_away_takes_no_answer(tmp_path: Path) -> None:
     run(work())
 
 
-def test_an_answer_that_nobody_hears_is_offered_again_and_more_seldom_after_an_hour(tmp_path: Path) -> None:
+def test_an_answer_that_nobody_hears_is_offered_again_and_more_seldom_after_an_hour(
+    tmp_path: Path,
+) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
             for attempt, after in ((1, 15), (240, 15), (241, 300)):
@@ -246,7 +278,11 @@ def test_answers_are_posted_signed_and_with_their_key(tmp_path: Path) -> None:
     ],
 )
 def test_what_the_receiver_of_answers_says_counts(
-    tmp_path: Path, status: int, headers: dict[str, str], error: type[Exception], after: float | None
+    tmp_path: Path,
+    status: int,
+    headers: dict[str, str],
+    error: type[Exception],
+    after: float | None,
 ) -> None:
     async def refuse(_: Request) -> Response:
         return Response(status_code=status, headers=headers)
@@ -276,10 +312,17 @@ def test_a_receiver_of_answers_that_is_away_is_tried_again(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "options",
-    [{"secret": "short"}, {"deliver_to": "http://answers.example/"}, {"deliver_to": "ftp://x"}, {"deliver_to": "[x"}],
+    [
+        {"secret": "short"},
+        {"deliver_to": "http://answers.example/"},
+        {"deliver_to": "ftp://x"},
+        {"deliver_to": "[x"},
+    ],
     ids=["secret", "plain", "scheme", "nonsense"],
-)  # fmt: skip
-def test_what_is_not_safe_is_refused_before_anything_runs(tmp_path: Path, options: dict[str, Any]) -> None:
+)
+def test_what_is_not_safe_is_refused_before_anything_runs(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
     with pytest.raises(SettingsInvalid) as raised:
         Webhook(setup(tmp_path, [], **options))
     assert "short" not in str(raised.value).replace("too short", "")
@@ -293,17 +336,40 @@ def test_the_secret_shows_nowhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"null", b"[]", b"{", b"\xff", b'"text"', b"[" * 100_000, b'{"id":' * 10_000,
-        b'{"id": "m1", "text": "\\ud800", "sender": {"id": "o"}}', b"1e999", b"9" * 100_000,
-        *(json.dumps(hello(**change)).encode() for change in (
-            {"id": ""}, {"id": 1}, {"id": "a\nb"}, {"id": "a\n"}, {"id": "x" * 201}, {"text": None},
-            {"text": "x" * 32_001}, {"sender": "otto"}, {"sender": {}}, {"sender": {"id": "o", "owner": True}},
-            {"chat": {"id": "c", "kind": "all"}}, {"attachments": {}}, {"to_agent": 1},
-            {"attachments": [{"name": "a", "url": "https://x"}] * 11},
-            {"deep": [[[[]]]]}, {"__proto__": {}},
-        )),
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b"\xff",
+        b'"text"',
+        b"[" * 100_000,
+        b'{"id":' * 10_000,
+        b'{"id": "m1", "text": "\\ud800", "sender": {"id": "o"}}',
+        b"1e999",
+        b"9" * 100_000,
+        *(
+            json.dumps(hello(**change)).encode()
+            for change in (
+                {"id": ""},
+                {"id": 1},
+                {"id": "a\nb"},
+                {"id": "a\n"},
+                {"id": "x" * 201},
+                {"text": None},
+                {"text": "x" * 32_001},
+                {"sender": "otto"},
+                {"sender": {}},
+                {"sender": {"id": "o", "owner": True}},
+                {"chat": {"id": "c", "kind": "all"}},
+                {"attachments": {}},
+                {"to_agent": 1},
+                {"attachments": [{"name": "a", "url": "https://x"}] * 11},
+                {"deep": [[[[]]]]},
+                {"__proto__": {}},
+            )
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_message_is_told_so(tmp_path: Path, body: bytes) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site:
@@ -325,7 +391,9 @@ def test_a_huge_body_is_not_read_to_its_end(tmp_path: Path, chunked: bool) -> No
     async def work() -> None:
         async with webhook(tmp_path) as site:
             headers = signed(b"") if chunked else signed(b"") | {"Content-Length": str(10**12)}
-            with suppress(httpx2.TransportError):  # it may still be writing when the server has enough
+            with suppress(
+                httpx2.TransportError
+            ):  # it may still be writing when the server has enough
                 answer = await site.client.post("/hook", content=pieces(), headers=headers)
                 assert answer.status_code == 413
             assert (await site.post(b" " * 262_145)).status_code == 413
@@ -361,12 +429,20 @@ def test_a_channel_that_does_not_run_takes_nothing(tmp_path: Path) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
 )
 NEAR = st.fixed_dictionaries(
-    {"id": st.text(max_size=4) | JSON, "text": st.text() | JSON, "sender": st.fixed_dictionaries({"id": JSON})},
+    {
+        "id": st.text(max_size=4) | JSON,
+        "text": st.text() | JSON,
+        "sender": st.fixed_dictionaries({"id": JSON}),
+    },
     optional={
-        "chat": st.fixed_dictionaries({"id": st.text() | JSON}, optional={"kind": JSON, "thread": JSON}),
+        "chat": st.fixed_dictionaries(
+            {"id": st.text() | JSON}, optional={"kind": JSON, "thread": JSON}
+        ),
         "attachments": st.lists(st.fixed_dictionaries({"name": JSON, "url": st.text()})),
         "to_agent": JSON,
     },

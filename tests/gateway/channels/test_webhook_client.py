@@ -22,9 +22,13 @@ def test_the_client_of_the_documentation_is_answered(tmp_path: Path) -> None:
     async def work() -> str:
         async with webhook(tmp_path, clock=time.time) as site:
             asking = await asyncio.create_subprocess_exec(
-                sys.executable, str(tmp_path / "ask.py"), "what", "now?", stdout=asyncio.subprocess.PIPE,
+                sys.executable,
+                str(tmp_path / "ask.py"),
+                "what",
+                "now?",
+                stdout=asyncio.subprocess.PIPE,
                 env={"HOOK_URL": f"{site.address}/hook", "HOOK_SECRET": SECRET, "NO_PROXY": "*"},
-            )  # fmt: skip
+            )
             await site.inbox.wait_for(lambda: bool(site.inbox.messages))
             (message,) = site.inbox.messages
             assert (message.text, message.sender.id) == ("what now?", "otto")

@@ -13,8 +13,8 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from nacre.errors import ChannelUnavailable
-from nacre.gateway.channels.webhook import connections
-from nacre.values.gateway.message import Chat
+from nacre.gateway import webhook as connections
+from nacre.values.gateway import Chat
 from tests.gateway.sites import NOW, auth, hear, hello, run, say, webhook
 
 CHAT = {"id": "otto", "kind": "direct", "thread": ""}
@@ -94,11 +94,20 @@ def test_a_connection_hears_only_the_chats_in_which_it_wrote(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "change",
     [
-        {"v1": "0" * 64}, {"v1": None}, {"v1": "é" * 64}, {"t": NOW + 1}, {"t": 10**30}, {"t": "now"},
-        {"type": "message"}, {"type": ["auth"]}, {"more": 1},
+        {"v1": "0" * 64},
+        {"v1": None},
+        {"v1": "é" * 64},
+        {"t": NOW + 1},
+        {"t": 10**30},
+        {"t": "now"},
+        {"type": "message"},
+        {"type": ["auth"]},
+        {"more": 1},
     ],
-)  # fmt: skip
-def test_who_does_not_know_the_secret_is_turned_away(tmp_path: Path, change: dict[str, Any]) -> None:
+)
+def test_who_does_not_know_the_secret_is_turned_away(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
     async def work() -> None:
         async with webhook(tmp_path) as site, site.stranger() as (link, nonce):
             await say(link, auth(nonce) | change)
@@ -120,7 +129,11 @@ def test_the_first_frame_shows_the_secret(tmp_path: Path, frame: str | bytes) ->
 
 def test_what_one_connection_showed_opens_no_other(tmp_path: Path) -> None:
     async def work() -> None:
-        async with webhook(tmp_path) as site, site.stranger() as (link, nonce), site.stranger() as (other, _):
+        async with (
+            webhook(tmp_path) as site,
+            site.stranger() as (link, nonce),
+            site.stranger() as (other, _),
+        ):
             await say(link, auth(nonce))
             await say(other, auth(nonce))
             assert await hear(link) == {"type": "ready"}
@@ -141,9 +154,17 @@ def test_a_connection_is_signed_now(tmp_path: Path, moment: int) -> None:
 
 def test_what_is_no_frame_is_told_so_and_the_connection_goes_on(tmp_path: Path) -> None:
     odd = [
-        "", b"\xff", "{", "null", "[" * 50_000, '{"type": "answer"}', '{"type": "received"}', json.dumps(auth("x")),
-        json.dumps(message(text=1)), json.dumps({"type": "received", "key": 7}),
-    ]  # fmt: skip
+        "",
+        b"\xff",
+        "{",
+        "null",
+        "[" * 50_000,
+        '{"type": "answer"}',
+        '{"type": "received"}',
+        json.dumps(auth("x")),
+        json.dumps(message(text=1)),
+        json.dumps({"type": "received", "key": 7}),
+    ]
 
     async def work() -> None:
         async with webhook(tmp_path) as site, site.connected() as link:
@@ -204,9 +225,13 @@ def test_those_who_have_not_shown_the_secret_make_room_for_others(
 
     async def work() -> None:
         async with (
-            webhook(tmp_path) as site, site.stranger() as (first, _), site.stranger() as (_, _),
-            site.connected(), site.connected(), site.stranger() as (last, nonce),
-        ):  # fmt: skip
+            webhook(tmp_path) as site,
+            site.stranger() as (first, _),
+            site.stranger() as (_, _),
+            site.connected(),
+            site.connected(),
+            site.stranger() as (last, nonce),
+        ):
             assert await closed(first) == 1008
             await say(last, auth(nonce))
             assert await closed(last) == 1013
@@ -214,7 +239,9 @@ def test_those_who_have_not_shown_the_secret_make_room_for_others(
     run(work())
 
 
-def test_a_connection_writes_in_so_many_chats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_writes_in_so_many_chats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connections, "_MOST_CHATS", 1)
 
     async def work() -> None:

@@ -14,16 +14,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nacre.base.ids import Clock, utc_now
 from nacre.errors import ChannelRefused, ChannelUnavailable, SettingsInvalid, StoreBusy
-from nacre.gateway.channels.channel import ChannelSetup, ServesHttp
-from nacre.gateway.channels.untrusted import LeftOut
-from nacre.gateway.channels.whatsapp import KIND, WhatsApp
-from nacre.gateway.channels.whatsapp_notices import Number, read
-from nacre.gateway.listener import Listener
-from nacre.platform.ids import Clock, utc_now
-from nacre.values.gateway.message import Attachment, Chat, ChatType, Outgoing
+from nacre.gateway.channels import ChannelSetup, LeftOut, ServesHttp
+from nacre.gateway.engine import Listener
+from nacre.gateway.whatsapp import KIND, Number, WhatsApp, read
+from nacre.values.gateway import Attachment, Chat, ChatType, Outgoing
 from tests.fakes.memory_inbox import MemoryInbox
-from tests.fakes.whatsapp import APP_SECRET, NUMBER, TOKEN, VERIFY_TOKEN, FakeWhatsApp, refusal, sign
+from tests.fakes.whatsapp import (
+    APP_SECRET,
+    NUMBER,
+    TOKEN,
+    VERIFY_TOKEN,
+    FakeWhatsApp,
+    refusal,
+    sign,
+)
 
 OTTO = "491700000000"
 HIDDEN = "DE.13491208655302741918"
@@ -42,8 +48,14 @@ class Scene:
     def channel(self, clock: Clock = utc_now, **options: Any) -> WhatsApp:
         values = {option.name: option.default for option in KIND.options}
         values |= {"base_url": self.server.base_url, "phone_number_id": NUMBER} | options
-        secrets = {"token": values.get("token") or TOKEN, "app_secret": APP_SECRET, "verify_token": VERIFY_TOKEN}
-        return WhatsApp(ChannelSetup("whatsapp", values, secrets, self.folder, self.told.append), clock)
+        secrets = {
+            "token": values.get("token") or TOKEN,
+            "app_secret": APP_SECRET,
+            "verify_token": VERIFY_TOKEN,
+        }
+        return WhatsApp(
+            ChannelSetup("whatsapp", values, secrets, self.folder, self.told.append), clock
+        )
 
     def during(self, work: Callable[[], Any], *, receives: bool = True, **options: Any) -> Any:
         """Do something in a thread while the channel is served, and receives; what it returned."""
@@ -78,7 +90,9 @@ class Scene:
 
         return asyncio.run(asyncio.wait_for(use(), SECONDS))
 
-    def send(self, text: str = "yes", chat: Chat | None = None, reply_to: str = "", **options: Any) -> str:
+    def send(
+        self, text: str = "yes", chat: Chat | None = None, reply_to: str = "", **options: Any
+    ) -> str:
         outgoing = Outgoing("k1", chat or Chat("whatsapp", OTTO), text, reply_to)
         return str(self.call(lambda channel: channel.send(outgoing), **options))
 
@@ -106,7 +120,9 @@ def test_the_channel_is_one_that_a_platform_calls(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("signature", ["", "sha256=", "sha256=0", "sha1=ab", "é"])
-def test_a_delivery_that_is_not_signed_with_the_apps_secret_does_nothing(scene: Scene, signature: str) -> None:
+def test_a_delivery_that_is_not_signed_with_the_apps_secret_does_nothing(
+    scene: Scene, signature: str
+) -> None:
     payload = scene.server.notice([scene.server.message(OTTO, "let me in")])
     body = json.dumps(payload).encode()
 
@@ -123,7 +139,9 @@ def test_a_body_that_is_too_large_is_not_read(scene: Scene) -> None:
     assert scene.during(lambda: scene.server.deliver(b" " * (3 * 1024 * 1024 + 1))) == 413
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"[" * 100_000, b'{"object": "\\ud800"}', b"\xff"])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b"[" * 100_000, b'{"object": "\\ud800"}', b"\xff"]
+)
 def test_a_signed_body_that_is_no_notice_is_not_delivered_again(scene: Scene, body: bytes) -> None:
     assert scene.during(lambda: scene.server.deliver(body)) == 200
     assert len(scene.told) == 1
@@ -162,9 +180,18 @@ def test_files_come_with_name_and_type_and_a_caption_is_the_text(scene: Scene) -
 def test_what_was_chosen_is_the_text(scene: Scene) -> None:
     chosen = [
         {"type": "button", "button": {"text": "Yes", "payload": "y"}},
-        {"type": "interactive", "interactive": {"type": "button_reply", "button_reply": {"id": "1", "title": "No"}}},
-        {"type": "interactive", "interactive": {"type": "list_reply", "list_reply": {"id": "2", "title": "Later"}}},
-        {"type": "location", "location": {"latitude": 52.5163, "longitude": 13.3777, "name": "Gate"}},
+        {
+            "type": "interactive",
+            "interactive": {"type": "button_reply", "button_reply": {"id": "1", "title": "No"}},
+        },
+        {
+            "type": "interactive",
+            "interactive": {"type": "list_reply", "list_reply": {"id": "2", "title": "Later"}},
+        },
+        {
+            "type": "location",
+            "location": {"latitude": 52.5163, "longitude": 13.3777, "name": "Gate"},
+        },
     ]
     scene.during(lambda: [scene.server.say(OTTO, **one) for one in chosen])
     assert scene.inbox.texts == ["Yes", "No", "Later", "Gate, 52.51630, 13.37770"]
@@ -186,7 +213,11 @@ def test_reactions_statuses_and_what_the_system_says_are_passed_over(scene: Scen
 
 
 def test_an_answer_that_was_not_delivered_after_all_is_told(scene: Scene) -> None:
-    error = {"code": 131026, "title": "Message undeliverable", "error_data": {"details": "not on WhatsApp"}}
+    error = {
+        "code": 131026,
+        "title": "Message undeliverable",
+        "error_data": {"details": "not on WhatsApp"},
+    }
     status = {"id": "wamid.9", "status": "failed", "errors": [error]}
     scene.during(lambda: scene.server.deliver(scene.server.notice(statuses=[status, status])))
     assert scene.told == ["WhatsApp did not deliver an answer: not on WhatsApp (131026)"]
@@ -220,7 +251,9 @@ def test_whoever_hides_the_number_is_known_and_answered_by_the_businesss_id(scen
         ("nice", {"context": {"from": OTTO, "id": "wamid.3"}}, False),
     ],
 )
-def test_a_group_is_a_group(scene: Scene, text: str, fields: dict[str, Any], is_to_agent: bool) -> None:
+def test_a_group_is_a_group(
+    scene: Scene, text: str, fields: dict[str, Any], is_to_agent: bool
+) -> None:
     scene.during(lambda: scene.server.say(OTTO, text, group_id="Y2FwaV9ncm91cA", **fields))
     (message,) = scene.inbox.messages
     assert message.chat == Chat("whatsapp", "Y2FwaV9ncm91cA", ChatType.GROUP)
@@ -242,15 +275,20 @@ def test_200_is_said_only_after_the_message_is_kept(scene: Scene) -> None:
     scene.inbox.before = busy
     assert scene.during(lambda: scene.server.deliver(payload)) == 503
     scene.inbox.before = None
-    assert scene.during(lambda: [scene.server.deliver(payload), scene.server.deliver(payload)]) == [200, 200]
+    assert scene.during(lambda: [scene.server.deliver(payload), scene.server.deliver(payload)]) == [
+        200,
+        200,
+    ]
     assert scene.inbox.texts == ["keep me"]
 
 
-def test_an_inbox_that_is_full_lets_meta_deliver_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inbox_that_is_full_lets_meta_deliver_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def wait() -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("nacre.gateway.channels.whatsapp._RECEIVE_SECONDS", 0.01)
+    monkeypatch.setattr("nacre.gateway.whatsapp._RECEIVE_SECONDS", 0.01)
     scene.inbox.before = wait
     assert scene.during(lambda: scene.server.say(OTTO, "later")) == 503
 
@@ -261,14 +299,19 @@ def test_before_the_gateway_receives_a_delivery_is_not_confirmed(scene: Scene) -
 
 def test_a_batch_is_kept_in_the_order_in_which_it_was_written(scene: Scene) -> None:
     now = int(time.time())
-    messages = [scene.server.message(OTTO, str(number), timestamp=str(now - 99 + number)) for number in range(50)]
+    messages = [
+        scene.server.message(OTTO, str(number), timestamp=str(now - 99 + number))
+        for number in range(50)
+    ]
     payload = scene.server.notice(messages[25:][::-1])
     payload["entry"] += scene.server.notice(messages[:25])["entry"]
     scene.during(lambda: scene.server.deliver(payload))
     assert scene.inbox.texts == [str(number) for number in range(50)]
 
 
-def test_a_delivery_that_is_replayed_after_a_day_does_nothing_also_when_ids_are_forgotten(scene: Scene) -> None:
+def test_a_delivery_that_is_replayed_after_a_day_does_nothing_also_when_ids_are_forgotten(
+    scene: Scene,
+) -> None:
     payload = scene.server.notice([scene.server.message(OTTO, "open the door")])
     scene.during(lambda: scene.server.deliver(payload))
     scene.inbox = MemoryInbox()
@@ -285,10 +328,18 @@ def test_a_delivery_that_is_replayed_after_a_day_does_nothing_also_when_ids_are_
         {"from": OTTO, "type": "text", "text": {"body": "no id"}, "timestamp": "1790000000"},
         {"from": OTTO, "id": "a", "type": "text", "text": {"body": "no time"}},
         {"id": "a", "type": "text", "text": {"body": "nobody"}, "timestamp": "1790000000"},
-        {"from": ["x"], "id": {"a": 1}, "type": "text", "text": {"body": "no texts"}, "timestamp": True},
+        {
+            "from": ["x"],
+            "id": {"a": 1},
+            "type": "text",
+            "text": {"body": "no texts"},
+            "timestamp": True,
+        },
     ],
 )
-def test_a_message_that_is_malformed_is_left_out_and_the_rest_is_kept(scene: Scene, message: Any) -> None:
+def test_a_message_that_is_malformed_is_left_out_and_the_rest_is_kept(
+    scene: Scene, message: Any
+) -> None:
     payload = scene.server.notice([message, scene.server.message(OTTO, "and on it goes")])
     assert scene.during(lambda: scene.server.deliver(payload)) == 200
     assert scene.inbox.texts == ["and on it goes"]
@@ -297,14 +348,35 @@ def test_a_message_that_is_malformed_is_left_out_and_the_rest_is_kept(scene: Sce
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
-FIELDS = ("from", "id", "timestamp", "type", "text", "image", "interactive", "location", "context", "group_id")
-MESSAGES = st.dictionaries(st.sampled_from(FIELDS), JSON | st.sampled_from(["1790000000", "text", "image", "location"]))
+FIELDS = (
+    "from",
+    "id",
+    "timestamp",
+    "type",
+    "text",
+    "image",
+    "interactive",
+    "location",
+    "context",
+    "group_id",
+)
+MESSAGES = st.dictionaries(
+    st.sampled_from(FIELDS), JSON | st.sampled_from(["1790000000", "text", "image", "location"])
+)
 VALUES = st.fixed_dictionaries(
-    {"metadata": JSON | st.just({"phone_number_id": NUMBER}), "messages": JSON | st.lists(MESSAGES, max_size=3)},
-    optional={"contacts": JSON, "statuses": JSON | st.lists(st.fixed_dictionaries({"status": st.just("failed")}))},
+    {
+        "metadata": JSON | st.just({"phone_number_id": NUMBER}),
+        "messages": JSON | st.lists(MESSAGES, max_size=3),
+    },
+    optional={
+        "contacts": JSON,
+        "statuses": JSON | st.lists(st.fixed_dictionaries({"status": st.just("failed")})),
+    },
 )
 
 
@@ -373,9 +445,16 @@ def test_what_meta_says_decides_whether_it_is_tried_again(
 
 @pytest.mark.parametrize(
     "fault",
-    [{"is_cut": True}, {"status": 502, "body": b"<html>"}, {"status": 404, "body": b"<html>"}, {"status": 200}],
+    [
+        {"is_cut": True},
+        {"status": 502, "body": b"<html>"},
+        {"status": 404, "body": b"<html>"},
+        {"status": 200},
+    ],
 )
-def test_an_answer_that_may_not_have_arrived_is_tried_again(scene: Scene, fault: dict[str, Any]) -> None:
+def test_an_answer_that_may_not_have_arrived_is_tried_again(
+    scene: Scene, fault: dict[str, Any]
+) -> None:
     scene.server.fail_next(**fault)
     with pytest.raises(ChannelUnavailable):
         scene.send()
@@ -391,7 +470,11 @@ def test_no_error_holds_a_secret(scene: Scene) -> None:
     scene.server.fail_next(400, refusal(400, 100, f"Bearer {TOKEN}").body)
     with pytest.raises(ChannelRefused) as caught:
         scene.send()
-    said = repr((caught.value, caught.value.hint)) + repr(scene.channel()) + repr(scene.channel().__dict__["_setup"])
+    said = (
+        repr((caught.value, caught.value.hint))
+        + repr(scene.channel())
+        + repr(scene.channel().__dict__["_setup"])
+    )
     assert not [secret for secret in (TOKEN, APP_SECRET, VERIFY_TOKEN) if secret in said]
 
 
@@ -425,7 +508,13 @@ def test_a_file_is_fetched_by_asking_where_it_is(scene: Scene, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "host", ["https://evil.example", "http://lookaside.fbsbx.com", "https://fbsbx.com.evil.example", "http://["]
+    "host",
+    [
+        "https://evil.example",
+        "http://lookaside.fbsbx.com",
+        "https://fbsbx.com.evil.example",
+        "http://[",
+    ],
 )
 def test_the_token_goes_to_no_other_host(scene: Scene, tmp_path: Path, host: str) -> None:
     scene.server.file_host = host

@@ -7,4 +7,13 @@ they check has to hold with any model that is good enough: no words of an answer
 from tests.llm.scenarios import dreaming, extracting, handing, judging, recalling, storing
 from tests.llm.stage import SCENARIOS, Scenario
 
-__all__ = ["SCENARIOS", "Scenario", "dreaming", "extracting", "handing", "judging", "recalling", "storing"]
+__all__ = [
+    "SCENARIOS",
+    "Scenario",
+    "dreaming",
+    "extracting",
+    "handing",
+    "judging",
+    "recalling",
+    "storing",
+]

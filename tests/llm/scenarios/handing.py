@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from nacre.context.handoff.hand_over import hand_over, improve
-from nacre.ingestion.ingest import ingest
-from nacre.ingestion.requests import IngestOptions
-from nacre.testing.steps import Agent, Owner, Tool
-from nacre.values.model_calls import Task
+from nacre.context.handoff import hand_over, improve
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.testing.conformance import Agent, Owner, Tool
+from nacre.values.session import Task
 from tests.llm.stage import Stage, scenario
 
 
@@ -14,7 +13,9 @@ from tests.llm.stage import Stage, scenario
 def a_session_is_handed_over_with_what_is_open(stage: Stage) -> None:
     """The last word counts, what was taken back is left out, and what comes from outside is not repeated."""
     steps = [
-        Owner("The label printer drops every fourth label. Find out why, please. Start in spooler.py."),
+        Owner(
+            "The label printer drops every fourth label. Find out why, please. Start in spooler.py."
+        ),
         Tool("Bash", "pytest tests/test_spooler.py", "1 failed"),
         Agent(
             "spooler.py sends a page before the printer says that it is ready. I could wait for the ready signal, or "
@@ -22,7 +23,9 @@ def a_session_is_handed_over_with_what_is_open(stage: Stage) -> None:
         ),
         Owner("Send each page twice."),
         Agent("Done. The test passes, but a roll of labels is used up in half the time now."),
-        Owner("Then no, take that back and wait for the ready signal. And never print to the press while tests run."),
+        Owner(
+            "Then no, take that back and wait for the ready signal. And never print to the press while tests run."
+        ),
         Tool("Bash", "pytest tests/test_spooler.py", "3 passed"),
         Agent(
             "It waits for the ready signal now, 3 tests pass. What is left: the timeout is a guess of 400 ms, and the "

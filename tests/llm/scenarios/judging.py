@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from nacre.home.home import Home
-from nacre.llm.answers import REPAIR
-from nacre.memories.requests import StoreRequest
+from nacre.llm.failures import REPAIR
+from nacre.memories.decision import StoreRequest
 from nacre.memories.store import get, store
-from nacre.review import conflicts
+from nacre.review import contradictions
 from nacre.review.claims import backfill
 from nacre.review.contradictions import judge_waiting
-from nacre.setup.offers import try_model
+from nacre.setup.models import try_model
 from nacre.values.memory import Kind
-from nacre.values.model_calls import Prompt, Task
+from nacre.values.models import Prompt
+from nacre.values.session import Task
 from tests.llm.stage import Partly, Stage, scenario
 
 
@@ -40,7 +41,11 @@ def memories_say_what_they_claim(stage: Stage) -> None:
         done = backfill(context)
         claims = {one: get(context, one).claim for one in (home, ledger, press, day)}
     assert (done.failed, done.left) == (0, 0)
-    for one, entity, said in ((home, "owner", "porto"), (ledger, "billing", "postgresql"), (day, "billing", "tuesday")):
+    for one, entity, said in (
+        (home, "owner", "porto"),
+        (ledger, "billing", "postgresql"),
+        (day, "billing", "tuesday"),
+    ):
         claim = claims[one]
         assert claim
         assert entity in claim.entity
@@ -77,13 +82,15 @@ def put_before(stage: Stage, days: int, *texts: str, kind: Kind = Kind.FACT) -> 
 @scenario()
 def what_has_moved_is_no_longer_where_it_was(stage: Stage) -> None:
     older, other = put_before(
-        stage, 60,
+        stage,
+        60,
         "The wiki of the choir runs on the small server under the stairs.",
         "The wiki of the choir lists all scores by composer.",
-    )  # fmt: skip
+    )
     with stage.open(Task.CLAIMS, Task.CONTRADICTION) as context:
         newer = put(
-            context, "The choir's wiki is a rented one at a hoster in Turku; the small server went to a school."
+            context,
+            "The choir's wiki is a rented one at a hoster in Turku; the small server went to a school.",
         )
         report = judge_waiting(context)
         assert (report.waiting, report.note) == (0, None)
@@ -93,28 +100,36 @@ def what_has_moved_is_no_longer_where_it_was(stage: Stage) -> None:
 
 @scenario()
 def what_cannot_both_hold_waits_for_a_person(stage: Stage) -> None:
-    [older] = put_before(stage, 0, "Guests of the gallery see pictures without signing in.", kind=Kind.DECISION)
+    [older] = put_before(
+        stage, 0, "Guests of the gallery see pictures without signing in.", kind=Kind.DECISION
+    )
     with stage.open(Task.CONTRADICTION) as context:
-        newer = put(context, "Nobody sees pictures of the gallery without an account.", Kind.DECISION)
+        newer = put(
+            context, "Nobody sees pictures of the gallery without an account.", Kind.DECISION
+        )
         judge_waiting(context)
-        [pair] = conflicts.pending(context)
+        [pair] = contradictions.pending(context)
         assert (pair.older.id, pair.newer.id) == (older, newer)
         assert pair.judged
         assert not get(context, older).superseded_by
-        conflicts.resolve(context, pair, conflicts.Choice.KEEP_NEW)
+        contradictions.resolve(context, pair, contradictions.Choice.KEEP_NEW)
         assert get(context, older).superseded_by == newer
-        assert conflicts.pending(context) == []
+        assert contradictions.pending(context) == []
 
 
 @scenario()
 def what_holds_side_by_side_is_no_conflict(stage: Stage) -> None:
     olds = put_before(
-        stage, 3,
+        stage,
+        3,
         "The staging server of the gallery is rebuilt every Sunday night.",
         "Mira looks after the servers of the gallery during the week.",
-    )  # fmt: skip
+    )
     with stage.open(Task.CONTRADICTION) as context:
-        put(context, "The production server of the gallery is never rebuilt, it is patched in place by Mira.")
+        put(
+            context,
+            "The production server of the gallery is never rebuilt, it is patched in place by Mira.",
+        )
         report = judge_waiting(context)
         assert (report.waiting, report.superseded, report.conflicts) == (0, 0, 0)
         assert not any(get(context, one).superseded_by for one in olds)
@@ -123,7 +138,9 @@ def what_holds_side_by_side_is_no_conflict(stage: Stage) -> None:
 @scenario()
 def a_todo_that_is_done_is_closed_and_the_others_stay_open(stage: Stage) -> None:
     with stage.open(Task.TODOS) as context:
-        key = put(context, "Rotate the upload key of the gallery before the end of November.", Kind.TODO)
+        key = put(
+            context, "Rotate the upload key of the gallery before the end of November.", Kind.TODO
+        )
         driver = put(context, "Update the driver of the label printer.", Kind.TODO)
         backup = put(context, "Try to restore the gallery from a backup.", Kind.TODO)
         stage.world.clock.pass_days(2)

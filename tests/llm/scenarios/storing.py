@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nacre.memories.requests import StoreRequest
+from nacre.memories.decision import StoreRequest
 from nacre.memories.store import get, store
 from nacre.values.memory import Memory
-from nacre.values.model_calls import Task
 from nacre.values.reports import StoreOutcome
+from nacre.values.session import Task
 from tests.llm.stage import Stage, scenario
 
 
@@ -17,7 +17,9 @@ def stored(stage: Stage, new: str, *olds: str) -> tuple[StoreOutcome, Sequence[M
     ids = []
     with stage.open() as context:
         for text in olds:
-            ids.append(store(context, StoreRequest(content=text, project="acme", force=True)).memory_id)
+            ids.append(
+                store(context, StoreRequest(content=text, project="acme", force=True)).memory_id
+            )
             stage.world.clock.pass_days(1)
     stage.world.clock.pass_days(7)
     with stage.open(Task.DEDUP, embedding=True) as context:

@@ -1,1 +1,0 @@
-"""Keep transcripts without secrets, and read them again: archive, retention, pruning, restoring."""

@@ -1,0 +1,90 @@
+"""Modules of nacre that run when something in them is first used.
+
+``from nacre.serve import server_web`` binds a module that has not run yet;
+``from nacre.serve.server_web import Web`` runs it at once. Import the module where a name is needed only by some calls and the module is slow to load.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import sys
+from _thread import RLock
+from importlib.machinery import PathFinder
+
+TYPE_CHECKING = (
+    False  # as type checkers take it; typing itself takes longer to load than all of this
+)
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+else:
+    ModuleType = type(sys)
+
+
+class _NotRunYet(ModuleType):
+    def __getattribute__(self, name: str) -> Any:
+        if name != "__spec__":
+            loader: Any = ModuleType.__getattribute__(self, "__spec__").loader
+            loader.run(self)
+        return ModuleType.__getattribute__(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "__class__":
+            loader: Any = ModuleType.__getattribute__(self, "__spec__").loader
+            loader.run(self)
+        ModuleType.__setattr__(self, name, value)
+
+
+class _Loader:
+    """Runs a module with its ``own`` loader once, in the first thread that needs it. Others wait for that."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+        self._lock = RLock()
+        self._is_running = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """See importlib.abc.Loader."""
+        module: ModuleType | None = self._own.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """See importlib.abc.Loader."""
+        module.__class__ = _NotRunYet
+
+    def run(self, module: ModuleType) -> None:
+        """Run it, unless that was done, or is being done by this thread."""
+        with self._lock:
+            if self._is_running or type(module) is ModuleType:
+                return
+            self._is_running = True
+            try:
+                self._own.exec_module(module)
+                module.__class__ = ModuleType
+            finally:
+                self._is_running = False
+
+
+class _Finder:
+    """Finds modules of nacre, packages excepted."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """See importlib.abc.MetaPathFinder."""
+        spec = PathFinder.find_spec(name, path, target) if name.startswith("nacre.") else None
+        if spec and spec.loader and not spec.submodule_search_locations:
+            late: Any = _Loader(spec.loader)
+            spec.loader = late
+        return spec
+
+
+def install() -> None:
+    """Have modules of nacre run late from now on."""
+    late: Any = _Finder
+    sys.meta_path.insert(0, late)

@@ -1,0 +1,1109 @@
+"""Has a tool's format changed? Records that no adapter knows, and sessions in which the owner suddenly says nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import groupby, takewhile
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from nacre.base import files as private_files
+from nacre.base.ids import Clock
+from nacre.base.link import LOCK, Away, Refused, ask
+from nacre.base.locks import is_held
+from nacre.base.request import Request
+from nacre.base.text import count, shorten
+from nacre.base.times import day_interval, shown_day, shown_minute
+from nacre.care import database
+from nacre.care import proofs as prove
+from nacre.care.database import upkeep
+from nacre.care.follow import standing
+from nacre.care.proofs import told_of
+from nacre.care.remote import read_state
+from nacre.context import hooks
+from nacre.data.history import fit_to_commit
+from nacre.data.sync import last_sync
+from nacre.errors import Conflict, NacreError, NotFound, StoreUnusable
+from nacre.gateway.engine import gateway_status
+from nacre.home import archive
+from nacre.home.consent import configured_embedder, hold
+from nacre.home.home import Home, open_home, open_to_read
+from nacre.home.location import projects
+from nacre.home.retention import leaving
+from nacre.home.spending import NONE, budget, fold_notes, is_priced, noted_calls
+from nacre.home.views import Overview, SessionLine, TraceView
+from nacre.hosts.verify import hosts_in_a_line
+from nacre.hosts.ways import found_hosts, hooks_start_daemon, load
+from nacre.llm.credentials import place_for
+from nacre.memories.edit import catch_up
+from nacre.memories.store import fold_usage, queue_reviews, today
+from nacre.memories.vectors import is_switching
+from nacre.protocols import RemoteEmbedder
+from nacre.recall.scoring import days_between
+from nacre.sessions.search import opening_of
+from nacre.settings import Settings
+from nacre.setup import models
+from nacre.setup.chores import given_up, waiting
+from nacre.setup.models import STATES, WriterStatus, status_as_it_is, status_writer
+from nacre.store.memories import STEP
+from nacre.store.packs import is_installed
+from nacre.store.schema import UNREADABLE
+from nacre.store.sqlite import engine_version
+from nacre.values.memory import Memory, SessionFilter
+from nacre.values.models import Trace, TraceKind
+from nacre.values.recall import Filter
+from nacre.values.reports import FAILURE, OK, WARNING, Check, IngestReport, OnProgress
+from nacre.values.session import Heard
+from nacre.vault import files
+from nacre.vault.files import LEDGER
+
+FEWEST_NEW = 4
+"""So many sessions in a row without the owner's words, at least: fewer happen by chance, or have only begun."""
+
+FEWEST_BEFORE = 8
+"""So many sessions before them say what is usual with a tool; of fewer, nothing is said."""
+
+ODDS = 0.001
+"""How unlikely the row must be, if all were as before."""
+
+_COMPARED = 80
+_NAMED = 5
+
+
+@dataclass(slots=True)
+class _Odd:
+    unknown: Counter[str] = field(default_factory=Counter)
+    corrupt: int = 0
+    versions: set[str] = field(default_factory=set)
+
+
+def format_checks(home: Home) -> Iterator[Check]:
+    """What was not understood, by tool and with the tool's versions, then tools that the canary warns of."""
+    for tool, odd in sorted(_odd_records(home).items()):
+        told = f"{tool} {', '.join(sorted(odd.versions))}" if odd.versions else tool
+        if odd.unknown:
+            listed = ", ".join(
+                f"{record} ({count})" for record, count in sorted(odd.unknown.items())[:_NAMED]
+            )
+            more = (
+                f" and {len(odd.unknown) - _NAMED} more kinds" if len(odd.unknown) > _NAMED else ""
+            )
+            detail = f"unknown records in {told}: {listed}{more}"
+            yield Check(f"format {tool}", "warning", detail, "a newer nacre may know them")
+        if odd.corrupt:
+            lines = f"{odd.corrupt} lines of {told} could not be understood, or were too long to be read"
+            yield Check(f"format {tool}", "warning", lines, None)
+    yield from _canary(home.sessions.heard(_COMPARED))
+
+
+def _odd_records(home: Home) -> dict[str, _Odd]:
+    found: dict[str, _Odd] = {}
+    versions = home.sessions.versions()
+    for file in home.sessions.seen_files():
+        if not file.unknown and not file.corrupt:
+            continue
+        odd = found.setdefault(file.tool, _Odd())
+        odd.unknown.update(file.unknown)
+        odd.corrupt += file.corrupt
+        if file.path in versions:
+            odd.versions.add(versions[file.path])
+    return found
+
+
+def _canary(sessions: Sequence[Heard]) -> Iterator[Check]:
+    for tool, group in groupby(sessions, key=lambda one: one.tool):
+        listed = list(group)
+        silent = list(takewhile(lambda one: not one.owner_spoke, listed))
+        before = listed[len(silent) :]
+        if not is_sudden(len(silent), len(before), sum(one.owner_spoke for one in before)):
+            continue
+        versions = sorted({one.version for one in silent if one.version})
+        told = f"{tool} {', '.join(versions)}" if versions else tool
+        spoke = sum(one.owner_spoke for one in before)
+        yield Check(
+            f"format {tool}",
+            "warning",
+            f"the last {len(silent)} sessions of {told} hold no words of yours; {spoke} of {len(before)} before did",
+            f"its format may have changed: look at one (nacre sessions list --tool {tool}), and for a newer nacre",
+        )
+
+
+def is_sudden(silent: int, before: int, spoke: int) -> bool:
+    """Whether so many sessions in a row without the owner's words are no accident.
+
+    Of ``before`` sessions, the owner spoke in ``spoke``: by Laplace's rule the next one is silent with a chance of
+    ``1 - (spoke + 1) / (before + 2)``, and all of the row with that to the power of its length. A tool in whose
+    sessions the owner seldom speaks is never warned of.
+    """
+    if silent < FEWEST_NEW or before < FEWEST_BEFORE:
+        return False
+    return float((1 - (spoke + 1) / (before + 2)) ** silent) < ODDS
+
+
+# ----------------------------------------------------------------------------
+# Whether the gateway does what it is configured for.
+
+
+def gateway(home: Home) -> list[Check]:
+    """Whether the channels that are configured can be opened, somebody answers, and answers arrive."""
+    if not home.settings["gateway.channels"]:
+        return []
+    state = gateway_status(home)
+    broken = [f"{one.name}: {one.problem}" for one in state.channels if one.problem]
+    if state.model == NONE:
+        broken.append("nobody answers: models.chat is not set")
+    if broken:
+        return [Check("gateway", WARNING, "; ".join(broken), "docs/gateway.md tells how")]
+    late = [one for one in state.undelivered if one.state == "waiting"]
+    if late:
+        told = f"{count(len(late), 'answer')} cannot be sent: {late[0].channel}: {late[0].problem}"
+        return [Check("gateway", WARNING, told, "nacre gateway status")]
+    runs = "runs" if state.running else "does not run: nacre gateway run, or gateway.enabled"
+    return [Check("gateway", OK, f"{count(len(state.channels), 'channel')}; it {runs}")]
+
+
+# ----------------------------------------------------------------------------
+# Whether this home is in step with others: through git, or with a server.
+
+
+def sync(home: Home) -> Iterator[Check]:
+    """How the last sync ended."""
+    last = last_sync(home) if home.settings.flag("git.enabled") else None
+    if last and last.failing_since:
+        yield Check(
+            "sync", WARNING, f"has failed since {last.failing_since}: {last.message}", last.hint
+        )
+    elif last:
+        yield Check("sync", OK, f"last {last.succeeded}")
+
+
+def remote(home: Home) -> Iterator[Check]:
+    """How the last exchange with the server ended."""
+    if not home.settings.text("remote.url"):
+        return
+    state = read_state(home.settings)
+    if state.failing_since:
+        yield Check(
+            "remote",
+            WARNING,
+            f"out of step since {state.failing_since}: {state.message}",
+            state.hint or None,
+        )
+    elif state.succeeded:
+        yield Check("remote", OK, f"{state.url}, space {state.space}, last {state.succeeded}")
+    else:
+        yield Check(
+            "remote", WARNING, f"{state.url}: nothing was exchanged yet", "nacre remote sync"
+        )
+
+
+# ----------------------------------------------------------------------------
+# A quick look at the ledger, the git history and the archive: bounded in time, so a sample where
+# there is much.
+
+
+_LEDGER_BYTES = 4_000_000
+_ARCHIVE_SECONDS = 1.0
+_DAY_SECONDS = 86_400
+
+
+def damaged_ledger(home: Home) -> Iterator[Check]:
+    """Report lines at the end of the ledger that are no entries."""
+    try:
+        data = home.vault.read(LEDGER)
+    except FileNotFoundError:
+        return
+    start = data.find(b"\n", len(data) - _LEDGER_BYTES) + 1 if len(data) > _LEDGER_BYTES else 0
+    broken = files.broken_lines(data[start:])
+    if broken:
+        number = data.count(b"\n", 0, start) + broken[0]
+        told = f"{len(broken):,} of its lines are no entries, the first is line {number:,}"
+        yield Check("ledger", WARNING, told, f"mend or remove them in {home.vault.root}/{LEDGER}")
+
+
+def damaged_history(home: Home) -> Iterator[Check]:
+    """Report a git history whose latest commits cannot be read."""
+    repository = home.repository
+    if not home.settings.flag("git.enabled") or not repository.exists:
+        return
+    try:
+        repository.check()
+        damage = repository.recent_damage() if repository.is_whole else "its making was cut short"
+    except NacreError as error:
+        yield Check("history", FAILURE, error.message, error.hint)
+        return
+    if damage:
+        told = f"the git history is damaged: {damage}"
+        yield Check(
+            "history",
+            FAILURE,
+            told,
+            "nacre doctor --deep tells what is missing; a clone or a backup has it",
+        )
+
+
+def damaged_archive(home: Home) -> Iterator[Check]:
+    """Report damaged packs; where there are many, other ones are looked at on another day."""
+    states = [state for state in home.archive.all() if state.pack]
+    first = int(home.clock().timestamp()) // _DAY_SECONDS % max(1, len(states))
+    until = time.monotonic() + _ARCHIVE_SECONDS
+    damaged = []
+    for number, state in enumerate([*states[first:], *states[:first]]):
+        if archive.is_cut(home, state) or (
+            time.monotonic() < until and archive.damage(home, state)
+        ):
+            damaged.append(state.path)
+        if number % 100 == 0 and time.monotonic() > 2 * _ARCHIVE_SECONDS + until:
+            break
+    if damaged:
+        told = f"{len(damaged):,} of its packs are damaged, as that of {damaged[0]}"
+        yield Check("archive", FAILURE, told, "nacre archive verify --repair")
+
+
+# ----------------------------------------------------------------------------
+# What reads the sessions of this home by itself: a writer is shown only what was read.
+
+
+NOTHING = "nothing by itself: nacre ingest reads them now, nacre init has your agents do it"
+"""What is said where no session is read unless somebody asks for it."""
+
+
+def readers(settings: Settings, clock: Clock) -> tuple[str, ...]:
+    """What reads sessions: the agents that nacre is wired into, and the daemon or the watcher while it runs."""
+    wired = tuple(dict.fromkeys(wish.host for wish in load(settings.home).wishes))
+    found = [f"what nacre init put into {', '.join(wired)}"] if wired else []
+    if is_held(settings.home / LOCK):
+        found.append("the daemon while it runs")
+    elif standing(settings.home, clock()).lives:
+        found.append("the watcher")
+    return tuple(found)
+
+
+def in_words(found: Sequence[str]) -> str:
+    """What reads sessions, as one line."""
+    return "; ".join(found) or NOTHING
+
+
+# ----------------------------------------------------------------------------
+# What models do in the background: who writes, and what waits for a judgement.
+
+
+def writer(home: Home) -> Iterator[Check]:
+    """Who writes, and what waits for it or for review."""
+    found, candidates = status_writer(home), home.candidates.count()
+    waiting = f"; candidates: {candidates:,} (nacre review)" if candidates else ""
+    if found.state == "off":
+        yield Check(
+            "writer", OK, f"none: only what you say plainly is kept (nacre writer set){waiting}"
+        )
+        return
+    told = f"{found.writer}, {STATES[found.state]}, {_taken(found)}; sessions waiting: {found.waiting}{waiting}"
+    if found.problem:
+        told += f"; {found.problem}"
+    if found.state == "ready":
+        told += f"; sessions are read by {in_words(readers(home.settings, home.clock))}"
+    is_well = found.state == "ready" or not (found.problem or found.waiting)
+    yield Check(
+        "writer",
+        OK if is_well else WARNING,
+        told,
+        None if is_well else found.hint or "nacre writer",
+    )
+
+
+def _taken(found: WriterStatus) -> str:
+    if found.limit is None:
+        return f"{found.calls_today} calls today"
+    return f"{found.tokens_today:,} of {found.limit:,} tokens today"
+
+
+def judging(home: Home) -> Iterator[Check]:
+    """What waits for a model to judge it, and why the last try failed; what a person is to settle is told by review."""
+    waiting = home.claims.waiting()
+    if not waiting.count:
+        return
+    since = f" since {shown_minute(waiting.since)}" if waiting.since else ""
+    many = "1 new memory waits" if waiting.count == 1 else f"{waiting.count:,} new memories wait"
+    told = f"{many} for a model to judge{since}"
+    if waiting.note:
+        yield Check(
+            "contradictions", WARNING, f"{told}; {waiting.note}", "nacre review judge tries it now"
+        )
+    else:
+        yield Check("contradictions", OK, told)
+
+
+# ----------------------------------------------------------------------------
+# Is everything well? The installation, what is remembered and how it is used, what waits, what was
+# not understood.
+
+
+_LOW_DISK_BYTES = 500_000_000
+_STALE_DAYS = 14
+_PATIENCE_SECONDS = 10.0
+_STALE_LOCK_SECONDS = 600
+_TOP_EDGES = 5
+_MOST_NAMED = 5
+_RECENT = timedelta(hours=1)
+_LATE_CHORE_SECONDS = 3_600.0
+_TOLD_CHORE_SECONDS = 7 * 86_400.0
+
+
+def doctor(home: Home, *, repair: bool = False) -> list[Check]:
+    """Check everything; every finding that is not ok says what to do.
+
+    With ``repair`` what can be mended without a choice is mended: permissions.
+    """
+    return [
+        *installation(home, repair=repair),
+        *_checked(home, {"database": _integrity, "vault": _parity, "changes": _lost}),
+        *_checked(
+            home, {"forgetting": _forgetting, "history": _history, "sync": sync, "remote": remote}
+        ),
+        *_checked(home, {"chats": _chats, "gateway": gateway}),
+        *contents(home),
+    ]
+
+
+def _chats(home: Home) -> list[Check]:
+    """Messages of chats with an agent that may be the owner's, while no setting tells who that is."""
+    senders = home.sessions.unknown_senders() if not home.settings.texts("owner.identities") else []
+    if not senders:
+        return []
+    told = ", ".join(f"{name} ({count:,})" for name, count in senders[:_MOST_NAMED])
+    return [
+        Check(
+            "chats",
+            WARNING,
+            f"nothing is learned from what these wrote to your agents: {told}",
+            "if one is you: nacre config set owner.identities '[\"telegram:ID\"]'; docs/adapters.md tells more",
+        )
+    ]
+
+
+_Look = Callable[[Home], Check | Iterable[Check]]
+
+
+def _checked(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
+    """Checks; what cannot be read is one that failed, and keeps no other from being made."""
+    for name, look in looks.items():
+        try:
+            found = look(home)
+            yield from [found] if isinstance(found, Check) else list(found)
+        except (StoreUnusable, *UNREADABLE) as error:
+            told = told_of(error)
+            yield Check(name, FAILURE, told.message, told.hint)
+
+
+def installation(home: Home, *, repair: bool = False) -> list[Check]:
+    """Check what nacre runs on: Python, SQLite, the home's folder and its permissions, the models."""
+    return [
+        Check("python", OK, f"{platform.python_version()} on {platform.system()}"),
+        Check("sqlite", OK, engine_version()),
+        _home(home),
+        _permissions(home, repair),
+        _disk(home),
+        _model(home),
+        *_reranker(home),
+        *_credentials(home),
+    ]
+
+
+def contents(home: Home) -> list[Check]:
+    """What is remembered and how it is used, what waits, what was not understood."""
+    return [
+        *_checked(
+            home, {"edits": _caught_up, "memories": _memories, "usage": _usage, "upkeep": upkeep}
+        ),
+        *_at_work(home),
+        *_checked(
+            home, {"ledger": damaged_ledger, "history": damaged_history, "archive": damaged_archive}
+        ),
+    ]
+
+
+def _caught_up(home: Home) -> Iterator[Check]:
+    catch_up(home)
+    fold_usage(home)
+    yield from ()
+
+
+def problems(home: Home) -> list[Check]:
+    """What is amiss, without what waits for review, and without upkeep, which looks at every memory."""
+    return [
+        one
+        for one in (*_checked(home, {"memories": _memories}), *_at_work(home))
+        if one.state != OK
+    ]
+
+
+def _at_work(home: Home) -> list[Check]:
+    return [
+        *_checked(home, {"sessions": _sessions, "vectors": _vectors}),
+        *_checked(home, {"writer": writer, "contradictions": judging, "archive": _archive}),
+        *_held_out(home),
+        *_daemon(home),
+        *_watcher(home),
+        *_chores(home),
+        *hosts_in_a_line(home.settings),
+        *_checked(home, {"formats": format_checks}),
+        *_problems(home),
+    ]
+
+
+def _home(home: Home) -> Check:
+    home_path = home.settings.home
+    if not os.access(home_path, os.W_OK):
+        return Check(
+            "home",
+            FAILURE,
+            f"{home_path} is not writable",
+            "change its permissions or set NACRE_HOME",
+        )
+    return Check("home", OK, str(home_path))
+
+
+def _permissions(home: Home, repair: bool) -> Check:
+    """What others may read or change, of the home and of what lies elsewhere by configuration."""
+    settings = home.settings
+    outside = [settings.config, *settings.database.parent.glob(f"{settings.database.name}*")]
+    found = list(
+        private_files.shared(
+            [settings.home, *(path for path in outside if settings.home not in path.parents)]
+        )
+    )
+    if settings.vault.is_symlink():
+        found += private_files.shared([settings.vault.resolve()])
+    if not found:
+        return Check("permissions", OK, "yours alone")
+    path, mode = found[0]
+    if repair:
+        for path, mode in found:
+            path.chmod(mode)
+        return Check(
+            "permissions", OK, f"made yours alone: {len(found):,} of the files and folders"
+        )
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    told = f"{path}{more} can be used by others ({path.stat().st_mode & 0o777:o}, not {mode:o})"
+    return Check("permissions", WARNING, told, "nacre doctor --repair")
+
+
+def _disk(home: Home) -> Check:
+    free = shutil.disk_usage(home.settings.home).free
+    if free < _LOW_DISK_BYTES:
+        return Check("disk", WARNING, f"{free / 1e6:,.0f} MB free", "free some space")
+    return Check("disk", OK, f"{free / 1e9:,.1f} GB free")
+
+
+def _integrity(home: Home) -> Check:
+    if home.database.is_server:
+        return Check("database", OK, home.settings.where)
+    found = home.database_file.check()
+    if found:
+        return Check("database", FAILURE, found[0], "nacre db rebuild; the vault has every memory")
+    size = home.settings.database.stat().st_size
+    return Check("database", OK, f"{home.settings.database} ({size / 1e6:,.1f} MB)")
+
+
+def _parity(home: Home) -> Check:
+    """Every file has its index row and every row its file."""
+    catch_up(home)
+    files = {file.memory for file in home.files.seen().values()}
+    rows = home.memories.all_ids()
+    if files != rows:
+        lost = len(files ^ rows)
+        return Check(
+            "vault", FAILURE, f"{lost} memories differ between vault and index", "nacre db rebuild"
+        )
+    return Check("vault", OK, f"{len(files)} memory files in {home.settings.where_documents}")
+
+
+def _forgetting(home: Home) -> Iterator[Check]:
+    """Forgetting that was cut short, or that waits for another process to stop reading."""
+    if home.tombstones.due() or home.tombstones.value("erase"):
+        yield Check(
+            "forgetting",
+            WARNING,
+            "bytes of what was forgotten are still in the database",
+            "nacre ingest",
+        )
+
+
+def _lost(home: Home) -> Iterator[Check]:
+    """Memories that nobody meant to lose: what should have taken their place does not hold."""
+    lost = home.memories.lost()
+    if lost:
+        named = "; ".join(
+            f"{shorten(subject, 40)} ({memory[-8:]})" for memory, subject in lost[:_MOST_NAMED]
+        )
+        more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
+        detail = f"superseded by nothing that holds, so never recalled: {named}{more}"
+        yield Check("changes", WARNING, detail, f"nacre unretire {lost[0][0][-8:]}")
+
+
+def _history(home: Home) -> Iterator[Check]:
+    """Whether git keeps the history, and what it is not given."""
+    if not home.settings.flag("git.enabled"):
+        yield Check("history", OK, "off (git.enabled = false)")
+        return
+    try:
+        yield _repository(home)
+    except NacreError as error:
+        yield Check("history", WARNING, error.message, error.hint)
+    for path in home.journal.withheld():
+        hint = "take it out of the file; if it is no secret: nacre config set redaction.allow '[\"the text\"]'"
+        yield Check(
+            "history",
+            WARNING,
+            f"{path} holds what looks like a secret, so it is not committed",
+            hint,
+        )
+
+
+def _repository(home: Home) -> Check:
+    """Raises GitUnavailable, RepositoryUnusable."""
+    waiting, oldest = home.journal.waiting()
+    if not home.repository.exists:
+        home.repository.git.version()
+        return Check("history", OK, "begins with the next operation")
+    head = fit_to_commit(home)
+    lock = home.repository.git.git_dir / "index.lock"
+    if lock.exists() and home.clock().timestamp() - lock.stat().st_mtime > _STALE_LOCK_SECONDS:
+        return Check(
+            "history",
+            WARNING,
+            "a git that was cut short left its lock: git status lags behind",
+            f"rm {lock}",
+        )
+    since = f" since {shown_minute(oldest)}" if waiting and oldest else ""
+    return Check(
+        "history",
+        OK,
+        f"git, branch {head.branch}; {_waiting(waiting, 'operation')} for a commit{since}",
+    )
+
+
+def _reranker(home: Home) -> Iterator[Check]:
+    if not home.settings.text("recall.reranker"):
+        return
+    try:
+        loaded = home.reranker
+    except NacreError as error:
+        yield Check("reranker", WARNING, error.message, error.hint or "recall works without it")
+        return
+    if loaded:
+        yield Check("reranker", OK, str(home.settings.text("recall.reranker")))
+
+
+def _credentials(home: Home) -> Iterator[Check]:
+    """Whether nacre can sign in to the models that are set, and where a credential should not lie as it does."""
+    settings = home.settings
+    own = settings["models.providers"]
+    for provider in sorted(
+        models.in_use(settings) | {name for name in own if "api_key" in own[name]}
+    ):
+        try:
+            yield _credential(home, provider)
+        except NacreError as error:
+            yield Check("credentials", WARNING, error.message, error.hint)
+
+
+def _credential(home: Home, provider: str) -> Check:
+    """Raises ModelRefused."""
+    place = place_for(home.settings, provider, clock=home.clock)
+    if place is None and models.expects_key(home.settings, provider):
+        return Check(
+            "credentials",
+            WARNING,
+            f"no key of {provider} is found",
+            f"nacre setup --provider {provider}",
+        )
+    if place is None or place.credential is None:
+        return Check("credentials", OK, f"{provider} needs none from nacre")
+    told = f"{provider}: {place.credential.masked} from {place.origin}"
+    return (
+        Check("credentials", WARNING, place.warning, place.hint)
+        if place.warning
+        else Check("credentials", OK, told)
+    )
+
+
+def _model(home: Home) -> Check:
+    if home.settings.text("embedding.model") == "none":
+        return Check("model", OK, "off; the lexical lanes answer")
+    try:
+        embedder = configured_embedder(home)
+        if isinstance(embedder, RemoteEmbedder):
+            embedder = embedder.within(_PATIENCE_SECONDS)
+        vector = embedder.embed(["a test"])
+    except NacreError as error:
+        return Check(
+            "model", WARNING, error.message, error.hint or "lexical recall works without it"
+        )
+    return Check("model", OK, f"{embedder.name}, {vector.shape[1]} dimensions")
+
+
+def _memories(home: Home) -> Check:
+    counts = home.memories.counts()
+    inactive = counts.pop("superseded") + counts.pop("retired")
+    if not counts:
+        return Check(
+            "memories", WARNING, "none yet", "nacre ingest reads the transcripts on this machine"
+        )
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    active = f"{sum(counts.values())} active" + (f" ({kinds})" if kinds else "")
+    return Check("memories", OK, f"{active}; {inactive} superseded or retired")
+
+
+def _usage(home: Home) -> Iterator[Check]:
+    """How much of it is used, how good it turned out to be, what is used together, what waits for review."""
+    used = home.usage.buckets()
+    if not used.never + used.some + used.often:
+        return
+    recalled = (
+        f"{used.never} never recalled, {used.some} recalled up to 5 times, {used.often} more often"
+    )
+    yield Check("usage", OK, recalled)
+    if used.good + used.poor:
+        yield Check(
+            "quality",
+            OK,
+            f"{used.good} good (from .7), {used.fair} fair, {used.poor} poor (below .3)",
+        )
+    edges = [
+        edge for edge in home.co_recall.strongest(today(home), _TOP_EDGES) if edge.weight > STEP
+    ]
+    if edges:
+        ids = [memory for edge in edges for memory in (edge.memory, edge.other)]
+        subjects = {
+            memory.id: shorten(memory.subject, 40) for memory in home.memories.rows_of(ids).values()
+        }
+        pairs = (
+            f"{subjects[edge.memory]} + {subjects[edge.other]} ({edge.weight:.2f})"
+            for edge in edges
+        )
+        yield Check("together", OK, "; ".join(pairs))
+    queue_reviews(home)
+    _, doubts, conflicts = home.reviews.waiting()
+    waiting = doubts + conflicts
+    if waiting:
+        yield Check(
+            "review", WARNING, f"{waiting} waiting", "nacre review shows each, and why it waits"
+        )
+
+
+def _sessions(home: Home) -> Check:
+    counts = home.sessions.counts()
+    if not counts:
+        return Check("sessions", WARNING, "none yet", "nacre ingest")
+    turns = sum(row[2] or 0 for row in counts)
+    tools = ", ".join(f"{row[1]} {row[0]}" for row in counts)
+    last = home.sessions.last_ingest()
+    if last and days_between(last, home.now()) > _STALE_DAYS:
+        return Check("sessions", WARNING, f"last read {shown_day(last)}", "nacre ingest")
+    return Check(
+        "sessions",
+        OK,
+        f"{tools}; {turns:,} turns" + (f"; last read {shown_minute(last)}" if last else ""),
+    )
+
+
+def _held_out(home: Home) -> Iterator[Check]:
+    """Whether a share of sessions is told nothing."""
+    if share := home.settings.number(hooks.SHARE):
+        told = f"{share:.0%} of sessions are told nothing, to see what telling does"
+        yield Check("held out", OK, f"{told}; nacre usefulness tells what that shows")
+
+
+def _daemon(home: Home) -> Iterator[Check]:
+    """Whether the daemon answers, where one ever ran."""
+    home_path = home.settings.home
+    if not (home_path / LOCK).exists():
+        return
+    try:
+        told = ask(str(home_path), "hello", {}, seconds=1.0)
+    except (Away, Refused) as error:
+        if is_held(home_path / LOCK):
+            yield Check(
+                "daemon",
+                WARNING,
+                f"runs, and does not answer: {error}",
+                "nacre serve logs; nacre serve stop",
+            )
+        else:
+            does_start = hooks_start_daemon(home.settings)
+            yield Check(
+                "daemon", OK, "none runs now; hooks start one" if does_start else "none runs now"
+            )
+        return
+    memory = f", {told['memory_mb']:,.0f} MB" if told.get("memory_mb") else ""
+    yield Check(
+        "daemon", OK, f"process {told['pid']}, {told['answered']:,} questions answered{memory}"
+    )
+    for problem in told.get("problems", ()):
+        yield Check("daemon", WARNING, problem, "nacre serve logs tells more")
+
+
+def _watcher(home: Home) -> Iterator[Check]:
+    """Whether the watcher works, where one ever did."""
+    found = standing(home.settings.home, home.clock())
+    health = found.health
+    if health is None or found.state == "never":
+        return
+    at = shown_minute(health.heartbeat)
+    if found.state in ("running", "starting"):
+        how = f" by polling: {health.why_polling}" if health.why_polling else ""
+        yield Check(
+            "watcher",
+            OK,
+            f"runs since {shown_minute(health.started)}, follows {health.folders} folders{how}",
+        )
+    elif found.state == "stale":
+        yield Check(
+            "watcher", WARNING, f"runs, and has said nothing since {at}", "nacre watcher restart"
+        )
+    elif found.state == "died":
+        yield Check(
+            "watcher",
+            WARNING,
+            f"ended without saying so; last heard of {at}",
+            "nacre watcher start",
+        )
+    else:
+        yield Check("watcher", OK, f"stopped {at}")
+    if health.last_error and health.last_error_at and home.clock() - health.last_error_at < _RECENT:
+        yield Check("watcher", WARNING, health.last_error, "nacre watcher logs tells more")
+
+
+def _chores(home: Home) -> Iterator[Check]:
+    """What hooks left to be done, where anything waits long, and what was given up lately."""
+    there, lost = waiting(home.settings.home), given_up(home.settings.home)
+    now = home.clock().timestamp()
+    late = [one for one in there if now - one.at > _LATE_CHORE_SECONDS]
+    recent = [one for one in lost if now - one.at < _TOLD_CHORE_SECONDS]
+    if recent:
+        told = f"{len(recent)} given up; the last one, {recent[-1].kind}: {recent[-1].note or 'nobody knows why'}"
+        yield Check(
+            "chores", WARNING, told, f"they lie in {home.settings.home}/run/chores/given-up"
+        )
+    elif late:
+        yield Check("chores", WARNING, f"{len(late)} wait for long", "nacre chores does them")
+    elif there:
+        yield Check("chores", OK, f"{len(there)} wait")
+
+
+def _vectors(home: Home) -> Check:
+    if home.settings.text("embedding.model") == "none":
+        return Check("vectors", OK, "off")
+    try:
+        turns, memories = home.vectors.missing()
+        made, memories_made = home.vectors.count(), home.vectors.count_memories()
+    except NacreError as error:
+        return Check("vectors", WARNING, error.message, error.hint)
+    wanted = home.settings.text("embedding.model")
+    held = hold(home, wanted)
+    why = f": {held.message}" if held else ""
+    if is_switching(home):
+        told = (
+            f"{made:,} passages of {home.vectors.model()}, until those of {wanted} are whole{why}"
+        )
+        return Check(
+            "vectors", WARNING, told, held.hint if held else "nacre embed resume goes on with them"
+        )
+    if turns + memories:
+        told = f"{made + memories_made:,} made, {_waiting(turns + memories, 'text')}{why}"
+        return Check("vectors", WARNING, told, held.hint if held else "nacre ingest goes on")
+    told = f"of {count(memories_made, 'memory', 'memories')} and {made:,} passages of sessions"
+    return Check("vectors", OK, told)
+
+
+def _archive(home: Home) -> Iterator[Check]:
+    """What is kept of transcripts, and what their tools are about to delete."""
+    states = [state for state in home.archive.all() if state.pack]
+    is_wanted = home.settings.flag("archive.enabled")
+    raw, stored = sum(state.raw for state in states), sum(state.size for state in states)
+    if is_wanted and not is_installed():
+        yield Check("archive", WARNING, "Zstandard is missing", "pip install backports.zstd")
+    elif not is_wanted:
+        yield Check("archive", OK, f"off; {len(states):,} transcripts in it")
+    else:
+        yield Check(
+            "archive",
+            OK,
+            f"{len(states):,} transcripts, {raw / 1e6:,.1f} MB in {stored / 1e6:,.1f} MB",
+        )
+    for one in leaving(home):
+        hint = (
+            None
+            if one.is_kept
+            else "nacre ingest"
+            if is_wanted
+            else "nacre config set archive.enabled true"
+        )
+        yield Check(
+            f"retention {one.retention.tool}", OK if one.is_kept else WARNING, one.in_words(), hint
+        )
+
+
+def _problems(home: Home) -> Iterator[Check]:
+    if why := home.database.unwritable:
+        yield Check("home", FAILURE, why.message, why.hint)
+    for problem in home.problems:
+        yield Check(
+            "vault", FAILURE, problem, "mend the file; its last good version is still recalled"
+        )
+
+
+def _waiting(number: int, what: str) -> str:
+    return f"{number:,} {what} waits" if number == 1 else f"{number:,} {what}s wait"
+
+
+# ----------------------------------------------------------------------------
+# Requests about the state of a home, its database, and traces.
+
+
+class TracesRequest(Request, frozen=True, kw_only=True):
+    """Traces, the latest first."""
+
+    kind: Annotated[TraceKind | None, Meta(description="Only traces of this kind.")] = None
+    since: Annotated[datetime | None, Meta(description="From then on.")] = None
+    limit: Annotated[int, Meta(description="Traces at most.", ge=0)] = 20
+
+
+class TraceRequest(Request, frozen=True, kw_only=True):
+    """One trace."""
+
+    reference: Annotated[str, Meta(description="Its id, or the beginning or end of it.")]
+
+
+class DoctorRequest(Request, frozen=True, kw_only=True):
+    """Check the installation and the home."""
+
+    repair: Annotated[bool, Meta(description="Mend what can be mended without a loss.")] = False
+
+
+class ProveRequest(Request, frozen=True, kw_only=True):
+    """Prove every part of a home against what it was made from."""
+
+    everything: Annotated[bool, Meta(description="Read all transcripts again, not a sample.")] = (
+        False
+    )
+    repair: Annotated[bool, Meta(description="Mend what can be mended without a loss.")] = False
+
+
+class RebuildRequest(Request, frozen=True, kw_only=True):
+    """Make the database anew."""
+
+    vectors: Annotated[bool, Meta(description="Make the vectors, too.")] = True
+
+
+class TargetRequest(Request, frozen=True, kw_only=True):
+    """Where a copy goes."""
+
+    target: Annotated[
+        Path | None,
+        Meta(
+            description="The file to write; by default, beside the database, named after the time."
+        ),
+    ] = None
+
+
+class VerifyRequest(Request, frozen=True, kw_only=True):
+    """A backup to prove."""
+
+    backup: Annotated[Path, Meta(description="The backup's file.")]
+
+
+# ----------------------------------------------------------------------------
+# Look at what runs and answers went through.
+
+
+def list_traces(
+    home: Home, kind: TraceKind | None = None, since: datetime | None = None, limit: int = 20
+) -> list[Trace]:
+    """The latest first."""
+    fold_notes(home)
+    return home.traces.latest(kind, since, limit)
+
+
+def show_trace(home: Home, reference: str) -> TraceView:
+    """A trace by its id, or the end or the beginning of that. Raises NotFound, Conflict."""
+    fold_notes(home)
+    found = home.traces.find(reference.strip())
+    if not found:
+        raise NotFound(f"no trace is called {reference!r}", hint="nacre traces list shows ids")
+    if len(found) > 1:
+        ids = ", ".join(trace.id for trace in found)
+        raise Conflict(f"{reference!r} means several traces: {ids}", hint="give more of the id")
+    trace = found[0]
+    refs = sorted({ref for step in trace.steps for ref in step.refs})
+    names = {memory.id: memory.subject for memory in home.memories.in_any_state(refs)}
+    return TraceView(trace, names)
+
+
+# ----------------------------------------------------------------------------
+# What is answered to requests about the state of a home; :mod:`nacre.serve.catalogue` lists them.
+
+
+def overview(home: Home) -> Overview:
+    """What is remembered, and how everything is."""
+    found = tuple(contents(home))
+    counts = home.memories.counts()
+    for state in ("superseded", "retired"):
+        counts.pop(state, None)
+    return Overview(counts, tuple(projects(home)), found, home.links.count(home.today()))
+
+
+def doctor_answers(home: Home, request: DoctorRequest) -> list[Check]:
+    """Check the installation and the home."""
+    return doctor(home, repair=request.repair)
+
+
+def prove_home(
+    home: Home, request: ProveRequest, on_progress: OnProgress | None = None
+) -> list[Check]:
+    """Prove every part of the home against what it was made from."""
+    proofs = prove.prove(home, everything=request.everything, on_progress=on_progress)
+    if request.repair and prove.repair(home, proofs):
+        proofs = prove.prove(home, everything=request.everything, on_progress=on_progress)
+    return [prove.as_check(proof) for proof in proofs]
+
+
+def list_traces_answers(home: Home, request: TracesRequest) -> list[Trace]:
+    """What models and answers went through, the latest first."""
+    return list_traces(home, request.kind, request.since, max(0, request.limit))
+
+
+def show_trace_answers(home: Home, request: TraceRequest) -> TraceView:
+    """One trace with its steps. Raises NotFound, Conflict."""
+    return show_trace(home, request.reference)
+
+
+def rebuild(
+    settings: Settings, request: RebuildRequest, on_progress: OnProgress | None = None
+) -> IngestReport:
+    """Make the database anew from the vault, the transcripts and the archive. Raises SchemaTooNew."""
+    return database.rebuild(settings, open_home, on_progress, vectors=request.vectors)
+
+
+def reset(settings: Settings) -> Path | None:
+    """Remove the database, and keep a copy beside it; returns the copy."""
+    return database.reset(settings, open_home)
+
+
+def back_up_database(home: Home, request: TargetRequest) -> Path:
+    """Write a consistent copy of the database. Raises Conflict where the file exists."""
+    return database.backup(home, request.target)
+
+
+def verify_backup(
+    settings: Settings, request: VerifyRequest, on_progress: OnProgress | None = None
+) -> list[Check]:
+    """Restore a backup into a folder of its own, open it and prove it. Raises NotFound, InvalidInput."""
+    return database.verify(request.backup, settings, open_home, on_progress)
+
+
+# ----------------------------------------------------------------------------
+# What a person sees first: is nacre wired, what happened today, what was learned last, what waits,
+# what it cost.
+#
+# It is shown at once: the database is read as it is, no lock is waited for, and nothing is made,
+# caught up or asked.
+
+
+_PATIENCE_MS = 100
+_MOST_SESSIONS = 1000
+_SESSIONS = 5
+_MEMORIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The hosts that are wired, and those that are here and are not; how much is remembered; today's sessions and when
+    transcripts were read last; the memories that were learned last; how much waits; who writes, and how it fares; what
+    today cost (millionths of a US dollar) and may cost in the background, without what a subscription pays.
+
+    An empty home has no memories and no sessions.
+    """
+
+    wired: tuple[str, ...] = ()
+    not_wired: tuple[str, ...] = ()
+    memories: int = 0
+    sessions: int = 0
+    today: tuple[SessionLine, ...] = ()
+    sessions_today: int = 0
+    read: datetime | None = None
+    learned: tuple[Memory, ...] = ()
+    candidates: int = 0
+    doubts: int = 0
+    conflicts: int = 0
+    writer: WriterStatus = WriterStatus()
+    cost: int = 0
+    budget: int = 0
+
+
+def status(settings: Settings) -> Status:
+    """What a person sees first; where there is no home yet, none is made. Raises StoreUnusable and its kin."""
+    wired = dict.fromkeys(wish.host for wish in load(settings.home).wishes)
+    not_wired = tuple(one.host.name for one in found_hosts(settings) if one.host.name not in wired)
+    if not (settings.server or settings.database.is_file()):
+        return Status(tuple(wired), not_wired)
+    with closing(_opened(settings)) as home:
+        return _page(home, tuple(wired), not_wired)
+
+
+def _opened(settings: Settings) -> Home:
+    """The home as it is; one of an older nacre is brought to the present schema. Raises StoreUnusable and its kin."""
+    try:
+        return open_to_read(settings, patience_ms=_PATIENCE_MS)
+    except StoreUnusable:
+        return open_home(settings)
+
+
+def _page(home: Home, wired: tuple[str, ...], not_wired: tuple[str, ...]) -> Status:
+    day = home.today()
+    counts = home.memories.counts()
+    lately = home.sessions.newest(SessionFilter(since=day_interval(day)[0]), limit=_MOST_SESSIONS)
+    active = home.sessions.active([one.row for one in lately[:_SESSIONS]])
+    candidates, doubts, conflicts = home.reviews.waiting()
+    spent = sum(one.cost for one in home.spending.since(day) if is_priced(home.settings, one.model))
+    noted = sum(
+        one.cost or 0
+        for one in noted_calls(home)
+        if one.day == day and is_priced(home.settings, one.model)
+    )
+    return Status(
+        wired,
+        not_wired,
+        memories=sum(counts.values()) - counts["superseded"] - counts["retired"],
+        sessions=sum(row[1] for row in home.sessions.counts()),
+        today=tuple(
+            SessionLine(one, opening_of(home, one), active.get(one.row))
+            for one in lately[:_SESSIONS]
+        ),
+        sessions_today=len(lately),
+        read=home.sessions.last_ingest(),
+        learned=_learned(home),
+        candidates=candidates,
+        doubts=doubts,
+        conflicts=conflicts,
+        writer=status_as_it_is(home),
+        cost=spent + noted,
+        budget=budget(home) or 0,
+    )
+
+
+def _learned(home: Home) -> tuple[Memory, ...]:
+    rows, _ = home.selection.list_memories(Filter(), limit=_MEMORIES, offset=0, today=home.today())
+    found = home.memories.by_rows(rows)
+    return tuple(found[row] for row in rows if row in found)

@@ -1,0 +1,691 @@
+"""The log of a watcher that nobody looks at: its last lines are what is of interest."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from nacre.base import files
+from nacre.base.ids import to_ms
+from nacre.base.link import environment_of, program
+from nacre.base.request import Request
+from nacre.care import follow
+from nacre.care.follow import Notices, Pace, Territory, territory_of
+from nacre.code.ask import note_stale
+from nacre.errors import NacreError
+from nacre.home.home import Home
+from nacre.home.parsing import Job
+from nacre.learn import discovery
+from nacre.learn.discovery import FoundFile
+from nacre.learn.ingest import IngestOptions, ingest, read_changed, unread
+from nacre.learn.learn import is_due
+from nacre.readers.adapter import SUFFIXES as DATABASES
+from nacre.settings import Settings
+from nacre.values.reports import IngestReport, OnProgress, Problem
+
+MOST_BYTES = 1_000_000
+
+
+class Log:
+    """``logs/watcher.log`` of a home, or the log of ``name``. A full one is kept as ``watcher.log.1``, in the place of
+    the one before."""
+
+    def __init__(self, home: Path, name: str = "watcher") -> None:
+        self.path = log_file(home, name)
+        files.make_folder(self.path.parent)
+
+    def write(self, line: str) -> None:
+        """Add a line; opened each time, so that the file may be moved or deleted."""
+        descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
+            file.write(f"{line}\n")
+            is_full = file.tell() > MOST_BYTES
+        if is_full:
+            self.path.replace(self.path.with_suffix(".log.1"))
+
+
+def log_file(home: Path, name: str = "watcher") -> Path:
+    """Where a watcher of a home writes, or the daemon."""
+    return home / "logs" / f"{name}.log"
+
+
+def last_lines(home: Path, count: int, name: str = "watcher") -> list[str]:
+    """The last lines of the log, the oldest first."""
+    path = log_file(home, name)
+    found: deque[str] = deque(maxlen=count)
+    for file in (path.with_suffix(".log.1"), path):
+        try:
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                found.extend(line.rstrip("\n") for line in lines)
+        except OSError:
+            continue
+    return list(found)
+
+
+# ----------------------------------------------------------------------------
+# Requests of the watcher.
+
+
+class SurveyRequest(Request, frozen=True, kw_only=True):
+    """What the watcher would follow."""
+
+    paths: Annotated[
+        tuple[Path, ...],
+        Meta(description="Files and folders; by default, all that discovery finds."),
+    ] = ()
+
+
+class RoundRequest(SurveyRequest, frozen=True, kw_only=True):
+    """One round of the watcher: read what is new, learn from it, make vectors."""
+
+    reads: Annotated[bool, Meta(description="False: learn only from what was read before.")] = True
+    seconds: Annotated[
+        float | None, Meta(description="Longest time for vectors; none: until all are made.")
+    ] = None
+    learns: Annotated[bool, Meta(description="Learn and make vectors at all.")] = True
+
+
+# ----------------------------------------------------------------------------
+# What the watcher leaves to a process of its own, which is gone afterwards with all the memory it
+# took.
+#
+# That is learning and vectors, which need the embedding model, and reading where much is to be read.
+
+
+VECTOR_SECONDS = 20.0
+"""So long a round makes vectors; the next one goes on."""
+
+GRACE_SECONDS = 60.0
+"""So long a process has to finish what it is at, once it was asked to end."""
+
+_BELOW_NORMAL = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundOutcome:
+    """What a round did, as far as the watcher counts it; ``error`` where it failed."""
+
+    files: int = 0
+    sessions: int = 0
+    turns: int = 0
+    memories: int = 0
+    vectors_made: int = 0
+    vectors_left: int = 0
+    error: str | None = None
+
+
+def go_round(
+    home: Home, wanted: RoundRequest, on_progress: OnProgress | None = None
+) -> IngestReport:
+    """Read what is new, learn from what is, make vectors. Raises NotFound."""
+    options = IngestOptions(
+        paths=wanted.paths,
+        extract=wanted.learns,
+        vectors=wanted.learns,
+        reads=wanted.reads,
+        vector_seconds=wanted.seconds,
+        puts_off=not wanted.paths,
+    )
+    report = ingest(home, options, on_progress)
+    if wanted.learns and report.turns:
+        note_stale(home)
+    return report
+
+
+class Round:
+    """A round in a process of low priority. ``done`` is told what came of it, from a thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        wanted: RoundRequest,
+        done: Callable[[RoundOutcome], None],
+        context: Path | None,
+    ) -> None:
+        """Start it; ``context`` is a file to keep up to date. Raises OSError."""
+        self._done = done
+        self._process = subprocess.Popen(
+            [*program(), "watch", "--once", "--json", *_arguments(wanted, context)],
+            env=environment_of(str(settings.home), settings.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            creationflags=_BELOW_NORMAL,
+        )
+        self._thread = threading.Thread(target=self._wait, name="nacre-round", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Ask it to end after the step it is at, and wait; one that does not is killed: it is as safe as a crash."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        self._thread.join(GRACE_SECONDS)
+        if self._thread.is_alive():
+            self._process.kill()
+            self._thread.join()
+
+    def _wait(self) -> None:
+        said, _ = self._process.communicate()
+        self._done(_outcome(said, self._process.returncode))
+
+
+def _arguments(wanted: RoundRequest, context: Path | None) -> list[str]:
+    found = ["--background"]
+    found += [] if wanted.reads else ["--no-read"]
+    found += [] if wanted.learns else ["--no-learn"]
+    found += ["--context", str(context)] if context else []
+    if wanted.seconds is not None:
+        found += ["--seconds", f"{wanted.seconds:.0f}"]
+    return [*found, "--", *map(str, wanted.paths)]
+
+
+def _outcome(said: bytes, code: int) -> RoundOutcome:
+    try:
+        answer = msgspec.json.decode(said)
+        if "error" in answer:
+            return RoundOutcome(error=str(answer["error"]["message"]))
+        return RoundOutcome(
+            answer["files"],
+            answer["sessions"],
+            answer["turns"],
+            answer["memories"],
+            answer["vectors"]["made"],
+            answer["vectors"]["left"],
+        )
+    except (ValueError, KeyError, TypeError):
+        return RoundOutcome(error=f"a round of learning ended with {code}")
+
+
+# ----------------------------------------------------------------------------
+# What a watcher would follow, without following it.
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A folder, or a single file, for whom it is watched (a tool's name; ``None``: somebody named it), and whether it
+    is there."""
+
+    path: Path
+    tool: str | None
+    is_there: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What would be watched, how many transcripts are there, and how many of them, with how many bytes, are unread."""
+
+    watched: tuple[Watched, ...]
+    files: int
+    unread_files: int
+    unread_bytes: int
+    problems: tuple[Problem, ...]
+
+
+def survey(home: Home, paths: Sequence[Path]) -> Survey:
+    """Look at everything once, and change nothing. Raises NotFound."""
+    territory = territory_of(home, paths)
+    findings = discovery.find(home, paths, with_discovery=not paths)
+    jobs = unread(home, (findings if paths else discovery.without_put_off(home, findings)).files)
+    watched = [] if paths else _of_tools(home)
+    watched += _named([*territory.folders, *territory.files])
+    unread_bytes = sum(job.unread for job in jobs)
+    return Survey(
+        tuple(watched), len(findings.files), len(jobs), unread_bytes, tuple(findings.problems)
+    )
+
+
+def _of_tools(home: Home) -> list[Watched]:
+    found = ((adapter.label, root.folder) for adapter, root in discovery.tool_roots(home, (), []))
+    return [Watched(folder, tool, folder.is_dir()) for tool, folder in dict.fromkeys(found)]
+
+
+def _named(paths: Iterable[Path]) -> list[Watched]:
+    return [Watched(path, None, path.exists()) for path in paths]
+
+
+# ----------------------------------------------------------------------------
+# Follow transcripts: what is written is searchable within two seconds, what it teaches follows.
+#
+# What the system tells is only a hint where to look. Whether a file changed is known from its size,
+# its time and the
+# cursor of its last reading, so that a hint that comes twice costs nothing, and one that never comes
+# is made up for by
+# looking at everything now and then.
+
+
+MUCH_BYTES = 4_000_000
+"""What is more is read in a process of its own: this one stays small."""
+
+HOT_FILES = 64
+HOT_SECONDS = 86_400
+_TICK_SECONDS = 0.5
+_IDLE_SECONDS = 20.0
+
+Stamp = tuple[int, int]
+"""The size of a file and its time in nanoseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """Something that happened: ``started``, ``read``, ``learned``, ``mode``, ``problem`` or ``stopped``.
+
+    ``note`` says it in words: of ``mode``, why the system tells nothing; of ``problem``, what is wrong.
+    """
+
+    kind: str
+    time: datetime
+    files: int = 0
+    turns: int = 0
+    memories: int = 0
+    vectors_made: int = 0
+    vectors_left: int = 0
+    tools: Mapping[str, int] = field(default_factory=dict)
+    folders: int = 0
+    mode: str | None = None
+    path: str | None = None
+    note: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """What to follow (no paths: all that discovery finds), and how often to look at all of it whatever was told.
+
+    ``interval_seconds``, ``polling`` and ``context`` are the settings' unless given here. Without ``learns`` sessions
+    are made searchable, and nothing else.
+    """
+
+    paths: tuple[Path, ...] = ()
+    interval_seconds: float | None = None
+    polling: bool = False
+    learns: bool = True
+    context: Path | None = None
+
+
+class Watcher:
+    """Follows the transcripts of one home, from ``run`` until it is told to stop. One thread; not to be run twice."""
+
+    def __init__(
+        self,
+        open_home: Callable[[], Home],
+        options: WatchOptions,
+        tell: Callable[[WatchEvent], None],
+        version: str = "",
+    ) -> None:
+        self._open_home = open_home
+        self._home: Home | None = None
+        self._config: Stamp | None = None
+        self._has_new_settings = False
+        self._options = options
+        self._tell_of = tell
+        self._pace = Pace(time.monotonic())
+        with self._opened_home() as home:
+            self._settings = home.settings
+            self._clock = home.clock
+            self._run = home.ids()
+        now = self._clock()
+        self.health = follow.Health(os.getpid(), now, now, version)
+        self._pace.interval = options.interval_seconds or self._settings.whole(
+            "watch.interval_seconds"
+        )
+        self._notices = Notices(
+            self._told, polling=options.polling or self._settings.flag("watch.polling")
+        )
+        self._territory = Territory(())
+        self._missing: list[Path] = []
+        self._messages: queue.Queue[frozenset[Path] | RoundOutcome] = queue.Queue()
+        self._round: Round | None = None
+        self._due: set[Path] = set()
+        self._hot: dict[Path, Stamp] = {}
+        self._futile: dict[Path, Stamp] = {}
+        self._followed: set[Path] = set()
+        self._told_problems: set[str] = set()
+        self._has_much = False
+        self._unnoted = options.paths
+        self._is_ending = False
+
+    def run(self, stop: threading.Event) -> follow.Health:
+        """Follow until ``stop`` is set, or ``nacre watcher stop`` asks; returns what was done.
+
+        Raises Conflict where another watcher follows this home, NotFound for a path that does not exist.
+        """
+        home = self._settings.home
+        with follow.only_watcher(home):
+            self._begin()
+            try:
+                while not stop.is_set() and not follow.is_asked_to_end(home):
+                    self._step()
+            finally:
+                self._end()
+        return self.health
+
+    def reads(self, path: Path) -> bool:
+        """Whether a transcript is one of those it follows: it reads it then, as if told that it grew; in any thread."""
+        if self._territory.transcript(path) is None:
+            return False
+        self._told(frozenset({path}))
+        return True
+
+    def _begin(self) -> None:
+        try:
+            with self._opened_home() as home:
+                self._listen(territory_of(home, self._options.paths))
+        except BaseException:
+            self._close()
+            raise
+        self._beat()
+        self._tell(
+            "started",
+            folders=self.health.folders,
+            mode=self._notices.mode,
+            note=self._notices.why_not,
+        )
+
+    def _end(self) -> None:
+        """Finish what is begun: changes that were told of are read, a round ends after the step it is at."""
+        self._is_ending = True
+        self._notices.close()
+        self._receive(0.0)
+        if self._due:
+            self._try(self._read_due)
+        if self._round:
+            self._round.end()
+            self._receive(0.0)
+        self.health = replace(self.health, stopped=self._clock())
+        self._beat()
+        self._close()
+        self._tell("stopped", turns=self.health.turns, memories=self.health.memories)
+
+    def _step(self) -> None:
+        self._receive(min(_TICK_SECONDS, self._pace.next_due(time.monotonic())))
+        now = time.monotonic()
+        self._pace.notice_jump(self._clock().timestamp() - now, now)
+        if self._pace.is_time("hot", now):
+            self._look_at_hot(now)
+        if self._due and self._pace.is_time("retry", now):
+            self._try(self._read_due)
+        if self._pace.is_time("look", now):
+            self._look_at_all(now)
+        if self._round is None and self._pace.is_time_to_learn(now):
+            self._start_round()
+        if self._pace.is_time("beat", now):
+            self._beat()
+        if self._home and now - self._pace.last_used > _IDLE_SECONDS:
+            self._close()
+
+    def _told(self, paths: frozenset[Path]) -> None:
+        self._messages.put(paths)
+
+    def _receive(self, seconds: float) -> None:
+        """Wait so long for a message, then take all there are."""
+        with contextlib.suppress(queue.Empty):
+            self._take(
+                self._messages.get(timeout=seconds) if seconds else self._messages.get_nowait()
+            )
+            while True:
+                self._take(self._messages.get_nowait())
+
+    def _take(self, message: frozenset[Path] | RoundOutcome) -> None:
+        if isinstance(message, RoundOutcome):
+            self._end_round(message)
+            return
+        if not message:  # a thread that listens has ended: look who failed
+            self._listen(self._territory)
+        for path in message:
+            transcript = self._territory.transcript(path)
+            if transcript is not None:
+                self._due.add(transcript)
+            elif self._territory.is_hint(path):
+                self._pace.look_soon(time.monotonic())
+
+    def _read_due(self) -> None:
+        due, self._due = self._due, set()
+        try:
+            with self._opened_home() as home:
+                self._read_news(home, discovery.look(home, due))
+        except BaseException:
+            self._due |= due
+            raise
+
+    def _look_at_hot(self, now: float) -> None:
+        """What changed lately is likely to change again: a look at a few files costs nothing."""
+        self._pace.again("hot", now, polling=self._notices.mode == "polling")
+        for path, stamp in self._hot.items():
+            if _stamp(path) not in (stamp, None):
+                self._due.add(path)
+        is_set_anew = _stamp(self._settings.config) != self._config
+        if is_set_anew or any(folder.is_dir() for folder in self._missing):
+            self._pace.look_soon(now)
+
+    def _look_at_all(self, now: float) -> None:
+        if self._round and self._has_much:
+            self._pace.look_later(now)
+            return
+        self._try(self._find_all)
+        self._pace.looked(now, time.monotonic(), polling=self._notices.mode == "polling")
+
+    def _find_all(self) -> None:
+        with self._opened_home() as home:
+            self._listen(territory_of(home, self._options.paths))
+            found = discovery.find(
+                home, self._options.paths, with_discovery=not self._options.paths
+            )
+            self._read_news(
+                home, found if self._options.paths else discovery.without_put_off(home, found)
+            )
+            if self._has_new_settings:  # they may be what kept the writer from being asked
+                home.sessions.ask_again()
+                self._has_new_settings = False
+            if self._options.learns and is_due(home):
+                self._pace.learn_soon(time.monotonic())
+
+    def _read_news(self, home: Home, findings: discovery.Findings) -> None:
+        for problem in findings.problems:
+            self._complain(problem.message, problem.hint, problem.path)
+        self._warm(findings.files)
+        jobs = unread(home, [file for file in findings.files if not self._is_futile(file)])
+        if sum(map(_unread, jobs)) > MUCH_BYTES:
+            self._has_much = True
+            self._pace.learn_soon(time.monotonic())
+        elif jobs:
+            report = read_changed(home, jobs, self._unnoted)
+            self._unnoted = () if report.files else self._unnoted
+            self._account(home, findings.files, jobs, report)
+
+    def _is_futile(self, file: FoundFile) -> bool:
+        """Whether a file was looked at as it is, and was no transcript, or could not be read."""
+        return self._futile.get(file.path) == (file.size, file.mtime_ns)
+
+    def _account(
+        self, home: Home, files: Sequence[FoundFile], jobs: Sequence[Job], report: IngestReport
+    ) -> None:
+        asked = {job.path for job in jobs}
+        left = {
+            job.path: (job.size, job.mtime_ns)
+            for job in unread(home, [f for f in files if f.path in asked])
+        }
+        self._futile |= {
+            path: stamp for path, stamp in left.items() if stamp == _stamp(path)
+        }  # until it changes
+        for problem in report.problems:
+            self._complain(problem.message, problem.hint, problem.path)
+        if not report.turns:
+            return
+        self._followed |= asked - left.keys()
+        now = self._clock()
+        self.health = replace(
+            self.health,
+            transcripts=len(self._followed),
+            turns=self.health.turns + report.turns,
+            last_read=now,
+        )
+        home.sessions.save_ingest(
+            self._run,
+            to_ms(self.health.started) or 0,
+            to_ms(now) or 0,
+            files=len(self._followed),
+            sessions=len(self._followed),
+            turns=self.health.turns,
+            memories=self.health.memories,
+            skipped=0,
+        )
+        self._pace.has_read(time.monotonic())
+        self._tell("read", files=report.files, turns=report.turns, tools=report.tools)
+
+    def _warm(self, files: Iterable[FoundFile]) -> None:
+        for file in files:
+            if self._clock().timestamp() - file.mtime_ns / 1e9 < HOT_SECONDS:
+                self._hot[file.path] = _stamp(file.path) or (file.size, file.mtime_ns)
+        latest = sorted(self._hot, key=lambda path: self._hot[path][1], reverse=True)[:HOT_FILES]
+        self._hot = {path: self._hot[path] for path in latest}
+
+    def _start_round(self) -> None:
+        reads = self._has_much
+        if not reads and not self._options.learns:
+            self._pace.begin_round(time.monotonic())
+            return
+        paths = self._options.paths if reads else ()
+        wanted = RoundRequest(
+            paths=paths, reads=reads, seconds=VECTOR_SECONDS, learns=self._options.learns
+        )
+        self._pace.begin_round(time.monotonic())
+        try:
+            self._round = Round(self._settings, wanted, self._messages.put, self._options.context)
+        except OSError as error:
+            self._complain(
+                f"no process for learning can be started: {error.strerror}",
+                "is there enough memory?",
+            )
+            self._pace.failed(time.monotonic())
+
+    def _end_round(self, outcome: RoundOutcome) -> None:
+        self._round = None
+        self._has_much = False
+        now = time.monotonic()
+        if outcome.error and self._is_ending:
+            return  # it was asked to
+        if outcome.error:
+            self._complain(outcome.error, "nacre ingest shows it")
+            self._pace.failed(now)
+            return
+        is_going_on = outcome.vectors_left > 0 and outcome.vectors_made > 0
+        self._pace.learned(now, more=is_going_on)
+        self.health = replace(
+            self.health,
+            turns=self.health.turns + outcome.turns,
+            memories=self.health.memories + outcome.memories,
+            transcripts=max(self.health.transcripts, outcome.sessions),
+            vectors_left=outcome.vectors_left,
+        )
+        if outcome.turns:
+            self.health = replace(self.health, last_read=self._clock())
+            self._tell("read", files=outcome.files, turns=outcome.turns)
+        if outcome.memories or outcome.vectors_made:
+            self._tell(
+                "learned",
+                memories=outcome.memories,
+                vectors_made=outcome.vectors_made,
+                vectors_left=outcome.vectors_left,
+            )
+
+    def _listen(self, territory: Territory) -> None:
+        before = self._notices.mode
+        self._territory = territory
+        self._missing = territory.missing()
+        self._notices.listen(territory)
+        folders = len(territory.deep()) + len(territory.flat())
+        self.health = replace(
+            self.health, folders=folders, mode=self._notices.mode, why_polling=self._notices.why_not
+        )
+        if self._notices.mode != before:
+            self._pace.look_soon(time.monotonic())
+            self._tell("mode", mode=self._notices.mode, note=self._notices.why_not)
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        self._pace.again("beat", now)
+        if self._pace.is_time("forgive", now):
+            self._pace.again("forgive", now)
+            self._futile.clear()
+            self._told_problems.clear()
+        self.health = replace(self.health, heartbeat=self._clock())
+        with contextlib.suppress(
+            OSError
+        ):  # it cannot say how it is; nacre watcher status sees that it says nothing
+            follow.write_health(self._settings.home, self.health)
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """What fails is told once, and tried again later: a disk may be full, a database busy, a folder away."""
+        try:
+            work()
+            self._pace.went_well()
+        except NacreError as error:
+            self._complain(error.message, error.hint)
+            self._pace.failed(time.monotonic())
+        except OSError as error:
+            self._complain(
+                f"{error.strerror}: {error.filename}" if error.filename else str(error), None
+            )
+            self._pace.failed(time.monotonic())
+
+    def _complain(self, message: str, hint: str | None, path: str | None = None) -> None:
+        told = f"{path}: {message}" if path else message
+        self.health = replace(self.health, last_error=told, last_error_at=self._clock())
+        if told not in self._told_problems:
+            self._told_problems.add(told)
+            self._tell("problem", path=path, note=message, hint=hint)
+
+    def _tell(self, kind: str, **told: object) -> None:
+        self._pace.beat_soon()
+        self._tell_of(WatchEvent(kind, self._clock(), **told))  # type: ignore[arg-type]
+
+    @contextlib.contextmanager
+    def _opened_home(self) -> Iterator[Home]:
+        """The home, opened anew where its database was made anew since, or its settings may have changed."""
+        if self._home:
+            is_same = self._home.database.is_in_place() and self._config == _stamp(
+                self._home.settings.config
+            )
+            if not is_same:
+                self._close()
+        if self._home is None:
+            self._home = self._open_home()
+            known, self._config = self._config, _stamp(self._home.settings.config)
+            self._has_new_settings |= known is not None and known != self._config
+        try:
+            yield self._home
+        finally:
+            self._pace.last_used = time.monotonic()
+
+    def _close(self) -> None:
+        if self._home:
+            self._home.database.close()
+            self._home = None
+
+
+def _unread(job: Job) -> int:
+    """Bytes to read; of a database that was read before only what is new is asked for, however large it is."""
+    return 0 if job.cursor and job.path.name.endswith(DATABASES) else job.unread
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """Size and time of a transcript; ``None`` where it is gone."""
+    try:
+        return discovery.footprint(path)
+    except OSError:
+        return None

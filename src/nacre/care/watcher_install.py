@@ -1,0 +1,350 @@
+"""Fill the texts: what each system's format needs quoted is quoted here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from nacre.base import files as private_files
+from nacre.base.environment import server_address
+from nacre.base.ids import utc_now
+from nacre.base.link import Away, Refused, ask, environment_of, program, start_process
+from nacre.care import follow
+from nacre.care import watcher as surveying
+from nacre.care.follow import Standing, ask_to_end, standing
+from nacre.care.watcher import Survey, SurveyRequest, last_lines
+from nacre.errors import NotFound, Unavailable
+from nacre.home.home import Home
+from nacre.readers.registry import environment as tool_variables
+from nacre.settings import Settings
+
+LABEL = "nacre.watch"
+
+
+def systemd_unit(words: Sequence[str], environ: Mapping[str, str]) -> str:
+    """A user unit of systemd."""
+    lines = "\n".join(
+        f"Environment={_systemd_quoted(f'{name}={value}')}" for name, value in environ.items()
+    )
+    program = " ".join(_systemd_quoted(word).replace("$", "$$") for word in words)
+    return _filled("nacre-watch.service", {"PROGRAM": program, "ENVIRONMENT": lines})
+
+
+def launchd_plist(words: Sequence[str], environ: Mapping[str, str]) -> str:
+    """A property list of launchd."""
+    program = "\n".join(f"    <string>{escape(word)}</string>" for word in words)
+    pairs = "\n".join(
+        f"    <key>{escape(name)}</key>\n    <string>{escape(value)}</string>"
+        for name, value in environ.items()
+    )
+    return _filled("nacre-watch.plist", {"LABEL": LABEL, "PROGRAM": program, "ENVIRONMENT": pairs})
+
+
+def windows_task(words: Sequence[str]) -> str:
+    """A task of Windows, which takes the environment of the user who logs on."""
+    arguments = subprocess.list2cmdline(list(words[1:]))
+    return _filled("nacre-watch.xml", {"COMMAND": escape(words[0]), "ARGUMENTS": escape(arguments)})
+
+
+def _systemd_quoted(word: str) -> str:
+    return (
+        '"'
+        + word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("%", "%%")
+        + '"'
+    )
+
+
+def _filled(name: str, places: Mapping[str, str]) -> str:
+    text = files(__package__).joinpath("units", name).read_text(encoding="utf-8")
+    return re.sub(r"@([A-Z]+)@", lambda match: places[match.group(1)], text)
+
+
+# ----------------------------------------------------------------------------
+# Have the system start the daemon, which follows sessions: a user unit of systemd, an agent of
+# launchd, a task of
+# Windows (the watcher alone, since daemons need local sockets), or a process of its own.
+
+
+UNIT = "nacre-watch.service"
+TASK = "nacre-watch"
+START_SECONDS = 20.0
+STOP_SECONDS = 90.0
+
+_PAUSE_SECONDS = 0.1
+_COMMAND_SECONDS = 60.0
+_WITHOUT_SYSTEMD = "nacre watcher start runs it in the background until the machine is restarted"
+
+Command = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A way to have it started: the file that says so, and the commands that make the system know of it,
+    start it, and forget it.
+
+    ``form`` is ``systemd``, ``launchd`` or ``task``; ``write`` gives the file's text.
+    """
+
+    form: str
+    path: Path
+    write: Callable[[], str]
+    install: tuple[Command, ...]
+    start: tuple[Command, ...]
+    remove: tuple[Command, ...]
+    encoding: str = "utf-8"
+
+    @property
+    def text(self) -> str:
+        """What the file says. It names tools' variables: every adapter is loaded for it, so it is made when needed."""
+        return self.write()
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the file is there."""
+        return self.path.exists()
+
+
+def installation(settings: Settings) -> Installation:
+    """How this system would start the watcher of a home."""
+    if settings.platform == "win32":
+        return _task(settings, [*program(), "watch", "--log"])
+    words = [*program(), "serve", "--log"]
+    if settings.platform == "darwin":
+        return _launchd(settings, words)
+    return _systemd(settings, words)
+
+
+def pinned(settings: Settings) -> dict[str, str]:
+    """What of the environment a service needs: where the home is, where tools keep their files, where programs are.
+
+    Nothing else goes into a file: an environment holds secrets, too.
+    """
+    environ = environment_of(str(settings.home), settings.environ)
+    wanted = {
+        "NACRE_HOME",
+        "NACRE_CONFIG",
+        "NACRE_DB",
+        "OPENCLAW_CONFIG_PATH",
+        "PATH",
+        "PYTHONPATH",
+        *tool_variables(),
+    }
+    return {name: environ[name] for name in sorted(wanted) if environ.get(name)}
+
+
+def install(settings: Settings) -> Installation:
+    """Write the file, and have the system start it now and with every login.
+
+    Raises Unavailable where the system's own program is missing or refuses.
+    """
+    if server_address(settings.environ):
+        told = "a service is not told the address of a server by NACRE_DB: it may hold a password"
+        raise Unavailable(
+            told, hint="nacre config set storage.url postgresql://login@server:5432/database"
+        )
+    found = installation(settings)
+    _require(settings, found)
+    stop(settings)
+    if found.is_installed:
+        _run(settings, found.remove, is_strict=False)
+    private_files.make_folder(found.path.parent)
+    private_files.write_file(found.path, found.text.encode(found.encoding))
+    _run(settings, found.install)
+    return found
+
+
+def uninstall(settings: Settings) -> Installation:
+    """End the watcher, and have the system forget it. Raises NotFound, Unavailable."""
+    found = installation(settings)
+    if not found.is_installed:
+        raise NotFound("the watcher is not installed", hint="nacre watcher stop ends one that runs")
+    stop(settings)
+    _run(settings, found.remove, is_strict=False)
+    found.path.unlink(missing_ok=True)
+    if found.form == "systemd":
+        _run(settings, (("systemctl", "--user", "daemon-reload"),), is_strict=False)
+    return found
+
+
+def start(settings: Settings, wait_seconds: float = START_SECONDS) -> Standing:
+    """Start it: in the daemon, where one runs, else by the system where it is installed, else as a process of its own;
+    one that runs stays as it is.
+
+    Raises Unavailable when it does not come up, with what it wrote last.
+    """
+    now = standing(settings.home, utc_now())
+    if now.lives:
+        return now
+    begun = utc_now()
+    found = installation(settings)
+    process = None
+    if _followed_by_daemon(settings):
+        pass
+    elif found.is_installed:
+        _require(settings, found)
+        _run(settings, found.start)
+    else:
+        process = _detached(settings)
+    deadline = time.monotonic() + wait_seconds
+    while time.monotonic() < deadline:
+        now = standing(settings.home, utc_now())
+        if now.state == "running" and now.health and now.health.started >= begun:
+            return now
+        if process and process.poll() is not None:
+            break
+        time.sleep(_PAUSE_SECONDS)
+    last = last_lines(settings.home, 1)
+    raise Unavailable(
+        "the watcher did not come up" + (f"; it wrote last: {last[0]}" if last else ""),
+        hint="nacre watch shows what is wrong",
+    )
+
+
+def stop(settings: Settings, wait_seconds: float = STOP_SECONDS) -> bool:
+    """Have it finish what it is at, and end; returns whether one ran. Raises Unavailable when it does not end."""
+    found = standing(settings.home, utc_now())
+    if not found.lives:
+        return False
+    ask_to_end(settings.home)
+    deadline = time.monotonic() + wait_seconds
+    while time.monotonic() < deadline:
+        if not standing(settings.home, utc_now()).lives:
+            return True
+        time.sleep(_PAUSE_SECONDS)
+    pid = found.health.pid if found.health else "?"
+    raise Unavailable(
+        f"the watcher (process {pid}) does not end",
+        hint=f"end it: kill {pid}; whatever it was at goes on with the next",
+    )
+
+
+def _systemd(settings: Settings, words: Sequence[str]) -> Installation:
+    folder = Path(settings.environ.get("XDG_CONFIG_HOME") or settings.user_home / ".config")
+    control = ("systemctl", "--user")
+    return Installation(
+        "systemd",
+        folder / "systemd" / "user" / UNIT,
+        lambda: systemd_unit(words, pinned(settings)),
+        install=((*control, "daemon-reload"), (*control, "enable", "--now", UNIT)),
+        start=((*control, "start", UNIT),),
+        remove=((*control, "disable", "--now", UNIT),),
+    )
+
+
+def _launchd(settings: Settings, words: Sequence[str]) -> Installation:
+    path = settings.user_home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
+    domain = f"gui/{os.getuid() if hasattr(os, 'getuid') else 0}"
+    return Installation(
+        "launchd",
+        path,
+        lambda: launchd_plist(words, pinned(settings)),
+        install=(("launchctl", "bootstrap", domain, str(path)),),
+        start=(("launchctl", "kickstart", f"{domain}/{LABEL}"),),
+        remove=(("launchctl", "bootout", f"{domain}/{LABEL}"),),
+    )
+
+
+def _task(settings: Settings, words: Sequence[str]) -> Installation:
+    path = settings.home / "nacre-watch.xml"
+    quiet = [str(Path(words[0]).with_name("pythonw.exe")), *words[1:]]
+    return Installation(
+        "task",
+        path,
+        lambda: windows_task(quiet),
+        install=(
+            ("schtasks", "/Create", "/F", "/TN", TASK, "/XML", str(path)),
+            ("schtasks", "/Run", "/TN", TASK),
+        ),
+        start=(("schtasks", "/Run", "/TN", TASK),),
+        remove=(("schtasks", "/Delete", "/F", "/TN", TASK),),
+        encoding="utf-16",
+    )
+
+
+def _require(settings: Settings, found: Installation) -> None:
+    """Raises Unavailable where the system cannot be asked, with what to do instead."""
+    name = found.install[0][0]
+    if shutil.which(name, path=settings.environ.get("PATH")) is None:
+        raise Unavailable(f"there is no {name} here", hint=_WITHOUT_SYSTEMD)
+    if (
+        found.form == "systemd"
+        and _code(settings, ("systemctl", "--user", "show-environment")).returncode
+    ):
+        raise Unavailable("systemd does not run for this user", hint=_WITHOUT_SYSTEMD)
+
+
+def _run(settings: Settings, commands: Sequence[Command], *, is_strict: bool = True) -> None:
+    for command in commands:
+        done = _code(settings, command)
+        if done.returncode and is_strict:
+            said = " ".join((done.stderr or done.stdout).split())[:300]
+            raise Unavailable(
+                f"{' '.join(command)} failed with {done.returncode}: {said}", hint=_WITHOUT_SYSTEMD
+            )
+
+
+def _code(settings: Settings, command: Command) -> subprocess.CompletedProcess[str]:
+    program_path = shutil.which(command[0], path=settings.environ.get("PATH")) or command[0]
+    try:
+        return subprocess.run(
+            [program_path, *command[1:]],
+            env=dict(settings.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_COMMAND_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"{command[0]} cannot be run: {error}", hint=_WITHOUT_SYSTEMD) from error
+
+
+def _followed_by_daemon(settings: Settings) -> bool:
+    """Whether there is a daemon, which follows then."""
+    with contextlib.suppress(Away, Refused):
+        return bool(ask(str(settings.home), "follow", {}, seconds=1.0))
+    return False
+
+
+def _detached(settings: Settings) -> subprocess.Popen[bytes]:
+    """A process that outlives the terminal it was started from. Raises Unavailable."""
+    try:
+        return start_process(str(settings.home), settings.environ, "watch", "--log")
+    except OSError as error:
+        raise Unavailable(
+            f"no process can be started: {error.strerror}", hint="is there enough memory?"
+        ) from error
+
+
+# ----------------------------------------------------------------------------
+# What is answered to requests about the watcher; :mod:`nacre.serve.catalogue` lists them.
+
+
+def survey(home: Home, request: SurveyRequest) -> Survey:
+    """What the watcher would follow."""
+    return surveying.survey(home, request.paths)
+
+
+def show_status(settings: Settings) -> Standing:
+    """Whether the watcher runs, and what it did."""
+    return follow.standing(settings.home, utc_now())
+
+
+def start_answers(settings: Settings) -> Standing:
+    """Start the watcher. Raises Unavailable."""
+    return start(settings)
+
+
+def stop_answers(settings: Settings) -> bool:
+    """End the watcher; returns whether one ran. Raises Unavailable."""
+    return stop(settings)

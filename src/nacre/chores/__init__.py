@@ -1,1 +1,0 @@
-"""Work that hooks leave for later."""

@@ -1,0 +1,918 @@
+"""``nacre cluster``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base import ids
+from nacre.base.ids import utc_now
+from nacre.base.json import to_plain
+from nacre.cli import output
+from nacre.cli.command import (
+    TEXT,
+    DefaultGroup,
+    Group,
+    Paper,
+    Run,
+    bold,
+    command,
+    dim,
+    perform,
+    printable,
+)
+from nacre.cli.gateway import stopped_by_signals
+from nacre.cli.options import argument, day, minute, option, options, short_id, size
+from nacre.cli.options import count as options_count
+from nacre.cli.output import INTERRUPTED, memory_record
+from nacre.cli.root import answer_measured
+from nacre.cluster import cluster as cluster_api
+from nacre.cluster import queue
+from nacre.cluster import worker as cluster_worker
+from nacre.serve import server_web as daemon_web
+from nacre.testing import growth
+from nacre.values.memory import Quota
+
+if TYPE_CHECKING:
+    from nacre.memories.spaces import Key, Member, NewKey, Note, Shared, Space
+    from nacre.testing import speed as speed_clients
+
+
+@click.group(
+    "cluster",
+    cls=Group,
+    examples=[
+        "nacre cluster migrate",
+        "nacre cluster api --http 0.0.0.0:8765 --name memory.example --insecure",
+    ],
+)
+def cluster() -> None:
+    """Serve many people's memories from many machines.
+
+    All that is remembered is on the PostgreSQL server that NACRE_DB names. Processes keep nothing: api answers, worker
+    does what takes long.
+    """
+
+
+@cluster.command("migrate", examples=["nacre cluster migrate", "nacre cluster migrate --citus"])
+@click.option("--citus", is_flag=True, help="Spread the tenants over the nodes that Citus knows.")
+@click.option(
+    "--shards",
+    type=click.IntRange(1, 1024),
+    default=32,
+    show_default=True,
+    help="How many parts the tenants are in at first.",
+)
+@click.pass_obj
+def migrate(run: Run, citus: bool, shards: int) -> None:
+    """Bring the server's database to the schema of this nacre.
+
+    Programs of the former version work on beside it, where the migration lets them. With --citus tenants are spread
+    over nodes; what is spread stays as it is, and new nodes learn what they need.
+    """
+    done = cluster_api.migrate_server(run.settings)
+    changed = (
+        f"Migrated from schema {done.before} to {done.after}."
+        if done.after != done.before
+        else (f"The schema is {done.after} already.")
+    )
+    spread = cluster_api.distribute_server(run.settings, shards) if citus else None
+
+    def tell(paper: Paper) -> None:
+        paper.line(changed)
+        if spread:
+            paper.line(
+                f"Nodes that hold rows: {spread.nodes}. Tables distributed now: {spread.tables}."
+            )
+
+    run.answer({**asdict(done), **(asdict(spread) if spread else {})}, tell)
+
+
+@cluster.command(
+    "api",
+    examples=[
+        "nacre cluster api",
+        "nacre cluster api --http 0.0.0.0:8765 --name memory.example --insecure",
+    ],
+)
+@click.option(
+    "--http",
+    metavar="[HOST:]PORT",
+    type=TEXT,
+    default="8765",
+    show_default=True,
+    help="Where to listen.",
+)
+@click.option(
+    "--name",
+    "names",
+    metavar="NAME",
+    type=TEXT,
+    multiple=True,
+    help="A name by which clients call it.",
+)
+@click.option("--tls-cert", metavar="FILE", type=TEXT, help="Encrypt by this certificate (PEM).")
+@click.option(
+    "--tls-key", metavar="FILE", type=TEXT, help="Its key, where that is in a file of its own."
+)
+@click.option(
+    "--insecure",
+    is_flag=True,
+    help="Serve other machines without encryption, behind what encrypts.",
+)
+@click.option(
+    "--linger",
+    type=click.FloatRange(0, 600),
+    default=5.0,
+    show_default=True,
+    help="So many seconds it answers on when it is to end, while /health/ready says 503.",
+)
+@click.option(
+    "--metrics",
+    "figures",
+    metavar="[HOST:]PORT",
+    type=TEXT,
+    help="Where Prometheus finds figures, and operators a page.",
+)
+@click.option(
+    "--otlp",
+    "collector",
+    metavar="URL",
+    type=TEXT,
+    help="An OpenTelemetry collector that gets traces and figures.",
+)
+@click.pass_obj
+def api(  # noqa: PLR0913 - one parameter an option
+    run: Run,
+    http: str,
+    names: tuple[str, ...],
+    tls_cert: str | None,
+    tls_key: str | None,
+    insecure: bool,
+    linger: float,
+    figures: str | None,
+    collector: str | None,
+) -> None:
+    """Answer programs and agents by the keys that they show.
+
+    REST, events and /mcp are those of nacre serve. It keeps nothing on this machine: run as many as you like, on as
+    many machines. SIGTERM ends it once what was asked is answered.
+    """
+    run.keeps_history = False
+    door = replace(
+        daemon_web.Door.of(run.settings, http),
+        cert=tls_cert or "",
+        key=tls_key or "",
+        unencrypted=insecure,
+        names=names,
+    )
+    stop = stopped_by_signals()
+    with tempfile.TemporaryDirectory(prefix="nacre-api-", ignore_cleanup_errors=True) as folder:
+        around = cluster_api.Continued if collector else None
+        with _watching(run, "api", "requests", figures, collector) as watch:
+            cluster_api.Api(
+                run.settings, Path(folder), door, partial(_tell, run), watch, around
+            ).run(stop, linger)
+    sys.stdout.flush()
+    os._exit(0)  # threads that wait for the server would keep the process
+
+
+@cluster.command("worker", examples=["nacre cluster worker", "nacre cluster worker --jobs 4"])
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="So many are done at a time.",
+)
+@click.option(
+    "--every",
+    type=click.FloatRange(0.1, 3600),
+    default=60.0,
+    show_default=True,
+    help="So many seconds between two looks at what is to be done.",
+)
+@click.option(
+    "--lease",
+    type=click.FloatRange(1, 3600),
+    default=30.0,
+    show_default=True,
+    help="A worker that is silent for so many seconds is taken for dead.",
+)
+@click.option(
+    "--backoff",
+    type=click.IntRange(0, 20),
+    default=4,
+    show_default=True,
+    help="The first pause before a job that failed is tried again; then its square, its cube …",
+)
+@click.option(
+    "--metrics",
+    "figures",
+    metavar="[HOST:]PORT",
+    type=TEXT,
+    help="Where Prometheus finds figures, and operators a page.",
+)
+@click.option(
+    "--otlp",
+    "collector",
+    metavar="URL",
+    type=TEXT,
+    help="An OpenTelemetry collector that gets traces and figures.",
+)
+@click.pass_obj
+def worker(
+    run: Run,
+    jobs: int,
+    every: float,
+    lease: float,
+    backoff: int,
+    figures: str | None,
+    collector: str | None,
+) -> None:
+    """Learn, make vectors and dream for the spaces in which something was done.
+
+    Run several: each job is done by one of them, and one that was killed leaves its job to another. It waits for a
+    server that goes away. SIGTERM ends it once its job is done.
+    """
+    run.keeps_history = False
+    options = cluster_worker.WorkerOptions(jobs, every, lease, backoff)
+    with (
+        tempfile.TemporaryDirectory(prefix="nacre-worker-", ignore_cleanup_errors=True) as folder,
+        _watching(run, "worker", "jobs", figures, collector) as watch,
+    ):
+        working = cluster_worker.Worker(
+            run.settings, Path(folder), options, partial(_tell, run), watch
+        )
+        asyncio.run(working.run())
+
+
+@cluster.group(
+    "jobs", cls=DefaultGroup, examples=["nacre cluster jobs", "nacre cluster jobs retry 17"]
+)
+@click.pass_context
+def jobs(context: click.Context) -> None:
+    """List the jobs that wait, are done now, or were given up."""
+    if context.invoked_subcommand is None:
+        run: Run = context.obj
+        found = queue.list_jobs(cluster_api.server_of(run.settings))
+        run.answer(
+            {"jobs": [to_plain(one) for one in found]}, lambda paper: _render_jobs(paper, found)
+        )
+
+
+@jobs.command("retry", examples=["nacre cluster jobs retry 17", "nacre cluster jobs retry --all"])
+@click.argument("job", type=click.IntRange(min=1), required=False)
+@click.option("--all", "is_all", is_flag=True, help="All that were given up.")
+@click.pass_obj
+def retry(run: Run, job: int | None, *, is_all: bool) -> None:
+    """Have a job done again that was given up."""
+    if is_all is (job is not None):
+        raise click.UsageError("name a job, or say --all")
+    done = queue.retry_failed(cluster_api.server_of(run.settings), job)
+    run.answer(
+        {"retried": done},
+        lambda paper: paper.line(f"To be done again: {options_count(done, 'job', 'jobs')}."),
+    )
+
+
+def _render_jobs(paper: Paper, found: Sequence[queue.Job]) -> None:
+    if not found:
+        paper.line("There is no job.")
+        return
+    names = {"todo": "waits", "doing": "is done", "failed": "given up"}
+    rows = [
+        (
+            bold(str(one.id)),
+            one.space,
+            names.get(one.state, one.state),
+            options_count(one.tries, "try", "tries"),
+            dim(minute(one.due) if one.due else ""),
+        )
+        for one in found
+    ]
+    paper.table(rows, header=("job", "space", "state", "tries", "not before"))
+
+
+@cluster.group(
+    "tenants",
+    cls=DefaultGroup,
+    examples=["nacre cluster tenants", "nacre cluster tenants remove ferry-team"],
+)
+@click.pass_context
+def tenants_(context: click.Context) -> None:
+    """List the spaces on the server: what they hold, and how large they are.
+
+    nacre spaces create makes one. Sizes are those of rows, without indexes; every row is read.
+    """
+    if context.invoked_subcommand is None:
+        run: Run = context.obj
+        with output.shown(run) as notify:
+            found = cluster_api.list_tenants(run.settings, notify or (lambda _: None))
+        run.answer(
+            {"tenants": [to_plain(one) for one in found]},
+            lambda paper: _render_tenants(paper, found),
+        )
+
+
+@tenants_.command(
+    "limit",
+    examples=[
+        "nacre cluster tenants limit ferry-team --calls 20000 --turns 1000000 --usd 0.50",
+        "nacre cluster tenants limit ferry-team --lift calls",
+    ],
+)
+@click.argument("name")
+@click.option(
+    "--calls",
+    type=click.IntRange(0),
+    help="Requests by its keys a day (UTC); 0 lets nobody in by a key.",
+)
+@click.option(
+    "--turns", type=click.IntRange(1), help="Turns that it may hold; who adds more is refused."
+)
+@click.option(
+    "--usd",
+    type=click.FloatRange(0),
+    help="What models may cost a day in the background, in US dollars.",
+)
+@click.option(
+    "--lift",
+    type=click.Choice(["calls", "turns", "usd"]),
+    multiple=True,
+    help="Take this bound away.",
+)
+@click.pass_obj
+def limit(
+    run: Run,
+    name: str,
+    calls: int | None,
+    turns: int | None,
+    usd: float | None,
+    lift: tuple[str, ...],
+) -> None:
+    """Bound what a space may use, from the next request on.
+
+    Without options it says what bounds there are. Each process learns every half minute how often the others answered,
+    so a few more requests than --calls may be.
+    """
+
+    def changed(old: Quota) -> Quota:
+        return Quota(
+            None if "calls" in lift else old.calls if calls is None else calls,
+            None if "turns" in lift else old.turns if turns is None else turns,
+            None if "usd" in lift else old.usd if usd is None else usd,
+        )
+
+    quota = cluster_api.limit_tenant(run.settings, name, changed)
+    run.answer(
+        {"name": name, **asdict(quota)},
+        lambda paper: paper.line(f"{name}: {_bounds(quota) or 'no bounds'}"),
+    )
+
+
+@tenants_.command("remove", examples=["nacre cluster tenants remove ferry-team"])
+@click.argument("name")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def remove(run: Run, name: str, yes: bool) -> None:
+    """Delete a space with every row, member and key, and prove that none is left.
+
+    Nothing brings it back but a backup of the server. Its audit log stays, which holds ids and no texts.
+    """
+    found = cluster_api.tenant_of(run.settings, name)
+    if not yes:
+        held = f"{options_count(found.memories, 'memory', 'memories')} and {options_count(found.turns, 'turn')}"
+        click.confirm(f"Delete {name} with {held} for good?", abort=True)
+    done = cluster_api.remove_tenant(run.settings, name)
+    told = f"Deleted {done.rows:,} rows of {name}; counted again, {done.left} are left in {done.tables} tables."
+    run.answer(asdict(done), lambda paper: paper.line(told))
+
+
+def _render_tenants(paper: Paper, found: Sequence[cluster_api.Tenant]) -> None:
+    if not found:
+        paper.line("There is no space.")
+        return
+    rows = [
+        (
+            bold(one.name),
+            one.kind,
+            f"{one.members:,}",
+            f"{one.memories:,}",
+            f"{one.sessions:,}",
+            f"{one.turns:,}",
+            size(one.bytes),
+            dim(_bounds(one.quota)),
+        )
+        for one in found
+    ]
+    paper.table(
+        rows,
+        header=("tenant", "of a", "members", "memories", "sessions", "turns", "size", "bounds"),
+    )
+
+
+def _bounds(quota: Quota) -> str:
+    """In words; empty where there are none."""
+    told = (
+        "" if quota.calls is None else f"{options_count(quota.calls, 'call')} a day",
+        "" if quota.turns is None else options_count(quota.turns, "turn"),
+        "" if quota.usd is None else f"${quota.usd:,.2f} a day",
+    )
+    return ", ".join(filter(None, told))
+
+
+@contextmanager
+def _watching(
+    run: Run, title: str, what: str, place: str | None, collector: str | None
+) -> Iterator[cluster_api.Watch]:
+    """What the process does in the block is counted for Prometheus at a place, and told to a collector."""
+    with ExitStack() as stack:
+        observers: list[cluster_api.Observer] = []
+        if place:
+            observers.append(_figures(run, title, what, place))
+        if collector:
+            sent = cluster_api.Telemetry(f"nacre-{title}", what, collector, partial(_tell, run))
+            stack.callback(sent.close)
+            observers.append(sent)
+        yield cluster_api.Watch(observers)
+
+
+def _figures(run: Run, title: str, what: str, place: str) -> cluster_api.Metrics:
+    found, url = cluster_api.Metrics(what), cluster_api.server_of(run.settings)
+    told = found.serve(
+        place, title, lambda: cluster_api.read_state(url, ids.to_ms(ids.utc_now()) or 0)
+    )
+    _tell(run, f"figures at {told} (and a page at /)")
+    return found
+
+
+def _tell(run: Run, line: str) -> None:
+    click.echo(
+        printable(f"{ids.utc_now():%Y-%m-%d %H:%M:%S}  {output.redactor_of(run).clean(line)}")
+    )
+
+
+# ----------------------------------------------------------------------------
+# ``nacre benchmark scale``.
+
+
+_STEPS = ("1x1000", "9x1000", "90x1000")
+
+
+@command(
+    "scale",
+    examples=[
+        "nacre benchmark scale --url postgresql://postgres@localhost/bench --transcripts ~/.claude/projects",
+        "nacre benchmark scale --url postgresql://… --transcripts samples --step 1x100000 --step 99x1000",
+    ],
+)
+@click.option(
+    "--url", type=TEXT, required=True, help="The address of a PostgreSQL database to measure."
+)
+@click.option(
+    "--transcripts",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="A tree of sessions that tenants grow from.",
+)
+@click.option(
+    "--step",
+    "steps",
+    metavar="TENANTSxTURNS",
+    type=TEXT,
+    multiple=True,
+    default=_STEPS,
+    show_default=True,
+    help="So many more tenants of so many turns, then measure; may be repeated.",
+)
+@click.option(
+    "--clients",
+    type=click.IntRange(1, 1000),
+    default=64,
+    show_default=True,
+    help="Clients that ask.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1),
+    default=20.0,
+    show_default=True,
+    help="So long they ask each time.",
+)
+@click.option(
+    "--clear", "clears", is_flag=True, help="Delete what an earlier measurement left, first."
+)
+@click.pass_obj
+def scale(
+    run: Run,
+    url: str,
+    transcripts: Path,
+    steps: tuple[str, ...],
+    clients: int,
+    seconds: float,
+    *,
+    clears: bool,
+) -> None:
+    """Measure how a server answers as its tenants become more.
+
+    It makes tenants whose names begin with scale-, starts nacre cluster api on this machine, has it asked, and deletes
+    the tenants in the end. Others on the server feel it. Ctrl-C ends it; it deletes the tenants and tells what it
+    measured that far.
+    """
+    wanted = growth.steps_of(steps)
+    with tempfile.TemporaryDirectory(prefix="nacre-scale-") as folder, output.shown(run) as notify:
+        found = growth.measure_growth(
+            url,
+            transcripts,
+            Path(folder),
+            steps=wanted,
+            clients=clients,
+            seconds=seconds,
+            notify=notify or (lambda _: None),
+            clears=clears,
+        )
+    answer_measured(run, to_plain(found), lambda paper: _render(paper, found))
+    if not found.is_whole:
+        run.exit_code = INTERRUPTED
+
+
+def _render(paper: Paper, found: growth.Growth) -> None:
+    if not found.is_whole:
+        paper.line(f"Interrupted; of the steps {len(found.stages)} ended. The tenants are deleted.")
+    if not found.stages:
+        return
+    paper.heading("Tenants as they are made and filled")
+    header = (
+        "tenants",
+        "of turns",
+        "to make one",
+        "empty",
+        "turns a second",
+        "vectors a second",
+        "a turn",
+    )
+    paper.table([_growing(stage) for stage in found.stages], header=header, indent=2)
+    paper.heading("One client recalls from the newest tenants")
+    columns = ("", "requests", "p50", "p95", "p99")
+    paper.table(
+        [row for stage in found.stages for row in _waits(f"{stage.step.turns:,}", stage.alone)],
+        header=("of turns", *columns),
+        indent=2,
+    )
+    paper.heading(
+        f"{found.stages[0].mixed.clients} clients at once: eight of ten recall, one stores, one lists"
+    )
+    paper.table(
+        [row for stage in found.stages for row in _waits(str(stage.tenants), stage.mixed)],
+        header=("tenants", *columns),
+        indent=2,
+    )
+    if hot := found.hot:
+        paper.heading("One hot tenant: how the others wait")
+        told = (
+            ("in quiet", hot.quiet),
+            ("beside it", hot.beside),
+            (f"itself, {hot.hot.clients} clients", hot.hot),
+        )
+        paper.table(
+            [row for name, load in told for row in _waits(name, load)],
+            header=("", *columns),
+            indent=2,
+        )
+        paper.line(f"p95 of the others: {hot.ratio:.1f} times that in quiet", indent=2)
+    paper.line(
+        dim(
+            f"Grown from {found.material:,} turns; clients, API and server share this machine if it is one."
+        ),
+        indent=2,
+    )
+
+
+def _growing(stage: growth.Stage) -> tuple[str, ...]:
+    return (
+        f"{stage.tenants:,}",
+        f"{stage.step.turns:,}",
+        f"{stage.tenant_ms:.0f} ms",
+        size(round(stage.empty_bytes)),
+        f"{stage.turns_per_second:,.0f}",
+        f"{stage.passages_per_second:,.0f}",
+        size(round(stage.bytes_per_turn)),
+    )
+
+
+def _waits(name: str, load: speed_clients.Load) -> Iterator[tuple[str, ...]]:
+    for wait in load.waits:
+        times = (f"{one:,.0f} ms" for one in (wait.p50_ms, wait.p95_ms, wait.p99_ms))
+        yield (name, wait.name, f"{wait.requests / load.seconds:.1f}/s", *times)
+    for status, count in sorted(load.refused.items()):
+        yield (
+            name,
+            f"HTTP {status}" if status else "no answer",
+            f"{count / load.seconds:.1f}/s",
+            "",
+            "",
+            "",
+        )
+
+
+# ----------------------------------------------------------------------------
+# ``nacre keys``.
+
+
+@click.group(
+    "keys",
+    cls=DefaultGroup,
+    examples=[
+        "nacre keys",
+        "nacre keys create --role reader --days 30",
+        "nacre keys revoke 3f9a01bc",
+    ],
+)
+@click.pass_context
+def keys(context: click.Context) -> None:
+    """Look after the keys by which programs get into a space on a server."""
+    if context.invoked_subcommand is None:
+        _list(context.obj, None)
+
+
+@keys.command("list", examples=["nacre keys list", "nacre keys list ferry-team --json"])
+@argument("keys", "space", metavar="[SPACE]", required=False)
+@click.pass_obj
+def list_keys(run: Run, space: str | None) -> None:
+    """List the keys to a space that you own: how they begin, whose they are, when they end."""
+    _list(run, space)
+
+
+@keys.command(
+    "create",
+    examples=[
+        "nacre keys create --role reader",
+        "nacre keys create --space ferry-team --account build-bot --role service --days 30",
+    ],
+)
+@options("keys-create", "space", "account", "role", "days")
+@click.pass_obj
+def create(run: Run, /, **asked: Any) -> None:
+    """Make a key; it is shown once, and the server keeps a hash of it.
+
+    Whoever shows it to nacre serve as Authorization: Bearer works in that space, as an agent does, with the account's
+    role there or the key's, whichever allows less.
+    """
+    _show_new(run, perform(run, "keys-create", **asked))
+
+
+@keys.command(
+    "rotate", examples=["nacre keys rotate 3f9a01bc", "nacre keys rotate 3f9a01bc --days 30"]
+)
+@argument("keys-rotate", "id", metavar="KEY")
+@options("keys-rotate", "space", "days")
+@click.pass_obj
+def rotate(run: Run, /, **asked: Any) -> None:
+    """End a key, and make another in its place."""
+    _show_new(run, perform(run, "keys-rotate", **asked))
+
+
+@keys.command("revoke", examples=["nacre keys revoke 3f9a01bc"])
+@argument("keys-revoke", "id", metavar="KEY")
+@option("keys-revoke", "space")
+@click.pass_obj
+def revoke(run: Run, /, **asked: Any) -> None:
+    """End a key."""
+    ended: Key = perform(run, "keys-revoke", **asked)
+    run.answer(
+        to_plain(ended),
+        lambda paper: paper.line("Ended: the key ", bold(ended.id), f" of {ended.account}."),
+    )
+
+
+def _list(run: Run, space: str | None) -> None:
+    found: list[Key] = perform(run, "keys", space=space)
+    run.answer({"keys": [to_plain(one) for one in found]}, lambda paper: _render_keys(paper, found))
+
+
+def _render_keys(paper: Paper, found: Sequence[Key]) -> None:
+    if not found:
+        paper.line("There is no key.")
+        return
+    rows = [
+        (
+            bold(f"nacre_{one.id}_…"),
+            one.account,
+            one.role,
+            _state(one),
+            dim(day(one.last_used) or "never used"),
+        )
+        for one in found
+    ]
+    paper.table(rows, header=("key", "account", "at most", "holds", "last used"))
+
+
+def _state(key: Key) -> str:
+    if key.revoked:
+        return f"ended {day(key.revoked)}"
+    is_over = key.expires is not None and key.expires <= utc_now()
+    return f"{'expired' if is_over else 'until'} {day(key.expires)}"
+
+
+def _show_new(run: Run, made: NewKey) -> None:
+    key = made.key
+
+    def render(paper: Paper) -> None:
+        paper.line(
+            f"A key to {key.space} for {key.account}, at most {key.role}, until {day(key.expires)}:"
+        )
+        paper.verbatim(made.secret)
+        paper.line(dim("It is shown this once."))
+
+    run.answer(to_plain(made), render)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre share``.
+
+
+@command(
+    "share",
+    examples=[
+        "nacre share 5f0c2a4d --with ferry-team --as personal",
+        "nacre share 5f0c2a4d --with acme --as public",
+    ],
+)
+@argument("share", "reference", metavar="ID")
+@option("share", "space", "--with", metavar="SPACE")
+@option("share", "scope", "--as")
+@click.pass_obj
+def share(run: Run, /, **asked: Any) -> None:
+    """Carry a copy of a memory into the space of a team or an organisation.
+
+    The rule of the space says who may. Yours stays as it is; share it again, and the copy says what yours says then.
+    A private memory is shared only with --as. The audit logs of both spaces tell it.
+    """
+    done: Shared = perform(run, "share", **asked)
+    record = {"memory": memory_record(done.memory), "space": done.space, "new": done.is_new}
+    run.answer(record, lambda paper: _render_share(paper, done))
+
+
+def _render_share(paper: Paper, done: Shared) -> None:
+    how = "Shared with" if done.is_new else "Up to date in"
+    paper.line(f"{how} ", bold(done.space), f"  {done.memory.subject}", hang=2)
+    paper.line(dim(f"{short_id(done.memory)}, {done.memory.scope}"), indent=2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre spaces``.
+
+
+@click.group(
+    "spaces",
+    cls=DefaultGroup,
+    examples=[
+        "nacre spaces",
+        "nacre spaces create ferry-team",
+        "nacre spaces add ferry-team anna --role member",
+    ],
+)
+@click.pass_context
+def spaces(context: click.Context) -> None:
+    """Tell whose memory you share on a server, and who belongs to it.
+
+    A space is the memory of a person, a team or an organisation. You write to your own (storage.tenant); recall also
+    reads those that storage.spaces names. nacre share carries a memory into one.
+    """
+    if context.invoked_subcommand is None:
+        _list_spaces(context.obj)
+
+
+@spaces.command("list", examples=["nacre spaces list", "nacre spaces list --json"])
+@click.pass_obj
+def list_spaces(run: Run) -> None:
+    """List the spaces that you belong to."""
+    _list_spaces(run)
+
+
+@spaces.command(
+    "create",
+    examples=[
+        "nacre spaces create ferry-team",
+        "nacre spaces create anna --kind person",
+        "nacre spaces create acme --kind organisation --raise owners",
+    ],
+)
+@argument("spaces-create", "space", metavar="SPACE")
+@option("spaces-create", "kind")
+@option("spaces-create", "raising", "--raise")
+@click.pass_obj
+def create_spaces(run: Run, /, **asked: Any) -> None:
+    """Make a space; you own it, and let others in.
+
+    A person's belongs to the account that is called as the space is. It takes the login that owns the database.
+    """
+    made: Space = perform(run, "spaces-create", **asked)
+    run.answer(
+        to_plain(made),
+        lambda paper: paper.line("Made: the space ", bold(made.name), f" of a {made.kind}."),
+    )
+
+
+@spaces.command(
+    "members", examples=["nacre spaces members ferry-team", "nacre spaces members --json"]
+)
+@argument("spaces-members", "space", metavar="[SPACE]", required=False)
+@click.pass_obj
+def members(run: Run, space: str | None) -> None:
+    """List who belongs to a space that you own."""
+    _show_members(run, perform(run, "spaces-members", space=space))
+
+
+@spaces.command(
+    "add",
+    examples=[
+        "nacre spaces add ferry-team anna",
+        "nacre spaces add ferry-team build-bot --role service",
+    ],
+)
+@argument("spaces-add", "space", metavar="SPACE")
+@argument("spaces-add", "account", metavar="ACCOUNT")
+@option("spaces-add", "role")
+@click.pass_obj
+def add(run: Run, /, **asked: Any) -> None:
+    """Let somebody into a space, or give them another role there.
+
+    An owner does everything, and says who belongs to the space. A member reads and writes. A service does so for
+    programs. A reader reads.
+    """
+    _show_members(run, perform(run, "spaces-add", **asked))
+
+
+@spaces.command("remove", examples=["nacre spaces remove ferry-team anna"])
+@argument("spaces-remove", "space", metavar="SPACE")
+@argument("spaces-remove", "account", metavar="ACCOUNT")
+@click.pass_obj
+def remove_spaces(run: Run, /, **asked: Any) -> None:
+    """Let somebody into a space no more; their keys to it end."""
+    _show_members(run, perform(run, "spaces-remove", **asked))
+
+
+@spaces.command("log", examples=["nacre spaces log", "nacre spaces log --limit 200 --json"])
+@options("spaces-log", "limit")
+@click.pass_obj
+def log(run: Run, limit: int) -> None:
+    """List who did what in your space, the newest first: operations and ids, no texts."""
+    found: list[Note] = perform(run, "spaces-log", limit=limit)
+    run.answer({"log": [to_plain(one) for one in found]}, lambda paper: _render_log(paper, found))
+
+
+def _list_spaces(run: Run) -> None:
+    found: list[Space] = perform(run, "spaces")
+    run.answer(
+        {"spaces": [to_plain(one) for one in found]}, lambda paper: _render_spaces(paper, found)
+    )
+
+
+def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:
+    if not found:
+        paper.line("You belong to no space.")
+        paper.line(
+            dim("nacre spaces create NAME makes one; without any, this memory is yours alone."),
+            indent=2,
+        )
+        return
+    rows = [
+        (
+            bold(one.name),
+            one.kind,
+            one.role,
+            "written to" if one.is_own else "read" if one.is_read else "",
+            dim(f"{one.raising} raise"),
+        )
+        for one in found
+    ]
+    paper.table(rows, header=("space", "of a", "you are", "here", "rule"), drop=(4,))
+
+
+def _show_members(run: Run, found: Sequence[Member]) -> None:
+    rows = [(bold(one.account), one.role, dim(day(one.since))) for one in found]
+    record = {"members": [to_plain(one) for one in found]}
+    run.answer(record, lambda paper: paper.table(rows, header=("account", "role", "since")))
+
+
+def _render_log(paper: Paper, found: Sequence[Note]) -> None:
+    if not found:
+        paper.line("Nothing was noted.")
+        return
+    rows = [
+        (dim(minute(one.at)), one.account, bold(one.action), one.subject, one.outcome)
+        for one in found
+    ]
+    paper.table(rows, header=("when", "account", "did", "about", "outcome"))

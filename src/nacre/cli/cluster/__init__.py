@@ -1,1 +1,0 @@
-"""Commands of a cluster: its schema, its tenants, its processes."""

@@ -1,0 +1,926 @@
+"""``nacre graph central | gaps | components | brief``: what the links of all memories say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base import text
+from nacre.cli import output
+from nacre.cli.command import (
+    SAID_DAY,
+    Group,
+    Paper,
+    Run,
+    Span,
+    ask,
+    bold,
+    cells,
+    command,
+    cut,
+    dim,
+    joined,
+    perform,
+    place_of,
+)
+from nacre.cli.options import (
+    Decorator,
+    Function,
+    Record,
+    argument,
+    count,
+    find_project,
+    kind_span,
+    option,
+    options,
+    short_id,
+)
+from nacre.cli.output import link_facts, memory_record
+from nacre.errors import InvalidInput, NotFound
+from nacre.memories.graph import NewLink, Relation
+from nacre.values.codec import plain
+
+if TYPE_CHECKING:
+    from nacre.code.ask import (
+        CodeAnswer,
+        CodeLink,
+        CodeMemory,
+        CodeNode,
+        CodeReport,
+        ForgottenCode,
+        Staleness,
+    )
+    from nacre.memories.graph import (
+        Brief,
+        Central,
+        Companion,
+        Component,
+        Components,
+        Gaps,
+        Hop,
+        LinkChange,
+        LinkLine,
+        LinkPage,
+        Node,
+        Traversal,
+    )
+
+
+@command(
+    "central",
+    examples=["nacre graph central", "nacre graph central --project acme-billing --limit 20"],
+)
+@options("graph-central", "limit", "project")
+@click.pass_obj
+def central(run: Run, /, **asked: Any) -> None:
+    """List the memories with the most links."""
+    found: Central = _ask(run, "graph-central", asked)
+    record = {
+        "central": [{**memory_record(one.memory), "degree": one.degree} for one in found.found],
+        "memories": found.memories,
+        "links": found.links,
+    }
+    run.answer(record, lambda paper: _render_central(paper, found))
+
+
+@command(
+    "gaps", examples=["nacre graph gaps", "nacre graph gaps --project acme-billing --limit 30"]
+)
+@options("graph-gaps", "limit", "project")
+@click.pass_obj
+def gaps(run: Run, /, **asked: Any) -> None:
+    """List memories with one link at most, the most used first.
+
+    nacre graph link draws a link; nacre reflect asks about memories that seem to belong together.
+    """
+    found: Gaps = _ask(run, "graph-gaps", asked)
+    record = {
+        "gaps": [
+            {
+                **memory_record(one.memory),
+                "degree": one.degree,
+                "maturity": one.maturity.value,
+                "idle_days": one.idle_days,
+            }
+            for one in found.found
+        ],
+        "total": found.total,
+        "unlinked": found.unlinked,
+    }
+    run.answer(record, lambda paper: _render_gaps(paper, found))
+
+
+@command(
+    "components", examples=["nacre graph components", "nacre graph components --limit 3 --json"]
+)
+@options("graph-components", "limit", "project")
+@click.pass_obj
+def components(run: Run, /, **asked: Any) -> None:
+    """List the groups of linked memories, the largest first."""
+    found: Components = _ask(run, "graph-components", asked)
+    record = {
+        "components": [
+            {
+                "size": one.size,
+                "links": one.links,
+                "central": [memory_record(memory) for memory in one.central],
+            }
+            for one in found.found
+        ],
+        "total": found.total,
+        "alone": found.alone,
+    }
+    run.answer(record, lambda paper: _render_components(paper, found))
+
+
+@command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
+@options("graph-brief", "project")
+@click.pass_obj
+def brief(run: Run, /, **asked: Any) -> None:
+    """Summarise what is remembered and how it is linked."""
+    found: Brief = _ask(run, "graph-brief", asked)
+    record = {
+        "text": found.text,
+        "memories": found.memories,
+        "links": found.links,
+        "alike": found.alike,
+        "projects": found.projects,
+        "components": found.components,
+        "gaps": found.gaps,
+        "unlinked": found.unlinked,
+        "todos": found.todos,
+        "stale": found.stale,
+        "central": [one.memory.id for one in found.central],
+        "active_projects": list(found.active_projects),
+        "decisions": [one.id for one in found.decisions],
+    }
+    run.answer(record, lambda paper: paper.body(found.text))
+
+
+def _ask(run: Run, operation: str, asked: dict[str, Any]) -> Any:
+    return ask(run, operation, **{**asked, "project": find_project(run, asked["project"])})
+
+
+def _render_central(paper: Paper, found: Central) -> None:
+    if not found.found:
+        paper.line("No memories are linked yet; nacre graph link draws a link.")
+        return
+    rows = [
+        (f"{one.degree:,}", dim(short_id(one.memory)), one.memory.project or "", one.memory.subject)
+        for one in found.found
+    ]
+    paper.table(rows, header=("links", "id", "project", "memory"), drop=(2,))
+    paper.line(
+        dim(f"{count(found.links, 'link')} between {count(found.memories, 'memory', 'memories')}")
+    )
+
+
+def _render_gaps(paper: Paper, found: Gaps) -> None:
+    if not found.found:
+        paper.line("Every memory has two links or more.")
+        return
+    rows = [
+        (
+            one.maturity.value,
+            count(one.degree, "link"),
+            f"{one.idle_days} d",
+            dim(short_id(one.memory)),
+            one.memory.project or "",
+            one.memory.subject,
+        )
+        for one in found.found
+    ]
+    paper.table(rows, header=("maturity", "links", "idle", "id", "project", "memory"), drop=(4,))
+    paper.line(
+        dim(
+            f"{count(found.total, 'memory', 'memories')} with one link at most, {found.unlinked:,} without any"
+        )
+    )
+
+
+def _render_components(paper: Paper, found: Components) -> None:
+    if not found.found:
+        paper.line("No memories are linked yet; nacre graph link draws a link.")
+        return
+    for one in found.found:
+        _component(paper, one)
+    left = found.total - len(found.found)
+    more = f"{count(left, 'more group')}; " if left else ""
+    paper.line(dim(f"{more}{count(found.alone, 'memory', 'memories')} without a link"))
+
+
+def _component(paper: Paper, one: Component) -> None:
+    paper.line(bold(count(one.size, "memory", "memories")), dim(f"  {count(one.links, 'link')}"))
+    for memory in one.central:
+        paper.line(dim(f"{short_id(memory)}  "), memory.subject, indent=2, hang=10)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre graph``: the code of repositories, and the memories that speak of it.
+
+
+_WORDS = 160
+
+
+def _narrowed(operation: str, *names: str) -> Decorator:
+    """Options of some fields, ``--project`` and ``--limit``."""
+
+    def decorate(function: Function) -> Function:
+        function = option(operation, "limit", "--limit", "-n")(function)
+        function = option(
+            operation, "project", help="Only this project; . is the one of this folder."
+        )(function)
+        return options(operation, *names)(function)
+
+    return decorate
+
+
+@command(
+    "ingest-code",
+    examples=["nacre graph ingest-code", "nacre graph ingest-code ~/code/shop --project shop"],
+)
+@click.argument("path", default=".", type=click.Path(exists=True, file_okay=False))
+@options("graph-ingest-code", "project", "force", "max_files", "seconds")
+@click.pass_obj
+def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
+    """Read a repository's symbols, calls, imports and base classes.
+
+    Reads the whole repository that contains PATH, except what git ignores; later only files that changed. It stores
+    names, paths and line numbers, but no contents, and runs none of the code. Languages: Python, JavaScript,
+    TypeScript, Go, Rust, Java, C, C++.
+    """
+    with output.shown(run) as notify:
+        report: CodeReport = perform(
+            run, "graph-ingest-code", notify, folder=str(Path(path).resolve()), **asked
+        )
+    if report.failed:
+        run.warnings.append(
+            f"{count(len(report.failed), 'file')} could not be parsed: {', '.join(report.failed[:3])}"
+        )
+    if report.left_out:
+        run.warnings.append(
+            f"{count(report.left_out, 'file')} left out: --max-files or --seconds reads more"
+        )
+    run.answer(plain(report), lambda paper: _render_report(paper, report))
+
+
+@command(
+    "forget-code", examples=["nacre graph forget-code shop", "nacre graph forget-code . --json"]
+)
+@argument("graph-forget-code", "project")
+@click.pass_obj
+def forget_code(run: Run, project: str) -> None:
+    """Forget the code of a project; its files stay as they are."""
+    name = find_project(run, project)
+    done: ForgottenCode = perform(run, "graph-forget-code", project=name)
+    told = "Forgot the code of" if done.was_there else "No code was known of"
+    run.answer(plain(done), lambda paper: paper.line(f"{told} {done.project}."))
+
+
+@command(
+    "callers",
+    examples=[
+        "nacre graph callers Order.pay",
+        "nacre graph callers src/shop/orders.py#place --depth 3",
+    ],
+)
+@argument("graph-callers", "name")
+@_narrowed("graph-callers", "depth")
+@click.pass_obj
+def callers(run: Run, /, name: str, **asked: Any) -> None:
+    """List the callers of a symbol.
+
+    NAME is as you write it: place, Order.pay, shop.orders.place, src/shop/orders.py#place. Where several symbols match,
+    they are listed instead. For a class, calls of its methods and its subclasses are listed, too.
+    """
+    _show(run, "graph-callers", "No code that was read calls it.", name=name, **asked)
+
+
+@command(
+    "importers",
+    examples=["nacre graph importers src/shop/stock.py", "nacre graph importers requests"],
+)
+@argument("graph-importers", "name", metavar="FILE|MODULE")
+@_narrowed("graph-importers")
+@click.pass_obj
+def importers(run: Run, /, name: str, **asked: Any) -> None:
+    """List the files that import a file, a module or a library."""
+    _show(run, "graph-importers", "No code that was read imports it.", name=name, **asked)
+
+
+@command(
+    "about", examples=["nacre graph about Order.pay", "nacre graph about src/shop/orders.py --json"]
+)
+@argument("graph-about", "name", metavar="NAME|FILE")
+@_narrowed("graph-about")
+@click.pass_obj
+def about(run: Run, /, name: str, **asked: Any) -> None:
+    """List the memories that mention a symbol or a file."""
+    _show(run, "graph-about", "No memory names it.", name=name, **asked)
+
+
+@command(
+    "impact",
+    examples=[
+        "nacre graph impact src/shop/orders.py",
+        "nacre graph impact src/shop/orders.py Order.pay --depth 5",
+    ],
+)
+@argument("graph-impact", "name", metavar="FILE")
+@argument("graph-impact", "symbol", required=False)
+@_narrowed("graph-impact", "depth")
+@click.pass_obj
+def impact(run: Run, /, name: str, **asked: Any) -> None:
+    """Show what a change to a file affects, in code and in memories.
+
+    Lists the symbols that call or inherit from those in FILE, the files that import it, their callers in turn, and the
+    memories that mention any of them. With SYMBOL, only the callers of that symbol.
+    """
+    _show(run, "graph-impact", "No code that was read depends on it.", name=name, **asked)
+
+
+@command("stale", examples=["nacre graph stale", "nacre graph stale --project . --days 90 --json"])
+@_narrowed("graph-stale", "days")
+@click.pass_obj
+def stale(run: Run, /, project: str | None, **asked: Any) -> None:
+    """List memories that may be out of date, since files they name changed.
+
+    Counts sessions that changed the files and began after a memory was last stated. Where the files still contain the
+    names of code in the memory, the probability is lower; they are looked up in the folder whose code was read, else
+    in this one.
+    """
+    found: Staleness = ask(
+        run, "graph-stale", project=find_project(run, project), folder=str(Path.cwd()), **asked
+    )
+    run.answer(_stale_record(found), lambda paper: _render_stale(paper, found, asked["days"]))
+
+
+def _stale_record(found: Staleness) -> Record:
+    return {
+        "memories": [
+            {
+                "id": one.memory.id,
+                "subject": one.memory.subject,
+                "content": one.memory.content,
+                "project": one.memory.project,
+                "confidence": one.confidence,
+                "files": plain(one.files),
+                "sessions": one.sessions,
+                "lag_days": one.lag_days,
+                "symbols": list(one.symbols),
+                "missing": list(one.missing),
+                "checked": one.is_checked,
+            }
+            for one in found.memories
+        ],
+        "looked_at": found.looked_at,
+        "total": found.total,
+    }
+
+
+def _render_stale(paper: Paper, found: Staleness, days: int) -> None:
+    if not found.memories:
+        looked = count(found.looked_at, "memory names a file", "memories name files")
+        paper.line(
+            f"Nothing seems out of date: {looked}, and in the last {count(days, 'day')} no session changed one of them."
+        )
+        return
+    for one in found.memories:
+        paper.line(f"{one.confidence:.2f}  ", text.shorten(one.memory.content, _WORDS), hang=6)
+        paper.line(dim(joined((short_id(one.memory), one.why))), indent=6)
+    if found.total > len(found.memories):
+        paper.line(dim(f"{found.total - len(found.memories):,} more: --limit shows them"))
+
+
+def _show(run: Run, operation: str, nothing: str, project: str | None, **asked: Any) -> None:
+    near = None
+    with suppress(NotFound):
+        near = place_of(run, ".").project
+    found: CodeAnswer = ask(run, operation, project=find_project(run, project), near=near, **asked)
+    run.answer(_record(found), lambda paper: _render(paper, found, nothing))
+
+
+def _record(found: CodeAnswer) -> Record:
+    return {
+        "asked": found.asked,
+        "nodes": plain(found.nodes),
+        "choices": plain(found.choices),
+        "links": plain(found.links),
+        "memories": [
+            {
+                "id": one.memory.id,
+                "subject": one.memory.subject,
+                "content": one.memory.content,
+                "kind": one.memory.kind.value,
+                "project": one.memory.project,
+                "trust": one.memory.trust.value,
+                "names": list(one.names),
+                "nodes": list(one.nodes),
+            }
+            for one in found.memories
+        ],
+        "more": found.more,
+    }
+
+
+def _render(paper: Paper, found: CodeAnswer, nothing: str) -> None:
+    if found.choices:
+        paper.line(bold(f"{found.asked} matches several symbols:"))
+        several = len({node.project for node in found.choices}) > 1
+        for node in found.choices:
+            facts = joined((node.kind, node.project if several else ""))
+            paper.line(_place(node), "  ", dim(facts), indent=2, hang=2)
+        paper.line(
+            dim(
+                "repeat the command with one of these names"
+                + ("; there are more" if found.more else "")
+            )
+        )
+        return
+    for node in found.nodes:
+        paper.line(
+            bold(_place(node)),
+            "  ",
+            dim(joined((node.kind, f"line {node.line}" if node.name else ""))),
+        )
+    if not found.links and not found.memories:
+        paper.line(nothing)
+    for link in found.links:
+        _render_link(paper, link, found.nodes)
+    if found.memories:
+        paper.heading("Memories that mention it")
+        for one in found.memories:
+            _render_memory(paper, one)
+    if found.more:
+        paper.line(dim("more: --limit shows them"))
+
+
+def _render_link(paper: Paper, link: CodeLink, asked: Sequence[CodeNode]) -> None:
+    is_asked = not link.via or link.via in {node.id for node in asked}
+    via = (
+        ""
+        if is_asked or not link.via
+        else link.via.partition("#")[2] or link.via.rpartition("/")[2]
+    )
+    where = f"{link.node.path}:{link.line}"
+    name = f"  {link.node.name}" if link.node.name else ""
+    told = joined((f"{link.rel} {via}".strip(), link.note))
+    paper.line(where, name, "  ", dim(told), indent=2 * link.depth, hang=2)
+
+
+def _render_memory(paper: Paper, one: CodeMemory) -> None:
+    facts = joined(
+        (kind_span(one.memory.kind).text, short_id(one.memory), f"names {', '.join(one.names[:3])}")
+    )
+    if one.memory.trust.value == "untrusted":
+        paper.framed(text.shorten(one.memory.content, _WORDS), "from outside", indent=2)
+    else:
+        paper.line(text.shorten(one.memory.content, _WORDS), indent=2, hang=2)
+    paper.line(dim(facts), indent=4)
+
+
+def _place(node: CodeNode) -> str:
+    return f"{node.path}#{node.name}" if node.name else node.path
+
+
+def _render_report(paper: Paper, report: CodeReport) -> None:
+    paper.line(bold(report.project), "  ", dim(report.root))
+    languages = ", ".join(f"{name} {number:,}" for name, number in report.languages.items())
+    known = f"{count(report.symbols, 'symbol')} and {count(report.edges, 'edge')}"
+    paper.line(
+        f"{known} in {count(sum(report.languages.values()), 'file')}{f' ({languages})' * bool(languages)}"
+    )
+    told = (
+        f"{report.read:,} read",
+        f"{report.unchanged:,} unchanged" if report.unchanged else "",
+        f"{report.removed:,} gone" if report.removed else "",
+        f"{report.skipped:,} skipped" if report.skipped else "",
+        f"{report.seconds:.1f} s",
+    )
+    paper.line(dim(joined(told)))
+
+
+# ----------------------------------------------------------------------------
+# ``nacre graph``: links between memories; code and analyses have files of their own.
+
+
+_LEAST_TITLE = 24
+_KEYS = {
+    "from": "source",
+    "rel": "relation",
+    "rel_type": "relation",
+    "to": "target",
+    "valid_from": "since",
+    "valid_to": "until",
+}
+"""Other names of the fields of a link in a file: nacre's front matter, and agent-knowledge's."""
+
+
+@click.group(
+    "graph",
+    cls=Group,
+    places={
+        **{name: f"graph:{name}" for name in ("central", "gaps", "components", "brief")},
+        **{
+            name: f"graph:{name.replace('-', '_')}"
+            for name in (
+                "about",
+                "callers",
+                "forget-code",
+                "impact",
+                "importers",
+                "ingest-code",
+                "stale",
+            )
+        },
+    },
+    examples=[
+        "nacre graph show 5f0c2a4d",
+        "nacre graph link 5f0c2a4d depends_on 91d0a4be",
+        "nacre graph gaps",
+    ],
+)
+def graph() -> None:
+    """Link memories, follow the links, and analyse them.
+
+    A link is stored in the front matter of the memory that it starts from, so that it survives a rebuild and a sync.
+    """
+
+
+@graph.command(
+    "link",
+    examples=[
+        "nacre graph link 5f0c2a4d depends_on 91d0a4be",
+        'nacre graph link 5f0c2a4d part_of "Billing" --strength 0.9 --reason "it is the ledger of it"',
+        "nacre graph link --file edges.jsonl",
+    ],
+)
+@argument(NewLink, "source", metavar="[A", required=False)
+@argument(NewLink, "relation", metavar="REL", required=False)
+@argument(NewLink, "target", metavar="B]", required=False)
+@options(NewLink, "strength")
+@option(NewLink, "since", "--from", type=SAID_DAY)
+@option(NewLink, "until", "--to", type=SAID_DAY)
+@options(NewLink, "reason", "origin")
+@click.option(
+    "--file",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="Links as JSON lines with source, relation, target; all of them are drawn or none.",
+)
+@click.pass_obj
+def link(run: Run, /, file: Path | None, **asked: Any) -> None:
+    """Draw a link from one memory to another.
+
+    REL says how A relates to B: related_to, depends_on, specializes, part_of, alternative_to, builds_on, elaborates,
+    supersedes (B ends) or contradicts (it waits in nacre review). nacre undo takes it back.
+    """
+    given = {name: value for name, value in asked.items() if value is not None}
+    if (file is None) == (not given):
+        raise click.UsageError("give A, REL and B, or --file")
+    if file is None and not {"source", "relation", "target"} <= given.keys():
+        raise click.UsageError("a link needs A, REL and B")
+    links = _read_links(file) if file else [given]
+    done: LinkChange = perform(run, "graph-link", links=links)
+    run.answer(_change_record(done), lambda paper: _render_change(paper, done))
+
+
+@graph.command(
+    "unlink",
+    examples=[
+        "nacre graph unlink 5f0c2a4d depends_on 91d0a4be",
+        "nacre graph unlink --origin import --yes",
+    ],
+)
+@argument("graph-unlink", "source", metavar="[A", required=False)
+@argument("graph-unlink", "relation", metavar="[REL]", required=False)
+@argument("graph-unlink", "target", metavar="B]", required=False)
+@option(
+    "graph-unlink-origin",
+    "origin",
+    required=False,
+    help="Instead: all links of this origin, e.g. import.",
+)
+@option(
+    "graph-unlink-origin", "project", help="With --origin: only those of memories of this project."
+)
+@click.option("--yes", "-y", is_flag=True, help="With --origin: do not ask.")
+@click.pass_obj
+def unlink(run: Run, /, origin: str | None, project: str | None, yes: bool, **asked: Any) -> None:
+    """Remove a link, all links between two memories, or all of one origin.
+
+    A memory that A superseded by that link is active again. nacre undo brings the link back.
+    """
+    if (origin is None) == (asked["relation"] is None):
+        raise click.UsageError("give A and B, or --origin")
+    if origin is None:
+        done: LinkChange = perform(run, "graph-unlink", **_ends(asked))
+    else:
+        project = find_project(run, project)
+        found: LinkPage = ask(
+            run, "graph-list", origins=[origin], ended=True, project=project, limit=1
+        )
+        question = f"Remove {count(found.total, 'link')} of origin {origin}?"
+        run.confirm(question, yes=yes, refusal="not interactive: pass --yes")
+        done = perform(run, "graph-unlink-origin", origin=origin, project=project)
+    run.answer(_change_record(done), lambda paper: _render_change(paper, done))
+
+
+@graph.command(
+    "invalidate",
+    examples=[
+        "nacre graph invalidate 5f0c2a4d depends_on 91d0a4be",
+        "nacre graph invalidate 5f0c2a4d depends_on 91d0a4be --at 2026-10-01",
+    ],
+)
+@argument("graph-invalidate", "source", metavar="A")
+@argument("graph-invalidate", "relation", metavar="[REL]", required=True)
+@argument("graph-invalidate", "target", metavar="B", required=False)
+@option("graph-invalidate", "at", type=SAID_DAY)
+@click.pass_obj
+def invalidate(run: Run, /, **asked: Any) -> None:
+    """End a link, or all links between two memories, and keep them.
+
+    Recall and lists leave it out from that day on; --as-of with an earlier day shows it.
+    """
+    done: LinkChange = perform(run, "graph-invalidate", **_ends(asked))
+    run.answer(_change_record(done), lambda paper: _render_change(paper, done))
+
+
+@graph.command(
+    "list",
+    examples=[
+        "nacre graph list --of 5f0c2a4d",
+        "nacre graph list --rel depends_on --as-of 2026-03-01",
+        "nacre graph list --origin reflect --json",
+    ],
+)
+@option("graph-list", "reference", "--of", metavar="ID")
+@option("graph-list", "relations", "--rel")
+@option("graph-list", "origins", "--origin")
+@option("graph-list", "as_of", type=SAID_DAY)
+@options("graph-list", "ended", "project", "limit", "offset")
+@click.pass_obj
+def list_links(run: Run, /, **asked: Any) -> None:
+    """List links, those of the newest memories first.
+
+    Without --of, those between active memories. Computed similarity is not a link: --origin auto lists it.
+    """
+    asked["project"] = find_project(run, asked["project"])
+    found: LinkPage = ask(run, "graph-list", **asked)
+    record = {
+        "links": [_line_record(one) for one in found.links],
+        "total": found.total,
+        "limit": asked["limit"],
+    }
+    run.answer(record, lambda paper: _render_list(paper, found, asked["offset"]))
+
+
+@graph.command(
+    "show",
+    examples=[
+        "nacre graph show 5f0c2a4d",
+        "nacre graph show 5f0c2a4d --depth 4 --direction outbound --rel depends_on",
+        "nacre graph show 5f0c2a4d --as-of 2026-03-01",
+    ],
+)
+@argument("graph-show", "reference", metavar="ID")
+@options("graph-show", "depth", "direction")
+@option("graph-show", "relations", "--rel")
+@option("graph-show", "as_of", type=SAID_DAY)
+@options("graph-show", "limit")
+@click.pass_obj
+def show(run: Run, /, **asked: Any) -> None:
+    """Show the links of a memory as a tree.
+
+    An arrow shows the direction of a link. A memory that is reached a second time is marked ↑, and not followed again.
+    """
+    found: Traversal = ask(run, "graph-show", **asked)
+    record = {
+        "nodes": [_node_record(one) for one in found.nodes],
+        "links": [_hop_record(one, found) for one in found.hops],
+        "more": found.more,
+        "together": [_companion_record(one) for one in found.together],
+    }
+    run.answer(record, lambda paper: _render_tree(paper, found))
+
+
+def _ends(asked: dict[str, Any]) -> dict[str, Any]:
+    """Two words name both ends of a link; with three, the second one is the relation."""
+    if not asked["target"] and asked["relation"] in [one.value for one in Relation]:
+        raise click.UsageError("give A and B")
+    return asked if asked["target"] else {**asked, "relation": None, "target": asked["relation"]}
+
+
+def _read_links(file: Path) -> list[dict[str, Any]]:
+    """The links of a file in JSON lines. Raises InvalidInput."""
+    with click.open_file(str(file), encoding="utf-8", errors="replace") as lines:
+        return [_read_link(line, at) for at, line in enumerate(lines, 1) if line.strip()]
+
+
+def _read_link(line: str, at: int) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise InvalidInput(
+            f"line {at} is not a JSON object",
+            hint='{"source": "…", "relation": "…", "target": "…"}',
+        )
+    link = {
+        _KEYS.get(str(name), str(name)): value
+        for name, value in values.items()
+        if value is not None
+    }
+    if unknown := sorted(link.keys() - set(NewLink.__struct_fields__)):
+        raise InvalidInput(
+            f"line {at}: unknown key {unknown[0]!r}",
+            hint=f"keys: {', '.join(NewLink.__struct_fields__)}",
+        )
+    return link
+
+
+def _change_record(done: LinkChange) -> Record:
+    return {
+        "links": [_line_record(one) for one in done.links],
+        "made": done.made,
+        "changed": done.changed,
+        "removed": done.removed,
+        "waiting": list(done.waiting),
+    }
+
+
+def _line_record(one: LinkLine) -> Record:
+    return {
+        "source": _node_record(one.source),
+        "rel": one.rel,
+        "target": _node_record(one.target),
+        "origin": one.origin,
+        "strength": round(one.strength, 4),
+        "valid": plain(one.valid),
+        "reason": one.reason,
+        "holds": one.holds,
+    }
+
+
+def _node_record(node: Node) -> Record:
+    record: Record = plain(node)
+    return record
+
+
+def _companion_record(one: Companion) -> Record:
+    return {
+        "node": _node_record(one.node),
+        "weight": round(one.weight, 4),
+        "sessions": one.sessions,
+    }
+
+
+def _hop_record(hop: Hop, found: Traversal) -> Record:
+    ends = (found.nodes[hop.parent].id, found.nodes[hop.child].id)
+    source, target = ends if hop.is_outgoing else ends[::-1]
+    return {
+        "source": source,
+        "rel": hop.rel,
+        "target": target,
+        "origin": hop.origin,
+        "strength": round(hop.strength, 4),
+        "valid": plain(hop.valid),
+        "reason": hop.reason,
+        "parent": hop.parent,
+        "child": hop.child,
+        "again": hop.is_again,
+    }
+
+
+def _render_change(paper: Paper, done: LinkChange) -> None:
+    """What became of links, and each of them where they are few."""
+    told = [
+        f"{number:,} {word}"
+        for number, word in (
+            (done.made, "new"),
+            (done.changed, "changed"),
+            (done.removed, "removed"),
+        )
+        if number
+    ]
+    if told:
+        paper.line(bold("Links: "), joined(told, ", "))
+    elif not done.waiting:
+        paper.line("Nothing to change.")
+    for one in done.links[:_MOST_SHOWN]:
+        _line(paper, one)
+    if len(done.links) > _MOST_SHOWN:
+        paper.line(dim(f"and {len(done.links) - _MOST_SHOWN:,} more"), indent=2)
+    if done.waiting:
+        paper.line(
+            f"{count(len(done.waiting), 'memory', 'memories')} of the owner: the request waits in nacre review."
+        )
+
+
+_MOST_SHOWN = 10
+
+
+def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
+    """One link a line, and how many there are."""
+    if not found.links:
+        more = f"No more: {count(found.total, 'link')} in all."
+        paper.line(more if offset else "No such link; nacre graph link draws one.")
+        return
+    rows = [
+        (
+            _name(one.source),
+            bold(one.rel),
+            _name(one.target),
+            dim(link_facts(one)),
+            f"{_title(one.source)} → {_title(one.target)}",
+        )
+        for one in found.links
+    ]
+    paper.table(rows)
+    shown = offset + len(found.links)
+    if shown < found.total or offset:
+        more = f"; --offset {shown} shows more" if shown < found.total else ""
+        paper.line(dim(f"{offset + 1:,} to {shown:,} of {count(found.total, 'link')}{more}"))
+    else:
+        paper.line(dim(count(found.total, "link")))
+
+
+def _line(paper: Paper, one: LinkLine) -> None:
+    facts = link_facts(one)
+    paper.line(
+        _title(one.source),
+        dim(f" {_name(one.source)}  "),
+        bold(one.rel),
+        "  ",
+        _title(one.target),
+        dim(f" {_name(one.target)}"),
+        dim(f"  ({facts})" if facts else ""),
+        indent=2,
+        hang=2,
+    )
+
+
+def _title(node: Node) -> str:
+    told = node.subject or (node.id.rpartition("/")[2] if node.state == "code" else "not known")
+    return told if node.trusted else f"{told} (from outside)"
+
+
+def _name(node: Node) -> str:
+    return node.id if node.state == "code" else node.id[-8:]
+
+
+def _render_tree(paper: Paper, found: Traversal) -> None:
+    """The memory, and below each one what it leads to."""
+    children: dict[int, list[Hop]] = {}
+    for hop in found.hops:
+        children.setdefault(hop.parent, []).append(hop)
+    root = found.nodes[0]
+    paper.line(bold(_title(root)), dim(f"  {_name(root)}{_state(root)}"))
+    _branches(paper, found, children, 0, "")
+    told = f"{count(len(found.nodes) - 1, 'memory', 'memories')}, {count(len(found.hops), 'link')}"
+    more = f"{told}; more lie beyond --limit" if found.more else told
+    paper.line(dim(more if found.hops else "No links; nacre graph link draws one."))
+    if found.together:
+        paper.heading("Used together with")
+        rows = [
+            (f"{one.weight:.2f}", dim(_name(one.node)), _title(one.node)) for one in found.together
+        ]
+        paper.table(rows, indent=2)
+
+
+def _branches(
+    paper: Paper, found: Traversal, children: Mapping[int, Sequence[Hop]], at: int, margin: str
+) -> None:
+    below = children.get(at, ())
+    for number, hop in enumerate(below):
+        is_last = number == len(below) - 1
+        _branch(paper, found.nodes[hop.child], hop, margin + ("└─ " if is_last else "├─ "))
+        if not hop.is_again:
+            _branches(paper, found, children, hop.child, margin + ("   " if is_last else "│  "))
+
+
+def _branch(paper: Paper, node: Node, hop: Hop, margin: str) -> None:
+    relation = f"{hop.rel} → " if hop.is_outgoing else f"← {hop.rel} "
+    facts = link_facts(hop)
+    told = f"  {_name(node)}{_state(node)}{' ↑' if hop.is_again else ''}{f'  ({facts})' if facts else ''}"
+    left = paper.width - cells(margin) - cells(relation) - cells(told)
+    title = cut(_title(node), max(_LEAST_TITLE, left))
+    paper.line(
+        dim(_whole(margin)), Span(_whole(relation), "cyan"), title, dim(told), hang=len(margin)
+    )
+
+
+def _whole(text: str) -> str:
+    """A text that is not wrapped."""
+    return text.replace(" ", "\u00a0")
+
+
+def _state(node: Node) -> str:
+    return f" {node.state}" if node.state in ("superseded", "retired") else ""

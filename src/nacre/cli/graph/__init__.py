@@ -1,1 +1,0 @@
-"""``nacre graph``: links between memories, what they say, and the code of repositories."""

@@ -1,0 +1,628 @@
+"""``nacre usefulness``."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre import __version__
+from nacre.care import usefulness as evaluating
+from nacre.care.usefulness import Aspect, Finding, needed_at
+from nacre.cli import output
+from nacre.cli.cluster import scale
+from nacre.cli.command import (
+    Cell,
+    DefaultGroup,
+    Group,
+    Paper,
+    Run,
+    Span,
+    ask,
+    bold,
+    command,
+    dim,
+    joined,
+    perform,
+)
+from nacre.cli.options import (
+    SHORT_ID,
+    Record,
+    argument,
+    count,
+    day,
+    kind_span,
+    option,
+    short_id,
+    stamp,
+)
+from nacre.cli.output import lane_records, memory_record, render_beginning, subject_and_content
+from nacre.cli.root import answer_measured
+from nacre.errors import InvalidInput
+from nacre.home import change as home_baseline
+from nacre.home import location
+from nacre.testing import speed as measurement
+
+if TYPE_CHECKING:
+    from nacre.care.usefulness import (
+        Answer,
+        Baseline,
+        Comparison,
+        Expectations,
+        Move,
+        SavedQuery,
+        Usefulness,
+    )
+    from nacre.testing.speed import Latency, SpeedResult
+
+_LABELS = {
+    Aspect.MESSAGES: "your messages in a session",
+    Aspect.CORRECTIONS: "of 100 messages, that correct",
+    Aspect.REPEATED: "of 100 messages, sent before",
+    Aspect.FAILED_CALLS: "of 100 calls, that failed",
+}
+_NAMES = {
+    Aspect.MESSAGES: "messages",
+    Aspect.CORRECTIONS: "corrections",
+    Aspect.REPEATED: "repetitions",
+    Aspect.FAILED_CALLS: "failed calls",
+}
+_FOUND = {
+    Finding.LESS_WITH_MEMORY: "Fewer where nacre tells something",
+    Finding.MORE_WITH_MEMORY: "More where nacre tells something",
+    Finding.UNCLEAR: "Cannot be said, more and fewer are both possible",
+}
+_SUGGESTED = 0.2
+
+
+@command(
+    "usefulness",
+    examples=[
+        "nacre config set usefulness.hold_out 0.2",
+        "nacre usefulness",
+        "nacre usefulness --json",
+    ],
+)
+@click.pass_obj
+def usefulness(run: Run) -> None:
+    """Measure whether memory helps: sessions with and without it, compared.
+
+    With usefulness.hold_out a random share of sessions gets no context by itself. The difference between these and the
+    others is the effect of memory. Where too few sessions are held out, no result is shown.
+    """
+    found: Usefulness = ask(run, "usefulness")
+    run.answer(_record(found), lambda paper: _render(paper, found))
+
+
+def _render(paper: Paper, found: Usefulness) -> None:
+    if not found.share:
+        paper.line("No session is held out: every session gets context from nacre.")
+        paper.line(f"nacre config set usefulness.hold_out {_SUGGESTED}", indent=2)
+        paper.line(
+            f"gives a random session in {round(1 / _SUGGESTED)} no context, and compares these with the others. "
+            "Searches of their agents are still answered. "
+            f"A result takes {needed_at(_SUGGESTED)} sessions, {needed_at(0.5)} with 0.5."
+        )
+    if found.since is None:
+        if found.share:
+            paper.line("The hold-out begins with the next session.")
+        return
+    if not found.share:
+        paper.blank()
+    paper.line(
+        bold(f"{found.compared:.0%} of sessions held out, from {day(found.since)}: "),
+        f"{found.sessions_held_out:,} of them, beside {found.sessions_told:,} others"
+        + (f"; {found.left_out:,} not compared" if found.left_out else ""),
+        hang=2,
+    )
+    judged = [one for one in found.comparisons if one.finding is not Finding.TOO_FEW]
+    if judged:
+        paper.blank()
+        paper.table(
+            [_row(one) for one in judged],
+            header=("", "told", "held out", "difference, with 95 % confidence"),
+        )
+        paper.blank()
+    for finding, words in _FOUND.items():
+        names = [_NAMES[one.aspect] for one in judged if one.finding is finding]
+        if names:
+            paper.line(bold(f"{words}: "), ", ".join(names), hang=2)
+    few = [one for one in found.comparisons if one.finding is Finding.TOO_FEW]
+    if few:
+        of = f" of {', '.join(_NAMES[one.aspect] for one in few)}" if judged else ""
+        missing = max(0, found.needed - found.sessions_told - found.sessions_held_out)
+        more = f"; it takes some {count(missing, 'session')} more" if missing else ""
+        paper.line(bold("Too few"), f" to say anything{of}{more}.")
+    if judged:
+        paper.line(dim("One interval in 20 lies beside 0 by chance alone."))
+
+
+def _row(one: Comparison) -> tuple[Cell, ...]:
+    times = 1 if one.aspect is Aspect.MESSAGES else 100
+    told, without = (f"{times * (value or 0.0):.1f}" for value in (one.told, one.held_out))
+    difference, low, high = (
+        f"{times * (value or 0.0):+.1f}".replace("-", "−")
+        for value in (one.difference, one.low, one.high)
+    )
+    return dim(_LABELS[one.aspect]), told, without, f"{difference}  ({low} to {high})"
+
+
+def _record(found: Usefulness) -> Record:
+    return {
+        "share": found.share,
+        "compared": found.compared,
+        "since": stamp(found.since),
+        "sessions_told": found.sessions_told,
+        "sessions_held_out": found.sessions_held_out,
+        "left_out": found.left_out,
+        "needed": found.needed,
+        "comparisons": [
+            {
+                "aspect": one.aspect.value,
+                "finding": one.finding.value,
+                "sessions_told": one.sessions_told,
+                "sessions_held_out": one.sessions_held_out,
+                "told": one.told,
+                "held_out": one.held_out,
+                "difference": one.difference,
+                "low": one.low,
+                "high": one.high,
+            }
+            for one in found.comparisons
+        ],
+    }
+
+
+# ----------------------------------------------------------------------------
+# ``nacre eval``.
+
+
+_QUERIES = option("eval", "queries", type=click.Path(dir_okay=False, path_type=Path))
+_PRESENT_QUERIES = option(
+    "eval", "queries", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+
+
+@click.group(
+    "eval",
+    cls=DefaultGroup,
+    examples=["nacre eval", "nacre eval --save-baseline", "nacre eval --compare"],
+)
+@_PRESENT_QUERIES
+@option("eval", "limit", "--limit", "-n")
+@option("eval", "budget")
+@click.option("--save-baseline", is_flag=True, help="Keep the answers, to compare with later.")
+@option("eval", "compare", help="Tell what changed since the baseline.")
+@click.pass_context
+def evaluate(
+    context: click.Context,
+    queries: Path | None,
+    limit: int | None,
+    budget: int,
+    save_baseline: bool,
+    compare: bool,
+) -> None:
+    """Ask saved queries of your memory, and see what changed.
+
+    A check of your own memory: keep its answers before an update, another embedding model or a large import, and see
+    afterwards which memories moved. The queries are yours: nacre eval add. The ready-made ones mean more than their
+    words: session-start is what a session would begin with, recent-decisions, active-todos and preferences list these
+    by date. Asking does not count as use.
+    """
+    if context.invoked_subcommand is not None:
+        return
+
+    run: Run = context.obj
+    saved = evaluating.load_queries(_file(run, queries))
+    before = evaluating.load_baseline(run.home) if compare else None
+    limit = limit or (before.limit if before else evaluating.DEFAULT_LIMIT)
+    with output.shown(run) as notify:
+        answers = evaluating.ask(
+            run.home,
+            saved,
+            limit=limit,
+            budget=budget,
+            baseline=before,
+            notify=notify or (lambda _: None),
+        )
+    if save_baseline:
+        evaluating.save_baseline(
+            run.home, answers, limit=limit, version=__version__, now=run.home.now()
+        )
+    kept = str(home_baseline.baseline_file(run.home)) if save_baseline else None
+    expectations = evaluating.expectations(answers, limit)
+    record = _evaluation_record(answers, expectations, limit=limit, baseline=before, saved=kept)
+    if location.is_empty(run.home):
+        run.answer(record, render_beginning)
+        return
+    run.answer(
+        record,
+        lambda paper: _render_evaluation(paper, answers, expectations, baseline=before, saved=kept),
+    )
+
+
+@evaluate.command("list", examples=["nacre eval list", "nacre eval list --json"])
+@_PRESENT_QUERIES
+@click.pass_obj
+def list_queries(run: Run, queries: Path | None) -> None:
+    """List the saved queries."""
+    file = _file(run, queries)
+    saved: list[SavedQuery] = perform(run, "eval-list", queries=queries)
+
+    def render(paper: Paper) -> None:
+        rows = [(bold(query.id), query.query, dim(_expecting(query))) for query in saved]
+        paper.table(rows, header=("id", "query", "expects"))
+        paper.blank()
+        paper.line(
+            dim(
+                f"in {file}"
+                if file.exists()
+                else "the ready-made ones; nacre eval add saves your own"
+            )
+        )
+
+    run.answer({"queries": [_query_record(query) for query in saved], "path": str(file)}, render)
+
+
+@evaluate.command(
+    "add",
+    examples=[
+        'nacre eval add "which database do we use for billing?"',
+        'nacre eval add "when do we deploy?" --id deploys --expect 5f0c2a4d',
+    ],
+)
+@argument("eval-add", "question", nargs=-1)
+@option("eval-add", "query_id", "--id")
+@option("eval-add", "expects", help="A memory that should answer, by its id or subject.")
+@_QUERIES
+@click.pass_obj
+def add(
+    run: Run,
+    question: tuple[str, ...],
+    query_id: str | None,
+    expects: tuple[str, ...],
+    queries: Path | None,
+) -> None:
+    """Save a query."""
+    words = " ".join(question)
+    added: SavedQuery = perform(
+        run, "eval-add", queries=queries, question=words, query_id=query_id, expects=expects
+    )
+    run.answer(
+        {"added": _query_record(added)},
+        lambda paper: paper.line(
+            "Saved: ",
+            bold(added.id),
+            "  ",
+            added.query,
+            dim(f"  expects {_expecting(added)}" if added.expects else ""),
+        ),
+    )
+
+
+@evaluate.command("remove", examples=["nacre eval remove preferences"])
+@argument("eval-remove", "query_id", metavar="ID")
+@_PRESENT_QUERIES
+@click.pass_obj
+def remove(run: Run, query_id: str, queries: Path | None) -> None:
+    """Forget a saved query."""
+    removed: SavedQuery = perform(run, "eval-remove", queries=queries, query_id=query_id)
+    run.answer(
+        {"removed": _query_record(removed)},
+        lambda paper: paper.line("Removed: ", bold(removed.id), "  ", removed.query),
+    )
+
+
+def _file(run: Run, queries: Path | None) -> Path:
+    return queries or evaluating.queries_file(run.home)
+
+
+def _query_record(query: SavedQuery) -> dict[str, object]:
+    return {"id": query.id, "query": query.query, "expects": list(query.expects)}
+
+
+def _expecting(query: SavedQuery) -> str:
+    return ", ".join(item[-8:] for item in query.expects)
+
+
+def _render_evaluation(
+    paper: Paper,
+    answers: Sequence[Answer],
+    expectations: Expectations | None,
+    *,
+    baseline: Baseline | None,
+    saved: str | None,
+) -> None:
+    """Every query with what it finds, and where each memory was before."""
+    if not (baseline or saved):
+        paper.line(
+            dim(
+                "What saved queries find now; --save-baseline keeps that, --compare tells what changed since."
+            )
+        )
+        paper.line(dim("nacre eval add saves a query of yours."))
+    for answer in answers:
+        _render_answer(paper, answer, is_compared=baseline is not None)
+    paper.blank()
+    if baseline:
+        moves = [move for answer in answers for move in answer.moves or ()]
+        sums = [
+            f"{sum(_direction(move) == name for move in moves)} {name}"
+            for name in ("up", "down", "new", "dropped")
+        ]
+        paper.line(
+            bold(joined(sums)),
+            f" since {baseline.saved_at[:16].replace('T', ' ')} in ",
+            _queries(answers),
+        )
+    if expectations:
+        hits = [f"hit@{depth} {100 * share:.1f}" for depth, share in expectations.hits.items()]
+        paper.line(
+            bold(joined([*hits, f"MRR {expectations.mrr:.2f}"])),
+            " of ",
+            count(expectations.queries, "query that says", "queries that say"),
+            " what to find",
+        )
+    if saved:
+        paper.line("Baseline kept: ", _queries(answers), dim(f"  in {saved}"))
+    for note in dict.fromkeys(
+        lane.note for answer in answers for lane in answer.lanes if lane.note
+    ):
+        paper.line(dim(note))
+
+
+def _render_answer(paper: Paper, answer: Answer, *, is_compared: bool) -> None:
+    paper.blank()
+    paper.line(bold(answer.query.id), "  ", dim(answer.query.query))
+    moved = {move.id: move for move in answer.moves or ()}
+    rows = [
+        (
+            f"{rank:>2}",
+            _told_move(moved.get(result.memory.id)),
+            "" if result.score is None else f"{result.score:.2f}",
+            dim(short_id(result.memory)),
+            kind_span(result.memory.kind),
+            f"{result.memory.importance:>4}",
+            dim(day(result.memory.created)),
+            subject_and_content(result.memory),
+        )
+        for rank, result in enumerate(answer.results, start=1)
+    ]
+    if rows:
+        header = ("", "", "score", "id", "kind", "imp.", "date", "memory")
+        paper.table(rows, header=header, drop=(5, 4, 3), indent=2)
+    else:
+        paper.line(dim("nothing"), indent=2)
+    for move in moved.values():
+        if move.now is None:
+            paper.line(
+                Span("dropped", "red"),
+                f"  was {move.before}  ",
+                dim(move.id[-SHORT_ID:]),
+                f"  {move.subject}",
+                indent=2,
+            )
+    for item in answer.expected:
+        if item.rank is None:
+            gone = "" if item.is_active else "  (retired)" if item.subject else "  (no such memory)"
+            paper.line(
+                Span("not found", "red"),
+                "  ",
+                dim(item.id[-SHORT_ID:]),
+                f"  {item.subject or ''}{gone}",
+                indent=2,
+            )
+    if is_compared and answer.moves is None:
+        paper.line(dim("not in the baseline"), indent=2)
+
+
+def _told_move(move: Move | None) -> Span | str:
+    if move is None or move.now is None:
+        return ""
+    if move.before is None:
+        return Span("new", "cyan")
+    by = move.before - move.now
+    return Span(f"↑{by}", "green") if by > 0 else Span(f"↓{-by}", "yellow")
+
+
+def _direction(move: Move) -> str:
+    if move.before is None:
+        return "new"
+    if move.now is None:
+        return "dropped"
+    return "up" if move.now < move.before else "down"
+
+
+def _queries(answers: Sequence[Answer]) -> str:
+    return count(len(answers), "query", "queries")
+
+
+def _evaluation_record(
+    answers: Sequence[Answer],
+    expectations: Expectations | None,
+    *,
+    limit: int,
+    baseline: Baseline | None,
+    saved: str | None,
+) -> dict[str, Any]:
+    """The answer of ``eval``."""
+    return {
+        "limit": limit,
+        "queries": [_answer_record(answer) for answer in answers],
+        "expectations": {
+            "queries": expectations.queries,
+            "hits": [
+                {"depth": depth, "share": share} for depth, share in expectations.hits.items()
+            ],
+            "mrr": expectations.mrr,
+        }
+        if expectations
+        else None,
+        "baseline": {"saved_at": baseline.saved_at, "version": baseline.version}
+        if baseline
+        else None,
+        "saved": saved,
+    }
+
+
+def _answer_record(answer: Answer) -> dict[str, Any]:
+    return {
+        "id": answer.query.id,
+        "query": answer.query.query,
+        "results": [
+            {**memory_record(result.memory), "score": result.score} for result in answer.results
+        ],
+        "lanes": lane_records(answer.lanes),
+        "expected": [
+            {"id": item.id, "rank": item.rank, "subject": item.subject, "active": item.is_active}
+            for item in answer.expected
+        ],
+        "moves": None
+        if answer.moves is None
+        else [
+            {
+                "id": move.id,
+                "subject": move.subject,
+                "direction": _direction(move),
+                "before": move.before,
+                "now": move.now,
+            }
+            for move in answer.moves
+        ],
+    }
+
+
+# ----------------------------------------------------------------------------
+# ``nacre benchmark``.
+
+
+_FOR_DEVELOPERS = frozenset(
+    (
+        "claims code context dreams extraction gaps gateway graph hooks judge locks parity redaction retrieval sheet "
+        "silence size stale writers"
+    ).split()
+)
+"""Benchmarks that are part of a checkout only."""
+
+
+class _Benchmarks(Group):
+    """A group that says where the developers' benchmarks are."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command. Raises InvalidInput for a benchmark that is not installed."""
+        if args[0] in _FOR_DEVELOPERS:
+            raise InvalidInput(
+                f"the benchmark {args[0]!r} is for developing nacre, and not installed with it",
+                hint=f"run from a checkout: python -m benchmarks {args[0]}",
+            )
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    "benchmark",
+    cls=_Benchmarks,
+    examples=["nacre benchmark speed --transcripts ~/.claude/projects"],
+)
+def benchmark() -> None:
+    """Measure how fast nacre is on this machine.
+
+    nacre eval measures how well recall answers; a checkout of nacre has more: python -m benchmarks.
+    """
+
+
+@command(
+    "speed",
+    examples=[
+        "nacre benchmark speed --transcripts ~/.claude/projects",
+        "nacre benchmark speed --transcripts samples --megabytes 100 --turns 20000 --json",
+    ],
+)
+@click.option(
+    "--transcripts",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="A tree with Claude Code sessions to repeat.",
+)
+@click.option(
+    "--megabytes",
+    type=click.IntRange(1),
+    default=500,
+    show_default=True,
+    help="Raw transcripts to ingest.",
+)
+@click.option(
+    "--turns",
+    type=click.IntRange(100),
+    default=100_000,
+    show_default=True,
+    help="Turns to recall from.",
+)
+@click.pass_obj
+def speed(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
+    """Measure how fast nacre reads, recalls and starts.
+
+    Works in a temporary folder; nothing is written to your home.
+    """
+    with tempfile.TemporaryDirectory(prefix="nacre-speed-") as folder, output.shown(run) as notify:
+        result = measurement.measure(
+            transcripts,
+            Path(folder),
+            megabytes=megabytes,
+            turns=turns,
+            notify=notify or (lambda _: None),
+        )
+    answer_measured(run, dataclasses.asdict(result), lambda paper: _render_speed(paper, result))
+
+
+benchmark.add_command(speed)
+benchmark.add_command(scale)
+
+
+def _render_speed(paper: Paper, result: SpeedResult) -> None:
+    """Ingest, recall and start."""
+    paper.heading("Ingest as a process of its own")
+    rows = [
+        [
+            ingest.name,
+            f"{ingest.searchable_seconds:.1f} s",
+            f"{ingest.searchable_mb_per_second:.0f} MB/s",
+            f"{ingest.seconds:.1f} s",
+            f"{ingest.megabytes_per_second:.0f} MB/s",
+            f"{ingest.cpu_seconds:.1f} s",
+            f"{ingest.peak_mb:.0f} MB",
+            f"{ingest.turns:,}",
+        ]
+        for ingest in result.ingests
+    ]
+    header = [
+        dim(name) for name in ("", "searchable", "", "whole command", "", "CPU", "memory", "turns")
+    ]
+    paper.table([header, *rows], indent=2)
+    paper.heading(
+        f"Recall at {result.turns:,} turns and {result.passages:,} passages, warm, in this process"
+    )
+    _latencies(paper, result.recalls)
+    paper.line(dim(result.note), indent=2)
+    paper.heading(f"Contexts with {result.memories:,} memories, warm, in this process")
+    _latencies(paper, result.contexts)
+    paper.heading("Whole processes, median of seven")
+    paper.table([[start.name, f"{start.median_ms:.0f} ms"] for start in result.starts], indent=2)
+
+
+def _latencies(paper: Paper, latencies: Sequence[Latency]) -> None:
+    rows = [
+        [
+            latency.name,
+            f"p50 {latency.p50_ms:.1f} ms",
+            f"p95 {latency.p95_ms:.1f} ms",
+            f"{latency.queries} questions",
+        ]
+        for latency in latencies
+    ]
+    paper.table(rows, indent=2)

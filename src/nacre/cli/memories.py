@@ -1,0 +1,978 @@
+"""``nacre store`` and ``nacre edit``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base import text
+from nacre.cli.command import (
+    DAY,
+    TEXT,
+    DefaultGroup,
+    Paper,
+    Run,
+    Span,
+    ask,
+    bold,
+    command,
+    dim,
+    is_empty,
+    joined,
+    perform,
+)
+from nacre.cli.options import (
+    EVERYTHING,
+    HERE,
+    JSON_LINES,
+    OFFSET,
+    SHORT_ID,
+    Record,
+    argument,
+    count,
+    day,
+    kind_span,
+    limit_option,
+    minute,
+    option,
+    options,
+    pages,
+    project_slug,
+    read_content,
+    short_id,
+    short_session,
+    speaker_name,
+    split_session,
+    stamp,
+    when,
+    with_memory_filter,
+)
+from nacre.cli.output import (
+    HIT_CHARACTERS,
+    LINE_CHARACTERS,
+    evidence_record,
+    link_facts,
+    memory_record,
+    origin_of,
+    render_beginning,
+    render_list,
+    render_outcome,
+    render_outcomes,
+    render_table,
+    waits_for_owner,
+)
+from nacre.errors import MemoryInvalid, Unavailable
+from nacre.home import change
+from nacre.memories import judge, usage
+from nacre.memories import retire as retiring
+from nacre.memories import store as remembering
+from nacre.values import memory as values_memory
+from nacre.values import recall, review
+from nacre.values import session as values_session
+from nacre.values.codec import plain, plain_fields
+
+if TYPE_CHECKING:
+    from nacre.code.ask import Staleness
+    from nacre.home.home import Home
+    from nacre.home.views import CompanionView, LinkView, Listing, MemoryView, Step
+    from nacre.memories.retire import BroughtBack, Chosen
+    from nacre.memories.store import Rehearsal
+    from nacre.values.memory import Confirmation, Memory, StandingRetirement
+    from nacre.values.recall import Evidence, Filter
+    from nacre.values.reports import StoreOutcome
+
+_LISTS = ("tags", "add_tags", "triggers", "suppressed_contexts")
+_PLACE = click.Choice(["session-start", "prompt", ""])
+_STORED = {
+    "stored": ("Stored", "Would be stored"),
+    "retired": ("Retired at once", "Would be retired at once"),
+    "updated": ("Merged into", "Would be merged into"),
+    "known": ("Known already", "Would be nothing new"),
+}
+
+
+@command(
+    "store",
+    examples=[
+        'nacre store "We deploy on Fridays" --kind decision --project acme',
+        "pbpaste | nacre store - --subject 'Release checklist'",
+        'nacre store "The gate needs two reviewers" --online-dedup --dry-run',
+    ],
+)
+@argument("store", "content")
+@options("store", "subject", "kind", "importance", "expiry", "scope")
+@option("store", "expires_on", type=DAY)
+@option("store", "project", help="The project it belongs to; . is the one of this folder.")
+@option("store", "tags", help="A tag.")
+@option(
+    "store",
+    "triggers",
+    "--trigger",
+    help="An agent gets this memory with a prompt that has this word or phrase.",
+)
+@option("store", "canonical_key", "--key")
+@option("store", "quote")
+@options("store", "force", "online_dedup")
+@option("store", "aggressive", "--aggressive", is_flag=True)
+@option("store", "dedup_threshold")
+@click.option("--dry-run", is_flag=True, help="Say what would happen and why; store nothing.")
+@click.pass_obj
+def store(run: Run, /, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
+    """Store one memory.
+
+    CONTENT is what is to be remembered; - reads it from standard input. What says the same as a memory of the same
+    project is not stored twice; what says otherwise takes its place. With a language model for the background
+    (models.background) or --online-dedup, the model decides where the rules cannot.
+    """
+    slug, folder = _place(run.home, project)
+    values |= {"content": read_content(content), "project": slug, "folder": folder}
+    if dry_run:
+        rehearsal: Rehearsal = perform(run, "store-rehearse", **values)
+        outcome, memory = rehearsal.outcome, rehearsal.memory
+    else:
+        outcome = perform(run, "store", **values)
+        memory = remembering.get(run.home, outcome.memory_id)
+    if outcome.note:
+        run.warnings.append(f"{outcome.note}; the rules decided")
+    run.answer(
+        _outcome_record(outcome, memory, dry_run=dry_run),
+        lambda paper: _render_stored(paper, outcome, memory, dry_run=dry_run),
+    )
+
+
+def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
+    """The project that is named, or the folder whose project is meant: that may be a new one."""
+    if project != HERE:
+        return (project_slug(home, project) if project else None), None
+
+    project_slug(home, project, change.known_or_named)  # a folder that is no project's is refused
+    return None, str(Path.cwd())
+
+
+@command(
+    "edit",
+    examples=[
+        "nacre edit 5f0c2a4d                    # opens the file in your editor",
+        "nacre edit 5f0c2a4d --importance 9 --tag postgres --tag billing",
+        'nacre edit 5f0c2a4d --project ""        # holds everywhere, in no project',
+    ],
+)
+@argument("edit", "reference", metavar="ID")
+@option("edit", "subject", help="A new title.")
+@option("edit", "content", help="New content; - reads it from standard input.")
+@option("edit", "kind", help="Another kind.")
+@options("edit", "importance", "expiry", "scope")
+@option(
+    "edit",
+    "expires_on",
+    type=DAY,
+    help='From this day on recall and context leave it out; "" for never.',
+)
+@option("edit", "project", help='The project it belongs to; "" for none: it holds everywhere.')
+@option("edit", "tags")
+@option("edit", "add_tags", help="A tag beside those it has.")
+@option(
+    "edit",
+    "triggers",
+    "--trigger",
+    help='An agent gets this memory with a prompt that has this word or phrase; "" for none.',
+)
+@option(
+    "edit", "valid", help='When it is true in the world, as 2026-01-01..2026-06-30; "" for always.'
+)
+@option("edit", "evergreen", "--evergreen/--no-evergreen", default=None)
+@option(
+    "edit",
+    "suppressed_contexts",
+    "--suppress",
+    type=_PLACE,
+    help='Never add it to this kind of context; may be given twice, "" for none.',
+)
+@click.pass_obj
+def edit(run: Run, /, reference: str, **options: Any) -> None:
+    """Change a memory, with options or in your editor."""
+    changes = _changes(run, options)
+    edited = (
+        perform(run, "edit", reference=reference, **changes)
+        if changes
+        else _edit_file(run, reference)
+    )
+    memory: Memory = edited
+    waits = waits_for_owner(run, memory)
+    run.answer(
+        {"memory": memory_record(memory), "waits_for_review": waits},
+        lambda paper: render_outcome(
+            paper, "Waits for the owner's review" if waits else "Saved", memory
+        ),
+    )
+
+
+def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
+    changes = {name: value for name, value in options.items() if value is not None and value != ()}
+    if "expires_on" in changes:
+        changes["expires_on"] = changes["expires_on"] or None
+    if "content" in changes:
+        changes["content"] = read_content(changes["content"])
+    if "project" in changes:
+        named = changes["project"].strip()
+        changes["project"] = (
+            project_slug(run.home, named, change.project_of_work) if named else None
+        )
+    for name in _LISTS:
+        if name in changes:
+            changes[name] = tuple(one for one in changes[name] if one)
+    return changes
+
+
+def _edit_file(run: Run, reference: str) -> Memory:
+    """Open the memory's file in the person's editor, then read what became of it."""
+    view = usage.look_at(run.home, reference)
+    if not run.is_interactive or view.path is None:
+        raise click.UsageError(
+            "say what to change: there is no terminal to open an editor in",
+            click.get_current_context(),
+        )
+    if run.settings.server:
+        raise Unavailable(
+            "this memory is on a server, and has no file",
+            hint="say what to change: nacre edit --help",
+        )
+    run.home.problems.clear()
+    click.edit(filename=str(run.settings.vault / view.path))
+    after = usage.look_at(run.home, view.memory.id)
+    broken = next((text for text in run.home.problems if text.startswith(f"{view.path}:")), None)
+    if broken:
+        run.home.problems.clear()
+        raise MemoryInvalid(
+            broken,
+            hint=f"nacre edit {reference} opens it again; the last good version is recalled until then",
+        )
+    return after.memory
+
+
+def _outcome_record(outcome: StoreOutcome, memory: Memory, *, dry_run: bool = False) -> Record:
+    """What became of a memory that was to be stored."""
+    by = outcome.superseded_by
+    return {
+        "action": outcome.action,
+        "id": outcome.memory_id,
+        "reason": outcome.reason,
+        "memory": memory_record(memory),
+        "supersedes": [
+            {**memory_record(one.memory), "reason": one.reason} for one in outcome.supersedes
+        ],
+        "newer": {**memory_record(by.memory), "reason": by.reason} if by else None,
+        "amended": memory_record(outcome.amended) if outcome.amended else None,
+        "similar": [memory_record(one) for one in outcome.similar],
+        "decided_by": outcome.decided_by or "rules",
+        "note": outcome.note,
+        "dry_run": dry_run,
+    }
+
+
+def _render_stored(
+    paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_run: bool = False
+) -> None:
+    """What became of a memory that was to be stored, or would become, and which others it concerns."""
+    render_outcome(paper, _STORED[outcome.action][dry_run], memory)
+    if outcome.action == "updated":
+        paper.line(text.shorten(memory.content, HIT_CHARACTERS), indent=2, hang=2)
+    if outcome.reason:
+        forced = {
+            "known": "; --force stores it beside",
+            "retired": "; --force stores it all the same",
+        }
+        by = f"{outcome.decided_by}: " if outcome.decided_by else ""
+        paper.line(dim(f"{by}{outcome.reason}{forced.get(outcome.action, '')}"), indent=2)
+    elif dry_run and outcome.action == "stored" and not (outcome.supersedes or outcome.similar):
+        paper.line(dim("rules: no memory says the same or otherwise"), indent=2)
+    for one in outcome.supersedes:
+        _concerned(paper, "supersedes", one.memory, one.reason)
+    if outcome.amended:
+        _concerned(paper, "ends a part of", outcome.amended, "that reads so now")
+    if outcome.superseded_by:
+        _concerned(paper, "newer is", outcome.superseded_by.memory, outcome.superseded_by.reason)
+    for similar in outcome.similar:
+        _concerned(paper, *_relation(memory, similar))
+
+
+def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
+    """How a memory stands to one like it, that one, and what comes of it."""
+    ours = {link.rel for link in memory.links if link.to == other.id}
+    theirs = {link.rel for link in other.links if link.to == memory.id}
+    if judge.CONTRADICTS in ours:
+        return "may end", other, "recalled as perhaps outdated: nacre review"
+    if judge.CONTRADICTS in theirs:
+        return "may be ended by", other, "recalled as perhaps outdated: nacre review"
+    return "similar", other, ""
+
+
+def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
+    facts = joined((reason, day(memory.created), short_id(memory)))
+    paper.line(
+        f"{how}: ",
+        text.shorten(memory.content, LINE_CHARACTERS),
+        "  ",
+        dim(facts),
+        indent=2,
+        hang=2,
+    )
+
+
+# ----------------------------------------------------------------------------
+# ``nacre list``.
+
+
+@command(
+    "list",
+    examples=[
+        "nacre list",
+        "nacre list postgres --kind decision --project . --limit 50",
+        "nacre list --all --jsonl",
+    ],
+)
+@click.argument("words", nargs=-1, type=TEXT)
+@limit_option("list", default=20)
+@OFFSET
+@EVERYTHING
+@JSON_LINES
+@with_memory_filter
+def list_memories(
+    run: Run,
+    words: tuple[str, ...],
+    limit: int,
+    offset: int,
+    everything: bool,
+    as_lines: bool,
+    wanted: Filter,
+) -> None:
+    """List memories, the newest first.
+
+    With WORDS, those whose subject, content or tags hold each of them; nacre recall ranks by what answers instead.
+    """
+    total, most = 0, None if everything else limit
+
+    def page(size: int, at: int) -> tuple[Sequence[Memory], bool]:
+        nonlocal total
+        found: Listing = ask(
+            run, "list", filter=wanted, words=" ".join(words), limit=size, offset=at
+        )
+        total = found.total
+        return found.memories, at + size < total
+
+    found = pages(page, most, offset)
+    if as_lines:
+        run.answer_lines(memory_record(memory) for memory in found)
+        return
+    memories = list(found)
+    record = {
+        "memories": [memory_record(memory) for memory in memories],
+        "total": total,
+        "limit": most,
+        "offset": offset,
+    }
+    if memories:
+        run.answer(record, lambda paper: render_list(paper, memories, total=total, offset=offset))
+    elif is_empty(run):
+        run.answer(record, render_beginning)
+    else:
+        run.answer(
+            record,
+            lambda paper: paper.line("No memory fits." if not offset else "No more memories."),
+        )
+
+
+# ----------------------------------------------------------------------------
+# ``nacre show``: one memory in full, and its history.
+
+
+_UNSETTLED = "not settled (inbox): no agent is given it unasked, until nacre edit --project says where it holds"
+
+
+@command(
+    "show",
+    examples=[
+        "nacre show 5f0c2a4d",
+        'nacre show "Database of the billing service"',
+        "nacre show 5f0c2a4d --history",
+    ],
+)
+@argument("look", "reference", metavar="ID")
+@option("look", "session")
+@option("look", "update", help="Do not count this as a use of the memory.")
+@click.option(
+    "--history",
+    "with_history",
+    is_flag=True,
+    help="What it superseded, what superseded it, when and why.",
+)
+@click.pass_obj
+def show(run: Run, reference: str, session: str | None, update: bool, with_history: bool) -> None:
+    """Show one memory with its evidence and links.
+
+    ID is the memory's id, its beginning or end (four characters or more), or its subject.
+    """
+    if with_history:
+        _show_history(run, reference)
+        return
+
+    view = ask(run, "look", reference=reference, update=update, session=session)
+    vault = run.settings.shown_vault
+    stale: Staleness = ask(run, "graph-stale", memory=view.memory.id, folder=str(Path.cwd()))
+    record = {
+        **_view_record(view, vault),
+        "stale": stale.memories[0].confidence if stale.memories else 0.0,
+    }
+    run.answer(record, lambda paper: render_memory(paper, view, vault, stale))
+
+
+def _show_history(run: Run, reference: str) -> None:
+    steps = ask(run, "history", reference=reference)
+    run.answer(
+        {"history": [_step_record(step) for step in steps]},
+        lambda paper: _render_history(paper, steps),
+    )
+
+
+def _view_record(view: MemoryView, vault: Path) -> Record:
+    """One memory with its evidence, links and file."""
+    memory = view.memory
+    return {
+        **memory_record(memory),
+        **plain_fields(
+            memory,
+            ("valid", "author", "evergreen", "triggers", "suppressed_contexts", "claim", "extra"),
+        ),
+        "retired_reason": memory.retired.reason if memory.retired else None,
+        "evidence": [evidence_record(item) for item in view.evidence],
+        "confirmed": [_confirmation_record(one) for one in memory.confirmed],
+        "links": [_link_record(link) for link in view.links],
+        "path": str(vault / view.path) if view.path else None,
+        "etag": view.etag,
+        "doubt": view.doubt,
+        "recall_count": view.usage.recall_count,
+        "last_recalled": stamp(view.usage.last_recalled),
+        "access_count": view.usage.access_count,
+        "maturity": view.maturity.value,
+        "quality": round(view.usage.quality, 4),
+        "used_together": [
+            {
+                "id": item.memory.id,
+                "subject": item.memory.subject,
+                "weight": round(item.weight, 4),
+                "sessions": item.sessions,
+            }
+            for item in view.together
+        ],
+    }
+
+
+def _confirmation_record(one: Confirmation) -> Record:
+    tool, session_id = split_session(one.session)
+    return {
+        "at": stamp(one.at),
+        "session_id": session_id,
+        "tool": tool,
+        "turn_ids": list(one.turns),
+    }
+
+
+def _step_record(step: Step) -> Record:
+    """One memory in a history."""
+    return {
+        **memory_record(step.memory),
+        "from": step.since.isoformat(),
+        "to": step.until.isoformat() if step.until else None,
+        "reason": step.reason,
+        "asked": step.is_asked,
+    }
+
+
+def _link_record(link: LinkView) -> Record:
+    direction = "out" if link.is_outgoing else "in"
+    return {
+        "rel": link.rel,
+        "id": link.other,
+        "subject": link.subject,
+        "direction": direction,
+        "origin": link.origin,
+        "reason": link.reason,
+        "strength": round(link.strength, 4),
+        "valid": plain(link.valid),
+    }
+
+
+def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
+    """A chain of memories, the oldest first: when each was true, what ended it and why."""
+    for step in steps:
+        memory = step.memory
+        until = step.until.isoformat() if step.until else ("retired" if memory.retired else "today")
+        mark = bold("▸ ") if step.is_asked else "  "
+        paper.line(
+            mark,
+            dim(f"{step.since} to {until}  "),
+            text.shorten(memory.content, HIT_CHARACTERS),
+            hang=4,
+        )
+        paper.line(dim(joined((memory.kind.value, memory.subject, short_id(memory)))), indent=4)
+        if step.superseded_by:
+            reason = f": {step.reason}" if step.reason else ""
+            paper.line(dim(f"superseded by {step.superseded_by[-8:]}{reason}"), indent=4)
+    if len(steps) == 1:
+        paper.line(dim("It superseded nothing, and nothing superseded it."), indent=2)
+
+
+def render_memory(paper: Paper, view: MemoryView, vault: Path, stale: Staleness) -> None:
+    """One memory in full."""
+    memory = view.memory
+    if memory.retired:
+        reason = f": {memory.retired.reason}" if memory.retired.reason else ""
+        paper.line(Span(f"Retired {minute(memory.retired.at)}{reason}", "yellow"))
+    elif memory.superseded_by:
+        since = f" since {memory.valid.until}" if memory.valid.until else ""
+        paper.line(Span(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow"))
+    for one in stale.memories:
+        told = f"May be out of date ({one.confidence:.2f}): {one.why}"
+        paper.line(Span(told, "yellow"), hang=2)
+    if view.doubt and not stale.memories:
+        paper.line(Span(f"May be out of date: {view.doubt}", "yellow"), hang=2)
+    if memory.trust is values_session.Trust.UNTRUSTED:
+        paper.framed(f"{memory.subject}\n{memory.content}", origin_of(memory))
+    else:
+        paper.line(bold(memory.subject))
+        paper.blank()
+        paper.body(memory.content)
+    paper.blank()
+    paper.facts(_facts(view, vault))
+    if view.evidence:
+        paper.heading("Evidence")
+        for item in view.evidence:
+            render_evidence(paper, item, memory)
+    if view.links:
+        paper.heading("Links")
+        paper.table([_link_row(link) for link in view.links], indent=2)
+    if view.together:
+        _render_together(paper, view.together)
+
+
+def _by_model(memory: Memory, how: str) -> str:
+    """Which model made a memory of several (``merged``) or brought it up to date (``amended``), and why."""
+    told = memory.extra.get(how)
+    return f"by {told.get('by')}: {told.get('reason')}" if isinstance(told, dict) else ""
+
+
+def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
+    memory = view.memory
+    valid = (memory.valid.since, memory.valid.until)
+    used = f"{count(view.usage.recall_count, 'time')}, last {when(view.usage.last_recalled)}"
+    uses = count(view.usage.access_count, "use")
+    updated = memory.updated if memory.updated != memory.created else None
+    return [
+        ("id", memory.id),
+        ("kind", kind_span(memory.kind)),
+        ("importance", str(memory.importance)),
+        ("project", _UNSETTLED if memory.inbox else memory.project or ""),
+        ("tags", ", ".join(memory.tags)),
+        ("triggers", ", ".join(memory.triggers)),
+        ("evergreen", "yes, it never fades" if memory.evergreen else ""),
+        ("left out of", ", ".join(memory.suppressed_contexts)),
+        (
+            "expiry",
+            memory.expiry.value if memory.expiry is not values_memory.Expiry.PERMANENT else "",
+        ),
+        ("expires on", str(memory.expires_on or "")),
+        ("scope", memory.scope.value if memory.scope is not values_memory.Scope.PRIVATE else ""),
+        ("created", minute(memory.created)),
+        ("updated", minute(updated)),
+        ("valid", f"{valid[0] or '…'} to {valid[1] or '…'}" if any(valid) else ""),
+        ("said by", speaker_name(memory.speaker, memory.author)),
+        ("trust", memory.trust.value if memory.trust.value != "trusted" else ""),
+        ("confidence", memory.confidence.value),
+        ("merged", _by_model(memory, "merged")),
+        ("amended", _by_model(memory, "amended")),
+        ("key", memory.canonical_key or ""),
+        (
+            "claim",
+            joined((memory.claim.key, memory.claim.predicate, memory.claim.object), " ")
+            if memory.claim
+            else "",
+        ),
+        ("session", memory.source.session or ""),
+        ("recalled", used if view.usage.recall_count else ""),
+        ("maturity", f"{view.maturity.value} ({uses})" if view.usage.access_count else ""),
+        (
+            "quality",
+            f"{view.usage.quality:.2f}" if view.usage.quality != review.NEUTRAL_QUALITY else "",
+        ),
+        ("file", str(vault / view.path) if view.path else ""),
+    ]
+
+
+def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
+    """A turn that shows a memory: who said it, where and when, and its words."""
+    tool, _, native_id = item.session_id.partition(":")
+    said_by = speaker_name(item.speaker, memory.author if item.speaker is memory.speaker else None)
+    paper.line(
+        bold(said_by),
+        dim(f", {joined((f'{tool} {short_session(native_id)}', minute(item.time)), ', ')}"),
+        indent=2,
+    )
+    paper.line(item.excerpt, indent=4)
+
+
+def _link_row(link: LinkView) -> tuple[str, Span, str]:
+    relation = link.rel if link.is_outgoing else f"← {link.rel}"
+    subject = link.subject or f"(unknown: {link.other})"
+    facts = link_facts(link)
+    return relation, dim(link.other[-8:]), f"{subject} ({facts})" if facts else subject
+
+
+def _render_together(paper: Paper, together: Sequence[CompanionView]) -> None:
+    """The memories that are used together with one, and how often they were."""
+    paper.heading("Used or learned together with")
+    rows = [
+        (
+            f"{item.weight:.2f}",
+            dim(short_id(item.memory)),
+            count(item.sessions, "time"),
+            item.memory.subject,
+        )
+        for item in together
+    ]
+    paper.table(rows, indent=2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre retire`` and ``nacre unretire``.
+
+
+_HOW = {
+    "exact": "memories about {!r}",
+    "contains": "memories whose subject contains {!r}",
+    "pattern": "memories whose subject is like {!r}",
+}
+
+
+@command(
+    "retire",
+    examples=[
+        "nacre retire 5f0c2a4d --reason 'we moved to SQLite'",
+        "nacre retire 'standup notes *' --persist --yes",
+        "nacre retire --contains 'old office' --dry-run",
+    ],
+)
+@argument("retire", "references", metavar="[ID|SUBJECT|PATTERN]...")
+@option(
+    "retire",
+    "contains",
+    "--contains",
+    metavar="TEXT",
+    help="Also memories whose subject contains this.",
+)
+@option("retire", "subjects", metavar="TEXT")
+@option(
+    "retire",
+    "like",
+    "--like",
+    "--fuzzy",
+    metavar="TEXT",
+    help="Also memories whose subject is nearly this.",
+)
+@options("retire", "reason", "persist")
+@click.option("--dry-run", is_flag=True, help="Show what would be retired, and change nothing.")
+@click.option("--list", "shows_list", is_flag=True, help="List what is retired.")
+@click.option("--yes", "-y", "--force", "yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def retire(  # noqa: PLR0913 - one parameter an option
+    run: Run,
+    references: tuple[str, ...],
+    contains: tuple[str, ...],
+    subjects: tuple[str, ...],
+    like: tuple[str, ...],
+    reason: str | None,
+    persist: bool,
+    dry_run: bool,
+    shows_list: bool,
+    yes: bool,
+) -> None:
+    """Take memories out of recall; their files are kept.
+
+    Each is named by its id (four characters or more), its subject, or a pattern in which * stands for any text. They
+    move to retired/ in the vault; nacre unretire brings them back. On a terminal it asks first; elsewhere it wants
+    --yes where a subject or pattern means several.
+    """
+    if shows_list:
+        _list(run)
+        return
+    if not (references or contains or subjects or like):
+        raise click.UsageError(
+            "say which memories: ids, subjects, patterns, --contains or --like",
+            click.get_current_context(),
+        )
+    chosen: Chosen = perform(
+        run,
+        "retire-plan",
+        references=references,
+        contains=contains,
+        subjects=subjects,
+        like=like,
+        persist=persist,
+    )
+    if dry_run:
+        record = {
+            "retired": [],
+            "standing": [],
+            "would_retire": [memory_record(one) for one in chosen.memories],
+        }
+        run.answer(record, lambda paper: _render_retired(paper, chosen.memories, [], is_dry=True))
+        return
+    _ask(run, chosen, persist=persist, yes=yes)
+    done, rules = retiring.retire_chosen(run.home, chosen, reason, persist=persist)
+    retired, waiting = (
+        [one for one in done if one.retired],
+        [one for one in done if not one.retired],
+    )
+    record = {
+        "retired": [memory_record(memory) for memory in retired],
+        "would_retire": [],
+        "waiting_for_review": [memory_record(memory) for memory in waiting],
+        "standing": [_standing_record(rule) for rule in rules],
+    }
+    run.answer(record, lambda paper: _render_retired(paper, retired, rules, waiting=waiting))
+
+
+@command("unretire", examples=["nacre unretire 5f0c2a4d", "nacre unretire 5f0c2a4d 9b1e0c3e"])
+@argument("unretire", "references", metavar="ID...")
+@click.pass_obj
+def unretire(run: Run, references: tuple[str, ...]) -> None:
+    """Bring back memories that were retired or superseded.
+
+    A memory that superseded one of them stays beside it: both then hold. The id of a standing retirement (nacre
+    retire --list) ends that.
+    """
+    back: BroughtBack = perform(run, "unretire", references=references)
+    record = {
+        "unretired": [memory_record(memory) for memory in back.memories],
+        "ended": [_standing_record(rule) for rule in back.rules],
+    }
+    run.answer(record, lambda paper: _render_unretired(paper, back))
+
+
+def _list(run: Run) -> None:
+    found: list[Memory] = perform(run, "retired")
+    rules: list[StandingRetirement] = perform(run, "retired-standing")
+    reasons = [one.retired.reason if one.retired else None for one in found]
+    record = {
+        "retired": [
+            memory_record(one) | {"reason": why} for one, why in zip(found, reasons, strict=True)
+        ],
+        "would_retire": [],
+        "standing": [_standing_record(rule) for rule in rules],
+    }
+    run.answer(record, lambda paper: _render_retired_list(paper, found, rules))
+
+
+def _ask(run: Run, chosen: Chosen, *, persist: bool, yes: bool) -> None:
+    if yes:
+        return
+    if not run.is_interactive:
+        if chosen.is_wider:
+            raise click.UsageError(
+                f"that means {len(chosen.memories)} memories: look with --dry-run, then add --yes",
+                click.get_current_context(),
+            )
+        return
+    run.show(lambda paper: render_table(paper, chosen.memories))
+    run.confirm(
+        "Retire, and keep out what is stored later under such a subject?" if persist else "Retire?"
+    )
+
+
+def _standing_record(rule: StandingRetirement) -> Record:
+    """One standing retirement."""
+    return {
+        "id": rule.id,
+        "subject_pattern": rule.pattern,
+        "match_type": rule.match.value,
+        "canonical_key": rule.canonical_key,
+        "reason": rule.reason,
+        "suppressed_contexts": list(rule.contexts),
+        "created": stamp(rule.at),
+    }
+
+
+def _render_retired(
+    paper: Paper,
+    memories: Sequence[Memory],
+    rules: Sequence[StandingRetirement],
+    *,
+    waiting: Sequence[Memory] = (),
+    is_dry: bool = False,
+) -> None:
+    """What was retired, or would be."""
+    if is_dry:
+        paper.line(
+            f"Would retire {count(len(memories), 'memory', 'memories')}:"
+            if memories
+            else "Would retire nothing."
+        )
+        render_table(paper, memories, indent=2)
+        return
+    render_outcomes(paper, "Retired", memories)
+    render_outcomes(paper, "Waits for the owner's review", waiting)
+    for rule in rules:
+        paper.line("From now on: ", _standing(rule), hang=2)
+        paper.line(dim(f"nacre unretire {rule.id[-SHORT_ID:]} ends that"), indent=2)
+
+
+def _render_unretired(paper: Paper, back: BroughtBack) -> None:
+    """What is not retired any more."""
+    render_outcomes(paper, "Brought back", back.memories)
+    for rule in back.rules:
+        paper.line("No longer: ", _standing(rule), hang=2)
+
+
+def _render_retired_list(
+    paper: Paper, memories: Sequence[Memory], rules: Sequence[StandingRetirement]
+) -> None:
+    """Every retired memory with its reason, and what stands for later ones."""
+    if not memories and not rules:
+        paper.line("Nothing is retired.")
+        return
+    rows = [
+        (dim(short_id(one)), dim(day(one.retired.at)), bold(one.subject), one.retired.reason or "")
+        for one in memories
+        if one.retired
+    ]
+    if rows:
+        paper.table(rows, header=("id", "retired", "memory", "reason"), drop=(1,))
+    if rules:
+        paper.heading("Whenever they are stored")
+        paper.table(
+            [(dim(rule.id[-SHORT_ID:]), _standing(rule), dim(rule.reason or "")) for rule in rules],
+            indent=2,
+        )
+
+
+def _standing(rule: StandingRetirement) -> str:
+    return _HOW[rule.match].format(rule.pattern) + " are retired as soon as they are stored"
+
+
+# ----------------------------------------------------------------------------
+# ``nacre todo``.
+
+
+@click.group(
+    "todo",
+    cls=DefaultGroup,
+    examples=["nacre todo", 'nacre todo add "Rotate the staging keys"', "nacre todo done 5f0c2a4d"],
+)
+@click.pass_context
+def todo(context: click.Context) -> None:
+    """List, add and finish todos."""
+    if context.invoked_subcommand is None:
+        context.invoke(_list_todo, run=context.obj, wanted=recall.Filter(), limit=50, offset=0)
+
+
+def _list_todo(run: Run, wanted: Filter, limit: int, offset: int) -> None:
+    found = ask(
+        run,
+        "list",
+        filter=replace(wanted, kinds=(values_memory.Kind.TODO,)),
+        limit=limit,
+        offset=offset,
+    )
+    memories, total = found.memories, found.total
+    record = {
+        "todos": [memory_record(memory) for memory in memories],
+        "total": total,
+        "limit": limit,
+        "offset": offset,
+    }
+
+    def render(paper: Paper) -> None:
+        if memories:
+            render_list(paper, memories, total=total, offset=offset)
+        else:
+            paper.line("Nothing to do.", dim('  nacre todo add "…"'))
+
+    run.answer(record, render)
+
+
+@todo.command(
+    "list", examples=["nacre todo list", "nacre todo list --project . --min-importance 7"]
+)
+@limit_option("list", help="Todos at most.")
+@OFFSET
+@with_memory_filter
+def list_todos(run: Run, wanted: Filter, limit: int, offset: int) -> None:
+    """List open todos, the newest first."""
+    _list_todo(run, wanted, limit, offset)
+
+
+@todo.command(
+    "add",
+    examples=[
+        'nacre todo add "Rotate the staging keys"',
+        "nacre todo add Upgrade PostgreSQL --project acme",
+    ],
+)
+@argument("store", "content", metavar="TEXT...", nargs=-1)
+@option("store", "importance", default=6)
+@option("store", "project", help="The project it belongs to; . is the one of this folder.")
+@option("store", "tags", help="A tag.")
+@click.pass_obj
+def add(
+    run: Run, content: tuple[str, ...], importance: int, project: str | None, tags: tuple[str, ...]
+) -> None:
+    """Add a todo."""
+    slug = project_slug(run.home, project) if project else None
+    outcome: StoreOutcome = perform(
+        run,
+        "store",
+        content=" ".join(content),
+        kind="todo",
+        importance=importance,
+        tags=tags,
+        project=slug,
+    )
+    answer_todo(run, outcome)
+
+
+def answer_todo(run: Run, outcome: StoreOutcome) -> None:
+    """Show the todo that was stored."""
+    memory = remembering.get(run.home, outcome.memory_id)
+    record = {
+        "action": outcome.action,
+        "id": outcome.memory_id,
+        "reason": outcome.reason,
+        "todo": memory_record(memory),
+    }
+    verb = {"stored": "Added", "retired": "Retired at once"}.get(outcome.action, "Known already")
+    run.answer(
+        record,
+        lambda paper: paper.line(f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory))),
+    )
+
+
+@todo.command(
+    "done", examples=["nacre todo done 5f0c2a4d", 'nacre todo done "Rotate the staging keys"']
+)
+@argument("todo-done", "references", metavar="ID...")
+@click.pass_obj
+def done(run: Run, references: tuple[str, ...]) -> None:
+    """Finish todos."""
+    finished: list[Memory] = perform(run, "todo-done", references=references)
+
+    def render(paper: Paper) -> None:
+        for memory in finished:
+            paper.line(
+                "Done: " if memory.retired else "Waits for the owner's review: ",
+                bold(memory.subject),
+            )
+
+    run.answer({"done": [memory_record(memory) for memory in finished]}, render)

@@ -1,1 +1,0 @@
-"""Commands about memories: recall, store, list, retire, review, history and more."""

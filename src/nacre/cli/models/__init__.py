@@ -1,1 +1,0 @@
-"""Commands about language and embedding models: setup, keys, costs, traces."""

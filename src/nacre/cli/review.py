@@ -1,0 +1,948 @@
+"""``nacre review``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base import text
+from nacre.cli import output, terminal
+from nacre.cli.command import (
+    DefaultGroup,
+    Paper,
+    Run,
+    Span,
+    ask,
+    bold,
+    command,
+    dim,
+    joined,
+    perform,
+)
+from nacre.cli.memories import answer_todo
+from nacre.cli.options import (
+    SESSION,
+    SHORT_ID,
+    Record,
+    amount,
+    argument,
+    count,
+    find_project,
+    float_or_none,
+    kind_span,
+    option,
+    options,
+    read_content,
+    short_id,
+    speaker_name,
+    stamp,
+    when,
+)
+from nacre.cli.output import memory_record, origin_of, render_outcomes, render_table
+from nacre.errors import DepartedError
+from nacre.home import views
+from nacre.memories import store
+from nacre.values import review as reviews
+from nacre.values import session
+
+if TYPE_CHECKING:
+    from nacre.home.views import Pair, Pending, PendingPage, UsedTogether
+    from nacre.review.claims import Backfill, Estimate
+    from nacre.review.contradictions import JudgeReport
+    from nacre.values.memory import Memory
+    from nacre.values.review import (
+        FeedbackReport,
+        Judged,
+        Question,
+        Reflected,
+        Reflection,
+        Unanswered,
+        UnansweredQuestion,
+    )
+
+_CHARACTERS = 400
+_DONE = {
+    "keep-new": "the newer one holds",
+    "keep-old": "the older one holds; the newer one is retired",
+    "keep-both": "both hold",
+}
+
+
+@click.group(
+    "review",
+    cls=DefaultGroup,
+    examples=[
+        "nacre review",
+        "nacre review keep 5f0c2a4d",
+        "nacre review resolve 5f0c2a4d keep-new",
+    ],
+)
+@click.pass_context
+def review(context: click.Context) -> None:
+    """Go through what waits for you: keep it, change it or drop it.
+
+    Two memories wait where one says otherwise than the other and nacre cannot tell which holds. A memory waits when an
+    agent proposed it or wants it changed, when it is recalled often and rarely used, or when you called it bad.
+    Candidates may be worth remembering; no agent is told them, and they are deleted after 90 days.
+
+    On a terminal all of them are shown, one after another: a key keeps it, edits it, merges it into another memory,
+    drops it, skips it, or undoes the last decision. Elsewhere it lists them, as nacre review list does.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    run: Run = context.obj
+    if terminal.can_be_drawn(run):
+        terminal.go_through(run, ask(run, "review", limit=0).items)
+    else:
+        _list(run)
+
+
+@review.command("list", examples=["nacre review list", "nacre review list --only candidate --json"])
+@options("review", "project", "only", "limit", "offset")
+@click.pass_obj
+def list_items(run: Run, /, **wanted: Any) -> None:
+    """List what waits for you: conflicts first, then memories in doubt, then candidates."""
+    _list(run, **wanted)
+
+
+def _list(run: Run, **wanted: Any) -> None:
+    page: PendingPage = ask(run, "review", **wanted)
+    record = {
+        "items": [_record(item) for item in page.items],
+        "total": page.total,
+        "conflicts": page.conflicts,
+        "doubts": page.doubts,
+        "candidates": page.candidates,
+    }
+    run.answer(record, lambda paper: _render(paper, page))
+
+
+@review.command(
+    "keep", examples=["nacre review keep 5f0c2a4d", "nacre review keep 5f0c2a4d --into 3f9a01c2"]
+)
+@argument("review-keep", "references", metavar="ID...")
+@options("review-keep", "content", "into", "anyway")
+@click.pass_obj
+def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
+    """Keep what waits.
+
+    Candidates become memories. A memory in doubt stays, its quality is raised to .3 where it is lower, and a newer
+    memory that seemed to say otherwise holds beside it.
+    """
+    try:
+        kept: list[Memory] = perform(run, "review-keep", references=references, **fields)
+    except DepartedError as error:
+        if not run.is_interactive:
+            raise
+        run.confirm(f"{error.message[:1].upper()}{error.message[1:]}. Keep it anyway?")
+        kept = perform(run, "review-keep", references=references, **{**fields, "anyway": True})
+    run.answer(
+        {"kept": [memory_record(memory) for memory in kept]},
+        lambda paper: render_outcomes(paper, "Kept", kept),
+    )
+
+
+@review.command(
+    "drop",
+    examples=["nacre review drop 5f0c2a4d", "nacre review drop 5f0c2a4d --reason 'no longer so'"],
+)
+@argument("review-drop", "references", metavar="ID...")
+@option("review-drop", "reason")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -> None:
+    """Drop candidates for good, and retire memories in doubt; their files are kept.
+
+    On a terminal it asks before it retires memories.
+    """
+    if run.is_interactive and not yes:
+        memories = [
+            store.get(run.home, one)
+            for one in references
+            if not run.home.candidates.find(one.strip())
+        ]
+        if memories:
+            run.show(lambda paper: render_table(paper, memories))
+            run.confirm("Retire?")
+    gone: list[Memory] = perform(run, "review-drop", references=references, reason=reason)
+    run.answer(
+        {"dropped": [memory_record(memory) for memory in gone]},
+        lambda paper: render_outcomes(paper, "Dropped", gone),
+    )
+
+
+@review.command(
+    "resolve",
+    examples=[
+        "nacre review resolve 5f0c2a4d keep-new",
+        "nacre review resolve 5f0c2a4d+91d0a4be keep-both --reason 'one is for staging'",
+    ],
+)
+@argument("review-resolve", "reference", metavar="ID")
+@argument("review-resolve", "choice")
+@option("review-resolve", "reason")
+@click.pass_obj
+def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
+    """Say which of two memories in conflict holds.
+
+    With keep-new the newer memory takes the older one's place; with keep-old the newer one is retired; with keep-both
+    neither is doubted again. nacre undo takes it back.
+    """
+    settled: Pair = perform(
+        run, "review-resolve", reference=reference, choice=choice, reason=reason
+    )
+    record = {
+        "resolved": settled.id,
+        "choice": choice,
+        "reason": reason,
+        "older": memory_record(settled.older),
+        "newer": memory_record(settled.newer),
+    }
+    told = f"  {settled.older.subject}: {_DONE[choice]}"
+    run.answer(record, lambda paper: paper.line(bold("Settled"), told, hang=2))
+
+
+@review.command("undo", examples=["nacre review undo 5f0c2a4d"])
+@argument("review-undo", "reference", metavar="ID")
+@click.pass_obj
+def undo(run: Run, reference: str) -> None:
+    """Take back the last decision about what waited: it waits again.
+
+    A candidate that was kept or dropped can be brought back for a day.
+    """
+    memory: Memory = perform(run, "review-undo", reference=reference)
+    run.answer(
+        {"waits": memory_record(memory)},
+        lambda paper: render_outcomes(paper, "Waits again", [memory]),
+    )
+
+
+@review.command("judge", examples=["nacre review judge", "nacre review judge --json"])
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing when all went well.")
+@click.option(
+    "--background", is_flag=True, hidden=True, help="Nobody asked for it in so many words."
+)
+@click.pass_obj
+def judge(run: Run, quiet: bool, background: bool) -> None:
+    """Have the model judge now what waits for it.
+
+    New memories wait in a queue, and are judged in the background where models.background is on.
+    """
+    with output.shown(run) as notify:
+        report: JudgeReport = perform(run, "review-judge", notify, background=background)
+    if not quiet or run.as_json:
+        run.answer(dataclasses.asdict(report), lambda paper: _render_judged(paper, report))
+
+
+def _record(item: Pending) -> Record:
+    """One item; of a conflict, the fields of the older memory."""
+    judged = item.judged
+    return {
+        **memory_record(item.memory),
+        "item": item.id,
+        "pending": item.kind.value,
+        "why": item.why,
+        "detail": item.detail,
+        "since": stamp(item.since),
+        "newer": memory_record(item.newer) if item.newer else None,
+        "judge": judged.model if judged else None,
+        "relation": judged.relation if judged else None,
+        "certainty": judged.confidence if judged else None,
+    }
+
+
+def _render(paper: Paper, page: PendingPage) -> None:
+    if not page.items:
+        paper.line("Nothing waits for review.")
+        return
+    for item in page.items:
+        _render_item(paper, item)
+        paper.blank()
+    paper.line(
+        dim(f"{len(page.items):,} of {count(page.total, 'item')}; nacre review keep ID keeps one")
+    )
+    paper.line(dim("nacre review drop ID drops a candidate or retires a memory in doubt"))
+    if page.conflicts:
+        paper.line(
+            dim("nacre review resolve ID keep-new, keep-old or keep-both settles a conflict")
+        )
+
+
+def _render_item(paper: Paper, item: Pending) -> None:
+    memory = item.memory
+    if item.newer:
+        paper.line(
+            bold(f"{short_id(memory)}+{short_id(item.newer)}"), "  ", bold(memory.subject), hang=2
+        )
+        _side(paper, "older", memory)
+        _side(paper, "newer", item.newer)
+        judged = item.judged
+        by = (
+            f"{judged.relation}, {judged.confidence:.2f}, says {judged.model}"
+            if judged
+            else "not judged by a model"
+        )
+        paper.line(Span(joined((item.detail, f"({by})"), " "), "yellow"), indent=2, hang=2)
+        return
+    paper.line(
+        kind_span(memory.kind), "  ", bold(text.shorten(memory.content, _CHARACTERS)), hang=2
+    )
+    paper.line(Span(terminal.why_of(item), "yellow"), indent=2)
+    facts = (item.kind.value, memory.project, when(item.since), short_id(memory))
+    paper.line(dim(joined(facts)), indent=2)
+
+
+def _side(paper: Paper, name: str, memory: Memory) -> None:
+    valid = memory.valid.since
+    facts = (
+        kind_span(memory.kind).text,
+        memory.project,
+        f"importance {memory.importance}",
+        f"said by {speaker_name(memory.speaker, memory.author)}",
+        when(memory.created),
+        f"holds from {valid}" if valid else "",
+        short_id(memory),
+    )
+    if memory.trust is session.Trust.UNTRUSTED:
+        paper.line(f"{name}:", indent=2)
+        paper.framed(text.shorten(memory.content, _CHARACTERS), origin_of(memory), indent=4)
+    else:
+        paper.line(dim(f"{name}: "), text.shorten(memory.content, _CHARACTERS), indent=2, hang=7)
+    paper.line(dim(joined(facts)), indent=9)
+
+
+def _render_judged(paper: Paper, report: JudgeReport) -> None:
+    """What a model made of what waited."""
+    if not report.judged and not report.waiting and not report.note:
+        paper.line("Nothing waits to be judged.")
+        return
+    paper.line(bold(f"Judged {count(report.judged, 'memory', 'memories')}"))
+    paper.facts(
+        (
+            ("claims", str(report.claims or "")),
+            ("superseded", str(report.superseded or "")),
+            (
+                "in doubt",
+                f"{report.conflicts}; nacre review shows them" if report.conflicts else "",
+            ),
+            ("todos done", str(report.todos or "")),
+            ("given up", str(report.given_up or "")),
+            ("still waiting", str(report.waiting or "")),
+        ),
+        indent=2,
+    )
+    if report.note:
+        paper.line(Span(report.note, "yellow"), indent=2, hang=2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre reflect``.
+
+
+_LINKS = {
+    "r": reviews.Relates.RELATED_TO,
+    "d": reviews.Relates.DEPENDS_ON,
+    "s": reviews.Relates.SPECIALIZES,
+    "p": reviews.Relates.PART_OF,
+    "b": reviews.Relates.BUILDS_ON,
+    "a": reviews.Relates.ALTERNATIVE_TO,
+    "c": reviews.Relates.CONTRADICTS,
+}
+_KEEPS = {"n": views.Choice.KEEP_NEW, "o": views.Choice.KEEP_OLD, "b": views.Choice.KEEP_BOTH}
+_ASKED = (
+    "1 … 2: (r)elated, (d)epends on, (s)pecial case of, (p)art of, (b)uilds on, (a)lternative to, (c)ontradicts; a "
+    "capital: 2 … 1. Or a sentence; (n)ever ask, Enter: later, (q)uit"
+)
+_ASKED_WHICH = "Keep the (n)ewer one, the (o)lder one, (b)oth. Or a sentence; Enter: later, (q)uit"
+
+
+@click.group(
+    "reflect",
+    cls=DefaultGroup,
+    examples=[
+        "nacre reflect",
+        "nacre reflect answer 5f0c2a4d+91d0a4be --link depends_on",
+        'nacre reflect answer 5f0c2a4d+91d0a4be "The cache is there because the API is slow."',
+    ],
+)
+@click.pass_context
+def reflect(context: click.Context) -> None:
+    """Say how memories stand to each other that nothing connects.
+
+    Asked are first those that contradict each other, then those near in meaning, or with a name in common, that no link
+    connects. What you answer becomes a link or a memory. On a terminal you are asked about one after another.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    run: Run = context.obj
+    if run.is_interactive and not run.as_json:
+        _ask(run)
+    else:
+        _list_reflect(run, limit=5, project=None)
+
+
+@reflect.command(
+    "list", examples=["nacre reflect list --limit 20", "nacre reflect list --project . --json"]
+)
+@option("reflect", "limit", "--limit", "-n")
+@option("reflect", "project", help="About this project only; . is the one of this folder.")
+@click.pass_obj
+def list_questions(run: Run, limit: int, project: str | None) -> None:
+    """List what is most worth asking."""
+    _list_reflect(run, limit=limit, project=find_project(run, project))
+
+
+@reflect.command(
+    "answer",
+    examples=[
+        "nacre reflect answer 5f0c2a4d+91d0a4be --link part_of",
+        "nacre reflect answer 5f0c2a4d+91d0a4be --keep keep-new",
+        "nacre reflect answer 5f0c2a4d+91d0a4be --skip",
+    ],
+)
+@argument("reflect-answer", "reference", metavar="ID")
+@argument("reflect-answer", "text", metavar="[TEXT]", required=False)
+@option("reflect-answer", "link")
+@option("reflect-answer", "keep")
+@option("reflect-answer", "skip")
+@option("reflect-answer", "lesson")
+@click.pass_obj
+def answer(run: Run, /, **asked: Any) -> None:
+    """Answer a question, or say of any two memories how they stand to each other.
+
+    ID is two memories joined by +. --link says how the first relates to the second; a sentence is stored, with a link
+    to both; --keep settles a contradiction. nacre undo takes it back.
+    """
+    done: Reflected = perform(run, "reflect-answer", **asked)
+    run.answer(_answer_record(done), lambda paper: _render_answers(paper, [done]))
+
+
+def _list_reflect(run: Run, *, limit: int, project: str | None) -> None:
+    found: Reflection = ask(run, "reflect", limit=limit, project=project)
+    record = {
+        "questions": [_question_record(one) for one in found.questions],
+        "total": found.total,
+        "limit": limit,
+    }
+    run.answer(record, lambda paper: _render_questions(paper, found))
+
+
+def _ask(run: Run) -> None:
+    """Show one question after another, and do as the person says."""
+    found: Reflection = ask(run, "reflect")
+    done: list[Reflected] = []
+    for number, question in enumerate(found.questions, 1):
+        run.show(
+            partial(
+                _render_question, question=question, title=f"{number} of {len(found.questions)}"
+            )
+        )
+        given = _given(question)
+        if given is None:
+            break
+        if given:
+            done.append(perform(run, "reflect-answer", **given))
+    run.answer({}, lambda paper: _render_answers(paper, done, asked=len(found.questions)))
+
+
+def _given(question: Question) -> dict[str, Any] | None:
+    """The answer that a person types; empty where they leave it for later, ``None`` where they are done."""
+    keys = _KEEPS if question.contradicts else _LINKS
+    while True:
+        typed: str = click.prompt(
+            _ASKED_WHICH if question.contradicts else _ASKED,
+            default="",
+            show_default=False,
+            err=True,
+        )
+        typed = typed.strip()
+        key = typed.lower()
+        if key in ("", "q"):
+            return {} if not key else None
+        if key in keys:
+            first, second = question.first.id, question.second.id
+            ends = (
+                (second, first) if typed.isupper() and not question.contradicts else (first, second)
+            )
+            return {
+                "reference": "+".join(ends),
+                "keep" if question.contradicts else "link": keys[key],
+            }
+        whole = {"reference": f"{question.first.id}+{question.second.id}"}
+        if key == "n":
+            return {**whole, "skip": True}
+        if " " in typed:
+            return {**whole, "text": typed}
+
+
+def _question_record(question: Question) -> Record:
+    """Two memories, and why they are asked about."""
+    return {
+        "question": question.id,
+        "first": memory_record(question.first),
+        "second": memory_record(question.second),
+        "why": question.why,
+        "contradicts": question.contradicts,
+    }
+
+
+def _answer_record(done: Reflected) -> Record:
+    """What became of an answer."""
+    return {
+        "action": done.action,
+        "first": memory_record(done.first),
+        "second": memory_record(done.second),
+        "stored": memory_record(done.stored) if done.stored else None,
+    }
+
+
+def _render_questions(paper: Paper, found: Reflection) -> None:
+    """Every question, and how to answer."""
+    if not found.questions:
+        paper.line(
+            "Nothing to ask: what is near in meaning or shares a name is linked, and nothing contradicts."
+        )
+        return
+    for question in found.questions:
+        _render_question(paper, question, question.id)
+    left = found.total - len(found.questions)
+    more = f"{count(left, 'more question')}; " if left else ""
+    paper.line(
+        dim(
+            f'{more}nacre reflect answer ID --link …, "a sentence" or --skip; nacre reflect asks you'
+        ),
+        hang=2,
+    )
+
+
+def _render_question(paper: Paper, question: Question, title: str) -> None:
+    """Two memories, and what is asked."""
+    how = "Which of these holds?" if question.contradicts else "How do these stand to each other?"
+    paper.line(bold(title), "  ", bold(how), hang=2)
+    for number, memory in enumerate((question.first, question.second), 1):
+        _side_reflect(paper, f"{number}: ", memory)
+    paper.line(Span(text.shorten(question.why, _CHARACTERS), "yellow"), indent=2, hang=2)
+    paper.blank()
+
+
+def _side_reflect(paper: Paper, name: str, memory: Memory) -> None:
+    facts = (kind_span(memory.kind).text, memory.project, when(memory.created), short_id(memory))
+    if memory.trust is session.Trust.UNTRUSTED:
+        paper.line(name, indent=2)
+        paper.framed(text.shorten(memory.content, _CHARACTERS), "from outside", indent=4)
+    else:
+        paper.line(dim(name), text.shorten(memory.content, _CHARACTERS), indent=2, hang=3)
+    paper.line(dim(joined(facts)), indent=5)
+
+
+def _render_answers(paper: Paper, done: Sequence[Reflected], *, asked: int | None = None) -> None:
+    """What became of answers."""
+    if asked == 0:
+        paper.line("Nothing to ask.")
+    for one in done:
+        told = one.stored.subject if one.stored else f"{one.first.subject} · {one.second.subject}"
+        paper.line(bold(one.action.capitalize()), f"  {told}", hang=2)
+        link = next(
+            (link for link in one.first.links if link.to == one.second.id and link.origin), None
+        )
+        if link and one.action == "linked":
+            paper.line(dim(f"{short_id(one.first)} {link.rel} {short_id(one.second)}"), indent=2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre feedback``.
+
+
+_TINTS = {"used": "green", "unused": "dim", "corrected": "yellow"}
+_BY_PERSON = {"used": "good", "corrected": "bad"}
+
+
+@command(
+    "feedback",
+    examples=[
+        "nacre feedback --session 7f3a1c2d --reply reply.md",
+        "cat reply.md | nacre feedback 5f0c2a4d 9b1e0c3e",
+        "nacre feedback 5f0c2a4d --bad",
+    ],
+)
+@argument("feedback", "references", metavar="[ID]...")
+@SESSION
+@option(
+    "feedback",
+    "reply",
+    required=False,
+    type=click.Path(dir_okay=False, exists=True, allow_dash=True),
+    help="A file with the agent's reply; standard input where it is left out.",
+)
+@option("feedback", "stored", "--stored", help="A memory that the agent stored itself meanwhile.")
+@click.option("--good/--bad", "good", default=None, help="Your own verdict, in place of a reply.")
+@click.pass_obj
+def feedback(
+    run: Run,
+    references: tuple[str, ...],
+    session: str | None,
+    reply: str | None,
+    stored: tuple[str, ...],
+    good: bool | None,
+) -> None:
+    """Tell whether recalled memories were of use.
+
+    An agent's reply is compared with the memories that were recalled for it: those named, else those used in the
+    session since the last feedback. A memory whose words are in the reply gains quality, one that is not loses a
+    little, and one that the agent stored anew loses more. The reply itself is not kept. With --good or --bad the
+    verdict is yours; what is bad also waits in nacre review.
+    """
+    if good is None:
+        words = _reply(run, reply)
+        report = perform(
+            run, "feedback", reply=words, references=references, session=session, stored=stored
+        )
+    else:
+        report = _verdict(run, references, good=good, is_mixed=bool(reply or stored or session))
+    run.answer(_feedback_record(report), lambda paper: _render_feedback(paper, report))
+
+
+def _verdict(
+    run: Run, references: tuple[str, ...], *, good: bool, is_mixed: bool
+) -> FeedbackReport:
+    if is_mixed or not references:
+        raise click.UsageError(
+            "--good and --bad take memories, and nothing else", click.get_current_context()
+        )
+    report: FeedbackReport = perform(run, "feedback-judge", references=references, good=good)
+    return report
+
+
+def _reply(run: Run, path: str | None) -> str:
+    if path and path != "-":
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    if run.is_interactive:
+        raise click.UsageError(
+            "there is no reply to judge by: name a file with --reply, or say --good or --bad",
+            click.get_current_context(),
+        )
+    return read_content("-")
+
+
+def _feedback_record(report: FeedbackReport) -> Record:
+    """What a reply or a person said of memories."""
+    return {
+        "judged": [
+            {
+                "id": item.memory_id,
+                "subject": item.subject,
+                "verdict": item.verdict.value,
+                "likeness": None if item.likeness is None else round(item.likeness, 4),
+                "quality_before": round(item.before, 4),
+                "quality": round(item.after, 4),
+            }
+            for item in report.judged
+        ],
+        "by": report.by,
+        "message": report.note,
+    }
+
+
+def _render_feedback(paper: Paper, report: FeedbackReport) -> None:
+    """One line a memory: the verdict, its quality before and after."""
+    if report.note:
+        paper.line(f"Nothing changed: {report.note}.")
+    paper.table([_judged_row(item) for item in report.judged])
+    if any(
+        item.verdict is reviews.Verdict.CORRECTED and item.likeness is None
+        for item in report.judged
+    ):
+        paper.line(dim("nacre review lists what you called bad"))
+
+
+def _judged_row(item: Judged) -> tuple[Span | str, ...]:
+    said = item.verdict.value if item.likeness is not None else _BY_PERSON[item.verdict]
+    return (
+        Span(said, _TINTS[item.verdict]),
+        dim(item.memory_id[-SHORT_ID:]),
+        f"quality {item.before:.2f} → {item.after:.2f}",
+        item.subject,
+    )
+
+
+# ----------------------------------------------------------------------------
+# ``nacre gaps``.
+
+
+_WORDINGS_SHOWN = 3
+_CHARACTERS_GAPS = 160
+
+
+@click.group(
+    "gaps",
+    cls=DefaultGroup,
+    examples=[
+        "nacre gaps",
+        "nacre gaps list --project . --min-times 2",
+        "nacre gaps todo 5f0c2a4d",
+    ],
+)
+@click.pass_context
+def gaps(context: click.Context) -> None:
+    """List questions that nacre could not answer.
+
+    Questions that ask the same thing are grouped, the most asked first. Each is asked again before it is shown: a
+    question that has an answer by now is closed.
+    """
+    if context.invoked_subcommand is None:
+        _list_gaps(context.obj, days=30, project=None, min_times=1, limit=10)
+
+
+@gaps.command(
+    "list",
+    examples=["nacre gaps list --days 7 --json", "nacre gaps list --project . --min-times 2"],
+)
+@option("unanswered", "days")
+@option(
+    "unanswered", "project", help="Only questions about this project; . is the one of this folder."
+)
+@option("unanswered", "min_times")
+@option("unanswered", "limit", "--limit", "-n")
+@click.pass_obj
+def list_gaps(run: Run, days: int, project: str | None, min_times: int, limit: int) -> None:
+    """List unanswered questions, the most asked first."""
+    _list_gaps(run, days=days, project=find_project(run, project), min_times=min_times, limit=limit)
+
+
+@gaps.command(
+    "todo", examples=["nacre gaps todo 5f0c2a4d", "nacre gaps todo 5f0c2a4d --importance 8"]
+)
+@argument("unanswered-todo", "reference", metavar="ID")
+@option("unanswered-todo", "importance")
+@click.pass_obj
+def todo(run: Run, reference: str, importance: int) -> None:
+    """Store a todo to write the answer down."""
+    answer_todo(run, perform(run, "unanswered-todo", reference=reference, importance=importance))
+
+
+@gaps.command("dismiss", examples=["nacre gaps dismiss 5f0c2a4d"])
+@argument("unanswered-dismiss", "reference", metavar="ID")
+@click.pass_obj
+def dismiss(run: Run, reference: str) -> None:
+    """Hide a gap in all its wordings."""
+    gap: UnansweredQuestion = perform(run, "unanswered-dismiss", reference=reference)
+    run.answer(
+        {"dismissed": _record_gaps(gap)},
+        lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2),
+    )
+
+
+def _list_gaps(run: Run, *, days: int, project: str | None, min_times: int, limit: int) -> None:
+    found: Unanswered = ask(
+        run, "unanswered", days=days, project=project, min_times=min_times, limit=limit
+    )
+    record = {
+        "gaps": [_record_gaps(one) for one in found.gaps],
+        "total": found.total,
+        "closed": found.closed,
+        "by": found.by,
+        "days": days,
+        "limit": limit,
+    }
+    has_log = run.settings.flag("traces.cases") and run.settings.whole("traces.keep_days") > 0
+    is_narrowed = project is not None or min_times > 1
+    run.answer(
+        record,
+        lambda paper: _render_gaps(
+            paper, found, days=days, has_log=has_log, is_narrowed=is_narrowed
+        ),
+    )
+
+
+def _record_gaps(gap: UnansweredQuestion) -> Record:
+    """A question without an answer."""
+    return {
+        "gap": gap.id,
+        "question": gap.question,
+        "times": gap.times,
+        "unsure": gap.unsure,
+        "first": stamp(gap.first),
+        "last": stamp(gap.last),
+        "projects": list(gap.projects),
+        "wordings": list(gap.wordings),
+    }
+
+
+def _render_gaps(
+    paper: Paper, found: Unanswered, *, days: int, has_log: bool, is_narrowed: bool
+) -> None:
+    """Each gap with how often it was asked, and in which words."""
+    if not has_log:
+        paper.line("Questions are not kept: traces.cases is off, or traces.keep_days is 0.", hang=2)
+    if not found.gaps:
+        paper.line(f"No unanswered question of the last {days} days{' matches' * is_narrowed}.")
+    for gap in found.gaps:
+        _render_gap(paper, gap)
+    left = found.total - len(found.gaps)
+    more = joined(
+        (f"{left} more" if left else "", f"{found.closed} answered since" if found.closed else ""),
+        "; ",
+    )
+    if more:
+        paper.line(dim(f"{more[:1].upper()}{more[1:]}."))
+    if found.gaps:
+        paper.line(
+            dim(
+                "nacre gaps todo ID stores a todo to write it down; nacre gaps dismiss ID hides it"
+            ),
+            hang=2,
+        )
+
+
+def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
+    paper.line(dim(gap.id), "  ", bold(text.shorten(gap.question, _CHARACTERS_GAPS)), hang=10)
+    near = count(gap.unsure, "near miss", "near misses") if gap.unsure else ""
+    facts = (
+        f"asked {count(gap.times, 'time')}",
+        near,
+        f"last {when(gap.last)}",
+        ", ".join(gap.projects),
+    )
+    paper.line(dim(joined(facts)), indent=10)
+    for wording in gap.wordings[:_WORDINGS_SHOWN]:
+        paper.line(dim("also: "), text.shorten(wording, _CHARACTERS_GAPS), indent=10, hang=2)
+    if len(gap.wordings) > _WORDINGS_SHOWN:
+        paper.line(
+            dim(f"and {count(len(gap.wordings) - _WORDINGS_SHOWN, 'more wording')}"), indent=10
+        )
+    paper.blank()
+
+
+# ----------------------------------------------------------------------------
+# ``nacre backfill-claims``.
+
+
+@command(
+    "backfill-claims",
+    examples=[
+        "nacre backfill-claims --estimate",
+        "nacre backfill-claims --limit 200",
+        "nacre backfill-claims --batch-size 25 --json",
+    ],
+)
+@option("claims-backfill", "limit", "--limit", "-n", help="Memories at most, the latest first.")
+@option("claims-backfill", "batch_size")
+@click.option("--estimate", is_flag=True, help="Tell what it would cost, and ask no model.")
+@click.pass_obj
+def backfill_claims(run: Run, limit: int | None, batch_size: int, estimate: bool) -> None:
+    """Have a model tell what older memories claim.
+
+    Memories that are stored later are compared with these claims. An interrupted run goes on with the next one.
+    """
+    if estimate:
+        expected: Estimate = perform(run, "claims-estimate", limit=limit)
+        run.answer(_estimate_record(expected), lambda paper: _render_estimate(paper, expected))
+        return
+    with output.shown(run) as notify:
+        report: Backfill = perform(
+            run, "claims-backfill", notify, limit=limit, batch_size=batch_size
+        )
+    run.exit_code = 5 if report.note else 0
+    run.answer(dataclasses.asdict(report), lambda paper: _render_backfill(paper, report))
+
+
+def _estimate_record(expected: Estimate) -> Record:
+    """What a backfill would cost."""
+    return {
+        "memories": expected.memories,
+        "model": expected.model,
+        "input_tokens": expected.tokens.input,
+        "output_tokens": expected.tokens.output,
+        "cost_usd": float_or_none(expected.cost),
+    }
+
+
+def _render_backfill(paper: Paper, report: Backfill) -> None:
+    """What became of older memories."""
+    paper.line(bold(f"{count(report.claimed, 'memory has', 'memories have')} a claim now"))
+    paper.facts(
+        (
+            ("claim nothing", str(report.claimless or "")),
+            ("no answer of use", str(report.failed or "")),
+            ("left", f"{report.left}; run it again" if report.left else ""),
+        ),
+        indent=2,
+    )
+    if report.note:
+        paper.line(Span(report.note, "yellow"), indent=2, hang=2)
+
+
+def _render_estimate(paper: Paper, expected: Estimate) -> None:
+    """What a backfill would cost."""
+    if not expected.memories:
+        paper.line("Every memory has a claim, or claims nothing.")
+        return
+    cost = (
+        "unknown: the price of this model is not"
+        if expected.cost is None
+        else f"about ${expected.cost:.2f}"
+    )
+    paper.line(bold(f"{count(expected.memories, 'memory', 'memories')} without a claim"))
+    tokens = f"{amount(expected.tokens.input)} read, {amount(expected.tokens.output)} written"
+    paper.facts((("model", expected.model), ("tokens", tokens), ("cost", cost)), indent=2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre edges``.
+
+
+_SUBJECT_CHARACTERS = 28
+
+
+@command("edges", examples=["nacre edges", "nacre edges 5f0c2a4d --limit 5", "nacre edges --json"])
+@argument("edges", "reference", metavar="[ID]", required=False)
+@option("edges", "limit", "--limit", "-n")
+@click.pass_obj
+def edges(run: Run, reference: str | None, limit: int) -> None:
+    """List memories that were used together.
+
+    A pair gains .1 for each session in which both were used, 1 at most, and loses a twentieth a day. Recall ranks
+    memories higher that are often used with its best hits. With ID, only pairs of that memory.
+    """
+    found: list[UsedTogether] = ask(run, "edges", reference=reference, limit=limit)
+    record = {"edges": [_record_edges(edge) for edge in found]}
+    run.answer(record, lambda paper: _render_edges(paper, found))
+
+
+def _record_edges(edge: UsedTogether) -> Record:
+    """One pair."""
+    return {
+        "memory": edge.memory.id,
+        "subject": edge.memory.subject,
+        "other": edge.other.id,
+        "other_subject": edge.other.subject,
+        "weight": round(edge.weight, 4),
+        "sessions": edge.sessions,
+    }
+
+
+def _render_edges(paper: Paper, found: Sequence[UsedTogether]) -> None:
+    if not found:
+        paper.line("No memories were used together yet.")
+        return
+    rows = [
+        (
+            f"{edge.weight:.2f}",
+            dim(count(edge.sessions, "session")),
+            dim(short_id(edge.memory)),
+            _named(edge.memory),
+            dim(short_id(edge.other)),
+            _named(edge.other),
+        )
+        for edge in found
+    ]
+    paper.table(rows, header=("weight", "used in", "id", "memory", "id", "and"), drop=(1,))
+
+
+def _named(memory: Memory) -> str:
+    return text.shorten(memory.subject, _SUBJECT_CHARACTERS)

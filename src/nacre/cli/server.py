@@ -1,0 +1,311 @@
+"""``nacre remote``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.lazy import load
+from nacre.care import remote as connection
+from nacre.cli import output
+from nacre.cli.command import Command, DefaultGroup, Paper, Run, ask, bold, dim, perform
+from nacre.cli.options import Record, argument, count, option, size
+from nacre.cli.writer import MOST_KEY_CHARACTERS, checked_key
+
+if TYPE_CHECKING:
+    from nacre.care.move import MoveReport
+    from nacre.care.remote import Exchanged, RemoteStanding
+
+_MOST = 10
+
+
+@click.group(
+    "remote",
+    cls=DefaultGroup,
+    examples=["nacre remote add https://memory.example.org", "nacre remote", "nacre remote remove"],
+)
+@click.pass_context
+def remote(context: click.Context) -> None:
+    """Keep this machine in step with your memory on a server.
+
+    Memories go both ways, and are merged as in nacre sync; sessions go there. All of it is without secrets before it
+    leaves. What agents are given comes from this machine, also when the server is away.
+    """
+    if context.invoked_subcommand is None:
+        _show(context.obj)
+
+
+@remote.command("show", examples=["nacre remote", "nacre remote show --json"])
+@click.pass_obj
+def show(run: Run) -> None:
+    """Show which server it is, and when both were last in step."""
+    _show(run)
+
+
+@remote.command(
+    "add",
+    examples=[
+        "nacre remote add https://memory.example.org",
+        "pass show nacre-key | nacre remote add https://memory.example.org --yes",
+        "nacre remote add https://memory.example.org --no-private",
+    ],
+)
+@argument("remote-add", "url", metavar="URL")
+@click.option(
+    "--private/--no-private",
+    default=True,
+    help="Whether private memories and sessions go there, too. Else only memories that are personal or public do.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def add(run: Run, url: str, private: bool, yes: bool) -> None:
+    """Keep this home in step with a space of yours on a server.
+
+    The key is asked for, or read from standard input or NACRE_REMOTE_KEY; an owner of the space makes it there: nacre
+    keys create --role owner. nacre serve --http must run there.
+    """
+    run.keeps_history = False
+    place = connection.check_url(url)
+    key = _key(run)
+    run.confirm(
+        _question(run, place, private=private),
+        yes=yes,
+        refusal="memories leave this machine: --yes says so",
+    )
+    with output.shown(run) as notify:
+        done: Exchanged = perform(run, "remote-add", notify, url=url, key=key, private=private)
+    run.answer(_record(done), lambda paper: _tell(paper, done, is_first=True))
+
+
+@remote.command("sync", examples=["nacre remote sync", "nacre remote sync --json"])
+@click.option("--quiet", is_flag=True, help="Say nothing; nacre remote tells how it ended.")
+@click.pass_obj
+def sync(run: Run, quiet: bool) -> None:
+    """Exchange what is new, now.
+
+    nacre serve does it every minute, and commands do it in the background.
+    """
+    run.keeps_history = False
+    if quiet:
+        connection.exchange_quietly(run.home)
+        return
+    with output.shown(run) as notify:
+        done: Exchanged = perform(run, "remote-sync", notify)
+    run.home.problems[:] = done.problems
+    run.answer(_record(done), lambda paper: _tell(paper, done))
+
+
+@remote.command("remove", examples=["nacre remote remove", "nacre remote remove --yes"])
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def remove(run: Run, yes: bool) -> None:
+    """Be in step with the server no more.
+
+    Here and there everything stays.
+    """
+    if run.is_interactive and not yes:
+        run.confirm("Forget the server and the key to it?")
+    known: RemoteStanding = perform(run, "remote-remove")
+    run.answer(
+        {"url": known.url},
+        lambda paper: paper.line(
+            f"In step with {known.url} no more. What it has stays there, and all of yours here."
+        ),
+    )
+
+
+def _key(run: Run) -> str:
+    if run.settings.environ.get(connection.KEY):
+        return ""
+    if run.is_interactive:
+        return checked_key(
+            str(click.prompt("Key (not shown)", hide_input=True, err=True)).strip(),
+            "what you typed",
+        )
+    return checked_key(sys.stdin.read(MOST_KEY_CHARACTERS).strip(), "standard input")
+
+
+def _question(run: Run, url: str, *, private: bool) -> str:
+    found = ask(run, "list", limit=1)
+    what = (
+        f"your memories ({found.total:,}) and sessions"
+        if private
+        else "memories that are not private"
+    )
+    return f"Send {what} to {url}, and keep both in step?"
+
+
+def _show(run: Run) -> None:
+    known: RemoteStanding = perform(run, "remote")
+    record = {
+        "url": known.url,
+        "space": known.space,
+        "private": known.private,
+        "succeeded": known.succeeded,
+        "problem": known.problem or None,
+        "hint": known.hint or None,
+        "documents": known.documents,
+        "waiting_turns": known.waiting_turns,
+    }
+
+    def tell(paper: Paper) -> None:
+        paper.line(bold(known.url), dim(f", space {known.space}" if known.space else ""))
+        if known.problem:
+            paper.line(f"Not in step: {known.problem}", indent=2)
+            paper.line(dim(known.hint), indent=2)
+        paper.line(f"last in step: {known.succeeded or 'never'}", indent=2)
+        sessions = (
+            f"turns to send: {known.waiting_turns:,}"
+            if known.private
+            else "private memories and sessions stay"
+        )
+        paper.line(dim(f"{count(known.documents, 'document')}; {sessions}"), indent=2)
+
+    run.answer(record, tell)
+
+
+def _record(done: Exchanged) -> Record:
+    return {
+        "url": done.url,
+        "space": done.space,
+        "sent": done.sent,
+        "received": done.received,
+        "turns": done.turns,
+        "notes": [
+            {"outcome": note.outcome.value, "id": note.memory, "path": note.path}
+            for note in done.notes
+        ],
+        "held": [{"path": path, "reason": why} for path, why in done.held],
+        "problems": list(done.problems),
+    }
+
+
+def _tell(paper: Paper, done: Exchanged, *, is_first: bool = False) -> None:
+    parts = [
+        f"{word} {count(number, what)}"
+        for word, number, what in (
+            ("sent", done.sent, "document"),
+            ("received", done.received, "document"),
+            ("sent", done.turns, "turn"),
+        )
+        if number
+    ]
+    told = ", ".join(parts)
+    paper.line(bold(f"In step with {done.url}"), f": {told}." if told else ": nothing was new.")
+    for note in done.notes[:_MOST]:
+        paper.line(
+            f"merged: {note.subject or note.path or note.memory} ({note.outcome.value.replace('_', ' ')})",
+            indent=2,
+        )
+    for path, why in done.held[:_MOST]:
+        paper.line(f"not sent: {path} {why}", indent=2)
+    if len(done.held) > _MOST:
+        paper.line(dim(f"and {len(done.held) - _MOST:,} more; --json lists them all"), indent=2)
+    if is_first:
+        paper.line(
+            dim("From now on nacre serve keeps both in step; without it, commands do in passing."),
+            indent=2,
+        )
+
+
+# ----------------------------------------------------------------------------
+# ``nacre move``.
+
+
+_YES = "Do not ask."
+
+
+@click.command(
+    "move",
+    cls=Command,
+    examples=[
+        "nacre move --to postgresql://ada@db.example.org/nacre",
+        "nacre move --to postgresql://ada@db.example.org/nacre --tenant ada",
+        "nacre move --from postgresql://ada@db.example.org/nacre --tenant ada",
+    ],
+)
+@option("move", "to", metavar="ADDRESS")
+@option(
+    "move", "source", "--from", metavar="ADDRESS", help="Bring the memory back from that server."
+)
+@option("move", "tenant", metavar="NAME")
+@option("move", "questions", metavar="NUMBER")
+@click.option("--yes", "-y", is_flag=True, help=_YES)
+@click.pass_obj
+def move(
+    run: Run, to: str | None, source: str | None, tenant: str | None, questions: int, yes: bool
+) -> None:
+    """Carry your memory to a PostgreSQL server, or back.
+
+    Memories with their files and history of changes, sessions, links, vectors, usage: all of it, with the same ids.
+    Both ends are compared before nacre goes on with the new one. What you move from stays as it is. A move that was
+    interrupted goes on with the same command. Exits with 1 where documents differ.
+    """
+    if to:
+        told = f"Carry your memory to {load('nacre.care.move:without_password')(to)}, and work with it there?"
+        run.confirm(
+            told, yes=yes, refusal="your memory leaves this machine: --yes says that you want it"
+        )
+    with output.shown(run) as notify:
+        report: MoveReport = perform(
+            run, "move", notify, to=to, source=source, tenant=tenant, questions=questions
+        )
+    run.answer(_record_move(report), lambda paper: _tell_move(paper, report))
+    if not report.is_same:
+        run.exit_code = 1
+
+
+def _tell_move(paper: Paper, report: MoveReport) -> None:
+    rows = report.rows
+    paper.line(bold("Carried"), f" to {report.place}", dim(f", tenant {report.tenant}"))
+    told = [count(rows["memories"], "memory", "memories")]
+    told += [count(rows[f"{one}s"], one) for one in ("turn", "session", "link")]
+    paper.line(", ".join(told), indent=2)
+    paper.line(
+        dim(
+            f"{sum(rows.values()):,} rows of {sum(map(bool, rows.values()))} tables, the same in both"
+        ),
+        indent=2,
+    )
+    here, there = report.documents, report.documents_there
+    same = "byte for byte the same" if here == there else f"{there.count:,} there: they differ"
+    paper.line(dim(f"{count(here.count, 'document')}, {size(here.bytes)}: {same}"), indent=2)
+    asked = report.answers
+    paper.line(dim(f"{asked.same} of {count(asked.asked, 'question')} answered the same"), indent=2)
+    for question in asked.differing:
+        paper.line(dim(f"not: {question}"), indent=4)
+    if report.is_in_use:
+        paper.line(
+            f"It is in use there from now on. What {report.kept} has stays as it is, and is not read any more.",
+            indent=2,
+        )
+    else:
+        paper.line(f"Your memory stays in use where it was: {report.left}", indent=2)
+
+
+def _record_move(report: MoveReport) -> dict[str, object]:
+    documents = {
+        "count": report.documents.count,
+        "bytes": report.documents.bytes,
+        "hash": report.documents.hash,
+        "same": report.documents == report.documents_there,
+    }
+    answers = {
+        "asked": report.answers.asked,
+        "same": report.answers.same,
+        "same_first": report.answers.same_first,
+    }
+    return {
+        "place": report.place,
+        "tenant": report.tenant,
+        "rows": dict(report.rows),
+        "written": report.written,
+        "passes": report.passes,
+        "documents": documents,
+        "answers": answers,
+        "is_same": report.is_same,
+        "is_in_use": report.is_in_use,
+        "left": report.left,
+    }

@@ -1,0 +1,521 @@
+"""What becomes of the daemon when hosts are wired, or no more.
+
+It is there for the first session; one of another nacre, or one that nobody needs, ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+import time
+import webbrowser
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from nacre import __version__
+from nacre import settings as nacre_settings
+from nacre.base import ids, link
+from nacre.base.environment import environment
+from nacre.base.link import Away, Refused, ask, start_daemon
+from nacre.care import follow, watcher
+from nacre.cli.command import Paper, Part, Run, Span, bold, dim
+from nacre.cli.command import command as command_command
+from nacre.cli.options import count
+from nacre.errors import OwnerOnly, Unavailable
+from nacre.home.location import is_empty
+from nacre.hosts import connect as wiring_preview
+from nacre.hosts import registry
+from nacre.serve import homes, mcp_protocol
+from nacre.serve import mcp as calling
+from nacre.serve.statusline import line as statusline_line
+from nacre.serve.statusline import look
+from nacre.serve.web import Browsers
+from nacre.values.memory import AN_AGENT
+
+if TYPE_CHECKING:
+    from nacre.data.imports import Captured
+    from nacre.serve.mcp import Face
+    from nacre.settings import Settings
+    from nacre.values.reports import (
+        FileChange,
+        HostCommand,
+        LeftAlone,
+        OwnMemory,
+        WiringDone,
+        WiringPlan,
+    )
+
+_START_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonMet:
+    """A daemon that was started; or one, or a watcher, that nobody needs or that is of another nacre; whether it ended.
+
+    One that the system or a person started is theirs to end.
+    """
+
+    version: str
+    state: Literal["started", "ended", "runs"]
+    told: str
+
+
+def start_for_hosts(settings: Settings) -> DaemonMet | None:
+    """Start the daemon, so that the first session finds it warm; ``None`` where one runs, or none may be started."""
+    try:
+        started = (
+            link.start_daemon(str(settings.home), settings.environ)
+            if settings.flag("daemon.enabled")
+            else None
+        )
+    except OSError:
+        return None  # hooks do without, and try again
+    if started is None:
+        return None
+    until = time.monotonic() + _START_SECONDS
+    while not (found := homes.greet(settings.home)) or not found.is_warm:
+        if started.poll() is not None or time.monotonic() > until:
+            return None  # its log says why; hooks try again
+        time.sleep(0.05)
+    told = "nacre serve runs in the background now: sessions are answered at once. Unasked for a while, it ends."
+    return DaemonMet(__version__, "started", told)
+
+
+def end_unneeded(home: Path) -> DaemonMet | None:
+    """With the last host, end the daemon that was started for them; ``None`` where nothing follows sessions."""
+    found = homes.greet(home)
+    if found is None:
+        return _watcher(home)
+    if found.on_demand and homes.ask_to_stop(home):
+        told = "The daemon ended, and no session is read any more: nacre ingest reads them, when you like."
+        return _watcher(home) or DaemonMet(found.version, "ended", told)
+    reads = " and reads your agents' sessions" if found.follows else ""
+    ends = "nacre serve stop ends it, nacre watcher uninstall for good"
+    return DaemonMet(found.version, "runs", f"The daemon goes on{reads}: {ends}.")
+
+
+def end_other_version(home: Path) -> DaemonMet | None:
+    """End a daemon of another nacre than this one; ``None`` where none of that kind runs."""
+    found, own = homes.greet(home), __version__
+    if found is None or found.version == own:
+        return None
+    if found.on_demand and homes.ask_to_stop(home):
+        told = f"The daemon of nacre {found.version} ended; that of {own} answers the next session."
+        return DaemonMet(found.version, "ended", told)
+    told = f"The daemon is nacre {found.version}, this is {own}: nacre serve stop, then start it as you did."
+    return DaemonMet(found.version, "runs", told)
+
+
+def _watcher(home: Path) -> DaemonMet | None:
+    found = follow.standing(home, ids.utc_now())
+    if not found.lives:
+        return None
+    told = "The watcher goes on and reads your agents' sessions: nacre watcher uninstall ends it."
+    return DaemonMet(found.health.version if found.health else "", "runs", told)
+
+
+# ----------------------------------------------------------------------------
+# Wirings of hosts, for people: what would change, as a diff, and what was done.
+
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_OUTLINED = {"create": "write", "change": "change", "remove": "remove"}
+Clean = Callable[[str], str]
+_LONGEST_LINE = 300
+_NEW_LINES = 12
+"""Of a file that is all new, so many lines are shown."""
+_DONE = {"create": "wrote", "change": "changed", "remove": "removed", "none": "unchanged"}
+_TO_DO = {
+    "create": "would write",
+    "change": "would change",
+    "remove": "would remove",
+    "none": "unchanged",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How paths are told: those of the user from ``~`` on; and texts: without secrets."""
+
+    user: Path
+    home: Path
+    clean: Clean
+
+    def is_own(self, path: Path) -> bool:
+        """Whether a file lies in nacre's home."""
+        return path.is_relative_to(self.home)
+
+    def short(self, path: Path) -> str:
+        """A path as people write it."""
+        return f"~/{path.relative_to(self.user)}" if path.is_relative_to(self.user) else str(path)
+
+    def words(self, command: HostCommand) -> str:
+        """A command as people type it."""
+        first, *rest = command.words
+        return shlex.join([Path(first).stem, *rest])
+
+
+def render_plan(paper: Paper, plan: WiringPlan, places: Shown, *, is_whole: bool = False) -> None:
+    """What would be done; ``is_whole``: to the last line, nacre's own files too."""
+    for change in plan.changes:
+        if change.action != "none" and (is_whole or not places.is_own(change.path)):
+            labels = ", ".join(registry.HOSTS_REGISTRY[host].label for host in change.hosts)
+            paper.line(
+                bold(f"{_TO_DO[change.action]} {places.short(change.path)}"),
+                dim(f"  {labels}: {change.what}"),
+            )
+            for line in _shown(change, places.clean, is_whole=is_whole):
+                paper.verbatim("  " + line, _STYLES.get(line[:1], "dim"))
+    if not is_whole:
+        _own_files(paper, plan, places, _TO_DO)
+    for command in plan.commands:
+        paper.line(bold("would run "), places.words(command), dim(f"  {command.what}"), hang=2)
+    _own_memories(paper, plan.own_memories)
+    same = sum(change.action == "none" for change in plan.changes)
+    if same:
+        paper.line(
+            dim(f"{count(same, 'file')} as {'it' if same == 1 else 'they'} should be already")
+        )
+    _left(paper, plan.left_alone, places)
+    _left(paper, plan.kept, places, "kept      ")
+
+
+def render_outline(paper: Paper, plan: WiringPlan, places: Shown) -> None:
+    """What would be done, a line a file."""
+    rows: list[tuple[str, str, Part]] = []
+    for change in plan.changes:
+        if change.action != "none" and not places.is_own(change.path):
+            labels = ", ".join(registry.HOSTS_REGISTRY[host].label for host in change.hosts)
+            rows.append(
+                (
+                    _OUTLINED[change.action],
+                    places.short(change.path),
+                    dim(f"{labels}: {change.what}"),
+                )
+            )
+    rows += [
+        (_OUTLINED[action], where, dim(f"{label}: {what}, {count(number, 'file')}"))
+        for action, where, label, what, number in _own(plan, places)
+    ]
+    rows += [("run", places.words(command), dim(command.what)) for command in plan.commands]
+    for verb, path, what in rows:
+        paper.line(bold(f"{verb:<7}"), path, "  ", what, hang=7)
+    _own_memories(paper, plan.own_memories)
+    _left(paper, plan.left_alone, places)
+    _left(paper, plan.kept, places, "kept      ")
+
+
+def render_done(
+    paper: Paper,
+    done: WiringDone,
+    places: Shown,
+    daemon: DaemonMet | None = None,
+    captured: Sequence[Captured] = (),
+) -> None:
+    """What was done, what became of the daemon, and what is left to do."""
+    plan = done.plan
+    left = {one.path for one in done.left_alone}
+    for change in plan.changes:
+        if change.action != "none" and change.path not in left and not places.is_own(change.path):
+            verb = Span(f"{_DONE[change.action]:<8}", "green")
+            paper.line(verb, f" {places.short(change.path)}", dim(f"  {change.what}"))
+    _own_files(paper, plan, places, _DONE)
+    if done.trusted:
+        paper.line(Span(f"{'trusted':<8}", "green"), " the hooks, by Codex")
+    elif plan.is_nothing and not plan.left_alone:
+        paper.line(
+            "Nothing to do: ",
+            "none of it is there." if plan.is_removal else "everything is in place.",
+        )
+    _own_memories(paper, plan.own_memories)
+    _captured(paper, captured, places)
+    _copies(paper, done, places)
+    for command, said in done.failed:
+        paper.line(Span("failed", "bold red"), f" {command}: {said}", hang=2)
+    _left(paper, (*plan.left_alone, *done.left_alone), places)
+    _left(paper, plan.kept, places, "kept      ")
+    if daemon:
+        paper.line(daemon.told, hang=2)
+    if plan.is_removal:
+        paper.line(dim(f"Your memories stay in {places.short(places.home)}."))
+        return
+    for host, note in plan.notes:
+        if (
+            not plan.is_nothing or host == registry.NAME_CODEX
+        ):  # which is told as long as the hooks are not trusted
+            paper.line(bold(registry.HOSTS_REGISTRY[host].label), f": {note}", hang=2)
+    works = "tells what works" if plan.left_alone else "proves that it works"
+    paper.line(dim(f"nacre doctor hosts {works}; nacre init --uninstall takes it out again."))
+
+
+def _own_memories(paper: Paper, found: Sequence[OwnMemory]) -> None:
+    """How it stands with the hosts' own memories."""
+    for one in found:
+        style = "yellow" if one.hint else "green"
+        told = f" own memory of {registry.HOSTS_REGISTRY[one.host].label}: {one.told}{f' ({one.hint})' if one.hint else ''}"  # noqa: E501
+        paper.line(Span(f"{one.state:<8}", style), told, hang=2)
+
+
+def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None:
+    """What was imported of them, a line a host, and how agents are told it unasked."""
+    for host in dict.fromkeys(one.host for one in captured):
+        own = [one for one in captured if one.host == host]
+        added, updated = sum(one.added for one in own), sum(one.updated for one in own)
+        if added or updated:
+            above = places.short(Path(os.path.commonpath([one.path for one in own])))
+            changed = f", {updated} changed" if updated else ""
+            hint = dim(
+                f"  found when searched; nacre import {above} --trust has agents told unasked"
+            )
+            paper.line(
+                Span("imported", "green"),
+                f" {count(added, 'memory', 'memories')} of {above}{changed}",
+                hint,
+                hang=2,
+            )
+        for one in own:
+            if one.problem:
+                paper.line(
+                    Span("left alone", "yellow"),
+                    f" {places.short(one.path)}: {one.problem}",
+                    hang=2,
+                )
+
+
+def _copies(paper: Paper, done: WiringDone, places: Shown) -> None:
+    """Where files are as they were: before what was done now, and before nacre came."""
+    for path in done.backups:
+        paper.line(dim(f"as it was: {places.short(path)}"))
+    for path in done.old_copies:
+        paper.line(dim(f"as it was before nacre: {places.short(path)}"))
+
+
+def _own_files(paper: Paper, plan: WiringPlan, places: Shown, verbs: Mapping[str, str]) -> None:
+    """Files in nacre's own folder, a line a host and action."""
+    for action, where, label, what, number in _own(plan, places):
+        paper.line(
+            bold(f"{verbs[action]:<8}"),
+            f" {count(number, 'file')} in {where}",
+            dim(f"  {label}: {what}"),
+        )
+
+
+def _own(plan: WiringPlan, places: Shown) -> Iterator[tuple[str, str, str, str, int]]:
+    """Of the files in nacre's own folder: what is done, where, for which host, what they are, how many."""
+    counted: Counter[tuple[str, str, str]] = Counter(
+        (change.action, change.hosts[0], change.what)
+        for change in plan.changes
+        if change.action != "none" and places.is_own(change.path)
+    )
+    for (action, host, what), number in counted.items():
+        yield (
+            action,
+            places.short(places.home / "hosts" / host),
+            registry.HOSTS_REGISTRY[host].label,
+            what,
+            number,
+        )
+
+
+def _shown(change: FileChange, clean: Clean, *, is_whole: bool) -> Iterator[str]:
+    lines = [_cut(line) for line in wiring_preview.diff_of(change, clean)[2:]]
+    if change.action == "change" or is_whole:
+        yield from lines
+        return
+    if change.action == "remove":
+        return
+    yield from lines[1 : _NEW_LINES + 1]
+    if len(lines) > _NEW_LINES + 1:
+        yield f"  … and {len(lines) - _NEW_LINES - 1} lines more"
+
+
+def _cut(line: str) -> str:
+    """A line as far as it is worth reading: some settings are all in one."""
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
+
+
+def _left(
+    paper: Paper, left: Sequence[LeftAlone], places: Shown, label: str = "left alone"
+) -> None:
+    for one in left:
+        told = f" {places.short(one.path)}: {one.reason} ({one.hint})"
+        paper.line(Span(label, "yellow"), told, hang=2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre open``: the dashboard, in a browser that is the owner's from then on.
+
+
+_SECONDS = 30.0
+_PAUSE_SECONDS = 0.1
+
+
+@command_command("open", examples=["nacre open", "nacre open --print", "nacre open --forget"])
+@click.option(
+    "--print", "only_prints", is_flag=True, help="Print the address, and open no browser."
+)
+@click.option("--forget", is_flag=True, help="End the access of every browser.")
+@click.pass_obj
+def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
+    """Open the dashboard in your browser.
+
+    The address works once, within a minute; then that browser is yours for 90 days. The daemon serves it at this
+    machine alone, and is started where it does not run; a new home asks first whether to read your agents' sessions.
+    An agent cannot open it.
+    """
+    run.settings.actor.require_owner("nacre open")
+    if forget:
+        were = Browsers(run.settings.home).forget()
+        told = "No browser has access any more." if were else "No browser had access."
+        run.answer({"forgotten": were}, lambda paper: paper.line(told))
+        return
+    address = _address(run)
+    is_open = not only_prints and _has_screen(run.settings.environ) and webbrowser.open(address)
+
+    def render(paper: Paper) -> None:
+        paper.verbatim(address)
+        if not only_prints:
+            paper.line(
+                dim(
+                    "Your browser shows it."
+                    if is_open
+                    else "Open this address in a browser, within a minute."
+                )
+            )
+
+    run.answer({"address": address, "opened": is_open}, render)
+
+
+def _has_screen(environ: Mapping[str, str]) -> bool:
+    """Whether a browser with windows can be shown: those of terminals run no dashboard."""
+    return sys.platform in ("darwin", "win32") or bool(
+        environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")
+    )
+
+
+def _may_read(run: Run) -> bool:
+    """Return True if the daemon may read the agents' sessions: a person must have agreed to the first reading."""
+    if run.home.sessions.last_ingest() or not is_empty(run.home):
+        return True
+    if run.is_interactive and click.confirm(
+        "Read your agents' sessions on this machine?", default=True, err=True
+    ):
+        return True
+    run.warnings.append("no sessions are read yet: nacre ingest reads them")
+    return False
+
+
+def _address(run: Run) -> str:
+    """What the daemon says; one is started where none answers. Raises OwnerOnly, Unavailable."""
+    home, until = str(run.settings.home), time.monotonic() + _SECONDS
+    is_started = False
+    while True:
+        try:
+            return str(ask(home, "open", {}, seconds=_SECONDS))
+        except Refused as refused:
+            kind = OwnerOnly if refused.error.get("code") == OwnerOnly.code else Unavailable
+            raise kind(str(refused), hint=refused.error.get("hint")) from None
+        except Away as away:
+            if time.monotonic() > until:
+                raise Unavailable("no daemon answers", hint="nacre serve logs tells why") from away
+        if not is_started:
+            is_started = True
+            start_daemon(home, run.settings.environ, *(() if _may_read(run) else ("--no-watch",)))
+        time.sleep(_PAUSE_SECONDS)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre mcp``.
+
+
+@command_command("mcp", examples=["nacre mcp", "nacre mcp --tools all"])
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The home; else NACRE_HOME, ~/.nacre.",
+)
+@click.option(
+    "--tools",
+    type=click.Choice(["core", "all"]),
+    help="Offer four tools, or all ten; else what mcp.tools is set to.",
+)
+@click.option(
+    "--structured", is_flag=True, help="Answer with records, too: for programs rather than models."
+)
+@click.pass_obj
+def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> None:
+    """Serve memory to an agent, over the Model Context Protocol.
+
+    Agents' tools start it by themselves, as a server over standard input and output; it ends with them. It works with
+    the daemon where one runs, else by itself. nacre serve --http serves agents over HTTP.
+    """
+    face = _face(home, everything=tools, structured=structured)
+    run.keeps_history = False
+
+    if run.is_interactive:
+        click.echo(
+            "Waiting for an agent's tool, whose settings name this command. Ctrl-D ends this.",
+            err=True,
+        )
+    mcp_protocol.serve(face, mcp_protocol.Wire.taken())
+
+
+def _face(home: Path | None, *, everything: str | None, structured: bool) -> Face:
+    settings = nacre_settings.load_settings(home)
+    folder = None
+    with contextlib.suppress(FileNotFoundError):  # the folder was deleted
+        folder = str(Path.cwd())
+    start = partial(_start_daemon, settings) if settings.flag("daemon.enabled") else None
+    return calling.Face(
+        calling.HomeCalls(settings.home, agent=settings.actor.agent or AN_AGENT, start=start),
+        everything=(everything or settings.text("mcp.tools")) == "all",
+        structured=structured,
+        folder=folder,
+        session=settings.session,
+        note=partial(_note, settings.home),
+    )
+
+
+def _start_daemon(settings: Settings) -> None:
+    # By a process that ends at once: the daemon is no child of the server, which tools end with all its children.
+    link.start_process(str(settings.home), settings.environ, "serve", "--on-demand")
+
+
+def _note(home: Path, line: str) -> None:
+    """Add a line to the log of a home that is there, if the disk takes it."""
+    if home.is_dir():
+        with contextlib.suppress(OSError):
+            watcher.Log(home, "mcp").write(line)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre statusline``, where more than the line is asked for: :mod:`nacre.serve.statusline` prints
+# that by itself.
+
+
+_SECONDS_STATUSLINE = 1.0
+
+
+@command_command(
+    "statusline",
+    examples=["nacre statusline", """echo '{"session_id": "7f3a1c2d"}' | nacre statusline"""],
+)
+@click.pass_obj
+def statusline(run: Run) -> None:
+    """Print a line for the status line of Claude Code.
+
+    "nacre: 3 told, 12 to review" are the memories that the session was given, and what waits for you. It is set in
+    ~/.claude/settings.json: "statusLine": {"type": "command", "command": "nacre statusline"}
+    """
+    found = look(environment(), _SECONDS_STATUSLINE)
+    run.answer(
+        {"told": 0, "to_review": 0} | found, lambda paper: paper.line(statusline_line(found))
+    )

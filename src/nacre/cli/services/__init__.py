@@ -1,1 +1,0 @@
-"""Commands that keep running: the daemon, the watcher, the server for agents."""

@@ -1,0 +1,984 @@
+"""``nacre sessions show`` and ``tail``: one session and its turns."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from nacre.base import files
+from nacre.base import text as passages
+from nacre.cli import options
+from nacre.cli.command import (
+    TEXT,
+    Cell,
+    Group,
+    Paper,
+    Run,
+    Span,
+    ask,
+    bold,
+    command,
+    dim,
+    is_empty,
+    joined,
+    perform,
+    place_of,
+    unsteered,
+)
+from nacre.cli.options import (
+    EVERYTHING,
+    JSON_LINES,
+    OFFSET,
+    Record,
+    amount,
+    argument,
+    count,
+    day,
+    duration,
+    find_project,
+    limit_option,
+    minute,
+    option,
+    pages,
+    short_session,
+    size,
+    speaker_name,
+    stamp,
+    tokens_told,
+)
+from nacre.cli.options import options as options_options
+from nacre.cli.output import memory_record, render_beginning, render_table
+from nacre.data import export
+from nacre.errors import Unavailable
+from nacre.home.home import territory
+from nacre.sessions import find as sessions_follow
+from nacre.values import session as values_session
+from nacre.values.memory import SessionFilter
+
+if TYPE_CHECKING:
+    from nacre.home.archive import Restored
+    from nacre.home.views import Resumption, SessionLine, SessionPage, SessionReport, SessionView
+    from nacre.values.session import (
+        ErrorMet,
+        Session,
+        SessionOutcome,
+        StoredSession,
+        StoredTurn,
+        Summary,
+        Tokens,
+        ToolCall,
+    )
+
+_TURNS_SHOWN = 40
+REFERENCE = click.argument(
+    "reference",
+    metavar="[ID]",
+    type=TEXT,
+    required=False,
+    shell_complete=options.completer(options.sessions),
+)
+_TINTS = {"owner": "bold green", "agent": "bold cyan", "tool": "dim", "system": "dim"}
+_TURN_CHARACTERS = 2000
+_CALLS_SHOWN = 8
+_SENT_SHOWN = 12
+
+
+@command(
+    "show",
+    examples=[
+        "nacre sessions show 7f3a1c2d",
+        "nacre sessions show claude-code:7f3a1c2d --from 40 --limit 20",
+        "nacre sessions show 7f3a1c2d --full --limit 0",
+    ],
+)
+@REFERENCE
+@option(
+    "session", "first", "--from", show_default=False, help="The first turn to show, counted from 0."
+)
+@option(
+    "session",
+    "limit",
+    "--limit",
+    "-n",
+    default=None,
+    show_default=False,
+    help=f"Turns at most; 0 for all [default: {_TURNS_SHOWN}; all with --json].",
+)
+@click.option("--full", is_flag=True, help="Do not shorten long turns.")
+@click.pass_obj
+def show(run: Run, reference: str | None, first: int, limit: int | None, full: bool) -> None:
+    """Show one session turn by turn, and what was learned from it.
+
+    ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder.
+    """
+    limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
+    view = ask_session(run, reference, first=first, limit=limit or None)
+    run.answer(
+        session_view_record(view, first),
+        lambda paper: _render_session(paper, view, first=first, full=full),
+    )
+
+
+def ask_session(
+    run: Run, reference: str | None, *, limit: int | None, first: int = 0, at_end: bool = False
+) -> SessionView:
+    """A session by its id or the beginning of it, else the last one of this folder; without a limit all its turns."""
+    here = str(Path.cwd())
+    view: SessionView = ask(
+        run, "session", reference=reference, first=first, limit=limit, at_end=at_end, folder=here
+    )
+    tell_which(run, reference, view.session)
+    return view
+
+
+def tell_which(run: Run, reference: str | None, session: StoredSession) -> None:
+    """Where the last session of this folder was wanted, and none of it is known, tell so before another is shown."""
+    if reference is None and (
+        session.project is None or place_of(run, None).project != session.project
+    ):
+        click.echo("No session in this folder is known: this is the last one of all.", err=True)
+
+
+@command(
+    "tail",
+    examples=[
+        "nacre sessions tail",
+        "nacre sessions tail 7f3a1c2d -n 3",
+        "nacre sessions tail --follow",
+    ],
+)
+@REFERENCE
+@option(
+    "session", "limit", "--limit", "-n", type=click.IntRange(1), default=6, help="Turns at most."
+)
+@click.option("--follow", "-f", is_flag=True, help="Go on as the session does, until Ctrl-C.")
+@click.option("--full", is_flag=True, help="Do not shorten long turns.")
+@click.pass_obj
+def tail(run: Run, reference: str | None, limit: int, follow: bool, full: bool) -> None:
+    """Show the end of a session.
+
+    ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder. With
+    --follow its transcript is read again whenever it grows.
+    """
+    if follow and run.as_json:
+        raise click.UsageError(
+            "--follow does not end, and --json is one answer: leave one of them out"
+        )
+    if follow:
+        _follow(run, reference, limit, full=full)
+        return
+    view = ask_session(run, reference, limit=limit, at_end=True)
+    first = view.turns[0].seq if view.turns else 0
+
+    def render(paper: Paper) -> None:
+        render_facts(paper, view)
+        _render_turns(paper, view.turns, full=full)
+
+    run.answer(session_view_record(view, first), render)
+
+
+def _follow(run: Run, reference: str | None, limit: int, *, full: bool) -> None:
+    try:
+        for turns in sessions_follow.follow_session(run.home, reference, limit=limit):
+            paper = run.paper()
+            _render_turns(paper, turns, full=full)
+            click.echo(f"\n{paper.text()}", nl=False)
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        click.echo(err=True)
+
+
+def _session_record(stored: StoredSession) -> Record:
+    """One session."""
+    session = stored.session
+    return {
+        "session_id": session.native_id,
+        "session": session.id,
+        "tool": session.tool,
+        "project": stored.project,
+        "title": session.title,
+        "kind": session.kind.value,
+        "model": session.model,
+        "tool_version": session.tool_version,
+        "parent": session.parent,
+        "cwd": session.cwd,
+        "branch": session.branch,
+        "started": stamp(session.started),
+        "ended": stamp(stored.ended),
+        "turns": stored.turns,
+        "tokens": session.tokens and _tokens_record(session.tokens),
+        "file": stored.file,
+    }
+
+
+def session_line_record(line: SessionLine) -> Record:
+    """One session of a list."""
+    return {
+        **_session_record(line.session),
+        "active_seconds": _seconds(line.active),
+        "opening": line.opening,
+    }
+
+
+def session_facts_record(view: SessionView) -> Record:
+    """A session with what belongs to it besides its turns."""
+    return {
+        **_session_record(view.session),
+        "active_seconds": _seconds(view.active),
+        "opening": view.opening,
+        "sent_by": view.parent and view.parent.session.id,
+        "sent_out": [session_line_record(child) for child in view.children],
+    }
+
+
+def _tokens_record(tokens: Tokens) -> Record:
+    return {"input": tokens.input, "cached": tokens.cached, "output": tokens.output}
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()
+
+
+def session_view_record(view: SessionView, first: int) -> Record:
+    """One session with turns; ``turns`` are the turns here, ``total`` counts all."""
+    record = session_facts_record(view)
+    return {
+        **record,
+        "total": record["turns"],
+        "first": first,
+        "turns": [turn_record(stored) for stored in view.turns],
+        "memories": [memory_record(memory) for memory in view.memories],
+    }
+
+
+def turn_record(stored: StoredTurn) -> Record:
+    """One turn of a session."""
+    turn = stored.turn
+    return {
+        "turn_id": turn.id,
+        "seq": stored.seq,
+        "speaker": turn.speaker.value,
+        "author": turn.author,
+        "time": stamp(turn.time),
+        "text": turn.text,
+        "trust": turn.trust.value,
+        "flags": [flag.name.lower() for flag in turn.flags if flag.name],
+        "tool_calls": [call_record(call) for call in turn.tool_calls],
+    }
+
+
+def call_record(call: ToolCall) -> Record:
+    """One tool call of an agent."""
+    return {
+        "name": call.name,
+        "input": call.input,
+        "outcome": call.outcome,
+        "action": call.action.value,
+        "paths": list(call.paths),
+        "error": call.error,
+        "made": list(call.made),
+    }
+
+
+def session_title(line: SessionLine) -> tuple[Span | str, ...]:
+    """A session's kind, and its title or its first request."""
+    session = line.session.session
+    kind = (
+        dim(f"{session.kind.value}: ")
+        if session.kind is not values_session.SessionKind.MAIN
+        else ""
+    )
+    return kind, session.title or dim(line.opening or "nothing was said")
+
+
+def render_facts(paper: Paper, view: SessionView) -> None:
+    """A session's title and what is known of it."""
+    stored = view.session
+    session = stored.session
+    paper.line(bold(passages.one_line(session.title or view.opening or session.id)))
+    paper.blank()
+    paper.facts(
+        (
+            ("session", session.id),
+            ("project", stored.project or ""),
+            ("folder", session.cwd or ""),
+            ("branch", session.branch or ""),
+            (
+                "kind",
+                session.kind.value if session.kind is not values_session.SessionKind.MAIN else "",
+            ),
+            ("sent by", _reference(view.parent) if view.parent else session.parent or ""),
+            ("model", _model(session)),
+            ("time", _time(view)),
+            ("turns", f"{stored.turns:,}"),
+            ("tokens", tokens_told(session.tokens) if session.tokens else ""),
+            ("file", stored.file or ""),
+        )
+    )
+
+
+def _render_session(paper: Paper, view: SessionView, *, first: int, full: bool) -> None:
+    """A session's facts, its turns, the sub-agents it sent out, and what was learned from it."""
+    render_facts(paper, view)
+    _render_turns(paper, view.turns, full=full)
+    left = view.session.turns - first - len(view.turns)
+    if left > 0:
+        paper.blank()
+        paper.line(
+            dim(
+                f"{count(left, 'more turn')}: --from {first + len(view.turns)}, or --limit 0 for all"
+            )
+        )
+    render_outcome(paper, view)
+
+
+def render_outcome(paper: Paper, view: SessionView) -> None:
+    """What came of a session: the sub-agents it sent out, and what was learned from it."""
+    if view.children:
+        _render_sent(paper, view)
+    if view.memories:
+        paper.heading("Learned from it")
+        render_table(paper, view.memories, indent=2)
+
+
+def _render_sent(paper: Paper, view: SessionView) -> None:
+    """The sessions that it sent out: ``nacre sessions show`` takes their ids."""
+    paper.heading("Sent out")
+    shown = view.children[:_SENT_SHOWN]
+    paper.table(
+        [
+            (
+                dim(short_session(line.session.session.native_id)),
+                line.session.session.kind.value,
+                f"{line.session.turns:>4}",
+                duration(line.active) if line.active else "",
+                session_title(line)[1],
+            )
+            for line in shown
+        ],
+        drop=(3, 2),
+        indent=2,
+    )
+    if len(shown) < len(view.children):
+        paper.line(dim(f"and {len(view.children) - len(shown):,} more"), indent=2)
+
+
+def _render_turns(paper: Paper, turns: Sequence[StoredTurn], *, full: bool) -> None:
+    """Turns as a conversation."""
+    for item in turns:
+        _render_turn(paper, item, full=full)
+
+
+def _reference(stored: StoredSession) -> str:
+    return joined((short_session(stored.session.native_id), stored.session.title or ""))
+
+
+def _model(session: Session) -> str:
+    version = f"{session.tool} {session.tool_version}" if session.tool_version else ""
+    return joined((session.model or "", version))
+
+
+def _time(view: SessionView) -> str:
+    stored = view.session
+    span = " to ".join(
+        part for part in (minute(stored.session.started), minute(stored.ended)) if part
+    )
+    return joined((span, f"{duration(view.active)} at work" if view.active else ""))
+
+
+def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
+    turn = item.turn
+    notes = [
+        flag.name.lower()
+        for flag in turn.flags
+        if flag.name and flag is not values_session.Flag.COMMAND
+    ]
+    told = ", ".join([text for text in (minute(turn.time), *notes) if text])
+    paper.blank()
+    paper.line(Span(speaker_name(turn.speaker, turn.author), _TINTS[turn.speaker]), "  ", dim(told))
+    if turn.text:
+        is_long = not full and len(turn.text) > _TURN_CHARACTERS
+        text = turn.text[:_TURN_CHARACTERS] + " …" if is_long else turn.text
+        if turn.trust is values_session.Trust.UNTRUSTED:
+            paper.framed(text, f"from {speaker_name(turn.speaker, turn.author)}", indent=2)
+        else:
+            paper.body(text, indent=2)
+    calls = turn.tool_calls if full else turn.tool_calls[:_CALLS_SHOWN]
+    for call in calls:
+        outcome = f" → {call.outcome}" if call.outcome and call.outcome != "ok" else ""
+        paper.line(
+            dim(
+                f"{call.name}: {passages.shorten(call.input, 120)}{passages.shorten(outcome, 100)}"
+            ),
+            indent=2,
+            hang=2,
+        )
+    if len(calls) < len(turn.tool_calls):
+        paper.line(dim(f"and {count(len(turn.tool_calls) - len(calls), 'more call')}"), indent=2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre sessions``, and ``nacre sessions list``.
+
+
+_COLUMNS = (
+    "session",
+    "last",
+    "tool",
+    "project",
+    "branch",
+    "model",
+    "  at work",
+    "turns",
+    "tokens",
+    "title",
+)
+_LEAST_TITLE = 30
+_PROJECT = 24
+_BRANCH = 20
+_MODEL = 20
+
+
+_PLACES = {
+    "show": "sessions:show",
+    "tail": "sessions:tail",
+    "search": "work:search",
+    "summary": "sessions:summary",
+    "export": "sessions:export_session",
+    "restore": "sessions:restore",
+}
+
+
+@click.group(
+    "sessions",
+    cls=Group,
+    places=_PLACES,
+    examples=[
+        'nacre sessions search "migration failed"',
+        "nacre sessions list --project .",
+        "nacre sessions summary 7f3a1c2d",
+    ],
+)
+def sessions() -> None:
+    """List, read and search the sessions with your agents."""
+
+
+@sessions.command(
+    "list",
+    examples=[
+        "nacre sessions list",
+        "nacre sessions list --tool codex --since 2w",
+        "nacre sessions list --project . --branch main retries",
+    ],
+)
+@argument(SessionFilter, "words", nargs=-1)
+@limit_option("sessions")
+@OFFSET
+@option(SessionFilter, "tool")
+@option(SessionFilter, "project", help="Only this project; . is the one of this folder.")
+@option(
+    SessionFilter, "since", help="That went on after then: 2026-11-20, 3d, 2w, yesterday, march."
+)
+@option(SessionFilter, "until", help="That began before then.")
+@option(SessionFilter, "branch", help="Only sessions that began on this branch.")
+@option(SessionFilter, "model", help="Only sessions with a model whose name holds this, e.g. opus.")
+@options_options(SessionFilter, "kind", "subagents")
+@EVERYTHING
+@JSON_LINES
+@click.pass_obj
+def list_sessions(
+    run: Run,
+    /,
+    words: tuple[str, ...],
+    limit: int,
+    offset: int,
+    project: str | None,
+    everything: bool,
+    as_lines: bool,
+    **wanted: Any,
+) -> None:
+    """List sessions, the newest first.
+
+    With WORDS only those that have them in the title, or, without a title, in what you said first.
+    """
+    wanted |= {"project": find_project(run, project), "words": " ".join(words) or None}
+    has_more, most = False, None if everything else limit
+
+    def page(size: int, at: int) -> tuple[Sequence[SessionLine], bool]:
+        nonlocal has_more
+        answer: SessionPage = ask(run, "sessions", filter=wanted, limit=size, offset=at)
+        has_more = answer.more
+        return answer.lines, has_more
+
+    lines = pages(page, most, offset)
+    if as_lines:
+        run.answer_lines(session_line_record(line) for line in lines)
+        return
+    found = list(lines)
+    record = {
+        "sessions": [session_line_record(line) for line in found],
+        "more": has_more,
+        "limit": most,
+        "offset": offset,
+    }
+
+    def render(paper: Paper) -> None:
+        if found:
+            _render_sessions(paper, found, has_more=has_more, offset=offset)
+        elif is_empty(run):
+            render_beginning(paper)
+        else:
+            paper.line("No session fits.")
+
+    run.answer(record, render)
+
+
+def _render_sessions(
+    paper: Paper, lines: Sequence[SessionLine], *, has_more: bool, offset: int
+) -> None:
+    """One line a session: id, day, tool, project, branch, model, how long, turns, tokens, title."""
+    rows = [_row(line) for line in lines]
+    paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=_LEAST_TITLE)
+    if has_more:
+        paper.blank()
+        paper.line(dim(f"more: --offset {offset + len(lines)}"))
+
+
+def _row(line: SessionLine) -> tuple[Cell, ...]:
+    stored, session = line.session, line.session.session
+    return (
+        dim(short_session(session.native_id)),
+        dim(day(stored.ended or session.started)),
+        session.tool,
+        passages.shorten(stored.project or "", _PROJECT),
+        dim(passages.shorten(session.branch or "", _BRANCH)),
+        dim(passages.shorten(session.model or "", _MODEL)),
+        f"{duration(line.active):>9}" if line.active else "",
+        f"{stored.turns:>5}",
+        dim(f"{amount(session.tokens.total):>6}") if session.tokens else "",
+        session_title(line),
+    )
+
+
+# ----------------------------------------------------------------------------
+# ``nacre sessions summary``: a session in brief.
+
+
+_FILES_SHOWN = 12
+_ERRORS_SHOWN = 3
+_TOOLS_SHOWN = 8
+_COMMANDS_SHOWN = 10
+_TINTS_SUMMARY = {
+    "done": "bold green",
+    "failed": "bold red",
+    "stopped": "bold yellow",
+    "unknown": "dim",
+}
+_LOOSE = {
+    "request": "unfinished",
+    "question": "asked",
+    "todo": "to do",
+    "next step": "left",
+    "failing": "fails",
+}
+
+
+@command(
+    "summary",
+    examples=[
+        "nacre sessions summary",
+        "nacre sessions summary 7f3a1c2d 019fc8be-3658",
+        "nacre sessions summary claude-code:7f3a1c2d --json",
+    ],
+)
+@argument("session-summary", "reference", metavar="[ID]...", nargs=-1)
+@click.pass_obj
+def summary(run: Run, reference: tuple[str, ...]) -> None:
+    """Sum up sessions: what was asked, how it ended, what was left, what was done.
+
+    ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder. No model
+    is asked: the words are yours and the agent's own, none that draw on text from outside.
+    """
+    here, named = str(Path.cwd()), dict.fromkeys(reference or (None,))
+    reports = [ask(run, "session-summary", reference=one, folder=here) for one in named]
+    tell_which(run, next(iter(named)), reports[0].view.session)
+
+    def render(paper: Paper) -> None:
+        for number, report in enumerate(reports):
+            if number:
+                paper.blank()
+                paper.line("─" * 40)
+                paper.blank()
+            _render_summary(paper, report)
+
+    run.answer({"summaries": [_summary_record(report) for report in reports]}, render)
+
+
+def _summary_record(report: SessionReport) -> Record:
+    """What a session was about."""
+    summary = report.summary
+    return {
+        **session_facts_record(report.view),
+        "topics": [
+            {
+                "text": topic.text,
+                "turn_id": topic.turn,
+                "speaker": topic.speaker.value,
+                "work": topic.work,
+            }
+            for topic in summary.topics
+        ],
+        "outcome": _outcome_record(summary.outcome),
+        "open_ends": [
+            {
+                "kind": end.kind.value,
+                "text": end.text,
+                "speaker": end.speaker.value,
+                "turn_id": end.turn,
+            }
+            for end in summary.open_ends
+        ],
+        "tools": [
+            {
+                "name": tool.name,
+                "action": tool.action.value,
+                "calls": tool.calls,
+                "failed": tool.failed,
+            }
+            for tool in summary.tools
+        ],
+        "files": [
+            {"path": file.path, "edits": file.edits, "reads": file.reads} for file in summary.files
+        ],
+        "commands": [
+            {"name": command.name, "runs": command.runs, "failed": command.failed}
+            for command in summary.commands
+        ],
+        "commits": list(summary.commits),
+        "pull_requests": list(summary.pull_requests),
+        "errors": [
+            {
+                "error": error.text,
+                "trust": values_session.Trust.UNTRUSTED.value,
+                "call": error.call,
+                "times": error.times,
+                "mended": error.mended,
+            }
+            for error in summary.errors
+        ],
+        "packages": list(summary.packages),
+        "urls": list(summary.urls),
+        "memories": [memory_record(memory) for memory in report.view.memories],
+    }
+
+
+def _outcome_record(outcome: SessionOutcome) -> Record:
+    return {
+        "ending": outcome.ending.value,
+        "reason": outcome.reason,
+        "words": outcome.words,
+        "speaker": outcome.speaker and outcome.speaker.value,
+        "turn_id": outcome.turn,
+    }
+
+
+def _render_summary(paper: Paper, report: SessionReport) -> None:
+    """Facts, what was asked, how it ended, what was left, what was done."""
+    summary = report.summary
+    render_facts(paper, report.view)
+    if summary.topics:
+        paper.heading("Asked for")
+        for topic in summary.topics:
+            who = (
+                ""
+                if topic.speaker is values_session.Speaker.OWNER
+                else f"{speaker_name(topic.speaker)}: "
+            )
+            paper.line("· ", dim(who), topic.text, indent=2, hang=2)
+    paper.heading("Ended")
+    _render_outcome(paper, summary.outcome)
+    if summary.open_ends:
+        paper.heading("Left open")
+        for end in summary.open_ends:
+            paper.line("· ", dim(f"{_LOOSE[end.kind]}: "), end.text, indent=2, hang=2)
+    _render_work(paper, summary)
+    unmended = [error for error in summary.errors if not error.mended]
+    if unmended:
+        _render_errors(paper, unmended)
+    render_outcome(paper, report.view)
+
+
+def _to_you(reason: str) -> str:
+    """A reason as the person reads it whom it calls the owner."""
+    for told, said in (("the owner is", "you are"), ("the owner's", "your"), ("the owner", "you")):
+        reason = reason.replace(told, said)
+    return reason
+
+
+def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
+    paper.line(
+        Span(outcome.ending.value, _TINTS_SUMMARY[outcome.ending]),
+        dim(f"  {_to_you(outcome.reason)}"),
+        indent=2,
+    )
+    if outcome.words and outcome.speaker:
+        paper.line(bold(f"{speaker_name(outcome.speaker)}:"), " ", outcome.words, indent=2)
+
+
+def _render_work(paper: Paper, summary: Summary) -> None:
+    changed = [f"{file.path}{_times(file.edits)}" for file in summary.modified]
+    read = sum(1 for file in summary.files if not file.edits)
+    only_read = f"{count(read, 'file')} only read" if read else ""
+    tools = [f"{tool.name}{_times(tool.calls)}{_failed(tool.failed)}" for tool in summary.tools]
+    commands = [
+        f"{command.name}{_times(command.runs)}{_failed(command.failed)}"
+        for command in summary.commands
+    ]
+    mended = sum(1 for error in summary.errors if error.mended)
+    if not any(
+        (changed, read, tools, commands, summary.commits, summary.pull_requests, summary.packages)
+    ):
+        return
+    paper.heading("Done")
+    paper.facts(
+        (
+            ("changed", joined((_list(changed, _FILES_SHOWN), only_read))),
+            ("tools", _list(tools, _TOOLS_SHOWN)),
+            ("commands", _list(commands, _COMMANDS_SHOWN)),
+            ("commits", ", ".join(summary.commits)),
+            ("requests", ", ".join(summary.pull_requests)),
+            ("packages", ", ".join(summary.packages)),
+            ("errors", f"{count(mended, 'error')} met and mended" if mended else ""),
+            ("pages", " ".join(summary.urls)),
+        ),
+        indent=2,
+    )
+
+
+def _render_errors(paper: Paper, errors: Sequence[ErrorMet]) -> None:
+    paper.heading("Met and not seen to work after")
+    for error in errors[:_ERRORS_SHOWN]:
+        paper.line(dim(f"{error.call}{_times(error.times)}"), indent=2, hang=2)
+        paper.framed(error.text, "what a tool put out", indent=4)
+    if len(errors) > _ERRORS_SHOWN:
+        paper.line(dim(f"and {len(errors) - _ERRORS_SHOWN:,} more: --json has them"), indent=2)
+
+
+def _list(items: Iterable[str], most: int) -> str:
+    found = list(items)
+    more = f" and {len(found) - most:,} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + more
+
+
+def _times(number: int) -> str:
+    return f" ×{number:,}" if number > 1 else ""
+
+
+def _failed(number: int) -> str:
+    return f" ({number:,} failed)" if number else ""
+
+
+# ----------------------------------------------------------------------------
+# ``nacre resume``: a session is opened in its own tool, in the place of this process.
+
+
+@command(
+    "resume",
+    examples=[
+        "nacre resume",
+        "nacre resume 7f3a1c2d",
+        "nacre resume rounding of the ledger --print",
+    ],
+)
+@argument("resume", "what", metavar="[ID|WORDS]...", nargs=-1)
+@click.option("--print", "only_print", is_flag=True, help="Print the command, and open nothing.")
+@click.pass_obj
+def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
+    """Go on with a session in its own tool.
+
+    ID is the session's id or the beginning of it; WORDS are those of its title, or of what was said in it. Without
+    them it is the last session of this folder's project. It is opened in the folder where it worked: by claude
+    --resume, codex resume, gemini --resume, copilot --resume, cursor-agent --resume or opencode --session.
+    """
+    found: Resumption = ask(run, "resume", what=" ".join(what) or None, folder=str(Path.cwd()))
+    if run.as_json or only_print:
+        record = {
+            **session_line_record(found.line),
+            "command": list(found.command),
+            "folder": found.folder,
+        }
+        run.answer(record, lambda paper: paper.verbatim(_typed(found)))
+        return
+    if not (run.is_interactive and sys.stdout.isatty()):
+        raise click.UsageError("not interactive: pass --print")
+    program = shutil.which(found.command[0])
+    if program is None:
+        raise Unavailable(
+            f"there is no {found.command[0]} on the PATH", hint=f"where it is: {_typed(found)}"
+        )
+    run.show(
+        lambda paper: paper.line(
+            *session_title(found.line), dim(f"  {shlex.join(found.command)}"), hang=2
+        )
+    )
+    run.close()
+    _become(run, program, found)
+
+
+def _typed(found: Resumption) -> str:
+    """As a person would type it."""
+    typed = shlex.join(found.command)
+    return f"cd {shlex.quote(found.folder)} && {typed}" if found.folder else typed
+
+
+def _become(run: Run, program: str, found: Resumption) -> NoReturn:
+    """Go on as the tool. Raises OSError."""
+    if found.folder:
+        os.chdir(found.folder)
+    if run.umask is not None:
+        os.umask(run.umask)
+    os.execv(program, found.command)  # noqa: S606 - the command of the adapter, with an id that cannot be an option
+
+
+# ----------------------------------------------------------------------------
+# ``nacre sessions export``.
+
+
+_STDOUT = "-"
+_FORMS = ("markdown", "jsonl", "json")
+_ENDINGS = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".json": "json"}
+
+
+@command(
+    "export",
+    examples=[
+        "nacre sessions export > session.md",
+        "nacre sessions export 7f3a1c2d --output talk.jsonl",
+        "nacre sessions export 7f3a1c2d --format json | jq .turns[].text",
+    ],
+)
+@REFERENCE
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMS),
+    help="Without it, the ending of the file decides; without a file it is markdown.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, allow_dash=True),
+    default=Path(_STDOUT),
+    show_default=True,
+    help="The file to write; - is standard output.",
+)
+@click.option("--force", is_flag=True, help="Overwrite the file.")
+@click.pass_obj
+def export_session(
+    run: Run, reference: str | None, form: str | None, output: Path, force: bool
+) -> None:
+    """Write one session to a file that others can read.
+
+    ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder. Secrets
+    are taken out once more; who said what, and what draws on text from outside, stays visible.
+    """
+    to_stdout = str(output) == _STDOUT
+    if to_stdout and run.as_json:
+        raise click.UsageError(
+            "standard output can hold the session or the report: --output FILE, or --format json"
+        )
+    chosen = form or _ENDINGS.get(output.suffix.lower(), "markdown")
+    view = ask_session(run, reference, limit=None)
+    data = "".join(f"{line}\n" for line in _lines(view, chosen)).encode("utf-8", "replace")
+    if to_stdout:
+        click.echo(data, nl=False)
+        return
+    path = output.expanduser().absolute()
+    files.refuse_named(path, territory(run.settings))
+    if path.exists() and not force and run.is_interactive:
+        run.confirm(f"{path} exists. Overwrite it?")
+        force = True
+    with files.named_file(path, territory(run.settings), overwrite=force) as file:
+        file.write(data)
+    record = {
+        "path": str(path),
+        "format": chosen,
+        "session": view.session.session.id,
+        "turns": len(view.turns),
+        "bytes": len(data),
+    }
+    run.answer(record, lambda paper: paper.line(f"Wrote {len(view.turns):,} turns to {path}"))
+
+
+def _lines(view: SessionView, form: str) -> Iterable[str]:
+    if form == "markdown":
+        return export.session_lines(
+            view.session, [item.turn for item in view.turns], title=view.opening
+        )
+    if form == "json":
+        return [
+            unsteered(json.dumps(session_view_record(view, 0), ensure_ascii=False, default=str))
+        ]
+    records = [session_facts_record(view), *(turn_record(item) for item in view.turns)]
+    return [unsteered(json.dumps(record, ensure_ascii=False, default=str)) for record in records]
+
+
+# ----------------------------------------------------------------------------
+# ``nacre sessions restore``.
+
+
+@command(
+    "restore",
+    examples=[
+        "nacre sessions restore 7f3a1c2d",
+        "nacre sessions restore claude-code:7f3a1c2d --to ~/old-sessions",
+    ],
+)
+@argument("session-restore", "reference", metavar="ID")
+@option(
+    "session-restore",
+    "folder",
+    "--to",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write it into this folder.",
+)
+@click.pass_obj
+def restore(run: Run, reference: str, folder: Path | None) -> None:
+    """Write a session's transcript again, from the archive.
+
+    Without --to, where it was, so that its tool finds it. Secrets are not in it, nor images.
+    """
+    restored: Restored = perform(run, "session-restore", reference=reference, folder=folder)
+    run.answer(_restored_record(restored), lambda paper: _render_restored(paper, restored))
+
+
+def _restored_record(restored: Restored) -> Record:
+    """A transcript that was written again."""
+    return {
+        "session": restored.session,
+        "path": str(restored.path),
+        "bytes": restored.size,
+        "whole": restored.is_whole,
+    }
+
+
+def _render_restored(paper: Paper, restored: Restored) -> None:
+    """Where a transcript is now."""
+    paper.line(bold("Wrote"), f" {restored.path} ", dim(f"({size(restored.size)})"))
+    if restored.is_whole:
+        paper.line(
+            dim("Secrets, and images and other encoded bytes, are left out of it."), indent=2
+        )
+    else:
+        paper.line(
+            dim("Only its turns were kept, as JSON lines: its tool cannot read them."), indent=2
+        )

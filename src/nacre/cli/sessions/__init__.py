@@ -1,1 +1,0 @@
-"""Commands about the sessions with agents, and what was done in them."""

@@ -1,0 +1,1003 @@
+"""``nacre status``, and ``nacre`` alone on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import get_completion_class
+
+from nacre import __version__, known_settings
+from nacre import settings as nacre_settings
+from nacre.base import ids
+from nacre.base.times import shown
+from nacre.care import health as checking
+from nacre.care import proofs as prove
+from nacre.cli import output
+from nacre.cli.command import (
+    Cell,
+    Command,
+    DefaultGroup,
+    Group,
+    Paper,
+    Run,
+    Span,
+    ask,
+    bold,
+    command,
+    dim,
+    first_sentence,
+    perform,
+    place_of,
+)
+from nacre.cli.options import (
+    Record,
+    argument,
+    count,
+    day,
+    find_project,
+    kind_span,
+    option,
+    place_name,
+    short_id,
+    short_session,
+    stamp,
+    tie_hint,
+    when,
+)
+from nacre.cli.output import memory_record, subject_and_content
+from nacre.cli.sessions import session_line_record, session_title
+from nacre.errors import NacreError
+from nacre.home import consent
+from nacre.setup import models as writers
+from nacre.values import models
+from nacre.values.memory import Face
+
+if TYPE_CHECKING:
+    from nacre.care.health import Status
+    from nacre.care.proofs import Proof
+    from nacre.home.views import Place, SessionLine
+    from nacre.memories.projects import ProjectDetail, ProjectLine, ProjectMergePlan, ProjectMoved
+    from nacre.setup.models import SettingView, WriterStatus
+    from nacre.values.memory import Memory
+    from nacre.values.reports import Check, Problem
+
+_LEAST_CONTENT = 44
+
+
+@command("status", examples=["nacre", "nacre status", "nacre status --json"])
+@click.pass_obj
+def status(run: Run) -> None:
+    """Tell what happened today, what was learned, and what waits for you.
+
+    It is what nacre alone shows on a terminal. The database is read as it is: nothing is waited for, and what a session
+    left just now may not be in it yet.
+    """
+    page: Status = perform(run, "status")
+    run.answer(_record(page), lambda paper: _render(paper, page))
+
+
+def _record(page: Status) -> Record:
+    writer = page.writer
+    return {
+        "wired": list(page.wired),
+        "not_wired": list(page.not_wired),
+        "memories": page.memories,
+        "sessions": page.sessions,
+        "today": [session_line_record(line) for line in page.today],
+        "sessions_today": page.sessions_today,
+        "read": stamp(page.read),
+        "learned": [memory_record(memory) for memory in page.learned],
+        "waiting": {
+            "candidates": page.candidates,
+            "doubts": page.doubts,
+            "conflicts": page.conflicts,
+            "sessions": writer.waiting,
+        },
+        "writer": {
+            "writer": writer.writer,
+            "state": writer.state,
+            "tokens_today": writer.tokens_today,
+            "tokens_per_day": writer.limit,
+        },
+        "cost_usd": page.cost / models.DOLLAR,
+        "budget_usd": page.budget / models.DOLLAR,
+    }
+
+
+def _render(paper: Paper, page: Status) -> None:
+    if not page.memories and not page.sessions:
+        _render_beginning(paper, page)
+        return
+    memories, sessions = count(page.memories, "memory", "memories"), count(page.sessions, "session")
+    paper.line(bold("nacre"), f" remembers {memories}, and every word of {sessions}.")
+    paper.facts(_hosts(page), indent=2)
+    _render_today(paper, page)
+    _render_learned(paper, page)
+    _render_waiting(paper, page)
+    paper.heading("Today's cost")
+    paper.line(_cost(page), indent=2, hang=2)
+    paper.blank()
+    paper.line(dim('nacre recall "…" asks it; nacre --help lists all it does'))
+
+
+def _render_beginning(paper: Paper, page: Status) -> None:
+    paper.line(bold("nacre"), " is a memory for your agents. It remembers nothing yet.")
+    paper.heading("Begin")
+    plug = "plugs it into your agents' tools" + (
+        f": {', '.join(page.not_wired)}" if page.not_wired else ""
+    )
+    rows = [
+        ("nacre quickstart", "reads what your agents wrote, and shows what it teaches"),
+        (
+            "nacre init",
+            f"{', '.join(page.wired)} know of it; plugs it into others" if page.wired else plug,
+        ),
+        ('nacre store "…"', "keeps something you tell it"),
+    ]
+    width = max(len(name) for name, _ in rows)
+    for name, told in rows:
+        paper.line(bold(name), "\u00a0" * (width - len(name) + 2), told, indent=2, hang=width + 2)
+    paper.blank()
+    paper.line(dim("nacre --help lists all it does"))
+
+
+def _hosts(page: Status) -> Iterator[tuple[str, Cell]]:
+    if page.wired:
+        yield "wired", ", ".join(page.wired)
+    if page.not_wired:
+        init = f"nacre init --host {','.join(page.not_wired)}"
+        yield "not wired", (f"{', '.join(page.not_wired)}: ", bold(init.replace(" ", "\u00a0")))
+    if not (page.wired or page.not_wired):
+        yield "wired", ("no agent: ", bold("nacre\u00a0init"))
+
+
+def _render_today(paper: Paper, page: Status) -> None:
+    number = count(page.sessions_today, "session")
+    paper.heading(f"Today: {number}" if page.today else "Today")
+    if page.today:
+        paper.table([_session(line) for line in page.today], drop=(2, 1), indent=2)
+        more = page.sessions_today - len(page.today)
+        after = f"and {more:,} more: nacre sessions list --since today; " if more > 0 else ""
+        paper.line(dim(f"{after}nacre resume ID opens one again"), indent=2, hang=2)
+        return
+    read = f"; transcripts were read last on {when(page.read)}" if page.read else ""
+    paper.line(f"no session yet{read}: ", bold("nacre\u00a0ingest"), indent=2, hang=2)
+
+
+def _session(line: SessionLine) -> tuple[Cell, ...]:
+    stored, session = line.session, line.session.session
+    at = shown(stored.ended or session.started or ids.utc_now(), "%H:%M")
+    return (
+        dim(short_session(session.native_id)),
+        dim(at),
+        session.tool,
+        stored.project or "",
+        session_title(line),
+    )
+
+
+def _render_learned(paper: Paper, page: Status) -> None:
+    if not page.learned:
+        return
+    paper.heading("Learned last")
+    paper.table(
+        [_memory(memory) for memory in page.learned], drop=(1, 3), least=_LEAST_CONTENT, indent=2
+    )
+    paper.line(dim("nacre retire ID drops one; what you leave is kept"), indent=2, hang=2)
+    if any(memory.proposed for memory in page.learned):
+        paper.line(dim("nacre review keep ID keeps what an agent proposed"), indent=2, hang=2)
+
+
+def _memory(memory: Memory) -> tuple[Cell, ...]:
+    marks = (Span("proposed: ", "yellow"),) if memory.proposed else ()
+    return (
+        dim(short_id(memory)),
+        dim(day(memory.created)),
+        kind_span(memory.kind),
+        place_name(memory),
+        (*marks, *subject_and_content(memory)),
+    )
+
+
+def _render_waiting(paper: Paper, page: Status) -> None:
+    rows = list(_waiting(page))
+    if rows:
+        paper.heading("Waits for you")
+        paper.table([(told, bold(what)) for told, what in rows], indent=2)
+
+
+def _waiting(page: Status) -> Iterator[tuple[str, str]]:
+    items = page.conflicts + page.doubts + page.candidates
+    if items:
+        yield f"{count(items, 'item')} to review", "nacre review"
+    if page.writer.waiting and page.writer.state != "ready":
+        told = f"{count(page.writer.waiting, 'session')} for the writer: {writers.STATES[page.writer.state]}"
+        yield told, "nacre writer"
+
+
+def _cost(page: Status) -> str:
+    told = models.dollars(page.cost) if page.cost else "nothing"
+    if page.writer.state == "off":
+        return f"{told}; no model writes memories (nacre writer set)"
+    is_paid = page.cost or page.writer.limit is None
+    return f"{f'{told} of {models.dollars(page.budget)} a day; ' if is_paid else ''}{_writing(page.writer)}"
+
+
+def _writing(writer: WriterStatus) -> str:
+    took = "" if writer.limit is None else f", {writer.tokens_today:,} of {writer.limit:,} tokens"
+    ahead = f", {count(writer.waiting, 'session')} ahead" if writer.waiting else ""
+    return f"{writer.writer}: {writers.STATES[writer.state]}{took}{ahead}"
+
+
+# ----------------------------------------------------------------------------
+# Files that could not be read.
+
+
+PROBLEMS_SHOWN = 20
+
+
+def problem_records(problems: Sequence[Problem]) -> list[Record]:
+    """What is wrong."""
+    return [{"path": one.path, "message": one.message, "hint": one.hint} for one in problems]
+
+
+def render_problems(
+    paper: Paper, problems: Sequence[Problem], *, rest: str = "everything else was read"
+) -> None:
+    """What could not be read, and the way out."""
+    if not problems:
+        return
+    paper.heading(f"{count(len(problems), 'problem')}; {rest}")
+    for problem in problems[:PROBLEMS_SHOWN]:
+        hint = f" ({problem.hint})" if problem.hint else ""
+        paper.line(Span(problem.path, "yellow"), f": {problem.message}{hint}", indent=2, hang=2)
+    if len(problems) > PROBLEMS_SHOWN:
+        paper.line(dim(f"and {len(problems) - PROBLEMS_SHOWN} more: --json lists all"), indent=2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre doctor``.
+
+
+_MARKS = {
+    "ok": Span("ok", "green"),
+    "warning": Span("warning", "yellow"),
+    "failure": Span("failure", "bold red"),
+}
+
+
+@command(
+    "doctor",
+    examples=["nacre doctor", "nacre doctor hosts", "nacre doctor --deep --all --repair"],
+)
+@click.argument("part", required=False, type=click.Choice(["hosts"]), metavar="[hosts]")
+@click.option("--deep", is_flag=True, help="Prove every part against what it was made from.")
+@option(
+    "doctor-deep",
+    "everything",
+    "--all",
+    help="With --deep: read all transcripts again, not a sample.",
+)
+@option(
+    "doctor",
+    "repair",
+    help="Mend what can be mended without a loss: permissions, and with --deep more.",
+)
+@click.pass_obj
+def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: bool) -> None:
+    """Check everything; tell what is remembered and what waits.
+
+    With hosts: prove that your agents' tools can run nacre, by running what their files say.
+    Exits with 1 when something is wrong; what is wrong comes with the way out.
+    """
+    if part:
+        _prove_hosts(run, with_options=deep or repair)
+        return
+    if everything and not deep:
+        raise click.UsageError("--all goes with --deep", click.get_current_context())
+    if deep:
+        _prove(run, everything=everything, with_repair=repair)
+    else:
+        checks: list[Check] = perform(run, "doctor", repair=repair)
+        run.home.problems.clear()  # they are among the checks
+        answer_checks(run, checks)
+
+
+def _prove_hosts(run: Run, *, with_options: bool) -> None:
+    if with_options:
+        raise click.UsageError(
+            "hosts goes without --deep and --repair", click.get_current_context()
+        )
+    answer_checks(run, perform(run, "doctor-hosts"))
+
+
+def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:
+    repaired = 0
+    with output.shown(run) as notify:
+        proofs = prove.prove(run.home, everything=everything, on_progress=notify)
+        if with_repair:
+            repaired = prove.repair(run.home, proofs)
+            proofs = (
+                prove.prove(run.home, everything=everything, on_progress=notify)
+                if repaired
+                else proofs
+            )
+    checks = [*checking.installation(run.home, repair=with_repair), *map(prove.as_check, proofs)]
+    run.home.problems.clear()  # they are among the findings
+    record = checks_record(checks) | {"findings": _finding_records(proofs), "repaired": repaired}
+    answer_checks(run, checks, record, lambda paper: _render_findings(paper, proofs, repaired))
+
+
+def answer_checks(
+    run: Run,
+    checks: Sequence[Check],
+    record: Record | None = None,
+    render_more: Callable[[Paper], None] | None = None,
+) -> None:
+    """Answer with checks, and with more after them; exits with 1 where one of them failed.
+
+    ``record`` is the whole record, by default that of the checks.
+    """
+    run.exit_code = 1 if any(check.state == "failure" for check in checks) else 0
+
+    def render(paper: Paper) -> None:
+        _render_checks(paper, checks)
+        if render_more:
+            render_more(paper)
+
+    run.answer(record or checks_record(checks), render)
+
+
+def checks_record(checks: Sequence[Check]) -> Record:
+    """What checks found."""
+    return {
+        "ok": not any(check.state == "failure" for check in checks),
+        "checks": [
+            {"name": check.name, "state": check.state, "detail": check.detail, "hint": check.hint}
+            for check in checks
+        ],
+    }
+
+
+def _finding_records(proofs: Sequence[Proof]) -> list[Record]:
+    """Everything that ``doctor --deep`` found."""
+    return [
+        {
+            "area": proof.area,
+            "severity": one.severity,
+            "sentence": one.sentence,
+            "repair": one.repair,
+            "repairable": one.mend is not None,
+        }
+        for proof in proofs
+        for one in proof.findings
+    ]
+
+
+def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
+    """One line a check, and what to do where it is not well."""
+    width = max((len(check.name) for check in checks), default=0)
+    for check in checks:
+        mark = _MARKS.get(check.state, Span(check.state))
+        padded = Span(f"{mark.text:<7}".replace(" ", "\u00a0"), mark.style)
+        name = f"{check.name:<{width}}".replace(" ", "\u00a0")
+        paper.line(padded, "  ", bold(name), "  ", check.detail, hang=width + 11)
+        if check.hint and check.state != "ok":
+            paper.line(dim(check.hint), indent=width + 11)
+
+
+def _render_findings(paper: Paper, proofs: Sequence[Proof], repaired: int) -> None:
+    """Every finding with its repair, where a line a part did not hold them all."""
+    if repaired:
+        paper.blank()
+        paper.line(bold(f"Repaired {count(repaired, 'finding')}."))
+    for proof in proofs:
+        if len(proof.findings) < 2:
+            continue
+        paper.heading(f"{proof.area}: {count(len(proof.findings), 'finding')}")
+        for finding in proof.findings[:PROBLEMS_SHOWN]:
+            paper.line(finding.sentence, indent=2, hang=2)
+            paper.line(dim(finding.repair), indent=4)
+        if len(proof.findings) > PROBLEMS_SHOWN:
+            paper.line(
+                dim(f"and {len(proof.findings) - PROBLEMS_SHOWN} more: --json lists all"), indent=2
+            )
+
+
+# ----------------------------------------------------------------------------
+# ``nacre config``.
+
+
+@click.group(
+    "config",
+    cls=Group,
+    examples=[
+        "nacre config show",
+        "nacre config get recall.limit",
+        "nacre config set recall.limit 20",
+    ],
+)
+def config() -> None:
+    """Show and change settings."""
+
+
+@config.command("show", examples=["nacre config show", "nacre config show --json"])
+@click.pass_obj
+def show(run: Run) -> None:
+    """Show every setting, its value, and where the value comes from.
+
+    What is a key, or looks like one, is shown by its last four characters.
+    """
+    settings = run.settings
+    views = writers.list_settings(settings)
+    record = {
+        "home": str(settings.home),
+        "config": str(settings.config),
+        "database": settings.where,
+        "settings": [asdict(one) for one in views],
+    }
+
+    def render(paper: Paper) -> None:
+        paper.facts(
+            (
+                ("home", str(settings.home)),
+                ("config", str(settings.config)),
+                ("database", settings.where),
+            )
+        )
+        paper.blank()
+        paper.table(
+            [(bold(one.key), _told(one.value), dim(one.origin), dim(one.summary)) for one in views],
+            header=("setting", "value", "from", "meaning"),
+            drop=(2,)
+            if not any(value.origin != "default" for value in run.settings.values.values())
+            else (),
+        )
+
+    run.answer(record, render)
+
+
+@config.command(
+    "get", examples=["nacre config get recall.limit", "nacre config get embedding.model --json"]
+)
+@argument("config-get", "key")
+@click.pass_obj
+def get(run: Run, key: str) -> None:
+    """Print one setting's value; of a key its last four characters."""
+    found: SettingView = perform(run, "config-get", key=key)
+    run.answer(asdict(found), lambda paper: paper.verbatim(_told(found.value)))
+
+
+@config.command(
+    "set",
+    examples=[
+        "nacre config set recall.limit 20",
+        "nacre config set embedding.model none",
+        "nacre config set ingest.roots '[\"~/exports\"]'",
+    ],
+)
+@argument("config-set", "key")
+@argument("config-set", "value")
+@click.pass_obj
+def set_value(run: Run, key: str, value: str) -> None:
+    """Write one setting to the config file.
+
+    VALUE is text, a number, true or false; lists and tables are written as in TOML. A table adds to what is there; {}
+    empties it.
+    """
+    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
+    settings.actor.require_owner("nacre config set")
+    path = settings.config
+    written = writers.write(settings, key, value)
+    shown = writers.hidden(run.settings, written)
+    if shown != written:
+        run.warnings.append(
+            f"{path} now holds what looks like a key; nacre setup keeps keys in a better place"
+        )
+    variable = known_settings.known(key).variable
+    if run.settings.values[key].origin == f"${variable}":
+        run.warnings.append(f"${variable} is set and goes before the file")
+    if key == "embedding.model":
+        run.warnings += _told_of(written)
+    if key == "writer.tokens_per_day" and written:
+        run.warnings += (
+            [told] if (told := writers.too_few(settings, writers.named(settings), written)) else []
+        )
+    if key == "writer.exclude_projects":
+        run.warnings += _matching_nothing(run, written)
+    run.answer(
+        {"key": key, "value": shown, "path": str(path)},
+        lambda paper: paper.line(bold(key), f" = {_told(shown)}", dim(f"  in {path}")),
+    )
+
+
+@config.command("unset", examples=["nacre config unset recall.limit"])
+@argument("config-unset", "key")
+@click.pass_obj
+def unset(run: Run, key: str) -> None:
+    """Remove one setting from the config file: its default holds again."""
+    settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
+    settings.actor.require_owner("nacre config unset")
+    found = writers.unset_setting(settings, writers.SettingRequest(key=key))
+    run.answer(
+        asdict(found),
+        lambda paper: paper.line(bold(key), f" = {_told(found.value)}", dim(f"  {found.origin}")),
+    )
+
+
+@config.command("path", examples=["nacre config path", '$EDITOR "$(nacre config path)"'])
+@click.pass_obj
+def path(run: Run) -> None:
+    """Print where the config file is, or would be."""
+    found = run.settings.config
+    run.answer(
+        {"path": str(found), "exists": found.exists()}, lambda paper: paper.verbatim(str(found))
+    )
+
+
+def _told_of(model: str) -> list[str]:
+    """What becomes of texts with an embedding model elsewhere."""
+    try:
+        told = consent.told_of(nacre_settings.load_settings(), model)
+    except NacreError:  # nacre embed tells what is wrong with it
+        return []
+    return [told] if told else []
+
+
+def _matching_nothing(run: Run, patterns: Sequence[str]) -> list[str]:
+    """Which patterns keep nothing from a writer: a name that is misspelt does not."""
+    if not (run.settings.server or run.settings.database.is_file()):
+        return []
+    names = writers.unmatched(run.home, patterns)
+    return [
+        f"no project is called {name!r} so far, so nothing is left out by it: nacre project list"
+        for name in names
+    ]
+
+
+def _told(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre project``.
+
+
+_SHOWN = 12
+
+
+@click.group(
+    "project",
+    cls=DefaultGroup,
+    examples=[
+        "nacre project list",
+        "nacre project show acme-billing",
+        "nacre project tie acme-billing ~/code/billing",
+    ],
+)
+@click.pass_context
+def project(context: click.Context) -> None:
+    """Manage projects: names, folders, dependencies.
+
+    A project is created by its first memory (nacre store --project NAME) or by the first session in its folder, and
+    found by the remote of the repository, or else by the path. projects/NAME/project.md in the vault lists all folders,
+    remotes and names of a project.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    run: Run = context.obj
+    found = place_of(run, None)
+    record = {"project": found.project, "namesake": found.namesake, "known": list(found.known)}
+    run.answer(record, lambda paper: _render_project(paper, found))
+
+
+@project.command("list", examples=["nacre project list", "nacre project list --json"])
+@click.pass_obj
+def list_(run: Run) -> None:
+    """List the projects, the most recently used first."""
+    found: list[ProjectLine] = ask(run, "project-list")
+    run.answer(
+        {"projects": [_line_record(one) for one in found]}, lambda paper: _render_list(paper, found)
+    )
+
+
+@project.command("show", examples=["nacre project show", "nacre project show acme-billing --json"])
+@argument("project-show", "project", metavar="[PROJECT]", required=False, default=".")
+@click.pass_obj
+def show_project(run: Run, project: str) -> None:
+    """Show a project, by default the one of this folder."""
+    found: ProjectDetail = ask(run, "project-show", project=_named(run, project))
+    run.answer(_detail_record(found), lambda paper: _render_detail(paper, found))
+
+
+@project.command(
+    "tie",
+    examples=[
+        "nacre project tie acme-billing",
+        "nacre project tie acme-billing ~/code/billing --json",
+    ],
+)
+@argument("project-tie", "project", metavar="PROJECT")
+@argument(
+    "project-tie",
+    "folder",
+    required=False,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+@click.pass_obj
+def tie(run: Run, project: str, folder: Path | None) -> None:
+    """Assign a folder, with its repository, to a project.
+
+    Without FOLDER, the current one. Sessions and memories from before stay in their project.
+    """
+    meant = Path(os.path.abspath(folder or Path.cwd()))
+    found: Place = perform(run, "project-tie", project=project, folder=str(meant))
+    record = {"project": found.project, "folder": str(meant)}
+    run.answer(
+        record, lambda paper: paper.line(f"{meant} belongs to ", bold(found.project or ""), " now.")
+    )
+
+
+@project.command(
+    "rename",
+    examples=["nacre project rename billing acme-billing", 'nacre project rename . "Acme Billing"'],
+)
+@argument("project-rename", "project", metavar="OLD")
+@argument("project-rename", "name", metavar="NEW")
+@option("project-rename", "reason")
+@click.pass_obj
+def rename(run: Run, project: str, name: str, reason: str | None) -> None:
+    """Give a project another name.
+
+    Its folder in the vault is renamed, too. Its memories keep their ids, and its former name stays as an alias.
+    """
+    found: ProjectMoved = perform(
+        run, "project-rename", project=_named(run, project), name=name, reason=reason
+    )
+    run.answer(_moved_record(found), lambda paper: _render_moved(paper, found, "is now called"))
+
+
+@project.command(
+    "merge",
+    examples=[
+        "nacre project merge billing-old acme-billing --dry-run",
+        'nacre project merge billing-old acme-billing --yes --reason "the repository moved"',
+    ],
+)
+@argument("project-merge", "project", metavar="FROM")
+@argument("project-merge", "into", metavar="INTO")
+@option("project-merge", "reason")
+@click.option("--dry-run", is_flag=True, help="Only show the plan.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: str) -> None:
+    """Merge a project into another.
+
+    INTO gets the memories, sessions, folders, remotes and names of FROM. The page of FROM is retired, and your text on
+    it is appended to the page of INTO. nacre undo takes it back.
+    """
+    wanted: dict[str, Any] = {name: _named(run, given) for name, given in names.items()}
+    plan: ProjectMergePlan = perform(run, "project-merge-plan", **wanted)
+    if dry_run:
+        run.answer(_plan_record(plan), lambda paper: _render_plan(paper, plan))
+        return
+    run.settings.actor.require_owner("nacre project merge")
+    if not yes and run.is_interactive:
+        run.show(lambda paper: _render_plan(paper, plan))
+    run.confirm(
+        "Do it?", yes=yes, refusal="not interactive: pass --yes, or --dry-run to see the plan"
+    )
+    found: ProjectMoved = perform(run, "project-merge", **wanted, reason=reason)
+    run.answer(_moved_record(found), lambda paper: _render_moved(paper, found, "is now part of"))
+
+
+@project.command(
+    "depend",
+    examples=[
+        "nacre project depend shop acme-billing design",
+        "nacre project depend shop design --remove",
+    ],
+)
+@argument("project-depend", "project", metavar="PROJECT")
+@argument("project-depend", "on", metavar="ON...")
+@option("project-depend", "remove")
+@click.pass_obj
+def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
+    """Set which projects a project depends on.
+
+    Recall and context in PROJECT then include their memories, but not those of their own dependencies.
+    """
+    found: ProjectLine = perform(
+        run, "project-depend", project=_named(run, project), on=tuple(on), remove=remove
+    )
+    named = ", ".join(found.dependencies) or "nothing"
+    run.answer(
+        _line_record(found), lambda paper: paper.line(bold(found.slug), f" depends on {named}.")
+    )
+
+
+def _named(run: Run, name: str) -> str:
+    """A project as the operation is to look for it: it reads pages that were just written first."""
+    return (find_project(run, name) or name) if name == "." else name
+
+
+def _render_project(paper: Paper, found: Place) -> None:
+    if found.project:
+        paper.line("This folder belongs to ", bold(found.project), ".")
+    else:
+        paper.line(
+            "This folder belongs to no project",
+            dim(f"  {tie_hint(found.namesake)}") if found.namesake else ".",
+        )
+    if not found.known:
+        paper.line(dim("There are no projects yet: each comes with its first session or memory."))
+        return
+    paper.heading("Known")
+    for name in found.known:
+        paper.line(name, indent=2)
+
+
+def _render_list(paper: Paper, found: Sequence[ProjectLine]) -> None:
+    if not found:
+        paper.line(dim("There are no projects yet: each comes with its first session or memory."))
+        return
+    rows = [
+        (
+            bold(one.slug),
+            f"{one.memories:,}",
+            f"{one.sessions:,}",
+            day(one.last) or "never",
+            dim(_names(one)),
+        )
+        for one in found
+    ]
+    paper.table(rows, header=("project", "memories", "sessions", "last", ""))
+
+
+def _names(one: ProjectLine) -> str:
+    """The other names of a project, and what it depends on."""
+    told = (("also", one.aliases), ("depends on", one.dependencies))
+    return "; ".join(f"{words} {', '.join(names)}" for words, names in told if names)
+
+
+def _render_detail(paper: Paper, found: ProjectDetail) -> None:
+    line = found.project
+    paper.line(
+        bold(line.name if line.name != line.slug else line.slug),
+        dim(f"  projects/{line.slug}/project.md"),
+    )
+    said = f", last {day(line.last)}" if line.last else ""
+    paper.line(
+        f"{count(line.memories, 'memory', 'memories')}, {count(line.sessions, 'session')}{said}"
+    )
+    facts = (
+        ("also", line.aliases),
+        ("depends on", line.dependencies),
+        ("needed by", found.needed_by),
+        ("remotes", found.remotes),
+        ("folders", found.roots),
+        ("labels", found.labels),
+    )
+    paper.facts([(name, ", ".join(values)) for name, values in facts if values])
+    if found.page:
+        paper.heading("Page")
+        paper.body(found.page, indent=2)
+    if found.latest:
+        paper.heading("Latest memories")
+        for memory in found.latest:
+            paper.line(
+                kind_span(memory.kind),
+                f"  {memory.subject}",
+                dim(f"  {short_id(memory)}"),
+                indent=2,
+                hang=2,
+            )
+
+
+def _render_plan(paper: Paper, plan: ProjectMergePlan) -> None:
+    paper.line(bold(plan.project), " would become part of ", bold(plan.into), ":")
+    paper.line(
+        f"{count(plan.memories, 'memory', 'memories')}, retired ones too, and {count(plan.sessions, 'session')}",
+        indent=2,
+    )
+    for kind, value in plan.takes[:_SHOWN]:
+        paper.line(f"{kind}  {value}", indent=2)
+    if len(plan.takes) > _SHOWN:
+        paper.line(dim(f"and {len(plan.takes) - _SHOWN} more"), indent=2)
+    if plan.words:
+        paper.line(f"the text of its page, appended to that of {plan.into}:", indent=2)
+        paper.body(plan.words, indent=4)
+    paper.blank()
+    for one in plan.evidence:
+        paper.line(f"They are one: {one}.")
+    if not plan.evidence:
+        paper.line("nacre knows no evidence that they are one project: that is your decision.")
+
+
+def _render_moved(paper: Paper, found: ProjectMoved, words: str) -> None:
+    moved = f"{count(found.memories, 'memory', 'memories')} and {count(found.sessions, 'session')}"
+    paper.line(bold(found.project), f" {words} ", bold(found.into), f": {moved} moved.")
+    if found.retired:
+        paper.line(dim(f"its page is now {found.retired}"))
+    for path in found.left:
+        paper.line(f"not moved: {path} cannot be read as a memory")
+    paper.line(dim(f"nacre undo {found.operation[-8:]} takes it back"))
+
+
+def _line_record(one: ProjectLine) -> Record:
+    return {
+        "project": one.slug,
+        "name": one.name,
+        "memories": one.memories,
+        "sessions": one.sessions,
+        "last": stamp(one.last),
+        "aliases": list(one.aliases),
+        "dependencies": list(one.dependencies),
+    }
+
+
+def _detail_record(found: ProjectDetail) -> Record:
+    return _line_record(found.project) | {
+        "page": found.page or None,
+        "remotes": list(found.remotes),
+        "roots": list(found.roots),
+        "labels": list(found.labels),
+        "needed_by": list(found.needed_by),
+        "latest": [memory_record(one) for one in found.latest],
+    }
+
+
+def _plan_record(plan: ProjectMergePlan) -> Record:
+    return {
+        "project": plan.project,
+        "into": plan.into,
+        "memories": plan.memories,
+        "sessions": plan.sessions,
+        "takes": [{"kind": kind, "value": value} for kind, value in plan.takes],
+        "words": plan.words or None,
+        "evidence": list(plan.evidence),
+    }
+
+
+def _moved_record(found: ProjectMoved) -> Record:
+    return {
+        "project": found.project,
+        "into": found.into,
+        "memories": found.memories,
+        "sessions": found.sessions,
+        "retired": found.retired,
+        "left": list(found.left),
+        "operation": found.operation,
+    }
+
+
+# ----------------------------------------------------------------------------
+# ``nacre completion``.
+
+
+_VARIABLE = "_NACRE_COMPLETE"
+
+
+@command(
+    "completion",
+    examples=[
+        "nacre completion bash >> ~/.bashrc",
+        "nacre completion zsh >> ~/.zshrc",
+        "nacre completion fish > ~/.config/fish/completions/nacre.fish",
+    ],
+)
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    SHELL is bash, zsh or fish.
+    """
+    run: Run = context.obj
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.UsageError(f"no completion for {shell}")
+    script = found(context.find_root().command, {}, "nacre", _VARIABLE)
+    source = script.source_template % script.source_vars()
+    run.answer({"shell": shell, "script": source}, lambda paper: paper.verbatim(source.strip("\n")))
+
+
+# ----------------------------------------------------------------------------
+# ``nacre man``: the manual page, from the same help as ``--help``.
+
+
+_EXIT_CODES = (
+    ("0", "done"),
+    ("1", "failed"),
+    ("2", "used wrongly"),
+    ("3", "not found"),
+    ("4", "in conflict with what is there"),
+    ("5", "something is unavailable: a lock, a disk, a model"),
+    ("130", "interrupted"),
+)
+
+
+@command("man", examples=["nacre man > ~/.local/share/man/man1/nacre.1", "nacre man | man -l -"])
+@click.pass_context
+def manual(context: click.Context) -> None:
+    """Print the manual page.
+
+    It says of every command what --help says, for man and for reading all of it in one place.
+    """
+    root = context.find_root()
+    page = "\n".join(_page(root))
+    run: Run = context.obj
+    run.answer({"page": page}, lambda paper: paper.verbatim(page))
+
+
+def _page(root: click.Context) -> Iterator[str]:
+    program = root.command
+    yield f'.TH NACRE 1 "" "nacre {_plain(__version__)}" "nacre"'
+    yield from (".SH NAME", f"nacre \\- {_plain(first_sentence(program.help))}")
+    yield from (".SH SYNOPSIS", f"nacre {_plain(' '.join(program.collect_usage_pieces(root)))}")
+    yield from (
+        ".SH DESCRIPTION",
+        "Every command takes \\-\\-json, to answer with one JSON object, and \\-\\-help.",
+    )
+    yield ".SH COMMANDS"
+    yield from _commands(root)
+    yield ".SH EXIT STATUS"
+    for code, meaning in _EXIT_CODES:
+        yield from (".TP", f".B {code}", meaning)
+    yield from (".SH FILES", ".TP", ".B ~/.nacre")
+    yield "The home: config.toml, the vault of memories, the database. NACRE_HOME names another place."
+    if isinstance(program, (Command, Group)):
+        yield ".SH EXAMPLES"
+        yield from _examples(program)
+
+
+def _commands(parent: click.Context) -> Iterator[str]:
+    """A group's commands, each followed by its own."""
+    group = parent.command
+    if not isinstance(group, click.Group):
+        return
+    for name in group.list_commands(parent):
+        found = group.get_command(parent, name)
+        if found is None or found.hidden:
+            continue
+        context = click.Context(found, info_name=name, parent=parent)
+        yield from _command(context)
+        yield from _commands(context)
+
+
+def _command(context: click.Context) -> Iterator[str]:
+    found = context.command
+    yield f".SS {_plain(context.command_path)}"
+    yield f".B {_plain(' '.join([context.command_path, *found.collect_usage_pieces(context)]))}"
+    for paragraph in (found.help or "").split("\n\n"):
+        yield from (".PP", _line(" ".join(paragraph.split())))
+    for parameter in found.get_params(context):
+        told = parameter.get_help_record(context)
+        if told and told[0] not in ("--json", "-h, --help"):
+            yield from (".TP", f".B {_plain(told[0])}", _line(" ".join(told[1].split())))
+    if isinstance(found, (Command, Group)) and found.examples:
+        yield ".PP"
+        yield from _examples(found)
+
+
+def _examples(found: Command | Group) -> Iterator[str]:
+    yield from (".nf", ".RS")
+    yield from map(_line, found.examples)
+    yield from (".RE", ".fi")
+
+
+def _line(text: str) -> str:
+    """A line of text that is none of the formatter's commands."""
+    plain = _plain(text)
+    return f"\\&{plain}" if plain.startswith((".", "'")) else plain
+
+
+def _plain(text: str) -> str:
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return "".join(one if one.isascii() else f"\\[u{ord(one):04X}]" for one in escaped)

@@ -1,0 +1,390 @@
+"""``nacre sync``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.cli import output
+from nacre.cli.command import Group, Paper, Run, bold, command, dim, perform
+from nacre.cli.learn import ingest_record, render_ingest
+from nacre.cli.options import SHORT_ID, Record, argument, count, day, option, size, stamp
+from nacre.data import sync as syncing
+from nacre.memories import edit
+from nacre.vault import documents
+
+if TYPE_CHECKING:
+    from nacre.care.database import DatabaseVersion, Stats, Vacuumed
+    from nacre.data.sync import Synced
+    from nacre.settings import Settings
+    from nacre.values.reports import IngestReport
+    from nacre.vault.documents import Note
+
+_MOST = 10
+_COUNTED = {
+    "merged": ("merged 1", "merged {}"),
+    "kept_twice": ("1 kept twice", "{} kept twice"),
+    "stays_retired": ("1 edited, and stays retired", "{} edited, and stay retired"),
+    "kept_edited": ("1 deleted and edited, so kept", "{} deleted and edited, so kept"),
+    "renamed": ("1 renamed", "{} renamed"),
+    "copy_kept": ("1 copy got an id of its own", "{} copies got ids of their own"),
+    "united": ("1 made on both sides united", "{} made on both sides united"),
+    "kept_beside": ("1 file kept in two versions", "{} files kept in two versions"),
+    "forgotten": ("1 forgotten elsewhere", "{} forgotten elsewhere"),
+}
+
+
+@command(
+    "sync",
+    examples=[
+        "nacre sync --remote git@example.org:me/memories.git",
+        "nacre sync",
+        "nacre sync --dry-run",
+    ],
+)
+@option(
+    "sync",
+    "remote",
+    metavar="URL|NAME",
+    help="Where to: an ssh or https address, a path, or a remote.",
+)
+@option("sync", "dry_run", help="Only say what would be sent, received and merged.")
+@option(
+    "sync",
+    "timeout_seconds",
+    "--timeout",
+    type=click.FloatRange(1, 3600),
+    help="Seconds to wait for the remote.",
+)
+@option(
+    "sync",
+    "accept_rewritten",
+    help="Where somebody rewrote the remote's history: take it as it is, and put what is new here on top.",
+)
+@click.option("--quiet", is_flag=True, help="Say nothing; nacre doctor tells how it ended.")
+@click.pass_obj
+def sync(run: Run, /, quiet: bool, **wanted: Any) -> None:
+    """Keep your memories in step with another machine.
+
+    It goes through a git repository of yours. The first time, say where: --remote URL. Memories that changed on both
+    sides are merged field by field; where that cannot be done, both versions are kept. Nothing is sent that holds what
+    looks like a secret.
+    """
+    run.keeps_history = False
+    if quiet:
+        syncing.sync_quietly(run.home)
+        return
+    done: Synced = perform(run, "sync", **wanted)
+    run.home.problems[:] = done.problems
+    run.answer(_sync_record(done), lambda paper: _render_sync(paper, done))
+
+
+def _sync_record(done: Synced) -> Record:
+    """What a sync did, or would do."""
+    return {
+        "state": done.state.value,
+        "remote": done.remote,
+        "url": done.url,
+        "branch": done.branch,
+        "sent": done.sent,
+        "received": done.received,
+        "notes": [
+            {
+                "outcome": note.outcome.value,
+                "id": note.memory,
+                "subject": note.subject,
+                "path": note.path or None,
+                "other_path": note.other,
+                "fields": list(note.fields),
+            }
+            for note in done.notes
+        ],
+        "held": [{"path": item.path, "reason": item.reason} for item in done.held],
+        "left_out": list(done.left_out),
+        "problems": list(done.problems),
+    }
+
+
+def _render_sync(paper: Paper, done: Synced) -> None:
+    """A line on what was sent and received, then what is worth looking at."""
+    if done.state == "no_remote":
+        paper.line("No remote is set up: your memories are kept here, in the vault's own history.")
+        paper.line(dim("  To keep another machine in step: nacre sync --remote URL"))
+        return
+    paper.line(bold(_summary(done)))
+    for note in done.notes[:_MOST]:
+        if note.outcome is not documents.MergeOutcome.MERGED or note.fields:
+            paper.line(f"  {_told(note)}")
+    if len(done.notes) > _MOST:
+        paper.line(dim(f"  and {len(done.notes) - _MOST} more; --json lists them all"))
+    for held in done.held:
+        paper.line(f"  not sent: {held.path} {held.reason}")
+    for path in done.left_out:
+        paper.line(f"  left out: {path} is a symbolic link or a repository of its own")
+    paper.line(dim(f"  {done.url or done.remote}, branch {done.branch}"))
+
+
+def _summary(done: Synced) -> str:
+    planned = done.state == "planned"
+    if not done.sent and not done.received:
+        return (
+            "Nothing to send or receive."
+            if planned
+            else "In step: nothing to send, nothing to receive."
+        )
+    parts = []
+    if done.sent:
+        parts.append(f"{'would send' if planned else 'sent'} {count(done.sent, 'operation')}")
+    if done.received:
+        parts.append(
+            f"{'would receive' if planned else 'received'} {count(done.received, 'operation')}"
+        )
+    first = ", ".join(parts)
+    outcomes = [note.outcome for note in done.notes]
+    counted = [
+        _COUNTED[outcome][outcomes.count(outcome) > 1].format(outcomes.count(outcome))
+        for outcome in documents.MergeOutcome
+        if outcome in outcomes
+    ]
+    return f"{first[:1].upper()}{first[1:]}{'; ' if counted else ''}{', '.join(counted)}."
+
+
+def _told(note: Note) -> str:
+    name = note.subject or note.path
+    short = f" ({note.memory[-SHORT_ID:]})" if note.memory else ""
+    match note.outcome:
+        case documents.MergeOutcome.KEPT_TWICE:
+            return (
+                f"kept twice: {name}{short}: both sides changed the same words; the other version is {note.other}; "
+                "nacre review resolve settles it"
+            )
+        case documents.MergeOutcome.STAYS_RETIRED:
+            return f"stays retired: {name}{short}: edited on the other side; nacre unretire {(note.memory or '')[-8:]}"
+        case documents.MergeOutcome.KEPT_EDITED:
+            return f"kept: {name}{short}: deleted on one side, edited on the other"
+        case documents.MergeOutcome.RENAMED:
+            return f"renamed: {name}{short} is {note.path} now; {note.other} was taken"
+        case documents.MergeOutcome.COPY_KEPT:
+            return f"copy: {note.path} has an id of its own; {note.other} keeps the old one"
+        case documents.MergeOutcome.UNITED:
+            return f"united: {note.path} was made on both sides"
+        case documents.MergeOutcome.KEPT_BESIDE:
+            return f"two versions: {note.path}; the other is {note.other}"
+        case documents.MergeOutcome.FORGOTTEN:
+            return f"forgotten on another machine{short}"
+        case _:
+            return f"merged: {name}{short}: {', '.join(note.fields)} changed on both sides, decided by rule"
+
+
+# ----------------------------------------------------------------------------
+# ``nacre db``.
+
+
+@click.group(
+    "db",
+    cls=Group,
+    examples=["nacre db stats", "nacre db rebuild", "nacre db backup ~/nacre-backup.db"],
+    places={"export": "data:export"},
+)
+def db() -> None:
+    """Look after the database.
+
+    It can always be made anew: the vault has every memory.
+    """
+
+
+@db.command("stats", examples=["nacre db stats", "nacre db stats --json"])
+@click.pass_obj
+def stats(run: Run) -> None:
+    """Count memories, sessions, vectors and bytes."""
+    found: Stats = perform(run, "db-stats")
+    record = asdict(found) | {
+        "tools": [
+            asdict(tool) | {"first": stamp(tool.first), "last": stamp(tool.last)}
+            for tool in found.tools
+        ]
+    }
+    run.answer(record, lambda paper: _render_stats(paper, found, run.settings))
+
+
+@db.command("vacuum", examples=["nacre db vacuum", "nacre db vacuum --json"])
+@click.pass_obj
+def vacuum(run: Run) -> None:
+    """Give the space of what was deleted back to the disk.
+
+    Others who write wait meanwhile: seconds where the file is large.
+    """
+    done: Vacuumed = perform(run, "db-vacuum")
+    if not done.is_clean:
+        run.warnings.append(
+            "another process reads the database: its log keeps old bytes until it is closed"
+        )
+    record = {"bytes_before": done.before, "bytes_after": done.after, "is_clean": done.is_clean}
+    saved = max(0, done.before - done.after)
+    run.answer(
+        record,
+        lambda paper: paper.line(
+            bold(size(done.after)), dim(f" ({size(saved)} given back to the disk)")
+        ),
+    )
+
+
+@db.command("version", examples=["nacre db version", "nacre db version --json"])
+@click.pass_obj
+def version(run: Run) -> None:
+    """Tell which schema the database has, and which SQLite reads it."""
+    found: DatabaseVersion = perform(run, "db-version")
+    record = {
+        "nacre": found.nacre,
+        "schema": found.schema,
+        "sqlite": found.sqlite,
+        "database": found.database,
+    }
+    run.answer(
+        record,
+        lambda paper: paper.facts(tuple((name, str(value)) for name, value in record.items())),
+    )
+
+
+@db.command("path", examples=["nacre db path", 'sqlite3 "$(nacre db path)" .tables'])
+@click.pass_obj
+def path(run: Run) -> None:
+    """Print where the database is."""
+    settings = run.settings
+    record = {
+        "database": settings.where,
+        "home": str(settings.home),
+        "vault": settings.where_documents,
+    }
+    run.answer(record, lambda paper: paper.verbatim(settings.where))
+
+
+@db.command("rebuild", examples=["nacre db rebuild", "nacre db rebuild --yes --no-vectors"])
+@option("db-rebuild", "vectors", help="Leave the vectors to the next ingest.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def rebuild(run: Run, vectors: bool, yes: bool) -> None:
+    """Make the database anew from the vault and the transcripts.
+
+    Memories, ids and links stay the same. Where the old file can be read, so do usage, reviews and what waits for a
+    writer. The old file is kept beside the new one, as nacre.db.old. On a
+    terminal it asks first.
+    """
+    if run.is_interactive and not yes:
+        run.confirm(f"Make {run.settings.database} anew? The old file is kept.")
+    with output.shown(run) as notify:
+        report: IngestReport = perform(run, "db-rebuild", notify, vectors=vectors)
+    edit.scan(run.home)  # finds again what rebuild could not read, so that it is told
+    broken = list(run.home.problems)
+    run.exit_code = 1 if broken else 0
+    total = len(run.home.memories.all_ids())
+
+    def render(paper: Paper) -> None:
+        paper.line(
+            bold("Rebuilt"),
+            f" {run.settings.database} from {run.settings.vault}: {count(total, 'memory', 'memories')}",
+        )
+        if report.files or report.problems:
+            render_ingest(paper, report, searched=True)
+
+    record = {
+        "database": str(run.settings.database),
+        "total": total,
+        "broken": broken,
+        **ingest_record(report),
+    }
+    run.answer(record, render)
+
+
+@db.command("backup", examples=["nacre db backup", "nacre db backup /mnt/usb/nacre.db"])
+@argument("db-backup", "target", required=False)
+@click.pass_obj
+def backup(run: Run, target: Path | None) -> None:
+    """Write a consistent copy of the database.
+
+    Without TARGET, beside the database, named after the time. nacre backup create takes the whole home.
+    """
+    written: Path = perform(run, "db-backup", target=target)
+    number = written.stat().st_size
+    run.answer(
+        {"path": str(written), "bytes": number},
+        lambda paper: paper.line(bold("Wrote"), f" {written} ", dim(f"({size(number)})")),
+    )
+
+
+@db.command("reset", examples=["nacre db reset", "nacre db reset --yes"])
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def reset(run: Run, yes: bool) -> None:
+    """Remove the database; the vault stays, and a copy is kept beside it."""
+    if not yes:
+        if not run.is_interactive:
+            raise click.UsageError(
+                "reset removes the database: add --yes", click.get_current_context()
+            )
+        run.confirm(f"Remove {run.settings.database}? A copy is kept.")
+    copy: Path | None = perform(run, "db-reset")
+
+    def render(paper: Paper) -> None:
+        if copy:
+            paper.line(bold("Removed"), f" {run.settings.database}; the copy is {copy}")
+            paper.line(dim("The vault has every memory: nacre db rebuild"), indent=2)
+        else:
+            paper.line("There is no database to remove.")
+
+    run.answer({"removed": copy is not None, "copy": str(copy) if copy else None}, render)
+
+
+def _render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:
+    """What a home holds."""
+    kinds = {
+        kind: number
+        for kind, number in stats.memories.items()
+        if kind not in ("superseded", "retired")
+    }
+    inactive = ", ".join(
+        f"{stats.memories[state]:,} {state}"
+        for state in ("superseded", "retired")
+        if stats.memories[state]
+    )
+    paper.heading(
+        f"{count(sum(kinds.values()), 'memory', 'memories')}{f' ({inactive})' if inactive else ''}"
+    )
+    paper.table([(f"{number:>7,}", kind) for kind, number in kinds.items()])
+    turns = sum(tool.turns for tool in stats.tools)
+    paper.heading(
+        f"{count(sum(tool.sessions for tool in stats.tools), 'session')}, {count(turns, 'turn')}"
+    )
+    paper.table(
+        [
+            (
+                f"{tool.sessions:>7,}",
+                tool.tool,
+                count(tool.turns, "turn"),
+                dim(f"{day(tool.first)} to {day(tool.last)}"),
+            )
+            for tool in stats.tools
+        ]
+    )
+    paper.heading("Home")
+    vectors = f"{count(stats.passages, 'passage')} of sessions" + (
+        f", {stats.vectors_missing:,} texts wait" if stats.vectors_missing else ""
+    )
+    paper.facts(
+        (
+            ("projects", f"{stats.projects:,}"),
+            ("links", f"{stats.links:,}"),
+            ("vectors", f"{vectors} ({stats.model})" if stats.model else vectors),
+            ("vault", f"{settings.where_documents} ({count(stats.vault_files, 'file')})"),
+            (
+                "database",
+                f"{settings.where} ({size(stats.database_bytes)})"
+                if stats.database_bytes
+                else settings.where,
+            ),
+        ),
+        indent=2,
+    )

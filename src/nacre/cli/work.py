@@ -1,0 +1,679 @@
+"""``nacre did`` and ``nacre fix``: what agents did, and what came of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base import text as passages
+from nacre.cli.command import (
+    TEXT,
+    Paper,
+    Run,
+    Span,
+    ask,
+    bold,
+    command,
+    dim,
+    is_empty,
+    joined,
+    perform,
+)
+from nacre.cli.options import (
+    JSON_LINES,
+    LANES,
+    OFFSET,
+    Record,
+    argument,
+    count,
+    find_project,
+    limit_option,
+    option,
+    read_content,
+    short_session,
+    speaker_name,
+    stamp,
+    when,
+    with_turn_filter,
+)
+from nacre.cli.output import (
+    EMPTY,
+    NOTHING,
+    lane_records,
+    memory_hit_record,
+    render_beginning,
+    render_hit,
+    render_lanes,
+    render_nothing,
+    render_span,
+    render_turn_hits,
+    turn_hit_record,
+)
+from nacre.cli.sessions import call_record
+from nacre.recall.ranking import ASPECTS, ROLES
+from nacre.values import session as values_session
+from nacre.values.memory import DeedFilter
+from nacre.values.session import Trust
+
+if TYPE_CHECKING:
+    from nacre.home.views import FixResult
+    from nacre.sessions.find import Matches
+    from nacre.sessions.search import Passage, Passages
+    from nacre.values.recall import Filter, RecallResult
+    from nacre.values.session import (
+        FileChange,
+        FileHistory,
+        Repair,
+        Session,
+        ToolCall,
+        Trouble,
+        Turn,
+    )
+
+_INDENT = 4
+_WORDS = 280
+_CALL = 120
+_PATHS_SHOWN = 6
+
+
+@command(
+    "did",
+    examples=[
+        "nacre did src/billing/retry.py",
+        "nacre did docs --since 2w --project .",
+        "nacre did Makefile --reads --commands --json",
+    ],
+)
+@argument("did", "path")
+@limit_option("did")
+@OFFSET
+@option("did", "reads", help="Also when it was only read.")
+@option("did", "commands", help="Also commands that name it.")
+@option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
+@option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
+@option(DeedFilter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@option(DeedFilter, "until")
+@click.pass_obj
+def did(  # noqa: PLR0913 - one parameter an option
+    run: Run,
+    path: str,
+    limit: int,
+    offset: int,
+    reads: bool,
+    commands: bool,
+    tool: str | None,
+    project: str | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> None:
+    """Tell who changed a file, when and why.
+
+    PATH is a file or folder, as you would name it: src/app.py finds it in whatever folder agents worked.
+    """
+    wanted = {"project": find_project(run, project), "tool": tool, "since": since, "until": until}
+    history: FileHistory = ask(
+        run,
+        "did",
+        path=path,
+        wanted=wanted,
+        reads=reads,
+        commands=commands,
+        limit=limit,
+        offset=offset,
+    )
+    empty = not history.changes and is_empty(run)
+    run.answer(
+        _history_record(history, offset),
+        lambda paper: _render_history(paper, history, offset=offset, empty=empty),
+    )
+
+
+@command(
+    "fix",
+    examples=[
+        "nacre fix \"ModuleNotFoundError: No module named 'yaml'\"",
+        "npm run build 2>&1 | nacre fix -",
+        'nacre fix "connection refused" --project . --since 2w',
+    ],
+)
+@argument("fix", "error", nargs=-1, required=False)
+@limit_option("fix")
+@option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
+@option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
+@option(DeedFilter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@click.pass_obj
+def fix(
+    run: Run,
+    error: tuple[str, ...],
+    limit: int,
+    tool: str | None,
+    project: str | None,
+    since: datetime | None,
+) -> None:
+    """Tell what was tried against an error before, and what worked.
+
+    ERROR is one line or a whole trace; - reads it from standard input.
+    """
+    wanted = {"project": find_project(run, project), "tool": tool, "since": since}
+    result: FixResult = ask(
+        run, "fix", error=read_content(" ".join(error)), wanted=wanted, limit=limit
+    )
+    empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
+    run.answer(_fix_record(result), lambda paper: _render_fix(paper, result, empty=empty))
+
+
+def _history_record(history: FileHistory, offset: int) -> Record:
+    """The answer of ``did``."""
+    return {
+        "path": history.asked,
+        "files": list(history.paths),
+        "edits": history.edits,
+        "reads": history.reads,
+        "sessions": history.sessions,
+        "changes": [_change_record(change) for change in history.changes],
+        "more": history.more,
+        "offset": offset,
+    }
+
+
+def _fix_record(result: FixResult) -> Record:
+    """The answer of ``fix``."""
+    return {
+        "error": result.error,
+        "troubles": [_trouble_record(trouble) for trouble in result.troubles],
+        "lessons": [memory_hit_record(hit) for hit in result.lessons],
+        "talk": [turn_hit_record(hit) for hit in result.talk],
+    }
+
+
+def _change_record(change: FileChange) -> Record:
+    return {
+        **_place_record(change.session, change.project),
+        "path": change.path,
+        "seq": change.seq,
+        "time": stamp(change.time),
+        "edits": change.edits,
+        "reads": change.reads,
+        "failed": change.failed,
+        "commands": [call_record(call) for call in change.commands],
+        "request": _said_record(change.request),
+        "words": _said_record(change.words),
+    }
+
+
+def _trouble_record(trouble: Trouble) -> Record:
+    return {
+        "error": trouble.error,
+        "trust": "untrusted",
+        "likeness": trouble.likeness,
+        "times": trouble.times,
+        "sessions": trouble.sessions,
+        "mended": trouble.mended,
+        "repairs": [_repair_record(repair) for repair in trouble.repairs],
+    }
+
+
+def _repair_record(repair: Repair) -> Record:
+    return {
+        **_place_record(repair.session, repair.project),
+        "seq": repair.seq,
+        "time": stamp(repair.time),
+        "failed": call_record(repair.failed),
+        "worked": repair.worked,
+        "attempts": repair.attempts,
+        "steps": [call_record(call) for call in repair.steps],
+        "words": _said_record(repair.words),
+    }
+
+
+def _place_record(session: Session, project: str | None) -> Record:
+    return {
+        "session_id": session.native_id,
+        "tool": session.tool,
+        "model": session.model,
+        "project": project,
+        "branch": session.branch,
+        "kind": session.kind.value,
+        "title": session.title,
+    }
+
+
+def _said_record(turn: Turn | None) -> Record | None:
+    if turn is None:
+        return None
+    return {
+        "turn_id": turn.id,
+        "speaker": turn.speaker.value,
+        "trust": turn.trust.value,
+        "time": stamp(turn.time),
+        "text": turn.text,
+    }
+
+
+def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: bool) -> None:
+    """What was done to a file, the newest first."""
+    if empty:
+        render_beginning(paper)
+        return
+    if not history.paths and not history.changes:
+        paper.line(bold(f"No agent is known to have touched {history.asked}."))
+        return
+    paths = history.paths[:_PATHS_SHOWN]
+    paper.line(bold(paths[0] if len(paths) == 1 else history.asked))
+    told = joined(
+        (
+            f"edited {_turns(history.edits)}",
+            f"read {_turns(history.reads)}",
+            f"{count(history.sessions, 'session')}",
+        )
+    )
+    paper.line(dim(told))
+    if len(history.paths) > 1:
+        for path in paths:
+            paper.line(dim(path), indent=2)
+        if len(history.paths) > len(paths):
+            paper.line(dim(f"and {len(history.paths) - len(paths):,} more"), indent=2)
+    if not history.changes:
+        paper.blank()
+        paper.line("It was never changed, only read: --reads shows when.")
+    for rank, change in enumerate(history.changes, start=offset + 1):
+        paper.blank()
+        _render_change(paper, rank, change, names_file=len(history.paths) > 1)
+    if history.more:
+        paper.blank()
+        paper.line(dim(f"more: --offset {offset + len(history.changes)}"))
+
+
+def _render_fix(paper: Paper, result: FixResult, *, empty: bool) -> None:
+    """What followed errors like this one."""
+    if empty:
+        render_beginning(paper)
+        return
+    for number, trouble in enumerate(result.troubles):
+        if number:
+            paper.blank()
+        _render_trouble(paper, trouble)
+    if result.talk:
+        paper.line(bold("No command failed with this, but it was talked about:"))
+        paper.blank()
+        render_turn_hits(paper, result.talk, explain=False)
+    if result.lessons:
+        paper.heading("Learned before")
+        for rank, hit in enumerate(result.lessons, start=1):
+            render_hit(paper, rank, hit, explain=False)
+    if not (result.troubles or result.talk or result.lessons):
+        paper.line(bold("This error was never met in your sessions."))
+
+
+def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: bool) -> None:
+    paper.line(
+        bold(f"{rank:>2}"),
+        "  ",
+        dim(_describe_place(change.session, change.project, when(change.time))),
+        hang=_INDENT,
+    )
+    if names_file and change.path:
+        paper.line(change.path, indent=_INDENT, hang=2)
+    _render_said(paper, change.request, "asked", change.session)
+    _render_said(paper, change.words, "said", change.session)
+    done = [f"edited {_turns(change.edits)}"] if change.edits else []
+    done += [f"read {_turns(change.reads)}"] if change.reads and not change.edits else []
+    done += [f"{change.failed} of it failed"] if change.failed else []
+    if done:
+        paper.line(dim(joined(done)), indent=_INDENT)
+    for call in change.commands[:3]:
+        _render_call(paper, call, indent=_INDENT)
+
+
+def _render_trouble(paper: Paper, trouble: Trouble) -> None:
+    paper.framed(trouble.error, "what a tool put out")
+    met = joined((f"met {_times(trouble.times)}", f"in {count(trouble.sessions, 'session')}"))
+    paper.line(dim(met if trouble.mended else f"{met} · nothing is known to have worked"))
+    for repair in trouble.repairs:
+        paper.blank()
+        _render_repair(paper, repair)
+
+
+def _render_repair(paper: Paper, repair: Repair) -> None:
+    mark = Span("✓", "bold green") if repair.worked else Span("✗", "bold red")
+    paper.line(
+        mark,
+        "   ",
+        dim(_describe_place(repair.session, repair.project, when(repair.time))),
+        hang=_INDENT,
+    )
+    _render_call(paper, repair.failed, indent=_INDENT)
+    again = f"failed {_times(repair.attempts)} more" if repair.attempts else ""
+    if repair.worked:
+        paper.line(
+            dim(joined((again, "then worked:")) if again else "then worked:"), indent=_INDENT
+        )
+        for call in repair.steps:
+            _render_call(paper, call, indent=_INDENT + 2)
+    else:
+        paper.line(dim(joined((again, "not seen to work after"))), indent=_INDENT)
+    _render_said(paper, repair.words, "said", repair.session)
+
+
+def _render_said(paper: Paper, turn: Turn | None, verb: str, session: Session) -> None:
+    if turn is None or not turn.text:
+        return
+    who = (
+        "the other agent"
+        if verb == "asked" and turn.speaker is values_session.Speaker.AGENT
+        else speaker_name(turn.speaker)
+    )
+    text = passages.shorten(passages.one_line(turn.text), _WORDS)
+    if turn.trust is values_session.Trust.UNTRUSTED:
+        paper.framed(
+            text, f"{who} in {session.tool} {short_session(session.native_id)}", indent=_INDENT
+        )
+    else:
+        paper.line(Span(f"{who}:", "bold"), " ", text, indent=_INDENT)
+
+
+def _render_call(paper: Paper, call: ToolCall, *, indent: int) -> None:
+    outcome = f" → {passages.shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
+    paper.line(
+        dim(f"{call.name}: {passages.shorten(call.input, _CALL)}{outcome}"), indent=indent, hang=2
+    )
+
+
+def _describe_place(session: Session, project: str | None, time: str) -> str:
+    kind = "" if session.kind is values_session.SessionKind.MAIN else session.kind.value
+    name = f"{session.tool} {short_session(session.native_id)}"
+    return joined((name, kind, project, session.branch, session.model, time))
+
+
+def _turns(number: int) -> str:
+    return f"in {count(number, 'turn')}" if number else "never"
+
+
+def _times(number: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number:,} times")
+
+
+# ----------------------------------------------------------------------------
+# ``nacre sessions search``.
+
+
+@command(
+    "search",
+    examples=[
+        'nacre sessions search "what did I say about retries" --role owner --since march',
+        "nacre sessions search billing --scope decisions --tool codex --json",
+        "nacre sessions search --regex 'E[A-Z]+REFUSED' --scope errors",
+    ],
+)
+@click.argument("question", nargs=-1, type=TEXT)
+@limit_option("match-sessions")
+@OFFSET
+@with_turn_filter
+@option(
+    "search-sessions",
+    "aspect",
+    "--scope",
+    type=click.Choice(ASPECTS.split("|")),
+    help="Only turns about these, or with calls of tools.",
+)
+@option(
+    "search-sessions",
+    "role",
+    type=click.Choice(ROLES.split("|")),
+    help="Only your turns (owner), or those of agents.",
+)
+@click.option(
+    "--regex", is_flag=True, help="Search all turns for a regular expression, the latest first."
+)
+@click.option(
+    "--semantic", is_flag=True, help="By meaning alone, not by words: the same as --mode vector."
+)
+@option("search-sessions", "around", help="Prefer turns from about then.")
+@option("search-sessions", "ignore_time")
+@LANES
+@option("search-sessions", "fuzzy")
+@click.option(
+    "--explain", is_flag=True, help="Show what each score is made of, and what each lane did."
+)
+@JSON_LINES
+def search(  # noqa: PLR0913 - one parameter an option
+    run: Run,
+    question: tuple[str, ...],
+    limit: int,
+    offset: int,
+    wanted: Filter,
+    aspect: str,
+    role: str,
+    regex: bool,
+    semantic: bool,
+    around: datetime | None,
+    ignore_time: bool,
+    mode: str | None,
+    fuzzy: bool,
+    explain: bool,
+    as_lines: bool,
+) -> None:
+    """Search everything that was said and done."""
+    words = " ".join(question)
+    if regex:
+        _match(
+            run,
+            words,
+            wanted,
+            limit=limit,
+            offset=offset,
+            aspect=aspect,
+            role=role,
+            as_lines=as_lines,
+        )
+        return
+    chosen = "vector" if semantic else mode or run.settings.text("recall.mode")
+    result: RecallResult = ask(
+        run,
+        "search-sessions",
+        text=words,
+        filter=wanted,
+        mode=chosen,
+        limit=limit,
+        around=around,
+        offset=offset,
+        aspect=aspect,
+        role=role,
+        fuzzy=fuzzy,
+        ignore_time=ignore_time,
+    )
+    message = None if result.turns else _nothing(run)
+    record = _search_record(result, message) | {"offset": offset}
+    if as_lines:
+        run.answer_lines(record["hits"])
+        return
+    run.answer(
+        record,
+        lambda paper: _render_search(
+            paper, result, message=message, explain=explain, offset=offset
+        ),
+    )
+
+
+def _nothing(run: Run) -> str:
+    return EMPTY if is_empty(run) else NOTHING
+
+
+def _match(
+    run: Run,
+    expression: str,
+    wanted: Filter,
+    *,
+    limit: int,
+    offset: int,
+    aspect: str,
+    role: str,
+    as_lines: bool,
+) -> None:
+    """Match in this process: many seconds of one processor, which the daemon's other callers would wait for."""
+    found: Matches = perform(
+        run,
+        "match-sessions",
+        expression=expression,
+        filter=wanted,
+        limit=limit,
+        offset=offset,
+        aspect=aspect,
+        role=role,
+    )
+    message = None if found.turns else _nothing(run)
+    if found.unread:
+        run.warnings.append(
+            "not all turns were looked at in the time there is: narrow it with --since or --project"
+        )
+    if found.given_up:
+        run.warnings.append(
+            f"on {found.given_up} turns the expression takes too long; they were left out"
+        )
+    record = _matches_record(found, expression, message, offset)
+    if as_lines:
+        run.answer_lines(record["hits"])
+        return
+    run.answer(
+        record,
+        lambda paper: _render_matches(paper, found, message=message, offset=offset),
+    )
+
+
+def _search_record(result: RecallResult, message: str | None) -> Record:
+    """The answer of ``sessions search``."""
+    return {
+        "query": result.query,
+        "hits": [turn_hit_record(hit) for hit in result.turns],
+        "lanes": lane_records(result.lanes),
+        "message": message,
+        "more": result.truncated,
+        "since": stamp(result.since),
+        "until": stamp(result.until),
+        "time_words": result.time_words,
+        "took_ms": round(result.took_ms, 2),
+    }
+
+
+def _matches_record(found: Matches, expression: str, message: str | None, offset: int) -> Record:
+    """The answer of ``sessions search --regex``."""
+    return {
+        "query": expression,
+        "hits": [turn_hit_record(hit) for hit in found.turns],
+        "message": message,
+        "more": found.more,
+        "offset": offset,
+        "unread": found.unread,
+        "given_up": found.given_up,
+    }
+
+
+def _render_search(
+    paper: Paper, result: RecallResult, *, message: str | None, explain: bool, offset: int = 0
+) -> None:
+    """Turns, then what was less than it should be."""
+    if message == EMPTY:
+        render_beginning(paper)
+        return
+    if message:
+        render_nothing(paper, message)
+    render_turn_hits(paper, result.turns, explain=explain, offset=offset)
+    render_span(paper, result)
+    render_lanes(paper, result, explain=explain)
+    if result.truncated:
+        paper.line(dim(f"more: --offset {offset + len(result.turns)}"))
+
+
+def _render_matches(paper: Paper, found: Matches, *, message: str | None, offset: int) -> None:
+    """Turns that match an expression."""
+    if message == EMPTY:
+        render_beginning(paper)
+    elif message:
+        paper.line(bold(message))
+    render_turn_hits(paper, found.turns, explain=False, offset=offset)
+    if found.more:
+        paper.line(dim(f"more: --offset {offset + len(found.turns)}"))
+
+
+# ----------------------------------------------------------------------------
+# ``nacre gateway search``: a search of conversations in channels.
+
+
+_NOTHING = "Nothing that was said in a channel comes near."
+
+
+@command(
+    "search",
+    examples=[
+        'nacre gateway search "which oil does the tractor take"',
+        "nacre gateway search boat house key --channel telegram --since march",
+    ],
+)
+@click.argument("question", nargs=-1, required=True, type=TEXT)
+@option("search-chats", "limit", "--limit", "-n")
+@option("search-chats", "channel")
+@option(
+    "search-chats",
+    "session",
+    help="Only this conversation (telegram:5054), or one session, by its id.",
+)
+@option("search-chats", "since")
+@option("search-chats", "until")
+@click.pass_obj
+def search_chat_search(
+    run: Run,
+    question: tuple[str, ...],
+    limit: int,
+    channel: str | None,
+    session: str | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> None:
+    """Search what was said in channels: passages of question and answer."""
+    found: Passages = ask(
+        run,
+        "search-chats",
+        query=" ".join(question),
+        limit=limit,
+        channel=channel,
+        session=session,
+        since=since,
+        until=until,
+    )
+    record = {"query": found.query, "passages": [_record(one) for one in found.passages]}
+    run.answer(record, lambda paper: _render(paper, found))
+
+
+def _record(passage: Passage) -> Record:
+    return {
+        "text": passage.text,
+        "score": passage.score,
+        "session": passage.session,
+        "key": passage.key,
+        "channel": passage.channel,
+        "time": stamp(passage.time),
+        "trust": passage.trust,
+    }
+
+
+def _render(paper: Paper, found: Passages) -> None:
+    if not found.passages:
+        paper.line(bold(_NOTHING))
+    for rank, passage in enumerate(found.passages, start=1):
+        tool, _, native = passage.session.partition(":")
+        place = joined(
+            (
+                passage.key,
+                f"{tool} {short_session(native)}",
+                when(passage.time),
+                f"{passage.score:.2f}",
+            )
+        )
+        paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=4)
+        if passage.trust is Trust.UNTRUSTED:
+            paper.framed(passage.text, f"from {passage.key}", indent=4)
+        else:
+            paper.body(passage.text, indent=4)
+        paper.blank()

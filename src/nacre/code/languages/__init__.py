@@ -1,1 +1,0 @@
-"""How each language writes names, bases, imports and types. What captures what is in the ``.scm`` files beside."""

@@ -1,0 +1,459 @@
+"""A backup is one zip of the whole home with a manifest of hashes; it can be proved, and brought back.
+
+The database is copied as it was at one moment, the vault's files afterwards: what changed
+between is taken in when the copy is opened, as an edit by hand is. So the vault's lock is held twice for a moment: at
+the end for what changed meanwhile, while nothing is committed either, so that history is as it was at one moment too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import time
+import warnings
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from nacre.base import files
+from nacre.base import json as json_text
+from nacre.base.files import BROKEN, named_file
+from nacre.base.locks import FileLock
+from nacre.data.history import COMMIT_LOCK
+from nacre.errors import Conflict, InvalidInput, NotFound, Unavailable
+from nacre.home.change import put_in_place
+from nacre.home.home import Home, territory
+from nacre.home.operations import apply_intents
+from nacre.llm import credentials
+from nacre.memories.edit import catch_up
+from nacre.memories.store import fold_usage
+from nacre.store.gateway import DATABASE as GATEWAY_DATABASE
+from nacre.store.sqlite import Snapshot
+from nacre.values.codec import stamp
+from nacre.values.reports import OnProgress, Progress
+from nacre.vault.files import GIT_FOLDER
+
+FORMAT, VERSION = "nacre-backup", 1
+MANIFEST = "manifest.json"
+DATABASE, CONFIG = "nacre.db", "config.toml"
+
+_MOST_MANIFEST_BYTES = 256_000_000
+_MOST_FILES = 2_000_000
+_BLOCK = 1 << 20
+_SPARE_BYTES = 64_000_000
+_COMMIT_SECONDS = 60.0
+_OF_A_REPOSITORY = ("objects", "refs")
+"""Folders without which git knows no repository, also where all is packed or nothing committed and they are empty."""
+_SKIPPED_FOLDERS = frozenset({"logs", "run"})
+_SKIPPED_FILES = frozenset({"daemon.sock", "http.token", "browsers.json"})
+"""Made anew where they are needed; a token is not taken elsewhere."""
+
+_WITH_CREDENTIALS = frozenset({CONFIG, "vault/.git/config"})
+
+Place = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One file of a backup: its path in the home, size in bytes, SHA-256, when it was changed."""
+
+    path: str
+    size: int
+    sha256: str
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a backup says of itself. ``notes`` tell what is not as it was in the home."""
+
+    created: str
+    counts: dict[str, int]
+    files: tuple[Kept, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """How large the home is without compression."""
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReport:
+    """A backup that was written; ``bytes`` is the size of its file."""
+
+    path: Path
+    bytes: int
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreReport:
+    """A home that was brought back, and where the one before it lies now, if there was one."""
+
+    home: Path
+    kept: Path | None
+    manifest: Manifest
+
+
+@dataclass(slots=True)
+class _Writing:
+    home: Home
+    archive: zipfile.ZipFile
+    notify: OnProgress
+    files: dict[str, Kept] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def create(
+    home: Home, target: Path, *, overwrite: bool = False, on_progress: OnProgress | None = None
+) -> BackupReport:
+    """Write a backup of the whole home. Raises Conflict when the file exists and is not to be overwritten, Unavailable
+    where the memory is on a server."""
+    if home.database.is_server:
+        raise Unavailable(
+            "this memory is on a server", hint="back up the server: pg_dump, or nacre export"
+        )
+    target = target.expanduser().absolute()
+    catch_up(home)
+    fold_usage(home)
+    with (
+        named_file(target, territory(home.settings), overwrite=overwrite) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        work = _Writing(home, archive, on_progress or (lambda _: None))
+        counts = _copy_database(work, target)
+        _copy_files(work, target)
+        committing = FileLock(home.settings.home / COMMIT_LOCK, _COMMIT_SECONDS)
+        with (
+            committing,
+            home.vault_lock,
+        ):  # what moved or changed meanwhile: no file was missed on its way
+            _catch_up(work)
+        manifest = Manifest(
+            stamp(home.now()),
+            counts,
+            tuple(sorted(work.files.values(), key=lambda one: one.path)),
+            tuple(work.notes),
+        )
+        archive.writestr(MANIFEST, json.dumps(_told(manifest), ensure_ascii=False, indent=1))
+    return BackupReport(target, target.stat().st_size, manifest)
+
+
+def _copy_database(work: _Writing, target: Path) -> dict[str, int]:
+    home = work.home
+    with home.vault_lock:
+        apply_intents(home)
+        counts = _counts(home)
+        snapshot = Snapshot(home.settings.database)
+    _copy_snapshot(work, target, DATABASE, snapshot)
+    gateway = home.settings.home / GATEWAY_DATABASE
+    if gateway.is_file():
+        _copy_snapshot(work, target, GATEWAY_DATABASE, Snapshot(gateway))
+    return counts
+
+
+def _copy_snapshot(work: _Writing, target: Path, name: str, snapshot: Snapshot) -> None:
+    """One moment of a database, as a file of the backup."""
+    copy = files.temporary_name(target, f"{DATABASE}.")
+    with snapshot:
+        try:
+            os.close(files.open_file(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            snapshot.copy(
+                copy, lambda done, total: work.notify(Progress("backup", done, total, "database"))
+            )
+            _add(work, name, copy)
+        finally:
+            copy.unlink(missing_ok=True)
+
+
+def _counts(home: Home) -> dict[str, int]:
+    sessions = home.sessions.counts()
+    return {
+        "memories": len(home.memories.all_ids()),
+        "projects": len(home.files.projects()),
+        "sessions": sum(row[1] for row in sessions),
+        "turns": sum(row[2] or 0 for row in sessions),
+        "files": sum(1 for _ in home.vault.scan()),
+    }
+
+
+def _copy_files(work: _Writing, target: Path) -> None:
+    """Everything in the home but the database, what is derived or only meant for now, and the backup itself."""
+    home = work.home.settings.home
+    found = [path for path in _walk(work, home) if path != target]
+    for done, path in enumerate(found):
+        _add(work, path.relative_to(home).as_posix(), path)
+        work.notify(Progress("backup", done + 1, len(found), "files"))
+    config = work.home.settings.config
+    if config.is_file() and CONFIG not in work.files:
+        _add(work, CONFIG, config)
+
+
+def _catch_up(work: _Writing) -> None:
+    """Copy the files of the vault that are new, changed or gone since they were copied."""
+    home = work.home.settings.home
+    present = {path.relative_to(home).as_posix(): path for path in _walk(work, home / "vault")}
+    for name in [name for name in work.files if name.startswith("vault/") and name not in present]:
+        del work.files[name]
+    for name, path in present.items():
+        if _place(path) != work.places.get(name):
+            _add(work, name, path)
+
+
+def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
+    settings = work.home.settings
+    for parent, folders, names in os.walk(folder):
+        if Path(parent) == settings.home:
+            folders[:] = [name for name in folders if name not in _SKIPPED_FOLDERS]
+        folders.sort()
+        for name in sorted(names):
+            path = Path(parent, name)
+            if name.startswith(settings.database.name) and Path(parent) == settings.home:
+                continue
+            if str(path).startswith(str(settings.home / GATEWAY_DATABASE)):
+                continue  # copied as one moment of it
+            if name == credentials.NAME and Path(parent) == settings.home:
+                note = f"{name} was left out: nacre setup gives keys anew"
+                work.notes += [note] if note not in work.notes else []
+                continue
+            if name in _SKIPPED_FILES and Path(parent) == settings.home:
+                continue
+            if name.endswith(".lock") or (name.startswith(".") and name.endswith(".tmp")):
+                continue
+            if refusal := _refusal(path):
+                shown = os.fsencode(path.relative_to(settings.home)).decode(
+                    "utf-8", "backslashreplace"
+                )
+                note = f"{shown} {refusal}, and was left out"
+                work.notes += [note] if note not in work.notes else []
+                continue
+            yield path
+
+
+def _refusal(path: Path) -> str:
+    """Why a file cannot be in a backup; empty where it can."""
+    if path.is_symlink() or not path.is_file():
+        return "is a link or no file"
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        return "has a name that is no UTF-8 (rename it)"
+    return ""
+
+
+def _add(work: _Writing, name: str, path: Path) -> None:
+    place = _place(path)
+    if place is None:
+        return  # gone since it was listed; what took its place is found when the vault is looked at again
+    info = zipfile.ZipInfo(name, time.localtime(max(place[0] // 1_000_000_000, 315_619_200))[:6])
+    info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, (stat.S_IFREG | 0o600) << 16
+    digest, size = hashlib.sha256(), 0
+    try:
+        source: BinaryIO = path.open("rb")
+    except FileNotFoundError:
+        return
+    with source, warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore"
+        )  # a file that changed meanwhile is added once more: the last one counts
+        with work.archive.open(info, "w", force_zip64=True) as member:
+            for block in _blocks(work, name, source):
+                member.write(block)
+                digest.update(block)
+                size += len(block)
+    work.files[name] = Kept(name, size, digest.hexdigest(), place[0])
+    work.places[name] = place
+
+
+def _blocks(work: _Writing, name: str, source: BinaryIO) -> Iterator[bytes]:
+    """A file's bytes; credentials are taken out of the files that may hold some."""
+    if name in _WITH_CREDENTIALS:
+        text = source.read().decode("utf-8", "replace")
+        clean = work.home.redactor.clean(_without_keys(work.home, text))
+        if clean != text:
+            work.notes.append(f"{name}: what looked like a secret was taken out")
+        yield clean.encode("utf-8")
+        return
+    while block := source.read(_BLOCK):
+        yield block
+
+
+def _without_keys(home: Home, text: str) -> str:
+    """A text without the keys of models that the config holds, whatever they look like."""
+    for own in home.settings["models.providers"].values():
+        if key := own.get("api_key"):
+            text = text.replace(key, "[REDACTED:api-key]")
+    return text
+
+
+def _place(path: Path) -> Place | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+def _told(manifest: Manifest) -> dict[str, Any]:
+    files = [[one.path, one.size, one.sha256, one.mtime_ns] for one in manifest.files]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "created": manifest.created,
+        "counts": manifest.counts,
+        "notes": list(manifest.notes),
+        "files": files,
+    }
+
+
+def read_manifest(backup: Path) -> Manifest:
+    """What a backup says of itself. Raises NotFound, InvalidInput for what is no backup or is damaged."""
+    with _opened(backup) as archive:
+        return _manifest(backup, archive)
+
+
+def restore(
+    backup: Path, home: Path, *, replace: bool = False, on_progress: OnProgress | None = None
+) -> RestoreReport:
+    """Bring a backup back as a home. The one that is there is kept aside, and only with ``replace`` touched at all.
+
+    Every file is written beside the home and compared with its hash; the home appears whole or not at all, also where
+    the process is killed. Raises NotFound, InvalidInput, Conflict, Unavailable.
+    """
+    home = home.expanduser().absolute()
+    if os.path.lexists(home) and not home.is_dir():
+        raise Conflict(f"{home} is not a folder", hint="name a new folder, or that of a home")
+    is_taken = home.exists() and any(home.iterdir())
+    if is_taken and not replace:
+        raise Conflict(
+            f"{home} is there already",
+            hint="--force keeps it aside and puts the backup in its place",
+        )
+    fresh = home.with_name(f".{home.name}.restoring")
+    files.make_folder(home.parent)
+    try:
+        manifest = unpack(backup, fresh, on_progress or (lambda _: None))
+        if hasattr(os, "sync"):
+            os.sync()  # thousands of small files reach the disk together, before they take their name
+        return RestoreReport(home, put_in_place(fresh, home), manifest)
+    finally:
+        if fresh.is_dir():
+            shutil.rmtree(fresh)
+
+
+def unpack(backup: Path, folder: Path, notify: OnProgress) -> Manifest:
+    """Write a backup's files into a new folder and prove every hash. Raises InvalidInput, Unavailable."""
+    with _opened(backup) as archive:
+        manifest = _manifest(backup, archive)
+        if shutil.disk_usage(folder.parent).free < manifest.bytes + _SPARE_BYTES:
+            raise Unavailable(
+                f"{folder.parent} has no room for {manifest.bytes / 1e6:,.0f} MB",
+                hint="free some space",
+            )
+        if folder.exists():
+            shutil.rmtree(folder)  # what an interrupted restore left
+        files.make_folder(folder)
+        done = 0
+        for file in manifest.files:
+            _unpack_one(backup, archive, folder, file)
+            done += file.size
+            notify(Progress("restoring", done, manifest.bytes, file.path[-40:]))
+    files.make_folder(folder / "vault")
+    if (folder / "vault" / GIT_FOLDER).is_dir():
+        for name in _OF_A_REPOSITORY:
+            files.make_folder(folder / "vault" / GIT_FOLDER / name)
+    return manifest
+
+
+def _unpack_one(backup: Path, archive: zipfile.ZipFile, folder: Path, file: Kept) -> None:
+    target = folder / file.path
+    files.make_folder(target.parent)
+    digest, left = hashlib.sha256(), file.size
+    descriptor = files.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    with os.fdopen(descriptor, "wb") as out:
+        for block in _member(backup, archive, file.path):
+            left -= len(block)
+            if left < 0:
+                break
+            digest.update(block)
+            out.write(block)
+    if left or digest.hexdigest() != file.sha256:
+        raise _damaged(backup, f"{file.path} is not what it was when the backup was made")
+    os.utime(target, ns=(file.mtime_ns, file.mtime_ns))
+
+
+def _member(backup: Path, archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
+    """The bytes of a file in a backup. Raises InvalidInput where they cannot be read."""
+    try:
+        with archive.open(name) as member:
+            while block := member.read(_BLOCK):
+                yield block
+    except (KeyError, *BROKEN) as error:
+        raise _damaged(backup, f"{name}: {error}") from error
+
+
+def _opened(backup: Path) -> zipfile.ZipFile:
+    backup = backup.expanduser().absolute()
+    if not backup.exists():
+        raise NotFound(f"there is no backup at {backup}", hint="check the path")
+    try:
+        return zipfile.ZipFile(backup)
+    except BROKEN as error:
+        raise _damaged(backup, str(error)) from error
+
+
+def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
+    try:
+        info = archive.getinfo(MANIFEST)
+        if info.file_size > _MOST_MANIFEST_BYTES:
+            raise _damaged(backup, "its manifest is too large")
+        values = json_text.parse(archive.read(info))
+        if values["format"] != FORMAT:
+            raise ValueError("it is no backup of nacre")
+        if values["version"] > VERSION:
+            raise InvalidInput(
+                f"{backup} was made by a newer nacre", hint="upgrade nacre, then restore it"
+            )
+        files = tuple(
+            Kept(str(path), int(size), str(digest), int(time))
+            for path, size, digest, time in values["files"]
+        )
+        counts = {str(name): int(number) for name, number in values["counts"].items()}
+        _check(files)
+        return Manifest(str(values["created"]), counts, files, tuple(map(str, values["notes"])))
+    except (KeyError, TypeError, AttributeError, *BROKEN) as error:
+        raise _damaged(backup, f"it has no sound manifest ({error})") from error
+
+
+def _check(files: tuple[Kept, ...]) -> None:
+    """Paths stay inside the home and are each there once, also where upper and lower case are the same."""
+    seen: set[str] = set()
+    if len(files) > _MOST_FILES:
+        raise ValueError("too many files")
+    for file in files:
+        parts = PurePosixPath(file.path).parts
+        plain = str(PurePosixPath(*parts)) == file.path if parts else False
+        if (
+            not plain
+            or file.path.startswith("/")
+            or ".." in parts
+            or "\\" in file.path
+            or ":" in parts[0]
+        ):
+            raise ValueError(f"{file.path!r} leads out of the home")
+        if file.size < 0 or "\x00" in file.path or file.path.casefold() in seen:
+            raise ValueError(f"{file.path!r} is there twice, or is no file")
+        seen.add(file.path.casefold())
+
+
+def _damaged(backup: Path, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{backup} cannot be used: {why}", hint="take another backup, or copy it again"
+    )

@@ -1,0 +1,677 @@
+"""An export that ClawXMemory imports: the files of its memory folder, in one JSON bundle (seed facts 3.1, 3.6)."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+from msgspec import Meta
+
+from nacre.base.files import named_file
+from nacre.base.ids import to_ms
+from nacre.base.request import Request
+from nacre.base.text import one_line, shorten
+from nacre.base.times import shown_day
+from nacre.home.home import Home, territory
+from nacre.home.location import clean_values, redacted
+from nacre.memories.edit import catch_up
+from nacre.memories.store import fold_usage, today
+from nacre.sessions.search import clean_turn
+from nacre.store.schema import kept_calls
+from nacre.values import reports
+from nacre.values.codec import stamp
+from nacre.values.memory import Kind, Memory, Retirement, SessionFilter
+from nacre.values.reports import OnProgress, Progress
+from nacre.values.review import Usage
+from nacre.values.session import Flag, SessionKind, StoredSession, Trust, Turn
+from nacre.vault import files
+from nacre.vault.documents import dump, to_front
+from nacre.vault.files import LEDGER, OWN_PAGES, slugify
+
+FORMAT = "clawxmemory-memory-snapshot.v3"
+_TEMPORARY = "_tmp"
+_SUBJECT_CHARACTERS, _DESCRIPTION_CHARACTERS = 80, 180
+_SECTIONS = {Kind.PREFERENCE: "Preferences", Kind.RELATIONSHIP: "Relationships"}
+_REST = "Notes"
+_HEADINGS = {Kind.PREFERENCE: "Rule", Kind.DECISION: "Decisions", Kind.TODO: "Next Steps"}
+
+
+def write_snapshot(now: datetime, memories: Sequence[Memory], file: BinaryIO) -> int:
+    """Write the bundle; returns its size in bytes.
+
+    A project's preferences are feedback, its other memories project files; what waits in the inbox is staged; what
+    holds everywhere is the user's profile, a bullet each. What is retired is marked as deprecated.
+    """
+    files = [{"relativePath": path, "content": content} for path, content in _files(now, memories)]
+    bundle = {"formatVersion": FORMAT, "exportedAt": stamp(now), "files": files}
+    data = json.dumps(bundle, ensure_ascii=False, indent=2).encode("utf-8", "replace") + b"\n"
+    file.write(data)
+    return len(data)
+
+
+def _files(now: datetime, memories: Sequence[Memory]) -> Iterator[tuple[str, str]]:
+    for project in sorted({one.project for one in memories if one.project}):
+        yield f"projects/{project_id_of(project)}/project.meta.md", _project_page(now, project)
+    yield from (entry_file(one) for one in memories if one.project or one.inbox)
+    profile = [one for one in memories if one.is_active and not (one.project or one.inbox)]
+    if profile:
+        yield "global/User/user-profile.md", _profile(now, profile)
+
+
+def project_id_of(project: str) -> str:
+    """A project's id as ClawXMemory makes them: ten hexadecimal digits; here always the same for a slug."""
+    return f"project_{hashlib.sha1(project.encode(), usedforsecurity=False).hexdigest()[:10]}"
+
+
+def _project_page(now: datetime, project: str) -> str:
+    front = {
+        "project_id": project_id_of(project),
+        "project_name": project,
+        "description": "",
+        "aliases": "[]",
+        "status": "active",
+        "created_at": stamp(now),
+        "updated_at": stamp(now),
+    }
+    return f"---\n{dump(front)}---\n"
+
+
+def entry_file(memory: Memory) -> tuple[str, str]:
+    """The path of a memory of a project, or in the inbox, and what its file says."""
+    is_rule = memory.kind is Kind.PREFERENCE
+    project = project_id_of(memory.project) if memory.project else _TEMPORARY
+    front = {
+        "name": shorten(one_line(memory.subject), _SUBJECT_CHARACTERS),
+        "description": shorten(one_line(memory.content), _DESCRIPTION_CHARACTERS),
+        "type": "feedback" if is_rule else "project",
+        "scope": "project",
+        "project_id": project,
+        "updated_at": stamp(memory.updated),
+        "captured_at": stamp(memory.created),
+        "source_session_key": memory.source.session or "",
+        "deprecated": not memory.is_active,
+        "dream_attempts": 0,
+    }
+    name = f"{slugify(memory.subject)[:60] or memory.kind.value}-{memory.id[-8:]}"
+    path = f"projects/{project}/{'Feedback' if is_rule else 'Project'}/{name}.md"
+    heading = (
+        "" if memory.content.startswith("## ") else f"## {_HEADINGS.get(memory.kind, _REST)}\n\n"
+    )
+    return path, f"---\n{dump(front)}---\n{heading}{memory.content}\n"
+
+
+def _profile(now: datetime, memories: Sequence[Memory]) -> str:
+    front = {
+        "name": "user-profile",
+        "description": "",
+        "type": "user",
+        "scope": "global",
+        "updated_at": stamp(now),
+        "captured_at": stamp(now),
+        "deprecated": False,
+    }
+    lines = [f"---\n{dump(front)}---"]
+    for section in (*_SECTIONS.values(), _REST):
+        found = [one for one in memories if _SECTIONS.get(one.kind, _REST) == section]
+        if found:
+            lines += [f"## {section}", "", *(f"- {one_line(one.content)}" for one in found), ""]
+    return "\n".join(lines)
+
+
+# ----------------------------------------------------------------------------
+# Exports for people: one readable page, or a zip of Markdown files.
+
+
+Talk = Iterable[tuple[StoredSession, list[Turn]]]
+
+_HEADING = re.compile(r"^(#{1,6})(?= )")
+_FENCE = re.compile(r"^ {0,3}(```|~~~)")
+
+
+def write_page(
+    now: datetime, memories: Sequence[tuple[str, Memory]], talk: Talk, file: BinaryIO
+) -> int:
+    """One Markdown page: memories by project and kind, then sessions. Returns its size in bytes."""
+    size = 0
+    for line in (*_memories(now, [memory for _, memory in memories]), *_sessions(talk)):
+        data = f"{line}\n".encode("utf-8", "replace")
+        file.write(data)
+        size += len(data)
+    return size
+
+
+def write_zip(documents: Iterable[tuple[str, str]], talk: Talk, file: BinaryIO) -> int:
+    """The vault's files as a zip, sessions as pages below ``sessions/``. Returns its size in bytes."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, text in documents:
+            archive.writestr(path, text.encode("utf-8", "replace"))
+        for stored, turns in talk:
+            name = slugify(stored.session.native_id) or str(stored.row)
+            page = "\n".join(session_lines(stored, turns, level=1))
+            archive.writestr(
+                f"sessions/{slugify(stored.session.tool)}/{name}.md",
+                page.encode("utf-8", "replace"),
+            )
+    return file.tell()
+
+
+def _memories(now: datetime, memories: Sequence[Memory]) -> Iterator[str]:
+    yield f"# Memories, {shown_day(now)}"
+    subjects = {memory.id: one_line(memory.subject) for memory in memories}
+    places = sorted({memory.project or "" for memory in memories})
+    for project in places:
+        yield from ("", f"## {project or 'Everywhere'}")
+        own = [memory for memory in memories if (memory.project or "") == project]
+        for memory in sorted(
+            own, key=lambda one: (one.kind.value, bool(one.retired), -one.updated.timestamp())
+        ):
+            yield from _memory(memory, subjects)
+
+
+def _memory(memory: Memory, subjects: Mapping[str, str]) -> Iterator[str]:
+    state = "retired" if memory.retired else "superseded" if memory.superseded_by else ""
+    facts = [memory.kind.value, f"importance {memory.importance}", shown_day(memory.created), state]
+    facts += [
+        memory.trust.value if memory.trust.value == "untrusted" else "",
+        *(f"#{tag}" for tag in memory.tags),
+    ]
+    yield from (
+        "",
+        f"### {one_line(memory.subject)}",
+        "",
+        f"*{' · '.join(fact for fact in facts if fact)}*",
+        "",
+    )
+    yield from _below(memory.content, 3)
+    for link in memory.links:
+        to = f"[[{subjects[link.to]}]]" if link.to in subjects else link.to
+        yield f"\n{link.rel.replace('_', ' ')} {to}{f' ({link.reason})' if link.reason else ''}"
+    yield f"\n<!-- {memory.id} -->"
+
+
+def _sessions(talk: Talk) -> Iterator[str]:
+    for number, (stored, turns) in enumerate(talk):
+        if number == 0:
+            yield from ("", "## Sessions")
+        yield ""
+        yield from session_lines(stored, turns, level=3)
+
+
+def session_lines(
+    stored: StoredSession, turns: Sequence[Turn], *, level: int = 1, title: str | None = None
+) -> Iterator[str]:
+    """One session as Markdown; what draws on text from outside is a quotation and says so."""
+    session = stored.session
+    yield f"{'#' * level} {one_line(session.title or title or session.native_id)}"
+    kind = "" if session.kind is SessionKind.MAIN else session.kind.value
+    when = stamp(session.started) if session.started else ""
+    facts = [
+        session.tool,
+        kind,
+        stored.project or "",
+        session.branch or "",
+        session.model or "",
+        when,
+        session.id,
+    ]
+    yield from ("", f"*{' · '.join(one_line(fact) for fact in facts if fact)}*")
+    for turn in turns:
+        yield from ("", f"**{one_line(turn.author or turn.speaker.value)}**{_told(turn)}", "")
+        quote = "> " if turn.trust is Trust.UNTRUSTED else ""
+        yield from (f"{quote}{line}".rstrip() for line in _below(turn.text, level))
+        yield from ([""] if turn.text and turn.tool_calls else [])
+        for call in turn.tool_calls:
+            yield f"- `{one_line(call.name)}` {one_line(call.input)}{f' → {call.outcome}' if call.outcome else ''}"
+
+
+def _told(turn: Turn) -> str:
+    """When a turn was said, and what it is besides plain talk."""
+    at = f" · {stamp(turn.time)}" if turn.time else ""
+    notes = [flag.name.lower() for flag in turn.flags if flag.name and flag is not Flag.COMMAND]
+    notes += ["untrusted, draws on text from outside"] if turn.trust is Trust.UNTRUSTED else []
+    return f"{at}{''.join(f' · *{note}*' for note in notes)}"
+
+
+def _below(text: str, level: int) -> Iterator[str]:
+    """A text whose headings stand below a level; what is in a code block stays as it is."""
+    fenced = False
+    for line in text.splitlines():
+        fenced ^= bool(_FENCE.match(line))
+        match = None if fenced else _HEADING.match(line)
+        yield "#" * min(6, len(match.group(1)) + level) + line[match.end() :] if match else line
+
+
+# ----------------------------------------------------------------------------
+# Requests for exports, imports and backups.
+
+
+Overwrite = Annotated[bool, Meta(description="Overwrite the file.")]
+
+
+class ExportOptions(Request, frozen=True, kw_only=True):
+    """What goes out: the form, whether sessions and retired memories do, and one project or all."""
+
+    form: Annotated[
+        str,
+        Meta(
+            description="The form of the file: jsonl, markdown, zip or clawxmemory.",
+            pattern="^(jsonl|markdown|zip|clawxmemory)$",
+        ),
+    ] = "jsonl"
+    sessions: Annotated[bool, Meta(description="With every session and what was said in it.")] = (
+        False
+    )
+    project: Annotated[str | None, Meta(description="Only this project, by its slug.")] = None
+    include_retired: Annotated[bool, Meta(description="With what was retired.")] = False
+
+
+class ExportRequest(ExportOptions, frozen=True, kw_only=True):
+    """Write everything into one file that others can read."""
+
+    target: Annotated[Path, Meta(description="The file to write.")]
+    overwrite: Overwrite = False
+
+
+class ImportOptions(Request, frozen=True, kw_only=True):
+    """Take in what another memory or an account's export holds."""
+
+    path: Annotated[Path, Meta(description="A file or folder.")]
+    source: Annotated[
+        str, Meta(description="What wrote it; auto recognises it by its content.")
+    ] = "auto"
+    trust: Annotated[
+        bool, Meta(description="It is yours: treat it as what you said to nacre itself.")
+    ] = False
+    project: Annotated[str | None, Meta(description="Put everything into this project.")] = None
+    vectors: Annotated[bool, Meta(description="False: leave the vectors to the next ingest.")] = (
+        True
+    )
+
+
+class BackupRequest(Request, frozen=True, kw_only=True):
+    """Back up the whole home."""
+
+    target: Annotated[Path, Meta(description="The file to write.")]
+    overwrite: Overwrite = False
+
+
+class RestoreRequest(Request, frozen=True, kw_only=True):
+    """Bring a backup back."""
+
+    backup: Annotated[Path, Meta(description="The backup's file.")]
+    target: Annotated[
+        Path | None, Meta(description="The folder of the home; by default, that of the settings.")
+    ] = None
+    replace: Annotated[bool, Meta(description="Keep aside what is there, and take its place.")] = (
+        False
+    )
+
+
+# ----------------------------------------------------------------------------
+# Leaving: everything that is remembered in one file that others can read.
+#
+# Whatever goes out passes through redaction once more: the rules may have learned since it was
+# stored.
+
+
+_ALL = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What went out. ``left_out`` counts retired memories that were not asked for, ``withheld`` those that nobody
+    answers for, where whoever reads the file would tell them unasked; ``bytes`` is the file's size."""
+
+    path: str
+    form: str
+    counts: dict[str, int]
+    left_out: int
+    bytes: int
+    withheld: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """All that goes out, redacted; sessions and their turns are read one at a time."""
+
+    home: Home
+    options: ExportOptions
+    memories: tuple[tuple[str, Memory], ...]
+    pages: tuple[tuple[str, str], ...]
+    entries: tuple[files.LedgerEntry, ...]
+    usage: dict[str, Usage]
+    sessions: tuple[StoredSession, ...]
+    left_out: int
+    withheld: int
+
+    def turns(self, stored: StoredSession) -> list[Turn]:
+        """The turns of a session."""
+        return [
+            clean_turn(turn, self.home.redactor.clean)
+            for turn in self.home.sessions.whole(stored.row)
+        ]
+
+
+def export(
+    home: Home,
+    target: Path | BinaryIO,
+    options: ExportOptions | None = None,
+    *,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+) -> ExportReport:
+    """Write everything to a file, or to a stream. The home is read as it is at one moment.
+
+    Raises Conflict when the file exists and is not to be overwritten.
+    """
+    options = options or ExportOptions()
+    notify = on_progress or (lambda _: None)
+    catch_up(home)
+    fold_usage(home)
+    with contextlib.ExitStack() as stack:
+        path, file = "-", target
+        if isinstance(file, Path):
+            file = file.expanduser().absolute()
+            written = named_file(file, territory(home.settings), overwrite=overwrite)
+            path, file = str(file), stack.enter_context(written)
+        stack.enter_context(home.database.reading())
+        parcel = _pack(home, options)
+        counts, size = _FORMS[options.form](parcel, file, notify)
+    return ExportReport(path, options.form, dict(counts), parcel.left_out, size, parcel.withheld)
+
+
+def _pack(home: Home, options: ExportOptions) -> Parcel:
+    wanted = [
+        memory
+        for memory in home.memories.everything()
+        if options.project is None or memory.project == options.project
+    ]
+    asked = [memory for memory in wanted if options.include_retired or not memory.retired]
+    kept = [
+        _clean(home, memory)
+        for memory in asked
+        if memory.is_vouched or options.form not in _WITHOUT_TRUST
+    ]
+    ids = {memory.id for memory in kept}
+    paths = {seen.memory: seen.path for seen in home.files.seen().values()}
+    sessions: list[StoredSession] = []
+    if options.sessions:
+        sessions = home.sessions.newest(
+            SessionFilter(project=options.project, subagents=True), limit=-1
+        )
+    return Parcel(
+        home,
+        options,
+        tuple((paths.get(memory.id, ""), memory) for memory in kept),
+        tuple(_pages(home, options)),
+        tuple(entry for entry in _entries(home) if _concerns(entry, ids, options)),
+        home.usage.of(list(ids)),
+        tuple(reversed(sessions)),
+        len(wanted) - len(asked),
+        len(asked) - len(kept),
+    )
+
+
+def _clean(home: Home, memory: Memory) -> Memory:
+    clean = home.redactor.clean
+    retired = memory.retired
+    return replace(
+        redacted(home.redactor, memory),
+        source=replace(
+            memory.source, file=clean(memory.source.file) if memory.source.file else None
+        ),
+        links=tuple(
+            replace(link, reason=clean(link.reason) if link.reason else None)
+            for link in memory.links
+        ),
+        retired=retired
+        and Retirement(retired.at, clean(retired.reason) if retired.reason else None),
+    )
+
+
+def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
+    """Project pages and the owner's own: (path, text)."""
+    slugs = [project.slug for project in home.files.projects()]
+    wanted = [f"projects/{slug}/project.md" for slug in slugs if options.project in (None, slug)]
+    for path in (*([*sorted(OWN_PAGES), "profile.md"] if options.project is None else []), *wanted):
+        with contextlib.suppress(FileNotFoundError):
+            clean = home.redactor.clean
+            yield clean(path), clean(home.vault.read(path).decode("utf-8", "replace"))
+
+
+def _entries(home: Home) -> Iterator[files.LedgerEntry]:
+    with contextlib.suppress(FileNotFoundError):
+        for entry in files.read(home.vault.read(LEDGER)):
+            yield replace(entry, details=clean_values(home.redactor, entry.details))
+
+
+def _concerns(entry: files.LedgerEntry, ids: set[str], options: ExportOptions) -> bool:
+    return options.project is None or entry.details.get("memory") in ids
+
+
+class _Lines:
+    """Writes JSON lines, and the trailer that proves them."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.digest = hashlib.sha256()
+        self.counts: Counter[str] = Counter()
+        self.size = 0
+
+    def put(self, kind: str, values: dict[str, Any]) -> None:
+        line = (
+            json.dumps({"type": kind, **values}, ensure_ascii=False).encode("utf-8", "replace")
+            + b"\n"
+        )
+        self.file.write(line)
+        self.digest.update(line)
+        self.size += len(line)
+        self.counts[kind] += 1
+
+    def close(self) -> None:
+        digest, lines = self.digest.hexdigest(), sum(self.counts.values())
+        counts = {name: number for name, number in self.counts.items() if name != reports.HEADER}
+        self.put(reports.TRAILER, {"lines": lines, "sha256": digest, "counts": counts})
+
+
+def _write_lines(parcel: Parcel, file: BinaryIO, notify: OnProgress) -> tuple[dict[str, int], int]:
+    lines, clean = _Lines(file), parcel.home.redactor.clean
+    lines.put(reports.HEADER, _header(parcel))
+    for path, document in parcel.pages:
+        lines.put(reports.PAGE, {"path": path, "document": document})
+    for done, (path, memory) in enumerate(parcel.memories):
+        lines.put(reports.MEMORY, memory_record(clean(path), memory, parcel.usage.get(memory.id)))
+        notify(Progress("exporting", done + 1, len(parcel.memories), "memories"))
+    for values in _links(parcel):
+        lines.put(reports.LINK, values)
+    for entry in parcel.entries:
+        lines.put(reports.LEDGER_ENTRY, {"entry": json.loads(entry.line())})
+    for done, stored in enumerate(parcel.sessions):
+        lines.put(reports.SESSION, _session_record(parcel.home, stored))
+        for turn in parcel.turns(stored):
+            lines.put(reports.TURN, _turn_record(turn))
+        notify(Progress("exporting", done + 1, len(parcel.sessions), "sessions"))
+    lines.close()
+    return _told_exporting(lines.counts), lines.size
+
+
+def _header(parcel: Parcel) -> dict[str, Any]:
+    counts = {
+        reports.PAGE: len(parcel.pages),
+        reports.MEMORY: len(parcel.memories),
+        reports.LEDGER_ENTRY: len(parcel.entries),
+        reports.SESSION: len(parcel.sessions),
+    }
+    return {
+        "format": reports.FORMAT,
+        "version": reports.VERSION,
+        "exported": stamp(parcel.home.now()),
+        "project": parcel.options.project,
+        "counts": counts,
+    }
+
+
+def memory_record(path: str, memory: Memory, usage: Usage | None) -> dict[str, Any]:
+    """A memory as its line: where its file lies, its front matter with every key, its body, how it was used."""
+    used = usage and {
+        "recall_count": usage.recall_count,
+        "last_recalled": to_ms(usage.last_recalled),
+        "recall_intervals": list(usage.intervals),
+        "contradictions": usage.contradictions,
+        "quality": usage.quality,
+        "access_count": usage.access_count,
+    }
+    return {
+        "path": path,
+        "front": {**to_front(memory), **memory.extra},
+        "content": memory.content,
+        "usage": used,
+    }
+
+
+def _links(parcel: Parcel) -> Iterator[dict[str, Any]]:
+    """Edges that no front matter holds: likeness, and use together."""
+    ids = {memory.id for _, memory in parcel.memories}
+    for link in parcel.home.links.alike():
+        if link.source in ids and link.target in ids:
+            yield {
+                "from": link.source,
+                "rel": link.rel,
+                "to": link.target,
+                "origin": link.origin,
+                "strength": link.strength,
+                "reason": link.reason,
+            }
+    for edge in parcel.home.co_recall.strongest(today(parcel.home), _ALL):
+        if edge.memory in ids and edge.other in ids:
+            yield {
+                "from": edge.memory,
+                "rel": "related_to",
+                "to": edge.other,
+                "origin": "co-recall",
+                "strength": round(edge.weight, 4),
+                "sessions": edge.sessions,
+            }
+
+
+def _session_record(home: Home, stored: StoredSession) -> dict[str, Any]:
+    session = stored.session
+    values = {
+        "tool": session.tool,
+        "id": session.native_id,
+        "title": session.title,
+        "cwd": session.cwd,
+        "branch": session.branch,
+        "kind": session.kind.value,
+        "parent": session.parent,
+        "project": stored.project,
+        "started": to_ms(session.started),
+        "tool_version": session.tool_version,
+        "model": session.model,
+        "tokens": session.tokens
+        and [session.tokens.input, session.tokens.cached, session.tokens.output],
+        "file": stored.file,
+    }
+    return {
+        key: clean_values(home.redactor, value)
+        for key, value in values.items()
+        if value is not None
+    }
+
+
+def _turn_record(turn: Turn) -> dict[str, Any]:
+    values = {
+        "id": turn.id,
+        "speaker": turn.speaker.value,
+        "text": turn.text,
+        "time": to_ms(turn.time),
+        "tools": kept_calls(turn.tool_calls) or None,
+        "flags": int(turn.flags) or None,
+        "trust": turn.trust.value,
+        "author": turn.author,
+        "unique": turn.unique or None,
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _told_exporting(counts: Counter[str]) -> dict[str, int]:
+    names = (
+        reports.MEMORY,
+        reports.PAGE,
+        reports.LINK,
+        reports.LEDGER_ENTRY,
+        reports.SESSION,
+        reports.TURN,
+    )
+    return {name: counts[name] for name in names}
+
+
+def _write_markdown(
+    parcel: Parcel, file: BinaryIO, notify: OnProgress
+) -> tuple[dict[str, int], int]:
+    size = write_page(parcel.home.now(), parcel.memories, _talk(parcel, notify), file)
+    return _told_exporting(_counted(parcel, ledger_entries=False)), size
+
+
+def _write_archive(
+    parcel: Parcel, file: BinaryIO, notify: OnProgress
+) -> tuple[dict[str, int], int]:
+    documents = [*parcel.pages, *_documents(parcel)]
+    documents.append((LEDGER, "".join(f"{entry.line()}\n" for entry in parcel.entries)))
+    size = write_zip(documents, _talk(parcel, notify), file)
+    return _told_exporting(_counted(parcel, ledger_entries=True)), size
+
+
+def _documents(parcel: Parcel) -> Iterator[tuple[str, str]]:
+    """The memories' files, as they are but for secrets."""
+    clean = parcel.home.redactor.clean
+    for path, _ in parcel.memories:
+        with contextlib.suppress(FileNotFoundError):
+            text = parcel.home.vault.read(path).decode("utf-8", "replace") if path else ""
+            if text:
+                yield clean(path), clean(text)
+
+
+def _talk(parcel: Parcel, notify: OnProgress) -> Iterator[tuple[StoredSession, list[Turn]]]:
+    for done, stored in enumerate(parcel.sessions):
+        yield stored, parcel.turns(stored)
+        notify(Progress("exporting", done + 1, len(parcel.sessions), "sessions"))
+
+
+def _counted(parcel: Parcel, *, ledger_entries: bool) -> Counter[str]:
+    return Counter(
+        {
+            reports.MEMORY: len(parcel.memories),
+            reports.PAGE: len(parcel.pages) if ledger_entries else 0,
+            reports.LEDGER_ENTRY: len(parcel.entries) if ledger_entries else 0,
+            reports.SESSION: len(parcel.sessions),
+            reports.TURN: sum(stored.turns for stored in parcel.sessions),
+        }
+    )
+
+
+def _write_clawxmemory(parcel: Parcel, file: BinaryIO, _: OnProgress) -> tuple[dict[str, int], int]:
+    size = write_snapshot(parcel.home.now(), [memory for _, memory in parcel.memories], file)
+    return {**_told_exporting(Counter()), reports.MEMORY: len(parcel.memories)}, size
+
+
+_FORMS = {
+    "jsonl": _write_lines,
+    "markdown": _write_markdown,
+    "zip": _write_archive,
+    "clawxmemory": _write_clawxmemory,
+}
+_WITHOUT_TRUST = ("clawxmemory",)
+"""Forms that say of no memory whether it may be trusted: who imports them tells all of it unasked."""
+
+FORMS = tuple(_FORMS)
+"""The forms of an export: ``zip`` is Markdown as the vault's own files, ``clawxmemory`` a snapshot that it imports."""

@@ -1,0 +1,1038 @@
+"""What was named for an import, seen as files with relative names: a folder, a single file, a zip, or a bundle in one
+file. Nothing is unpacked, no link is followed, nothing large is read whole."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from nacre.base import json
+from nacre.base.files import BROKEN
+from nacre.base.ids import content_hash, from_ms, to_millisecond
+from nacre.base.lazy import load
+from nacre.base.text import normalise, one_line, title_of
+from nacre.base.times import parsed
+from nacre.errors import InvalidInput, MemoryInvalid, NotFound
+from nacre.store.foreign import ForeignDatabase, open_foreign
+from nacre.values import reports
+from nacre.values.memory import Confidence, Kind, Memory, Source
+from nacre.values.review import Usage
+from nacre.values.session import (
+    Action,
+    Flag,
+    Session,
+    SessionKind,
+    Speaker,
+    Tokens,
+    ToolCall,
+    Trust,
+    Turn,
+)
+from nacre.vault.documents import MANAGED, as_text, assemble, parse, split
+from nacre.vault.documents import load as documents_load
+from nacre.vault.files import LEDGER, is_memory_file, slugify
+
+MOST_FILES = 100_000
+MOST_BYTES = 8_000_000
+"""A note or a page is never larger; what is larger is told and left out."""
+
+MOST_EXPORT_BYTES = 256_000_000
+"""What another memory puts into one file as a whole."""
+
+_HEAD_BYTES = 65_536
+_SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".obsidian"})
+_DATABASE = b"SQLite format 3\x00"
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One file: its size, when it was changed, its first bytes (all for ``None``), and what it is really called."""
+
+    size: int
+    modified: datetime
+    read: Callable[[int | None], bytes]
+    name: str
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Files by relative name. ``root`` is what was named; ``single`` when that is one file.
+
+    Names are without secrets. What is made of a file's words goes through ``clean`` before it is taken apart: a secret
+    in pieces, or in a project's folder, is not recognised any more.
+    """
+
+    root: Path
+    leaves: Mapping[str, Leaf]
+    single: bool = False
+    clean: Callable[[str], str] = _as_it_is
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All names, sorted."""
+        return tuple(sorted(self.leaves))
+
+    def matching(self, suffix: str) -> Iterator[str]:
+        """The names with an ending."""
+        return (name for name in self.names if name.lower().endswith(suffix))
+
+    def text(self, name: str, most: int = MOST_BYTES) -> str | None:
+        """A file as text; ``None`` when it is too large, cannot be read or is not text."""
+        leaf = self.leaves[name]
+        if leaf.size > most:
+            return None
+        try:
+            data = leaf.read(most)
+        except BROKEN:
+            return None
+        return (
+            None
+            if b"\x00" in data
+            else data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+        )
+
+    def head(self, name: str) -> bytes:
+        """A file's first 64 KiB; empty when it cannot be read."""
+        try:
+            return self.leaves[name].read(_HEAD_BYTES)
+        except BROKEN:
+            return b""
+
+    def is_database(self, name: str) -> bool:
+        """Whether a file is a SQLite database."""
+        return self.head(name).startswith(_DATABASE)
+
+    def path_of(self, name: str) -> Path:
+        """Where a file lies on disk; of a file in a zip, the zip's path with the name behind it."""
+        return self.root if self.single else self.root / self.leaves[name].name
+
+    def within(self, folder: str) -> Tree:
+        """The files below a folder, which becomes the root."""
+        prefix = f"{folder}/"
+        kept = {
+            name[len(prefix) :]: leaf
+            for name, leaf in self.leaves.items()
+            if name.startswith(prefix)
+        }
+        return Tree(self.root / folder, kept, clean=self.clean)
+
+    def grown(self, leaves: Mapping[str, str]) -> Tree:
+        """The same root with other files, given as text: what a bundle in one file holds."""
+        modified = next(iter(self.leaves.values())).modified
+        written = {
+            name: _written(name, text, modified) for name, text in leaves.items() if safe_name(name)
+        }
+        return Tree(self.root, _by_name(written.items(), self.clean), clean=self.clean)
+
+
+def open_tree(path: Path, clean: Callable[[str], str] = _as_it_is) -> Tree:
+    """See a file or folder as a tree; ``clean`` takes secrets out of a text. Raises NotFound, InvalidInput."""
+    path = path.expanduser().absolute()
+    if path.is_dir():
+        return Tree(path, _by_name(_bounded(_folder(path)), clean), clean=clean)
+    if not path.exists():
+        raise NotFound(f"there is nothing at {path}", hint="check the path")
+    if not path.is_file():
+        raise InvalidInput(
+            f"{path} is neither a file nor a folder", hint="name what the other memory wrote"
+        )
+    if zipfile.is_zipfile(path) and not _is_database(path):
+        try:
+            return Tree(path, _by_name(_bounded(_archive(path)), clean), clean=clean)
+        except BROKEN as error:
+            raise InvalidInput(
+                f"{path} is a broken zip: {error}", hint="have it written again"
+            ) from error
+    return Tree(
+        path, _by_name([(path.name, _leaf(path, path.name))], clean), single=True, clean=clean
+    )
+
+
+def safe_name(name: str) -> bool:
+    """Whether a name stays below its root."""
+    pure = PurePosixPath(name)
+    return (
+        bool(name)
+        and not pure.is_absolute()
+        and ".." not in pure.parts
+        and "\\" not in name
+        and "\x00" not in name
+    )
+
+
+def _folder(root: Path) -> Iterator[tuple[str, Leaf]]:
+    for parent, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        for name in sorted(names):
+            path = Path(parent, name)
+            try:
+                if stat.S_ISREG(path.lstat().st_mode):
+                    name = path.relative_to(root).as_posix()
+                    yield name, _leaf(path, name)
+            except OSError:
+                continue
+
+
+def _archive(path: Path) -> Iterator[tuple[str, Leaf]]:
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            if info.is_dir() or not safe_name(info.filename) or info.flag_bits & 1:
+                continue
+            read = _from_zip(path, info.filename)
+            yield info.filename, Leaf(info.file_size, _zip_time(info), read, info.filename)
+
+
+def _by_name(leaves: Iterable[tuple[str, Leaf]], clean: Callable[[str], str]) -> dict[str, Leaf]:
+    """Files by their names without secrets; of two that come to the same, the later gets a number."""
+    found: dict[str, Leaf] = {}
+    for name, leaf in leaves:
+        wanted = own = PurePosixPath(clean(name))
+        while str(own) in found:
+            own = wanted.with_name(f"{wanted.stem}-{len(found)}{wanted.suffix}")
+        found[str(own)] = leaf
+    return found
+
+
+def _bounded(leaves: Iterator[tuple[str, Leaf]]) -> Iterator[tuple[str, Leaf]]:
+    for number, item in enumerate(leaves):
+        if number == MOST_FILES:
+            raise InvalidInput(
+                f"more than {MOST_FILES:,} files", hint="name the folder of the memories alone"
+            )
+        yield item
+
+
+def _leaf(path: Path, name: str) -> Leaf:
+    found = path.stat()
+
+    def read(limit: int | None) -> bytes:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES if limit is None else limit)
+
+    return Leaf(
+        found.st_size,
+        datetime.fromtimestamp(found.st_mtime_ns // 1_000_000 / 1000, UTC),
+        read,
+        name,
+    )
+
+
+def _from_zip(path: Path, name: str) -> Callable[[int | None], bytes]:
+    def read(limit: int | None) -> bytes:
+        with zipfile.ZipFile(path) as archive, archive.open(name) as file:
+            return file.read(MOST_BYTES if limit is None else limit)
+
+    return read
+
+
+def _zip_time(info: zipfile.ZipInfo) -> datetime:
+    try:
+        return datetime(*info.date_time, tzinfo=UTC)
+    except ValueError:
+        return datetime(1980, 1, 1, tzinfo=UTC)
+
+
+def _written(name: str, text: str, modified: datetime) -> Leaf:
+    data = text.encode("utf-8", "replace")
+    return Leaf(len(data), modified, lambda limit: data if limit is None else data[:limit], name)
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_DATABASE)) == _DATABASE
+
+
+# ----------------------------------------------------------------------------
+# What a source is, and what it yields.
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One memory of another system, as nacre would keep it.
+
+    ``cwd`` is the folder it was learned in, where the source says that instead of a project.
+    """
+
+    memory: Memory
+    usage: Usage | None = None
+    cwd: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something that is not taken in, and why in a few words; ``where`` is a file or an id, or says what ``count`` of
+    them are.
+    """
+
+    where: str
+    reason: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A project's page or the owner's profile: its path in the vault, its text."""
+
+    path: str
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A ledger entry of another vault."""
+
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A session with all of its turns, and the project it belonged to."""
+
+    session: Session
+    project: str | None
+    file: str | None
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A file that is a transcript: ingest reads it."""
+
+    path: Path
+
+
+Item = Found | Skipped | Page | Operation | Talk | Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSource:
+    """How to recognise and read what one system wrote.
+
+    ``recognise`` looks at content, not only at names. ``read`` yields what it finds and never raises for one bad file.
+    """
+
+    name: str
+    label: str
+    recognise: Callable[[Tree], bool]
+    read: Callable[[Tree], Iterator[Item]]
+
+
+# ----------------------------------------------------------------------------
+# Databases among the files that were named: the one that has the tables of a known program.
+
+
+Tables = Mapping[str, frozenset[str]]
+"""Tables by name, with columns that each must have."""
+
+
+def database_with(tree: Tree, tables: Tables) -> Path | None:
+    """The first database that has all of the tables. A zip is not looked into: SQLite reads files."""
+    if tree.root.is_file() and not tree.single:
+        return None
+    for name in tree.names:
+        if not tree.is_database(name):
+            continue
+        try:
+            with open_foreign(tree.path_of(name)) as database:
+                if _has(database, tables):
+                    return tree.path_of(name)
+        except InvalidInput:
+            continue
+    return None
+
+
+def refused(tree: Tree, what: str) -> Iterator[Skipped]:
+    """Named as a program's, and not: say what is wrong with each file. Raises InvalidInput."""
+    for name in tree.names:
+        with open_foreign(tree.path_of(name)):
+            yield Skipped(str(tree.path_of(name)), what)
+
+
+def _has(database: ForeignDatabase, tables: Tables) -> bool:
+    return all(columns <= set(database.columns(table)) for table, columns in tables.items())
+
+
+# ----------------------------------------------------------------------------
+# Free notes, cut into statements: a list's items and paragraphs, each under its headings.
+
+
+_LEAST_CHARACTERS = 12
+"""A single ASCII word that is shorter is not a statement."""
+
+_HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
+_ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
+_FENCE = re.compile(r"^\s{0,3}(```+|~~~+)")
+_LEAD = re.compile(r"^\*\*(.{2,80}?)[:：]?\*\*\s*[:：–—-]?\s*")
+_BOLD = re.compile(r"\*\*([^*\n]{2,80}?)[:：]?\*\*[:：]?")
+_BOLD_LEVEL = 7
+_RULE = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,})\s*$")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One statement, and the headings above it, the outermost first."""
+
+    headings: tuple[str, ...]
+    text: str
+
+    @property
+    def subject(self) -> str:
+        """What it is called: the words that lead it in bold, else its first sentence."""
+        lead = _LEAD.match(self.text)
+        return one_line(lead.group(1)) if lead else title_of(self.text)
+
+    @property
+    def is_said(self) -> bool:
+        """Return True if the text has two words, or a long one; scripts without spaces need fewer characters."""
+        words = normalise(self.text)
+        return " " in words or len(words) >= _LEAST_CHARACTERS // (1 if words.isascii() else 3)
+
+
+def notes(text: str) -> Iterator[Note]:
+    """The statements of a text, in order. Code blocks belong to what stands before them."""
+    reader = _Reader()
+    for line in _COMMENT.sub("", text).splitlines():
+        yield from reader.take(line)
+    yield from reader.flush()
+    yield from reader.release()
+
+
+def kind_of(headings: Sequence[str], default: Kind) -> Kind:
+    """The kind that the innermost telling heading names."""
+    for heading in reversed(headings):
+        said = heading.lower()
+        for kind, words in _table():
+            if any(word in said for word in words):
+                return kind
+    return default
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.headings: list[tuple[int, str]] = []
+        self.lines: list[str] = []
+        self.lead = ""
+        self.fence = ""
+        self.item = False
+        self.held: tuple[Note, bool] | None = None
+
+    def take(self, line: str) -> Iterator[Note]:
+        mark = _FENCE.match(line)
+        if self.fence or mark:
+            if mark and not self.fence and not self.lines:
+                self.resume()
+            if mark and (not self.fence or mark.group(1).startswith(self.fence)):
+                self.fence = "" if self.fence else mark.group(1)
+            self.lines.append(line)
+            return
+        heading = _HEADING.match(line)
+        if heading or _RULE.match(line):
+            yield from self.flush()
+            yield from self.release()
+            self.lead = ""
+            if heading:
+                self.enter(len(heading.group(1)), one_line(heading.group(2)))
+        elif _ITEM.match(line):
+            yield from self.flush()
+            self.lines, self.item = [_ITEM.sub("", line)], True
+        elif not line.strip():
+            yield from self.pause()
+        elif self.item and not line[0].isspace() and self.lines and not self.lines[-1]:
+            yield from self.flush()
+            self.lead, self.lines = "", [line]
+        else:
+            self.lines.append(line)
+
+    def enter(self, level: int, heading: str) -> None:
+        self.headings = [(above, text) for above, text in self.headings if above < level] + [
+            (level, heading)
+        ]
+
+    def pause(self) -> Iterator[Note]:
+        """A blank line ends a paragraph; an item may go on, indented."""
+        if self.item:
+            self.lines.append("")
+        else:
+            yield from self.flush()
+
+    def resume(self) -> None:
+        """A code block goes on with what stands before it."""
+        if self.held:
+            (note, self.item), self.held = self.held, None
+            self.lines = [note.text, ""]
+
+    def release(self) -> Iterator[Note]:
+        """What was held back for a code block to follow."""
+        if self.held:
+            (note, _), self.held = self.held, None
+            yield note
+
+    def flush(self) -> Iterator[Note]:
+        """The lines so far are a statement: the one before it is sure to be whole."""
+        text = "\n".join(self.lines).strip()
+        was_item, self.item, self.lines = self.item, False, []
+        if not text:
+            return
+        if not was_item and text.endswith((":", "：")) and "\n" not in text:
+            self.lead = text.rstrip(":： ")  # it introduces the list that follows
+            return
+        bold = None if was_item else _BOLD.fullmatch(text)
+        if bold:
+            self.enter(_BOLD_LEVEL, one_line(bold.group(1)))
+            return
+        above = [heading for _, heading in self.headings]
+        yield from self.release()
+        self.held = (
+            Note((*above, self.lead) if was_item and self.lead else tuple(above), text),
+            was_item,
+        )
+
+
+@cache
+def _table() -> tuple[tuple[Kind, tuple[str, ...]], ...]:
+    text = files("nacre.data").joinpath("headings.toml").read_text(encoding="utf-8")
+    return tuple(
+        (Kind(kind), tuple(values["words"])) for kind, values in tomllib.loads(text).items()
+    )
+
+
+# ----------------------------------------------------------------------------
+# Sources by name, and the one that recognises what was named.
+
+
+SOURCES: dict[str, str] = {
+    "nacre": "nacre.data.importers:SOURCE",
+    "agenr": "nacre.data.imports_systems:SOURCE",
+    "claude-mem": "nacre.data.imports_agents:SOURCE",
+    "mcp-memory-service": "nacre.data.imports_servers:SOURCE_MCP_MEMORY",
+    "letta": "nacre.data.imports_servers:SOURCE",
+    "chatgpt": "nacre.data.imports_agents:CHATGPT",
+    "claude-ai": "nacre.data.imports_agents:CLAUDE_AI",
+    "mem0": "nacre.data.imports_servers:SOURCE_MEM0",
+    "clawxmemory": "nacre.data.imports_systems:SOURCE_CLAWXMEMORY",
+    "codex-memories": "nacre.data.imports_agents:SOURCE_CODEX_MEMORIES",
+    "claude-memory": "nacre.data.imports_agents:SOURCE_CLAUDE_MEMORY",
+    "basic-memory": "nacre.data.imports_systems:SOURCE_BASIC_MEMORY",
+    "agent-knowledge": "nacre.data.imports_systems:SOURCE_AGENT_KNOWLEDGE",
+    "openclaw": "nacre.data.imports_agents:SOURCE_OPENCLAW",
+    "instructions": "nacre.data.imports_agents:SOURCE_INSTRUCTIONS",
+}
+"""In the order in which they are asked: the decisive formats first."""
+
+
+def detect(tree: Tree) -> ImportSource:
+    """The source that recognises a tree. Raises InvalidInput when none does."""
+    found = next((source for source in map(get_source, SOURCES) if source.recognise(tree)), None)
+    if found is None:
+        raise InvalidInput(
+            f"nothing in {tree.root} is what a known memory writes",
+            hint=f"name what it is: --from {', '.join(SOURCES)}; transcripts are read by nacre ingest",
+        )
+    return found
+
+
+@cache
+def get_source(name: str) -> ImportSource:
+    """A source by name. Raises NotFound."""
+    if name not in SOURCES:
+        raise NotFound(f"no source is called {name!r}", hint=f"one of: {', '.join(SOURCES)}")
+    source: ImportSource = load(SOURCES[name])
+    return source
+
+
+# ----------------------------------------------------------------------------
+# Foreign values as nacre keeps them: ids that are the same at every import, dates, kinds, tags.
+
+
+ORIGIN = "imported"
+"""The front-matter key that says where a memory came from: ``{from, id, hash}``."""
+
+_TAG_CHARACTERS = 60
+_ISO = re.compile(r"^\d{4}-\d\d-\d\d")
+
+
+def imported_id(source: str, key: str, stated: datetime | None) -> str:
+    """A UUIDv7 that depends on nothing but the source, its own id and the date it states.
+
+    So a second import, also on another machine, finds the same memory. Without a stated date the time is 0.
+    """
+    digest = int.from_bytes(
+        hashlib.blake2b(f"{source}\0{key}".encode("utf-8", "replace"), digest_size=16).digest()
+    )
+    millisecond = max(0, int(stated.timestamp() * 1000)) & 0xFFFF_FFFF_FFFF if stated else 0
+    value = (
+        millisecond << 80
+        | 0x7 << 76
+        | (digest >> 64 & 0xFFF) << 64
+        | 0b10 << 62
+        | digest & (1 << 62) - 1
+    )
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def words_hash(content: str) -> str:
+    """What tells whether the words of an imported memory were changed since."""
+    return content_hash(content.strip()).hex()
+
+
+def shape(
+    source: str,
+    key: str,
+    content: str,
+    *,
+    modified: datetime,
+    subject: str | None = None,
+    kind: Kind = Kind.FACT,
+    stated: datetime | None = None,
+    file: str | None = None,
+    extra: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Memory:
+    """A memory from a source's words. ``stated`` is the date the source gives, ``modified`` stands in for it.
+
+    Other memories are written by agents: the speaker is the agent unless ``more`` says otherwise. Keys of ``extra``
+    that mean something here are left out: no file says of itself that it is trusted.
+    """
+    content = content.strip()
+    created = to_millisecond(stated or modified)
+    origin = {"from": source, "id": key, "hash": words_hash(content)}
+    kept = {key: value for key, value in (extra or {}).items() if key not in MANAGED}
+    values: dict[str, Any] = {
+        "updated": created,
+        "speaker": Speaker.AGENT,
+        "confidence": Confidence.EXTRACTED,
+        **more,
+    }
+    return Memory(
+        id=imported_id(source, key, stated),
+        kind=kind,
+        subject=one_line(subject or "") or title_of(content),
+        content=content,
+        created=created,
+        source=Source(file=file),
+        extra={**kept, ORIGIN: origin},
+        **values,
+    )
+
+
+def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
+    """A file's front matter as text, lists and mappings, and its body, without secrets.
+
+    Broken front matter raises MemoryInvalid.
+    """
+    front, body = split(tree.text(name) or "")
+    return cleaned(documents_load(front) if front else {}, tree.clean), tree.clean(body).strip()
+
+
+def readable_front(tree: Tree, name: str) -> dict[str, Any]:
+    """A file's front matter; nothing where it is broken."""
+    try:
+        return front_of(tree, name)[0]
+    except MemoryInvalid:
+        return {}
+
+
+def json_of(tree: Tree, name: str) -> Any:
+    """What a file of JSON holds, without secrets; ``None`` when it is none, or too large."""
+    try:
+        return cleaned(json.parse(tree.text(name, MOST_EXPORT_BYTES) or "null"), tree.clean)
+    except ValueError:
+        return None
+
+
+def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+    """JSON values without secrets in any of their texts, and without half characters, which no file can hold."""
+    if isinstance(value, str):
+        return clean(value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8"))
+    if isinstance(value, dict):
+        return {cleaned(str(key), clean): cleaned(item, clean) for key, item in value.items()}
+    return [cleaned(item, clean) for item in value] if isinstance(value, list) else value
+
+
+def moment(value: object) -> datetime | None:
+    """A date as another system writes it; ``None`` when it is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return from_ms(round(value if value > 100_000_000_000 else value * 1000))
+        except (OverflowError, ValueError):
+            return None
+    if not isinstance(value, str) or not _ISO.match(value.strip()):
+        return None
+    return parsed(value.strip())
+
+
+def modified_of(path: Path) -> datetime:
+    """When a file was last written: the date of what states none."""
+    return datetime.fromtimestamp(path.stat().st_mtime_ns // 1_000_000 / 1000, UTC)
+
+
+def listed(value: object) -> list[Any]:
+    """A list, also one that is kept as the text of a JSON list; empty where it is neither."""
+    if isinstance(value, str):
+        try:
+            value = json.parse(value)
+        except ValueError:
+            return []
+    return value if isinstance(value, list) else []
+
+
+def named(value: object) -> dict[str, Any]:
+    """A mapping, also one that is kept as the text of a JSON object; empty where it is neither."""
+    if isinstance(value, str):
+        try:
+            value = json.parse(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def text_of(values: Mapping[str, Any], *names: str) -> str | None:
+    """The first of several keys that holds words."""
+    found = (values.get(name) for name in names)
+    return next(
+        (value.strip() for value in found if isinstance(value, str) and value.strip()), None
+    )
+
+
+def tags_of(value: object, *more: str) -> tuple[str, ...]:
+    """Tags from a list, or from words with commas between; each once."""
+    listed: Iterable[object] = (
+        value.split(",") if isinstance(value, str) else value if isinstance(value, list) else ()
+    )
+    found = (one_line(str(tag)).strip("#[]'\" ")[:_TAG_CHARACTERS] for tag in (*listed, *more))
+    return tuple(dict.fromkeys(tag for tag in found if tag))
+
+
+def is_true(value: object) -> bool:
+    """Whether a flag is set, as text or as a number."""
+    return str(value).strip().lower() in ("true", "yes", "1")
+
+
+def project_of(name: str | None) -> str | None:
+    """A project's slug from what another system calls it."""
+    return (slugify(name) or None) if name else None
+
+
+def between(value: object, least: float, most: float, default: float) -> float:
+    """A number within bounds; the default where it is none."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return default
+    return min(most, max(least, number)) if number == number else default
+
+
+# ----------------------------------------------------------------------------
+# nacre's own exports: the JSON lines, the zip of Markdown files, the vault's folder itself, or what
+# nacre extract
+# --json answers.
+
+
+NAME = "nacre"
+
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_EXTRACTED = re.compile(rb'\s*\{\s*"sessions"\s*:\s*\[\s*(?:\]|\{\s*"session"\s*:)')
+_PAGE = re.compile(r"(?:identity|IDENTITY|profile|projects/[^/]+/project)\.md")
+_SPOILT = (
+    "export it again; the zip of Markdown files (nacre export vault.zip) may be edited by hand"
+)
+
+Values = Mapping[str, Any]
+
+
+def _recognise(tree: Tree) -> bool:
+    if tree.single:
+        first = tree.head(tree.names[0]).split(b"\n", 1)[0]
+        return (b'"format"' in first and reports.FORMAT.encode() in first) or _is_extracted(tree)
+    return any(_is_own(tree, name) for name in tree.names if is_memory_file(name))
+
+
+def _is_own(tree: Tree, name: str) -> bool:
+    try:
+        front, _ = split(tree.text(name) or "")
+        return bool(front) and {"id", "kind"} <= documents_load(front or "").keys()
+    except MemoryInvalid:
+        return False
+
+
+def _is_extracted(tree: Tree) -> bool:
+    return tree.single and bool(_EXTRACTED.match(tree.head(tree.names[0])))
+
+
+def _read(tree: Tree) -> Iterator[Item]:
+    yield from (
+        _extracted(tree) if _is_extracted(tree) else _lines(tree) if tree.single else _files(tree)
+    )
+
+
+def _extracted(tree: Tree) -> Iterator[Item]:
+    """The memories of each session; its candidates are left to the ingest, which keeps them for review."""
+    for session in _objects(named(json_of(tree, tree.names[0])).get("sessions")):
+        name, cwd = str(session.get("session")), _text(session, "cwd")
+        for memory in _objects(session.get("memories")):
+            front = {
+                key: value for key, value in memory.items() if key not in ("content", "turn_ids")
+            }
+            content = _text(memory, "content") or ""
+            front |= {
+                "id": imported_id(NAME, f"{name}#{content}", moment(session.get("started"))),
+                "source": {"session": name, "turns": memory.get("turn_ids")},
+            }
+            found = _from_line(
+                tree, 1, {"front": {"created": session.get("started"), **front}, "content": content}
+            )
+            yield replace(found, cwd=cwd) if isinstance(found, Found) else found
+        for candidate in _objects(session.get("candidates")):
+            yield Skipped(name, f"a candidate: {candidate.get('why')}")
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [item for item in listed(value) if isinstance(item, dict)]
+
+
+def _files(tree: Tree) -> Iterator[Item]:
+    for name in tree.names:
+        if name == LEDGER:
+            lines = (tree.text(name) or "").split("\n")
+            yield from (Operation(values) for line in lines if (values := _object(tree, line)))
+        elif _PAGE.fullmatch(name):
+            yield Page(name, tree.clean(tree.text(name) or ""))
+        elif is_memory_file(name):
+            yield _from_file(tree, name)
+
+
+def _from_file(tree: Tree, name: str) -> Item:
+    text = tree.text(name)
+    if text is None:
+        return Skipped(name, "it is too large, or no text")
+    modified = tree.leaves[name].modified
+    return _checked(
+        tree,
+        name,
+        lambda: parse(
+            _without_secrets(tree, text), name, new_id=lambda: _no_id(tree, name), modified=modified
+        ),
+        None,
+    )
+
+
+def _without_secrets(tree: Tree, text: str) -> str:
+    """A document whose body is clean, before a heading is taken from it; its front matter is taken apart first."""
+    _, body = split(text)
+    return text.removesuffix(body) + tree.clean(body)
+
+
+def _lines(tree: Tree) -> Iterator[Item]:
+    """Every line in order; at the end the trailer proves that the file is whole. Raises InvalidInput."""
+    digest, lines, closed = hashlib.sha256(), 0, False
+    talk: tuple[Session, Values, list[Turn]] | None = None
+    with tree.path_of(tree.names[0]).open("rb") as file:
+        for line in file:
+            values = _object(tree, line) or {}
+            kind = values.get("type")
+            if kind == reports.TRAILER:
+                closed = values.get("lines") == lines and values.get("sha256") == digest.hexdigest()
+                break
+            digest.update(line)
+            lines += 1
+            if talk and kind != reports.TURN:
+                yield _talk(talk)
+                talk = None
+            if kind == reports.SESSION:
+                talk = (_session(values), values, [])
+            elif kind == reports.TURN and talk:
+                talk[2].append(_turn(values))
+            else:
+                yield from _item(tree, lines, values)
+    if talk:
+        yield _talk(talk)
+    if not closed:
+        raise InvalidInput(
+            f"{tree.root} is not whole: its end is missing, or it was changed", hint=_SPOILT
+        )
+
+
+def _item(tree: Tree, line: int, values: Values) -> Iterator[Item]:
+    kind = values.get("type")
+    if kind == reports.HEADER:
+        if not isinstance(values.get("version"), int) or values["version"] > reports.VERSION:
+            raise InvalidInput(
+                f"{tree.root} was written by a newer nacre", hint="upgrade nacre, then import it"
+            )
+    elif kind == reports.MEMORY:
+        yield _from_line(tree, line, values)
+    elif kind == reports.PAGE and _PAGE.fullmatch(str(values.get("path"))):
+        yield Page(str(values["path"]), str(values.get("document") or ""))
+    elif kind == reports.LEDGER_ENTRY and isinstance(values.get("entry"), dict):
+        yield Operation(values["entry"])
+    elif kind != reports.LINK:  # likeness is found again, use together begins anew
+        yield Skipped(f"line {line}", f"a record nacre does not know: {kind}")
+
+
+def _from_line(tree: Tree, line: int, values: Values) -> Item:
+    front, path = values.get("front"), str(values.get("path") or "")
+    if not isinstance(front, dict) or (path and not safe_name(path)):
+        return Skipped(f"line {line}", "it is no memory")
+    where = path or f"line {line}"
+    modified = moment(front.get("created")) or tree.leaves[tree.names[0]].modified
+
+    def make() -> Memory:
+        said = {str(key): as_text(value) for key, value in front.items()}
+        body = str(values.get("content") or "")
+        return assemble(
+            said, body, path or "memory.md", new_id=lambda: _no_id(tree, where), modified=modified
+        )
+
+    return _checked(tree, where, make, _usage(values.get("usage")))
+
+
+def _checked(tree: Tree, where: str, make: Callable[[], Memory], usage: Usage | None) -> Item:
+    """A memory that is well formed: its id is one, its project a folder's name."""
+    try:
+        memory = make()
+    except MemoryInvalid as error:
+        return Skipped(where, error.message)
+    if not _ID.fullmatch(memory.id):
+        memory = replace(memory, id=imported_id(NAME, memory.id, None))
+    return Found(replace(memory, project=project_of(tree.clean(memory.project or ""))), usage)
+
+
+def _no_id(tree: Tree, where: str) -> str:
+    return imported_id(NAME, f"{tree.root}#{where}", None)
+
+
+def _usage(values: object) -> Usage | None:
+    if not isinstance(values, dict):
+        return None
+    try:
+        return Usage(
+            int(values.get("recall_count") or 0),
+            moment(values.get("last_recalled")),
+            tuple(int(at) for at in values.get("recall_intervals") or ())[-100:],
+            int(values.get("contradictions") or 0),
+            min(1.0, max(0.0, float(values.get("quality", 0.5)))),
+            int(values.get("access_count") or 0),
+        )
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _session(values: Values) -> Session:
+    text = {
+        name: _text(values, name)
+        for name in ("title", "cwd", "branch", "parent", "tool_version", "model")
+    }
+    kind = _text(values, "kind")
+    return Session(
+        _text(values, "tool") or "unknown",
+        _text(values, "id") or "unknown",
+        kind=SessionKind(kind) if kind in list(SessionKind) else SessionKind.MAIN,
+        started=_time(values, "started"),
+        tokens=_tokens(values.get("tokens")),
+        **text,
+    )
+
+
+def _tokens(counts: object) -> Tokens | None:
+    is_sound = (
+        isinstance(counts, list)
+        and len(counts) == 3
+        and all(type(count) is int for count in counts)
+    )
+    return Tokens(*counts).bounded if isinstance(counts, list) and is_sound else None
+
+
+def _talk(talk: tuple[Session, Values, list[Turn]]) -> Talk:
+    session, values, turns = talk
+    return Talk(session, project_of(_text(values, "project")), _text(values, "file"), tuple(turns))
+
+
+def _turn(values: Values) -> Turn:
+    speaker, trust = _text(values, "speaker"), _text(values, "trust")
+    tools, flags = values.get("tools"), values.get("flags")
+    calls = (
+        [call for call in tools if isinstance(call, list) and 3 <= len(call) <= 7]
+        if isinstance(tools, list)
+        else []
+    )
+    return Turn(
+        _text(values, "id") or "unknown",
+        Speaker(speaker) if speaker in list(Speaker) else Speaker.AGENT,
+        _text(values, "text") or "",
+        _time(values, "time"),
+        tuple(_call(*call) for call in calls),
+        Flag(flags & 63) if isinstance(flags, int) else Flag.NONE,
+        Trust.TRUSTED if trust == "trusted" else Trust.UNTRUSTED,
+        _text(values, "author"),
+        unique=values.get("unique") is True,
+    )
+
+
+def _call(
+    name: object,
+    brief: object,
+    result: object,
+    action: object = None,
+    paths: object = None,
+    error: object = None,
+    made: object = None,
+) -> ToolCall:
+    known = Action(str(action)) if action in list(Action) else Action.OTHER
+    return ToolCall(
+        str(name),
+        str(brief or ""),
+        _or_none(result),
+        known,
+        _texts(paths),
+        _or_none(error),
+        _texts(made),
+    )
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    return tuple(str(value) for value in values) if isinstance(values, list) else ()
+
+
+def _or_none(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _text(values: Values, name: str) -> str | None:
+    value = values.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _time(values: Values, name: str) -> datetime | None:
+    value = values.get(name)
+    try:
+        return from_ms(round(value)) if isinstance(value, int | float) else None
+    except (OverflowError, ValueError):
+        return None
+
+
+def _object(tree: Tree, line: bytes | str) -> dict[str, Any] | None:
+    try:
+        value = cleaned(json.parse(line), tree.clean)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+SOURCE = ImportSource(NAME, "nacre export", _recognise, _read)

@@ -1,0 +1,848 @@
+"""claude-mem: one SQLite file of observations and session summaries, or the JSON that its export script writes.
+
+Both are what its model wrote of a session. Prompts are the owner's words of one moment, which the sessions hold; they
+stay behind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from nacre.base import json
+from nacre.base.text import normalise, one_line
+from nacre.data.importers import (
+    Found,
+    ImportSource,
+    Item,
+    Note,
+    Skipped,
+    Transcript,
+    Tree,
+    database_with,
+    front_of,
+    imported_id,
+    json_of,
+    kind_of,
+    listed,
+    modified_of,
+    moment,
+    notes,
+    project_of,
+    readable_front,
+    refused,
+    shape,
+    tags_of,
+    text_of,
+    words_hash,
+)
+from nacre.errors import MemoryInvalid
+from nacre.hosts import files
+from nacre.readers.accounts import ADAPTER as CHATGPT_ADAPTER
+from nacre.readers.accounts import ADAPTER_CLAUDE_AI as CLAUDE_AI_ADAPTER
+from nacre.readers.adapter import Adapter, Head
+from nacre.store.foreign import ForeignDatabase, open_foreign
+from nacre.values.memory import Expiry, Kind, Link, Memory
+
+NAME = "claude-mem"
+
+_TABLES = {
+    "observations": frozenset({"project", "type", "created_at_epoch"}),
+    "session_summaries": frozenset({"project", "request", "learned"}),
+}
+_OBSERVATION = (
+    "memory_session_id",
+    "sdk_session_id",
+    "project",
+    "merged_into_project",
+    "type",
+    "title",
+    "subtitle",
+    "narrative",
+    "text",
+    "facts",
+    "concepts",
+    "files_modified",
+    "created_at",
+    "created_at_epoch",
+)
+_SUMMARY = (
+    "memory_session_id",
+    "sdk_session_id",
+    "project",
+    "merged_into_project",
+    "request",
+    "learned",
+    "completed",
+    "next_steps",
+    "notes",
+    "created_at",
+    "created_at_epoch",
+)
+_ITEM = (
+    "id",
+    "project_id",
+    "legacy_observation_id",
+    "kind",
+    "type",
+    "title",
+    "subtitle",
+    "narrative",
+    "text",
+    "facts",
+    "concepts",
+    "files_modified",
+    "created_at_epoch",
+)
+_PARTS = {
+    "learned": "Learned",
+    "completed": "Completed",
+    "next_steps": "Next steps",
+    "notes": "Notes",
+}
+_KINDS = {"decision": Kind.DECISION, "bugfix": Kind.LESSON, "discovery": Kind.FACT}
+_WORK = frozenset({"feature", "refactor", "change"})
+_WORK_IMPORTANCE = 5
+_MOST_FILES = 20
+
+
+def _recognise(tree: Tree) -> bool:
+    return database_with(tree, _TABLES) is not None or bool(_exports(tree))
+
+
+def _exports(tree: Tree) -> list[str]:
+    """Files of JSON with observations and summaries, by what stands at their beginning."""
+    return [name for name in tree.matching(".json") if b'"totalObservations"' in tree.head(name)]
+
+
+def _read(tree: Tree) -> Iterator[Item]:
+    path = database_with(tree, _TABLES)
+    exports = _exports(tree)
+    if path:
+        yield from _of_database(path, tree)
+    elif not exports:
+        yield from refused(tree, "it has no observations as claude-mem makes them")
+    for name in exports:
+        yield from _of_export(tree, name)
+
+
+def _of_database(path: Path, tree: Tree) -> Iterator[Item]:
+    modified = modified_of(path)
+    with open_foreign(path, tree.clean) as database:
+        for row in database.rows("observations", _OBSERVATION):
+            yield _observation(row, path, modified)
+        for row in database.rows("session_summaries", _SUMMARY):
+            yield _summary(row, path, modified)
+        yield from _items(database, path, modified)
+        yield from _prompts(len(list(database.rows("user_prompts", ("created_at_epoch",)))))
+
+
+def _of_export(tree: Tree, name: str) -> Iterator[Item]:
+    held = json_of(tree, name)
+    if not isinstance(held, dict):
+        yield Skipped(name, "it is no JSON, or too large")
+        return
+    path, modified = tree.path_of(name), tree.leaves[name].modified
+    for row in _rows(held, "observations"):
+        yield _observation(row, path, modified)
+    for row in _rows(held, "summaries"):
+        yield _summary(row, path, modified)
+    yield from _prompts(len(_rows(held, "prompts")))
+
+
+def _rows(held: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    return [row for row in listed(held.get(name)) if isinstance(row, dict)]
+
+
+def _prompts(number: int) -> Iterator[Item]:
+    if number:
+        yield Skipped(
+            "prompts", "what was asked is in the sessions, which nacre ingest reads", number
+        )
+
+
+def _items(database: ForeignDatabase, path: Path, modified: datetime) -> Iterator[Item]:
+    """What the server keeps in a table of its own; what it copied from the observations is known already."""
+    projects = {
+        str(row["id"]): row.get("name") for row in database.rows("projects", ("id", "name"))
+    }
+    for row in database.rows("memory_items", _ITEM):
+        if (
+            row.get("kind") in ("observation", "manual")
+            and row.get("legacy_observation_id") is None
+        ):
+            project = projects.get(str(row.get("project_id")))
+            yield _observation(
+                {**row, "project": project, "memory_session_id": row.get("id")}, path, modified
+            )
+
+
+def _observation(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
+    said = text_of(row, "narrative", "text", "subtitle")
+    facts = [
+        f"- {fact.strip()}"
+        for fact in listed(row.get("facts"))
+        if isinstance(fact, str) and fact.strip()
+    ]
+    content = "\n\n".join(part for part in (said, "\n".join(facts)) if part)
+    title = text_of(row, "title")
+    if not content:
+        return Skipped(_key(row, title), "an observation without words")
+    kind, concepts = str(row.get("type") or ""), tags_of(listed(row.get("concepts")))
+    is_work = kind in _WORK
+    files = [one for one in listed(row.get("files_modified")) if isinstance(one, str)][:_MOST_FILES]
+    memory = shape(
+        NAME,
+        _key(row, title),
+        content,
+        modified=modified,
+        subject=title,
+        stated=_stated(row),
+        file=str(path),
+        kind=Kind.EVENT if is_work else _KINDS.get(kind) or kind_of((*concepts, kind), Kind.FACT),
+        importance=_WORK_IMPORTANCE if is_work else 7,
+        expiry=Expiry.TEMPORARY if is_work else Expiry.PERMANENT,
+        tags=tags_of([kind, *concepts]),
+        project=_project(row),
+        extra={"files": files} if files else {},
+    )
+    return Found(memory)
+
+
+def _summary(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
+    """A session in brief: an event of its day."""
+    parts = [f"{name}: {text}" for key, name in _PARTS.items() if (text := text_of(row, key))]
+    request = text_of(row, "request")
+    if not parts:
+        return Skipped(_key(row, request), "a session's summary that says nothing")
+    memory = shape(
+        NAME,
+        f"summary#{_key(row, request)}",
+        "\n\n".join(parts),
+        modified=modified,
+        subject=request,
+        stated=_stated(row),
+        file=str(path),
+        kind=Kind.EVENT,
+        importance=_WORK_IMPORTANCE,
+        expiry=Expiry.TEMPORARY,
+        tags=("session-summary",),
+        project=_project(row),
+    )
+    return Found(memory)
+
+
+def _key(row: Mapping[str, Any], title: str | None) -> str:
+    """What claude-mem itself knows an observation again by, in every installation."""
+    session = text_of(row, "memory_session_id", "sdk_session_id") or ""
+    return f"{session}#{title or ''}#{row.get('created_at_epoch')}"
+
+
+def _stated(row: Mapping[str, Any]) -> datetime | None:
+    return moment(row.get("created_at_epoch")) or moment(row.get("created_at"))
+
+
+def _project(row: Mapping[str, Any]) -> str | None:
+    """The project's name; a worktree is called ``project/worktree``."""
+    return project_of((text_of(row, "merged_into_project", "project") or "").partition("/")[0])
+
+
+SOURCE = ImportSource(NAME, "claude-mem", _recognise, _read)
+
+
+# ----------------------------------------------------------------------------
+# Claude Code's own memory: ``~/.claude/projects/<folder>/memory/``, an index and one fact a file.
+#
+# A fact has front matter (``name``, ``description``, ``type`` at the top or below ``metadata``) and
+# may link others as
+# ``[[name]]``. The index only points; where it says something itself, that is taken in as notes.
+
+
+NAME_CLAUDE_MEMORY = "claude-memory"
+
+_INDEX = "MEMORY.md"
+_KINDS_CLAUDE_MEMORY = {
+    "user": Kind.FACT,
+    "feedback": Kind.PREFERENCE,
+    "project": Kind.FACT,
+    "reference": Kind.FACT,
+    "preference": Kind.PREFERENCE,
+    "decision": Kind.DECISION,
+    "lesson": Kind.LESSON,
+}
+_POINTER = re.compile(r"\[[^\]]*\]\([^)\s]+\.md\)")
+_LINK = re.compile(r"\[\[([^\]\n|#]{1,120})")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d.*\.md")
+_KNOWN = frozenset(
+    {"name", "description", "type", "metadata", "tags", "created", "updated", "modified"}
+)
+
+
+def _folders(tree: Tree) -> list[str]:
+    """The memory folders below what was named; the empty name for the root itself."""
+    found = {str(PurePosixPath(name).parent) for name in tree.matching(".md")}
+    own = tree.root.name == "memory" or (
+        ".claude" in tree.root.parts and "." in found and f"{_INDEX}" in tree.leaves
+    )
+    below = sorted(
+        folder for folder in found if PurePosixPath(folder).name == "memory" and folder != "."
+    )
+    return [*([""] if own and "." in found else []), *below]
+
+
+def _recognise_claude_memory(tree: Tree) -> bool:
+    if tree.single:
+        return tree.root.parent.name == "memory" and ".claude" in tree.root.parts
+    inside = [name for folder in _folders(tree) for name in _files(tree, folder)]
+    if any(_DAY.fullmatch(PurePosixPath(name).name) for name in inside):
+        return False  # daily notes are OpenClaw's
+    return any(
+        _is_fact(tree, name) or _is_index(tree, name) for name in inside or tree.matching(".md")
+    )
+
+
+def _is_fact(tree: Tree, name: str) -> bool:
+    front = readable_front(tree, name)
+    kind = text_of(front, "type") or text_of(_metadata(front), "type")
+    return bool(
+        text_of(front, "name")
+        and text_of(front, "description")
+        and kind in _KINDS_CLAUDE_MEMORY
+        and "scope" not in front
+    )
+
+
+def _is_index(tree: Tree, name: str) -> bool:
+    return PurePosixPath(name).name == _INDEX and (
+        ".claude" in tree.path_of(name).parts or len(_POINTER.findall(tree.text(name) or "")) >= 2
+    )
+
+
+def _read_claude_memory(tree: Tree) -> Iterator[Item]:
+    if tree.single:
+        yield from _file(tree, tree.names[0], None, {})
+        return
+    for folder in _folders(tree) or [""]:
+        cwd = _cwd(tree, folder)
+        names = list(_files(tree, folder))
+        ids = {_name(tree, name): _id(tree, name) for name in names}
+        for name in names:
+            yield from _file(tree, name, cwd, ids)
+
+
+def _files(tree: Tree, folder: str) -> Iterator[str]:
+    prefix = f"{folder}/" if folder else ""
+    return (name for name in tree.matching(".md") if name.startswith(prefix))
+
+
+def _file(tree: Tree, name: str, cwd: str | None, ids: Mapping[str, str]) -> Iterator[Item]:
+    if tree.text(name) is None:
+        yield Skipped(name, "it is too large, or no text")
+        return
+    try:
+        front, body = front_of(tree, name)
+    except MemoryInvalid as error:
+        yield Skipped(name, error.message)
+        return
+    if not front or PurePosixPath(name).name == _INDEX:
+        yield from _notes(tree, name, body, cwd)
+    elif not body and not text_of(front, "description"):
+        yield Skipped(name, "it is empty")
+    else:
+        yield _fact(tree, name, front, body, cwd, ids)
+
+
+def _fact(
+    tree: Tree,
+    name: str,
+    front: Mapping[str, Any],
+    body: str,
+    cwd: str | None,
+    ids: Mapping[str, str],
+) -> Item:
+    metadata = _metadata(front)
+    kind = text_of(front, "type") or text_of(metadata, "type") or ""
+    description = text_of(front, "description")
+    linked = dict.fromkeys(one.strip() for one in _LINK.findall(body))
+    own = _id(tree, name)
+    memory = shape(
+        NAME_CLAUDE_MEMORY,
+        _key_claude_memory(tree, name),
+        body or description or "",
+        modified=tree.leaves[name].modified,
+        subject=description if description and len(description) <= 120 else _title(front, name),
+        kind=_KINDS_CLAUDE_MEMORY.get(kind, Kind.FACT),
+        stated=moment(text_of(front, "created")),
+        file=str(tree.path_of(name)),
+        tags=tags_of(front.get("tags")),
+        links=tuple(
+            Link("related_to", ids[other]) for other in linked if other in ids and ids[other] != own
+        ),
+        extra={key: value for key, value in front.items() if key not in _KNOWN},
+    )
+    return Found(memory, cwd=cwd)
+
+
+def _notes(tree: Tree, name: str, body: str, cwd: str | None) -> Iterator[Item]:
+    for note in notes(body):
+        if _POINTER.search(note.text) or not note.is_said:
+            continue
+        key = f"{_key_claude_memory(tree, name)}#{words_hash(note.text)}"
+        yield Found(
+            shape(
+                NAME_CLAUDE_MEMORY,
+                key,
+                note.text,
+                modified=tree.leaves[name].modified,
+                subject=note.subject,
+                kind=kind_of(note.headings, Kind.FACT),
+                file=str(tree.path_of(name)),
+            ),
+            cwd=cwd,
+        )
+
+
+def _cwd(tree: Tree, folder: str) -> str | None:
+    """The folder a project's sessions ran in: their transcripts lie beside the memory and say it."""
+    place = (tree.root / folder).parent
+    if not place.is_dir():
+        return None
+    for transcript in sorted(place.glob("*.jsonl"))[:3]:
+        with transcript.open("rb") as file:
+            for line in file.read(65_536).split(b"\n"):
+                try:
+                    cwd = json.parse(line).get("cwd")
+                except (ValueError, AttributeError):
+                    continue
+                if isinstance(cwd, str) and cwd:
+                    return tree.clean(cwd)
+    return None
+
+
+def _metadata(front: Mapping[str, Any]) -> Mapping[str, Any]:
+    value = front.get("metadata")
+    return value if isinstance(value, dict) else {}
+
+
+def _name(tree: Tree, name: str) -> str:
+    return text_of(readable_front(tree, name), "name") or PurePosixPath(name).stem
+
+
+def _title(front: Mapping[str, Any], name: str) -> str:
+    return (
+        (text_of(front, "name") or PurePosixPath(name).stem)
+        .replace("-", " ")
+        .replace("_", " ")
+        .capitalize()
+    )
+
+
+def _key_claude_memory(tree: Tree, name: str) -> str:
+    return str(tree.path_of(name))
+
+
+def _id(tree: Tree, name: str) -> str:
+    return imported_id(
+        NAME_CLAUDE_MEMORY,
+        _key_claude_memory(tree, name),
+        moment(text_of(readable_front(tree, name), "created")),
+    )
+
+
+SOURCE_CLAUDE_MEMORY = ImportSource(
+    NAME_CLAUDE_MEMORY, "Claude Code memory", _recognise_claude_memory, _read_claude_memory
+)
+
+
+# ----------------------------------------------------------------------------
+# Codex's memories: ``~/.codex/memories/`` with a handbook by task groups, a summary, and notes added
+# by hand.
+#
+# ``MEMORY.md`` is the consolidated text; summaries of single runs and raw extracts are its evidence
+# and stay behind.
+
+
+NAME_CODEX_MEMORIES = "codex-memories"
+
+_HANDBOOK, _SUMMARY_CODEX_MEMORIES = "MEMORY.md", "memory_summary.md"
+_GROUP = re.compile(r"^# Task Group:\s*(.+)$", re.MULTILINE)
+_APPLIES = re.compile(r"^applies_to:\s*cwd\s*=\s*([^;\n]+)", re.MULTILINE)
+_KEYWORDS = re.compile(r"^#{2,4}\s*keywords\s*\n+((?:(?!#).*\n?)+)", re.MULTILINE | re.IGNORECASE)
+_EVIDENCE = ("raw_memories.md", "rollout_summaries/", "trace_summaries/", "skills/")
+_NO_STATEMENTS = re.compile(
+    r"rollout.summary|keywords|what'?s in memory|recent active memory|older memory", re.IGNORECASE
+)
+_ABOUT_THE_GROUP = re.compile(r"^(?:scope|applies_to|task_?outcome)\s*:", re.IGNORECASE)
+_MOST_TAGS = 8
+
+
+def _recognise_codex_memories(tree: Tree) -> bool:
+    handbook = tree.text(_HANDBOOK) if _HANDBOOK in tree.leaves else None
+    return bool(handbook and _GROUP.search(handbook)) or any(
+        name == _SUMMARY_CODEX_MEMORIES or name.startswith(_EVIDENCE)
+        for name in tree.names
+        if not name.startswith("skills/")
+    )
+
+
+def _read_codex_memories(tree: Tree) -> Iterator[Item]:
+    for name in tree.matching(".md"):
+        if name == _HANDBOOK:
+            yield from _handbook(tree, name)
+        elif name == _SUMMARY_CODEX_MEMORIES:
+            yield from _statements(tree, name, tree.clean(tree.text(name) or ""), None, ())
+        elif name.startswith("extensions/") and "/notes/" in name:
+            yield from _note(tree, name)
+        elif name.startswith(_EVIDENCE):
+            yield Skipped(name, "evidence of what MEMORY.md says")
+        else:
+            yield Skipped(name, "no file of memories")
+
+
+def _handbook(tree: Tree, name: str) -> Iterator[Item]:
+    text = tree.clean(tree.text(name) or "")
+    marks = [*_GROUP.finditer(text)]
+    if not marks or marks[0].start():
+        yield from _statements(tree, name, text[: marks[0].start()] if marks else text, None, ())
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    for mark, end in zip(marks, ends, strict=False):  # without marks, there is one end
+        group = text[mark.end() : end]
+        applies = _APPLIES.search(group)
+        keywords = _KEYWORDS.search(group)
+        found = keywords.group(1).replace("\n", ",").replace("- ", " ") if keywords else ""
+        tags = tags_of(found.replace("`", ""))[:_MOST_TAGS]
+        cwd = applies.group(1).strip().strip("`") if applies else None
+        yield from _statements(tree, name, f"## {one_line(mark.group(1))}\n{group}", cwd, tags)
+
+
+def _statements(
+    tree: Tree, name: str, text: str, cwd: str | None, tags: tuple[str, ...]
+) -> Iterator[Item]:
+    seen: set[str] = set()
+    for note in notes(text):
+        if not note.is_said or note.text in seen or _ABOUT_THE_GROUP.match(note.text):
+            continue
+        if any(_NO_STATEMENTS.search(heading) for heading in note.headings):
+            continue
+        seen.add(note.text)
+        yield _found(tree, name, note, cwd, tags)
+
+
+def _found(tree: Tree, name: str, note: Note, cwd: str | None, tags: tuple[str, ...]) -> Found:
+    file = str(tree.path_of(name))
+    memory = shape(
+        NAME_CODEX_MEMORIES,
+        f"{file}#{words_hash(note.text)}",
+        note.text,
+        modified=tree.leaves[name].modified,
+        subject=note.subject,
+        kind=kind_of(note.headings, Kind.FACT),
+        tags=tags,
+        file=file,
+    )
+    return Found(memory, cwd=cwd)
+
+
+def _note(tree: Tree, name: str) -> Iterator[Item]:
+    text = tree.clean(tree.text(name) or "").strip()
+    if not text:
+        yield Skipped(name, "it is empty")
+        return
+    file = str(tree.path_of(name))
+    title = PurePosixPath(name).stem.split("-", 3)[-1].replace("-", " ")
+    yield Found(
+        shape(
+            NAME_CODEX_MEMORIES,
+            file,
+            text,
+            modified=tree.leaves[name].modified,
+            subject=title,
+            file=file,
+        )
+    )
+
+
+SOURCE_CODEX_MEMORIES = ImportSource(
+    NAME_CODEX_MEMORIES, "Codex memories", _recognise_codex_memories, _read_codex_memories
+)
+
+
+# ----------------------------------------------------------------------------
+# Files of instructions that hosts load: ``CLAUDE.md``, ``AGENTS.md``, ``GEMINI.md`` and their kin, as
+# statements.
+#
+# Who wrote them does not show: in a repository anybody with a checkout may have. So they come in as
+# any other memory
+# does, untrusted unless the owner says otherwise. What nacre wrote into them stays out.
+
+
+NAME_INSTRUCTIONS = "instructions"
+
+_NAMES = frozenset(
+    {
+        "CLAUDE.md",
+        "CLAUDE.local.md",
+        "AGENTS.md",
+        "GEMINI.md",
+        ".cursorrules",
+        "copilot-instructions.md",
+    }
+)
+_FOLDERS = frozenset({"", ".claude", ".codex", ".gemini", ".github"})
+"""Of a folder that was named, the instructions for the folder itself are read, and none of those further down."""
+
+
+def _files_instructions(tree: Tree) -> list[str]:
+    return [name for name in tree.names if _is_read(PurePosixPath(name))]
+
+
+def _is_read(path: PurePosixPath) -> bool:
+    above = "" if str(path.parent) == "." else str(path.parent)
+    return path.name in _NAMES and above in _FOLDERS
+
+
+def _recognise_instructions(tree: Tree) -> bool:
+    return bool(_files_instructions(tree))
+
+
+def _read_instructions(tree: Tree) -> Iterator[Item]:
+    for name in tree.names if tree.single else _files_instructions(tree):
+        text = tree.text(name)
+        if text is None:
+            yield Skipped(name, "it is too large, or no text")
+            continue
+        yield from _statements_instructions(tree, name, tree.clean(files.drop_blocks(text)))
+
+
+def _statements_instructions(tree: Tree, name: str, text: str) -> Iterator[Item]:
+    file = tree.path_of(name)
+    cwd = _project_of(file)
+    said = {note.text: note for note in notes(text) if normalise(note.text)}
+    if not said:
+        yield Skipped(name, "it says nothing")
+    for note in said.values():
+        memory = shape(
+            NAME_INSTRUCTIONS,
+            f"{file}#{words_hash(note.text)}",
+            note.text,
+            modified=tree.leaves[name].modified,
+            subject=note.subject,
+            kind=kind_of(note.headings, Kind.PREFERENCE),
+            file=str(file),
+        )
+        yield Found(memory, cwd=cwd)
+
+
+def _project_of(file: Path) -> str | None:
+    """The repository that instructions are for; none where they lie in no repository, as those of a person do."""
+    return next((str(above) for above in file.parents if (above / ".git").exists()), None)
+
+
+SOURCE_INSTRUCTIONS = ImportSource(
+    NAME_INSTRUCTIONS, "Instructions for agents", _recognise_instructions, _read_instructions
+)
+
+
+# ----------------------------------------------------------------------------
+# OpenClaw's workspace: ``MEMORY.md`` and ``USER.md``, which are curated, and ``memory/YYYY-MM-
+# DD.md``, a diary.
+#
+# What is curated is meant to last; what a diary says is an event of its day, and temporary.
+# ``USER.md`` says of each of
+# its directives when it was observed, and whether it still holds; of one that does, only the active
+# ones are read.
+
+
+NAME_OPENCLAW = "openclaw"
+
+_DAY_OPENCLAW = re.compile(r"(\d{4}-\d\d-\d\d)(?:[-_ ].*)?\.md")
+_USER = "user.md"
+_CURATED = frozenset({"memory.md", _USER})
+_DIARY_IMPORTANCE = 5
+_DIRECTIVE = re.compile(
+    r"^<!--\s*observed:\s*(\d{4}-\d\d-\d\d)\s*\|\s*status:\s*(\w+)\s*-->\s*\n+((?:[-*]\s.*)(?:\n[ \t]+\S.*)*)",
+    re.MULTILINE,
+)
+
+
+def _kept(tree: Tree) -> list[str]:
+    """The curated pages and the diary: at the top, below ``memory/``, or as the only file."""
+    return [name for name in tree.matching(".md") if _is_kept(PurePosixPath(name))]
+
+
+def _is_kept(path: PurePosixPath) -> bool:
+    if path.name.lower() in _CURATED:
+        return len(path.parts) == 1
+    return bool(_DAY_OPENCLAW.fullmatch(path.name)) and path.parts[:-1] in ((), ("memory",))
+
+
+def _recognise_openclaw(tree: Tree) -> bool:
+    return bool(_kept(tree))
+
+
+def _read_openclaw(tree: Tree) -> Iterator[Item]:
+    kept = _kept(tree)
+    for name in tree.matching(".md"):
+        if name in kept:
+            yield from _file_openclaw(tree, name)
+        elif PurePosixPath(name).parts[0] == "memory":
+            yield Skipped(name, "neither MEMORY.md, USER.md nor a daily note")
+
+
+def _file_openclaw(tree: Tree, name: str) -> Iterator[Item]:
+    if tree.text(name) is None:
+        yield Skipped(name, "it is too large, or no text")
+        return
+    try:
+        _, body = front_of(tree, name)
+    except MemoryInvalid:
+        body = tree.clean(tree.text(name) or "")
+    said = [
+        (note, stated)
+        for text, stated in _parts(name, body)
+        for note in notes(text)
+        if note.is_said
+    ]
+    if not said:
+        yield Skipped(name, "it says nothing")
+    seen: set[str] = set()
+    for note, stated in said:
+        if note.text not in seen:
+            seen.add(note.text)
+            yield Found(_memory(tree, name, note, stated))
+
+
+def _parts(name: str, body: str) -> Iterator[tuple[str, datetime | None]]:
+    """The texts of a file that say something, each with the day it is of."""
+    directives = _DIRECTIVE.findall(body) if PurePosixPath(name).name.lower() == _USER else ()
+    if directives:
+        yield from ((text, moment(day)) for day, status, text in directives if status == "active")
+        return
+    day = _DAY_OPENCLAW.fullmatch(PurePosixPath(name).name)
+    yield body, moment(day.group(1)) if day else None
+
+
+def _memory(tree: Tree, name: str, note: Note, stated: datetime | None) -> Memory:
+    key = f"{tree.path_of(name)}#{words_hash(note.text)}"
+    if PurePosixPath(name).name.lower() in _CURATED:
+        kind = kind_of(
+            note.headings,
+            Kind.PREFERENCE if PurePosixPath(name).name.lower() == _USER else Kind.FACT,
+        )
+        return shape(
+            NAME_OPENCLAW,
+            key,
+            note.text,
+            modified=tree.leaves[name].modified,
+            stated=stated,
+            subject=note.subject,
+            kind=kind,
+            file=str(tree.path_of(name)),
+        )
+    stated = stated or tree.leaves[name].modified
+    return shape(
+        NAME_OPENCLAW,
+        key,
+        note.text,
+        modified=stated,
+        stated=stated,
+        subject=note.subject,
+        kind=kind_of(note.headings, Kind.EVENT),
+        importance=_DIARY_IMPORTANCE,
+        expiry=Expiry.TEMPORARY,
+        file=str(tree.path_of(name)),
+    )
+
+
+SOURCE_OPENCLAW = ImportSource(NAME_OPENCLAW, "OpenClaw notes", _recognise_openclaw, _read_openclaw)
+
+
+# ----------------------------------------------------------------------------
+# Exports of ChatGPT and Claude.ai accounts: their conversations are transcripts, which ingest reads.
+#
+# What Claude.ai itself remembers of its owner (``memories.json``) becomes memories.
+
+
+_CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
+_MEMORIES = re.compile(r"(?:.*/)?memories(?:/[^/]+)?\.json")
+
+
+def _transcripts(tree: Tree, adapter: Adapter) -> Iterator[Path]:
+    """The files that an adapter recognises; a zip counts as one."""
+    if tree.root.is_file():
+        data = tree.head(tree.names[0]) if tree.single else b"PK\x03\x04"
+        if adapter.sniff(Head(tree.root, data)):
+            yield tree.root
+        return
+    for name in tree.names:
+        if _CONVERSATIONS.fullmatch(name) and adapter.sniff(
+            Head(tree.path_of(name), tree.head(name))
+        ):
+            yield tree.path_of(name)
+
+
+def _source(adapter: Adapter) -> ImportSource:
+    def recognise(tree: Tree) -> bool:
+        return next(_transcripts(tree, adapter), None) is not None
+
+    def read(tree: Tree) -> Iterator[Item]:
+        yield from (Transcript(path) for path in _transcripts(tree, adapter))
+        if adapter is CLAUDE_AI_ADAPTER:
+            yield from _remembered(tree)
+
+    return ImportSource(adapter.tool, adapter.label, recognise, read)
+
+
+def _remembered(tree: Tree) -> Iterator[Item]:
+    names = {
+        str(project.get("uuid")): str(project.get("name") or "") for project in _projects(tree)
+    }
+    for name in tree.names:
+        if not _MEMORIES.fullmatch(name):
+            continue
+        held = json_of(tree, name)
+        if held is None:
+            yield Skipped(name, "it is no JSON")
+        for account in held if isinstance(held, list) else [held]:
+            if not isinstance(account, dict):
+                continue
+            yield from _memories(tree, name, str(account.get("conversations_memory") or ""), None)
+            projects = account.get("project_memories")
+            for uuid, text in projects.items() if isinstance(projects, dict) else ():
+                yield from _memories(tree, name, str(text), project_of(names.get(str(uuid))))
+
+
+def _memories(tree: Tree, name: str, text: str, project: str | None) -> Iterator[Item]:
+    modified = tree.leaves[name].modified
+    for note in notes(text):
+        if note.is_said:
+            yield Found(_memory_accounts(note, str(tree.path_of(name)), modified, project))
+
+
+def _memory_accounts(note: Note, file: str, modified: datetime, project: str | None) -> Memory:
+    return shape(
+        CLAUDE_AI_ADAPTER.tool,
+        words_hash(f"{project}\n{note.text}"),
+        note.text,
+        modified=modified,
+        subject=note.subject,
+        kind=kind_of(note.headings, Kind.FACT),
+        file=file,
+        project=project,
+    )
+
+
+def _projects(tree: Tree) -> Iterator[dict[str, Any]]:
+    for name in tree.names:
+        if name.endswith("projects.json") or re.fullmatch(r"(?:.*/)?projects/[^/]+\.json", name):
+            held = json_of(tree, name)
+            yield from (
+                one for one in (held if isinstance(held, list) else [held]) if isinstance(one, dict)
+            )
+
+
+CHATGPT = _source(CHATGPT_ADAPTER)
+CLAUDE_AI = _source(CLAUDE_AI_ADAPTER)

@@ -1,0 +1,493 @@
+"""Letta: an agent file (``.af``, also the older form of MemGPT), and archival memory as its interface lists it.
+
+Memory blocks are what the agent wrote of the owner and of its work, statement by statement. The persona and the system
+prompt are about the agent itself; messages, tools and files are no memories.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from nacre.base.ids import to_millisecond
+from nacre.base.times import day_of
+from nacre.data.importers import (
+    Found,
+    ImportSource,
+    Item,
+    Skipped,
+    Tree,
+    database_with,
+    imported_id,
+    json_of,
+    kind_of,
+    listed,
+    modified_of,
+    moment,
+    named,
+    notes,
+    project_of,
+    refused,
+    shape,
+    tags_of,
+    text_of,
+    words_hash,
+)
+from nacre.store.foreign import open_foreign
+from nacre.values.memory import Kind, Link, Retirement
+
+NAME = "letta"
+
+_PERSONA = frozenset({"persona"})
+_LEFT = {
+    "messages": "messages of conversations",
+    "tools": "tools",
+    "files": "files",
+    "skills": "skills",
+}
+
+
+def _recognise(tree: Tree) -> bool:
+    return any(_is_agent(tree, name) or _is_archive(tree, name) for name in tree.names)
+
+
+def _is_agent(tree: Tree, name: str) -> bool:
+    head = tree.head(name)
+    if name.lower().endswith(".af"):
+        return b"agent_type" in head or b"agents" in head
+    return (
+        name.lower().endswith(".json")
+        and b'"agent_type"' in head
+        and (b'"block_ids"' in head or b'"core_memory"' in head)
+    )
+
+
+def _is_archive(tree: Tree, name: str) -> bool:
+    head = tree.head(name)
+    return (
+        name.lower().endswith(".json")
+        and b'"text"' in head
+        and (b'"archive_id"' in head or b'"passage-' in head)
+    )
+
+
+def _read(tree: Tree) -> Iterator[Item]:
+    for name in tree.names:
+        is_agent = _is_agent(tree, name)
+        if not tree.single and not is_agent and not _is_archive(tree, name):
+            continue
+        held = json_of(tree, name)
+        held = (
+            named(held) if isinstance(held, str) else held
+        )  # an agent file may hold its JSON as a text
+        if isinstance(held, dict) and (is_agent or "blocks" in held):
+            yield from _agents(tree, name, held)
+        elif held is None:
+            yield Skipped(name, "it is no JSON, or too large")
+        else:
+            yield from _passages(tree, name, held)
+
+
+def _agents(tree: Tree, name: str, held: dict[str, Any]) -> Iterator[Item]:
+    agents = _objects(held.get("agents")) or [held]
+    owners = {str(block): agent for agent in agents for block in listed(agent.get("block_ids"))}
+    for block in (*_objects(held.get("blocks")), *_objects(held.get("core_memory"))):
+        agent = owners.get(str(block.get("id")), agents[0])
+        yield from _block(tree, name, block, text_of(agent, "name") or "agent")
+    for passage in (one for agent in agents for one in _objects(agent.get("passages"))):
+        yield _passage(tree, name, passage)
+    for key, what in _LEFT.items():
+        among = (held, *agents) if agents[0] is not held else agents
+        if number := sum(len(listed(one.get(key))) for one in among):
+            yield Skipped(f"{name}: {what}", "no memories", number)
+
+
+def _block(tree: Tree, name: str, block: Mapping[str, Any], agent: str) -> Iterator[Item]:
+    label, value = text_of(block, "label") or "block", text_of(block, "value")
+    if label.lower() in _PERSONA:
+        yield Skipped(f"{agent}: {label}", "what the agent is told of itself")
+        return
+    said = [note for note in notes(value or "") if note.is_said]
+    if not said:
+        yield Skipped(f"{agent}: {label}", "it says nothing")
+    seen: set[str] = set()
+    for note in said:
+        if note.text in seen:
+            continue
+        seen.add(note.text)
+        memory = shape(
+            NAME,
+            f"{agent}#{label}#{words_hash(note.text)}",
+            note.text,
+            modified=tree.leaves[name].modified,
+            subject=note.subject,
+            kind=kind_of((label.replace("_", " "), *note.headings), Kind.FACT),
+            stated=moment(block.get("created_at")),
+            file=str(tree.path_of(name)),
+            tags=tags_of([label]),
+        )
+        yield Found(memory)
+
+
+def _passages(tree: Tree, name: str, held: object) -> Iterator[Item]:
+    if isinstance(held, dict):
+        held = held.get("passages") or held.get("results")
+    found = _objects(held)
+    if not found:
+        yield Skipped(name, "it lists no passages")
+    for passage in found:
+        yield _passage(tree, name, passage)
+
+
+def _passage(tree: Tree, name: str, passage: Mapping[str, Any]) -> Item:
+    content = text_of(passage, "text", "content")
+    own = text_of(passage, "id") or words_hash(content or "")
+    if not content:
+        return Skipped(own, "it has no words")
+    if passage.get("is_deleted") is True:
+        return Skipped(own, "deleted in Letta")
+    if passage.get("file_id"):
+        return Skipped(own, "a piece of a file")
+    memory = shape(
+        NAME,
+        own,
+        content,
+        modified=tree.leaves[name].modified,
+        stated=moment(passage.get("created_at")) or moment(passage.get("timestamp")),
+        file=str(tree.path_of(name)),
+        tags=tags_of(passage.get("tags"), "archival"),
+    )
+    return Found(memory)
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [one for one in listed(value) if isinstance(one, dict)]
+
+
+SOURCE = ImportSource(NAME, "Letta", _recognise, _read)
+
+
+# ----------------------------------------------------------------------------
+# mcp-memory-service: its SQLite file (``sqlite_vec.db``), or the JSON that it exports.
+#
+# Embeddings and links of mere likeness are found again; what it deleted stays deleted.
+
+
+NAME_MCP_MEMORY = "mcp-memory-service"
+
+_TABLES = {"memories": frozenset({"content_hash", "content", "memory_type", "metadata"})}
+_COLUMNS = (
+    "content_hash",
+    "content",
+    "tags",
+    "memory_type",
+    "metadata",
+    "created_at",
+    "updated_at",
+    "created_at_iso",
+    "deleted_at",
+    "superseded_by",
+)
+_EDGES = ("source_hash", "target_hash", "relationship_type")
+_LIKENESS = "related"
+_ASSOCIATION = frozenset({"association", "discovered"})
+_KINDS = {
+    Kind.DECISION: "decision architecture tool_choice approach configuration",
+    Kind.LESSON: (
+        "learning insight best_practice anti_pattern gotcha error bug failure exception timeout mistake pattern "
+        "recurring_issue code_smell design_pattern workflow"
+    ),
+    Kind.PREFERENCE: "preference feedback",
+    Kind.TODO: "backlog_item action_item follow_up retrospective_action todo task",
+    Kind.EVENT: (
+        "conversation conversation_turn session ceremony sprint_review daily_standup meeting minutes milestone "
+        "standup_note status_update command file_access search code_edit"
+    ),
+}
+_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+_OWN_TAGS = ("sys:", "q:", "t:", "agent:")
+_PROJECT_TAG = "proj:"
+_HANDLED = frozenset(
+    {"tags", "type", "memory_type", "content_hash", "timestamp", "project", "embedding"}
+)
+
+
+def _recognise_mcp_memory(tree: Tree) -> bool:
+    return database_with(tree, _TABLES) is not None or bool(_exports(tree))
+
+
+def _exports(tree: Tree) -> list[str]:
+    return [
+        name
+        for name in tree.matching(".json")
+        if b'"export_metadata"' in (head := tree.head(name)) and b'"memories"' in head
+    ]
+
+
+def _read_mcp_memory(tree: Tree) -> Iterator[Item]:
+    path = database_with(tree, _TABLES)
+    exports = _exports(tree)
+    if path:
+        with open_foreign(path, tree.clean) as database:
+            rows = list(database.rows("memories", _COLUMNS))
+            edges = list(database.rows("memory_graph", _EDGES))
+        yield from _items(rows, edges, path, modified_of(path))
+    elif not exports:
+        yield from refused(tree, "it has no memories as mcp-memory-service keeps them")
+    for name in exports:
+        held = json_of(tree, name)
+        if isinstance(held, dict):
+            rows = [row for row in listed(held.get("memories")) if isinstance(row, dict)]
+            yield from _items(rows, [], tree.path_of(name), tree.leaves[name].modified)
+        else:
+            yield Skipped(name, "it is no JSON, or too large")
+
+
+def _items(
+    rows: list[dict[str, Any]], edges: list[dict[str, Any]], path: Path, modified: datetime
+) -> Iterator[Item]:
+    known = {str(row.get("content_hash")): _id(row) for row in rows if not row.get("deleted_at")}
+    links: dict[str, list[Link]] = {}
+    alike = 0
+    for edge in edges:
+        relation, target = (
+            str(edge.get("relationship_type") or _LIKENESS),
+            known.get(str(edge.get("target_hash"))),
+        )
+        alike += relation == _LIKENESS
+        if target and relation != _LIKENESS:
+            link = (
+                Link(relation, target)
+                if relation == "contradicts"
+                else Link("related_to", target, relation)
+            )
+            links.setdefault(str(edge.get("source_hash")), []).append(link)
+    if alike:
+        yield Skipped("links", "links of mere likeness are found again", alike)
+    for row in rows:
+        yield _found(row, path, modified, tuple(links.get(str(row.get("content_hash")), ())), known)
+
+
+def _found(
+    row: Mapping[str, Any],
+    path: Path,
+    modified: datetime,
+    links: tuple[Link, ...],
+    known: Mapping[str, str],
+) -> Item:
+    own, content, kind = (
+        str(row.get("content_hash")),
+        text_of(row, "content"),
+        str(row.get("memory_type") or ""),
+    )
+    if row.get("deleted_at"):
+        return Skipped(own, "deleted in mcp-memory-service")
+    if not content or not row.get("content_hash"):
+        return Skipped(own, "it has no words, or no hash")
+    metadata, tags = named(row.get("metadata")), tags_of(row.get("tags"))
+    if set(tags) >= _ASSOCIATION:
+        return Skipped(own, "an association that it found itself")
+    project = text_of(metadata, "project") or next(
+        (tag for tag in tags if tag.startswith(_PROJECT_TAG)), ""
+    )
+    kept = {
+        key: value
+        for key, value in metadata.items()
+        if key not in _HANDLED and isinstance(value, str)
+    }
+    memory = shape(
+        NAME_MCP_MEMORY,
+        own,
+        content,
+        modified=modified,
+        stated=_stated(row),
+        file=str(path),
+        kind=_KIND_OF.get(kind) or kind_of((kind.replace("_", " "),), Kind.FACT),
+        tags=_tags(tags, kind),
+        project=project_of(project.removeprefix(_PROJECT_TAG)),
+        links=links,
+        extra=kept,
+    )
+    memory = replace(
+        memory, updated=to_millisecond(moment(row.get("updated_at")) or memory.updated)
+    )
+    ended = text_of(row, "superseded_by")
+    if ended and ended not in known:
+        reason = "superseded in mcp-memory-service by a memory that is gone"
+        memory = replace(memory, retired=Retirement(memory.updated, reason))
+    return Found(replace(memory, superseded_by=known.get(ended or "")))
+
+
+def _tags(tags: tuple[str, ...], kind: str) -> tuple[str, ...]:
+    """Tags without those of its own bookkeeping; a topic goes without its namespace."""
+    kept = [
+        tag for tag in tags if tag != "untagged" and not tag.startswith((*_OWN_TAGS, _PROJECT_TAG))
+    ]
+    return tags_of(
+        [tag.removeprefix("topic:").removeprefix("user:") for tag in kept],
+        *([kind] if kind else []),
+    )
+
+
+def _stated(row: Mapping[str, Any]) -> datetime | None:
+    return moment(row.get("created_at")) or moment(row.get("created_at_iso"))
+
+
+def _id(row: Mapping[str, Any]) -> str:
+    return imported_id(NAME_MCP_MEMORY, str(row.get("content_hash")), _stated(row))
+
+
+SOURCE_MCP_MEMORY = ImportSource(
+    NAME_MCP_MEMORY, "mcp-memory-service", _recognise_mcp_memory, _read_mcp_memory
+)
+
+
+# ----------------------------------------------------------------------------
+# mem0: what its interfaces list or export as JSON, OpenMemory's backup, and the Markdown that its
+# plugin writes.
+#
+# A memory is what mem0's model made of a conversation, whoever said it. Exports with a schema of the
+# owner's own are
+# profiles of any form, and hold no memories.
+
+
+NAME_MEM0 = "mem0"
+
+_LISTED = (re.compile(rb'"memory"\s*:\s*"'), re.compile(rb'"id"\s*:'))
+_BACKUP = re.compile(rb'^\s*\{\s*"user"\s*:(?:.|\n)*"apps"\s*:|"content"\s*:\s*"[^}]*"user_id"\s*:')
+"""The lists of mem0 itself; OpenMemory's backup, and what the dashboard exports."""
+_BLOCK = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_LINE = re.compile(r"^([A-Za-z_]\w*)[ \t]*:[ \t]*(.*)$", re.MULTILINE)
+_PLUGIN = re.compile(rb"\A\s*---\s*\nid:[^\n]*\ncreated_at:[^\n]*\ntype:[^\n]*\nconfidence:")
+_GONE = {"archived": "archived in mem0", "paused": "paused in mem0"}
+_HANDLED_MEM0 = frozenset(
+    {"data", "hash", "type", "project", "project_id", "category", "categories", "tags"}
+)
+_WORDS = ("memory", "content", "text", "data")
+_WHOSE = ("user_id", "agent_id", "run_id", "actor_id")
+
+
+def _recognise_mem0(tree: Tree) -> bool:
+    return any(_is_own(tree, name) for name in tree.names)
+
+
+def _is_own(tree: Tree, name: str) -> bool:
+    lower, head = name.lower(), tree.head(name)
+    if lower.endswith(".md"):
+        return bool(_PLUGIN.match(head))
+    return lower.endswith(".json") and (
+        all(one.search(head) for one in _LISTED) or bool(_BACKUP.search(head))
+    )
+
+
+def _read_mem0(tree: Tree) -> Iterator[Item]:
+    names = tree.names if tree.single else tuple(name for name in tree.names if _is_own(tree, name))
+    for name in names:
+        yield from _of_plugin(tree, name) if name.lower().endswith(".md") else _of_json(tree, name)
+
+
+def _of_json(tree: Tree, name: str) -> Iterator[Item]:
+    held = json_of(tree, name)
+    if held is None:
+        yield Skipped(name, "it is no JSON, or too large")
+        return
+    rows, categories = held, {}
+    if isinstance(held, dict):
+        rows = next(
+            (
+                held[key]
+                for key in ("results", "memories", "items")
+                if isinstance(held.get(key), list)
+            ),
+            [],
+        )
+        categories = _categories(held)
+    found = [row for row in _objects(rows) if text_of(row, *_WORDS)]
+    if not found:
+        yield Skipped(name, "it lists no memories")
+    for row in found:
+        yield _found_mem0(row, tree, name, categories.get(str(row.get("id")), []))
+
+
+def _categories(held: Mapping[str, Any]) -> dict[str, list[str]]:
+    """OpenMemory keeps the categories of memories in tables beside them."""
+    names = {
+        str(one.get("id")): text_of(one, "name")
+        for one in listed(held.get("categories"))
+        if isinstance(one, dict)
+    }
+    found: dict[str, list[str]] = {}
+    for one in listed(held.get("memory_categories")):
+        if isinstance(one, dict) and (category := names.get(str(one.get("category_id")))):
+            found.setdefault(str(one.get("memory_id")), []).append(category)
+    return found
+
+
+def _of_plugin(tree: Tree, name: str) -> Iterator[Item]:
+    """Blocks of front matter and text, one after the other."""
+    parts = _BLOCK.split(tree.clean(tree.text(name) or ""))
+    for front, body in zip(parts[1::2], parts[2::2], strict=False):
+        values: dict[str, Any] = dict(_LINE.findall(front))
+        files = [one.strip() for one in values.get("files", "").split(",") if one.strip()]
+        metadata = {key: values[key] for key in ("type", "branch") if values.get(key)} | (
+            {"files": files} if files else {}
+        )
+        row = {**values, "memory": body, "metadata": metadata}
+        yield _found_mem0(row, tree, name, [])
+
+
+def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[str]) -> Item:
+    content = text_of(row, *_WORDS)
+    own = text_of(row, "id") or name
+    if not content:
+        return Skipped(own, "it has no words")
+    state = str(row.get("state") or "active")
+    if state == "deleted" or row.get("deleted_at"):
+        return Skipped(own, "deleted in mem0")
+    metadata = named(row.get("metadata"))
+    until = _day(row.get("expiration_date"))
+    tags = tags_of(row.get("categories"), *categories, *tags_of(metadata.get("tags")))
+    kinds = (*tags, *filter(None, (text_of(metadata, "category"), text_of(metadata, "type"))))
+    stated = moment(row.get("created_at"))
+    whose = {key: text for key in _WHOSE if (text := text_of(row, key))}
+    kept = {
+        key: value
+        for key, value in metadata.items()
+        if key not in _HANDLED_MEM0 and _is_plain(value)
+    }
+    memory = shape(
+        NAME_MEM0,
+        own,
+        content,
+        modified=tree.leaves[name].modified,
+        stated=stated,
+        file=str(tree.path_of(name)),
+        kind=kind_of(tuple(one.replace("_", " ") for one in kinds), Kind.FACT),
+        tags=tags,
+        expires_on=until,
+        project=project_of(text_of(metadata, "project", "project_id") or text_of(row, "app_id")),
+        extra=whose | kept,
+    )
+    updated = to_millisecond(moment(row.get("updated_at")) or memory.updated)
+    reason = _GONE.get(state)
+    return Found(
+        replace(memory, updated=updated, retired=Retirement(updated, reason) if reason else None)
+    )
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value can stand in front matter as it is."""
+    is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return is_list or isinstance(value, str | int | float)
+
+
+def _day(value: object) -> date | None:
+    found: datetime | None = moment(value)
+    return day_of(found) if found else None
+
+
+SOURCE_MEM0 = ImportSource(NAME_MEM0, "mem0", _recognise_mem0, _read_mem0)

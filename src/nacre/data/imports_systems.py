@@ -1,0 +1,824 @@
+"""agenr: one SQLite (libSQL) file of entries. Seed facts 1.1.
+
+What is retired or superseded there stays so. Its embeddings belong to another model and are left behind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from nacre.base import json
+from nacre.base.ids import to_millisecond, to_ms
+from nacre.base.text import shorten
+from nacre.base.times import day_of
+from nacre.data.importers import (
+    Found,
+    ImportSource,
+    Item,
+    Note,
+    Page,
+    Skipped,
+    Tree,
+    between,
+    database_with,
+    front_of,
+    imported_id,
+    is_true,
+    kind_of,
+    listed,
+    modified_of,
+    moment,
+    notes,
+    project_of,
+    readable_front,
+    refused,
+    shape,
+    tags_of,
+    text_of,
+    words_hash,
+)
+from nacre.errors import InvalidInput, MemoryInvalid
+from nacre.store.foreign import ForeignDatabase, open_foreign
+from nacre.values.memory import (
+    USUAL_STRENGTH,
+    Claim,
+    Confidence,
+    Expiry,
+    Kind,
+    Link,
+    Retirement,
+    Scope,
+    Validity,
+)
+from nacre.values.review import Usage
+from nacre.vault.documents import dump
+from nacre.vault.files import slugify
+
+NAME = "agenr"
+EXPIRED = "EXPIRED"
+"""The sentinel in ``superseded_by`` of what agenr expired."""
+
+_COLUMNS = (
+    "id",
+    "type",
+    "subject",
+    "canonical_key",
+    "content",
+    "importance",
+    "expiry",
+    "scope",
+    "platform",
+    "project",
+    "source_file",
+    "source_context",
+    "created_at",
+    "updated_at",
+    "last_recalled_at",
+    "recall_count",
+    "recall_intervals",
+    "contradictions",
+    "quality_score",
+    "superseded_by",
+    "retired",
+    "retired_at",
+    "retired_reason",
+    "suppressed_contexts",
+    "subject_entity",
+    "subject_attribute",
+    "claim_predicate",
+    "claim_object",
+    "claim_confidence",
+)
+_TABLES = {"entries": frozenset({"id", "type", "subject", "content"})}
+_RELATIONS = {"supersedes": "supersedes", "contradicts": "contradicts", "elaborates": "elaborates"}
+_MOST_INTERVALS = 100
+
+
+def _recognise(tree: Tree) -> bool:
+    return _database(tree) is not None
+
+
+def _database(tree: Tree) -> Path | None:
+    return database_with(tree, _TABLES)
+
+
+def _read(tree: Tree) -> Iterator[Item]:
+    path = _database(tree)
+    if path is None:
+        yield from refused(tree, "it has no table of entries as agenr makes it")
+        return
+    with open_foreign(path, tree.clean) as database:
+        tags = _grouped(database, "tags", "entry_id", "tag")
+        links = _links(database)
+        entries = list(database.rows("entries", _COLUMNS))
+        modified = modified_of(path)
+        known = {str(entry["id"]): _id(entry) for entry in entries}
+        for entry in entries:
+            yield _found(
+                entry,
+                path,
+                modified,
+                tags.get(str(entry["id"]), []),
+                links.get(str(entry["id"]), []),
+                known,
+            )
+
+
+def _found(
+    entry: Mapping[str, Any],
+    path: Path,
+    modified: datetime,
+    tags: list[str],
+    links: list[tuple[str, str]],
+    known: Mapping[str, str],
+) -> Item:
+    own, content = str(entry["id"]), text_of(entry, "content")
+    if not content:
+        return Skipped(own, "it has no content")
+    try:
+        kind = Kind(str(entry.get("type")).lower())
+    except ValueError:
+        return Skipped(own, f"of a type nacre does not know: {entry.get('type')}")
+    stated = moment(entry.get("created_at"))
+    updated = moment(entry.get("updated_at")) or stated
+    memory = shape(
+        NAME,
+        own,
+        content,
+        modified=updated or modified,
+        stated=stated,
+        kind=kind,
+        subject=text_of(entry, "subject"),
+        file=text_of(entry, "source_file") or str(path),
+        extra=_extra(entry),
+        importance=round(between(entry.get("importance"), 1, 10, 7)),
+        tags=tags_of(tags),
+        expiry=_choice(Expiry, entry.get("expiry"), Expiry.PERMANENT),
+        scope=_choice(Scope, entry.get("scope"), Scope.PRIVATE),
+        project=project_of(text_of(entry, "project")),
+        canonical_key=text_of(entry, "canonical_key"),
+        claim=_claim(entry),
+        suppressed_contexts=tuple(listed(entry.get("suppressed_contexts"))),
+    )
+    memory = replace(memory, updated=to_millisecond(updated or memory.updated))
+    ended = str(entry.get("superseded_by") or "")
+    retired = _retirement(entry, ended, known)
+    if retired:
+        memory = replace(
+            memory, retired=Retirement(to_millisecond(retired[0] or memory.updated), retired[1])
+        )
+    mapped = tuple(Link(rel, known[other]) for rel, other in links if other in known)
+    return Found(replace(memory, links=mapped, superseded_by=known.get(ended)), _usage(entry))
+
+
+def _retirement(
+    entry: Mapping[str, Any], ended: str, known: Mapping[str, str]
+) -> tuple[Any, str | None] | None:
+    if is_true(entry.get("retired")):
+        return moment(entry.get("retired_at")), text_of(
+            entry, "retired_reason"
+        ) or "retired in agenr"
+    if ended == EXPIRED:
+        return moment(entry.get("updated_at")), "expired in agenr"
+    if ended and ended not in known:
+        return moment(entry.get("updated_at")), "superseded in agenr by an entry that is gone"
+    return None
+
+
+def _claim(entry: Mapping[str, Any]) -> Claim | None:
+    names = ("subject_entity", "subject_attribute", "claim_predicate", "claim_object")
+    entity, attribute, predicate, said = (text_of(entry, name) or "" for name in names)
+    if not (entity and attribute and said):
+        return None
+    return Claim(
+        entity, attribute, predicate, said, between(entry.get("claim_confidence"), 0, 1, 0.5)
+    )
+
+
+def _extra(entry: Mapping[str, Any]) -> dict[str, Any]:
+    found = {
+        "platform": text_of(entry, "platform"),
+        "source_context": text_of(entry, "source_context"),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _usage(entry: Mapping[str, Any]) -> Usage | None:
+    count = int(between(entry.get("recall_count"), 0, 1e9, 0))
+    quality = between(entry.get("quality_score"), 0, 1, 0.5)
+    contradictions = int(between(entry.get("contradictions"), 0, 1e6, 0))
+    if not count and quality == 0.5 and not contradictions:
+        return None
+    times = [to_ms(at) for value in listed(entry.get("recall_intervals")) if (at := moment(value))]
+    intervals = tuple(at for at in times if at is not None)[-_MOST_INTERVALS:]
+    return Usage(
+        count, moment(entry.get("last_recalled_at")), intervals, contradictions, quality, count
+    )
+
+
+def _links(database: ForeignDatabase) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    for row in database.rows("relations", ("source_id", "target_id", "relation_type")):
+        rel = _RELATIONS.get(str(row.get("relation_type")), "related_to")
+        found.setdefault(str(row.get("source_id")), []).append((rel, str(row.get("target_id"))))
+    return found
+
+
+def _grouped(database: ForeignDatabase, table: str, key: str, value: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for row in database.rows(table, (key, value)):
+        found.setdefault(str(row.get(key)), []).append(str(row.get(value)))
+    return found
+
+
+def _id(entry: Mapping[str, Any]) -> str:
+    return imported_id(NAME, str(entry["id"]), moment(entry.get("created_at")))
+
+
+def _choice(options: Any, value: object, default: Any) -> Any:
+    try:
+        return options(str(value).lower())
+    except ValueError:
+        return default
+
+
+SOURCE = ImportSource(NAME, "agenr", _recognise, _read)
+
+
+# ----------------------------------------------------------------------------
+# agent-knowledge: Markdown entries by category; edges and scores where their databases lie beside.
+# Seed facts 2.1.
+
+
+NAME_AGENT_KNOWLEDGE = "agent-knowledge"
+
+CATEGORIES = {
+    "projects": Kind.FACT,
+    "people": Kind.RELATIONSHIP,
+    "decisions": Kind.DECISION,
+    "workflows": Kind.LESSON,
+    "notes": Kind.FACT,
+}
+_IDENTITY = frozenset({"identity.md"})
+_KNOWN = frozenset(
+    {"title", "tags", "updated", "confidence", "confidence_score", "evergreen", "author"}
+)
+_RELATIONS_AGENT_KNOWLEDGE = frozenset(
+    {
+        "related_to",
+        "supersedes",
+        "depends_on",
+        "contradicts",
+        "specializes",
+        "part_of",
+        "alternative_to",
+        "builds_on",
+        "elaborates",
+    }
+)
+_SAYS_WHAT_HOLDS = frozenset({"supersedes", "contradicts"})
+"""Of these an ended edge says nothing any more."""
+
+
+def _recognise_agent_knowledge(tree: Tree) -> bool:
+    telling = {"title", "tags", "updated"}
+    return any(
+        _category(name) and telling & readable_front(tree, name).keys() for name in tree.names
+    )
+
+
+def _read_agent_knowledge(tree: Tree) -> Iterator[Item]:
+    links, usage = _beside(tree)
+    ids = {name: _id_agent_knowledge(tree, name) for name in tree.names if _category(name)}
+    for name in tree.matching(".md"):
+        if name.lower() in _IDENTITY:
+            yield from _identity(tree, name)
+        elif name in ids:
+            yield _entry(
+                tree,
+                name,
+                [replace(link, to=ids[link.to]) for link in links.get(name, []) if link.to in ids],
+                usage.get(name),
+            )
+        elif not name.startswith("."):
+            yield Skipped(name, "in none of the categories")
+
+
+def _category(name: str) -> Kind | None:
+    parts = PurePosixPath(name).parts
+    return CATEGORIES.get(parts[0]) if len(parts) > 1 and name.lower().endswith(".md") else None
+
+
+def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Item:
+    if tree.text(name) is None:
+        return Skipped(name, "it is too large, or no text")
+    try:
+        front, body = front_of(tree, name)
+    except MemoryInvalid as error:
+        return Skipped(name, error.message)
+    title = text_of(front, "title") or PurePosixPath(name).stem.replace("-", " ").capitalize()
+    body = without_title(body, title)
+    if not body:
+        return Skipped(name, "it is empty")
+    parts = PurePosixPath(name).parts
+    in_project = parts[0] == "projects"
+    named = parts[1].removesuffix(".md") if in_project else text_of(front, "project")
+    score = text_of(front, "confidence_score")
+    memory = shape(
+        NAME_AGENT_KNOWLEDGE,
+        str(tree.path_of(name)),
+        body,
+        modified=moment(text_of(front, "updated")) or tree.leaves[name].modified,
+        subject=title,
+        kind=_category(name) or Kind.FACT,
+        file=str(tree.path_of(name)),
+        tags=tags_of(front.get("tags"), *([] if in_project else [parts[0]])),
+        project=project_of(named),
+        confidence=Confidence.INFERRED
+        if text_of(front, "confidence") == "inferred"
+        else Confidence.EXTRACTED,
+        confidence_score=between(score, 0, 1, 0.5) if score else None,
+        evergreen=is_true(front.get("evergreen")),
+        author=text_of(front, "author"),
+        links=tuple(links),
+        extra={key: value for key, value in front.items() if key not in _KNOWN},
+    )
+    return Found(memory, usage)
+
+
+def _identity(tree: Tree, name: str) -> Iterator[Item]:
+    """Who the owner is: each statement a memory of its own."""
+    for note in notes(tree.clean(tree.text(name) or "")):
+        if note.is_said:
+            key = f"{tree.path_of(name)}#{words_hash(note.text)}"
+            memory = shape(
+                NAME_AGENT_KNOWLEDGE,
+                key,
+                note.text,
+                modified=tree.leaves[name].modified,
+                subject=note.subject,
+                kind=kind_of(note.headings, Kind.PREFERENCE),
+                file=str(tree.path_of(name)),
+                tags=("identity",),
+            )
+            yield Found(memory)
+
+
+def _beside(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]]:
+    """Edges and scores from databases in the same folder; its own folder for them is elsewhere and may be copied in."""
+    links: dict[str, list[Link]] = {}
+    usage: dict[str, Usage] = {}
+    for name in tree.names:
+        if tree.root.is_dir() and tree.is_database(name):
+            try:
+                with open_foreign(tree.path_of(name), tree.clean) as database:
+                    _edges(database, links)
+                    _scores(database, usage)
+            except InvalidInput:
+                continue
+    return links, usage
+
+
+def _edges(database: ForeignDatabase, links: dict[str, list[Link]]) -> None:
+    for row in database.rows(
+        "edges", ("source", "target", "rel_type", "strength", "valid_from", "valid_to")
+    ):
+        if row.get("rel_type") in _RELATIONS_AGENT_KNOWLEDGE and not (
+            row.get("valid_to") and row["rel_type"] in _SAYS_WHAT_HOLDS
+        ):
+            links.setdefault(str(row.get("source")), []).append(_edge(row))
+
+
+def _edge(row: Mapping[str, Any]) -> Link:
+    """A link to a name; it keeps its strength and when it holds."""
+    ends = (moment(row.get(name)) for name in ("valid_from", "valid_to"))
+    valid = Validity(*(day_of(end) if end else None for end in ends))
+    said = row.get("strength")
+    strength = between(said, 0, 1, USUAL_STRENGTH) if said is not None else None
+    return Link(str(row["rel_type"]), str(row.get("target")), strength=strength, valid=valid)
+
+
+def _scores(database: ForeignDatabase, usage: dict[str, Usage]) -> None:
+    for row in database.rows("entry_scores", ("entry_path", "access_count", "last_accessed")):
+        count = int(between(row.get("access_count"), 0, 1e9, 0))
+        usage[str(row.get("entry_path"))] = Usage(
+            last_recalled=moment(row.get("last_accessed")), access_count=count
+        )
+
+
+def without_title(body: str, title: str) -> str:
+    """A body without the heading that says its title once more."""
+    first, _, rest = body.partition("\n")
+    return rest.strip() if first.lstrip("# ").strip() == title and first.startswith("#") else body
+
+
+def _id_agent_knowledge(tree: Tree, name: str) -> str:
+    return imported_id(NAME_AGENT_KNOWLEDGE, str(tree.path_of(name)), None)
+
+
+SOURCE_AGENT_KNOWLEDGE = ImportSource(
+    NAME_AGENT_KNOWLEDGE, "agent-knowledge", _recognise_agent_knowledge, _read_agent_knowledge
+)
+
+
+# ----------------------------------------------------------------------------
+# basic-memory: Markdown notes with observations (``- [category] text #tag (context)``) and relations
+# (``- relation [[Note]]``).
+#
+# An observation that is a statement becomes a memory of its own; what else a note says stays together
+# under its title.
+# Relations become links between notes. Its database is an index of the files.
+
+
+NAME_BASIC_MEMORY = "basic-memory"
+
+_OBSERVATION = re.compile(r"^\s*[-*]\s+\[(?![ xX-]\])([^\[\]()\n]{1,60})\]\s+(\S.*)$")
+_RELATION = re.compile(
+    r"""^\s*[-*]\s+(?:"([^"\n]+)"|'([^'\n]+)'|([^\s\[\]"']+))\s+\[\[([^\]\n]+)\]\]"""
+)
+_LINKS = frozenset(
+    {
+        "supersedes",
+        "depends_on",
+        "contradicts",
+        "specializes",
+        "part_of",
+        "alternative_to",
+        "builds_on",
+        "elaborates",
+    }
+)
+_PLAIN = frozenset({"relates_to", "related_to", "links_to"})
+_TAG = re.compile(r"(?<!\S)#([\w/-]+)")
+_HEADING = re.compile(r"^#{1,6}\s")
+_FENCE = re.compile(r"^\s*(```|~~~)")
+_LEAST_WORDS = 4
+_KNOWN_BASIC_MEMORY = frozenset(
+    {"title", "type", "tags", "permalink", "created", "modified", "schema"}
+)
+_SCHEMA = "schema"
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """A note taken apart: what it is called, its front matter, its statements, its relations, and the rest."""
+
+    name: str
+    title: str
+    front: Mapping[str, Any]
+    observations: tuple[tuple[str, str], ...]
+    relations: tuple[tuple[str, str], ...]
+    rest: str
+
+
+def _recognise_basic_memory(tree: Tree) -> bool:
+    return any(
+        {"title", "permalink"} <= front.keys() and not {"kind", "id"} & front.keys()
+        for front in (readable_front(tree, name) for name in tree.matching(".md"))
+    )
+
+
+def _read_basic_memory(tree: Tree) -> Iterator[Item]:
+    found: list[_Note] = []
+    for name in tree.matching(".md"):
+        note = _note(tree, name)
+        if isinstance(note, Skipped):
+            yield note
+        else:
+            found.append(note)
+    ids = _names(tree, found)
+    for note in found:
+        yield from _memories(tree, note, ids)
+
+
+def _note(tree: Tree, name: str) -> _Note | Skipped:
+    if tree.text(name) is None:
+        return Skipped(name, "it is too large, or no text")
+    try:
+        front, body = front_of(tree, name)
+    except MemoryInvalid as error:
+        return Skipped(name, error.message)
+    if str(front.get("type")).lower() == _SCHEMA:
+        return Skipped(name, "a schema says how notes look")
+    title = text_of(front, "title") or PurePosixPath(name).stem
+    note = _taken_apart(name, title, front, body)
+    return note if note.rest or note.observations else Skipped(name, "it says nothing")
+
+
+def _taken_apart(name: str, title: str, front: Mapping[str, Any], body: str) -> _Note:
+    observations: list[tuple[str, str]] = []
+    relations: list[tuple[str, str]] = []
+    rest: list[str] = []
+    fence = False
+    for line in body.splitlines():
+        fence ^= bool(_FENCE.match(line))
+        said = None if fence else _OBSERVATION.match(line)
+        relation = None if fence or said else _RELATION.match(line)
+        if said and _is_statement(said.group(2)):
+            observations.append((said.group(1).strip(), said.group(2).strip()))
+            continue
+        if relation:
+            relations.append((next(filter(None, relation.groups())), relation.group(4)))
+        rest.append(line)
+    return _Note(
+        name,
+        title,
+        front,
+        tuple(observations),
+        tuple(relations),
+        _without_bare_headings(title, rest),
+    )
+
+
+def _is_statement(text: str) -> bool:
+    """Whether an observation can stand alone; a bare value, as of a name, belongs to its note."""
+    return Note((), text).is_said and (not text.isascii() or len(text.split()) >= _LEAST_WORDS)
+
+
+def _without_bare_headings(title: str, lines: list[str]) -> str:
+    """The lines that are left, without the title and without headings below which nothing is left."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        is_bare = _HEADING.match(line) and (not kept or _HEADING.match(kept[-1]))
+        if is_bare or (not line.strip() and (not kept or not kept[-1])):
+            continue
+        kept.append(line.rstrip())
+    text = "\n".join(reversed(kept)).strip()
+    first, _, below = text.partition("\n")
+    return below.strip() if first.startswith("# ") and first[2:].strip() == title else text
+
+
+def _names(tree: Tree, found: list[_Note]) -> dict[str, str]:
+    """What notes are called, in every way a link may name them, and the memory that each leads to."""
+    ids: dict[str, str] = {}
+    for note in found:
+        for called in _called(note):
+            ids.setdefault(slugify(called), _leading(tree, note))
+    return ids
+
+
+def _called(note: _Note) -> tuple[str, ...]:
+    path = PurePosixPath(note.name)
+    names = (note.title, text_of(note.front, "permalink"), str(path.with_suffix("")), path.stem)
+    return tuple(name for name in names if name)
+
+
+def _leading(tree: Tree, note: _Note) -> str:
+    """The memory that stands for a note: what it says at large, else its first observation."""
+    key = _key(tree, note) if note.rest else _key(tree, note, note.observations[0][1])
+    return imported_id(NAME_BASIC_MEMORY, key, moment(note.front.get("created")))
+
+
+def _memories(tree: Tree, note: _Note, ids: Mapping[str, str]) -> Iterator[Item]:
+    leading = _leading(tree, note)
+    kind = kind_of((text_of(note.front, "type") or "",), Kind.FACT)
+    tags = tags_of(note.front.get("tags"))
+    extra = {
+        key: value for key, value in note.front.items() if key not in _KNOWN_BASIC_MEMORY
+    } | _aliases(note)
+    if note.rest:
+        links = _links_basic_memory(note, ids, leading)
+        more = {"subject": note.title, "kind": kind, "tags": tags, "links": links, "extra": extra}
+        yield _found_basic_memory(tree, note, _key(tree, note), note.rest, **more)
+    seen: set[str] = set()
+    for category, said in note.observations:
+        if said in seen:
+            continue
+        seen.add(said)
+        yield _found_basic_memory(
+            tree,
+            note,
+            _key(tree, note, said),
+            said,
+            subject=_subject(note, said),
+            kind=kind_of((category,), Kind.FACT),
+            tags=tags_of([*tags, category, *_TAG.findall(said)]),
+            links=(Link("part_of", leading),) if note.rest else (),
+            extra={} if note.rest or len(seen) > 1 else extra,
+        )
+
+
+def _subject(note: _Note, said: str) -> str:
+    return f"{note.title}: {shorten(_TAG.sub('', said).strip(), 60)}"
+
+
+def _aliases(note: _Note) -> dict[str, list[str]]:
+    """Names beside the subject that the text of other notes may use."""
+    names = {slugify(name): name for name in reversed(_called(note)[:2])}
+    own = slugify(note.title) if note.rest else ""
+    found = [name for slug, name in names.items() if slug and slug != own]
+    return {"aliases": found} if found else {}
+
+
+def _links_basic_memory(note: _Note, ids: Mapping[str, str], own: str) -> tuple[Link, ...]:
+    found = []
+    for relation, target in note.relations:
+        to = ids.get(slugify(target.partition("|")[0].partition("#")[0]))
+        if to and to != own:
+            name = relation.lower().replace("-", "_").replace(" ", "_")
+            known = name if name in _LINKS else "related_to"
+            found.append(Link(known, to, None if name in _LINKS | _PLAIN else relation))
+    return tuple(dict.fromkeys(found))
+
+
+def _found_basic_memory(tree: Tree, note: _Note, key: str, content: str, **more: Any) -> Found:
+    modified = moment(note.front.get("modified"))
+    memory = shape(
+        NAME_BASIC_MEMORY,
+        key,
+        content,
+        modified=modified or tree.leaves[note.name].modified,
+        stated=moment(note.front.get("created")),
+        file=str(tree.path_of(note.name)),
+        **more,
+    )
+    return Found(replace(memory, updated=to_millisecond(modified or memory.created)))
+
+
+def _key(tree: Tree, note: _Note, statement: str | None = None) -> str:
+    """A note keeps its permalink when its file moves."""
+    own = f"{tree.root}#{text_of(note.front, 'permalink') or note.name}"
+    return f"{own}#{words_hash(statement)}" if statement else own
+
+
+SOURCE_BASIC_MEMORY = ImportSource(
+    NAME_BASIC_MEMORY, "basic-memory", _recognise_basic_memory, _read_basic_memory
+)
+
+
+# ----------------------------------------------------------------------------
+# ClawXMemory: Markdown below ``global/`` and ``projects/``, or the snapshot its interface exports.
+# Seed facts 3.1.
+
+
+NAME_CLAWXMEMORY = "clawxmemory"
+
+_SNAPSHOT = "clawxmemory-memory-snapshot"
+_META, _PROFILE, _MANIFEST = "project.meta.md", "user-profile.md", "MEMORY.md"
+_KINDS = {"feedback": Kind.PREFERENCE, "project": Kind.FACT, "user": Kind.PREFERENCE}
+_TEMPORARY = "_tmp"
+_ONE_SECTION = re.compile(
+    r"\A## (?:Rule|Decisions|Next Steps|Notes)\n\n((?:(?!## ).*\n)*(?!## ).+)\Z"
+)
+"""A body of one section: its heading says what the file's kind says."""
+
+_KNOWN_CLAWXMEMORY = frozenset(
+    {
+        "name",
+        "description",
+        "type",
+        "scope",
+        "project_id",
+        "updated_at",
+        "captured_at",
+        "deprecated",
+        "dream_attempts",
+    }
+)
+
+
+def _recognise_clawxmemory(tree: Tree) -> bool:
+    if tree.single:
+        return _SNAPSHOT.encode() in tree.head(tree.names[0])
+    return any(_is_own(tree, name) for name in tree.matching(".md"))
+
+
+def _is_own(tree: Tree, name: str) -> bool:
+    parts = PurePosixPath(name).parts
+    if parts[-1] in (_META, _PROFILE):
+        return parts[0] in ("projects", "global") or len(parts) <= 2
+    front = readable_front(tree, name)
+    return parts[0] == "projects" and {"name", "type", "scope", "captured_at"} <= front.keys()
+
+
+def _read_clawxmemory(tree: Tree) -> Iterator[Item]:
+    if tree.single:
+        tree = _unpacked(tree)
+    projects = dict(_projects(tree))
+    yield from (
+        Page(f"projects/{slug}/project.md", document) for slug, document in projects.values()
+    )
+    slugs = {own: slug for own, (slug, _) in projects.items()}
+    for name in tree.matching(".md"):
+        last = PurePosixPath(name).name
+        if last == _PROFILE:
+            yield from _profile(tree, name)
+        elif last not in (_META, _MANIFEST):
+            yield _entry_clawxmemory(tree, name, slugs)
+
+
+def _unpacked(tree: Tree) -> Tree:
+    """The files that a snapshot holds as ``{relativePath, content}``."""
+    try:
+        files = json.parse(tree.text(tree.names[0]) or "null").get("files")
+    except (ValueError, AttributeError):
+        files = None
+    held = [one for one in files if isinstance(one, dict)] if isinstance(files, list) else []
+    return tree.grown({str(one.get("relativePath")): str(one.get("content") or "") for one in held})
+
+
+def _projects(tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Project ids with the slug and the page each gets here."""
+    taken: set[str] = set()
+    for name in tree.names:
+        if PurePosixPath(name).name != _META:
+            continue
+        front = readable_front(tree, name)
+        folder = PurePosixPath(name).parent.name
+        own = text_of(front, "project_id") or folder
+        title = text_of(front, "project_name") or own
+        slug = project_of(title) or project_of(own) or "project"
+        slug = slug if slug not in taken else f"{slug}-{folder[-4:]}"
+        taken.add(slug)
+        aliases = [title, *_aliases_clawxmemory(front.get("aliases"))]
+        values = {
+            "name": title,
+            "status": text_of(front, "status"),
+            "aliases": list(dict.fromkeys(aliases)),
+            "remotes": [],
+            "roots": [],
+            "labels": [own],
+        }
+        page = f"---\n{dump({key: value for key, value in values.items() if value is not None})}---\n# {title}\n"
+        about = text_of(front, "description")
+        yield own, (slug, f"{page}\n{about}\n" if about else page)
+
+
+def _entry_clawxmemory(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
+    if tree.text(name) is None:
+        return Skipped(name, "it is too large, or no text")
+    try:
+        front, body = front_of(tree, name)
+    except MemoryInvalid as error:
+        return Skipped(name, error.message)
+    parts = PurePosixPath(name).parts
+    content = _ONE_SECTION.sub(r"\1", body) or text_of(front, "description")
+    if not front or not content:
+        return Skipped(name, "it is no memory file")
+    folder = parts[1] if parts[0] == "projects" and len(parts) > 2 else ""
+    own = text_of(front, "project_id") or folder
+    unsettled = _TEMPORARY in (folder, own)
+    updated = moment(text_of(front, "updated_at"))
+    memory = shape(
+        NAME_CLAWXMEMORY,
+        f"{tree.root}#{name}",
+        content,
+        modified=updated or tree.leaves[name].modified,
+        subject=text_of(front, "name", "description"),
+        stated=moment(text_of(front, "captured_at")),
+        kind=_KINDS.get(str(front.get("type")).lower(), Kind.FACT),
+        file=str(tree.path_of(name)),
+        project=None if unsettled or not own else slugs.get(own) or project_of(own),
+        inbox=unsettled,
+        extra={key: value for key, value in front.items() if key not in _KNOWN_CLAWXMEMORY},
+    )
+    memory = replace(memory, updated=to_millisecond(updated or memory.created))
+    gone = is_true(front.get("deprecated")) or "Archive" in parts
+    reason = (
+        "deprecated in ClawXMemory"
+        if is_true(front.get("deprecated"))
+        else "archived in ClawXMemory"
+    )
+    return Found(replace(memory, retired=Retirement(memory.updated, reason)) if gone else memory)
+
+
+def _profile(tree: Tree, name: str) -> Iterator[Item]:
+    """The owner's profile: each statement a memory of its own."""
+    try:
+        _, body = front_of(tree, name)
+    except MemoryInvalid as error:
+        yield Skipped(name, error.message)
+        return
+    for note in notes(body):
+        if note.is_said:
+            memory = shape(
+                NAME_CLAWXMEMORY,
+                f"{tree.root}#{name}#{words_hash(note.text)}",
+                note.text,
+                modified=tree.leaves[name].modified,
+                subject=note.subject,
+                kind=kind_of(note.headings, Kind.FACT),
+                file=str(tree.path_of(name)),
+                tags=("profile",),
+            )
+            yield Found(memory)
+
+
+def _aliases_clawxmemory(value: Any) -> list[str]:
+    """A list, or a list as JSON text."""
+    if isinstance(value, str):
+        try:
+            value = json.parse(value)
+        except ValueError:
+            value = re.split(r"\s*,\s*", value)
+    return [str(one) for one in value if str(one).strip()] if isinstance(value, list) else []
+
+
+SOURCE_CLAWXMEMORY = ImportSource(
+    NAME_CLAWXMEMORY, "ClawXMemory", _recognise_clawxmemory, _read_clawxmemory
+)

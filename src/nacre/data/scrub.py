@@ -1,0 +1,275 @@
+"""Apply the present rules to all that is stored: what was kept before a rule was known goes now.
+
+In steps that may be interrupted between any two: each leaves what it has done, and a second scrub finds the rest. A
+scrub that changed something ends by writing the database anew, so that no page of the file holds the old words.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from nacre.data.forget import (
+    REASON,
+    SCRUB,
+    ScrubOptions,
+    Tally,
+    clean_document,
+    clean_lines,
+    is_named_after_more,
+    scrub_files,
+    scrub_memories,
+    text_files,
+)
+from nacre.data.history import catch_up
+from nacre.errors import MemoryInvalid, Unavailable
+from nacre.home import archive_packs
+from nacre.home.archive_packs import DAMAGED, FOLDER, folder_of
+from nacre.home.home import Home
+from nacre.memories.edit import scan
+from nacre.memories.store import fold_usage
+from nacre.memories.vectors import embed_pending
+from nacre.store.maintenance import StoredTexts, TextTable
+from nacre.values.memory import ScrubReport
+from nacre.values.reports import OnProgress, Progress
+from nacre.vault.documents import parse
+from nacre.vault.files import is_memory_file, slugify
+from nacre.vault.remotes import rewrite_history
+
+_BEGUN = "scrub.unfinished"
+"""A file that is there while a scrub runs: what an interrupted one took out may still lie in free pages."""
+
+_COPIES = (".old", ".before-", ".bak")
+_DATABASE_FILES = ("", "-wal", "-shm")
+_OWN_FILES = frozenset({"config.toml"})
+
+
+def scrub(home: Home, options: ScrubOptions, notify: OnProgress = lambda _: None) -> ScrubReport:
+    """Look through everything that is stored and take out what the rules now know.
+
+    Raises StoreBusy while another process writes or reads all the time, RepositoryUnusable where history is to be
+    rewritten and cannot be.
+    """
+    began = time.perf_counter()
+    scan(home)
+    fold_usage(home)
+    tally = Tally(home)
+    commits = None
+    begun = home.settings.home / _BEGUN
+    is_unfinished = begun.exists()
+    if not options.dry_run:
+        begun.touch(mode=0o600)
+    with home.run(SCRUB, why=REASON) as run:
+        scrub_memories(home, run, tally.at("memories"), dry_run=options.dry_run)
+        scrub_files(home, run, tally.at("vault"), dry_run=options.dry_run)
+    with home.vault_lock:
+        _scrub_database(home, tally, options, notify)
+    _scrub_home(home, tally.at("files"), options)
+    with home.vault_lock:
+        _scrub_archive(home, tally.at("archive"), options)
+        if options.history:
+            commits = _scrub_history(home, tally.at("history"), options)
+        if not options.dry_run:
+            if tally.changed or is_unfinished or options.history:
+                scan(home)
+                StoredTexts(home.database_file).purge()
+            begun.unlink(missing_ok=True)
+    copies = list_copies(home)
+    removed = _remove(copies) if options.remove_copies and not options.dry_run else ()
+    left = 0
+    if tally.changed and not options.dry_run and options.vectors:
+        left = embed_pending(home, notify).left
+    return ScrubReport(
+        options.dry_run,
+        {place: dict(rules) for place, rules in tally.found.items()},
+        turns=tally.changed["turns"],
+        memories=tally.changed["memories"],
+        files=tally.changed["files"],
+        commits=commits,
+        copies=tuple(copy for copy in copies if copy not in removed),
+        removed=removed,
+        elsewhere=tuple(_elsewhere(home, has_history=options.history)),
+        vectors_left=left,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def list_copies(home: Home) -> tuple[Path, ...]:
+    """Older copies of the database beside it: what rebuilds, resets and migrations keep."""
+    database = home.settings.database
+    beside = sorted(database.parent.glob(f"{database.name}*")) if database.parent.is_dir() else []
+    return tuple(
+        path
+        for path in beside
+        if any(mark in path.name.removeprefix(database.name) for mark in _COPIES) and path.is_file()
+    )
+
+
+def _scrub_database(home: Home, tally: Tally, options: ScrubOptions, notify: OnProgress) -> None:
+    stored = StoredTexts(home.database_file)
+    _scrub_turns(home, stored, tally.at("turns"), options, notify)
+    for table in stored.tables():
+        tally.at(table.name)
+        for rows in stored.batches(table):
+            changed = [(row, texts) for row in rows if (texts := _new_texts(table, row, tally))]
+            tally.changed["rows"] += len(changed)
+            if changed and not options.dry_run:
+                with home.database.transaction():
+                    for row, texts in changed:
+                        stored.rewrite(table, row[: len(table.keys)], texts)
+            home.vault_lock.let_others()
+    tally.changed = +tally.changed
+
+
+def _scrub_turns(
+    home: Home, stored: StoredTexts, tally: Tally, options: ScrubOptions, notify: OnProgress
+) -> None:
+    total = sum(turns for _, _, turns, *_ in home.sessions.counts())
+    done = 0
+    for turns in stored.turns():
+        looked_at = [
+            (
+                (text, tools, author),
+                (row, tally.clean(text), tally.stored(tools), tally.stored(author)),
+            )
+            for row, text, tools, author in turns
+        ]
+        changed = [new for old, new in looked_at if new[1:] != old]
+        if changed and not options.dry_run:
+            with home.database.transaction():
+                for new in changed:
+                    stored.rewrite_turn(*new)
+        tally.changed["turns"] += len(changed)
+        done += len(turns)
+        home.vault_lock.let_others()
+        notify(Progress("scrubbing", done, max(done, total)))
+
+
+def _new_texts(table: TextTable, row: Sequence[Any], tally: Tally) -> dict[str, str]:
+    """The columns of a row that change, as they are to be."""
+    pairs = zip(table.columns, row[len(table.keys) :], strict=True)
+    cleaned = {column: (text, tally.stored(text)) for column, text in pairs if text}
+    return {column: new for column, (old, new) in cleaned.items() if new is not None and new != old}
+
+
+def _scrub_home(home: Home, tally: Tally, options: ScrubOptions) -> None:
+    """Logs, spools, saved queries, and whatever else lies in the home."""
+    database = home.settings.database.name
+    skipped = {
+        home.settings.vault.name,
+        FOLDER,
+        *(f"{database}{suffix}" for suffix in _DATABASE_FILES),
+    }
+    for path, data in text_files(home.settings.home, skipped=skipped):
+        if path.name in _OWN_FILES or path.name.startswith(database):
+            continue
+        if _clean_file(path, data, tally) != data:
+            tally.changed["files"] += 1
+            if not options.dry_run:
+                with home.vault_lock, suppress(FileNotFoundError):
+                    _replace(path, _clean_file(path, path.read_bytes(), Tally(home)))
+
+
+def _clean_file(path: Path, data: bytes, tally: Tally) -> bytes:
+    text = data.decode("utf-8")
+    is_lines = path.suffix in (".json", ".jsonl", ".taken")
+    return (clean_lines(text, tally) if is_lines else tally.clean(text)).encode("utf-8")
+
+
+def _scrub_archive(home: Home, tally: Tally, options: ScrubOptions) -> None:
+    """What is kept of transcripts, line by line."""
+
+    def clean_all(texts: Sequence[str]) -> list[str]:
+        cleaned = home.redactor.clean_all(texts)
+        return [
+            old if old == new else tally.clean(old) for old, new in zip(texts, cleaned, strict=True)
+        ]
+
+    for state in home.archive.all():
+        if state.pack and archive_packs.clean(home, state, clean_all, dry_run=options.dry_run):
+            tally.changed["archived"] += 1
+        home.vault_lock.let_others()
+
+
+def _scrub_history(home: Home, tally: Tally, options: ScrubOptions) -> int:
+    """Every version that git keeps; returns how many commits there are."""
+    repository = home.repository
+    if not repository.exists:
+        return 0
+
+    def clean(data: bytes) -> bytes:
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            return data
+        return clean_document(text, tally).encode("utf-8")
+
+    commits = rewrite_history(repository, clean, partial(_renamed, home), dry_run=options.dry_run)
+    head = repository.head().commit
+    if head and not options.dry_run:
+        home.journal.set_git_state("index", head)
+        catch_up(home)
+    return commits
+
+
+def _renamed(home: Home, path: str, data: bytes) -> str:
+    """What a file of the history is called now that its contents are ``data``: as it is called today, if it is."""
+    try:
+        memory = parse(data.decode("utf-8"), path, new_id=lambda: "", modified=datetime.now(UTC))
+    except (MemoryInvalid, UnicodeDecodeError):
+        return path
+    if not memory.id or not is_memory_file(path) or not is_named_after_more(path, memory.subject):
+        return path
+    today = home.files.file_of(memory.id)
+    name = (
+        PurePosixPath(today.path).name
+        if today
+        else f"{slugify(memory.subject)}-{memory.id[-8:]}.md"
+    )
+    return str(PurePosixPath(path).with_name(name))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def _remove(copies: tuple[Path, ...]) -> tuple[Path, ...]:
+    for copy in copies:
+        try:
+            copy.unlink(missing_ok=True)
+        except OSError as error:
+            raise Unavailable(
+                f"cannot remove {copy}: {error.strerror}", hint="remove it by hand"
+            ) from error
+    return copies
+
+
+def _elsewhere(home: Home, *, has_history: bool) -> Iterator[str]:
+    """What a scrub of this home does not reach."""
+    repository = home.repository
+    if repository.exists:
+        if not has_history:
+            yield "versions before this in the vault's git history: nacre scrub --history rewrites it"
+        remotes = repository.git.attempt("remote").stdout.decode("utf-8", "replace").split()
+        if remotes:
+            names = ", ".join(remotes)
+            yield f"the vault's remotes ({names}) and every clone of them: they keep the old commits"
+    transcripts = sum(Path(file.path).exists() for file in home.sessions.seen_files())
+    if transcripts:
+        yield f"the {transcripts:,} transcripts of your agents that nacre reads: they are not nacre's to change"
+    if any(folder_of(home).glob(f"*/*{DAMAGED}")):
+        yield f"damaged parts of the archive, in {folder_of(home)}"
+    yield "backups and exports that were made before"
+    yield "whoever saw it: a key that leaked must be replaced where it was made"

@@ -1,1 +1,0 @@
-"""What is said again and what replaces what: comparing statements, and placing a new memory."""

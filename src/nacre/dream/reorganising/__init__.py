@@ -1,1 +1,0 @@
-"""Reorganisation by evidence, without a writer: the inbox goes into projects, pages tell what was done and decided."""

@@ -1,1 +1,0 @@
-"""Sessions into candidate memories: by rules, and by a language model."""

@@ -1,1 +1,0 @@
-"""How a session is read: what was typed, asked, answered and reported."""

@@ -1,1 +1,0 @@
-"""Rules that find statements worth keeping."""

@@ -1,1 +1,0 @@
-"""Forget for good, and scrub secrets."""

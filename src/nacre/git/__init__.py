@@ -1,1 +1,0 @@
-"""The vault as a git repository, through the ``git`` program. It knows nothing of memories."""

@@ -1,1 +1,0 @@
-"""Is everything well: checks, proofs, repair."""

@@ -1,1 +1,0 @@
-"""Operations: the journal, git, undo."""

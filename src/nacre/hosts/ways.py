@@ -1,0 +1,1048 @@
+"""The record of what is wired: ``hosts/wiring.json`` in the home. It makes it possible to leave files as they were."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from nacre import __version__
+from nacre.base import files
+from nacre.base import json as json_values
+from nacre.base.environment import server_address
+from nacre.base.request import Request
+from nacre.errors import InvalidInput
+from nacre.hosts import files as files_module
+from nacre.hosts import registry
+from nacre.hosts.files import Places, Text, Unparsable, Untouchable
+from nacre.hosts.host import (
+    OWN_COMMANDS,
+    SERVER,
+    Host,
+    JsonHook,
+    JsonServer,
+    Piece,
+    Programs,
+    Server,
+    ServerPiece,
+    SettingPiece,
+    Target,
+    TomlServer,
+    Way,
+    WholeFile,
+)
+from nacre.hosts.registry import HOSTS_REGISTRY, OPENCLAW
+from nacre.settings import Settings
+from nacre.values.reports import (
+    FileChange,
+    HostCommand,
+    HostSetting,
+    LeftAlone,
+    OwnMemory,
+    WiringWish,
+)
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file that nacre wrote into. ``before`` and ``after`` are hashes; ``before`` is empty where there was none.
+
+    ``backup`` is a copy of it as it was, ``older`` are those from before others changed it. What is not in ``made`` of
+    the folders around it was there before.
+    """
+
+    after: str
+    before: str = ""
+    backup: str = ""
+    made: tuple[str, ...] = ()
+    older: tuple[str, ...] = ()
+
+    @property
+    def copies(self) -> tuple[Path, ...]:
+        """All copies of it."""
+        return tuple(Path(one) for one in (*self.older, self.backup) if one)
+
+
+@dataclass(frozen=True)
+class Wired:
+    """The wirings of this home, and the files, by where they really lie.
+
+    ``servers`` are the command lines of MCP servers that nacre wrote into a file: one of another is the owner's.
+    ``settings`` are those of hosts that nacre changed, by file: what each was before, as JSON, empty where there was
+    none.
+    ``nacre`` and ``program`` say which nacre wrote last, and where it lay.
+    """
+
+    wishes: tuple[WiringWish, ...] = ()
+    files: dict[str, WrittenFile] = field(default_factory=dict)
+    servers: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    nacre: str = ""
+    program: str = ""
+    version: int = _VERSION
+
+
+def hooks_start_daemon(settings: Settings) -> bool:
+    """Whether agents are wired to this home, and may start its daemon where none runs."""
+    return bool(load(settings.home).wishes) and settings.flag("daemon.enabled")
+
+
+def load(home: Path) -> Wired:
+    """The record; an empty one where there is none that can be read: then what nacre put into files tells."""
+    try:
+        found: Wired = json_values.decode(_path(home).read_bytes(), Wired)
+        return replace(
+            found, wishes=tuple(wish for wish in found.wishes if wish.host in HOSTS_REGISTRY)
+        )
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        return Wired()
+
+
+def save(home: Path, wired: Wired) -> None:
+    """Write the record; without a wiring and a file there is none."""
+    if wired.wishes or wired.files or wired.settings:
+        files.make_folder(_path(home).parent)
+        files.write_file(
+            _path(home), msgspec.json.format(msgspec.json.encode(wired, enc_hook=str), indent=1)
+        )
+        return
+    _path(home).unlink(missing_ok=True)
+    if _path(home).parent.is_dir() and not any(_path(home).parent.iterdir()):
+        _path(home).parent.rmdir()
+
+
+def digest(content: bytes | None) -> str:
+    """The hash of a file's content; empty for no file."""
+    return "" if content is None else hashlib.sha256(content).hexdigest()
+
+
+def _path(home: Path) -> Path:
+    return home / "hosts" / "wiring.json"
+
+
+# ----------------------------------------------------------------------------
+# How hosts are wired from here: this machine's places, and the programs of this very nacre.
+
+
+_QUICK_HOOK = "nacre-hook.sh"
+_PINNED = ("NACRE_CONFIG", "NACRE_DB")
+_FOLDERS = (
+    "APPDATA",
+    "CLAUDE_CONFIG_DIR",
+    "CLINE_DIR",
+    "CODEX_HOME",
+    "CONTINUE_GLOBAL_DIR",
+    "OPENCLAW_STATE_DIR",
+    "XDG_CONFIG_HOME",
+)
+"""Variables by which the owner says where hosts keep their files."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundHost:
+    """A host on this machine: where its program is, and whether it is wired for all of the user's."""
+
+    host: Host
+    program: str | None
+    is_wired: bool
+
+
+def host_named(name: str) -> Host:
+    """A host by its name. Raises InvalidInput."""
+    if name not in HOSTS_REGISTRY:
+        raise InvalidInput(
+            f"there is no host {name!r}", hint=f"one of: {', '.join(HOSTS_REGISTRY)}"
+        )
+    return HOSTS_REGISTRY[name]
+
+
+def found_hosts(settings: Settings) -> list[FoundHost]:
+    """The hosts with a program, or a folder in the user's home or the working folder, in the registry's order."""
+    user = places_of(settings)
+    places = [user, *(replace(user, user=folder, environ={}) for folder in _working_folders())]
+    wired = {wish.host for wish in load(settings.home).wishes if wish.project is None}
+    found = []
+    for host in HOSTS_REGISTRY.values():
+        program = next(filter(None, (program_of(settings, name) for name in host.programs)), None)
+        if program or any(path.exists() for place in places for path in host.traces(place)):
+            found.append(FoundHost(host, program, host.name in wired))
+    return found
+
+
+def _working_folders() -> list[Path]:
+    """Return the working folder and its parents up to its repository's top; none if it was deleted."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return []
+    above = [here, *here.parents]
+    top = next((at for at, folder in enumerate(above) if (folder / ".git").exists()), 0)
+    return above[: top + 1]
+
+
+def way_of(settings: Settings, wish: WiringWish) -> Way:
+    """How a host is wired. Raises InvalidInput where it has no such scope."""
+    host = host_named(wish.host)
+    if wish.project is None and not host.by_user:
+        raise InvalidInput(
+            f"{host.name} is wired for a project", hint=f"nacre init --host {host.name} --project ."
+        )
+    if wish.project is not None and not host.by_project:
+        raise InvalidInput(
+            f"{host.label} has no settings of a project", hint=f"nacre init --host {host.name}"
+        )
+    places = places_of(settings, wish.project)
+    return Way(
+        places,
+        own_programs(settings),
+        plain=wish.plain,
+        slot=wish.slot,
+        tool_hook=wish.tool_hook,
+        isolates=wish.isolates,
+    )
+
+
+def settled(settings: Settings, wish: WiringWish) -> WiringWish:
+    """A wish as it can be fulfilled, without what is no matter of its host.
+
+    Where Claude Code's program is not found, nobody can install a plugin in it now, and its settings alone do at once
+    what the plugin would.
+    """
+    is_claude = wish.host == registry.NAME
+    plain = is_claude and (wish.plain or not (wish.project or program_of(settings, "claude")))
+    takes_rules = wish.host in (registry.NAME, registry.NAME_CODEX)
+    return replace(
+        wish,
+        plain=plain,
+        slot=wish.slot and wish.host == OPENCLAW,
+        tool_hook=wish.tool_hook and takes_rules,
+        isolates=wish.isolates and has_own_memory(wish),
+    )
+
+
+def has_own_memory(wish: WiringWish) -> bool:
+    """Whether a host has a memory of its own that its user can turn off; for a project alone nobody can."""
+    return not wish.project and host_named(wish.host).own_memory is not None
+
+
+def init_command(wish: WiringWish, *more: str) -> str:
+    """What a person types to have this wiring made, or with ``--uninstall`` taken out."""
+    project = ["--project", str(wish.project)] if wish.project else []
+    named = {"--plain": wish.plain, "--slot": wish.slot, "--tool-hook": wish.tool_hook}
+    forms = [
+        option for option, is_wanted in named.items() if is_wanted and "--uninstall" not in more
+    ]
+    forms += ["--own-memory", "isolate"] if wish.isolates and "--uninstall" not in more else []
+    return shlex.join(["nacre", "init", "--host", wish.host, *project, *forms, *more])
+
+
+def targets_of(settings: Settings, wish: WiringWish) -> Sequence[Target]:
+    """The files that a wiring touches. Raises InvalidInput."""
+    return host_named(wish.host).targets(way_of(settings, wish))
+
+
+def places_of(settings: Settings, project: Path | None = None) -> Places:
+    """Where hosts keep their files on this machine."""
+    return Places(
+        settings.user_home, settings.home.absolute(), settings.environ, settings.platform, project
+    )
+
+
+def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path]:
+    """The folders in which a file must really lie: those of the project where it is one of its files."""
+    if project and path.is_relative_to(project):
+        return [project]
+    named = [Path(settings.environ[name]) for name in _FOLDERS if settings.environ.get(name)]
+    config = settings.environ.get("OPENCLAW_CONFIG_PATH")
+    return [settings.user_home, settings.home, *named, *([Path(config).parent] if config else [])]
+
+
+def own_programs(settings: Settings) -> Programs:
+    """nacre's programs with absolute paths; where only its modules are there, by the interpreter."""
+    started = {
+        name: _script(settings, name) or (sys.executable, "-P", "-m", module)
+        for name, module in (("nacre", "nacre"), ("nacre-hook", "nacre.serve.hook_process"))
+    }
+    environ = {name: settings.environ[name] for name in _PINNED if settings.environ.get(name)}
+    if server_address(environ):
+        del environ["NACRE_DB"]  # an address holds a password, and these are files of hosts
+    if modules := settings.environ.get("PYTHONPATH"):
+        environ["PYTHONPATH"] = os.pathsep.join(
+            os.path.abspath(one) for one in modules.split(os.pathsep) if one
+        )
+    usual = settings.user_home / ".nacre"
+    home = None if settings.home.absolute() == usual else str(settings.home.absolute())
+    quick = _script(settings, _QUICK_HOOK) if settings.platform != "win32" else None
+    return Programs(
+        started["nacre"],
+        started["nacre-hook"],
+        home,
+        environ,
+        settings.platform,
+        __version__,
+        quick or (),
+    )
+
+
+def program_of(settings: Settings, name: str) -> str | None:
+    """Where a command is, as the owner's shell would find it."""
+    return shutil.which(name, path=settings.environ.get("PATH"))
+
+
+def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
+    """A program of nacre's, beside the one that runs now, else beside the interpreter."""
+    suffix = ".exe" if settings.platform == "win32" else ""
+    running = Path(sys.argv[0])
+    beside = [running.absolute().parent] if running.stem == "nacre" and running.is_file() else []
+    found = (folder / (name + suffix) for folder in (*beside, Path(sys.executable).parent))
+    return next(((str(path),) for path in found if path.is_file()), None)
+
+
+# ----------------------------------------------------------------------------
+# Commands of hosts' own that a wiring needs: Claude Code installs plugins by itself, and is told to
+# do it now.
+
+
+_SECONDS = 60.0
+_SAID = 300
+
+
+def commands_for(
+    settings: Settings, wish: WiringWish, *, is_removal: bool = False
+) -> Iterator[HostCommand]:
+    """What is to be run for a host, where its program is there; else it does the same by its settings, later."""
+    if wish.host != registry.NAME or wish.project:
+        return
+    program = program_of(settings, "claude")
+    way = way_of(settings, wish)
+    if program is None:
+        return
+    installed = installed_version(way)
+    touches = (registry.settings_folder(way.places) / "settings.json",)
+    if is_removal or wish.plain:
+        if installed:
+            yield HostCommand(
+                (program, "plugin", "uninstall", registry.PLUGIN), "uninstall the plugin", touches
+            )
+            yield HostCommand(
+                (program, "plugin", "marketplace", "remove", SERVER), "forget where it is", touches
+            )
+        return
+    wanted = registry.version_of(registry.plugin_files(way))
+    if installed == wanted:
+        return
+    if installed:
+        yield HostCommand(
+            (program, "plugin", "marketplace", "update", SERVER),
+            "look at the plugin again",
+            touches,
+        )
+        yield HostCommand(
+            (program, "plugin", "update", registry.PLUGIN), "take the new plugin", touches
+        )
+        return
+    folder = str(registry.marketplace(way.places))
+    yield HostCommand(
+        (program, "plugin", "marketplace", "add", folder), "tell where the plugin is", touches
+    )
+    yield HostCommand(
+        (program, "plugin", "install", registry.PLUGIN), "install the plugin", touches
+    )
+
+
+def installed_version(way: Way) -> str | None:
+    """The version of nacre's plugin that Claude Code has."""
+    path = registry.settings_folder(way.places) / "plugins" / "installed_plugins.json"
+    try:
+        found: Any = json_values.parse(path.read_bytes())
+        entries = found["plugins"].get(registry.PLUGIN)
+        one = entries[0] if isinstance(entries, list) else entries
+        return str(one["version"]) if one else None
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, IndexError):
+        return None
+
+
+def run_command(settings: Settings, command: HostCommand) -> str | None:
+    """Run it; returns what went wrong."""
+    try:
+        done = subprocess.run(
+            command.words,
+            env=dict(settings.environ),
+            cwd=settings.user_home,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {_SECONDS:.0f} seconds"
+    except OSError as error:
+        return f"it cannot be run: {error.strerror}"
+    if done.returncode:
+        return (
+            " ".join((done.stderr or done.stdout).split())[:_SAID]
+            or f"it ended with {done.returncode}"
+        )
+    return None
+
+
+# ----------------------------------------------------------------------------
+# What hosts' files hold of nacre: what stands there is told, not what should.
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a host's files hold of nacre: hook command lines by event, and MCP servers."""
+
+    hooks: Sequence[tuple[str, str]]
+    servers: Sequence[Server]
+
+
+def written(settings: Settings, wish: WiringWish) -> Written:
+    """Read from the files what the host will run."""
+    hooks: dict[tuple[str, str], None] = {}
+    servers: list[Server] = []
+    for target in _holders(settings, wish):
+        text = text_of(target.path)
+        if any(isinstance(piece, JsonHook) for piece in target.pieces):
+            hooks |= dict.fromkeys(_hooks_in(json_in(text)))
+        servers += [found for piece in target.pieces if (found := _server_in(text, piece))]
+    return Written(tuple(hooks), servers)
+
+
+def text_of(path: Path) -> str:
+    """What is in a file; nothing where it cannot be read, or is a pipe, which nobody may ever write to."""
+    try:
+        return files_module.read(path).words
+    except Untouchable:
+        return ""
+
+
+def json_in(text: str) -> Any:
+    """What a JSON text holds; nothing where it is none."""
+    try:
+        return files_module.read_json_text(text)
+    except Unparsable:
+        return {}
+
+
+def _holders(settings: Settings, wish: WiringWish) -> Iterator[Target]:
+    """The files that hold hooks or a server: those of a plugin where Claude Code reads them."""
+    way = way_of(settings, wish)
+    if wish.host != registry.NAME or not registry.is_plugin(way):
+        yield from targets_of(settings, wish)
+        return
+    folder = _plugin_folder(way)
+    yield Target(folder / "hooks" / "hooks.json", (JsonHook((), {}),), "hooks")
+    yield Target(folder / ".mcp.json", (JsonServer(("mcpServers", SERVER), {}),), "MCP server")
+
+
+def _plugin_folder(way: Way) -> Path:
+    """Where Claude Code has copied the plugin to; where it has not yet, the folder it will copy."""
+    version = installed_version(way)
+    copied = registry.cached(way.places, version) if version else None
+    return copied if copied and copied.is_dir() else registry.marketplace(way.places) / "plugin"
+
+
+def _server_in(text: str, piece: object) -> Server | None:
+    try:
+        found = piece.server(text) if isinstance(piece, ServerPiece) else None
+    except Unparsable:
+        return None
+    return found if found and found.words else None
+
+
+def _hooks_in(held: Any) -> Iterator[tuple[str, str]]:
+    events = held.get("hooks") if isinstance(held, dict) else None
+    for event, groups in events.items() if isinstance(events, dict) else ():
+        for group in groups if isinstance(groups, list) else ():
+            for entry in group.get("hooks", [group]) if isinstance(group, dict) else ():
+                command = str(entry.get("command", "")) if isinstance(entry, dict) else ""
+                if any(name in command for name in OWN_COMMANDS):
+                    yield event, command
+
+
+# ----------------------------------------------------------------------------
+# Whose a server of nacre's name is: what the owner wrote is never changed, nor silently doubled.
+
+
+_THEIRS = "the server nacre in it, which nacre init did not write, stays"
+_STAYS = "agents go on with it"
+_TWICE = "to have them once: claude mcp remove -s user nacre; or keep yours: nacre init --host claude-code --plain"
+
+
+class Servers:
+    """The servers of a plan. ``kept`` are those of the owner; ``put`` those that are nacre's when it is done."""
+
+    def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
+        self._settings = settings
+        self._wired = wired
+        self._is_removal = is_removal
+        self.kept: list[LeftAlone] = []
+        self.put: list[tuple[Path, tuple[str, ...]]] = []
+
+    def spared(
+        self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
+    ) -> Target:
+        """What may be done in a file that holds ``words``: all but what would change a server of the owner's."""
+        pieces: list[Piece] = []
+        for piece in target.pieces:
+            if not isinstance(piece, ServerPiece):
+                pieces.append(piece)
+                continue
+            found = piece.server(words)
+            if found and not self._is_own(path, words, wish, piece, found):
+                if self._is_removal or (is_put and piece.put(words) != words):
+                    self._keep(
+                        path,
+                        wish,
+                        f"{_THEIRS}{_how(found)}",
+                        _STAYS if self._is_removal else _hint(wish),
+                    )
+                continue
+            pieces.append(piece)
+            if is_put and (mine := piece.server(piece.put(words))):
+                self.put.append((path, mine.words))
+        return replace(target, pieces=tuple(pieces))
+
+    def look_beside(self, wish: WiringWish, words_at: Callable[[Path], str]) -> None:
+        """A plugin has a server of its own: one of the owner's beside it doubles the tools."""
+        if wish.host != registry.NAME or not registry.is_plugin(way_of(self._settings, wish)):
+            return
+        for target in targets_of(self._settings, replace(wish, plain=True)):
+            for piece in target.pieces:
+                if isinstance(piece, ServerPiece) and (
+                    found := _server_at(piece, words_at(target.path))
+                ):
+                    reason = f"{_THEIRS}{_how(found)}; with the plugin's, agents have nacre's tools twice"
+                    self._keep(target.path, wish, reason, _TWICE)
+
+    def _is_own(
+        self, path: Path, words: str, wish: WiringWish, piece: ServerPiece, found: Server
+    ) -> bool:
+        """Whether a server is nacre's: as it was written there, or, where no record tells, as it would be written."""
+        if found.words in self._wired.servers.get(str(path), ()) or (path, found.words) in self.put:
+            return True
+        if isinstance(piece, TomlServer) and piece.is_marked(words):
+            return True
+        if self._wired.nacre:
+            return (
+                not any(one.place == wish.place for one in self._wired.wishes)
+                and piece.put(words) == words
+            )
+        return piece.put(words) == words or self._is_as_left(path)
+
+    def _is_as_left(self, path: Path) -> bool:
+        """Whether a file is as nacre left it, by a record from before servers were recorded."""
+        left = self._wired.files.get(str(path))
+        return left is not None and path.is_file() and digest(path.read_bytes()) == left.after
+
+    def _keep(self, path: Path, wish: WiringWish, reason: str, hint: str) -> None:
+        one = LeftAlone(path, wish.host, reason, hint)
+        self.kept += [one] if one not in self.kept else []
+
+
+def _server_at(piece: ServerPiece, words: str) -> Server | None:
+    try:
+        return piece.server(words)
+    except Unparsable:
+        return None
+
+
+def _hint(wish: WiringWish) -> str:
+    return f"agents use that one; to have nacre's, take it out and run {init_command(wish)}"
+
+
+def _how(server: Server) -> str:
+    """What it runs, without what it is given: that may be a secret."""
+    return f": it runs {server.words[0]}" if server.words else ""
+
+
+# ----------------------------------------------------------------------------
+# Hosts' own memories: turned off by the hosts' own settings, and given back as they were; what others
+# set stays.
+
+
+ISOLATED, RESTORED, CONFLICT = "isolated", "restored", "conflict"
+
+_ISOLATED = (
+    "the host neither loads nor writes it, and nacre imports what is written there all the same"
+)
+_RESTORED = "the host loads and writes it as before"
+_UNWRITTEN = "its settings could not be changed: the host loads and writes it as before"
+_AGAIN = "nacre init --host {host} --own-memory keep leaves it so; --own-memory isolate after that turns it off again"
+
+
+class OwnMemories:
+    """The settings of a plan. ``set`` are those that change, ``given_back`` those that become what they were."""
+
+    def __init__(self, wired: Wired) -> None:
+        self._wired = wired
+        self._before = {wish.place: wish for wish in wired.wishes}
+        self._conflicts: dict[str, str] = {}
+        self._unwritten: set[str] = set()
+        self._of_target: tuple[list[HostSetting], list[HostSetting]] = [], []
+        self.set: list[HostSetting] = []
+        self.given_back: list[HostSetting] = []
+
+    def spared(
+        self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
+    ) -> Target:
+        """What may be done in a file that holds ``words``: all but what would change what somebody set since."""
+        pieces: list[Piece] = []
+        self._of_target = [], []
+        for piece in target.pieces:
+            if isinstance(piece, SettingPiece):
+                pieces += (self._put if is_put else self._dropped)(path, words, wish, piece)
+            else:
+                pieces.append(piece)
+        return replace(target, pieces=tuple(pieces))
+
+    def settle(self) -> None:
+        """The target that was spared last is changed as it says."""
+        self.set += self._of_target[0]
+        self.given_back += self._of_target[1]
+
+    def fail(self, wish: WiringWish, target: Target) -> None:
+        """A target cannot be changed."""
+        if any(isinstance(piece, SettingPiece) for piece in target.pieces):
+            self._unwritten.add(wish.host)
+
+    def states(self, wishes: tuple[WiringWish, ...], *, is_removal: bool) -> Iterator[OwnMemory]:
+        """How it will stand with the hosts' own memories."""
+        for wish in wishes:
+            before = self._before.get(wish.place)
+            if wish.isolates and not is_removal and wish.host in self._conflicts:
+                told = f"it was turned on again in {self._conflicts[wish.host]}, and stays so"
+                yield OwnMemory(wish.host, CONFLICT, told, _AGAIN.format(host=wish.host))
+            elif wish.isolates and not is_removal and wish.host in self._unwritten:
+                yield unwritten(wish.host)
+            elif wish.isolates and not is_removal:
+                yield OwnMemory(wish.host, ISOLATED, _ISOLATED)
+            elif before and before.isolates:
+                yield OwnMemory(wish.host, RESTORED, _RESTORED)
+
+    def _put(
+        self, path: Path, words: str, wish: WiringWish, piece: SettingPiece
+    ) -> Iterator[Piece]:
+        found, recorded = piece.found(words), self._recorded(path, piece)
+        before = self._before.get(wish.place)
+        if found == piece.value:
+            if recorded is not None:  # where nothing is, the owner had turned it off before
+                yield replace(piece, before=_decoded(recorded))
+        elif recorded is not None and before and before.isolates:
+            self._conflicts[wish.host] = f"{path} ({_name(piece)})"
+        else:
+            self._of_target[0].append(HostSetting(wish.host, path, _name(piece), _encoded(found)))
+            yield replace(piece, before=found)
+
+    def _dropped(
+        self, path: Path, words: str, wish: WiringWish, piece: SettingPiece
+    ) -> Iterator[Piece]:
+        recorded = self._recorded(path, piece)
+        if recorded is None:
+            return
+        self._of_target[1].append(HostSetting(wish.host, path, _name(piece)))
+        if piece.found(words) == piece.value:
+            yield replace(piece, before=_decoded(recorded))
+
+    def _recorded(self, path: Path, piece: SettingPiece) -> str | None:
+        """What a setting was before nacre, as JSON; ``None`` where nacre did not change it."""
+        return self._wired.settings.get(str(path), {}).get(_name(piece))
+
+
+def unwritten(host: str) -> OwnMemory:
+    """What is told of a host whose settings could not be changed."""
+    return OwnMemory(
+        host,
+        CONFLICT,
+        _UNWRITTEN,
+        f"nacre init --host {host} --own-memory isolate, once they can be",
+    )
+
+
+def recorded(
+    wired: Wired, put: tuple[HostSetting, ...], dropped: tuple[HostSetting, ...] = ()
+) -> Wired:
+    """The record with settings that change, and without those that are given back."""
+    settings = {path: dict(found) for path, found in wired.settings.items()}
+    for one in dropped:
+        settings.get(str(one.path), {}).pop(one.name, None)
+    for one in put:
+        settings.setdefault(str(one.path), {})[one.name] = one.before
+    return replace(wired, settings={path: found for path, found in settings.items() if found})
+
+
+def _name(piece: SettingPiece) -> str:
+    return ".".join(piece.path)
+
+
+def _encoded(value: Any) -> str:
+    return "" if value is None else msgspec.json.encode(value).decode()
+
+
+def _decoded(value: str) -> Any:
+    return msgspec.json.decode(value) if value else None
+
+
+# ----------------------------------------------------------------------------
+# Files while a plan is made: each is read once, and changed by one host after the other.
+
+
+_OWN_MODE, _PROJECT_MODE = 0o600, 0o644
+_EMPTY = frozenset({"", "{}", '{"version":1}'})
+"""What is left of a file that nacre made, once nacre is out of it."""
+
+
+def put(words: str, target: Target) -> str:
+    """A text with what is nacre's in it."""
+    for piece in target.pieces:
+        words = piece.put(words)
+    return words
+
+
+def dropped(words: str, target: Target) -> str:
+    """A text without it."""
+    for piece in target.pieces:
+        words = piece.drop(words)
+    return words
+
+
+@dataclass(slots=True)
+class _Draft:
+    text: Text
+    words: str
+    is_there: bool
+    mode: int
+    is_pristine: bool
+    hosts: list[str] = field(default_factory=list)
+    whats: list[str] = field(default_factory=list)
+    is_whole: bool = False
+
+
+class Drafts:
+    """Files while a plan is made: several hosts may share one."""
+
+    def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
+        self._settings = settings
+        self._is_removal = is_removal
+        self._drafts: dict[Path, _Draft] = {}
+        self.left_alone: list[LeftAlone] = []
+        self.servers = Servers(settings, wired, is_removal=is_removal)
+        self.own_memories = OwnMemories(wired)
+
+    def take(self, wish: WiringWish, target: Target, change: Callable[[str, Target], str]) -> None:
+        """Change a file for a host; one that cannot be is left alone, with the reason."""
+        if not target.pieces:
+            return
+        try:
+            path = files_module.real_place(
+                target.path, roots_for(self._settings, target.path, wish.project)
+            )
+            draft = self._drafts.get(path)
+            text = draft.text if draft else files_module.read(path)
+            before = draft.words if draft else text.words
+            target = self.servers.spared(path, before, wish, target, is_put=change is put)
+            target = self.own_memories.spared(path, before, wish, target, is_put=change is put)
+            words = change(before, target)
+            draft = draft or self._opened(path, wish, target, text)
+        except (Untouchable, Unparsable) as error:
+            self.own_memories.fail(wish, target)
+            if change is put or _may_hold(target):
+                self._leave(target.path, wish, error)
+            return
+        self.own_memories.settle()
+        if change is dropped and words == draft.words:
+            return  # nothing of it is there
+        self._drafts[path] = draft
+        draft.words, draft.is_there = words, draft.is_there or (change is put and bool(words))
+        draft.is_whole = draft.is_whole or any(
+            isinstance(piece, WholeFile) for piece in target.pieces
+        )
+        draft.hosts += [wish.host] if wish.host not in draft.hosts else []
+        draft.whats += [target.what] if target.what not in draft.whats else []
+
+    def words_at(self, path: Path) -> str:
+        """What a file is to hold; nothing where that cannot be told."""
+        draft = self._drafts.get(Path(os.path.realpath(path)))
+        try:
+            return draft.words if draft else files_module.read(path).words
+        except Untouchable:
+            return ""
+
+    def may_run(self, command: HostCommand) -> bool:
+        """Whether a host's own command may be run: not one that writes into a file that is left alone."""
+        return not {one.path for one in self.left_alone}.intersection(command.touches)
+
+    def _leave(self, path: Path, wish: WiringWish, error: Exception) -> None:
+        again = init_command(wish, *(["--uninstall"] if self._is_removal else []))
+        if isinstance(error, Unparsable):
+            hint = f"mend the file, then run {again}"
+        elif self._is_removal:
+            hint = "take out by hand what is nacre's in it"
+        else:
+            hint = f"change it by hand, or make it a file of your own, then run {again}"
+        one = LeftAlone(path, wish.host, str(error), hint)
+        self.left_alone += [one] if one not in self.left_alone else []
+
+    def _opened(self, path: Path, wish: WiringWish, target: Target, text: Text) -> _Draft:
+        mode = _PROJECT_MODE if wish.project and path.is_relative_to(wish.project) else _OWN_MODE
+        is_pristine = text.content is None or dropped(text.words, target) == text.words
+        return _Draft(text, text.words, text.content is not None, mode, is_pristine)
+
+    def restore(self, wired: Wired, needed: set[Path]) -> None:
+        """Make of files that nothing else changed what they were before nacre."""
+        real = {Path(os.path.realpath(path)) for path in needed}
+        for path, draft in self._drafts.items():
+            written = wired.files.get(str(path))
+            if path in real:
+                continue
+            is_bare = "".join(draft.words.split()) in _EMPTY
+            if is_bare and (draft.is_whole or (written and not written.before)):
+                draft.is_there = False
+            elif written and digest(draft.text.content) == written.after and written.backup:
+                before = _as_before(Path(written.backup), written.before)
+                draft.words = draft.words if before is None else before
+
+    def changes(self) -> tuple[FileChange, ...]:
+        """Every file, also those that stay as they are."""
+        return tuple(
+            FileChange(
+                path,
+                draft.text.content,
+                draft.text.encoded(draft.words) if draft.is_there else None,
+                tuple(draft.hosts),
+                ", ".join(draft.whats),
+                draft.mode,
+                draft.is_pristine,
+            )
+            for path, draft in self._drafts.items()
+        )
+
+
+def _as_before(backup: Path, expected: str) -> str | None:
+    try:
+        text = files_module.read(backup)
+        return text.words if digest(text.content) == expected else None
+    except Untouchable:
+        return None
+
+
+def _may_hold(target: Target) -> bool:
+    """Whether something of nacre's may be in a file that cannot be changed: what cannot be told may be."""
+    try:
+        words = files_module.read(target.path).words
+        return dropped(words, target) != words
+    except (Untouchable, Unparsable):
+        return True
+
+
+# ----------------------------------------------------------------------------
+# Have Codex trust nacre's hooks, by its own server, as its window does; only where the owner said so.
+
+
+_SECONDS_CODEX_TRUST = 20.0
+_TRUSTED = "trusted"
+UNSEEN = "it does not trust the folder; start codex there, and say that it may"
+"""Why Codex sees no hook of a project's."""
+
+
+class _Refusal(Exception):  # noqa: N818 - what is the case
+    """Codex did not do it; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How many of nacre's hooks Codex sees, and how many of those it does not trust."""
+
+    seen: int
+    untrusted: int
+
+
+def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
+    """How Codex takes nacre's hooks; ``None`` where it cannot be asked."""
+    try:
+        with _Server(settings, wish) as server:
+            hooks = server.own_hooks()
+            return Trust(len(hooks), sum(hook.get("trustStatus") != _TRUSTED for hook in hooks))
+    except _Refusal:
+        return None
+
+
+def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
+    """Have Codex trust nacre's hooks as they are written; returns what went wrong."""
+    try:
+        with _Server(settings, wish) as server:
+            hooks = {
+                str(hook["key"]): {"trusted_hash": hook["currentHash"]}
+                for hook in server.own_hooks()
+            }
+            if not hooks:
+                return "it sees no hook of nacre's" + (f": {UNSEEN}" if wish.project else "")
+            edit = {"keyPath": "hooks.state", "value": hooks, "mergeStrategy": "upsert"}
+            with _mode_kept(config_file(settings)):
+                server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
+            left = [hook for hook in server.own_hooks() if hook.get("trustStatus") != _TRUSTED]
+            return "it still does not trust them" if left else None
+    except _Refusal as refusal:
+        return str(refusal)
+
+
+class _Server:
+    """``codex app-server`` on its standard streams: JSON-RPC, a line a message."""
+
+    def __init__(self, settings: Settings, wish: WiringWish) -> None:
+        program = program_of(settings, "codex")
+        if program is None:
+            raise _Refusal("there is no codex on PATH")
+        self._folder = wish.project or settings.user_home
+        self._file = registry.hooks_file(places_of(settings, wish.project))
+        self._answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        self._number = 0
+        try:
+            self._process = subprocess.Popen(
+                [program, "app-server"],
+                env=dict(settings.environ),
+                cwd=self._folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                encoding="utf-8",
+            )
+        except OSError as error:
+            raise _Refusal(f"codex cannot be run: {error.strerror}") from error
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def __enter__(self) -> _Server:
+        client = {"name": "nacre", "title": "nacre", "version": "0"}
+        try:
+            self.ask(
+                "initialize", {"clientInfo": client, "capabilities": {"experimentalApi": True}}
+            )
+            self._send({"method": "initialized"})
+        except _Refusal:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def own_hooks(self) -> list[dict[str, Any]]:
+        """nacre's hooks as Codex sees them in the file that was written."""
+        answer = self.ask("hooks/list", {"cwds": [str(self._folder)]})
+        return [
+            hook
+            for hook in _hooks_in_codex_trust(answer)
+            if str(self._file) in str(hook["key"])
+            and any(name in json.dumps(hook) for name in OWN_COMMANDS)
+        ]
+
+    def ask(self, method: str, parameters: dict[str, Any]) -> Any:
+        """The answer to a request. Raises _Refusal."""
+        self._number += 1
+        self._send({"id": self._number, "method": method, "params": parameters})
+        while True:
+            try:
+                answer = self._answers.get(timeout=_SECONDS_CODEX_TRUST)
+            except Empty:
+                raise _Refusal("codex app-server does not answer") from None
+            if not answer:
+                raise _Refusal("codex app-server ended")
+            if answer.get("id") == self._number and "method" not in answer:
+                if "error" in answer:
+                    raise _Refusal(str(answer["error"].get("message", "it refused"))[:200])
+                return answer.get("result")
+
+    def _send(self, message: dict[str, Any]) -> None:
+        stream = self._process.stdin
+        try:
+            if stream:
+                stream.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+                stream.flush()
+        except OSError as error:
+            raise _Refusal("codex app-server ended") from error
+
+    def _listen(self) -> None:
+        """Only this thread reads the stream, so only it closes it."""
+        if self._process.stdout is None:
+            return
+        with self._process.stdout as lines:
+            for line in lines:
+                with suppress(ValueError):
+                    message = json.loads(line)
+                    if isinstance(message, dict):
+                        self._answers.put(message)
+        self._answers.put({})
+
+    def _end(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdin:
+            with suppress(OSError):
+                self._process.stdin.close()
+        self._listener.join(timeout=5)
+
+
+def _hooks_in_codex_trust(answer: Any) -> Iterator[dict[str, Any]]:
+    """All objects of an answer that are hooks: how they are grouped differs between versions."""
+    if isinstance(answer, dict):
+        if "currentHash" in answer and "key" in answer:
+            yield answer
+        for value in answer.values():
+            yield from _hooks_in_codex_trust(value)
+    elif isinstance(answer, list):
+        for value in answer:
+            yield from _hooks_in_codex_trust(value)
+
+
+@contextmanager
+def _mode_kept(path: Path) -> Iterator[None]:
+    """Codex makes its file anew, the owner's alone; a mode that it had stays."""
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    yield
+    if mode is not None:
+        path.chmod(mode)
+
+
+def config_file(settings: Settings) -> Path:
+    """The file into which Codex writes what it trusts."""
+    return registry.users_config(places_of(settings))
+
+
+# ----------------------------------------------------------------------------
+# Requests to configure hosts.
+
+
+class WireRequest(Request, frozen=True, kw_only=True):
+    """Configure hosts to use nacre, or no longer."""
+
+    wishes: Annotated[
+        tuple[WiringWish, ...], Meta(description="The hosts, each for the user or a project.")
+    ]
+    uninstall: Annotated[bool, Meta(description="Remove what was configured.")] = False

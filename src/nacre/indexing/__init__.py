@@ -1,1 +1,0 @@
-"""Vectors and full text follow what is stored."""

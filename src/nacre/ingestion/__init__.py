@@ -1,1 +1,0 @@
-"""Transcripts into sessions in the index."""

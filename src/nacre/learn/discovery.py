@@ -1,0 +1,359 @@
+"""Which files to read: what discovery finds under the home, or what was named."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+import regex
+
+from nacre.errors import NotFound, QueryInvalid, SettingsInvalid
+from nacre.home.home import Home
+from nacre.home.parsing import roots_of
+from nacre.readers.adapter import SUFFIXES as _DATABASES
+from nacre.readers.adapter import Adapter, Places, Root
+from nacre.readers.nacre_chat import sessions_folder
+from nacre.readers.registry import adapters, parts_of
+from nacre.values.reports import Problem
+
+_SUFFIXES = (".jsonl", ".json", ".md", ".markdown", ".txt", ".llm.history", *_DATABASES)
+_SKIPPED_FOLDERS = frozenset(
+    {".git", "node_modules", "__pycache__", ".venv", "tool-results", "file-history"}
+)
+_WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
+_MOST_PATTERNS = 1_000
+_LONGEST_PATTERN = 1_000
+_SECONDS_A_PATH = 0.25
+_SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that may be a transcript. ``is_named`` when a person pointed at this very file, ``is_expected`` when its
+    tool keeps sessions there.
+
+    Size and time are those of all files that belong to it, the time being that of the last change.
+    """
+
+    path: Path
+    size: int
+    mtime_ns: int
+    is_named: bool = False
+    is_expected: bool = False
+
+
+@dataclass(slots=True)
+class Findings:
+    """Files to read, the oldest first, and folders that could not be looked into."""
+
+    files: list[FoundFile]
+    problems: list[Problem]
+
+
+def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings:
+    """The files named and those below the folders named; what discovery finds under the home, where that is wanted.
+
+    Raises NotFound for a path that does not exist.
+    """
+    problems: list[Problem] = []
+    found: dict[Path, FoundFile] = {}
+    for path, is_expected in _discovered(home, problems) if with_discovery else ():
+        _add(found, path, problems, is_expected=is_expected)
+    for path in paths:
+        path = path.expanduser().absolute()
+        if not path.exists():
+            raise NotFound(f"there is nothing at {path}", hint="check the path")
+        for file in _walk(path, problems) if path.is_dir() else (path,):
+            _add(found, file, problems, is_named=file == path)
+    return _sorted(home, found.values(), problems)
+
+
+def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
+    """Without the files that no pattern fits, and that nobody named. Patterns fit the end of a path, from any folder
+    on: ``*`` stands for any part of a name, ``**/`` for any folders, ``{md,txt}`` for either. Raises QueryInvalid.
+    """
+    if not globs:
+        return findings
+    if any(len(one) > _LONGEST_PATTERN for one in globs):
+        raise QueryInvalid(
+            "the pattern is too long", hint=f"{_LONGEST_PATTERN:,} characters at most"
+        )
+    patterns = list(
+        islice((one for pattern in globs for one in _alternatives(pattern)), _MOST_PATTERNS + 1)
+    )
+    if len(patterns) > _MOST_PATTERNS:
+        raise QueryInvalid(
+            "the braces leave too much to choose from", hint=f"{_MOST_PATTERNS:,} patterns at most"
+        )
+    wanted = [regex.compile(_to_regex(f"**/{one.removeprefix('/')}").pattern) for one in patterns]
+
+    def fits_one(file: FoundFile) -> bool:
+        path = file.path.as_posix()
+        return file.is_named or any(
+            pattern.fullmatch(path, timeout=_SECONDS_A_PATH) for pattern in wanted
+        )
+
+    try:
+        return Findings([file for file in findings.files if fits_one(file)], findings.problems)
+    except TimeoutError as error:
+        raise QueryInvalid("the pattern takes too long", hint="write it with fewer *") from error
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    """A pattern with each of the choices in its braces: ``a.{md,txt}`` is ``a.md`` and ``a.txt``."""
+    before, brace, rest = pattern.partition("{")
+    inner, closing, after = rest.partition("}")
+    if not brace:
+        yield pattern
+        return
+    if not closing:
+        raise QueryInvalid(
+            f"{pattern!r} has a brace that nothing closes", hint="write '*.{md,txt}'"
+        )
+    for choice in inner.split(","):
+        yield from _alternatives(f"{before}{choice}{after}")
+
+
+def without_put_off(home: Home, findings: Findings) -> Findings:
+    """Without the transcripts that the owner put off (``watch.changed_since``): they did not change since that time.
+
+    The watcher leaves them alone, and ``nacre ingest`` reads them. Raises SettingsInvalid.
+    """
+    told = home.settings.text("watch.changed_since")
+    if not told:
+        return findings
+    try:
+        since = datetime.fromisoformat(told).timestamp() * 1e9
+        return Findings(
+            [file for file in findings.files if file.mtime_ns >= since], findings.problems
+        )
+    except ValueError as error:
+        hint = "nacre config set watch.changed_since 2026-11-20, or nothing"
+        raise SettingsInvalid(f"watch.changed_since is no time: {told}", hint=hint) from error
+
+
+def projects_of(home: Home) -> frozenset[Path]:
+    """The folders in which sessions worked, as far as they are on this machine, and the repositories around them."""
+    worked = [Path(folder) for folder in home.sessions.folders()]
+    there = {folder for folder in worked if folder.is_absolute() and os.path.isdir(folder)}
+    around = {_repository(folder) for folder in there}
+    return frozenset(there | around) - {home.settings.user_home}
+
+
+def _repository(folder: Path) -> Path:
+    """The repository that a folder is in, or the folder itself."""
+    return next((one for one in (folder, *folder.parents) if os.path.exists(one / ".git")), folder)
+
+
+def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
+    """What tools keep in the folders of some projects: of those that were met only now."""
+    problems: list[Problem] = []
+    found: dict[Path, FoundFile] = {}
+    always = {
+        root for _, root in tool_roots(home, (), [])
+    }  # an adapter that fails was told of before
+    for _, root in tool_roots(home, projects, []):
+        for path in _glob(root.folder, root.patterns, problems) if root not in always else ():
+            _add(found, path, problems, is_expected=True)
+    return _sorted(home, found.values(), problems)
+
+
+def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, bool]]:
+    """What the adapters' roots and ``ingest.roots`` hold, and whether a tool keeps it there."""
+    for _, root in tool_roots(home, projects_of(home), problems):
+        yield from ((path, True) for path in _glob(root.folder, root.patterns, problems))
+    for folder in home.settings.texts("ingest.roots"):
+        yield from ((path, False) for path in _walk(Path(folder).expanduser(), problems))
+
+
+def tool_roots(
+    home: Home, projects: Iterable[Path], problems: list[Problem]
+) -> Iterator[tuple[Adapter, Root]]:
+    """Where tools keep transcripts, some of them in the folders of projects, each with the adapter that says so."""
+    settings = home.settings
+    places = Places(
+        settings.user_home,
+        settings.environ,
+        settings.platform,
+        tuple(sorted(projects)),
+        settings.home,
+    )
+    for adapter in adapters():
+        roots = roots_of(adapter, places)
+        if isinstance(roots, Problem):
+            problems.append(roots)
+        else:
+            yield from ((adapter, root) for root in roots)
+
+
+def _sorted(home: Home, files: Iterable[FoundFile], problems: list[Problem]) -> Findings:
+    excluded = home.settings.texts("ingest.exclude")
+    home_path = str(home.settings.home) + os.sep
+    conversations = sessions_folder(home.settings.home)
+    kept = [
+        file
+        for file in files
+        if not any(fnmatch.fnmatch(str(file.path), pattern) for pattern in excluded)
+        and (
+            file.is_named
+            or file.path.parent == conversations
+            or not str(file.path).startswith(home_path)
+        )
+    ]
+    return Findings(sorted(kept, key=lambda file: (file.mtime_ns, str(file.path))), problems)
+
+
+def _add(
+    found: dict[Path, FoundFile],
+    path: Path,
+    problems: list[Problem],
+    *,
+    is_named: bool = False,
+    is_expected: bool = False,
+) -> None:
+    try:
+        str(path).encode()
+        seen = path.stat()
+        if not stat.S_ISREG(seen.st_mode):
+            return
+        size, mtime_ns = footprint(path, seen)
+    except UnicodeEncodeError:
+        told = os.fsencode(path).decode("utf-8", errors="replace")
+        problems.append(
+            Problem(told, "its path is not UTF-8 text", "rename it, or the folder it is in")
+        )
+        return
+    except OSError as error:
+        problems.append(
+            Problem(str(path), error.strerror or "cannot be read", "check its permissions")
+        )
+        return
+    is_expected = is_expected or (path in found and found[path].is_expected)
+    found[path] = FoundFile(path, size, mtime_ns, is_named, is_expected)
+
+
+def footprint(path: Path, seen: os.stat_result | None = None) -> tuple[int, int]:
+    """The size of a transcript and when it changed last, all files that belong to it included. Raises OSError."""
+    seen = seen or path.stat()
+    size, mtime_ns = seen.st_size, seen.st_mtime_ns
+    for part in parts_of(path):
+        with contextlib.suppress(FileNotFoundError):
+            seen = part.stat()
+            size, mtime_ns = size + seen.st_size, max(mtime_ns, seen.st_mtime_ns)
+    return size, mtime_ns
+
+
+def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Iterator[Path]:
+    if not folder.is_dir():
+        return
+    wanted = [_to_regex(pattern) for pattern in patterns]
+    above = [_to_regex(part) for pattern in patterns for part in _above(pattern)]
+    for path in _walk(folder, problems, above):
+        relative = path.relative_to(folder).as_posix()
+        if not any(pattern.fullmatch(relative) for pattern in wanted):
+            continue
+        if _leads_out(path, folder):
+            problems.append(
+                Problem(
+                    str(path),
+                    "a link to a file elsewhere",
+                    "nacre ingest FILE reads the file itself",
+                )
+            )
+        else:
+            yield path
+
+
+def _above(pattern: str) -> Iterator[str]:
+    """Patterns of the folders in which what a pattern matches can lie: no others are looked into."""
+    parts = pattern.split("/")[:-1]
+    for length, part in enumerate(parts, start=1):
+        if part == "**":
+            yield "/".join([*parts[: length - 1], "**/*"])
+            return
+        yield "/".join(parts[:length])
+
+
+def _to_regex(pattern: str) -> re.Pattern[str]:
+    """A glob as a regular expression: ``**/`` stands for any number of folders, also none."""
+    parts = (_WILDCARDS.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*)", pattern))
+    return re.compile("".join(parts))
+
+
+def _walk(
+    folder: Path, problems: list[Problem], above: Sequence[re.Pattern[str]] | None = None
+) -> Iterator[Path]:
+    def failed(error: OSError) -> None:
+        problems.append(
+            Problem(
+                str(error.filename), error.strerror or "cannot be read", "check its permissions"
+            )
+        )
+
+    for parent, folders, names in os.walk(folder, onerror=failed):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
+        if above is not None:
+            within = Path(parent).relative_to(folder)
+            folders[:] = [
+                name
+                for name in folders
+                if any(one.fullmatch((within / name).as_posix()) for one in above)
+            ]
+        for name in sorted(names):
+            path = Path(parent, name)
+            is_wanted = (
+                may_be_transcript(path) if above is None else not name.endswith(_SKIPPED_NAMES)
+            )
+            if is_wanted and (above is not None or not _leads_out(path, folder)):
+                yield path
+
+
+def _leads_out(path: Path, folder: Path) -> bool:
+    """Return True for a link to a file outside its folder: anybody who writes there could choose the file."""
+    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(
+        os.path.realpath(folder)
+    )
+
+
+def look(home: Home, paths: Iterable[Path]) -> Findings:
+    """The files among some paths, without those that are left out. What is not there any more is no problem."""
+    problems: list[Problem] = []
+    found: dict[Path, FoundFile] = {}
+    for path in paths:
+        if path.exists():
+            _add(found, path, problems)
+    return _sorted(home, found.values(), problems)
+
+
+def below(root: Root) -> Iterator[Path]:
+    """What discovery takes for transcripts below a root."""
+    yield from _glob(root.folder, root.patterns, [])
+
+
+def fits(root: Root, path: Path) -> bool:
+    """Whether discovery takes a path below a root for a transcript."""
+    if (
+        not path.is_relative_to(root.folder)
+        or path.name.endswith(_SKIPPED_NAMES)
+        or _leads_out(path, root.folder)
+    ):
+        return False
+    relative = path.relative_to(root.folder)
+    if _SKIPPED_FOLDERS & set(relative.parts[:-1]):
+        return False
+    return any(_to_regex(pattern).fullmatch(relative.as_posix()) for pattern in root.patterns)
+
+
+def may_be_transcript(path: Path) -> bool:
+    """Whether a file in a folder that somebody named is looked at, going by its name."""
+    return not path.name.endswith(_SKIPPED_NAMES) and (
+        path.name.endswith(_SUFFIXES) or ".jsonl." in path.name
+    )

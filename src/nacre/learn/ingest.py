@@ -1,0 +1,1049 @@
+"""What a run of ingestion has read so far."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, TypeGuard
+
+from msgspec import Meta, structs
+
+from nacre.base.ids import to_ms
+from nacre.base.request import Request
+from nacre.base.text import count_tokens, normalise, written
+from nacre.errors import InvalidInput, NacreError
+from nacre.home import workers
+from nacre.home.archive import archive, withhold
+from nacre.home.archive_packs import read_index
+from nacre.home.change import Exclusions, Run, part_of, resolve_project
+from nacre.home.home import Home, require_room
+from nacre.home.operations import memories_in_entry
+from nacre.home.parsing import (
+    Batch,
+    Event,
+    FileDone,
+    FileFailed,
+    Job,
+    count_processes,
+    kept_name,
+    recognise,
+)
+from nacre.home.parsing import read_files as parsing_read_files
+from nacre.home.reread import missing, read_archived
+from nacre.home.spending import MOST_REFS, counted, is_set, noting, rests
+from nacre.learn import discovery
+from nacre.learn.discovery import FoundFile
+from nacre.learn.estimate import Estimate, estimate_learning, estimate_vectors, foresee
+from nacre.learn.explicit import is_refused, is_stated, is_taken_back
+from nacre.learn.learn import learn
+from nacre.learn.pasted import reads_as_rule
+from nacre.learn.reading import may_be_others
+from nacre.learn.sentences import Statement, language_of, utterances
+from nacre.memories import store as remembering
+from nacre.memories.decision import StoreRequest, distrust
+from nacre.memories.edit import catch_up
+from nacre.memories.erasure import erase_bytes_erasure
+from nacre.memories.statements import adds, read
+from nacre.memories.store import Rehearsal, Said, fold_usage
+from nacre.memories.tombstones import Gate
+from nacre.memories.vectors import embed_pending, passages
+from nacre.readers.adapter import Root
+from nacre.readers.conversation import memories_made
+from nacre.readers.registry import is_guess
+from nacre.store.sessions import TurnBatch
+from nacre.values.memory import Kind, SessionFilter, Source
+from nacre.values.models import Step, TraceKind
+from nacre.values.reports import (
+    IngestPlan,
+    IngestReport,
+    OnProgress,
+    Problem,
+    Progress,
+    StoreOutcome,
+)
+from nacre.values.session import Cursor, Session, StoredSession, Trust, Turn
+from nacre.vault import files
+from nacre.vault.files import LEDGER
+
+
+@dataclass(slots=True)
+class ReadTally:
+    """Counts of files and turns, and what was left out or went wrong."""
+
+    files: int = 0
+    turns: int = 0
+    skipped: int = 0
+    unrecognised: int = 0
+    bytes_done: int = 0
+    bytes_read: int = 0
+    corrupt: int = 0
+    oversized: int = 0
+    sessions: set[int] = field(default_factory=set)
+    left_out: set[Path] = field(default_factory=set)
+    withheld: set[Path] = field(default_factory=set)
+    """Files with something that the archive must not have, either."""
+
+    distrusted: set[tuple[str, str]] = field(default_factory=set)
+    """Session and end of the id of memories that an agent stored out of text from outside."""
+
+    tools: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
+    excluded: dict[str, str] = field(default_factory=dict)
+    """Why (``tool``, ``project`` or ``path``), by file or session."""
+
+    def count_done(self, event: FileDone) -> None:
+        """Count a file that was read."""
+        self.files += 1
+        self.bytes_done += event.size
+        self.bytes_read += event.bytes_read
+        self.tools[event.tool] += 1
+        self.unknown.update(event.tally.unknown)
+        self.corrupt += event.tally.corrupt + event.tally.oversized
+        self.oversized += event.tally.oversized
+
+    def count_failed(self, event: FileFailed) -> None:
+        """Count a file that was not read."""
+        self.bytes_done += event.size
+        if event.is_excluded:
+            self.excluded[str(event.path)] = "tool"
+        elif event.is_own:
+            self.excluded[str(event.path)] = "nacre's own call"
+        elif event.problem:
+            self.problems.append(event.problem)
+        else:
+            self.unrecognised += 1
+            self.empty += [str(event.path)] if event.is_empty else []
+
+    def in_report(self) -> dict[str, Any]:
+        """The fields of a report that tell of reading."""
+        return {
+            "files": self.files,
+            "sessions": len(self.sessions),
+            "turns": self.turns,
+            "bytes_read": self.bytes_read,
+            "skipped": self.skipped + self.unrecognised,
+            "unrecognised": self.unrecognised,
+            "left_out": len(self.left_out),
+            "tools": dict(self.tools),
+            "unknown": dict(self.unknown),
+            "corrupt": self.corrupt,
+            "oversized": self.oversized,
+            "excluded": dict(Counter(self.excluded.values())),
+            "empty": tuple(self.empty),
+            "problems": tuple(self.problems),
+        }
+
+
+# ----------------------------------------------------------------------------
+# Store what was read of transcripts: sessions, their turns, and how far each file was read.
+
+
+COMMIT_TURNS = 400
+"""Turns of one transaction: some 30 ms, during which other writers wait."""
+
+_REST_SECONDS = 0.005
+
+
+class TurnStore:
+    """Stores the events of reading, some hundred turns at a time, without what was excluded or forgotten."""
+
+    def __init__(
+        self, home: Home, run: Run | None, exclusions: Exclusions, tally: ReadTally
+    ) -> None:
+        self._home = home
+        self._run = run
+        self._exclusions = exclusions
+        self._tally = tally
+        self._gate = Gate(home)
+
+    def store_all(self, events: Iterable[Event], tell: Callable[[float], None]) -> None:
+        """Store all events; ``tell`` is called after each transaction with the seconds so far."""
+        started = time.perf_counter()
+        pending: list[Batch | FileDone] = []
+        waiting = 0
+        stored_at = 0.0
+        for event in events:
+            if self._is_kept(event):
+                pending.append(event)
+                waiting += len(event.turns) if isinstance(event, Batch) else 1
+            if waiting >= COMMIT_TURNS:
+                # Who waits for the lock asks again every few milliseconds.
+                time.sleep(max(0.0, stored_at + _REST_SECONDS - time.perf_counter()))
+                self._store(pending)
+                pending, waiting = [], 0
+                stored_at = time.perf_counter()
+                tell(stored_at - started)
+        self._store(pending)
+
+    def _is_kept(self, event: Event) -> TypeGuard[Batch | FileDone]:
+        """Whether an event has something to store; the others are counted."""
+        if isinstance(event, FileFailed):
+            self._tally.count_failed(event)
+            return False
+        if isinstance(event, Batch) and (why := self._exclusions.reason(self._home, event.session)):
+            self._tally.excluded[event.session.id] = why
+            self._tally.withheld.add(event.path)
+            return False
+        return True
+
+    def _store(self, events: Sequence[Batch | FileDone]) -> None:
+        self._gate.refresh()
+        projects = self._projects_of([event for event in events if isinstance(event, Batch)])
+        with self._home.database.transaction():
+            self._gate.refresh()  # what was forgotten just now stays away
+            before = self._tally.turns
+            part = _Part(self._home, self._gate, self._tally, projects)
+            for event in events:
+                self._home.database.yield_write_lock(part.flush)
+                if isinstance(event, Batch):
+                    part.add(event)
+                else:
+                    part.finish_file(event)
+            part.flush()
+            if self._tally.turns > before:
+                require_room(self._home)
+        for event in events:
+            if isinstance(event, FileDone):
+                self._tally.count_done(event)
+
+    def _projects_of(self, batches: Sequence[Batch]) -> dict[Session, str | None]:
+        """The project of each session that may be stored; what a file says of it goes before what its folder says."""
+        sessions = dict.fromkeys(
+            batch.session for batch in batches if self._gate.admits(batch.session)
+        )
+        projects = {
+            session: resolve_project(self._home, session, run=self._run) for session in sessions
+        }
+        stated = {batch.session: batch.project for batch in batches if batch.project}
+        return projects | {
+            session: project for session, project in stated.items() if session in projects
+        }
+
+
+class _Part:
+    """What one transaction stores."""
+
+    def __init__(
+        self, home: Home, gate: Gate, tally: ReadTally, projects: Mapping[Session, str | None]
+    ) -> None:
+        self._home = home
+        self._gate = gate
+        self._tally = tally
+        self._projects = projects
+        self._touched: set[int] = set()
+        self._waiting: list[TurnBatch] = []
+
+    def add(self, batch: Batch) -> None:
+        """Store a session, and let its turns wait, without what was forgotten."""
+        session = batch.session
+        if session not in self._projects or not self._gate.admits(session):
+            self._tally.left_out.add(batch.path)
+            return
+        project = self._projects[session]
+        turns = self._gate.admitted(session, project, batch.turns)
+        titled = self._gate.titled(session)
+        if len(turns) < len(batch.turns) or titled != session:
+            self._tally.left_out.add(batch.path)
+            if not turns and not self._home.sessions.find(session.id):
+                return
+        row = self._home.sessions.upsert(titled, project=project, file=self._name_of(batch))
+        self._tally.distrusted.update(
+            (session.id, made) for turn in turns for made in _stored_unduly(turn)
+        )
+        if turns:
+            self._waiting.append((session.tool, row, turns))
+        self._touched.add(row)
+
+    def finish_file(self, done: FileDone) -> None:
+        """Forget what a file does not hold any more, and note how far it was read."""
+        self._forget_gone(done)
+        left_out = done.path in self._tally.left_out
+        self._save_cursor(done, leaves_out=left_out)
+        if left_out or done.path in self._tally.withheld:
+            withhold(self._home, [(done.tool, self._name_of(done))])
+
+    def flush(self) -> None:
+        """Store the turns that wait, and bring their sessions up to date."""
+        for (_, row, _), added in zip(
+            self._waiting, self._home.sessions.add_batches(self._waiting), strict=True
+        ):
+            self._tally.turns += added
+            if added:
+                self._tally.sessions.add(row)
+        self._waiting.clear()
+        self._home.sessions.refresh(sorted(self._touched))
+        self._touched.clear()
+
+    def _forget_gone(self, done: FileDone) -> None:
+        """Forget what a file does not hold any more, or only seemed to hold."""
+        name = self._name_of(done)
+        known = self._home.sessions.cursor(name)
+        if known and known[0] != done.tool and is_guess(known[0]):
+            self.flush()
+            self._touched |= self._home.sessions.retain(known[0], name, {})
+        if done.present is not None:
+            self.flush()
+            self._touched |= self._home.sessions.retain(done.tool, name, done.present)
+
+    def _save_cursor(self, done: FileDone, *, leaves_out: bool) -> None:
+        """A file that something was left out of is read from its beginning each time: what is carried quotes it."""
+        cursor = replace(done.cursor, offset=0, carry={}) if leaves_out else done.cursor
+        goes_on = done.present is None and done.bytes_read < done.cursor.size
+        self._home.sessions.save_cursor(
+            self._name_of(done), done.tool, cursor, done.tally, goes_on=goes_on
+        )
+
+    def _name_of(self, event: Batch | FileDone) -> str:
+        return kept_name(self._home.redactor, str(event.path))
+
+
+def _stored_unduly(turn: Turn) -> Iterator[str]:
+    """The ends of the ids of memories that an agent stored in a turn which draws on text from outside."""
+    if turn.trust is Trust.UNTRUSTED:
+        yield from memories_made((turn,))
+
+
+# ----------------------------------------------------------------------------
+# Read transcripts into sessions and turns: which files have something new, and what they hold.
+
+
+def jobs_for(
+    home: Home, files: Sequence[FoundFile], tally: ReadTally, *, force: bool = False
+) -> list[Job]:
+    """What is to be read of some files: those that did not change are skipped, unless ``force``."""
+    jobs = []
+    identities = tuple(home.settings.texts("owner.identities"))
+    for file in files:
+        known = _cursor(home, file.path)
+        if known and not force and (known[1].size, known[1].mtime_ns) == (file.size, file.mtime_ns):
+            tally.skipped += 1
+            continue
+        tool, cursor = known if known and not force else (None, None)
+        jobs.append(
+            Job(
+                file.path,
+                file.size,
+                tool,
+                cursor,
+                file.is_named,
+                file.is_expected,
+                file.mtime_ns,
+                identities,
+            )
+        )
+    return jobs
+
+
+def read_jobs(
+    home: Home, run: Run | None, jobs: Sequence[Job], tally: ReadTally, notify: OnProgress
+) -> None:
+    """Read files and store what they hold."""
+    total = sum(job.size for job in jobs)
+    exclusions = Exclusions(home.settings)
+
+    def tell(seconds: float) -> None:
+        rate = tally.bytes_done / 1_000_000 / seconds
+        note = f"{tally.files:,} of {len(jobs):,} files, {tally.turns:,} turns, {rate:.0f} MB/s"
+        notify(Progress("reading", tally.bytes_done, total, note))
+
+    _store(home, TurnStore(home, run, exclusions, tally), _events(home, jobs, exclusions), tell)
+    distrust(home, run, sorted(tally.distrusted))
+    notify(Progress("reading", total, total, f"{tally.turns:,} turns"))
+
+
+def read_archive(home: Home, run: Run | None, tally: ReadTally, notify: OnProgress) -> None:
+    """Read what the archive has and no transcript holds any more; it is older than what transcripts hold."""
+    tally.problems += [
+        Problem("archive", problem, "nacre archive verify") for problem in read_index(home)
+    ]
+    states = missing(home)
+    exclusions = Exclusions(home.settings)
+    wanted = [state for state in states if state.tool not in exclusions.tools]
+
+    def tell(_: float) -> None:
+        notify(Progress("reading", tally.turns, tally.turns, "the archive"))
+
+    _store(home, TurnStore(home, run, exclusions, tally), read_archived(home, wanted), tell)
+    held_back = tally.left_out | tally.withheld
+    with home.database.transaction():
+        withhold(
+            home, [(state.tool, state.path) for state in states if Path(state.path) in held_back]
+        )
+    tally.files += len(states)
+
+
+def _store(
+    home: Home, store: TurnStore, events: Iterable[Event], tell: Callable[[float], None]
+) -> None:
+    home.database.relax()
+    try:
+        store.store_all(events, tell)
+    finally:
+        home.database.tighten()
+
+
+def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:
+    """Where the reading of a file ended. Names are looked at for secrets only where the name itself is not known."""
+    known = home.sessions.cursor(str(path))
+    kept = str(path) if known else kept_name(home.redactor, str(path))
+    return known or (home.sessions.cursor(kept) if kept != str(path) else None)
+
+
+def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator[Event]:
+    settings = home.settings
+    processes = count_processes(jobs, settings.whole("ingest.workers"))
+    if processes == 1:
+        return parsing_read_files(jobs, home.redactor, exclusions.tools)
+    patterns, allow, kinds = settings.redaction
+    setup = workers.Setup(tuple(patterns), tuple(allow), kinds, tuple(exclusions.tools))
+    return workers.read_in_processes(jobs, home.redactor, setup, processes)
+
+
+# ----------------------------------------------------------------------------
+# Requests for reading transcripts.
+
+
+class IngestOptions(Request, frozen=True, kw_only=True):
+    """What an ingest does: which paths, whether discovery adds to them, whether it learns and makes vectors.
+
+    Without paths discovery always runs. Named paths are noted in the ledger, so that a rebuild finds them again; with
+    ``globs`` the files that were found below them. A file that is named itself is read whatever it is called.
+    """
+
+    paths: Annotated[
+        tuple[Path, ...],
+        Meta(description="Files and folders; by default, all that discovery finds."),
+    ] = ()
+    globs: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Only files whose path ends like this, e.g. '**/2026-*/*.jsonl' or '*.{md,txt}'."
+        ),
+    ] = ()
+    discover: Annotated[
+        bool, Meta(description="Also all that discovery finds, where paths are named.")
+    ] = False
+    remember_paths: Annotated[
+        bool, Meta(description="Note the paths, so that a rebuild finds them again.")
+    ] = True
+    extract: Annotated[bool, Meta(description="Learn memories from what was read.")] = True
+    vectors: Annotated[bool, Meta(description="Make what the vector lane needs.")] = True
+    force: Annotated[
+        bool,
+        Meta(
+            description="Read files again from the start; known turns and memories stay as they are."
+        ),
+    ] = False
+    older: Annotated[
+        bool,
+        Meta(
+            description="Also have the writer read sessions from before it was set, as far as it may take more."
+        ),
+    ] = False
+    from_archive: Annotated[
+        bool, Meta(description="Also read what the archive has and no transcript tells any more.")
+    ] = False
+    reads: Annotated[bool, Meta(description="False: learn only from what was read before.")] = True
+    vector_seconds: Annotated[
+        float | None, Meta(description="Longest time for vectors; none: until all are made.")
+    ] = None
+    puts_off: Annotated[
+        bool, Meta(description="Leave alone what watch.changed_since puts off.")
+    ] = False
+
+
+# ----------------------------------------------------------------------------
+# Transcripts → sessions in the index → memories in the vault → vectors.
+
+
+def ingest(
+    home: Home,
+    options: IngestOptions | None = None,
+    on_progress: OnProgress | None = None,
+    *,
+    run: Run | None = None,
+) -> IngestReport:
+    """Read transcripts, learn from what is new, make the vectors. Raises NotFound for a path that does not exist, and
+    InvalidInput where older sessions cannot be asked for.
+
+    What it writes is one operation, or part of the ``run``; others write in between. Text is searchable when reading
+    ends. One bad file never stops the others: it is in the report.
+    """
+    if run is None:
+        with home.run("ingest") as own:
+            return ingest(home, options, on_progress, run=own)
+    wanted = options or IngestOptions()
+    if wanted.older:
+        check_older(home, wanted)
+    with noting(home, TraceKind.INDEX, _subject(wanted)) as trace:
+        report = _Ingest(home, run, wanted, on_progress or (lambda _: None)).complete()
+        told = counted({**read_counts(report), **learned_counts(report)})
+        if told:
+            trace.add(
+                Step("reads and learns", output=told, refs=tuple(report.memories[:MOST_REFS]))
+            )
+        learned = counted({"sessions": report.sessions, "memories": len(report.memories)})
+        trace.outcome = (
+            learned or counted({"transcripts archived": report.archived.files}) or "nothing new"
+        )
+    return report
+
+
+def check_older(home: Home, options: IngestOptions) -> None:
+    """Raises InvalidInput where older sessions cannot be asked for."""
+    if not options.extract:
+        raise InvalidInput(
+            "the writer reads older sessions to write memories", hint="leave --no-extract out"
+        )
+    if not home.settings.flag("extraction.enabled"):
+        raise InvalidInput(
+            "extraction is off: no writer reads", hint="nacre config set extraction.enabled true"
+        )
+    if not is_set(home):
+        raise InvalidInput(
+            "no writer is set that could read older sessions", hint="nacre writer set"
+        )
+    if rests(home.settings):
+        told = "the writer is paused, or waits for the mains: it reads no older sessions now"
+        raise InvalidInput(told, hint="nacre writer tells which")
+
+
+def _subject(options: IngestOptions) -> str:
+    """What is read, for its trace."""
+    if options.from_archive:
+        return "the archive"
+    if not options.paths:
+        return "what discovery finds" if options.reads else "what waits"
+    more = f" and {len(options.paths) - 1} more" if len(options.paths) > 1 else ""
+    return f"{options.paths[0]}{more}"
+
+
+class _Ingest:
+    """One run: its stages, and what they found."""
+
+    def __init__(self, home: Home, run: Run, options: IngestOptions, notify: OnProgress) -> None:
+        self._home = home
+        self._run = run
+        self._options = options
+        self._notify = notify
+        self._tally = ReadTally()
+        self._named: Sequence[Path] = options.paths
+
+    def complete(self) -> IngestReport:
+        """Go through all stages."""
+        began, started = self._home.now(), time.perf_counter()
+        catch_up(self._home)
+        if (
+            not self._options.from_archive
+        ):  # a database that is being made anew may never take its place
+            fold_usage(self._home)
+        self._read()
+        report = IngestReport(**self._tally.in_report(), read_seconds=time.perf_counter() - started)
+        report = self._learn(report)
+        self._note_paths(report)
+        report = replace(report, archived=archive(self._home, self._notify))
+        report = self._embed(report)
+        erase_bytes_erasure(self._home)
+        self._home.sessions.save_ingest(
+            self._home.ids(),
+            to_ms(began) or 0,
+            to_ms(self._home.now()) or 0,
+            files=report.files,
+            sessions=report.sessions,
+            turns=report.turns,
+            memories=len(report.memories),
+            skipped=report.skipped,
+        )
+        return replace(report, seconds=time.perf_counter() - started)
+
+    def _read(self) -> None:
+        """Read the archive where it is wanted, then files, then those of projects that were met in them."""
+        options, home = self._options, self._home
+        discovers = options.reads and (options.discover or not options.paths)
+        found = self._found(discovers=discovers) if options.reads else None
+        known = discovery.projects_of(home)
+        jobs = self._jobs(found)
+        if options.from_archive:
+            read_archive(home, self._run, self._tally, self._notify)
+        read_jobs(home, self._run, jobs, self._tally, self._notify)
+        if discovers and (met := discovery.projects_of(home) - known):
+            jobs = self._jobs(
+                discovery.only_like(discovery.find_in_projects(home, met), options.globs)
+            )
+            read_jobs(home, self._run, jobs, self._tally, self._notify)
+
+    def _found(self, *, discovers: bool) -> discovery.Findings:
+        """The files to read; with patterns, those that fit are what a rebuild looks for."""
+        options = self._options
+        found = discovery.only_like(
+            discovery.find(self._home, options.paths, with_discovery=discovers), options.globs
+        )
+        if options.globs:
+            folders = [path.expanduser().absolute() for path in options.paths]
+            below = (
+                file.path
+                for file in found.files
+                if any(file.path.is_relative_to(one) for one in folders)
+            )
+            self._named = tuple(below)
+        return found
+
+    def _jobs(self, found: discovery.Findings | None) -> list[Job]:
+        if found is None:
+            return []
+        if self._options.puts_off:
+            found = discovery.without_put_off(self._home, found)
+        self._tally.problems += found.problems
+        return jobs_for(self._home, found.files, self._tally, force=self._options.force)
+
+    def _learn(self, report: IngestReport) -> IngestReport:
+        """Learn memories from what waits, where that is wanted."""
+        if not (self._options.extract and self._home.settings.flag("extraction.enabled")):
+            return report
+        foreseen = foresee(self._home, older=self._options.older)
+        if foreseen:
+            self._notify(Progress("learning", 0, 1, foreseen))
+        lessons = learn(self._home, self._notify, run=self._run, older=self._options.older)
+        return replace(
+            report,
+            foreseen=foreseen,
+            memories=lessons.memories,
+            duplicates=lessons.duplicates,
+            changed=lessons.changed,
+            ended=lessons.ended,
+            doubted=lessons.doubted,
+            candidates=lessons.candidates,
+            decided=lessons.decided,
+            extraction=lessons.by_model,
+            problems=(
+                *report.problems,
+                *(Problem("dedup", f"{note}; the rules decided") for note in lessons.notes),
+            ),
+        )
+
+    def _note_paths(self, report: IngestReport) -> None:
+        options = self._options
+        if options.paths and options.remember_paths and report.files:
+            _note_paths(self._home, self._run, self._named, report.memories)
+
+    def _embed(self, report: IngestReport) -> IngestReport:
+        """Make the vectors that are missing, where they are wanted."""
+        if not self._options.vectors:
+            return report
+        most = self._options.vector_seconds
+        made = embed_pending(self._home, self._notify, seconds=math.inf if most is None else most)
+        return replace(
+            report, vectors_made=made.made, vectors_left=made.left, vectors_note=made.note
+        )
+
+
+def read_counts(report: IngestReport) -> dict[str, int]:
+    """What was read, for a trace."""
+    if not report.files:
+        return {}
+    return {
+        "files": report.files,
+        "sessions": report.sessions,
+        "turns": report.turns,
+        "left out": report.left_out,
+        "excluded": sum(report.excluded.values()),
+        "corrupt lines": report.corrupt,
+    }
+
+
+def learned_counts(report: IngestReport) -> dict[str, int]:
+    """What was learned, for a trace."""
+    by_model = report.extraction
+    return {
+        "memories": len(report.memories),
+        "candidates": report.candidates,
+        "known already": report.duplicates,
+        "changed": report.changed,
+        "ended": report.ended,
+        "doubted": report.doubted,
+        "sessions shown to a model": by_model.sessions if by_model else 0,
+    }
+
+
+def named_before(home: Home) -> set[Path]:
+    """Paths that were once named to ingest, from the ledger."""
+    try:
+        entries = list(files.read(home.vault.read(LEDGER)))
+    except FileNotFoundError:
+        return set()
+    named = [item.details.get("paths") for item in entries if item.action == "ingest"]
+    return {
+        Path(path)
+        for paths in named
+        if isinstance(paths, list)
+        for path in paths
+        if isinstance(path, str)
+    }
+
+
+def _note_paths(
+    home: Home, run: Run | None, paths: Sequence[Path], memories: Sequence[str]
+) -> None:
+    """What was named, in the ledger's line of this run, for a rebuild to find it; each once."""
+    wanted = [str(path.absolute()) for path in paths]
+    known = named_before(home)
+    fresh = [path for path in wanted if Path(path) not in known]
+    if fresh:
+        with part_of(home, run, "ingest") as change:
+            change.append([change.entry("ingest", paths=fresh, **memories_in_entry(memories))])
+            change.explain(None if memories else f"{fresh[0]} was read")
+
+
+def unread(home: Home, files: Sequence[discovery.FoundFile]) -> list[Job]:
+    """Those of some files that changed since they were read, or never were."""
+    return jobs_for(home, files, ReadTally())
+
+
+def read_changed(home: Home, jobs: Sequence[Job], named: Sequence[Path] = ()) -> IngestReport:
+    """Make just these files searchable: nothing is learned yet.
+
+    ``named`` paths are noted in the ledger, as in an ingest.
+    """
+    started = time.perf_counter()
+    tally = ReadTally()
+    read_jobs(home, None, jobs, tally, lambda _: None)
+    if named and tally.files:
+        _note_paths(home, None, named, ())
+    seconds = time.perf_counter() - started
+    return IngestReport(**tally.in_report(), read_seconds=seconds, seconds=seconds)
+
+
+# ----------------------------------------------------------------------------
+# What an ingest would read and cost; nothing is stored.
+
+
+def plan(home: Home, options: IngestOptions) -> IngestPlan:
+    """What an ingest would read, by size and by what files look like; changes nothing. Raises NotFound."""
+    findings = _findings(home, options)
+    tally = ReadTally(problems=findings.problems)
+    unread = sum(
+        _unread_bytes(home, job, tally)
+        for job in jobs_for(home, findings.files, tally, force=options.force)
+    )
+    told = tally.in_report()
+    return IngestPlan(
+        files=tally.tools.total(),
+        bytes=unread,
+        **{
+            name: told[name]
+            for name in ("tools", "skipped", "unrecognised", "excluded", "problems")
+        },
+    )
+
+
+def _unread_bytes(home: Home, job: Job, tally: ReadTally) -> int:
+    """Bytes of a file that are still to be read; counts it as what it looks like."""
+    try:
+        adapter = recognise(job)
+    except NacreError as error:
+        problem = error.message.removeprefix(f"{job.path} ")
+        tally.problems.append(Problem(str(job.path), problem, error.hint))
+        return 0
+    if adapter is None:
+        tally.unrecognised += 1
+        return 0
+    if adapter.tool in home.settings.texts("ingest.exclude_tools"):
+        tally.excluded[str(job.path)] = "tool"
+        return 0
+    tally.tools[adapter.tool] += 1
+    return job.size if adapter.whole else job.unread
+
+
+def estimate(home: Home, options: IngestOptions) -> Estimate:
+    """What learning would cost if models did it, from what waits and from what is not read yet; stores nothing.
+
+    Raises NotFound for a path that does not exist.
+    """
+    findings = _findings(home, options)
+    problems = list(findings.problems)
+    jobs = jobs_for(home, findings.files, ReadTally(), force=options.force)
+    tokens = 0
+
+    def counted() -> Iterator[tuple[Session, Sequence[Turn]]]:
+        nonlocal tokens
+        for session, turns in unstored(home, jobs, problems):
+            tokens += sum(count_tokens(part) for turn in turns for part in passages(turn.text))
+            yield session, turns
+
+    found = estimate_learning(home, counted(), problems, older=options.older)
+    return replace(found, vectors=estimate_vectors(home, tokens))
+
+
+def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
+    found = discovery.find(
+        home, options.paths, with_discovery=options.discover or not options.paths
+    )
+    return discovery.only_like(found, options.globs)
+
+
+def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Sequence[Turn]]]:
+    """The sessions of some transcripts that are not read yet; nothing of them is kept. Raises NotFound."""
+    files = discovery.find(home, paths, with_discovery=False).files
+    return unstored(home, jobs_for(home, files, ReadTally()), [])
+
+
+def unstored(
+    home: Home, jobs: Sequence[Job], problems: list[Problem]
+) -> Iterator[tuple[Session, Sequence[Turn]]]:
+    """Sessions of transcripts, one file after another; nothing of them is kept."""
+    exclusions = Exclusions(home.settings)
+    gate = Gate(home)
+    sessions: dict[Session, list[Turn]] = {}
+    for event in parsing_read_files(jobs, home.redactor, exclusions.tools):
+        if isinstance(event, FileFailed):
+            problems += [event.problem] if event.problem else []
+        elif isinstance(event, FileDone):
+            yield from sessions.items()
+            sessions = {}
+        elif not exclusions.reason(home, event.session) and gate.admits(event.session):
+            sessions.setdefault(event.session, []).extend(event.turns)
+
+
+# ----------------------------------------------------------------------------
+# Read what a session wrote until now, without looking at all the others: its transcript, through its
+# cursor.
+#
+# Any process can run a hook, so the path in its input is only a hint: it selects one of the files
+# that its tool's
+# readers would find by themselves.
+
+
+RECENT_SECONDS = 86_400
+_MOST_RECENT = 20
+_MOST_BYTES = 50_000_000
+"""What is larger all together is for an ingest, which tells how it goes on."""
+
+
+def read_session(home: Home, session: str, transcript: str | None = None) -> StoredSession | None:
+    """Make a session searchable up to its last line; the session as it is known then, ``None`` where it is not.
+
+    Without a transcript in a folder of its tool, read the file that the session was read from before, else the files
+    that its tool wrote to within a day.
+    """
+    tool = session.partition(":")[0]
+    named = _own_transcript(home, tool, transcript)
+    if named and os.path.isfile(named):
+        read_files(home, [named], tool)
+        return find_session(home, session) or _written_to(home, named)
+    known = find_session(home, session)
+    before = known.file if known else None
+    read_files(
+        home, [Path(before)] if before and os.path.isfile(before) else _of_tool(home, tool), tool
+    )
+    return find_session(home, session)
+
+
+def _own_transcript(home: Home, tool: str, transcript: str | None) -> Path | None:
+    """The name under which discovery finds a transcript of a tool; ``None`` for any other file.
+
+    Links are resolved. The file need not exist yet.
+    """
+    if not transcript or not os.path.isabs(transcript):
+        return None
+    try:
+        real = Path(os.path.realpath(transcript))
+    except (OSError, ValueError):
+        return None
+    for root in _roots(home, tool):
+        folder = os.path.realpath(root.folder)
+        if real.is_relative_to(folder):
+            path = root.folder / real.relative_to(folder)
+            if discovery.fits(root, path):
+                return path
+    return None
+
+
+def read_files(home: Home, paths: list[Path], tool: str | None = None) -> IngestReport | None:
+    """Make the transcripts among some files searchable, as far as they changed; the latest, where these are many.
+
+    With ``tool``, only its own readers read them.
+    """
+    files = discovery.look(home, paths).files[-_MOST_RECENT:]
+    jobs = [replace(job, reader=tool) for job in unread(home, files)]
+    while len(jobs) > 1 and sum(job.unread for job in jobs) > _MOST_BYTES:
+        jobs = jobs[1:]
+    return read_changed(home, jobs) if jobs else None
+
+
+def read_recent(home: Home) -> IngestReport | None:
+    """Make searchable what any tool wrote within a day."""
+    return read_files(home, _of_tool(home, None))
+
+
+def read_beside(home: Home, session: str, transcript: str | None) -> IngestReport | None:
+    """Make searchable what was written within a day to files beside a transcript: of sessions that ended unseen."""
+    tool = session.partition(":")[0]
+    own = _own_transcript(home, tool, transcript)
+    if own is None:
+        return None
+    try:
+        beside = [
+            path for path in own.parent.iterdir() if path.suffix == own.suffix and path != own
+        ]
+    except OSError:
+        return None
+    own_files = [
+        path
+        for path in beside
+        if _is_recent(home, path) and _own_transcript(home, tool, str(path)) == path
+    ]
+    return read_files(home, own_files, tool)
+
+
+def find_session(home: Home, session: str) -> StoredSession | None:
+    """The session of an id, where it was read."""
+    return next((one for one in home.sessions.find(session) if one.session.id == session), None)
+
+
+def _written_to(home: Home, path: Path) -> StoredSession | None:
+    """The latest session of a transcript: for hosts whose own name of it is another."""
+    newest = home.sessions.newest(SessionFilter(), limit=_MOST_RECENT)
+    return next((one for one in newest if one.file == str(path)), None)
+
+
+def _of_tool(home: Home, tool: str | None) -> list[Path]:
+    """Files that a tool, or any, wrote to within a day."""
+    return [
+        path
+        for root in _roots(home, tool)
+        for path in discovery.below(root)
+        if _is_recent(home, path)
+    ]
+
+
+def _roots(home: Home, tool: str | None) -> Iterator[Root]:
+    """Return the folders in which a tool, or any, keeps transcripts."""
+    found = discovery.tool_roots(home, discovery.projects_of(home), [])
+    return (root for adapter, root in found if tool in (None, adapter.tool))
+
+
+def _is_recent(home: Home, path: Path) -> bool:
+    try:
+        changed = discovery.footprint(path)[1]
+    except OSError:
+        return False
+    return home.clock().timestamp() - changed / 1e9 < RECENT_SECONDS
+
+
+# ----------------------------------------------------------------------------
+# Store what an agent says the owner said: the owner's words are looked up in the session that goes on
+# just now.
+#
+# An agent may be told by a page it reads what to store, so its word for it counts nothing. Where the
+# memory is what the
+# owner typed, word for word, it is the owner's, said when they typed it; else it is the agent's
+# proposal: words in
+# another order, or only some of them, may say the opposite.
+
+
+_RECENT = timedelta(days=1)
+_MOST_SESSIONS = 20
+_LEAST_CHARACTERS = 12
+"""A shorter quote ("yes, do that") says nothing by itself."""
+
+
+def store(home: Home, new: StoreRequest) -> StoreOutcome:
+    """Store a memory; see :func:`nacre.memories.store.store`. Raises MemoryInvalid."""
+    new, said = _looked_up(home, new)
+    outcome = remembering.store(home, new, said)
+    return dataclasses.replace(
+        outcome, proposed=outcome.action == "stored" and said is None and home.actor.is_agent
+    )
+
+
+def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
+    """What :func:`store` would do and why; nothing is written. Raises MemoryInvalid."""
+    new, said = _looked_up(home, new)
+    return remembering.rehearse(home, new, said)
+
+
+def _looked_up(home: Home, new: StoreRequest) -> tuple[StoreRequest, Said | None]:
+    """A request, and the turn in which the owner said it; a title that says more than the owner did is left out.
+
+    What they took back since is not said. Words said in a project hold there: for a memory of no project they stand
+    for that of their session, and for another project's they are only the agent's proposal.
+    """
+    session = new.source.session or home.settings.session
+    if not (new.quote and home.actor.is_agent) or len(new.quote.strip()) < _LEAST_CHARACTERS:
+        return new, None
+    project = remembering.project_asked_for(home, new)
+    for one in _sessions(home, session):
+        if one.project and project not in (None, one.project):
+            continue
+        for turn, statements in _said(home, one, new):
+            said = [statement.text for statement in statements]
+            if _states(said, new.content):
+                if new.subject and adds(new.subject, [*said, new.content]) is not None:
+                    new = structs.replace(new, subject=None)
+                new = structs.replace(new, project=one.project or new.project)
+                is_mixed = any(statement.mixed for statement in statements)
+                return new, Said(Source(one.session.id, (turn.id,)), turn.time, is_mixed)
+    return new, None
+
+
+def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
+    """The session that stores it, read up to now; where its host does not name it, those of the last day."""
+    if session:
+        found = read_session(home, session)
+        yield from [found] if found else []
+        return
+    read_recent(home)
+    yield from home.sessions.newest(SessionFilter(since=home.now() - _RECENT), limit=_MOST_SESSIONS)
+
+
+def _said(
+    home: Home, session: StoredSession, new: StoreRequest
+) -> Iterator[tuple[Turn, Sequence[Statement]]]:
+    """The turns of the owner that hold a quote, the latest first, with the whole statements of which it is a part,
+    unless these were taken back, are marked as somebody else's, or state a rule where it may be.
+    """
+    turns = home.sessions.whole(session.row)
+    spoken = utterances(turns)
+    is_rule = new.kind is Kind.PREFERENCE or reads_as_rule(new.content)
+    for at in reversed(range(len(spoken))):
+        texts = [one.text for one in spoken[at].statements]
+        held = _holding(texts, normalise(new.quote or ""))
+        if not held or is_refused(spoken, at) or is_taken_back(texts, held.stop - 1):
+            continue
+        statements = spoken[at].statements[held.start : held.stop]
+        if any(one.marked or (is_rule and may_be_others(one)) for one in statements):
+            continue
+        index = spoken[at].index
+        later = (read(one.text) for said in spoken[at + 1 :] for one in said.statements)
+        about = read(new.content).words
+        if not any(departure.gone <= about for one in later for departure in one.departures):
+            yield turns[index], statements
+
+
+def _states(said: Sequence[str], content: str) -> bool:
+    """Whether statements are what a memory says, word for word, and neither ask, suppose nor report it."""
+    return all(map(is_stated, said)) and _plain(" ".join(said)) == _plain(content)
+
+
+def _plain(text: str) -> str:
+    """A text as it is written but for its layout, without what people say before they say something: "ok, so"."""
+    return written(language_of(text).trim(text))
+
+
+def _holding(statements: Sequence[str], wanted: str) -> range | None:
+    """The places of the fewest statements in a row that hold a text."""
+    plain = [normalise(one) for one in statements]
+    for length in range(1, len(plain) + 1):
+        for first in range(len(plain) - length + 1):
+            if wanted in " ".join(plain[first : first + length]):
+                return range(first, first + length)
+    return None

@@ -1,0 +1,773 @@
+"""What is known of providers of language models: those of ``providers.toml`` and the owner's own."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from nacre.base import files as private_files
+from nacre.base.environment import install_hint
+from nacre.base.ids import Clock, utc_now
+from nacre.errors import CredentialsUnusable, ModelRefused, Unavailable
+from nacre.settings import Settings
+
+COMMANDS = {
+    "claude-cli": "claude",
+    "codex-cli": "codex",
+    "gemini-cli": "gemini",
+    "opencode-cli": "opencode",
+}
+"""Formats that are an agent tool's own command, and what it is called."""
+
+APIS = ("anthropic", "openai", "chat", *COMMANDS, "mcp-sampling", "embeddings")
+_ANSWERS = ("schema", "tool", "json", "text")
+_OWN_KEYS = ("api", "base_url", "key", "api_key", "label", "answers", "free", "plain_http")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_YES = ("yes", "true", "1", "on")
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Who answers, and in which format.
+
+    ``variables`` are the environment's names for its key; ``api_key`` is one that is written in the configuration.
+    With a ``subscription`` calls have no price of their own: tokens are counted instead.
+    ``beside`` is about how many tokens a command of an agent adds to each question; ``keys`` are the environment's
+    names for keys by which its calls would be billed instead.
+    ``answers`` is what each of its models can be held to at least (see Capabilities), empty where that is not known.
+    """
+
+    name: str
+    label: str
+    api: str
+    base_url: str = ""
+    variables: tuple[str, ...] = ()
+    needs_key: bool = True
+    answers: str = ""
+    free: bool = False
+    subscription: bool = False
+    beside: int = 0
+    keys: tuple[str, ...] = ()
+    api_key: str = field(default="", repr=False)
+
+
+def providers(settings: Settings) -> dict[str, Provider]:
+    """All providers by name, the owner's own last. Raises ModelRefused where one is written wrongly."""
+    return {
+        name: provider_of(settings, name) for name in (*_built_in(), *settings["models.providers"])
+    }
+
+
+def provider_of(settings: Settings, name: str) -> Provider:
+    """The provider of a name. What ``models.providers`` says of it goes before what is built in.
+
+    Raises ModelRefused where there is none, and where its address would send prompts in the clear to another machine.
+    """
+    own: Mapping[str, str] | None = settings["models.providers"].get(name)
+    provider = _built_in().get(name)
+    if own is None and provider is None:
+        known = ", ".join((*_built_in(), *settings["models.providers"]))
+        raise ModelRefused(
+            f"no provider of models is called {name!r}", hint=f"providers: {known}, or none"
+        )
+    if own is None:
+        assert provider is not None  # noqa: S101
+        return provider
+    return _with_own(provider or Provider(name, name, "chat", needs_key="key" in own), own)
+
+
+def is_built_in(name: str) -> bool:
+    """Whether nacre knows a provider by itself."""
+    return name in _built_in()
+
+
+@cache
+def _built_in() -> Mapping[str, Provider]:
+    tables: dict[str, dict[str, Any]] = tomllib.loads(
+        (files("nacre.llm") / "providers.toml").read_text("utf-8")
+    )
+    return {
+        name: Provider(
+            name, **{**table, **{key: tuple(table.get(key, ())) for key in ("variables", "keys")}}
+        )
+        for name, table in tables.items()
+    }
+
+
+def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
+    where = f"models.providers.{provider.name}"
+    for key in own:
+        if key not in _OWN_KEYS:
+            raise ModelRefused(f"{where} has no key {key!r}", hint=f"keys: {', '.join(_OWN_KEYS)}")
+    _check_choice(where, "api", own, APIS)
+    _check_choice(where, "answers", own, _ANSWERS)
+    if "key" in own and not _VARIABLE.fullmatch(own["key"]):  # a key itself is not shown
+        raise ModelRefused(
+            f"{where}.key is no name of an environment variable", hint="key = the variable's name"
+        )
+    plain: dict[str, Any] = {
+        name: own[name]
+        for name in ("api", "base_url", "label", "answers", "api_key")
+        if name in own
+    }
+    changed = replace(provider, **plain)
+    if "key" in own:
+        changed = replace(changed, variables=(own["key"],), needs_key=True)
+    is_here = is_loopback(_host(changed)) and not (changed.needs_key or changed.api_key)
+    changed = replace(
+        changed, free=own["free"].lower() in _YES if "free" in own else changed.free or is_here
+    )
+    _check_address(where, changed, own.get("plain_http", "").lower() in _YES)
+    return changed
+
+
+def is_on_this_machine(provider: Provider) -> bool:
+    """Whether a provider answers on this machine itself."""
+    return is_loopback(_host(provider))
+
+
+def _host(provider: Provider) -> str:
+    with suppress(ValueError):  # an address that is none is refused further on
+        return urlsplit(provider.base_url).hostname or ""
+    return ""
+
+
+def _check_choice(where: str, key: str, own: Mapping[str, str], choices: tuple[str, ...]) -> None:
+    if key in own and own[key] not in choices:
+        raise ModelRefused(
+            f"{where}.{key} cannot be {own[key]!r}", hint=f"one of: {', '.join(choices)}"
+        )
+
+
+def _check_address(where: str, provider: Provider, may_be_plain: bool) -> None:
+    if provider.api in (*COMMANDS, "mcp-sampling"):
+        return
+    try:
+        address = urlsplit(provider.base_url)
+        host = address.hostname
+    except ValueError:
+        host = None
+    if not host or address.scheme not in ("http", "https"):
+        raise ModelRefused(f"{where}.base_url is no address", hint='base_url = "https://host/v1"')
+    if address.scheme == "http" and not (may_be_plain or is_loopback(host)):
+        raise ModelRefused(
+            f"{where} would send prompts and keys in the clear to {host}",
+            hint='use https; for a network of your own, add plain_http = "yes"',
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+# ----------------------------------------------------------------------------
+# Small files with secrets in them, read with care: bounded, regular, and with a word on who else may
+# read them.
+
+
+_MOST_BYTES = 256_000
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFile:
+    """A file's text; ``mode`` where others than its owner may use it, else 0."""
+
+    path: Path
+    text: str
+    mode: int
+
+    @property
+    def warning(self) -> str:
+        """That others may read it; empty where they may not."""
+        return f"{self.path} can be read by others ({self.mode:o})" if self.mode else ""
+
+
+def read_small(path: Path) -> SmallFile | None:
+    """A file of at most 256 KB; ``None`` where there is none. Raises CredentialsUnusable."""
+    try:
+        with os.fdopen(private_files.open_file(os.path.realpath(path), os.O_RDONLY), "rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise CredentialsUnusable(
+                f"{path} is too large to hold credentials", hint="look what it is"
+            )
+        return SmallFile(
+            path, data.decode("utf-8"), mode if os.name == "posix" and mode & 0o077 else 0
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UnicodeDecodeError:
+        raise CredentialsUnusable(f"{path} is not text", hint="look what it is") from None
+    except OSError as error:
+        raise CredentialsUnusable(
+            f"cannot read {path}: {error.strerror}", hint="check its permissions"
+        ) from error
+
+
+# ----------------------------------------------------------------------------
+# ``credentials.toml`` in the home: keys by provider, where no keyring works. The owner's alone.
+
+
+NAME = "credentials.toml"
+_TABLE = "keys"
+_HEAD = "# Keys that nacre was given, where no keyring works. Never in backups, exports or git: nacre auth status\n"
+
+
+def path_of(settings: Settings) -> Path:
+    """Where the file is, or would be."""
+    return settings.home / NAME
+
+
+def read(settings: Settings) -> dict[str, str]:
+    """All keys by provider. Raises CredentialsUnusable."""
+    file = read_small(path_of(settings))
+    if file is None:
+        return {}
+    try:
+        table = tomllib.loads(file.text).get(_TABLE, {})
+    except (ValueError, RecursionError):  # whose words may quote the key
+        raise CredentialsUnusable(
+            f"{path_of(settings)} is not valid TOML", hint="mend or remove it"
+        ) from None
+    pairs = table.items() if isinstance(table, dict) else ()
+    return {name: value for name, value in pairs if isinstance(value, str) and value}
+
+
+def keep(settings: Settings, provider: str, secret: str) -> None:
+    """Keep a provider's key. Raises CredentialsUnusable, Unavailable where it cannot be written."""
+    _write(settings, {**read(settings), provider: secret})
+
+
+def drop(settings: Settings, provider: str) -> bool:
+    """Delete a provider's key; whether there was one. Raises CredentialsUnusable, Unavailable."""
+    keys = read(settings)
+    if provider not in keys:
+        return False
+    del keys[provider]
+    _write(settings, keys)
+    return True
+
+
+def _write(settings: Settings, keys: dict[str, str]) -> None:
+    import tomlkit  # noqa: PLC0415 - 15 ms that only writing needs
+
+    path = path_of(settings)
+    try:
+        if not keys:
+            path.unlink(missing_ok=True)
+            return
+        private_files.make_folder(path.parent)
+        private_files.write_file(path, _HEAD + tomlkit.dumps({_TABLE: keys}))
+    except OSError as error:
+        hint = "give the key in the environment instead; nacre auth status tells which variable"
+        raise Unavailable(f"cannot write {path}: {error.strerror}", hint=hint) from error
+
+
+# ----------------------------------------------------------------------------
+# The system's keyring, where there is one that works.
+#
+# Importing the library takes 70 ms, and a keyring that is locked may wait for a person: both only
+# where a key is needed,
+# and never for longer than a few seconds.
+
+
+SERVICE = "nacre"
+_PATIENCE_SECONDS = 5.0
+_PATIENCE_WRITING_SECONDS = 60.0
+"""A desktop asks its owner whether to unlock it."""
+
+A = TypeVar("A")
+
+
+def why_not() -> str:
+    """Why no keyring can be used; empty where one can."""
+    try:
+        found = _bounded(lambda: _library().get_keyring(), _PATIENCE_SECONDS)
+    except Unavailable as error:
+        return error.message
+    return "" if found.priority > 0 else "no keyring works on this machine"
+
+
+def name() -> str:
+    """What the keyring in use is called."""
+    return str(_bounded(lambda: _library().get_keyring().name, _PATIENCE_SECONDS))
+
+
+def read_keyrings(user: str) -> str | None:
+    """The key kept for a provider; ``None`` without one. Raises Unavailable where no keyring works."""
+    _refuse_none()
+    found: str | None = _bounded(lambda: _library().get_password(SERVICE, user), _PATIENCE_SECONDS)
+    return found
+
+
+def keep_keyrings(user: str, secret: str) -> None:
+    """Keep a provider's key, and see that it is there. Raises Unavailable where it is not."""
+    _refuse_none()
+    _bounded(lambda: _library().set_password(SERVICE, user, secret), _PATIENCE_WRITING_SECONDS)
+    if read_keyrings(user) != secret:
+        raise Unavailable("the keyring did not keep the key")
+
+
+def drop_keyrings(user: str) -> bool:
+    """Delete a provider's key; whether there was one. Raises Unavailable where no keyring works."""
+    if read_keyrings(user) is None:
+        return False
+    _bounded(lambda: _library().delete_password(SERVICE, user), _PATIENCE_WRITING_SECONDS)
+    return True
+
+
+def _refuse_none() -> None:
+    if why := why_not():
+        raise Unavailable(why)
+
+
+def _library() -> Any:
+    import keyring  # noqa: PLC0415 - 130 ms, and an error where no backend works
+
+    return keyring
+
+
+def _bounded(work: Callable[[], A], seconds: float) -> A:
+    """What the work returns. Raises Unavailable where it takes too long, or fails.
+
+    Backends raise whatever their system does. Of that only its kind is passed on: what it says may hold the key.
+    """
+    done: SimpleQueue[tuple[A | None, Exception | None]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            done.put((work(), None))
+        except Exception as error:  # noqa: BLE001 - whatever a backend raises is told by its kind
+            done.put((None, error))
+
+    Thread(target=run, daemon=True).start()
+    try:
+        result, error = done.get(timeout=seconds)
+    except Empty:
+        raise Unavailable("the keyring does not answer", hint="unlock it, and repeat") from None
+    if isinstance(error, ImportError):
+        raise Unavailable(
+            "the library keyring is not installed", hint=install_hint("keyring")
+        ) from None
+    if error is not None:
+        raise Unavailable(f"the keyring cannot be used ({type(error).__name__})") from None
+    return result  # type: ignore[return-value]
+
+
+# ----------------------------------------------------------------------------
+# The ways in which nacre signs in, from ``methods.toml``.
+
+
+API_KEY, BEARER = "api-key", "bearer"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to sign in; what its fields mean is at the head of ``methods.toml``."""
+
+    name: str
+    provider: str
+    label: str
+    kind: str
+    variables: tuple[str, ...] = ()
+    login: str = ""
+    begins: str = ""
+    through: str = ""
+    renew: str = ""
+
+
+@cache
+def methods() -> dict[str, Method]:
+    """Every method by its name."""
+    tables = tomllib.loads((files(__package__) / "methods.toml").read_text(encoding="utf-8"))
+    return {
+        name: Method(name=name, **{**table, "variables": tuple(table.get("variables", ()))})
+        for name, table in tables.items()
+    }
+
+
+def method_of(provider: str, secret: str) -> Method | None:
+    """How a secret that somebody gave nacre signs in, by what it begins with; ``None`` where there is one way only."""
+    own = [method for method in methods().values() if method.provider == provider]
+    marked = [method for method in own if method.begins and secret.startswith(method.begins)]
+    return next(iter([*marked, *(method for method in own if method.kind == API_KEY)]), None)
+
+
+# ----------------------------------------------------------------------------
+# The files in which the commands of agent tools keep their own logins. nacre looks at them, and never
+# changes them.
+
+
+_MILLI = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What a tool's file holds: a secret, its kind, when it ends, and what is wrong with the file.
+
+    ``is_renewable``: the tool makes a fresh one of it by itself.
+    """
+
+    path: Path
+    kind: str = ""
+    secret: str = ""
+    expires: datetime | None = None
+    warning: str = ""
+    is_renewable: bool = False
+
+    def __repr__(self) -> str:
+        """Without the secret."""
+        return f"Login({str(self.path)!r}, {self.kind!r})"
+
+
+def path_of_logins(settings: Settings, tool: str) -> Path:
+    """Where a tool keeps its login."""
+    variable, folder, name = _PLACES[tool]
+    return Path(settings.environ.get(variable) or settings.user_home / folder) / name
+
+
+def read_logins(settings: Settings, tool: str) -> list[Login]:
+    """The logins in a tool's file, none where it has none, or is not read. Raises CredentialsUnusable."""
+    if tool not in _READERS:
+        return []
+    path = path_of_logins(settings, tool)
+    file = read_small(path)
+    if file is None:
+        return []
+    try:
+        record = json.loads(file.text)
+    except (ValueError, RecursionError):  # whose words may quote the token
+        raise CredentialsUnusable(
+            f"{path} is not valid JSON", hint=f"sign in to {tool} again"
+        ) from None
+    return _READERS[tool](file, record) if isinstance(record, dict) else []
+
+
+def is_signed_in(settings: Settings, tool: str, *, clock: Clock = utc_now) -> bool:
+    """Whether somebody seems to be signed in to a tool, other than by an API key: with a login that goes on or is
+    renewed.
+    """
+    if any(settings.environ.get(name) for name in _TOKENS.get(tool, ())):
+        return True
+    if tool not in _READERS:
+        return path_of_logins(settings, tool).is_file()
+    try:
+        found = read_logins(settings, tool)
+    except CredentialsUnusable:
+        return False
+    ends = [one.expires for one in found if one.kind == BEARER and not one.is_renewable]
+    renewable = any(one.kind == BEARER and one.is_renewable for one in found)
+    return renewable or any(end is None or end > clock() for end in ends)
+
+
+def may_be_in_keychain(settings: Settings, tool: str) -> bool:
+    """Whether a login may lie where nacre does not look: in the keychain of macOS, where there is no file."""
+    return (
+        settings.platform == "darwin"
+        and tool in _IN_KEYCHAIN
+        and not path_of_logins(settings, tool).exists()
+    )
+
+
+def elsewhere(settings: Settings, tool: str) -> str:
+    """Where else the tool may keep its login, in which nacre does not look; empty where nowhere."""
+    if tool == "claude":
+        return (
+            "macOS keeps it in the keychain, where nacre does not look"
+            if settings.platform == "darwin"
+            else ""
+        )
+    return "codex may keep it in the system's keyring, where nacre does not look"
+
+
+def _claude(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
+    oauth = record.get("claudeAiOauth")
+    if not isinstance(oauth, dict) or not _is_text(oauth.get("accessToken")):
+        return []
+    ends = oauth.get("expiresAt")
+    expires = _moment(ends / _MILLI) if isinstance(ends, int | float) else None
+    is_renewable = _is_text(oauth.get("refreshToken"))
+    return [Login(file.path, BEARER, oauth["accessToken"], expires, file.warning, is_renewable)]
+
+
+def _codex(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
+    found = []
+    if _is_text(record.get("OPENAI_API_KEY")):
+        found.append(Login(file.path, API_KEY, record["OPENAI_API_KEY"], None, file.warning))
+    tokens = record.get("tokens")
+    if isinstance(tokens, dict) and _is_text(tokens.get("access_token")):
+        token = tokens["access_token"]
+        is_renewable = _is_text(tokens.get("refresh_token"))
+        found.append(Login(file.path, BEARER, token, _end_of(token), file.warning, is_renewable))
+    return found
+
+
+def _opencode(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
+    """One login for each provider: an API key, or a sign-in, which it renews."""
+    found = []
+    for one in record.values():
+        if isinstance(one, dict):
+            is_key = one.get("type") == "api"
+            secret = one.get("key" if is_key else "access")
+            kind = API_KEY if is_key else BEARER
+            found.append(
+                Login(
+                    file.path, kind, str(secret or ""), None, file.warning, is_renewable=not is_key
+                )
+            )
+    return found
+
+
+def _end_of(token: str) -> datetime | None:
+    """When a JSON web token ends, as it says itself (RFC 7519, ``exp``)."""
+    parts = token.split(".")
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return _moment(float(claims["exp"]))
+    except (IndexError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _moment(seconds: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+_PLACES = {
+    "claude": ("CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"),
+    "codex": ("CODEX_HOME", ".codex", "auth.json"),
+    "gemini": ("GEMINI_CLI_HOME", "", ".gemini/oauth_creds.json"),
+    "opencode": ("XDG_DATA_HOME", ".local/share", "opencode/auth.json"),
+}
+_TOKENS = {
+    "claude": ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"),
+    "codex": ("CODEX_ACCESS_TOKEN",),
+}
+"""Variables that hold a token of a login."""
+_IN_KEYCHAIN = ("claude", "codex")
+
+_READERS: dict[str, Callable[[SmallFile, Mapping[str, Any]], list[Login]]] = {
+    "claude": _claude,
+    "codex": _codex,
+    "opencode": _opencode,
+}
+
+
+# ----------------------------------------------------------------------------
+# Where the key of a provider comes from.
+#
+# In this order: ``models.providers`` of the config, the environment, the keyring or
+# ``credentials.toml`` (what the owner
+# gave nacre), the files in which other tools keep their own logins. ``models.auth`` narrows that to
+# one method.
+
+
+_SHOWN = 4
+_LONG = 16
+
+
+def mask(secret: str) -> str:
+    """A secret as it may be shown: ``sk-…abcd``, and of a short one nothing."""
+    head = "sk-" if secret.startswith("sk-") else ""
+    return f"{head}…{secret[-_SHOWN:]}" if len(secret) >= _LONG else f"{head}…"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What nacre signs in with. ``kind`` is ``api-key``, or ``bearer`` for a token of a login.
+
+    ``origin`` says in words where it was found: ``$OPENAI_API_KEY``. The secret is not part of what is printed.
+    """
+
+    kind: str
+    secret: str = field(repr=False)
+    origin: str
+
+    @property
+    def masked(self) -> str:
+        """The secret as it may be shown."""
+        return mask(self.secret)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Somewhere a credential was looked for. ``credential`` is what was found, whether it can be used or not.
+
+    ``problem`` says why it cannot, ``warning`` why it should not lie there so; ``hint`` what to do about either.
+    """
+
+    origin: str
+    method: str = ""
+    credential: Credential | None = None
+    expires: datetime | None = None
+    problem: str = ""
+    warning: str = ""
+    hint: str = ""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether nacre can sign in with what was found."""
+        return self.credential is not None and not self.problem
+
+
+def credential_for(
+    settings: Settings, provider: str, *, clock: Clock = utc_now
+) -> Credential | None:
+    """The credential for a provider, by its name in ``provider:model``; ``None`` where none is found.
+
+    Raises ModelRefused where one was found that has expired, or where a keyring or file that may hold one cannot be
+    read, and nothing else is found; and where no provider has that name.
+    """
+    place = place_for(settings, provider, clock=clock)
+    return place.credential if place else None
+
+
+def place_for(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Place | None:
+    """The place whose credential :func:`credential_for` takes. Raises what that raises."""
+    broken: Place | None = None
+    for place in look(settings, provider, clock=clock):
+        if place.is_usable and fits(settings, place, provider):
+            return place
+        if place.problem and broken is None and fits(settings, place, provider):
+            broken = place
+    if broken:
+        raise ModelRefused(f"{provider}: {broken.problem}", hint=broken.hint or "nacre auth status")
+    return None
+
+
+def fits(settings: Settings, place: Place, provider: str) -> bool:
+    """Whether a place is of the method that is set for its provider, if one is."""
+    wanted = methods().get(settings.text("models.auth"))
+    return wanted is None or wanted.provider != provider or place.method in ("", wanted.name)
+
+
+def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterator[Place]:
+    """Every place that is looked into, in order, with what is there. Lazy: what is not asked for is not opened."""
+    yield from _in_config(settings, provider)
+    yield from _in_environment(settings, provider)
+    if not provider_of(settings, provider).needs_key:
+        return
+    yield _in_keyring(provider)
+    yield _in_file(settings, provider)
+    for method in methods().values():
+        if method.provider == provider and method.login:
+            yield _in_login(settings, method, clock())
+
+
+def variables_for(settings: Settings, provider: str) -> list[str]:
+    """The environment variables that may hold a provider's key, the first one first. Raises ModelRefused."""
+    of_methods = [
+        name
+        for method in methods().values()
+        if method.provider == provider
+        for name in method.variables
+    ]
+    usual = provider_of(settings, provider).variables
+    chosen = usual if "key" in settings["models.providers"].get(provider, {}) else ()
+    return list(dict.fromkeys((own_variable(provider), *chosen, *of_methods, *usual)))
+
+
+def own_variable(provider: str) -> str:
+    """The variable that holds a provider's key for nacre alone, and goes before all others."""
+    return "NACRE_" + re.sub(r"\W", "_", provider).upper() + "_API_KEY"
+
+
+def _in_config(settings: Settings, provider: str) -> Iterator[Place]:
+    written = provider_of(settings, provider).api_key.strip()
+    if not written:
+        return
+    origin = settings.values["models.providers"].origin
+    yield _found(
+        provider,
+        written,
+        f"models.providers.{provider}.api_key, {origin}",
+        warning=f"the key of {provider} is written in {origin}",
+        hint=f"nacre auth remove {provider} takes it out, nacre setup --provider {provider} keeps it better",
+    )
+
+
+def _in_environment(settings: Settings, provider: str) -> Iterator[Place]:
+    for name in variables_for(settings, provider):
+        by_name = next((one for one in methods().values() if name in one.variables), None)
+        yield _found(provider, settings.environ.get(name, "").strip(), f"${name}", method=by_name)
+
+
+def _in_keyring(provider: str) -> Place:
+    try:
+        if why := why_not():
+            return Place(f"keyring: {why}")
+        return _found(provider, read_keyrings(provider) or "", "keyring")
+    except Unavailable as error:
+        return Place("keyring", problem=error.message, hint=error.hint or "")
+
+
+def _in_file(settings: Settings, provider: str) -> Place:
+    path = path_of(settings)
+    try:
+        return _found(provider, read(settings).get(provider, ""), str(path))
+    except CredentialsUnusable as error:
+        return Place(str(path), problem=error.message, hint=error.hint or "")
+
+
+def _in_login(settings: Settings, method: Method, now: datetime) -> Place:
+    path = path_of_logins(settings, method.login)
+    try:
+        found = [one for one in read_logins(settings, method.login) if one.kind == method.kind]
+    except CredentialsUnusable as error:
+        return Place(str(path), method.name, problem=error.message, hint=error.hint or "")
+    if not found:
+        return Place(str(path), method.name, hint=elsewhere(settings, method.login))
+    login = found[0]
+    has_ended = login.expires is not None and login.expires <= now
+    problem = (
+        f"the login in {path} has expired ({login.expires:%Y-%m-%d %H:%M} UTC)" if has_ended else ""
+    )
+    hint = method.renew if has_ended else f"chmod 600 {path}" if login.warning else ""
+    credential = Credential(login.kind, login.secret.strip(), str(path))
+    return Place(str(path), method.name, credential, login.expires, problem, login.warning, hint)
+
+
+def _found(
+    provider: str,
+    secret: str,
+    origin: str,
+    *,
+    method: Method | None = None,
+    warning: str = "",
+    hint: str = "",
+) -> Place:
+    """A place with a secret whose kind is the one of the method that its name, else its form, stands for."""
+    if not secret:
+        return Place(origin, method.name if method else "")
+    method = method or method_of(provider, secret)
+    credential = Credential(method.kind if method else API_KEY, secret, origin)
+    return Place(origin, method.name if method else "", credential, warning=warning, hint=hint)

@@ -1,1 +1,0 @@
-"""Where keys come from, and where they are kept."""

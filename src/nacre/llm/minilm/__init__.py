@@ -1,0 +1,32 @@
+"""The bundled embedding model, all-MiniLM-L6-v2 in int8: ``model.onnx`` and ``tokenizer.json``.
+
+Both are written by ``scripts/build_minilm.py``; NOTICE says where the weights come from. They are package
+data, loaded by ``nacre.llm.local_model.load_minilm``.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+
+MODEL_NAME = "minilm-l6-v2-int8"
+"""Names the vectors. It changes whenever a new build of the files gives other vectors."""
+
+DIMENSIONS = 384
+
+MAX_TOKENS = 256
+"""Longest text the model reads, [CLS] and [SEP] included; it has no positions beyond."""
+
+SHA256 = {
+    "model.onnx": "cbfc76ac8282158be7563c345b5b41b185a3e9a57cb3a76eea1fdd65a209afe4",
+    "tokenizer.json": "5fd1c882abbd30517dced455a2c9768945ec726b96727927e4959348d9de550b",
+}
+
+
+@cache
+def vocabulary() -> dict[str, int]:
+    """Return the tokens that the model knows whole, with their ranks: frequent words of English have low ones."""
+    told = json.loads((files(__package__) / "tokenizer.json").read_text(encoding="utf-8"))
+    ranks: dict[str, int] = told["model"]["vocab"]
+    return ranks

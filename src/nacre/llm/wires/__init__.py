@@ -1,1 +1,0 @@
-"""One adapter for each way to reach a model."""

@@ -1,1 +1,0 @@
-"""The face for agents: tools, resources and prompts over the Model Context Protocol."""

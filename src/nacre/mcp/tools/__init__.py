@@ -1,1 +1,0 @@
-"""The tools, one function each: what was asked, the operations it takes, the answer in words."""

@@ -1,1 +1,0 @@
-"""A home goes to a PostgreSQL server, and comes back."""

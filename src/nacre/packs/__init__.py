@@ -1,1 +1,0 @@
-"""The archive on disk: transcripts as they were, without secrets, compressed."""

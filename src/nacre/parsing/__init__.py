@@ -1,1 +1,0 @@
-"""Transcripts, parsed and redacted, also in worker processes."""

@@ -1,1 +1,0 @@
-"""What nacre needs of the machine: locks, private files, processes, the environment, ids."""

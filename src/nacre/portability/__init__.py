@@ -1,1 +1,0 @@
-"""Leave with everything, and come from elsewhere: export, import, backup."""

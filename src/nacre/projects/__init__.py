@@ -1,1 +1,0 @@
-"""Projects as a person looks after them: what each holds, its name, what it depends on, and two that are one."""

@@ -1,0 +1,560 @@
+"""Turns and sessions out of the records of a Claude Code transcript.
+
+One API message lies on several lines, one content block each, with the results of its tool calls between them: a
+message is kept open until another one begins, and what is still open at the end of the file is read again next time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from nacre.base.text import noted, shorten
+from nacre.readers.adapter import Adapter, Head, Places, Root, Source, parse_time, records
+from nacre.readers.claude_code_records import (
+    BLOCKS,
+    IGNORED,
+    RECORD,
+    TOOL,
+    Answer,
+    Block,
+    First,
+    Message,
+    OpenCall,
+    OpenMessage,
+    Progress,
+    Record,
+    Sessions,
+    Usage,
+    answers_in,
+    content_of,
+    decode_raw,
+    interruption,
+    is_feedback_on_call,
+    is_string,
+    is_typed_ahead,
+    listed_answers,
+    messages_of,
+    plain_text,
+    plan_of,
+    questions_of,
+    record_lines,
+    rejection,
+    shows_image,
+    typed,
+    typed_ahead,
+)
+from nacre.readers.conversation import asked, is_tools, outcome
+from nacre.readers.trust import Exchange, Judgement, attribute, names_another
+from nacre.values.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Ids of another make may be used again in another session."""
+_EXIT_CODE = re.compile(r"\AExit code (\d+)")
+_REMEMBERED = 20
+_SYNTHETIC_MODEL = "<synthetic>"
+_MAIN = ""
+_ERROR_CHARACTERS = 300
+
+
+class Reader:
+    """Reads one transcript, record by record."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.yielded: Session | None = None
+        self.first: list[First] = []
+        self.links: list[Record] = []
+        self.open: dict[str, OpenMessage] = {}
+        self.calls: dict[str, OpenCall] = {}
+        self.exchange = Exchange(source.carry.get("exchange"))
+        self.summaries: dict[str, str] = {}
+        self.carry = {"queue": [], "spoken": [], **source.carry}
+        self.carry.pop("exchange", None)
+        self.sessions = Sessions(self.carry, source.path.stem)
+        folder = source.path.with_suffix("") / "subagents"
+        self.inline_agents = not folder.is_dir()
+
+    def read(self) -> Iterator[Session | Turn]:
+        """All that the file tells, from where the last reading ended."""
+        for offset, line in record_lines(self.source):
+            for record in records(self.source, line, RECORD):
+                yield from self.take(offset, record)
+        yield from self.finish()
+
+    def take(self, offset: int, record: Record) -> Iterator[Session | Turn]:
+        match record.type:
+            case "user":
+                yield from self.user(record)
+            case "assistant":
+                yield from self.assistant(offset, record)
+            case "attachment":
+                yield from self.attachment(record)
+            case "queue-operation":
+                yield from self.queued(record)
+            case "progress":
+                yield from self.progress(offset, record)
+            case "pr-link":
+                yield from self.pull_request(record)
+            case "summary":
+                if record.leafUuid and record.summary:
+                    self.summaries[record.leafUuid] = record.summary
+            case _:
+                self.other(record)
+        if record.uuid in self.summaries:
+            self.carry.setdefault("title", self.summaries[record.uuid])
+
+    def other(self, record: Record) -> None:
+        if record.type in ("ai-title", "custom-title"):
+            self.sessions.entitle(record)
+        elif record.type not in IGNORED:
+            self.source.unknown(record.type or "no type")
+
+    # What the owner says
+
+    def user(self, record: Record) -> Iterator[Session | Turn]:
+        message = decode_raw(record.message, Message)
+        if message is None:
+            self.source.corrupt()
+            return
+        text, results, said = content_of(message.content)
+        is_others = bool(text and results) and not is_feedback_on_call(record, message, self.calls)
+        for block in results:
+            yield from self.tool_result(record, block)
+        if not text or record.isMeta:
+            self.exchange.saw_local(text)
+            return
+        if record.isCompactSummary:
+            yield from self.compacted(record, text)
+            return
+        cut, text = interruption(text)
+        if cut:
+            yield from self.interrupted(_beside(record, "cut") if text else record, cut)
+        title, plan, feedback = plan_of(text, record.planContent)
+        is_others |= names_another(record, message, *said) and not (plan and record.planContent)
+        if is_others or cut:
+            yield from self.another(record, text)
+            return
+        if plan:
+            yield from self.derived(_beside(record, "plan"), plan)
+        words, flags = (title, Flag.COMMAND) if plan else self.typed(text)
+        yield from self.delivered(record, words, flags)
+        if feedback:
+            yield from self.owner(_beside(record, "feedback"), feedback)
+
+    def another(self, record: Record, text: str) -> Iterator[Session | Turn]:
+        """Somebody else's words in the owner's place, another agent's or a stranger's; what the host itself wrote of
+        them is only heard.
+        """
+        words, flags = self.typed(text)
+        self.exchange.saw(text)
+        if words:
+            yield from self.close_sides()
+            yield from self.close(_MAIN)
+            yield from self.say(record, Speaker.SYSTEM, words, flags, trust=Trust.UNTRUSTED)
+
+    def interrupted(self, record: Record, text: str) -> Iterator[Session | Turn]:
+        """The owner stopped the agent: what is open stays as it is, and nobody said these words."""
+        yield from self.close_sides()
+        if not record.isSidechain:
+            yield from self.close(_MAIN)
+        yield from self.say(record, Speaker.SYSTEM, text, Flag.META | Flag.INTERRUPTED)
+
+    def compacted(self, record: Record, text: str) -> Iterator[Session | Turn]:
+        """The host summed up what was said: what it draws on is known, as far as this reading heard it."""
+        yield from self.close_sides()
+        yield from self.close(_MAIN)
+        yield from self.derived(record, text)
+
+    def derived(self, record: Record, text: str) -> Iterator[Session | Turn]:
+        """What the host put together from what was said before, here or in another session."""
+        judged = self.exchange.judge(self.exchange.clean(text).text)
+        yield from self.say(
+            record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust
+        )
+
+    def owner(
+        self, record: Record, words: str, flags: Flag = Flag.NONE, *, trust: Trust = Trust.TRUSTED
+    ) -> Iterator[Session | Turn]:
+        yield from self.close_sides()
+        if record.isSidechain:
+            yield from self.say(record, Speaker.AGENT, words, flags)
+            return
+        yield from self.close(_MAIN)
+        turn = Turn("", Speaker.OWNER, words, flags=flags, trust=trust)
+        turn = attribute(turn, TOOL, self.source.identities, self.exchange)
+        if turn.trust is Trust.TRUSTED:
+            self.exchange.begin(turn.text)
+        yield from self.say(
+            record, turn.speaker, turn.text, turn.flags, trust=turn.trust, author=turn.author
+        )
+
+    def tool_result(self, record: Record, block: Block) -> Iterator[Session | Turn]:
+        call = self.calls.pop(block.tool_use_id or "", None)
+        asked = call is not None and call.call.name == "AskUserQuestion"
+        output = plain_text(block.content)
+        if not asked:
+            self.hear(call, block, output)
+        if not (block.is_error or asked):
+            if call:
+                call.answer("ok", output)
+            return
+        said = rejection(block.content, record.toolUseResult)
+        if said is not None:
+            if call:
+                call.answer("rejected", output)
+            yield from self.declined(record, call, said)
+        elif call:
+            exit_code = _EXIT_CODE.match(output)
+            code = int(exit_code.group(1)) if exit_code else None
+            call.answer(outcome(output, exit_code=code, is_error=bool(block.is_error)), output)
+        if call and asked and not block.is_error:
+            yield from self.answers(
+                record, answers_in(output, call.questions, record.toolUseResult)
+            )
+
+    def declined(
+        self, record: Record, call: OpenCall | None, said: str
+    ) -> Iterator[Session | Turn]:
+        """What the owner said when declining a call stands where its result would, and the record does not tell the
+        two apart: the words are not the owner's if the tool may have written them where it failed.
+        """
+        said = self.exchange.clean(said).text
+        if is_tools(TOOL, said):
+            yield from self.answers(record, listed_answers(said, call.questions) if call else ())
+        elif call is not None and call.fails_in_words_of_host(record.version):
+            yield from self.owner(record, said)
+        else:
+            yield from self.another(record, said)
+
+    def answers(self, record: Record, answers: Sequence[Answer]) -> Iterator[Session | Turn]:
+        """What the owner answered to a form."""
+        own, foreign = messages_of(answers, self.exchange.trust_of)
+        if foreign:
+            yield from self.owner(_beside(record, "outside"), foreign, trust=Trust.UNTRUSTED)
+        for number, words in enumerate(own):
+            yield from self.owner(_beside(record, f"answer {number}") if number else record, words)
+
+    def hear(self, call: OpenCall | None, block: Block, output: str) -> None:
+        """What a tool said; of a call that is not known any more, it may have come from anywhere."""
+        self.exchange.heard(
+            output, outside=not call or call.is_outside, own=bool(call and call.is_own)
+        )
+        if shows_image(block.content):
+            self.exchange.unseen()
+
+    def attachment(self, record: Record) -> Iterator[Session | Turn]:
+        attachment = decode_raw(record.attachment, dict)
+        if not attachment or attachment.get("type") != "queued_command":
+            return
+        prompt = attachment.get("prompt")
+        text = (
+            prompt
+            if isinstance(prompt, str)
+            else plain_text(msgspec.Raw(msgspec.json.encode(prompt)))
+        )
+        if not is_typed_ahead(attachment) or names_another(record):
+            yield from self.another(record, text)
+            return
+        yield from self.delivered(record, *self.typed(text, ahead=True))
+
+    def delivered(self, record: Record, words: str, flags: Flag) -> Iterator[Session | Turn]:
+        """Emit a prompt, unless it was emitted when it was in the queue."""
+        self.carry["queue"] = [
+            waiting for waiting in self.carry["queue"] if waiting[1].strip() != words
+        ]
+        queued = next((known for known in self.carry["spoken"] if words == known[1]), None)
+        if queued:
+            self.carry["spoken"].remove(queued)
+        elif words:
+            yield from self.owner(record, words, flags)
+
+    def queued(self, record: Record) -> Iterator[Session | Turn]:
+        """What is typed while the agent works: delivered when it is removed from the queue, unless taken back.
+
+        A removal that names it, or its reason, only tells of that: what is delivered then has a record of its own.
+        """
+        queue = self.carry["queue"]
+        match record.operation:
+            case "enqueue":
+                text = decode_raw(record.content, str) or ""
+                if (is_others := names_another(record)) or is_tools(TOOL, text):
+                    self.exchange.saw(text)
+                if not is_tools(
+                    TOOL, text
+                ):  # no record tells when a notice of the host leaves the queue
+                    queue.append((record.timestamp or "", "" if is_others else text))
+            case "dequeue" if queue:
+                queue.pop(0)
+            case "popAll":
+                queue.clear()
+            case "remove" if queue:
+                when, text = queue.pop(0)
+                if not (record.reason or is_string(record.content)):
+                    yield from self.waited(record, when, text)
+
+    def waited(self, record: Record, when: str, text: str) -> Iterator[Session | Turn]:
+        """Emit a prompt from the queue, once."""
+        words, flags = self.typed(text, ahead=True)
+        if not words:
+            return
+        yield from self.close_sides()
+        yield from self.close(_MAIN)
+        if [when, words] not in self.carry["spoken"]:
+            self.carry["spoken"] = [*self.carry["spoken"][-_REMEMBERED:], [when, words]]
+            yield from self.owner(
+                msgspec.structs.replace(record, uuid=f"queued {when}", timestamp=when), words, flags
+            )
+
+    # What the agent says
+
+    def assistant(self, offset: int, record: Record) -> Iterator[Session | Turn]:
+        message = decode_raw(record.message, Message)
+        if message is None:
+            self.source.corrupt()
+            return
+        side = (record.agentId or "side") if record.isSidechain else _MAIN
+        if record.isApiErrorMessage:
+            yield from self.close(side)
+            text = shorten(content_of(message.content)[0], _ERROR_CHARACTERS)
+            yield from self.say(record, Speaker.SYSTEM, text, Flag.META)
+        if record.isApiErrorMessage or message.model == _SYNTHETIC_MODEL:
+            return
+        key = message.id or record.uuid or str(offset)
+        if (side in self.open) and self.open[side].key != key:
+            yield from self.close(side)
+        if side not in self.open:
+            self.open[side] = OpenMessage(
+                offset, msgspec.json.encode(self.carry), self.exchange.mark(), key, record
+            )
+        group = self.open[side]
+        if message.model:
+            self.carry["model"] = noted(self.carry.get("model"), message.model)
+        group.usage = decode_raw(message.usage, Usage) or group.usage
+        self.add_blocks(group, record.uuid, message.content)
+
+    def add_blocks(self, group: OpenMessage, record: str | None, content: msgspec.Raw) -> None:
+        if is_string(content):
+            group.texts.append(decode_raw(content, str) or "")
+            return
+        for block in decode_raw(content, BLOCKS) or ():
+            if block.type == "text" and block.text:
+                group.texts.append(block.text)
+            elif block.type == "tool_use" and block.name:
+                arguments: dict[str, Any] = decode_raw(block.input, dict) or {}
+                call = OpenCall(asked(block.name, arguments), record, questions_of(arguments))
+                group.add(call, self.exchange.trust_of_call(block.name, call.call.input, arguments))
+                if block.id:
+                    self.calls[block.id] = call
+                if block.name == "ExitPlanMode" and isinstance(arguments.get("plan"), str):
+                    group.texts.append(arguments["plan"])
+
+    def pull_request(self, record: Record) -> Iterator[Session | Turn]:
+        """A pull request that came of the session; the host repeats it. A message that is open goes first."""
+        if record.prUrl and record.prUrl not in self.carry.setdefault("linked", []):
+            self.carry["linked"].append(record.prUrl)
+            self.links.append(msgspec.structs.replace(record, uuid=f"pull request {record.prUrl}"))
+        if _MAIN not in self.open:
+            yield from self.tell_links()
+
+    def tell_links(self) -> Iterator[Session | Turn]:
+        links, self.links = self.links, []
+        for link in links:
+            yield from self.say(link, Speaker.SYSTEM, f"Pull request: {link.prUrl}", Flag.META)
+
+    def progress(self, offset: int, record: Record) -> Iterator[Session | Turn]:
+        """In versions that wrote no file for a sub-agent, its messages live only in progress records."""
+        progress = decode_raw(record.data, Progress) if self.inline_agents else None
+        if progress is None or progress.type != "agent_progress" or not progress.agentId:
+            return
+        inner = decode_raw(progress.message, Record)
+        if inner is None or not inner.uuid:
+            return
+        speaking = msgspec.structs.replace(
+            record,
+            type=inner.type,
+            uuid=inner.uuid,
+            agentId=progress.agentId,
+            isSidechain=True,
+            timestamp=inner.timestamp,
+            message=inner.message,
+        )
+        yield from (
+            self.assistant(offset, speaking) if inner.type == "assistant" else self.user(speaking)
+        )
+
+    # Turns and sessions
+
+    def close_sides(self) -> Iterator[Session | Turn]:
+        for side in [side for side in self.open if side != _MAIN]:
+            yield from self.close(side)
+
+    def close(self, side: str) -> Iterator[Session | Turn]:
+        group = self.open.pop(side, None)
+        if group is None:
+            return
+        self.sessions.count(group)
+        cleaned = self.exchange.clean(
+            "\n\n".join(part.strip() for part in group.texts if part.strip())
+        )
+        text = cleaned.text
+        calls = tuple(made.call for made in group.calls)
+        if text or calls:
+            judged = self.exchange.judge(text) if text else Judgement()
+            flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
+            trust = judged.trust if group.trust is Trust.TRUSTED else group.trust
+            yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=trust)
+        if side == _MAIN:
+            yield from self.tell_links()
+
+    def typed(self, text: str, *, ahead: bool = False) -> tuple[str, Flag]:
+        """Return what the owner typed in a prompt; what others wrote in it counts as heard."""
+        cleaned = self.exchange.clean(text)
+        words, flags, others = (typed_ahead if ahead else typed)(cleaned.text)
+        if others:
+            self.exchange.saw(others)
+        return words, flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
+
+    def say(
+        self,
+        record: Record,
+        speaker: Speaker,
+        text: str,
+        flags: Flag,
+        *,
+        calls: tuple[ToolCall, ...] = (),
+        trust: Trust = Trust.TRUSTED,
+        author: str | None = None,
+    ) -> Iterator[Session | Turn]:
+        if not self.carry.get("begun") and (speaker is Speaker.OWNER or flags & Flag.SUMMARY):
+            self.carry["begun"] = speaker is Speaker.OWNER
+            self.first.append(First(record, speaker, text, flags, trust))
+            self.sessions.known(record, self.sessions.ids_of(record)[1])
+            return
+        yield from self.say_first(record.sessionId)
+        cleaned = self.exchange.clean(text)
+        if not (cleaned.text or calls):
+            return
+        self.carry["begun"] = True
+        session = self.sessions.session_of(record)
+        if session != self.yielded:
+            self.yielded = session
+            yield session
+        if record.isSidechain and session.kind is SessionKind.MAIN:
+            flags |= Flag.SIDECHAIN
+        if cleaned.injected:
+            flags |= Flag.INJECTED
+        yield Turn(
+            id=record.uuid or f"{record.timestamp}",
+            speaker=speaker,
+            text=cleaned.text,
+            time=parse_time(record.timestamp),
+            tool_calls=calls,
+            flags=flags,
+            trust=trust,
+            author=author,
+            unique=bool(_UUID.fullmatch(record.uuid or "")),
+        )
+
+    def say_first(self, answering: str | None) -> Iterator[Session | Turn]:
+        """Where the host clears a session to begin another, the first prompt still names the old one."""
+        held, self.first = self.first, []
+        self.carry["begun"] = bool(held) or self.carry.get("begun", False)
+        for first in held:
+            record = msgspec.structs.replace(
+                first.record, sessionId=answering or first.record.sessionId
+            )
+            yield from self.say(record, first.speaker, first.text, first.flags, trust=first.trust)
+
+    def finish(self) -> Iterator[Session | Turn]:
+        """Emit what is open, to be read again next time, and queued prompts: this may be the end of the session."""
+        first = min(self.open.values(), key=lambda group: group.offset, default=None)
+        for side in list(self.open):
+            yield from self.close(side)
+        spoken = self.carry["spoken"]
+        for when, text in self.carry["queue"]:
+            yield from self.waited(Record(), when, text)
+        yield from self.say_first(
+            self.source.path.stem if _UUID.fullmatch(self.source.path.stem) else None
+        )
+        for session in self.sessions.told.values():
+            known = self.sessions.finished(session)
+            if known not in (session, self.yielded):
+                yield known
+        if first:
+            self.source.hold(first.offset)
+        carry = msgspec.json.decode(first.before) if first else self.carry
+        carry["spoken"] += [
+            known for known in self.carry["spoken"] if known not in (*spoken, *carry["spoken"])
+        ]
+        self.source.carry = {
+            **carry,
+            "exchange": self.exchange.carried(first.mark if first else None),
+        }
+
+
+def _beside(record: Record, what: str) -> Record:
+    """A record for what else one record says."""
+    return msgspec.structs.replace(record, uuid=f"{record.uuid} {what}")
+
+
+# ----------------------------------------------------------------------------
+# Claude Code: ``~/.claude/projects/<slug>/<session>.jsonl``, sub-agents beside it.
+
+
+def _sniff(head: Head) -> bool:
+    if head.path.suffix == ".json":
+        return '"loglines"' in head.text[:2000]
+    for record in head.objects:
+        kind = record.get("type")
+        if kind == "summary" and "leafUuid" in record:
+            return True
+        if kind == "file-history-snapshot" and "snapshot" in record:
+            return True
+        if "sessionId" in record and (
+            "uuid" in record or kind in IGNORED or kind in ("queue-operation", "pr-link")
+        ):
+            return True
+    return False
+
+
+def _roots(places: Places) -> Sequence[Root]:
+    configured = places.environ.get("CLAUDE_CONFIG_DIR")
+    folders = [places.home / ".claude", places.home / ".config" / "claude"]
+    if configured:
+        folders = [places.home.joinpath(part) for part in configured.split(",") if part]
+    return [Root(folder / "projects", ("**/*.jsonl",)) for folder in folders]
+
+
+def parse(source: Source) -> Iterator[Session | Turn]:
+    """Parse one transcript; see :class:`~nacre.readers.adapter.Adapter`."""
+    return Reader(source).read()
+
+
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Claude Code",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    resume=("claude", "--resume", "{id}"),
+    versions="2.0.64–2.1.330",
+    reads=(
+        "what was said",
+        "commands",
+        "tool calls with outcome, files and errors",
+        "folder, branch and version",
+        "model",
+        "tokens",
+        "title",
+        "sub-agents",
+        "summaries",
+        "interruptions",
+        "pull requests",
+    ),
+    leaves_out=("thinking", "pictures", "progress", "file history", "copies of requests"),
+    environment=("CLAUDE_CONFIG_DIR",),
+)

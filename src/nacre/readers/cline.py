@@ -1,0 +1,697 @@
+"""Where Cline and Roo Code keep their tasks, and what lies beside a task's messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nacre.base.text import answered_by, one_line
+from nacre.readers.adapter import (
+    MAX_WHOLE_BYTES,
+    Adapter,
+    Head,
+    Places,
+    Root,
+    Source,
+    beside,
+    decode,
+    document,
+    mapping,
+    objects,
+    parse_time,
+    shape_of,
+    string,
+    torn,
+    total,
+)
+from nacre.readers.conversation import outcome
+from nacre.readers.trust import (
+    ENVIRONMENT,
+    Call,
+    Conversation,
+    OpenTurn,
+    is_outside,
+    is_own,
+    user_folders,
+)
+from nacre.values.session import Flag, Session, Speaker, Tokens, Trust, Turn
+
+CLINE, ROO = "cline", "roo-code"
+
+FOLDERS = {CLINE: ("saoudrizwan.claude-dev",), ROO: ("rooveterinaryinc.roo-cline",)}
+MESSAGES = ("ui_messages.json", "claude_messages.json")
+
+_DIRECTORY = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\)")
+
+
+CLINE_ENVIRONMENT = (*ENVIRONMENT, "CLINE_DATA_DIR", "CLINE_DIR")
+"""The environment's variables that :func:`roots` reads for Cline; for Roo Code it reads those of editors."""
+
+
+def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
+    """The folders of tasks: of the extension in each editor, and of Cline's own programs."""
+    patterns = tuple(f"*/{name}" for name in names)
+    users = user_folders(places)
+    found = [
+        Root(user / "globalStorage" / name / "tasks", patterns)
+        for user in users
+        for name in FOLDERS[tool]
+    ]
+    if tool == CLINE:
+        told = places.environ.get("CLINE_DATA_DIR") or places.environ.get("CLINE_DIR")
+        home = Path(told).expanduser() if told else places.home / ".cline"
+        found += [Root(home / "data" / "tasks", patterns), Root(home / "tasks", patterns)]
+    return found
+
+
+def is_roo(path: Path) -> bool:
+    """Whether a task is one of Roo Code: the messages are alike, the places are not."""
+    folders = {part.lower() for part in path.parts}
+    return not folders.isdisjoint(FOLDERS[ROO]) or (path.parent / "history_item.json").is_file()
+
+
+def session_of(source: Source, tool: str) -> Session:
+    """The session of a task: its id is the name of its folder, and the tool's own list knows where it worked."""
+    path = source.path
+    native_id = (
+        path.parent.name if path.name in (*MESSAGES, "api_conversation_history.json") else path.stem
+    )
+    item = mapping(beside(path.parent / "history_item.json"))
+    if not item and len(path.parents) > 2:
+        listed = beside(path.parents[2] / "state" / "taskHistory.json")
+        for one in listed if isinstance(listed, list) else ():
+            item = mapping(one) if mapping(one).get("id") == native_id else item
+    started = parse_time(native_id) if len(native_id) == 13 and native_id.isdigit() else None
+    return Session(
+        tool,
+        native_id,
+        started=started,
+        cwd=string(item, "workspace", "cwdOnTaskInitialization"),
+        model=string(item, "modelId"),
+    )
+
+
+def folder_in(text: str) -> str | None:
+    """The working directory that the tool told its model."""
+    found = _DIRECTORY.search(text)
+    return found[1] if found else None
+
+
+def model_of(message: Mapping[str, Any]) -> str | None:
+    """Which model a message names, with its provider where that may be the owner's own: what both tools call
+    ``openai`` is any server that speaks OpenAI's language, and OpenAI itself is ``openai-native``.
+    """
+    told = mapping(message, "modelInfo")
+    provider = string(told, "providerId")
+    return answered_by(
+        string(told, "modelId"), "openai-compatible" if provider == "openai" else provider
+    )
+
+
+# ----------------------------------------------------------------------------
+# Cline and Roo Code: the messages that the person saw, ``tasks/<id>/ui_messages.json``.
+#
+# The same task lies in ``api_conversation_history.json``, which counts only where there are no
+# messages.
+
+
+Said = Iterator[Session | Turn]
+Message = Mapping[str, Any]
+
+_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_OUTPUT = "\nOutput:\n"
+_OWNER = frozenset({"task", "user_feedback"})
+_ANSWERS = frozenset(
+    {"text", "completion_result", "followup", "plan_mode_respond", "act_mode_respond"}
+)
+_ASKED = frozenset({"followup", "plan_mode_respond", "act_mode_respond"})
+_ANSWERS_IN = ("response", "question", "text")
+_CALLS = frozenset(
+    {
+        "tool",
+        "command",
+        "use_mcp_server",
+        "browser_action_launch",
+        "browser_action",
+        "use_subagents",
+        "subagent",
+        "new_task",
+    }
+)
+_RECORDED = frozenset({"command", "use_mcp_server"})
+"""Calls whose results are messages, too."""
+
+_OUTSIDE_RESULTS = frozenset({"mcp_server_response", "browser_action_result"})
+_SUMMARIES = frozenset({"condense_context", "summarize_task", "condense"})
+_QUIET = frozenset(
+    {
+        "reasoning",
+        "api_req_started",
+        "api_req_finished",
+        "api_req_retried",
+        "api_req_retry_delayed",
+        "api_req_deleted",
+        "deleted_api_reqs",
+        "task_progress",
+        "checkpoint_created",
+        "checkpoint_saved",
+        "error",
+        "error_retry",
+        "diff_error",
+        "shell_integration_warning",
+        "shell_integration_warning_with_suggestion",
+        "mcp_server_request_started",
+        "mcp_notification",
+        "load_mcp_documentation",
+        "info",
+        "hook_status",
+        "hook_output_stream",
+        "clineignore_error",
+        "rooignore_error",
+        "user_feedback_diff",
+        "subtask_result",
+        "codebase_search_result",
+        "user_edit_todos",
+        "command_permission_denied",
+        "generate_explanation",
+        "image",
+        "conditional_rules_applied",
+        "subagent_usage",
+        "resume_task",
+        "resume_completed_task",
+        "api_req_failed",
+        "mistake_limit_reached",
+        "report_bug",
+        "auto_approval_max_req_reached",
+        "finish_task",
+        "sliding_window_truncation",
+    }
+)
+
+
+class _Reader:
+    def __init__(self, source: Source, tool: str, messages: Sequence[Message]) -> None:
+        self.source = source
+        self.messages = messages
+        self.talk = Conversation(source, session_of(source, tool))
+        self.seen: dict[str, int] = {}
+        self.last_call = ""
+        self.is_unseen = False
+        self.chosen: dict[str, str] = {}
+        """Options of the last question, each as an answer to it: their words are the agent's."""
+
+    def read(self) -> Said:
+        newest = {
+            (message.get("ts"), _kind(message)): number
+            for number, message in enumerate(self.messages)
+        }
+        for number, message in enumerate(self.messages):
+            if message.get("partial") and newest[message.get("ts"), _kind(message)] > number:
+                continue
+            yield from self.take(
+                _kind(message) if number or _kind(message) != "text" else "task", message
+            )
+        yield from self.talk.end()
+
+    def take(self, kind: str, message: Message) -> Said:
+        text = string(message, "text") or ""
+        self.learn(kind, message, text)
+        if kind in _OWNER:
+            answer, self.chosen = self.chosen.get(one_line(text), text), {}
+            yield from self.say(message, Speaker.OWNER, answer, Flag.NONE)
+        elif kind in _ANSWERS:
+            yield from self.answer(message, text)
+        elif kind in _CALLS:
+            yield from self.call(kind, message, text)
+        elif kind in _OUTSIDE_RESULTS or kind == "command_output":
+            self.answered(kind, text)
+        elif kind in _SUMMARIES:
+            summary = string(mapping(message, "contextCondense"), "summary") or text
+            yield from self.say(message, Speaker.SYSTEM, summary, Flag.SUMMARY)
+        elif kind not in _QUIET:
+            self.source.unknown(f"{message.get('type')} {kind}")
+
+    def learn(self, kind: str, message: Message, text: str) -> None:
+        model = model_of(message)
+        if model and model != self.talk.session.model:
+            self.talk.session = replace(self.talk.session, model=model)
+        if kind == "api_req_started":
+            self.request(_object(text))
+        if not self.talk.session.started:
+            self.talk.session = replace(self.talk.session, started=parse_time(message.get("ts")))
+
+    def request(self, asked: Mapping[str, Any]) -> None:
+        """What went to the model: it names the folder, and what the answer cost is added to it later."""
+        fresh = total(asked, "tokensIn", "cacheWrites")
+        self.talk.spend(Tokens(fresh, total(asked, "cacheReads"), total(asked, "tokensOut")))
+        if not self.talk.session.cwd:
+            self.talk.session = replace(
+                self.talk.session, cwd=folder_in(string(asked, "request") or "")
+            )
+
+    def say(self, message: Message, speaker: Speaker, text: str, flags: Flag) -> Said:
+        cleaned = self.talk.clean(text)
+        if cleaned.text:
+            flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
+            identity, time = self.identity(message)
+            yield from self.talk.say(
+                Turn(identity, speaker, cleaned.text, time, flags=flags), message
+            )
+        if self.is_unseen:
+            self.talk.exchange.unseen()
+
+    def identity(self, message: Message) -> tuple[str, datetime | None]:
+        """The time at which a message began, and what it is: it stays while the message grows."""
+        name = f"{message.get('ts')}-{_kind(message)}"
+        self.seen[name] = self.seen.get(name, 0) + 1
+        again = self.seen[name]
+        return name if again == 1 else f"{name}-{again}", parse_time(message.get("ts"))
+
+    def answer(self, message: Message, text: str) -> Said:
+        said = (string(_object(text), *_ANSWERS_IN) if _kind(message) in _ASKED else None) or text
+        if _kind(message) in _ASKED:
+            self.chosen = as_answers(said, _object(text))
+        if said.strip():
+            yield from self.open(message)
+            self.talk.add_text(said)
+
+    def open(self, message: Message) -> Said:
+        identity, time = self.identity(message)
+        yield from self.talk.open(OpenTurn(identity, time, unique=False))
+
+    def call(self, kind: str, message: Message, text: str) -> Said:
+        """A call. That the tool asked first, and then told, is one call."""
+        if not text.strip():
+            return
+        command, _, output = text.partition(_OUTPUT) if kind == "command" else (text, "", "")
+        given = _object(text)
+        name = string(given, "toolName", "tool", "action") or (
+            "execute_command" if kind == "command" else kind
+        )
+        server = string(given, "serverName")
+        name = f"mcp__{server}__{name}" if server else name
+        if self.talk.opened is None:
+            yield from self.open(message)
+        made = self.made(
+            f"{message.get('ts')}-{message.get('type')}-{kind}",
+            name,
+            _arguments(kind, given, command),
+        )
+        if made and made.outside and kind not in _RECORDED:
+            self.miss()
+        told = string(given, "content") or string(given, "diff") or output
+        if output or (message.get("type") == "say" and kind != "command"):
+            self.talk.result(self.last_call, outcome(), partial(str, told))
+
+    def made(self, call_id: str, name: str, arguments: dict[str, Any] | str) -> Call | None:
+        """The call that is made; the last one, where the tool asked for it before and waits for its result."""
+        calls = self.talk.opened.calls if self.talk.opened else {}
+        known = calls.get(self.last_call)
+        made = calls[self.talk.add_call(call_id, name, arguments)] if self.talk.opened else None
+        if known and made and known is not made and known.call == made.call:
+            del calls[call_id]
+            return known
+        self.last_call = call_id
+        return made
+
+    def answered(self, kind: str, text: str) -> None:
+        self.talk.result(self.last_call, "ok", lambda: text)
+        if kind in _OUTSIDE_RESULTS:
+            self.talk.exchange.heard(text, outside=True)
+        if kind == "browser_action_result":
+            self.miss()  # a page's words are in its picture
+
+    def miss(self) -> None:
+        """Something came from outside that is not recorded, and stays with the agent."""
+        self.is_unseen = True
+        self.talk.exchange.unseen()
+
+
+def as_answers(question: str, asked: Mapping[str, Any]) -> dict[str, str]:
+    """The options of a question, in Cline's form or in Roo Code's, on one line, each as an answer to it."""
+    return {option: f"{_asking(question)} → {option}" for option in _options(asked)}
+
+
+def _asking(question: str) -> str:
+    asking = one_line(question.strip().rpartition("\n")[2])
+    return asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
+
+
+def _options(asked: Mapping[str, Any]) -> Iterator[str]:
+    listed = asked.get("options") or asked.get("suggest") or asked.get("follow_up")
+    if isinstance(listed, str):
+        listed = decode(_ANY, listed.encode("utf-8", errors="replace"))
+    for one in listed if isinstance(listed, list) else ():
+        option = one if isinstance(one, str) else string(mapping(one), "answer", "text")
+        if option and option.strip():
+            yield one_line(option)
+
+
+def _arguments(kind: str, given: Mapping[str, Any], text: str) -> dict[str, Any] | str:
+    if kind == "command":
+        return {"command": text.strip()}
+    inner = given.get("arguments")
+    if isinstance(inner, str | dict):
+        return inner
+    keys = ("path", "regex", "query", "url", "uri", "command", "filePattern")
+    return {key: given[key] for key in keys if given.get(key)} or text
+
+
+def _kind(message: Message) -> str:
+    return str(message.get(str(message.get("type"))) or "no kind")
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    if not text.lstrip().startswith("{"):
+        return {}
+    return mapping(decode(_ANY, text.encode("utf-8", errors="replace")))
+
+
+def parse(source: Source, tool: str = CLINE) -> Said:
+    """Parse one task; see :class:`~nacre.readers.adapter.Adapter`."""
+    return read_messages(source, tool, document(source))
+
+
+def read_messages(source: Source, tool: str, value: Any) -> Said:
+    """The session in the messages that the person saw."""
+    messages = [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return _Reader(source, tool, messages).read()
+
+
+def _sniff(head: Head) -> bool:
+    shape = shape_of(head)
+    return (
+        shape is not None
+        and shape.is_array
+        and {"ts", "type"} <= shape.keys
+        and bool({"say", "ask"} & shape.keys)
+    )
+
+
+def _sniff_roo(head: Head) -> bool:
+    return _sniff(head) and is_roo(head.path)
+
+
+def _roots(places: Places) -> Sequence[Root]:
+    return roots(places, CLINE, MESSAGES)
+
+
+def _roots_of_roo(places: Places) -> Sequence[Root]:
+    return roots(places, ROO, MESSAGES)
+
+
+ADAPTER = Adapter(
+    tool=CLINE,
+    label="Cline",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    whole=True,
+    versions="3 (from its description)",
+    reads=(
+        "what was said",
+        "tool calls with outcome",
+        "times",
+        "folder",
+        "model",
+        "tokens",
+        "summaries",
+    ),
+    leaves_out=("reasoning", "pictures", "checkpoints", "contents of edits"),
+    environment=CLINE_ENVIRONMENT,
+)
+ROO_MESSAGES = replace(
+    ADAPTER,
+    tool=ROO,
+    label="Roo Code",
+    roots=_roots_of_roo,
+    sniff=_sniff_roo,
+    parse=partial(parse, tool=ROO),
+    environment=ENVIRONMENT,
+)
+
+
+# ----------------------------------------------------------------------------
+# Cline and Roo Code: what was sent to the model, ``tasks/<id>/api_conversation_history.json``.
+#
+# Where the messages that the person saw are beside it, those are told instead: one task is one
+# session. In it, the
+# owner's words stand between tags that the tool puts around them; all else of a user message was
+# written by the tool, or
+# came from one.
+
+
+ModelHistorySaid = Iterator[Session | Turn]
+Values = Mapping[str, Any]
+
+NAME = "api_conversation_history.json"
+
+_TAGS = "task|feedback|answer|user_message"
+_SAID = re.compile(rf"\A\s*<({_TAGS})>(.*)</\1>\s*\Z", re.DOTALL)
+_DENIED = re.compile(
+    r"\A\s*The user (?:denied|provided|has provided)[^\n]{0,200}\n+<(?:feedback|user_message)>(.*?)</",
+    re.DOTALL,
+)
+_HEADER = re.compile(r"\A\s*\[([\w-]+)(?: for [^\n]*)?\] Result:[ \t]*", re.DOTALL)
+_DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", re.DOTALL)
+_HARNESS = re.compile(
+    r"\A\s*(?:# (?:TODO LIST|task_progress)|\[(?:TASK RESUMPTION|ERROR)|\(This is an automated)"
+)
+_CALL = re.compile(r"<([a-z]+(?:_[a-z]+)+)>\s*(<[a-z_]+>.*?)</\1>", re.DOTALL)
+_ARGUMENT = re.compile(r"<([a-z_]+)>(.*?)</\1>", re.DOTALL)
+_THINKING = re.compile(r"<thinking>.*?(?:</thinking>|\Z)", re.DOTALL)
+_SPOKEN_CALLS = (
+    "attempt_completion",
+    "ask_followup_question",
+    "plan_mode_respond",
+    "act_mode_respond",
+)
+
+
+class _ModelHistoryReader:
+    def __init__(self, source: Source, tool: str, messages: Sequence[Values]) -> None:
+        self.source = source
+        self.messages = messages
+        self.talk = Conversation(source, session_of(source, tool))
+        self.answering = ""
+        self.chosen: dict[str, str] = {}
+        """Options of the last question, each as an answer to it: their words are the agent's."""
+
+    def read(self) -> ModelHistorySaid:
+        for number, message in enumerate(self.messages):
+            role = message.get("role")
+            if role == "user":
+                yield from self.user(number, message)
+            elif role == "assistant":
+                yield from self.agent(number, message)
+            else:
+                self.source.unknown(f"role {role}")
+        yield from self.talk.end()
+
+    def user(self, number: int, message: Values) -> ModelHistorySaid:
+        is_output, self.answering = False, ""
+        for part, block in enumerate(_blocks(message)):
+            kind = block.get("type")
+            if kind == "tool_result":
+                yield from self.result(f"{number}.{part}", message, block)
+            elif kind == "text":
+                text = str(block.get("text") or "")
+                self.learn(text)
+                text = _DETAILS.sub("", text)
+                is_output = yield from self.text(
+                    f"{number}.{part}", message, text, is_output=is_output
+                )
+            elif kind not in ("image", "document"):
+                self.source.unknown(f"block {kind}")
+
+    def text(
+        self, place: str, message: Values, text: str, *, is_output: bool
+    ) -> Generator[Session | Turn, None, bool]:
+        """One text of a user message; gives whether what follows in it may be what a tool said.
+
+        From there on a tag proves nothing: a page or a file may hold it. Such words are kept, and not trusted.
+        """
+        header = _HEADER.match(text)
+        said = _SAID.match(text)
+        if header:
+            self.answering = self.waiting(header[1])
+        if said:
+            answer, self.chosen = self.chosen.get(one_line(said[2].strip()), said[2]), {}
+            yield from self.say(
+                place, message, answer, Trust.UNTRUSTED if is_output else Trust.TRUSTED
+            )
+        elif header or is_output:
+            output = text[header.end() :] if header else text
+            self.hear(header[1] if header else "", output)
+            yield from self.denied(place, message, output)
+        elif text.strip() and not _HARNESS.match(text):
+            self.talk.exchange.heard(text)
+        return is_output or bool(header)
+
+    def denied(self, place: str, message: Values, text: str) -> ModelHistorySaid:
+        """What the owner said when declining a call stands where its result would, as any result may."""
+        said = _DENIED.match(text)
+        if said:
+            yield from self.say(place, message, said[1], Trust.UNTRUSTED)
+
+    def waiting(self, name: str) -> str:
+        """The call that a result without an id belongs to."""
+        calls = self.talk.opened.calls if self.talk.opened else {}
+        return next(
+            (
+                key
+                for key, call in calls.items()
+                if call.call.outcome is None and call.call.name == name
+            ),
+            "",
+        )
+
+    def hear(self, name: str, output: str) -> None:
+        if not self.answering:
+            self.talk.exchange.heard(output, outside=is_outside(name, ""), own=is_own(name, ""))
+            return
+        result = "rejected" if output.lstrip().startswith("The user denied") else outcome(output)
+        self.talk.result(self.answering, result, lambda: output)
+
+    def result(self, place: str, message: Values, block: Values) -> ModelHistorySaid:
+        output = _DETAILS.sub("", _words(block))
+        is_error = block.get("is_error") is True
+        result = (
+            "rejected"
+            if output.startswith("The user denied")
+            else outcome(output, is_error=is_error)
+        )
+        self.talk.result(str(block.get("tool_use_id")), result, lambda: output)
+        yield from self.denied(place, message, output)
+
+    def learn(self, text: str) -> None:
+        if not self.talk.session.cwd and (told := folder_in(text)):
+            self.talk.session = replace(self.talk.session, cwd=told)
+
+    def say(self, place: str, message: Values, text: str, trust: Trust) -> ModelHistorySaid:
+        cleaned = self.talk.clean(text)
+        if cleaned.text:
+            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
+            time = parse_time(message.get("ts")) or self.talk.session.started
+            turn = Turn(
+                f"{place}-user", Speaker.OWNER, cleaned.text, time, flags=flags, trust=trust
+            )
+            yield from self.talk.say(turn, message)
+
+    def agent(self, number: int, message: Values) -> ModelHistorySaid:
+        model = model_of(message)
+        if model:
+            self.talk.session = replace(self.talk.session, model=model)
+        time = parse_time(message.get("ts")) or self.talk.session.started
+        yield from self.talk.open(OpenTurn(f"{number}-assistant", time, unique=False))
+        for block in _blocks(message):
+            if block.get("type") == "text":
+                self.words(str(block.get("text") or ""))
+            elif block.get("type") == "tool_use":
+                self.call(str(block.get("id") or ""), str(block.get("name")), block.get("input"))
+            elif block.get("type") not in ("thinking", "redacted_thinking", "reasoning"):
+                self.source.unknown(f"block {block.get('type')}")
+
+    def words(self, text: str) -> None:
+        """Words, and in old versions calls between tags."""
+        text = _THINKING.sub("", text)
+        self.talk.add_text(_CALL.sub("", text))
+        for call in _CALL.finditer(text):
+            self.call("", call[1], {one[1]: one[2].strip() for one in _ARGUMENT.finditer(call[2])})
+
+    def call(self, identity: str, name: str, arguments: Any) -> None:
+        if name in _SPOKEN_CALLS:
+            told = string(arguments, "result", "question", "response") or ""
+            self.talk.add_text(told)
+            self.chosen = as_answers(told, mapping(arguments))
+        else:
+            self.talk.add_call(
+                identity, name, arguments if isinstance(arguments, str | dict) else ""
+            )
+
+
+def _blocks(message: Values) -> list[Values]:
+    content = message.get("content")
+    return (
+        [{"type": "text", "text": content}]
+        if isinstance(content, str)
+        else objects(message, "content")
+    )
+
+
+def _words(block: Values) -> str:
+    return "\n".join(
+        str(one.get("text") or "") for one in _blocks(block) if one.get("type") == "text"
+    )
+
+
+def parse_model_history(source: Source, tool: str = CLINE) -> ModelHistorySaid:
+    """Parse one history; see :class:`~nacre.readers.adapter.Adapter`."""
+    shown = next(
+        (path for name in MESSAGES if (path := source.path.with_name(name)).is_file()), None
+    )
+    if shown:
+        value = beside(shown, MAX_WHOLE_BYTES)
+        if value is None:
+            raise torn(shown)
+        return read_messages(source, tool, value)
+    value = document(source)
+    messages = [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return _ModelHistoryReader(source, tool, messages).read()
+
+
+def _sniff_model_history(head: Head) -> bool:
+    shape = shape_of(head)
+    if shape is None or not shape.is_array or not {"role", "content"} <= shape.keys:
+        return False
+    return head.path.name == NAME or any(
+        mark in head.text for mark in ("<task>", "<environment_details>")
+    )
+
+
+def _sniff_roo_model_history(head: Head) -> bool:
+    return _sniff_model_history(head) and is_roo(head.path)
+
+
+def _roots_model_history(places: Places) -> Sequence[Root]:
+    return roots(places, CLINE, (NAME,))
+
+
+def _roots_of_roo_model_history(places: Places) -> Sequence[Root]:
+    return roots(places, ROO, (NAME,))
+
+
+ADAPTER_MODEL_HISTORY = Adapter(
+    tool=CLINE,
+    label="Cline",
+    roots=_roots_model_history,
+    sniff=_sniff_model_history,
+    parse=parse_model_history,
+    whole=True,
+    versions="3 (from its description)",
+    reads=("the model's history, where the messages are missing",),
+    leaves_out=(
+        "environment details",
+        "reminders",
+        "thinking",
+        "pictures",
+        "the layout of version 4",
+    ),
+    environment=CLINE_ENVIRONMENT,
+)
+ROO_MODEL_HISTORY = replace(
+    ADAPTER_MODEL_HISTORY,
+    tool=ROO,
+    label="Roo Code",
+    roots=_roots_of_roo_model_history,
+    sniff=_sniff_roo_model_history,
+    parse=partial(parse_model_history, tool=ROO),
+    environment=ENVIRONMENT,
+)

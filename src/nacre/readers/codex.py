@@ -1,0 +1,768 @@
+"""The records of a Codex rollout, as far as nacre reads them, and what Codex wraps around words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nacre.base.ids import turn_hash
+from nacre.base.text import answered_by
+from nacre.readers.adapter import (
+    Adapter,
+    Head,
+    Places,
+    Root,
+    Source,
+    decode,
+    parse_time,
+    split_objects,
+)
+from nacre.readers.conversation import clean, is_tools, outcome
+from nacre.readers.trust import (
+    ABSENT,
+    Before,
+    Block,
+    Claims,
+    Conversation,
+    OpenTurn,
+    blocks_of,
+    is_precise,
+    names_another,
+    plain,
+    text_of,
+)
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust, Turn
+
+TOOL = "codex"
+
+NOISE_ITEMS = frozenset(
+    {
+        "reasoning",
+        "ghost_snapshot",
+        "tool_search_call",
+        "tool_search_output",
+        "image_generation_call",
+        "agent_message",
+        "compaction",
+        "compaction_summary",
+        "context_compaction",
+        "compaction_trigger",
+        "additional_tools",
+        "configuration_update",
+    }
+)
+NOISE_EVENTS = frozenset(
+    {
+        "agent_reasoning",
+        "agent_reasoning_raw_content",
+        "agent_reasoning_section_break",
+        "task_started",
+        "turn_started",
+        "context_compacted",
+        "item_started",
+        "item_completed",
+        "entered_review_mode",
+        "exited_review_mode",
+        "thread_goal_updated",
+        "thread_settings_applied",
+        "guardian_assessment",
+        "warning",
+        "stream_error",
+        "view_image_tool_call",
+        "sub_agent_activity",
+        "dynamic_tool_call_request",
+        "dynamic_tool_call_response",
+        "thread_rolled_back",
+        "undo_started",
+        "undo_completed",
+        "plan_update",
+        "turn_diff",
+        "background_event",
+        "hook_started",
+        "hook_completed",
+    }
+)
+NOISE_RECORDS = frozenset(
+    {
+        "world_state",
+        "inter_agent_communication_metadata",
+        "state",
+        "token_usage_record",
+        "dynamic_tools_updated",
+        "security_risk_score",
+    }
+)
+KEPT_RECORDS = frozenset({"inter_agent_communication", "retained_context", "realtime_item"})
+"""What Codex keeps beside the model's history."""
+
+_NOISE_ITEM_NAMES = frozenset(name.encode() for name in NOISE_ITEMS)
+_NOISE_EVENT_NAMES = frozenset(name.encode() for name in NOISE_EVENTS)
+_STEPS = ("_begin", "_end", "_delta")
+_STEP_NAMES = (b"_begin", b"_end", b"_delta")
+_LAYOUT = re.compile(
+    rb'\{"timestamp":"[^"]{0,40}"(?:,"ordinal":\d+)?,"type":"(\w+)","payload":\{(?:"type":"([\w./]+)")?'
+)
+_ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_OWNERS_SOURCES = frozenset(
+    {
+        "cli",
+        "vscode",
+        "exec",
+        "tui",
+        "desktop",
+        "app",
+        "appserver",
+        "chatgpt",
+        "atlas",
+        "user",
+        "subagent",
+    }
+)
+"""Where a session of the owner's begins, or of an agent's that the owner's began. One whose source is another, ``mcp``
+say, is prompted by somebody else."""
+
+_REQUEST = "## My request for Codex:"
+_REPLY, _REPLY_ENDS = "<send_user_message_question_reply>", "</send_user_message_question_reply>"
+_HEARTBEAT = "user.heartbeat"
+_TAGGED = re.compile(r"<([a-z]+(?:_[a-z]+)+)\b[^>]*>.*</\1>\s*\Z", re.DOTALL)
+_EXIT_CODE = re.compile(r"\bexit(?:ed with)? code:?\s*(-?\d+)", re.IGNORECASE)
+_FAILED = re.compile(r"(failed|error|execution error|aborted|unsupported|unknown)\b", re.IGNORECASE)
+_REJECTED = re.compile(r"[\w ]{0,40}rejected by (the )?user")
+
+
+class Record(Claims, gc=False):
+    """One line. Old rollouts have items without ``payload``, and a first line without ``type``."""
+
+    type: str | None = None
+    timestamp: str | None = None
+    payload: msgspec.Raw = ABSENT
+    id: str | None = None
+    record_type: str | None = None
+    session_id: str | None = None
+
+
+class Item(Claims, gc=False):
+    """The payload of a response item or an event."""
+
+    type: str | None = None
+    role: str | None = None
+    content: msgspec.Raw = ABSENT
+    message: msgspec.Raw = ABSENT
+    kind: Any = None
+    name: str | None = None
+    arguments: msgspec.Raw = ABSENT
+    input: msgspec.Raw = ABSENT
+    action: msgspec.Raw = ABSENT
+    call_id: str | None = None
+    id: str | None = None
+    output: msgspec.Raw = ABSENT
+    status: Any = None
+    thread_name: Any = None
+    info: msgspec.Raw = ABSENT
+    reason: Any = None
+    internal_chat_message_metadata_passthrough: msgspec.Raw = ABSENT
+
+
+class Meta(msgspec.Struct, gc=False):
+    """The payload of ``session_meta`` and of ``turn_context``, or the first line of an old rollout."""
+
+    id: str | None = None
+    timestamp: str | None = None
+    cwd: str | None = None
+    model: str | None = None
+    model_provider: str | None = None
+    cli_version: str | None = None
+    source: msgspec.Raw = ABSENT
+    thread_source: str | None = None
+    parent_thread_id: str | None = None
+    forked_from_id: str | None = None
+    git: msgspec.Raw = ABSENT
+
+
+class Total(msgspec.Struct, gc=False):
+    """What a rollout cost up to here; what was read from the cache is part of the input."""
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def tokens(self) -> Tokens:
+        """The same in nacre's words."""
+        cached = min(self.cached_input_tokens, self.input_tokens)
+        return Tokens(self.input_tokens - cached, cached, self.output_tokens)
+
+
+class Spent(msgspec.Struct, gc=False):
+    """The ``info`` of a ``token_count``; ``null`` before the first answer."""
+
+    total_token_usage: Total | None = None
+
+
+class Answer(msgspec.Struct, gc=False):
+    """A question of the agent's, and what the owner answered."""
+
+    question: str = ""
+    answer: str = ""
+
+
+class Segment(msgspec.Struct, gc=False):
+    """What was spoken."""
+
+    role: str = ""
+    text: str = ""
+
+
+class Marks(msgspec.Struct, gc=False):
+    """What Codex notes of a message's content, block by block: since 0.169 whose each of them is."""
+
+    content_item_kinds: Sequence[str] = ()
+    content_item_metadata: Sequence[dict[str, Any]] = ()
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the owner wrote it once, and Codex says it again at its time."""
+        return _HEARTBEAT in self.content_item_kinds
+
+    @property
+    def claims(self) -> list[dict[str, Any]]:
+        """What names whose the blocks are that Codex did not write itself."""
+        return [mark for mark in self.content_item_metadata if not _is_harness(mark)]
+
+    def without_harness(self, blocks: Sequence[Block]) -> list[Block]:
+        """The blocks that Codex did not write itself."""
+        marks: list[dict[str, Any]] = [*self.content_item_metadata, *({} for _ in blocks)]
+        return [block for block, mark in zip(blocks, marks, strict=False) if not _is_harness(mark)]
+
+
+def _is_harness(mark: dict[str, Any]) -> bool:
+    provenance = mark.get("provenance")
+    return isinstance(provenance, dict) and provenance.get("type") == "harness"
+
+
+class Kept(msgspec.Struct, gc=False):
+    """What such a record holds: another agent's message, the answers to a form, or words that were spoken."""
+
+    type: str | None = None
+    content: str | None = None
+    questions: Sequence[Answer] = ()
+    data: Segment | None = None
+
+
+class Compacted(msgspec.Struct, gc=False):
+    """The payload of ``compacted``; the history it repeats is left alone."""
+
+    message: str | None = None
+
+
+RECORD = msgspec.json.Decoder(Record)
+ITEM = msgspec.json.Decoder(Item)
+META = msgspec.json.Decoder(Meta)
+SPENT = msgspec.json.Decoder(Spent | None)
+ANSWERS = msgspec.json.Decoder(list[Answer])
+MARKS = msgspec.json.Decoder(Marks)
+KEPT = msgspec.json.Decoder(Kept)
+COMPACTED = msgspec.json.Decoder(Compacted)
+
+
+def is_noise(line: bytes) -> bool:
+    """Whether a line can be left out without decoding it."""
+    layout = _LAYOUT.match(line)
+    if layout is None or b"}{" in line:
+        return False
+    kind, name = layout.groups()
+    if kind == b"event_msg":
+        return name in _NOISE_EVENT_NAMES or (name or b"").endswith(_STEP_NAMES)
+    return name in _NOISE_ITEM_NAMES if kind == b"response_item" else kind == b"world_state"
+
+
+def is_noise_event(name: str) -> bool:
+    """Whether an event says nothing that the other records do not."""
+    return name in NOISE_EVENTS or name.endswith(_STEPS)
+
+
+def is_rollout(head: Head) -> bool:
+    """Whether a file is a rollout, of any age, or Codex's list of prompts."""
+    for record in head.objects:
+        if record.get("type") in _ROLLOUT_TYPES and isinstance(record.get("payload"), dict):
+            return True
+    first = head.objects[0] if head.objects else {}
+    if "type" in first or "role" in first:
+        return False
+    is_old = {"id", "timestamp"} <= first.keys() and bool({"instructions", "git"} & first.keys())
+    return is_old or first.keys() == {"session_id", "ts", "text"}
+
+
+def session_of(meta: Meta, fallback_id: str) -> Session:
+    """The session that a rollout's first line describes."""
+    source, git = plain(meta.source), plain(meta.git)
+    spawned = source.get("subagent") if isinstance(source, dict) else None
+    spawn = spawned.get("thread_spawn") if isinstance(spawned, dict) else None
+    parent = meta.parent_thread_id or (
+        spawn.get("parent_thread_id") if isinstance(spawn, dict) else None
+    )
+    is_sub = bool(spawned) or meta.thread_source == "subagent"
+    git = git if isinstance(git, dict) else {}
+    return Session(
+        tool=TOOL,
+        native_id=meta.id or fallback_id,
+        cwd=meta.cwd,
+        branch=git.get("branch"),
+        repository=git.get("repository_url"),
+        kind=SessionKind.SUBAGENT if is_sub else SessionKind.MAIN,
+        parent=parent or meta.forked_from_id,
+        started=parse_time(meta.timestamp),
+        tool_version=meta.cli_version,
+        model=answered_by(meta.model, meta.model_provider),
+    )
+
+
+def is_anothers(meta: Meta) -> bool:
+    """Whether a session names a source that is not known to be the owner's."""
+    named = [
+        value.lower()
+        for value in (plain(meta.source), meta.thread_source)
+        if isinstance(value, str) and value
+    ]
+    return not _OWNERS_SOURCES.issuperset(named)
+
+
+def typed(text: str) -> str:
+    """What the owner typed: the request without an IDE's context; empty for what Codex itself wrote."""
+    text = text.strip()
+    if is_tools(TOOL, text) or (_TAGGED.match(text) and not replies_in(text)):
+        return ""
+    return text.rpartition(_REQUEST)[2].strip() if text.startswith("#") else text
+
+
+def replies_in(text: str) -> list[Answer]:
+    """The owner's answers to questions that did not wait for them; Codex sends them as a message."""
+    if not (text.startswith(_REPLY) and text.endswith(_REPLY_ENDS)):
+        return []
+    return (
+        decode(
+            ANSWERS,
+            text.removeprefix(_REPLY).removesuffix(_REPLY_ENDS).encode("utf-8", errors="replace"),
+        )
+        or []
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a tool gave back, and how it came out."""
+
+    text: str
+    outcome: str
+
+
+def read_output(raw: msgspec.Raw) -> Output:
+    """The output of a call: text, text that holds JSON, an object, or a list of content."""
+    value: Any = plain(raw)
+    if isinstance(value, str) and value.startswith("{"):
+        inner = plain(msgspec.Raw(value.encode("utf-8", errors="replace")))
+        value = inner if isinstance(inner, dict) else value
+    if not isinstance(value, dict):
+        text = value if isinstance(value, str) else text_of(raw, separator="\n")
+        return Output(text, _outcome(text, exit_code=None, failed=False))
+    body = next((value[key] for key in ("output", "content", "text") if value.get(key)), "")
+    text = (
+        body
+        if isinstance(body, str)
+        else text_of(msgspec.Raw(msgspec.json.encode(body)), separator="\n")
+    )
+    metadata = value.get("metadata")
+    code = metadata.get("exit_code") if isinstance(metadata, dict) else None
+    failed = value.get("success") is False or value.get("isError") is True
+    return Output(
+        text, _outcome(text, exit_code=code if isinstance(code, int) else None, failed=failed)
+    )
+
+
+def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
+    head = text[:400]
+    if _REJECTED.match(head):
+        return "rejected"
+    code = _EXIT_CODE.search(head) if exit_code is None else None
+    if code:
+        exit_code = int(code.group(1))
+    return outcome(text, exit_code=exit_code, is_error=failed or bool(_FAILED.match(head)))
+
+
+# ----------------------------------------------------------------------------
+# Codex CLI: rollouts in ``~/.codex/sessions``.
+#
+# Human and agent messages are written twice, as UI events and as items of the model's history. The
+# owner's
+# words are taken from the events as soon as a file has any, because the history also holds what Codex
+# injects;
+# the agent's are taken from whichever comes first, and the double is left out.
+
+
+Said = Iterator[Session | Turn]
+
+_NAME = re.compile(r"rollout-.*?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+_CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
+_OLD_ITEMS = _CALLS | _OUTPUTS | {"message", "reasoning"}
+_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
+_UNPAIRED = 16
+_REPLAY_GAP = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A user message of the model's history, while it is not known whether the file has events."""
+
+    words: str
+    stamp: str | None
+    is_others: bool = False
+
+
+class _Reader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        name = _NAME.search(source.path.name)
+        self.talk = Conversation(source, Session(TOOL, name.group(1) if name else source.path.stem))
+        self.heard: list[_Heard] = []
+        self.heard_at: Before | None = None
+
+    def read(self) -> Said:
+        for offset, line in self.source.lines():
+            if is_noise(line):
+                continue
+            split = split_objects(line)
+            if split.torn:
+                self.source.corrupt()
+            for raw in split.objects:
+                yield from self.take(offset, raw)
+            if len(split.objects) > 1:
+                yield from self.talk.close()
+        before = self.talk.before or self.heard_at
+        yield from self.settle()
+        yield from self.talk.finish(before)
+
+    def take(self, offset: int, raw: bytes) -> Said:
+        record = decode(RECORD, raw)
+        if record is None:
+            self.source.corrupt()
+        elif record.type in ("session_meta", None):
+            self.begin(record, raw)
+        elif "replay" in self.source.carry and self.replays(record):
+            return
+        elif record.type in ("event_msg", "response_item"):
+            yield from self.item(offset, record, bytes(record.payload))
+        elif record.type in ("turn_context", "compacted"):
+            yield from self.context(record)
+        elif record.type in KEPT_RECORDS:
+            yield from self.kept(offset, record)
+        elif record.type in _OLD_ITEMS:
+            yield from self.item(offset, record, raw)
+        elif record.type not in NOISE_RECORDS:
+            self.source.unknown(record.type)
+
+    # The session
+
+    def begin(self, record: Record, raw: bytes) -> None:
+        """The first ``session_meta`` names the session; another's, before any turn, begins a replay."""
+        if record.record_type or (record.type is None and record.session_id):
+            return
+        meta = decode(META, bytes(record.payload) if record.type else raw)
+        if meta is None or not meta.id:
+            self.source.corrupt()
+            return
+        carry = self.source.carry
+        if not carry.get("named"):
+            carry["named"] = True
+            carry["provider"] = meta.model_provider
+            self.talk.session = session_of(meta, self.talk.session.native_id)
+            carry["others"] = is_anothers(meta)
+        elif meta.id == self.talk.session.native_id:
+            carry.pop("replay", None)
+            carry["provider"] = meta.model_provider or carry["provider"]
+        elif not carry.get("begun"):
+            carry["replay"] = record.timestamp
+
+    def replays(self, record: Record) -> bool:
+        """Whether a record of a fork only repeats its parent's history.
+
+        Codex copies the history in one go, mostly under the time of the fork. The replay ends where the
+        fork's own meta is repeated, or where a record comes later than a copy could.
+        """
+        last = parse_time(self.source.carry.get("replay"))
+        now, start = parse_time(record.timestamp), self.talk.session.started
+        if last is None or now is None or start is None:
+            self.source.carry.pop("replay", None)
+            return False
+        own = now >= start and (last < start - _REPLAY_GAP or now - max(last, start) > _REPLAY_GAP)
+        if own:
+            del self.source.carry["replay"]
+        else:
+            self.source.carry["replay"] = record.timestamp
+        return not own
+
+    def context(self, record: Record) -> Said:
+        if record.type == "turn_context":
+            meta = decode(META, bytes(record.payload)) or Meta()
+            known, model = (
+                self.talk.session,
+                answered_by(meta.model, self.source.carry.get("provider")),
+            )
+            self.talk.session = replace(
+                known, model=model or known.model, cwd=known.cwd or meta.cwd
+            )
+            return
+        compacted = decode(COMPACTED, bytes(record.payload))
+        yield from self.settle()
+        if compacted and compacted.message:
+            yield from self.say(Speaker.SYSTEM, compacted.message, record.timestamp, Flag.SUMMARY)
+
+    def kept(self, offset: int, record: Record) -> Said:
+        """What another agent wrote is only heard; what the owner answered in a form, or spoke, is theirs."""
+        found = decode(KEPT, bytes(record.payload))
+        if found is None:
+            self.source.corrupt()
+        elif record.type == "inter_agent_communication":
+            self.talk.exchange.saw(found.content or "")
+        elif found.type == "verified_answer":
+            yield from self.settle()
+            for one in found.questions:
+                yield from self.answered(one, record.timestamp)
+        elif found.type == "transcript_segment" and found.data:
+            yield from self.settle()
+            if found.data.role == "user":
+                yield from self.prompt(found.data.text, record.timestamp, is_others=False)
+            else:
+                yield from self.agent([found.data.text], "spoken", offset, record)
+
+    def answered(self, one: Answer, stamp: str | None) -> Said:
+        """An answer with its question, which are the agent's words: what draws on text from outside is left out."""
+        trusts = self.talk.exchange.trust_of
+        pair = f"{one.question} → {one.answer}" if one.question else one.answer
+        words = next((text for text in (pair, one.answer) if trusts(text) is Trust.TRUSTED), "")
+        yield from self.prompt(words or pair, stamp, is_others=not words)
+
+    # Messages and calls
+
+    def item(self, offset: int, record: Record, body: bytes) -> Said:
+        item = decode(ITEM, body)
+        if item is None:
+            self.source.corrupt()
+        elif record.type == "event_msg":
+            yield from self.event(offset, record, item)
+        elif item.type == "message":
+            yield from self.message(offset, record, item)
+        elif item.type in _CALLS:
+            yield from self.call(offset, record, item)
+        elif item.type in _OUTPUTS:
+            output = read_output(item.output)
+            self.talk.result(item.call_id or "", output.outcome, lambda: output.text)
+        elif item.type not in NOISE_ITEMS:
+            self.source.unknown(f"response_item/{item.type}")
+
+    def event(self, offset: int, record: Record, item: Item) -> Said:
+        if item.type in ("user_message", "agent_message"):
+            text = plain(item.message)
+            if not isinstance(text, str):
+                self.source.corrupt()
+            elif item.type == "agent_message":
+                yield from self.agent([text], "event", offset, record)
+            elif item.kind in (None, "plain"):
+                yield from self.owner(typed(text), record, is_others=names_another(record, item))
+            else:
+                self.talk.exchange.saw(text)
+        elif item.type == "thread_name_updated":
+            if isinstance(item.thread_name, str):
+                self.talk.session = replace(self.talk.session, title=item.thread_name)
+        elif item.type == "token_count":
+            self.count(item)
+        elif item.type in _ENDS or item.type == "error":
+            yield from self.ended(item, record.timestamp)
+        elif not is_noise_event(item.type or ""):
+            self.source.unknown(f"event_msg/{item.type}")
+
+    def ended(self, item: Item, stamp: str | None) -> Said:
+        """The agent's work ends: it is done, the owner stopped it, or the model failed."""
+        yield from self.settle()
+        yield from self.talk.close()
+        text = plain(item.message) if item.type == "error" else ""
+        if item.type == "turn_aborted" and item.reason in (None, "interrupted"):
+            yield from self.talk.interrupted(
+                self.talk.new_id(Speaker.SYSTEM, stamp, "aborted"), self.time(stamp)
+            )
+        elif text and isinstance(text, str):
+            yield from self.talk.failed(
+                self.talk.new_id(Speaker.SYSTEM, stamp, text), text, self.time(stamp)
+            )
+
+    def count(self, item: Item) -> None:
+        """The total up to here; where it is smaller than before, Codex began to count anew."""
+        info = decode(SPENT, bytes(item.info))
+        if info is None or info.total_token_usage is None:
+            return
+        now, before = (
+            info.total_token_usage.tokens.bounded,
+            Tokens(*self.source.carry.get("counted", ())),
+        )
+        self.talk.spend(now - before if now.total >= before.total else now)
+        self.source.carry["counted"] = [now.input, now.cached, now.output]
+
+    def message(self, offset: int, record: Record, item: Item) -> Said:
+        blocks = blocks_of(item.content)
+        texts = [block.text for block in blocks if block.text and block.is_text]
+        if item.role == "assistant":
+            yield from self.agent(texts, "item", offset, record)
+        elif item.role == "user" and not self.source.carry.get("events"):
+            marks = decode(MARKS, bytes(item.internal_chat_message_metadata_passthrough)) or Marks()
+            said = marks.without_harness(blocks)
+            words = "\n\n".join(
+                filter(None, (typed(block.text) for block in said if block.text and block.is_text))
+            )
+            if words:
+                self.heard_at = self.heard_at or self.talk.place(offset)
+                is_others = marks.is_scheduled or names_another(record, item, *said, *marks.claims)
+                self.heard.append(_Heard(words, record.timestamp, is_others))
+
+    def owner(self, words: str, record: Record, *, is_others: bool) -> Said:
+        """An event of the owner: the history's user messages are doubles from now on, as the last one was."""
+        self.source.carry["events"] = True
+        double = next(
+            (heard for heard in self.heard if heard.words == words), _Heard(words, record.timestamp)
+        )
+        self.heard, self.heard_at = [], None
+        if words:
+            yield from self.prompt(words, double.stamp, is_others=is_others or double.is_others)
+
+    def settle(self) -> Said:
+        """No event came with the user messages heard: they are all there is."""
+        heard, self.heard, self.heard_at = self.heard, [], None
+        for message in heard:
+            yield from self.prompt(message.words, message.stamp, is_others=message.is_others)
+
+    def prompt(self, words: str, stamp: str | None, *, is_others: bool) -> Said:
+        """What the owner typed, or somebody else; a sub-agent is prompted by another agent."""
+        if not is_others and (replies := replies_in(words)):
+            for one in replies:
+                yield from self.answered(one, stamp)
+            return
+        is_sub = self.talk.session.kind is SessionKind.SUBAGENT
+        claim = Claims(isSynthetic=is_others or self.source.carry.get("others"))
+        yield from self.say(
+            Speaker.AGENT if is_sub else Speaker.OWNER, words, stamp, Flag.NONE, claim
+        )
+
+    def agent(self, texts: Sequence[str], stream: str, offset: int, record: Record) -> Said:
+        yield from self.settle()
+        before = self.talk.place(offset)
+        fresh = [text for text in texts if text.strip() and not self.is_double(stream, text)]
+        if not fresh:
+            return
+        text = "\n\n".join(fresh)
+        opened = self.talk.opened
+        if opened is None or (opened.texts and not opened.waits):
+            yield from self.open(text, before, record)
+        self.talk.add_text(text)
+
+    def is_double(self, stream: str, text: str) -> bool:
+        key = turn_hash("", " ".join(text.split()), 0)[:8]
+        unpaired: list[list[str]] = self.source.carry.setdefault("unpaired", [])
+        for other in unpaired:
+            if other[0] != stream and other[1] == key:
+                unpaired.remove(other)
+                return True
+        self.source.carry["unpaired"] = [*unpaired, [stream, key]][-_UNPAIRED:]
+        return False
+
+    def call(self, offset: int, record: Record, item: Item) -> Said:
+        yield from self.settle()
+        call_id = item.call_id or item.id or ""
+        if self.talk.opened is None:
+            yield from self.open(f"call {call_id}", self.talk.place(offset), record)
+        arguments = next(filter(None, map(plain, (item.arguments, item.input, item.action))), "")
+        name = item.name or str(item.type).removesuffix("_call")
+        call_id = self.talk.add_call(
+            call_id, name, arguments if isinstance(arguments, str | dict) else ""
+        )
+        if item.type == "web_search_call":
+            # What the search found is not in the rollout, so nothing said after it can be compared with it.
+            self.talk.exchange.unseen()
+            self.talk.result(call_id, "error" if item.status == "failed" else "ok", str)
+
+    def open(self, seed: str, before: Before, record: Record) -> Said:
+        yield from self.talk.close()
+        stamp = record.timestamp
+        identity = self.talk.new_id(Speaker.AGENT, stamp, clean(seed).text)
+        yield from self.talk.open(OpenTurn(identity, self.time(stamp), is_precise(stamp)), before)
+
+    def say(
+        self,
+        speaker: Speaker,
+        text: str,
+        stamp: str | None,
+        flags: Flag = Flag.NONE,
+        *claims: Claims,
+    ) -> Said:
+        cleaned = self.talk.clean(text)
+        if not cleaned.text:
+            return
+        if cleaned.injected:
+            flags |= Flag.INJECTED
+        identity = self.talk.new_id(speaker, stamp, cleaned.text)
+        yield from self.talk.say(
+            Turn(
+                identity,
+                speaker,
+                cleaned.text,
+                self.time(stamp),
+                flags=flags,
+                unique=is_precise(stamp),
+            ),
+            *claims,
+        )
+
+    def time(self, stamp: str | None) -> datetime | None:
+        """Records of old rollouts have no time: then the session's start."""
+        return parse_time(stamp) if stamp else self.talk.session.started
+
+
+def parse(source: Source) -> Said:
+    """Parse one rollout; see :class:`~nacre.readers.adapter.Adapter`."""
+    return _Reader(source).read()
+
+
+def _roots(places: Places) -> Sequence[Root]:
+    configured = places.environ.get("CODEX_HOME")
+    home = Path(configured).expanduser() if configured else places.home / ".codex"
+    return [Root(home, ("sessions/**/rollout-*.jsonl", "archived_sessions/**/rollout-*.jsonl"))]
+
+
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Codex CLI",
+    roots=_roots,
+    sniff=is_rollout,
+    parse=parse,
+    resume=("codex", "resume", "{id}"),
+    versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from their description)",
+    reads=(
+        "what was said",
+        "tool calls with outcome, files and errors",
+        "folder, branch and repository",
+        "model",
+        "tokens",
+        "version",
+        "title",
+        "sub-agents",
+        "summaries",
+        "interruptions",
+        "errors of the model",
+    ),
+    leaves_out=("reasoning", "injected instructions", "pictures", "compressed rollouts"),
+    environment=("CODEX_HOME",),
+)

@@ -1,0 +1,217 @@
+"""Continue: ``~/.continue/sessions/<id>.json``. The index beside the sessions is all that knows when they were."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from nacre.base.text import answered_by
+from nacre.readers.adapter import (
+    Adapter,
+    Head,
+    Places,
+    Root,
+    Source,
+    beside,
+    document,
+    mapping,
+    modified,
+    objects,
+    parse_time,
+    shape_of,
+    string,
+    total,
+)
+from nacre.readers.conversation import outcome
+from nacre.readers.trust import Conversation, OpenTurn, folder_of
+from nacre.values.session import Flag, Session, Speaker, Tokens, Turn
+
+TOOL = "continue"
+
+Said = Iterator[Session | Turn]
+
+_EXIT = re.compile(r"exit code (\d{1,9})")
+_UUID_LENGTH = 36
+_QUIET = frozenset({"thinking", "system"})
+
+
+class _Reader:
+    def __init__(self, source: Source, values: Mapping[str, Any]) -> None:
+        self.source = source
+        self.values = values
+        own = string(values, "sessionId") or source.path.stem
+        index = beside(source.path.with_name(source.path.name.replace(own, "sessions")))
+        listed = index if isinstance(index, list) else []
+        facts: Any = next((one for one in listed if mapping(one).get("sessionId") == own), {})
+        self.time: datetime | None = parse_time(mapping(facts).get("dateCreated")) or modified(
+            source
+        )
+        self.talk = Conversation(
+            source,
+            Session(
+                TOOL,
+                own,
+                title=string(values, "title"),
+                started=self.time,
+                model=string(values, "chatModelTitle"),
+                cwd=folder_of(
+                    string(values, "workspaceDirectory") or string(facts, "workspaceDirectory")
+                ),
+            ),
+        )
+
+    def read(self) -> Said:
+        for item in objects(self.values, "history"):
+            message = mapping(item, "message")
+            self.learn(item)
+            role = str(message.get("role"))
+            if role == "user":
+                yield from self.user(item, message)
+            elif role == "assistant":
+                yield from self.agent(item, message)
+            elif role == "tool":
+                self.answer(str(message.get("toolCallId")), _words(message))
+            elif role not in _QUIET:
+                self.source.unknown(f"role {role}")
+            yield from self.say(
+                Speaker.SYSTEM, string(item, "conversationSummary") or "", None, Flag.SUMMARY
+            )
+        if self.talk.spent is None:
+            self.talk.spend(_tokens(mapping(self.values, "usage")))
+        yield from self.talk.end()
+
+    def learn(self, item: Mapping[str, Any]) -> None:
+        """Who answered: a session names its model by the title that the owner gave it."""
+        for log in objects(item, "promptLogs"):
+            model = answered_by(
+                string(log, "modelTitle") or self.talk.session.model, string(log, "modelProvider")
+            )
+            if model != self.talk.session.model:
+                self.talk.session = replace(self.talk.session, model=model)
+
+    def user(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Said:
+        """A prompt; what was attached to it is not the owner's words."""
+        for attached in objects(item, "contextItems"):
+            where = f"{attached.get('name')} {mapping(attached, 'uri').get('value')} {attached.get('description')}"
+            self.talk.exchange.heard(str(attached.get("content") or ""), outside="http" in where)
+        yield from self.say(
+            Speaker.OWNER, _words(message), message.get("id"), Flag.NONE, item, message
+        )
+
+    def say(
+        self, speaker: Speaker, text: str, own: object, flags: Flag, *claims: Mapping[str, Any]
+    ) -> Said:
+        cleaned = self.talk.clean(text)
+        if not cleaned.text:
+            return
+        flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
+        identity = self.identity(own, speaker, cleaned.text)
+        unique = len(identity) == _UUID_LENGTH
+        turn = Turn(identity, speaker, cleaned.text, self.time, flags=flags, unique=unique)
+        yield from self.talk.say(turn, *claims)
+
+    def identity(self, own: object, speaker: Speaker, text: str) -> str:
+        return own if isinstance(own, str) and own else self.talk.new_id(speaker, None, text)
+
+    def agent(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Said:
+        text, calls = _words(message), objects(message, "toolCalls")
+        self.talk.spend(_tokens(mapping(message, "usage")))
+        if not (text or calls):
+            return
+        identity = self.identity(message.get("id"), Speaker.AGENT, text or str(calls[0].get("id")))
+        yield from self.talk.open(
+            OpenTurn(identity, self.time, unique=len(identity) == _UUID_LENGTH)
+        )
+        self.talk.add_text(text)
+        for call in calls:
+            function = mapping(call, "function")
+            arguments = function.get("arguments")
+            known = arguments if isinstance(arguments, str | dict) else ""
+            self.talk.add_call(
+                str(call.get("id") or ""), str(function.get("name") or "tool"), known
+            )
+        for state in objects(item, "toolCallStates"):
+            self.state(state)
+
+    def answer(self, call_id: str, output: str) -> None:
+        """What a tool said, as a message of its own; how its call came out may be known already."""
+        call = self.talk.opened.calls.get(call_id) if self.talk.opened else None
+        self.talk.result(call_id, (call.call.outcome if call else None) or "ok", lambda: output)
+
+    def state(self, state: Mapping[str, Any]) -> None:
+        output = "\n".join(str(one.get("content") or "") for one in objects(state, "output"))
+        status = state.get("status")
+        if status in ("canceled", "cancelled"):
+            self.talk.result(str(state.get("toolCallId")), "rejected", lambda: output)
+        elif status in ("done", "errored", "error"):
+            code = _EXIT.search(
+                " ".join(string(one, "status") or "" for one in objects(state, "output"))
+            )
+            result = outcome(
+                output, exit_code=int(code[1]) if code else None, is_error=status != "done"
+            )
+            self.talk.result(str(state.get("toolCallId")), result, lambda: output)
+
+
+def _tokens(told: Mapping[str, Any]) -> Tokens:
+    """What an answer cost, or a whole session where single answers do not tell."""
+    cached = total(mapping(told, "promptTokensDetails"), "cachedTokens")
+    return Tokens.with_cached(total(told, "promptTokens"), cached, total(told, "completionTokens"))
+
+
+def _words(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(
+        text for part in objects(message, "content") if (text := string(part, "text"))
+    )
+
+
+def parse(source: Source) -> Said:
+    """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
+    return _Reader(source, mapping(document(source))).read()
+
+
+def _sniff(head: Head) -> bool:
+    shape = shape_of(head)
+    if shape is None or shape.is_array or "sessionId" not in shape.keys:
+        return False
+    return "workspaceDirectory" in shape.keys and bool({"history", "title"} & shape.keys)
+
+
+def _roots(places: Places) -> Sequence[Root]:
+    told = places.environ.get("CONTINUE_GLOBAL_DIR")
+    folder = Path(told).expanduser() if told else places.home / ".continue"
+    return [Root(folder / "sessions", ("*.json",))]
+
+
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Continue",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    whole=True,
+    versions="of 2026 (files name no version)",
+    reads=(
+        "what was said",
+        "tool calls with outcome",
+        "title",
+        "folder",
+        "model",
+        "day, from the index beside",
+        "tokens, where they are recorded",
+    ),
+    leaves_out=(
+        "thinking",
+        "prompt logs",
+        "contents of attached files",
+        "times of single messages (not recorded)",
+    ),
+    environment=("CONTINUE_GLOBAL_DIR",),
+)

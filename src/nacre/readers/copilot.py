@@ -1,0 +1,849 @@
+"""One chat session of VS Code Copilot: the object that its files, its old database and its exports hold."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nacre.base.ids import turn_hash
+from nacre.base.text import answered_by, noted, shorten
+from nacre.readers.adapter import (
+    Adapter,
+    Head,
+    Marks,
+    Part,
+    Places,
+    Root,
+    Source,
+    Tables,
+    as_bytes,
+    beside,
+    decode,
+    documents,
+    log_of,
+    mapping,
+    objects,
+    parse_time,
+    records,
+    shape_of,
+    statement,
+    string,
+    tables_of,
+    total,
+)
+from nacre.readers.conversation import outcome
+from nacre.readers.trust import (
+    ENVIRONMENT,
+    Conversation,
+    OpenTurn,
+    folder_of,
+    names_another,
+    user_folders,
+)
+from nacre.values.session import Flag, Session, Speaker, Tokens, Turn
+
+TOOL = "copilot-chat"
+
+Said = Iterator[Session | Turn]
+Values = Mapping[str, Any]
+
+_QUIET = frozenset(
+    {
+        "thinking",
+        "prepareToolInvocation",
+        "codeblockUri",
+        "undoStop",
+        "progressMessage",
+        "progressTask",
+        "progressTaskSerialized",
+        "mcpServersStarting",
+        "confirmation",
+        "warning",
+        "command",
+        "treeData",
+        "elicitation",
+        "elicitationSerialized",
+        "multiDiffData",
+        "questionCarousel",
+        "hook",
+        "workspaceEdit",
+        "pullRequest",
+        "extensions",
+        "textEdit",
+        "textEditGroup",
+        "notebookEdit",
+        "notebookEditGroup",
+        "agentDetection",
+        "usedContext",
+        "contentReference",
+        "codeCitation",
+        "move",
+        "clearToPreviousToolInvocation",
+    }
+)
+_CALLS = ("toolInvocation", "toolInvocationSerialized")
+_END = "end"
+_WORDS = frozenset({"", "markdownContent", "markdownVuln"})
+
+
+def parse_session_object(
+    source: Source, values: Values, *, cwd: str | None = None, label: str | None = None
+) -> Said:
+    """The session in an object with ``requests``, and its turns; nothing where nobody spoke.
+
+    ``source`` counts what is unknown; its carry is not used. An export has no id: the session is named after its first
+    request, whose id is that of the original's.
+    """
+    return _Reader(source, values, cwd, label).read()
+
+
+class _Reader:
+    def __init__(self, source: Source, values: Values, cwd: str | None, label: str | None) -> None:
+        self.source = source
+        self.requests = objects(values, "requests")
+        first = self.requests[0] if self.requests else {}
+        own = string(values, "sessionId") or turn_hash(
+            "session", str(first.get("requestId") or _typed(first)), 0
+        )
+        model = None
+        for request in self.requests:
+            named = string(request, "modelId") or ""
+            provider = named.partition("/")[0] if "/" in named else None
+            model = noted(model, (answered_by(named, provider) or "").removeprefix("copilot/"))
+        versions = [
+            name
+            for request in self.requests
+            if (name := string(mapping(request, "agent"), "extensionVersion"))
+        ]
+        started = parse_time(values.get("creationDate")) or parse_time(first.get("timestamp"))
+        source.carry.clear()
+        self.talk = Conversation(
+            source,
+            Session(
+                TOOL,
+                own,
+                title=string(values, "customTitle", "computedTitle"),
+                cwd=cwd or folder_of(_folder(values)),
+                label=label,
+                started=started,
+                model=model or None,
+                tool_version=versions[-1] if versions else None,
+            ),
+        )
+
+    def read(self) -> Said:
+        for request in self.requests:
+            yield from self.request(request)
+        yield from self.talk.end()
+
+    def request(self, request: Values) -> Said:
+        time = parse_time(request.get("timestamp")) or self.talk.session.started
+        own = string(request, "requestId")
+        cleaned = self.talk.clean(_typed(request))
+        told = {
+            **request,
+            "isSystemInitiated": request.get("isSystemInitiated") or request.get("confirmation"),
+        }
+        if cleaned.text:
+            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
+            flags |= Flag.META if names_another(told) else Flag.NONE
+            identity = own or self.talk.new_id(Speaker.OWNER, str(time), cleaned.text)
+            turn = Turn(
+                identity, Speaker.OWNER, cleaned.text, time, flags=flags, unique=_is_unique(own)
+            )
+            yield from self.talk.say(turn, told)
+        yield from self.answer(request, own, time)
+
+    def answer(self, request: Values, own: str | None, time: Any) -> Said:
+        """What the agent said: a turn up to its calls, and another with what it said after them."""
+        done = parse_time(mapping(request, "modelState").get("completedAt")) or time
+        told = string(request, "responseId") or (f"{own}-answer" if own else None)
+        metadata = mapping(request, "result", "metadata")
+        rounds = [
+            call
+            for one in objects(metadata, "toolCallRounds")
+            for call in objects(one, "toolCalls")
+        ]
+        asked = {str(call.get("id")): call for call in rounds}
+        results = mapping(metadata, "toolCallResults")
+        part_of = 0
+        words = ""
+        for part in [*objects(request, "response"), {"kind": _END}]:
+            kind = part.get("kind")
+            if kind not in (_END, *_CALLS):
+                words += self.words(part)
+                continue
+            if words.strip() or (self.talk.opened is None and kind != _END):
+                identity = told or self.talk.new_id(Speaker.AGENT, str(time), "answer")
+                name = f"{identity}-{part_of}" if part_of and told else identity
+                yield from self.talk.open(OpenTurn(name, done, unique=_is_unique(told)))
+                self.talk.add_text(words)
+                part_of, words = part_of + 1, ""
+            if kind != _END:
+                self.call(part, asked, results)
+        yield from self.talk.close()
+        yield from self.summary(metadata, done)
+
+    def words(self, part: Values) -> str:
+        kind = str(part.get("kind") or "")
+        if kind in _WORDS:
+            return _value(part.get("content", part.get("value")))
+        if kind == "inlineReference":
+            return f"`{_reference(part)}`"
+        if kind not in _QUIET:
+            self.source.unknown(f"response {kind}")
+        return ""
+
+    def call(self, part: Values, asked: Values, results: Values) -> None:
+        identity = str(part.get("toolCallId") or "")
+        request = mapping(asked, identity)
+        specific = mapping(part, "toolSpecificData")
+        line = mapping(specific, "commandLine")
+        command = string(line, "userEdited", "toolEdited", "original") or string(
+            specific, "command"
+        )
+        arguments = request.get("arguments")
+        if not isinstance(arguments, str | dict) or command:
+            shown = _value(part.get("pastTenseMessage")) or _value(part.get("invocationMessage"))
+            given = specific.get("rawInput") or mapping(part, "resultDetails").get("input")
+            arguments = (
+                {"command": command}
+                if command
+                else (given if isinstance(given, str | dict) else shown)
+            )
+        name = string(part, "toolId") or string(request, "name") or "tool"
+        key = self.talk.add_call(identity, name, arguments)
+        output = _output(mapping(results, identity).get("content")) or _output(
+            mapping(part, "resultDetails").get("output")
+        )
+        opened = self.talk.opened
+        if opened and opened.calls[key].outside and not output:
+            self.talk.exchange.unseen()
+        if result := _outcome(part, specific, output):
+            self.talk.result(key, result, lambda: output)
+
+    def summary(self, metadata: Values, time: Any) -> Said:
+        text = string(mapping(metadata, "summary"), "text")
+        cleaned = self.talk.clean(text or "")
+        if cleaned.text:
+            identity = self.talk.new_id(Speaker.SYSTEM, None, cleaned.text)
+            flags = Flag.SUMMARY | (Flag.INJECTED if cleaned.injected else Flag.NONE)
+            yield from self.talk.say(
+                Turn(identity, Speaker.SYSTEM, cleaned.text, time, flags=flags)
+            )
+
+
+def _outcome(part: Values, specific: Values, output: str) -> str | None:
+    confirmed = part.get("isConfirmed")
+    if confirmed is False or (isinstance(confirmed, Mapping) and confirmed.get("type") == 0):
+        return "rejected"
+    code = mapping(specific, "terminalCommandState").get("exitCode")
+    if isinstance(code, int):
+        return outcome(exit_code=code)
+    failed = mapping(part, "resultDetails").get("isError") is True
+    return outcome(output, is_error=failed) if part.get("isComplete", True) else None
+
+
+def _typed(request: Values) -> str:
+    message = request.get("message")
+    return message if isinstance(message, str) else string(message, "text") or ""
+
+
+def _value(value: Any) -> str:
+    """Markdown is a text, or an object with one."""
+    return value if isinstance(value, str) else string(value, "value") or ""
+
+
+def _reference(part: Values) -> str:
+    place = mapping(part, "inlineReference")
+    uri = mapping(place, "location", "uri") or mapping(place, "uri") or place
+    path = string(uri, "fsPath", "path") or ""
+    return (
+        string(part, "name") or string(place, "name") or path.replace("\\", "/").rsplit("/", 1)[-1]
+    )
+
+
+def _output(content: Any, depth: int = 0) -> str:
+    """The words of a tool's result, however deep it puts them."""
+    if isinstance(content, str) or depth > 12:
+        return content if isinstance(content, str) else ""
+    if isinstance(content, Mapping):
+        inner = (
+            content[key]
+            for key in ("value", "text", "content", "children", "node")
+            if key in content
+        )
+        return "".join(_output(one, depth + 1) for one in inner)
+    return (
+        "\n".join(filter(None, (_output(one, depth + 1) for one in content)))
+        if isinstance(content, list)
+        else ""
+    )
+
+
+def _folder(values: Values) -> str | None:
+    folders = objects(mapping(values, "repoData"), "workspaceFolders")
+    return (
+        string(folders[0], "uri", "path")
+        if folders
+        else string(values, "workingDirectory", "workspaceFolder")
+    )
+
+
+def _is_unique(identity: str | None) -> bool:
+    return identity is not None and len(identity) >= 36
+
+
+# ----------------------------------------------------------------------------
+# VS Code Copilot Chat: session documents (until 1.108), logs of changes to one (since), and exports.
+#
+# A log begins with the whole object; each line after it sets, extends or deletes what lies at a path.
+
+
+_INITIAL, _SET, _PUSH, _DELETE = range(4)
+_MOST_PATH = 64
+
+
+def parse(source: Source) -> Iterator[Session | Turn]:
+    """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
+    values: Any = {}
+    for number, entry in enumerate(documents(source)):
+        if "kind" in entry and "requests" not in entry:
+            values = _replay(source, values, entry)
+        elif number == 0:
+            values = entry
+        else:
+            source.unknown("line without kind")
+    folder, label = _workspace(source)
+    return parse_session_object(source, mapping(values), cwd=folder, label=label)
+
+
+def _replay(source: Source, values: Any, entry: Mapping[str, Any]) -> Any:
+    """The object after one change to it. A change that cannot be made is counted."""
+    kind, path, value = entry.get("kind"), entry.get("k"), entry.get("v")
+    if kind == _INITIAL:
+        return value
+    if kind not in (_SET, _PUSH, _DELETE):
+        source.unknown(f"change of kind {kind}")
+        return values
+    if not isinstance(path, list) or not 0 < len(path) <= _MOST_PATH:
+        source.corrupt()
+        return values
+    try:
+        _change(values, path, kind, value, entry.get("i"))
+    except (KeyError, IndexError, TypeError, ValueError):
+        source.corrupt()
+    return values
+
+
+def _change(values: Any, path: Sequence[Any], kind: int, value: Any, length: Any) -> None:
+    place = values
+    for step in path[:-1]:
+        place = place[_step(place, step)]
+    last = _step(place, path[-1])
+    if kind == _DELETE:
+        del place[last]
+    elif kind == _SET:
+        _put(place, last, value)
+    else:
+        if isinstance(place, dict):
+            place.setdefault(last, [])
+        listed = place[last]
+        if not isinstance(listed, list) or not isinstance(value or [], list):
+            raise TypeError("no array to push to, or to push")
+        if isinstance(length, int):
+            del listed[max(0, length) :]
+        listed.extend(value or [])
+
+
+def _put(place: Any, at: Any, value: Any) -> None:
+    if isinstance(place, list) and at == len(place):
+        place.append(value)
+    else:
+        place[at] = value
+
+
+def _step(place: Any, step: Any) -> Any:
+    """A key of an object, or a place in an array, which is never counted from its end."""
+    if isinstance(place, list):
+        if not isinstance(step, int) or step < 0:
+            raise TypeError("no place in an array")
+        return step
+    return str(step)
+
+
+def _workspace(source: Source) -> tuple[str | None, str | None]:
+    """The folder, or the name of the workspace of several, in which a chat was."""
+    folder = source.path.parent
+    if folder.name != "chatSessions":
+        return None, None
+    facts = beside(folder.parent / "workspace.json")
+    workspace = folder_of(string(facts, "workspace", "configuration"))
+    label = (
+        workspace.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".code-workspace")
+        if workspace
+        else None
+    )
+    return folder_of(string(facts, "folder")), label
+
+
+def _sniff(head: Head) -> bool:
+    shape = shape_of(head)
+    if shape is None or shape.is_array:
+        return False
+    if {"kind", "v"} <= shape.keys:
+        first = mapping(head.objects[0] if head.objects else {}, "v")
+        return "requests" in first or (not head.objects and '"requests"' in head.text)
+    named = {"responderUsername", "initialLocation"} & shape.keys
+    return len(named) == 2 or ("requests" in shape.keys and bool(named))
+
+
+def _roots(places: Places) -> Sequence[Root]:
+    patterns = ("*/chatSessions/*.json", "*/chatSessions/*.jsonl")
+    empty = (
+        "emptyWindowChatSessions/*.json",
+        "emptyWindowChatSessions/*.jsonl",
+        "transferredChatSessions/*.json*",
+    )
+    return [
+        root
+        for user in user_folders(places)
+        for root in (Root(user / "workspaceStorage", patterns), Root(user / "globalStorage", empty))
+    ]
+
+
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="VS Code Copilot Chat",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    whole=True,
+    versions="session version 3: documents, logs of changes (from their description), exports",
+    reads=(
+        "what was said",
+        "tool calls with outcome",
+        "title",
+        "folder",
+        "model",
+        "extension version",
+        "summaries",
+    ),
+    leaves_out=(
+        "thinking",
+        "drafts",
+        "rendered prompts",
+        "edits' contents",
+        "attachments' contents",
+    ),
+    environment=ENVIRONMENT,
+)
+
+
+# ----------------------------------------------------------------------------
+# GitHub Copilot CLI: ``~/.copilot/session-state/<id>/events.jsonl``, one event a line.
+
+
+TOOL_CLI = "copilot-cli"
+
+CliSaid = Iterator[Session | Turn]
+Event = Mapping[str, Any]
+
+_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_QUIET_CLI = re.compile(
+    r"hook\.|permission\.|mcp\.|subagent\.|custom_agent\.|user_input\.|elicitation\.|exit_plan_mode\.|commands\."
+    r"|assistant\.(?:turn_start|turn_end|turn_retry|intent|reasoning|usage|idle|message_start|message_delta|streaming)"
+    r"|tool\.(?:user_requested|execution_partial_result|execution_progress)|system\.|skill\.invoked"
+    r"|session\.(?:info|warning|truncation|usage|idle|compaction_start|snapshot_rewind|handoff|mode"
+    r"|plan|permissions|context|tools|skills|custom|extensions|background|remote|task|todos|workspace|schedule|import)"
+)
+_EXIT = re.compile(r"\bexit(?:ed with)?(?: exit)? code:?\s*(\d{1,9})\b", re.IGNORECASE)
+_UUID_LENGTH = 36
+_TOLD_CHARACTERS = 300
+
+
+class _CliReader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        name = source.path.parent.name if source.path.name == "events.jsonl" else source.path.stem
+        self.talk = Conversation(source, Session(TOOL_CLI, name))
+
+    def read(self) -> CliSaid:
+        for offset, line in self.source.lines():
+            events = list(records(self.source, line, _ANY))
+            for event in events:
+                if isinstance(event, dict):
+                    yield from self.take(offset, event)
+            if len(events) > 1:
+                yield from self.talk.close()
+        yield from self.talk.finish()
+
+    def take(self, offset: int, event: Event) -> CliSaid:
+        kind, data = str(event.get("type") or "no type"), mapping(event, "data")
+        if kind == "user.message":
+            yield from self.user(event, data)
+        elif kind == "assistant.message":
+            yield from self.agent(offset, event, data)
+        elif kind == "tool.execution_start":
+            yield from self.call(offset, event, data)
+        elif kind == "tool.execution_complete":
+            self.result(data)
+        elif kind == "session.compaction_complete":
+            text = string(data, "summaryContent", "summary") or ""
+            yield from self.say(event, Speaker.SYSTEM, text, Flag.SUMMARY)
+        elif kind in ("abort", "session.error"):
+            yield from self.broken_off(kind, event, data)
+        elif kind == "session.shutdown":
+            self.count(data)
+        elif not self.learn(kind, data) and not _QUIET_CLI.match(kind):
+            self.source.unknown(kind)
+
+    # The session
+
+    def learn(self, kind: str, data: Mapping[str, Any]) -> bool:
+        if kind in ("session.start", "session.resume"):
+            self.begin(data)
+        elif kind == "session.model_change":
+            self.know(model=string(data, "newModel"))
+        elif kind == "session.auto_mode_resolved":
+            self.know(model=string(data, "chosenModel"))
+        elif kind == "session.title_changed":
+            self.know(title=string(data, "title"))
+        else:
+            return False
+        return True
+
+    def begin(self, data: Mapping[str, Any]) -> None:
+        known, place = self.talk.session, mapping(data, "context")
+        self.talk.session = replace(
+            known,
+            native_id=string(data, "sessionId") or known.native_id,
+            cwd=known.cwd or string(place, "cwd", "gitRoot"),
+            branch=known.branch or string(place, "branch"),
+            repository=known.repository or _repository(place),
+            model=string(data, "selectedModel") or known.model,
+            tool_version=string(data, "copilotVersion") or known.tool_version,
+            started=known.started or parse_time(data.get("startTime")),
+        )
+
+    def know(self, **facts: str | None) -> None:
+        told = {key: value for key, value in facts.items() if value}
+        self.talk.session = replace(self.talk.session, **told)  # type: ignore[arg-type]
+
+    def count(self, data: Mapping[str, Any]) -> None:
+        """What a run cost, when it ends: all of it, while the messages before only tell what was written."""
+        spent = _spent(data)
+        written = self.source.carry.pop("written", 0)
+        if spent.total:
+            self.talk.spend(spent - Tokens(output=written))
+
+    # Messages and calls
+
+    def user(self, event: Event, data: Mapping[str, Any]) -> CliSaid:
+        is_child = any(map(data.get, ("parentAgentTaskId", "parentToolCallId", "agentId")))
+        told = {
+            **data,
+            "messageSource": data.get("source"),
+            **({"isSynthetic": True} if is_child else {}),
+        }
+        flags = Flag.META if names_another(event, told) else Flag.NONE
+        yield from self.say(event, Speaker.OWNER, string(data, "content") or "", flags, event, told)
+
+    def say(
+        self, event: Event, speaker: Speaker, text: str, flags: Flag, *claims: Event
+    ) -> CliSaid:
+        cleaned = self.talk.clean(text)
+        if not cleaned.text:
+            return
+        flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
+        identity, stamp = self.identity(event, speaker, cleaned.text)
+        yield from self.talk.say(
+            Turn(
+                identity,
+                speaker,
+                cleaned.text,
+                parse_time(stamp),
+                flags=flags,
+                unique=_is_unique_cli(identity),
+            ),
+            *claims,
+        )
+
+    def broken_off(self, kind: str, event: Event, data: Mapping[str, Any]) -> CliSaid:
+        """The owner stopped the agent, or its provider did not answer: neither is said by anybody."""
+        text = string(data, "reason" if kind == "abort" else "message") or kind
+        flags = Flag.META | Flag.INTERRUPTED if kind == "abort" else Flag.META
+        told = f"Stopped: {text}" if kind == "abort" else text
+        yield from self.say(event, Speaker.SYSTEM, shorten(told, _TOLD_CHARACTERS), flags)
+
+    def identity(self, event: Event, speaker: Speaker, text: str) -> tuple[str, str | None]:
+        own, stamp = event.get("id"), string(event, "timestamp")
+        return (
+            own if isinstance(own, str) and own else self.talk.new_id(speaker, stamp, text)
+        ), stamp
+
+    def agent(self, offset: int, event: Event, data: Mapping[str, Any]) -> CliSaid:
+        text, calls = string(data, "content") or "", objects(data, "toolRequests")
+        opened = self.talk.opened
+        known = opened.calls if opened else {}
+        before = self.talk.place(offset)
+        self.wrote(data)
+        if not text and all(str(call.get("toolCallId")) in known for call in calls):
+            return
+        self.know(model=None if data.get("parentToolCallId") else string(data, "model"))
+        part = string(data, "messageId") if data.get("chunkIndex") else None
+        if opened is None or part is None or part != self.source.carry.get("message"):
+            self.source.carry["message"] = string(data, "messageId")
+            yield from self.begin_turn(event, text, before)
+            if data.get("parentToolCallId") and self.talk.opened:
+                self.talk.opened.flags |= Flag.SIDECHAIN
+        self.talk.add_text(text)
+        for call in calls:
+            self.add(call, "name")
+
+    def wrote(self, data: Mapping[str, Any]) -> None:
+        written = Tokens(output=total(data, "outputTokens")).bounded
+        if written.total and not (
+            data.get("chunkIndex") and data.get("messageId") == self.source.carry.get("message")
+        ):
+            self.source.carry["written"] = self.source.carry.get("written", 0) + written.output
+            self.talk.spend(written)
+
+    def begin_turn(self, event: Event, seed: str, before: Any) -> CliSaid:
+        identity, stamp = self.identity(event, Speaker.AGENT, seed)
+        turn = OpenTurn(identity, parse_time(stamp), unique=_is_unique_cli(identity))
+        yield from self.talk.open(turn, before)
+
+    def call(self, offset: int, event: Event, data: Mapping[str, Any]) -> CliSaid:
+        """A call that begins; most were announced by the message before."""
+        opened = self.talk.opened
+        identity = str(data.get("toolCallId"))
+        if data.get("parentToolCallId") or (opened and identity in opened.calls):
+            return
+        if opened is None:
+            yield from self.begin_turn(event, f"call {identity}", self.talk.place(offset))
+        self.add(data, "toolName")
+
+    def add(self, call: Mapping[str, Any], name: str) -> None:
+        arguments = call.get("arguments")
+        known = arguments if isinstance(arguments, str | dict) else ""
+        self.talk.add_call(str(call.get("toolCallId") or ""), string(call, name) or "tool", known)
+
+    def result(self, data: Mapping[str, Any]) -> None:
+        output = string(mapping(data, "result"), "content", "detailedContent") or ""
+        error = mapping(data, "error")
+        failed = data.get("success") is False
+        code = _EXIT.search(output[-2_000:])
+        result = outcome(
+            output or string(error, "message") or "",
+            exit_code=int(code[1]) if code else None,
+            is_error=failed,
+        )
+        if failed and str(error.get("code")) in ("denied", "rejected"):
+            result = "rejected"
+        self.talk.result(
+            str(data.get("toolCallId")),
+            result,
+            lambda: f"{output}\n{string(error, 'message') or ''}",
+        )
+
+
+def _spent(data: Mapping[str, Any]) -> Tokens:
+    """What a run cost: by model, else by kind of token. By model, what was read from a cache is among what was read."""
+    models = [mapping(value, "usage") for value in mapping(data, "modelMetrics").values()]
+    found = Tokens()
+    for usage in models:
+        cached = total(usage, "cacheReadTokens")
+        found += Tokens(
+            max(0, total(usage, "inputTokens") - cached), cached, total(usage, "outputTokens")
+        )
+    if found.total:
+        return found.bounded
+    kinds = mapping(data, "tokenDetails")
+    fresh, written, cached, out = (
+        total(mapping(kinds, kind), "tokenCount")
+        for kind in ("input", "cache_write", "cache_read", "output")
+    )
+    return Tokens(fresh + written, cached, out).bounded
+
+
+def _is_unique_cli(identity: str) -> bool:
+    return len(identity) == _UUID_LENGTH
+
+
+def _repository(place: Mapping[str, Any]) -> str | None:
+    name = string(place, "repository")
+    if not name or "://" in name:
+        return name
+    host = string(place, "repositoryHost") or (
+        "github.com" if place.get("hostType") == "github" else None
+    )
+    return f"https://{host}/{name}" if host else None
+
+
+def _sniff_cli(head: Head) -> bool:
+    first = head.objects[0] if head.objects else {}
+    if first.get("type") == "session.start":
+        return "sessionId" in mapping(first, "data")
+    kind = first.get("type")
+    return (
+        isinstance(kind, str)
+        and "." in kind
+        and {"data", "id", "timestamp", "parentId"} <= first.keys()
+    )
+
+
+def parse_cli(source: Source) -> CliSaid:
+    """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
+    return _CliReader(source).read()
+
+
+def _roots_cli(places: Places) -> Sequence[Root]:
+    told = places.environ.get("COPILOT_HOME")
+    folders = [Path(told).expanduser()] if told else [places.home / ".copilot"]
+    folders += [
+        Path(base).expanduser() / ".copilot"
+        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
+        if (base := places.environ.get(name))
+    ]
+    return [
+        Root(folder, ("session-state/*/events.jsonl", "session-state/*.jsonl"))
+        for folder in folders
+    ]
+
+
+ADAPTER_CLI = Adapter(
+    tool=TOOL_CLI,
+    label="GitHub Copilot CLI",
+    roots=_roots_cli,
+    sniff=_sniff_cli,
+    parse=parse_cli,
+    resume=("copilot", "--resume={id}"),
+    versions="0.0.420, 1.0.11, 1.0.77",
+    reads=(
+        "what was said",
+        "tool calls with outcome",
+        "folder, branch and repository",
+        "model",
+        "tokens",
+        "title",
+        "summaries",
+        "interruptions",
+    ),
+    leaves_out=("reasoning", "hooks", "system messages", "attachments' contents"),
+    environment=("COPILOT_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"),
+)
+
+
+# ----------------------------------------------------------------------------
+# VS Code's ``state.vscdb``: chat sessions as they were kept before mid-2024, under one key of a
+# workspace's database.
+#
+# Since then each session is a file of its own. Cursor's databases may hold some as well, of Copilot
+# used in Cursor.
+
+
+SESSIONS = "interactive.sessions"
+
+_CURSORS = frozenset({"Cursor", ".cursor-server"})
+_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def parse_editor_state(source: Source) -> Iterator[Session | Turn]:
+    """Parse one database; see :class:`~nacre.readers.adapter.Adapter`."""
+    marks = Marks(source)
+    yield from chat_sessions(source, marks)
+    marks.save()
+
+
+def chat_sessions(source: Source, marks: Marks) -> Iterator[Session | Turn]:
+    """The chat sessions in an editor's database, as far as they changed."""
+    tables = tables_of(source)
+    kept = as_bytes(item(tables, SESSIONS))
+    raws = decode(_RAWS, kept) if kept else []
+    if raws is None:
+        source.corrupt()
+    folder, label = workspace_of(source.path)
+    for raw in raws or ():
+        values = decode(_ANY, bytes(raw))
+        if not isinstance(values, dict):
+            source.corrupt()
+        elif marks.is_new(str(values.get("sessionId")), digest(raw)):
+            yield from parse_session_object(Part(source), values, cwd=folder, label=label)
+
+
+def workspace_of(path: Path) -> tuple[str | None, str | None]:
+    """The folder that a workspace's database belongs to, or the name of a workspace of several folders."""
+    try:
+        facts = decode(_ANY, path.with_name("workspace.json").read_bytes())
+    except OSError:
+        return None, None
+    folder, file = (
+        (facts.get("folder"), facts.get("workspace")) if isinstance(facts, dict) else (None, None)
+    )
+    found = folder_of(file) if isinstance(file, str) else None
+    label = (
+        found.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".code-workspace")
+        if found
+        else None
+    )
+    return folder_of(folder) if isinstance(folder, str) else None, label
+
+
+def has_editor_table(tables: Tables) -> bool:
+    """Whether a database is an editor's."""
+    return {"key", "value"} <= set(tables.columns("ItemTable"))
+
+
+def item(tables: Tables, key: str) -> object:
+    """What an editor keeps under a key, for the few keys that hold sessions."""
+    found = tables.all(statement("editor_item"), key=key)
+    return found[0][0] if found else None
+
+
+def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
+    """What changes when another value is kept under a key; empty when nothing is."""
+    found = tables.all(statement("editor_item_mark"), key=key)
+    return tuple(found[0]) if found and found[0][1] else ()
+
+
+def digest(raw: msgspec.Raw) -> str:
+    """What changes when JSON does."""
+    return hashlib.blake2b(bytes(raw), digest_size=8).hexdigest()
+
+
+def _sniff_editor_state(head: Head) -> bool:
+    return head.database is not None and has_editor_table(head.database)
+
+
+def state_roots(places: Places, *, of_cursor: bool) -> Sequence[Root]:
+    """Where editors keep their state: Cursor, or all others."""
+    names = ("workspaceStorage/*/state.vscdb", "globalStorage/state.vscdb")
+    folders = [
+        folder for folder in user_folders(places) if bool(_CURSORS & set(folder.parts)) is of_cursor
+    ]
+    return [Root(folder, names) for folder in folders]
+
+
+def _roots_editor_state(places: Places) -> Sequence[Root]:
+    return state_roots(places, of_cursor=False)
+
+
+ADAPTER_EDITOR_STATE = Adapter(
+    tool=TOOL,
+    label="VS Code Copilot Chat",
+    roots=_roots_editor_state,
+    sniff=_sniff_editor_state,
+    parse=parse_editor_state,
+    beside=log_of,
+    versions="workspace databases until mid-2024 (from their description)",
+    reads=("what was said", "tool calls with outcome", "title", "folder", "model"),
+    leaves_out=("thinking", "drafts", "everything else the editor keeps"),
+    environment=ENVIRONMENT,
+)

@@ -1,0 +1,433 @@
+"""What Cursor wraps around a person's words in its agent transcripts, and where those lie."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nacre.readers.adapter import (
+    Adapter,
+    Head,
+    Places,
+    Root,
+    Source,
+    beside,
+    mapping,
+    modified,
+    objects,
+    parse_time,
+    records,
+    string,
+)
+from nacre.readers.conversation import outcome
+from nacre.readers.trust import Conversation, OpenTurn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Trust, Turn
+
+TOOL = "cursor"
+
+_QUERY = re.compile(r"<user_query>(.*?)(?:</user_query>|\Z)", re.DOTALL)
+_STAMP = re.compile(r"<timestamp>(.*?)</timestamp>", re.DOTALL)
+_WRAPPING = re.compile(
+    r"<(attached_files|open_and_recently_viewed_files|git_status|git_diff\w*|system_reminder|timestamp|cursor_commands"
+    r"|user_info|rules|agent_skills|available_skills|manually_attached_skills|project_layout|additional_data"
+    r"|reproduction_steps|image_files|external_links|uploaded_documents|agent_transcripts|mcp_\w+)\b[^>]*>"
+    r".*?(?:</\1>|\Z)",
+    re.DOTALL,
+)
+_WRITTEN = re.compile(
+    r"(?:\w+, )?(\w+ \d{1,2}, \d{4}),? (?:at )?(\d{1,2}:\d{2}(?::\d{2})? [AP]M)(?: \(UTC([+-]\d{1,2})(?::?(\d{2}))?\))?"
+)
+_SLUG = re.compile(r"[^A-Za-z0-9]+")
+_MOST_FOLDERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A user message taken apart: what was typed, what Cursor put around it, and when, where it says so.
+
+    What was typed stands at the end, between marks. An attached file may hold such marks, too: where there are several,
+    nobody can be sure.
+    """
+
+    words: str
+    context: str = ""
+    time: datetime | None = None
+    is_sure: bool = True
+
+
+def read_prompt(text: str) -> Prompt:
+    """Take a user message apart."""
+    stamp = _STAMP.search(text)
+    queries = _QUERY.findall(text)
+    words = queries[-1] if queries else _WRAPPING.sub("", text)
+    context = (
+        _QUERY.sub("", text)
+        if queries
+        else "\n".join(match[0] for match in _WRAPPING.finditer(text))
+    )
+    return Prompt(
+        words.strip(), context.strip(), _time(stamp[1]) if stamp else None, len(queries) < 2
+    )
+
+
+def _time(text: str) -> datetime | None:
+    """A time as Cursor writes it for the model; only one with its zone says when."""
+    found = _WRITTEN.search(text)
+    if not found or not found[3]:
+        return None
+    sign = -1 if found[3].startswith("-") else 1
+    zone = timezone(
+        sign * timedelta(hours=min(abs(int(found[3])), 23), minutes=min(int(found[4] or 0), 59))
+    )
+    for form in (
+        "%b %d, %Y %I:%M %p",
+        "%B %d, %Y %I:%M %p",
+        "%b %d, %Y %I:%M:%S %p",
+        "%B %d, %Y %I:%M:%S %p",
+    ):
+        try:
+            return (
+                datetime.strptime(f"{found[1]} {found[2]}", form)
+                .replace(tzinfo=zone)
+                .astimezone(UTC)
+            )
+        except (ValueError, OverflowError):
+            continue
+    return None
+
+
+ENVIRONMENT = ("CURSOR_CONFIG_DIR",)
+"""The environment's variables that :func:`roots` reads."""
+
+
+def roots(places: Places, suffix: str) -> Sequence[Root]:
+    """The folders of agent transcripts."""
+    told = places.environ.get("CURSOR_CONFIG_DIR")
+    folders = [places.home / ".cursor", *([Path(told).expanduser()] if told else [])]
+    return [Root(folder / "projects", (f"*/agent-transcripts/**/*{suffix}",)) for folder in folders]
+
+
+def session_of(source: Source) -> Session:
+    """The session in a transcript: its name is its id, and its place tells what it belongs to."""
+    path = source.path
+    is_child = path.parent.name == "subagents"
+    folder = next(
+        (parent.parent for parent in path.parents if parent.name == "agent-transcripts"), None
+    )
+    return Session(
+        TOOL,
+        path.stem,
+        cwd=_folder(folder) if folder else None,
+        label=folder.name if folder else None,
+        kind=SessionKind.SUBAGENT if is_child else SessionKind.MAIN,
+        parent=path.parent.parent.name if is_child else None,
+        started=modified(source),
+    )
+
+
+def _folder(project: Path) -> str | None:
+    """The folder of a project: Cursor wrote it down, or it is the one folder of this machine with such a name."""
+    told = string(beside(project / ".workspace-trusted"), "workspacePath")
+    return told or _unslug(Path(project.anchor), project.name.lower())
+
+
+def _unslug(root: Path, slug: str) -> str | None:
+    """Cursor writes a path with dashes for all but letters and digits; only the folders themselves tell it again."""
+    open_ends = [(root, slug)]
+    looked = 0
+    found: list[Path] = []
+    while open_ends and looked < _MOST_FOLDERS:
+        folder, rest = open_ends.pop()
+        for child in _folders(folder):
+            looked += 1
+            name = _SLUG.sub("-", child.name).strip("-").lower()
+            if name and rest == name:
+                found.append(child)
+            elif name and rest.startswith(f"{name}-"):
+                open_ends.append((child, rest[len(name) + 1 :]))
+    return str(found[0]) if len(found) == 1 else None
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        return [child for child in folder.iterdir() if child.is_dir() and not child.is_symlink()]
+    except OSError:
+        return []
+
+
+# ----------------------------------------------------------------------------
+# Cursor's agent transcripts of old: ``agent-transcripts/<id>.txt``, with headings for who speaks.
+#
+# Nothing keeps a tool's output from holding such headings. So words under the owner's are not trusted
+# where they follow
+# on a result, nor anywhere after text from outside.
+
+
+Said = Iterator[Session | Turn]
+
+_MARK = re.compile(
+    r"^(user|assistant):[ \t]*$|^\[(Thinking|Tool call|Tool result)\][ \t]*(.*)$", re.MULTILINE
+)
+_START = re.compile(r"\A\ufeff?\s*user:[ \t]*\n")
+_ARGUMENT = re.compile(r"^[ \t]*([A-Za-z_]+):[ \t]*(.+)$", re.MULTILINE)
+
+
+class _Reader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.talk = Conversation(source, session_of(source))
+        self.time = modified(source)
+        self.speaker = "user"
+        self.call = ""
+        self.after_result = False
+        self.after_outside = False
+        self.is_unseen = False
+
+    def read(self) -> Said:
+        text = self.source.text().replace("\r\n", "\n")
+        marks = list(_MARK.finditer(text))
+        for mark, end in zip(marks, [*(one.start() for one in marks[1:]), len(text)], strict=False):
+            body = text[mark.end() : end].strip()
+            if mark[1]:
+                yield from self.turn(mark[1], body)
+            elif self.speaker == "assistant":
+                yield from self.aside(mark[2], mark[3].strip(), body)
+            else:
+                self.talk.exchange.heard(body)
+        yield from self.talk.end()
+
+    def turn(self, speaker: str, body: str) -> Said:
+        self.speaker = speaker
+        is_sure = not (self.after_result or self.after_outside)
+        self.after_result = False
+        if speaker == "assistant":
+            self.miss()
+            yield from self.open(body)
+            self.talk.add_text(body)
+            return
+        cleaned = self.talk.clean(body)
+        prompt = read_prompt(cleaned.text)
+        if prompt.context:
+            self.talk.exchange.heard(prompt.context)
+        if prompt.words:
+            is_child = self.talk.session.kind is SessionKind.SUBAGENT
+            speaking = Speaker.AGENT if is_child else Speaker.OWNER
+            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
+            identity = self.talk.new_id(speaking, None, prompt.words)
+            time = prompt.time or self.time
+            trust = Trust.TRUSTED if is_sure and prompt.is_sure else Trust.UNTRUSTED
+            yield from self.talk.say(
+                Turn(identity, speaking, prompt.words, time, flags=flags, trust=trust)
+            )
+
+    def aside(self, kind: str, rest: str, body: str) -> Said:
+        if kind == "Thinking":
+            return
+        if kind == "Tool result":
+            output = f"{rest}\n{body}"
+            called = self.talk.opened.calls.get(self.call) if self.talk.opened else None
+            self.after_result, self.after_outside = (
+                True,
+                self.after_outside or called is None or called.outside,
+            )
+            self.talk.result(self.call, outcome(), lambda: output)
+            return
+        if self.talk.opened is None:
+            yield from self.open(rest)
+        name, _, more = rest.partition(" ")
+        given = {one[1]: one[2] for one in _ARGUMENT.finditer(f"{more}\n{body}")}
+        self.call = self.talk.add_call("", name or "tool", given or body)
+
+    def miss(self) -> None:
+        calls = self.talk.opened.calls.values() if self.talk.opened else ()
+        if any(call.call.outcome is None and (call.outside or call.own) for call in calls):
+            self.is_unseen = True
+        if self.is_unseen:
+            self.talk.exchange.unseen()
+
+    def open(self, seed: str) -> Said:
+        identity = self.talk.new_id(Speaker.AGENT, None, seed)
+        yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
+
+
+def parse(source: Source) -> Said:
+    """Parse one transcript; see :class:`~nacre.readers.adapter.Adapter`."""
+    return _Reader(source).read()
+
+
+def _sniff(head: Head) -> bool:
+    return bool(_START.match(head.text.replace("\r\n", "\n"))) and b"\x00" not in head.data
+
+
+def _roots(places: Places) -> Sequence[Root]:
+    return roots(places, ".txt")
+
+
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Cursor",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    whole=True,
+    versions="agent transcripts of 2025 (from their description)",
+    reads=("what was said", "tool calls"),
+    leaves_out=("thinking", "times and models (not recorded)"),
+    environment=ENVIRONMENT,
+)
+
+
+# ----------------------------------------------------------------------------
+# Cursor's agent transcripts: ``~/.cursor/projects/<project>/agent-transcripts/<id>/<id>.jsonl``.
+#
+# They hold no ids, times, models or results: a session is named as its file, and dated by it. What a
+# call brought from
+# outside may not be recorded: then nothing that the agent says after it is trusted.
+
+
+TranscriptsSaid = Iterator[Session | Turn]
+Values = Mapping[str, Any]
+
+_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_CALLS = frozenset({"tool_use", "tool_call", "tool-call"})
+_RESULTS = frozenset({"tool_result", "tool-result"})
+_QUIET = frozenset({"thinking", "redacted_thinking", "reasoning", "image", "image_url", "file"})
+_REDACTED = "[REDACTED]"
+_OTHERS = frozenset({"type", "uuid", "id", "timestamp", "sessionId", "session_id"})
+
+
+class _TranscriptsReader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.talk = Conversation(source, session_of(source))
+        self.time: datetime | None = parse_time(source.carry.get("time")) or modified(source)
+
+    def read(self) -> TranscriptsSaid:
+        for offset, line in self.source.lines():
+            found = list(records(self.source, line, _ANY))
+            for record in found:
+                if isinstance(record, dict):
+                    yield from self.take(offset, record)
+            if len(found) > 1:
+                yield from self.talk.close()
+        yield from self.talk.finish()
+
+    def take(self, offset: int, record: Values) -> TranscriptsSaid:
+        role, blocks = record.get("role"), _blocks(mapping(record, "message"))
+        if role == "user":
+            yield from self.user(record, blocks)
+        elif role == "assistant":
+            yield from self.agent(offset, record, blocks)
+        elif record.get("type") != "turn_ended":
+            self.source.unknown(str(role or record.get("type") or "no role"))
+
+    def user(self, record: Values, blocks: Sequence[Values]) -> TranscriptsSaid:
+        for block in blocks:
+            if block.get("type") in _RESULTS:
+                self.result(block)
+        cleaned = self.talk.clean("\n\n".join(self.texts(blocks)))
+        prompt = read_prompt(cleaned.text)
+        if prompt.context:
+            self.talk.exchange.heard(prompt.context)
+        if not prompt.words:
+            return
+        is_child = self.talk.session.kind is SessionKind.SUBAGENT
+        speaker = Speaker.AGENT if is_child else Speaker.OWNER
+        self.time = prompt.time or self.time
+        identity = self.talk.new_id(speaker, None, prompt.words)
+        flags = Flag.INJECTED if cleaned.injected else Flag.NONE
+        trust = Trust.TRUSTED if prompt.is_sure else Trust.UNTRUSTED
+        turn = Turn(identity, speaker, prompt.words, self.time, flags=flags, trust=trust)
+        yield from self.talk.say(turn, record, mapping(record, "message"), *blocks)
+        self.source.carry["time"] = (
+            prompt.time.isoformat() if prompt.time else self.source.carry.get("time")
+        )
+
+    def texts(self, blocks: Sequence[Values]) -> Iterator[str]:
+        for block in blocks:
+            kind = block.get("type")
+            if kind in ("text", None):
+                yield str(block.get("text") or "")
+            elif kind not in _QUIET | _CALLS | _RESULTS:
+                self.source.unknown(f"block {kind}")
+
+    def agent(self, offset: int, record: Values, blocks: Sequence[Values]) -> TranscriptsSaid:
+        model = string(record, "model")
+        if model:
+            self.talk.session = replace(self.talk.session, model=model)
+        self.miss()
+        text = "\n\n".join(self.texts(blocks)).replace(_REDACTED, "").strip()
+        calls = [block for block in blocks if block.get("type") in _CALLS]
+        if not (text or calls):
+            return
+        before = self.talk.place(offset)
+        identity = self.talk.new_id(Speaker.AGENT, None, text or f"call {calls[0].get('name')}")
+        yield from self.talk.open(OpenTurn(identity, self.time, unique=False), before)
+        self.talk.add_text(text)
+        for call in calls:
+            arguments = call.get("input", call.get("arguments"))
+            known = arguments if isinstance(arguments, str | dict) else ""
+            self.talk.add_call(str(call.get("id") or ""), string(call, "name") or "tool", known)
+
+    def miss(self) -> None:
+        """The agent goes on although no result of its calls was recorded."""
+        calls = self.talk.opened.calls.values() if self.talk.opened else ()
+        if any(call.call.outcome is None and (call.outside or call.own) for call in calls):
+            self.source.carry["unseen"] = True
+        if self.source.carry.get("unseen"):
+            self.talk.exchange.unseen()
+
+    def result(self, block: Values) -> None:
+        """A result belongs to the call it names, else to the first that waits."""
+        calls = self.talk.opened.calls if self.talk.opened else {}
+        own = str(block.get("tool_use_id") or "")
+        waiting = [key for key, call in calls.items() if call.call.outcome is None]
+        output = "\n".join(str(one.get("text") or "") for one in _blocks(block))
+        identity = own if own in calls else (waiting[0] if waiting else own)
+        self.talk.result(
+            identity, outcome(output, is_error=block.get("is_error") is True), lambda: output
+        )
+
+
+def _blocks(message: Values) -> list[Values]:
+    content = message.get("content")
+    return (
+        [{"type": "text", "text": content}]
+        if isinstance(content, str)
+        else objects(message, "content")
+    )
+
+
+def _sniff_transcripts(head: Head) -> bool:
+    first = head.objects[0] if head.objects else {}
+    if first.get("role") not in ("user", "assistant") or not first.keys().isdisjoint(_OTHERS):
+        return False
+    return isinstance(mapping(first, "message").get("content"), list)
+
+
+def parse_transcripts(source: Source) -> TranscriptsSaid:
+    """Parse one transcript; see :class:`~nacre.readers.adapter.Adapter`."""
+    return _TranscriptsReader(source).read()
+
+
+def _roots_transcripts(places: Places) -> Sequence[Root]:
+    return roots(places, ".jsonl")
+
+
+ADAPTER_TRANSCRIPTS = Adapter(
+    tool=TOOL,
+    label="Cursor",
+    roots=_roots_transcripts,
+    sniff=_sniff_transcripts,
+    parse=parse_transcripts,
+    versions="agent transcripts of 2026 (files name no version)",
+    reads=("what was said", "tool calls", "sub-agents", "folder, where it can be told"),
+    leaves_out=("results, models and times (not recorded)", "thinking", "attached files"),
+    environment=ENVIRONMENT,
+)

@@ -1,0 +1,643 @@
+"""What messages and sessions are called in JSON of no tool in particular."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nacre.base import yaml
+from nacre.base.ids import turn_hash
+from nacre.base.times import in_utc
+from nacre.readers.adapter import Adapter, Head, Places, Root, Source, parse_time, records
+from nacre.readers.conversation import asked, clean
+from nacre.readers.trust import Exchange, Judgement, attribute, hashed_id, is_outside, is_own
+from nacre.values.reports import FORMAT
+from nacre.values.session import Flag, Session, Speaker, ToolCall, Turn
+
+CALLS = ("tool_call", "function_call", "tool_use")
+"""Types of records that are one call of the agent's."""
+
+ROLES: dict[str, Speaker] = {
+    **dict.fromkeys(("user", "human", "owner"), Speaker.OWNER),
+    **dict.fromkeys(("assistant", "ai", "bot", "model", "agent", "gpt", *CALLS), Speaker.AGENT),
+    **dict.fromkeys(
+        ("tool", "function", "tool_result", "function_result", "function_call_output"), Speaker.TOOL
+    ),
+    **dict.fromkeys(("system", "developer"), Speaker.SYSTEM),
+}
+
+_MESSAGE_IDS = ("id", "uuid", "message_id", "messageId", "turn_id", "dia_id")
+_SESSION_IDS = ("session_id", "sessionId", "conversation_id", "conversationId", "chat_id", "chatId")
+_TIMES = ("timestamp", "ts", "created_at", "createdAt", "time", "date")
+_TEXTS = ("content", "text", "message", "body", "value", "parts")
+_RESULTS = (*_TEXTS, "result", "output")
+_ROLE_KEYS = ("role", "type", "from", "sender", "speaker", "author", "name")
+_NAME_KEYS = ("from", "sender", "speaker", "author", "name")
+_MESSAGE_LISTS = ("messages", "turns", "conversation", "conversations")
+_FACTS = {
+    "title": ("title", "conversation_title"),
+    "cwd": ("cwd", "workspace", "workspaceDirectory", "working_directory"),
+    "label": ("label", "project", "conversation_label"),
+    "branch": ("branch", "gitBranch", "git_branch"),
+    "model": ("model", "model_slug"),
+}
+_DEEPEST = 5
+_UNSAID = frozenset(
+    {"thinking", "reasoning", "tool_use", "tool_call", "tool_result", "image", "image_url"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message. ``author`` is a person's name, or for a tool's result the tool's."""
+
+    speaker: Speaker
+    text: str
+    author: str | None
+    stamp: str | None
+    calls: tuple[Mapping[str, Any], ...] = ()
+    call_id: str | None = None
+
+
+def read_line(record: Mapping[str, Any]) -> Line | None:
+    """The message in a record; ``None`` when it holds none."""
+    record = unwrapped(record)
+    speaker, author = _who(record)
+    if speaker is None:
+        return None
+    is_tools = speaker is Speaker.TOOL
+    content = next(
+        (record[key] for key in (_RESULTS if is_tools else _TEXTS) if record.get(key)), None
+    )
+    calls = tuple(_calls(record))
+    if content is None and not calls:
+        return None
+    text = said(content) or (str(content) if is_tools else "")
+    return Line(
+        speaker, text, author, _stamp(record), calls, _first(record, ("tool_call_id", "call_id"))
+    )
+
+
+def is_message(record: Mapping[str, Any]) -> bool:
+    """Whether a record holds one message."""
+    return read_line(record) is not None
+
+
+def messages_of(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The messages of a record that is a whole session; empty when it is none."""
+    for key in _MESSAGE_LISTS:
+        value = record.get(key)
+        if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            return [item for item in value if is_message(item)]
+    return []
+
+
+def message_id(record: Mapping[str, Any]) -> str | None:
+    """The id that the message was given."""
+    return _first(record, _MESSAGE_IDS) or _first(unwrapped(record), _MESSAGE_IDS)
+
+
+def session_id(record: Mapping[str, Any]) -> str | None:
+    """The id of the session that a line belongs to."""
+    return _first(record, _SESSION_IDS) or _first(unwrapped(record), _SESSION_IDS)
+
+
+def whole_session_id(record: Mapping[str, Any]) -> str | None:
+    """The id of a record that is a whole session."""
+    return session_id(record) or _first(record, ("id", "uuid"))
+
+
+def session_facts(record: Mapping[str, Any]) -> dict[str, str]:
+    """What a line says about its session."""
+    found = {fact: _first(record, keys) for fact, keys in _FACTS.items()}
+    return {fact: value for fact, value in found.items() if value}
+
+
+def said(content: Any, depth: int = 0) -> str:
+    """The words of a message: a string, a block, or a list of either."""
+    if isinstance(content, str):
+        return content
+    if depth > _DEEPEST:
+        return ""
+    if isinstance(content, Mapping):
+        if str(content.get("type")) in _UNSAID:
+            return ""
+        return said(next((content[key] for key in _TEXTS if content.get(key)), None), depth + 1)
+    if isinstance(content, Sequence):
+        return "\n\n".join(filter(None, (said(item, depth + 1) for item in content)))
+    return ""
+
+
+def unwrapped(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Messages lie under ``message``, or under ``payload`` where that says it is one."""
+    inner = record.get("message")
+    payload = record.get("payload")
+    if isinstance(payload, Mapping) and payload.get("type") == "message":
+        inner = payload
+    if not isinstance(inner, Mapping):
+        return record
+    return {**{key: value for key, value in record.items() if key != "message"}, **inner}
+
+
+def _who(record: Mapping[str, Any]) -> tuple[Speaker | None, str | None]:
+    speaker: Speaker | None = None
+    author: str | None = None
+    for key in _ROLE_KEYS:
+        value = record.get(key)
+        if isinstance(value, Mapping):
+            value = value.get("role") or value.get("name")
+        if not isinstance(value, str) or not value.strip():
+            continue
+        role = ROLES.get(value.strip().lower())
+        if role:
+            speaker = speaker or role
+        elif key in _NAME_KEYS:
+            author = author or value.strip()
+    if record.get("type") in CALLS:
+        author = None  # what is named is the tool
+    return (speaker or (Speaker.OWNER if author else None)), author
+
+
+def _calls(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    content = record.get("content")
+    blocks = content if isinstance(content, list) else ()
+    listed = record.get("tool_calls")
+    alone = (record,) if record.get("type") in CALLS else ()
+    for call in (*blocks, *(listed if isinstance(listed, list) else ()), *alone):
+        if not isinstance(call, Mapping):
+            continue
+        function = call.get("function")
+        inner = function if isinstance(function, Mapping) else call
+        arguments = next(
+            (at[key] for at in (inner, call) for key in ("arguments", "input") if key in at), None
+        )
+        if isinstance(inner.get("name"), str) and arguments is not None:
+            yield {
+                "id": call.get("call_id") or call.get("id"),
+                "name": inner["name"],
+                "arguments": arguments,
+            }
+
+
+def _stamp(record: Mapping[str, Any]) -> str | None:
+    return _first(record, _TIMES)
+
+
+def _first(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+    """The first of the fields that has a value, as text."""
+    for key in keys:
+        value = record.get(key)
+        if (
+            isinstance(value, str | int | float)
+            and not isinstance(value, bool)
+            and str(value).strip()
+        ):
+            return str(value)
+    return None
+
+
+# ----------------------------------------------------------------------------
+# JSON lines of no tool in particular: one message a line, or one whole session a line.
+#
+# Field names are taken as they come, see :mod:`nacre.readers.generic`. A file may hold
+# several
+# sessions.
+
+
+TOOL = "jsonl"
+
+Said = Iterator[Session | Turn]
+
+_SESSIONS_CARRIED = 200
+_CALLS_CARRIED = 200
+_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+
+
+class _Reader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.known: dict[str, dict[str, Any]] = source.carry.setdefault("sessions", {})
+        self.exchanges: dict[str, Exchange] = {}
+        self.outside: set[str] = set(source.carry.get("outside", ()))
+        self.own: set[str] = set(source.carry.get("own", ()))
+        self.yielded: Session | None = None
+
+    def read(self) -> Said:
+        for _, line in self.source.lines():
+            for record in records(self.source, line, _ANY):
+                if isinstance(record, dict):
+                    yield from self.take(record)
+                else:
+                    self.source.corrupt()
+        self.finish()
+
+    def take(self, record: dict[str, Any]) -> Said:
+        messages = messages_of(record)
+        if messages:
+            said = "\n".join(line.text for line in map(read_line, messages) if line)
+            native_id = whole_session_id(record) or turn_hash("session", said, 0)
+            self.learn(native_id, record)
+            for message in messages:
+                yield from self.message(native_id, message)
+            return
+        native_id = session_id(record) or self.source.carry.get("current") or self._nameless(record)
+        self.source.carry["current"] = native_id
+        facts = self.learn(native_id, record)
+        if is_message(record):
+            yield from self.message(native_id, record)
+        elif not facts:
+            self.source.unknown(str(record.get("type") or "no message"))
+
+    def _nameless(self, record: Mapping[str, Any]) -> str:
+        """Return an id for a session without one: from its first message if that has a time, else from the file."""
+        line = read_line(record)
+        return (
+            turn_hash("session", f"{line.stamp}\n{line.text}", 0)
+            if line and line.stamp
+            else self.source.path.stem
+        )
+
+    def learn(self, native_id: str, record: Mapping[str, Any]) -> dict[str, str]:
+        facts = session_facts(record)
+        self.known.setdefault(native_id, {}).update(facts)
+        return facts
+
+    def message(self, native_id: str, record: Mapping[str, Any]) -> Said:
+        line = read_line(record)
+        if line is None:
+            self.source.unknown(str(record.get("type") or "no message"))
+            return
+        known = self.known.setdefault(native_id, {})
+        exchange = self.exchange(native_id)
+        cleaned = exchange.clean(line.text)
+        if line.speaker is Speaker.TOOL:
+            name = line.author or ""
+            outside = line.call_id in self.outside or is_outside(name, "")
+            exchange.heard(
+                cleaned.text, outside=outside, own=line.call_id in self.own or is_own(name, "")
+            )
+            return
+        calls = tuple(self.call(call) for call in line.calls)
+        if not (cleaned.text or calls):
+            return
+        known.setdefault("started", line.stamp)
+        yield from self.announce(native_id, known)
+        flags = Flag.META if line.speaker is Speaker.SYSTEM else Flag.NONE
+        if cleaned.injected:
+            flags |= Flag.INJECTED
+        judged = exchange.judge(cleaned.text) if line.speaker is not Speaker.OWNER else Judgement()
+        flags, trust = flags | judged.flags, judged.trust
+        identity = self.identify(known, record, line, cleaned.text)
+        turn = Turn(
+            identity,
+            line.speaker,
+            cleaned.text,
+            parse_time(line.stamp),
+            calls,
+            flags,
+            trust,
+            line.author,
+        )
+        turn = attribute(turn, TOOL, self.source.identities, exchange, record, unwrapped(record))
+        if turn.speaker is Speaker.OWNER:
+            exchange.begin(turn.text)
+        yield turn
+
+    def identify(
+        self, known: dict[str, Any], record: Mapping[str, Any], line: Line, text: str
+    ) -> str:
+        """The message's id, unless the line before had the same: then it is no message's."""
+        own = message_id(record)
+        if own and own != known.get("last_id"):
+            known["last_id"] = own
+            return own
+        return hashed_id(known, line.speaker, line.stamp, f"{line.author or ''}\n{text}")
+
+    def call(self, call: Mapping[str, Any]) -> ToolCall:
+        name, arguments = str(call["name"]), call["arguments"]
+        made = asked(name, arguments if isinstance(arguments, str | dict) else "")
+        if is_outside(name, made.input):
+            self.outside.add(str(call["id"]))
+        if is_own(name, made.input):
+            self.own.add(str(call["id"]))
+        return made
+
+    def exchange(self, native_id: str) -> Exchange:
+        if native_id not in self.exchanges:
+            self.exchanges[native_id] = Exchange(
+                self.known.get(native_id, {}).pop("exchange", None)
+            )
+        return self.exchanges[native_id]
+
+    def announce(self, native_id: str, known: Mapping[str, Any]) -> Said:
+        session = Session(
+            TOOL,
+            native_id,
+            title=known.get("title"),
+            cwd=known.get("cwd"),
+            branch=known.get("branch"),
+            label=known.get("label"),
+            model=known.get("model"),
+            started=parse_time(known.get("started")),
+        )
+        if session != self.yielded:
+            self.yielded = session
+            yield session
+
+    def finish(self) -> None:
+        for native_id, exchange in self.exchanges.items():
+            self.known[native_id]["exchange"] = exchange.carried()
+        self.source.carry["outside"] = sorted(self.outside)[-_CALLS_CARRIED:]
+        self.source.carry["own"] = sorted(self.own)[-_CALLS_CARRIED:]
+        recent = list(self.known.items())[-_SESSIONS_CARRIED:]
+        self.source.carry["sessions"] = dict(recent)
+
+
+def _sniff(head: Head) -> bool:
+    objects = head.objects
+    if objects and objects[0].get("format") == FORMAT:
+        return False  # nacre's own export is imported, not read as talk
+    said = [record for record in objects if messages_of(record) or is_message(record)]
+    return any("role" in record for record in said) or len(said) * 2 >= len(objects) > 0
+
+
+def _roots(_: Places) -> Sequence[Root]:
+    return ()
+
+
+def parse(source: Source) -> Said:
+    """Parse one file; see :class:`~nacre.readers.adapter.Adapter`."""
+    return _Reader(source).read()
+
+
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="JSON lines",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    guesses=True,
+    versions="any",
+    reads=(
+        "messages with a role and a text",
+        "tool calls",
+        "whatever names session, folder, branch and model",
+    ),
+    leaves_out=("what has no role",),
+)
+
+
+# ----------------------------------------------------------------------------
+# Plain text of any origin: notes, logs of a chat, minutes. The owner's, as far as anybody can tell.
+#
+# A text has no id of its own: the session is named after the file's name and path, so that a text
+# stays one
+# session while it is edited.
+
+
+TOOL_PLAIN_TEXT = "text"
+TURN_CHARACTERS = 2_000
+
+_DATE_IN_NAME = re.compile(
+    r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?:[ T_-]?(\d{2})[:_-]?(\d{2})(?:[:_-]?(\d{2}))?(?!\d))?"
+)
+_UNDECODABLE_SHARE = 0.05
+_NOT_TEXT = frozenset(
+    {".json", ".jsonl", ".lock", ".zst", ".svg", ".xml", ".html", ".htm", ".csv", ".tsv"}
+)
+
+
+def is_text(head: Head) -> bool:
+    """Whether a file is text that somebody may have written: not empty, not binary, not data."""
+    if b"\x00" in head.data or not head.data.strip():
+        return False
+    name = head.path.name.lower()
+    if head.path.suffix.lower() in _NOT_TEXT or ".jsonl." in name or head.objects:
+        return False  # a transcript that was renamed may begin with a line that is torn as yet
+    # The head may end in the middle of a character.
+    undecodable = head.text[:-1].count("\ufffd")
+    return undecodable <= len(head.text) * _UNDECODABLE_SHARE
+
+
+def name_session(path: Path) -> str:
+    """The id of the session in a file that has none of its own."""
+    return f"{path.stem}-{turn_hash('file', path.absolute().as_posix(), 0)[:8]}"
+
+
+def date_in_name(name: str) -> datetime | None:
+    """Return the local day, and perhaps the time, in a file's name or a title."""
+    match = _DATE_IN_NAME.search(name)
+    if match is None:
+        return None
+    try:
+        day, clock = match.groups()[:3], match.groups("00")[3:]
+        return in_utc(datetime.fromisoformat(f"{'-'.join(day)} {':'.join(clock)}"))
+    except (OverflowError, ValueError):
+        return None
+
+
+def make_turns(texts: Iterable[str], time: datetime | None) -> Iterator[Turn]:
+    """One turn of the owner for each text that says something."""
+    seen: dict[str, object] = {}
+    for text in texts:
+        cleaned = clean(text)
+        if cleaned.text:
+            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
+            identity = hashed_id(seen, Speaker.OWNER, None, cleaned.text)
+            yield Turn(identity, Speaker.OWNER, cleaned.text, time, flags=flags)
+
+
+def group_paragraphs(text: str, limit: int = TURN_CHARACTERS) -> Iterator[str]:
+    """Paragraphs together as long as they fit; one that is longer alone is cut between words."""
+    group = ""
+    for paragraph in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
+        for piece in _pieces(paragraph.strip("\n"), limit):
+            if group and len(group) + len(piece) + 2 > limit:
+                yield group
+                group = ""
+            group = f"{group}\n\n{piece}" if group else piece
+    if group.strip():
+        yield group
+
+
+def _pieces(paragraph: str, limit: int) -> Iterator[str]:
+    while len(paragraph) > limit:
+        cut = max(paragraph.rfind(mark, limit // 2, limit) for mark in ("\n", ". ", "。", " "))
+        cut = cut + 1 if cut > 0 else limit
+        yield paragraph[:cut].rstrip()
+        paragraph = paragraph[cut:].lstrip()
+    if paragraph:
+        yield paragraph
+
+
+def parse_plain_text(source: Source) -> Iterator[Session | Turn]:
+    """Parse one text; see :class:`~nacre.readers.adapter.Adapter`."""
+    time = date_in_name(source.path.name)
+    turns = list(make_turns(group_paragraphs(source.text()), time))
+    if turns:
+        yield Session(
+            TOOL_PLAIN_TEXT, name_session(source.path), title=source.path.stem, started=time
+        )
+        yield from turns
+
+
+ADAPTER_PLAIN_TEXT = Adapter(
+    tool=TOOL_PLAIN_TEXT,
+    label="Plain text",
+    roots=_roots,
+    sniff=is_text,
+    parse=parse_plain_text,
+    whole=True,
+    guesses=True,
+    versions="any",
+    reads=("paragraphs", "a date in the file's name"),
+    leaves_out=(),
+)
+
+
+# ----------------------------------------------------------------------------
+# Markdown notes: front matter, one turn a section. SpecStory's copies of sessions keep their
+# speakers.
+
+
+TOOL_MARKDOWN = "markdown"
+
+_SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
+_FRONT_MATTER = re.compile(
+    r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
+)
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*)")
+_FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
+_SPECSTORY = re.compile(r"<!-- Generated by SpecStory", re.IGNORECASE)
+_SAID = re.compile(
+    r"^_\*\*(?P<role>User|Assistant|Agent|Human)\b(?P<facts>[^*\n]*)\*\*_[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ASIDE = re.compile(r"<(details|think|tool-use)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
+_RULE = re.compile(r"^---[ \t]*\s*\Z", re.MULTILINE)
+
+
+def parse_markdown(source: Source) -> Iterator[Session | Turn]:
+    """Parse one note; see :class:`~nacre.readers.adapter.Adapter`."""
+    text = source.text().replace("\r\n", "\n")
+    facts, body = _front_matter(text)
+    time = _time(facts) or date_in_name(source.path.name)
+    is_rendered = _SPECSTORY.search(body[:500])
+    turns = list(
+        _rendered(body, time, source.identities)
+        if is_rendered
+        else make_turns(_sections(body), time)
+    )
+    if turns:
+        yield Session(
+            TOOL_MARKDOWN,
+            name_session(source.path),
+            title=_title(facts, body) or source.path.stem,
+            label=_label(facts),
+            started=turns[0].time or time,
+        )
+        yield from turns
+
+
+def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
+    match = _FRONT_MATTER.match(text)
+    if match is None:
+        return {}, text
+    try:
+        facts, _ = yaml.read(match.group(1))
+    except yaml.NotPlainError:
+        return {}, text
+    return (facts, text[match.end() :]) if facts else ({}, text)
+
+
+def _time(facts: Mapping[str, Any]) -> datetime | None:
+    return parse_time(facts.get("date") or facts.get("created"))
+
+
+def _title(facts: Mapping[str, Any], body: str) -> str | None:
+    if facts.get("title"):
+        return str(facts["title"])
+    first = next(
+        (line for line in body.splitlines() if line.strip() and not line.startswith("<!--")), ""
+    )
+    heading = _HEADING.match(first)
+    return heading.group(1).rstrip(" \t#") or None if heading else None
+
+
+def _label(facts: Mapping[str, Any]) -> str | None:
+    """The project that a note names, else its tags."""
+    tags = facts.get("tags")
+    listed = ", ".join(str(tag) for tag in tags) if isinstance(tags, list) else tags
+    value = facts.get("project") or listed
+    return str(value) if value else None
+
+
+def _sections(body: str) -> Iterator[str]:
+    """Each heading, without its marks, with its text. A heading with nothing below it goes with the next.
+
+    Marked headings in an owner's words mean a pasted document, from which nothing is learned; a note is not pasted.
+    """
+    lines: list[str] = []
+    fence = ""
+    has_text = False
+    for line in body.splitlines():
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark.group(1).startswith(fence)):
+            fence = "" if fence else mark.group(1)
+        is_heading = not fence and not mark and bool(_HEADING.match(line))
+        if is_heading and has_text:
+            yield "\n".join(lines)
+            lines, has_text = [], False
+        lines.append(f"{line.strip('# ')}\n" if is_heading else line)
+        has_text = has_text or (bool(line.strip()) and not is_heading)
+    yield "\n".join(lines)
+
+
+def _rendered(body: str, time: datetime | None, identities: Sequence[str]) -> Iterator[Turn]:
+    seen: dict[str, Any] = {}
+    exchange = Exchange()
+    marks = list(_SAID.finditer(body))
+    ends = [*(mark.start() for mark in marks[1:]), len(body)]
+    for mark, end in zip(marks, ends, strict=False):  # without any mark there is still an end
+        cleaned = exchange.clean(_RULE.sub("", _ASIDE.sub("", body[mark.end() : end])))
+        text, flags = cleaned.text, Flag.INJECTED if cleaned.injected else Flag.NONE
+        is_owner = mark["role"].lower() in ("user", "human")
+        speaker = Speaker.OWNER if is_owner else Speaker.AGENT
+        judged = Judgement() if is_owner else exchange.judge(text)
+        if text:
+            when = parse_time(mark["facts"].strip(" ()").removesuffix("Z") or None) or time
+            identity = hashed_id(seen, speaker, None, text)
+            turn = Turn(
+                identity, speaker, text, when, flags=flags | judged.flags, trust=judged.trust
+            )
+            yield attribute(turn, TOOL_MARKDOWN, identities, exchange)
+
+
+def _sniff_markdown(head: Head) -> bool:
+    if not is_text(head):
+        return False
+    return (
+        head.path.suffix.lower() in _SUFFIXES
+        or bool(_SPECSTORY.search(head.text[:500]))
+        or bool(_front_matter(head.text)[0])
+    )
+
+
+ADAPTER_MARKDOWN = Adapter(
+    tool=TOOL_MARKDOWN,
+    label="Markdown",
+    roots=_roots,
+    sniff=_sniff_markdown,
+    parse=parse_markdown,
+    whole=True,
+    guesses=True,
+    versions="any; SpecStory 2",
+    reads=("sections", "front matter", "SpecStory's sessions"),
+    leaves_out=("tool calls in SpecStory's sessions",),
+)

@@ -1,0 +1,560 @@
+"""A session of OpenCode, message by message: the same objects lie in its database, its older files and its exports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nacre.base.text import answered_by
+from nacre.readers.adapter import (
+    Adapter,
+    Head,
+    Marks,
+    Part,
+    Places,
+    Root,
+    Source,
+    as_bytes,
+    beside,
+    decode,
+    log_of,
+    mapping,
+    objects,
+    parse_time,
+    shape_of,
+    statement,
+    string,
+    tables_of,
+    total,
+)
+from nacre.readers.conversation import outcome
+from nacre.readers.trust import Conversation, OpenTurn, names_another
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
+
+TOOL = "opencode"
+
+Said = Iterator[Session | Turn]
+Values = Mapping[str, Any]
+
+_QUIET = frozenset(
+    {
+        "reasoning",
+        "file",
+        "step-start",
+        "step-finish",
+        "snapshot",
+        "patch",
+        "agent",
+        "subtask",
+        "retry",
+        "compaction",
+    }
+)
+_DONE = frozenset({"completed", "success"})
+_ABORTED = "MessageAbortedError"
+_UNNAMED = re.compile(r"(?:New|Child) session - \d{4}-")
+_REFUSED = re.compile(
+    r"rejected permission|user (?:rejected|denied|dismissed)|specified a rule", re.IGNORECASE
+)
+
+
+def session_of(info: Values, *, project: str | None = None) -> Session:
+    """A session, from its object in a file or an export."""
+    parent, title = string(info, "parentID"), string(info, "title")
+    return Session(
+        TOOL,
+        str(info.get("id")),
+        title=None if title and _UNNAMED.match(title) else title,
+        cwd=string(info, "directory") or project,
+        kind=SessionKind.SUBAGENT if parent else SessionKind.MAIN,
+        parent=parent,
+        started=parse_time(mapping(info, "time").get("created")),
+        tool_version=string(info, "version"),
+    )
+
+
+class Talk:
+    """Turns messages with their parts into a session's turns. A time that is missing is that of the message before."""
+
+    def __init__(self, source: Source, session: Session) -> None:
+        self.source = source
+        self.talk = Conversation(source, session)
+        self.time = session.started
+        self.is_done = True
+
+    def take(self, message: Values, parts: Iterable[Values]) -> Said:
+        """What one message says and does."""
+        self.time = parse_time(mapping(message, "time").get("created")) or self.time
+        role = message.get("role")
+        if role == "user":
+            yield from self.user(message, parts)
+        elif role == "assistant":
+            yield from self.agent(message, parts)
+        else:
+            self.source.unknown(f"role {role}")
+
+    def end(self) -> Said:
+        """The session ends, for now."""
+        yield from self.talk.end()
+
+    def user(self, message: Values, parts: Iterable[Values]) -> Said:
+        """What a person typed, or, to a sub-agent, the agent that called it. What OpenCode adds is not theirs."""
+        typed: list[str] = []
+        for part in parts:
+            if part.get("type") != "text":
+                self.skip(part)
+            elif part.get("ignored"):
+                self.talk.exchange.heard(self.talk.clean(_text(part)).text)
+            elif names_another(part):
+                self.talk.exchange.saw(self.talk.clean(_text(part)).text)
+            else:
+                typed.append(_unquoted(_text(part)))
+        cleaned = self.talk.clean("\n\n".join(text for text in typed if text.strip()))
+        if cleaned.text:
+            is_inner = self.talk.session.kind is SessionKind.SUBAGENT
+            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
+            speaker = Speaker.AGENT if is_inner else Speaker.OWNER
+            yield from self.talk.say(
+                Turn(
+                    str(message.get("id")),
+                    speaker,
+                    cleaned.text,
+                    self.time,
+                    flags=flags,
+                    unique=True,
+                ),
+                message,
+            )
+
+    def agent(self, message: Values, parts: Iterable[Values]) -> Said:
+        """An answer with its calls; one that sums the session up is derived."""
+        self.learn(message)
+        self.talk.spend(_tokens(mapping(message, "tokens")))
+        if message.get("summary") is True:
+            yield from self.summary(message, parts)
+            return
+        time = mapping(message, "time")
+        self.is_done = bool(time.get("completed") or message.get("error") or message.get("finish"))
+        yield from self.talk.open(OpenTurn(str(message.get("id")), self.time, unique=True))
+        for part in parts:
+            if part.get("type") == "text":
+                if not part.get("ignored") and not part.get("synthetic"):
+                    self.talk.add_text(_text(part))
+            elif part.get("type") == "tool":
+                self.call(part)
+            else:
+                self.skip(part)
+        yield from self.stopped(message)
+
+    def stopped(self, message: Values) -> Said:
+        """Why an answer ended before its time."""
+        error, identity = mapping(message, "error"), f"{message.get('id')}-end"
+        if error.get("name") == _ABORTED:
+            yield from self.talk.interrupted(identity, self.time)
+        elif error:
+            words = string(mapping(error, "data"), "message") or string(error, "name") or ""
+            yield from self.talk.failed(identity, words, self.time)
+
+    def summary(self, message: Values, parts: Iterable[Values]) -> Said:
+        words = "\n\n".join(_text(part) for part in parts if part.get("type") == "text")
+        cleaned = self.talk.clean(words)
+        if cleaned.text:
+            yield from self.talk.say(
+                Turn(
+                    str(message.get("id")),
+                    Speaker.SYSTEM,
+                    cleaned.text,
+                    self.time,
+                    flags=Flag.SUMMARY,
+                    unique=True,
+                )
+            )
+
+    def call(self, part: Values) -> None:
+        """One tool call with what came of it."""
+        state = mapping(part, "state")
+        given = state.get("input")
+        name = string(part, "tool") or "tool"
+        call_id = self.talk.add_call(
+            str(part.get("callID") or ""), name, given if isinstance(given, str | dict) else ""
+        )
+        status = state.get("status")
+        output = state.get("output") if status in _DONE else state.get("error")
+        told = output if isinstance(output, str) else ""
+        if any(
+            not str(item.get("mime")).startswith("text/") for item in objects(state, "attachments")
+        ):
+            self.talk.exchange.unseen()  # a picture's words are not recorded
+        if status in _DONE:
+            code = mapping(state, "metadata").get("exit")
+            self.talk.result(
+                call_id, outcome(told, exit_code=code if type(code) is int else None), lambda: told
+            )
+        elif status == "error":
+            refused = bool(_REFUSED.search(told[:300]))
+            self.talk.result(
+                call_id, "rejected" if refused else outcome(told, is_error=True), lambda: told
+            )
+        else:
+            self.is_done = False
+
+    def learn(self, message: Values) -> None:
+        """The model that answers, and the folder where the session does not name one."""
+        told = message if string(message, "modelID") else mapping(message, "model")
+        model = answered_by(string(told, "modelID"), string(told, "providerID"))
+        folder = string(mapping(message, "path"), "cwd")
+        session = self.talk.session
+        self.talk.session = replace(
+            session, model=model or session.model, cwd=session.cwd or folder
+        )
+
+    def skip(self, part: Values) -> None:
+        if part.get("type") not in _QUIET:
+            self.source.unknown(f"part {part.get('type')}")
+
+
+def _tokens(told: Values) -> Tokens:
+    cache = mapping(told, "cache")
+    return Tokens(
+        total(told, "input") + total(cache, "write"),
+        total(cache, "read"),
+        total(told, "output", "reasoning"),
+    )
+
+
+ENVIRONMENT = ("APPDATA", "LOCALAPPDATA", "XDG_DATA_HOME")
+"""The environment's variables that :func:`data_folders` reads."""
+
+
+def data_folders(places: Places) -> list[Path]:
+    """Where OpenCode keeps its data: by the XDG rules, on every system."""
+    found = [
+        Path(places.environ.get("XDG_DATA_HOME") or places.home / ".local" / "share").expanduser()
+    ]
+    if places.platform == "win32":
+        found += [
+            Path(folder)
+            for name in ("LOCALAPPDATA", "APPDATA")
+            if (folder := places.environ.get(name))
+        ]
+    if places.platform == "darwin":
+        found.append(places.home / "Library" / "Application Support")
+    return [folder / "opencode" for folder in found]
+
+
+def _unquoted(text: str) -> str:
+    """A prompt as it was typed: ``opencode run`` puts one with spaces into quotes, and a stroke before those within."""
+    inner = text[1:-1]
+    if len(text) < 2 or text[0] != '"' or text[-1] != '"' or '"' in inner.replace('\\"', ""):
+        return text
+    return inner.replace('\\"', '"')
+
+
+def _text(part: Values) -> str:
+    text = part.get("text")
+    return text if isinstance(text, str) else ""
+
+
+# ----------------------------------------------------------------------------
+# OpenCode since 1.1: ``opencode.db``, with the tables session, message and part. Times are epoch
+# milliseconds.
+#
+# Columns came and went with versions, so that only those are asked for that are there. The tables of
+# accounts and
+# credentials, and the log of events, which repeats everything, are never read.
+
+
+DatabaseSaid = Iterator[Session | Turn]
+
+_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_NEEDED = {
+    "session": {"id", "time_created", "time_updated"},
+    "message": {"id", "session_id", "time_created", "data"},
+    "part": {"id", "message_id", "session_id", "data"},
+}
+_COLUMNS = {
+    "parent_id": "parentID",
+    "directory": "directory",
+    "title": "title",
+    "version": "version",
+}
+
+
+def parse(source: Source) -> DatabaseSaid:
+    """Parse one database; see :class:`~nacre.readers.adapter.Adapter`."""
+    return _Reader(source).read()
+
+
+class _Reader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.tables = tables_of(source)
+        self.columns = self.tables.columns("session")
+        self.open: list[str] = []
+
+    def read(self) -> DatabaseSaid:
+        marks = Marks(self.source)
+        written = self.written()
+        last = self.tables.all(statement("opencode_last_part"))[0][0]
+        for session, updated in self.tables.all(statement("opencode_sessions")):
+            is_new = marks.is_new(session, updated)
+            if is_new or session in written:
+                yield from self.session(session)
+        marks.save()
+        self.source.carry |= {"part": last, "open": self.open}
+
+    def written(self) -> set[str]:
+        """Sessions that got parts since the last reading, and those whose last answer was not complete then."""
+        last = self.source.carry.get("part")
+        found = self.tables.all(statement("opencode_written"), part=last) if last else []
+        return {session for (session,) in found} | set(self.source.carry.get("open", ()))
+
+    def session(self, name: str) -> DatabaseSaid:
+        facts = self.facts(name)
+        if facts is None:
+            return
+        talk = Talk(Part(self.source), session_of(facts))
+        for message, created, data in self.tables.all(statement("opencode_messages"), session=name):
+            values = self.values(data)
+            if values is not None:
+                known = {**values, "id": message}
+                if not isinstance(known.get("time"), Mapping):
+                    known["time"] = {"created": created}
+                yield from talk.take(known, self.parts(message))
+        yield from talk.end()
+        if not talk.is_done:
+            self.open.append(name)
+
+    def facts(self, name: str) -> dict[str, Any] | None:
+        """What is known of a session, in the words of the older files; ``None`` where it is gone since then."""
+        rows = self.tables.all(statement("opencode_session"), session=name)
+        if not rows:
+            return None
+        known = dict(zip(self.columns, rows[0], strict=True))
+        found = {key: known.get(column) for column, key in _COLUMNS.items()}
+        return {**found, "id": name, "time": {"created": known["time_created"]}}
+
+    def parts(self, message: str) -> Iterator[dict[str, Any]]:
+        for _, data in self.tables.all(statement("opencode_parts"), message=message):
+            values = self.values(data)
+            if values is not None:
+                yield values
+
+    def values(self, data: object) -> dict[str, Any] | None:
+        values = decode(_ANY, as_bytes(data))
+        if isinstance(values, dict):
+            return values
+        self.source.corrupt()
+        return None
+
+
+def _sniff(head: Head) -> bool:
+    tables = head.database
+    return tables is not None and all(
+        columns <= set(tables.columns(name)) for name, columns in _NEEDED.items()
+    )
+
+
+def _roots(places: Places) -> Sequence[Root]:
+    roots = [Root(folder, ("opencode.db", "opencode-*.db")) for folder in data_folders(places)]
+    named = places.environ.get("OPENCODE_DB")
+    if named and named != ":memory:":
+        path = data_folders(places)[0] / Path(named).expanduser()
+        roots.append(Root(path.parent, (path.name,)))
+    return roots
+
+
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="OpenCode",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    beside=log_of,
+    resume=("opencode", "--session", "{id}"),
+    versions="database of 1.16 to 1.18 (from its description)",
+    reads=(
+        "what was said",
+        "tool calls with outcome",
+        "titles",
+        "folder",
+        "model",
+        "version",
+        "tokens",
+        "summaries",
+        "sub-agents",
+        "interruptions",
+        "errors of the model",
+    ),
+    leaves_out=(
+        "thinking",
+        "snapshots and patches",
+        "files",
+        "todos",
+        "events",
+        "accounts and credentials",
+    ),
+    environment=(*ENVIRONMENT, "OPENCODE_DB"),
+)
+
+
+# ----------------------------------------------------------------------------
+# OpenCode before 1.1: ``storage/session/<project>/<session>.json``, with its messages and parts in
+# files of their own.
+#
+# The oldest versions keep all three below ``storage/session``. An export (``opencode export``) is one
+# file with the same
+# objects. A session is read anew when its file or a message changed: a message is written again when
+# it is done.
+
+
+FilesSaid = Iterator[Session | Turn]
+FilesValues = Mapping[str, Any]
+
+_MOST_FLAT = 20_000
+_SAFE = re.compile(r"[\w.-]+")
+
+
+def parse_files(source: Source) -> FilesSaid:
+    """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
+    values = decode(_ANY, source.text().encode("utf-8", "replace"))
+    if not isinstance(values, dict):
+        source.corrupt()  # it may just be written
+    elif isinstance(values.get("messages"), list):
+        yield from _export(source, values)
+    else:
+        yield from _session(source, values)
+
+
+def _export(source: Source, values: FilesValues) -> FilesSaid:
+    talk = Talk(source, session_of(mapping(values, "info")))
+    for message in objects(values, "messages"):
+        yield from talk.take(mapping(message, "info"), objects(message, "parts"))
+    yield from talk.end()
+
+
+def _session(source: Source, values: FilesValues) -> FilesSaid:
+    name = str(values.get("id"))
+    folders = _Folders(source.path)
+    project = string(folders.project(values), "worktree")
+    talk = Talk(source, session_of(values, project=project if project != "/" else None))
+    found = [beside(path) for path in folders.messages(name)]
+    for _ in range(sum(not isinstance(message, dict) for message in found)):
+        source.corrupt()
+    for message in sorted((one for one in found if isinstance(one, dict)), key=_order):
+        yield from talk.take(message, _parts(source, folders, name, str(message.get("id"))))
+    yield from talk.end()
+
+
+def _parts(source: Source, folders: _Folders, session: str, message: str) -> Iterator[FilesValues]:
+    for path in folders.parts(session, message):
+        part = beside(path)
+        if isinstance(part, dict):
+            yield part
+        else:
+            source.corrupt()
+
+
+class _Folders:
+    """The folders of a session's messages and parts, as its own file's place tells."""
+
+    def __init__(self, path: Path) -> None:
+        is_old = path.parent.name == "info"
+        self.storage = path.parent.parent if is_old else path.parent.parent.parent
+        self._is_old = is_old
+        self._flat: dict[str, list[Path]] | None = None
+
+    def project(self, values: FilesValues) -> FilesValues:
+        name = string(values, "projectID")
+        known = (
+            beside(self.storage / "project" / f"{name}.json")
+            if name and _SAFE.fullmatch(name)
+            else None
+        )
+        return known if isinstance(known, dict) else {}
+
+    def messages(self, session: str) -> list[Path]:
+        return _files(self.storage / "message" / session) if _SAFE.fullmatch(session) else []
+
+    def parts(self, session: str, message: str) -> list[Path]:
+        if not _SAFE.fullmatch(message):
+            return []
+        top = self.storage / "part"
+        found = _files(top / session / message if self._is_old else top / message)
+        return found or self.flat().get(message, [])
+
+    def flat(self) -> dict[str, list[Path]]:
+        """Parts that lie in one folder, by their message."""
+        if self._flat is None:
+            self._flat = {}
+            for path in _files(self.storage / "part")[:_MOST_FLAT]:
+                part = beside(path)
+                if isinstance(part, dict):
+                    self._flat.setdefault(str(part.get("messageID")), []).append(path)
+        return self._flat
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.json")) if folder.is_dir() else []
+
+
+def _order(message: FilesValues) -> tuple[float, str]:
+    created = mapping(message, "time").get("created")
+    return (created if isinstance(created, int | float) else 0, str(message.get("id")))
+
+
+def _messages_of(path: Path) -> Iterator[Path]:
+    """The messages of the session in a file, where it lies as OpenCode keeps it."""
+    if path.name.endswith(".json") and path.parent.parent.name == "session":
+        yield from _Folders(path).messages(path.stem)
+
+
+def _sniff_files(head: Head) -> bool:
+    shape = shape_of(head)
+    if shape is None or shape.is_array:
+        return False
+    is_export = {"info", "messages"} <= shape.keys and '"sessionID"' in head.text
+    return is_export or (
+        {"id", "time", "title"} <= shape.keys and bool({"projectID", "version"} & shape.keys)
+    )
+
+
+def _roots_files(places: Places) -> Sequence[Root]:
+    kept = {"storage/session": "*/*.json", "project": "*/storage/session/info/*.json"}
+    return [
+        Root(folder / place, (names,))
+        for folder in data_folders(places)
+        for place, names in kept.items()
+    ]
+
+
+ADAPTER_FILES = Adapter(
+    tool=TOOL,
+    label="OpenCode",
+    roots=_roots_files,
+    sniff=_sniff_files,
+    parse=parse_files,
+    beside=_messages_of,
+    resume=("opencode", "--session", "{id}"),
+    versions="storage of 0.1 to 1.3, exports (from their description)",
+    reads=(
+        "what was said",
+        "tool calls with outcome",
+        "titles",
+        "folder",
+        "model",
+        "version",
+        "tokens",
+        "summaries",
+        "sub-agents",
+        "interruptions",
+        "errors of the model",
+    ),
+    leaves_out=("thinking", "snapshots and patches", "files", "todos"),
+    environment=ENVIRONMENT,
+)

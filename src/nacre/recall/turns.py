@@ -1,0 +1,396 @@
+"""Recall over turns: lexical, vector and session lanes, each turn read with its neighbours."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from heapq import nlargest
+
+from nacre.base.ids import from_ms
+from nacre.base.text import words as words_of
+from nacre.recall.lanes import (
+    QueryCoverage,
+    QueryVector,
+    Weights,
+    choose,
+    in_context,
+    normalise,
+    saturate_ordinary,
+)
+from nacre.recall.question import Question, only_asks
+from nacre.recall.ranking import DEFAULT, Recipe
+from nacre.recall.scoring import BORDER, Signals, blend, gaussian, sureness_of, window_closeness
+from nacre.store.search import Admission, Held, Match, Selection, Term, TurnSearch
+from nacre.store.sessions import Sessions
+from nacre.values.recall import Filter
+
+_READ = 40
+"""Of so many of the best turns it is read whether they only ask."""
+
+Place = tuple[int, int]
+"""A session row and the position in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredTurn:
+    """A turn's place with its fused score (0 to about 1.5), the parts of it, the absolute signals, and how sure it is
+    to answer by those (0 to 1)."""
+
+    row: int
+    place: Place
+    score: float
+    components: dict[str, float]
+    signals: Signals
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Lexical:
+    """What the lexical lane found: the best turns that hold terms, those that hold part of an identifier, and what is
+    known of the turns around."""
+
+    matches: dict[Place, Match] = field(default_factory=dict)
+    terms: tuple[Term, ...] = ()
+    weights: Weights = Weights()
+    coverage: QueryCoverage = QueryCoverage()
+    named: tuple[Place, ...] = ()
+    around: dict[Place, Match] = field(default_factory=dict)
+
+    @property
+    def known(self) -> dict[Place, Match]:
+        """What turns hold of the terms, wherever that is known."""
+        return {**self.around, **self.matches}
+
+
+@dataclass(frozen=True, slots=True)
+class _Byline:
+    author: str | None
+    time: datetime | None
+
+
+class TurnRecall:
+    """Ranks turns for a question."""
+
+    def __init__(
+        self, search: TurnSearch, sessions: Sessions, selection: Selection, recipe: Recipe = DEFAULT
+    ) -> None:
+        self._search = search
+        self._sessions = sessions
+        self._selection = selection
+        self._recipe = recipe
+
+    def rank(
+        self,
+        question: Question,
+        wanted: Filter,
+        *,
+        vector: QueryVector | None,
+        lexical: bool = True,
+        around: datetime | None = None,
+        radius_days: float = 14.0,
+        limit: int = 100,
+    ) -> list[ScoredTurn]:
+        """The best turns, the best first. ``vector`` is the embedded question, where that lane can run."""
+        words = self._lexical(question, wanted) if lexical else _Lexical()
+        admitted = self._selection.admitted_turns(wanted)
+        near = self._near(vector, admitted)
+        pool = self._pool(words, near, admitted)
+        cosines = self._cosines(vector, pool, near)
+        parts = blend({**self._by_words(words, pool), **self._by_meaning(cosines, pool)})
+        for place, bonus in self._bonuses(question, words, pool, around, radius_days).items():
+            parts.setdefault(place, {}).update(bonus)
+        scores = {place: sum(found.values()) for place, found in parts.items()}
+        best = nlargest(
+            max(limit, _READ), scores, key=lambda place: (scores[place], -place[0], -place[1])
+        )
+        best = self._answers_first(best, pool, parts, scores)[:limit]
+        sureness = vector.sureness("turns") if vector else sureness_of("turns", None)
+        found, known = [], words.known
+        for place in best:
+            if scores[place] <= 0:
+                break
+            signals = _signals(place, question, words, known, cosines.get(place))
+            components = {name: round(value, 4) for name, value in parts[place].items() if value}
+            sure = sureness.confidence(signals)
+            found.append(ScoredTurn(pool[place], place, scores[place], components, signals, sure))
+        return found
+
+    def when(self, event: Question, wanted: Filter) -> datetime | None:
+        """When something happened: the time of the turn that speaks of it, where one is sure to, by words alone."""
+        ranked = self.rank(event, wanted, vector=None, limit=10)
+        if not ranked or ranked[0].confidence < BORDER:
+            return None
+        return self._sessions.by_rows([ranked[0].row])[ranked[0].row].turn.time
+
+    def _answers_first(
+        self,
+        best: list[Place],
+        pool: Mapping[Place, int],
+        parts: dict[Place, dict[str, float]],
+        scores: dict[Place, float],
+    ) -> list[Place]:
+        """The best places once more, with what only asks set back."""
+        if not self._recipe.asks:
+            return best
+        rows = {pool[place]: place for place in best[:_READ]}
+        for row, text in self._sessions.database.all("find_texts", rows=json.dumps(list(rows))):
+            if only_asks(text):
+                parts[rows[row]]["asks"] = -self._recipe.asks
+                scores[rows[row]] -= self._recipe.asks
+        return sorted(best, key=lambda place: (-scores[place], place))
+
+    # What the lanes find
+
+    def _lexical(self, question: Question, wanted: Filter) -> _Lexical:
+        terms = self._search.terms(question.words)
+        if not terms:
+            return _Lexical()
+        corpus = self._search.corpus(terms)
+        recipe = self._recipe
+        terms, weights, coverage = choose(
+            question, terms, corpus, bm25=recipe.bm25, postings=recipe.postings
+        )
+        found = self._search.match(terms, wanted, recipe.window)
+        matches = {(match.session, match.seq): match for match in found}
+        return _Lexical(
+            matches,
+            terms,
+            weights,
+            coverage,
+            tuple(self._in_part(question, wanted, terms, matches)),
+        )
+
+    def _in_part(
+        self,
+        question: Question,
+        wanted: Filter,
+        terms: Sequence[Term],
+        matches: Mapping[Place, Match],
+    ) -> Iterable[Place]:
+        """Turns that hold an identifier of the question within a longer one: what a search for words cannot see."""
+        places = [
+            (session, seq)
+            for _, session, seq in self._search.match_parts(
+                question.names, wanted, self._recipe.parts
+            )
+        ]
+        if len(places) >= self._recipe.parts:
+            return  # it is everywhere: that says nothing
+        stems = [term.stem for term in terms]
+        names = [
+            [term.stem for term in self._search.terms(words_of(name))] for name in question.names
+        ]
+        whole = [[stems.index(stem) for stem in name] for name in names if set(name) <= set(stems)]
+        for place in places:
+            held = matches[place].held if place in matches else {}
+            if not held or not any(held.keys() >= set(name) for name in whole):
+                yield place
+
+    def _near(self, vector: QueryVector | None, admitted: Admission | None) -> dict[int, float]:
+        if vector is None:
+            return {}
+        found = vector.vectors.nearest_turns(
+            vector.value, limit=self._recipe.candidates, admitted=admitted
+        )
+        return {near.row: near.cosine for near in found}
+
+    def _pool(
+        self, words: _Lexical, near: Mapping[int, float], admitted: Admission | None
+    ) -> dict[Place, int]:
+        """Candidates of all lanes and their neighbours: place → row. What these hold of the terms is known then."""
+        places = [*list(words.matches)[: self._recipe.candidates], *words.named]
+        places += self._sessions.places(list(near)).values()
+        reach = self._recipe.reach
+        extended = {
+            (session, at)
+            for session, seq in places
+            for at in range(max(0, seq - reach), seq + reach + 1)
+        }
+        pool = {place: words.matches[place].row for place in extended if place in words.matches}
+        others = self._search.at(sorted(extended - pool.keys()), words.terms)
+        if admitted is not None:
+            among = admitted.among([match.row for match in others])
+            others = [match for match in others if match.row in among]
+        for match in others:
+            place = match.session, match.seq
+            words.around[place], pool[place] = match, match.row
+        return pool
+
+    def _cosines(
+        self, vector: QueryVector | None, pool: Mapping[Place, int], near: Mapping[int, float]
+    ) -> dict[Place, float]:
+        if vector is None:
+            return {}
+        unknown = [row for row in pool.values() if row not in near]
+        by_row = {**vector.vectors.cosines_of_turns(vector.value, unknown), **near}
+        return {place: by_row[row] for place, row in pool.items() if row in by_row}
+
+    # What it is worth
+
+    def _by_words(
+        self, words: _Lexical, pool: Iterable[Place]
+    ) -> dict[str, tuple[float, dict[Place, float]]]:
+        if not words.matches:
+            return {}
+        own = normalise(words.known, words.weights)
+        held = in_context(own, pool, share=self._recipe.neighbours, reach=self._recipe.reach)
+        scores = saturate_ordinary(held, words.weights)
+        best = max(scores.values(), default=0.0)
+        trust = min(1.0, best / words.weights.ideal) ** self._recipe.doubt if best else 0.0
+        turns = self._recipe.scale(scores, floor=0.0)
+        sessions = self._recipe.scale(_sessions_by_words(words), floor=0.0)
+        return {
+            "lexical": (
+                self._recipe.lexical,
+                {place: trust * score for place, score in turns.items()},
+            ),
+            "session_words": (
+                self._recipe.session,
+                {place: trust * sessions.get(place[0], 0.0) for place in pool},
+            ),
+        }
+
+    def _by_meaning(
+        self, cosines: Mapping[Place, float], pool: Iterable[Place]
+    ) -> dict[str, tuple[float, dict[Place, float]]]:
+        if not cosines:
+            return {}
+        sessions = self._recipe.scale(_sessions_by_meaning(cosines, self._recipe.passages))
+        return {
+            "vector": (self._recipe.vector, self._recipe.scale(self._smoothed(cosines))),
+            "session_meaning": (
+                self._recipe.session,
+                {place: sessions.get(place[0], 0.0) for place in pool},
+            ),
+        }
+
+    def _smoothed(self, cosines: Mapping[Place, float]) -> dict[Place, float]:
+        """Each turn's cosine plus a share of the mean of its neighbours', weighted by nearness."""
+        steps = [
+            step for distance in range(1, self._recipe.reach + 1) for step in (-distance, distance)
+        ]
+        smoothed = {}
+        for (session, seq), own in cosines.items():
+            total = weight = 0.0
+            for step in steps:
+                cosine = cosines.get((session, seq + step))
+                if cosine is not None:
+                    total += cosine / abs(step)
+                    weight += 1 / abs(step)
+            smoothed[session, seq] = own + (
+                self._recipe.smoothing * total / weight if weight else 0.0
+            )
+        return smoothed
+
+    def _bonuses(
+        self,
+        question: Question,
+        words: _Lexical,
+        pool: Mapping[Place, int],
+        around: datetime | None,
+        radius_days: float,
+    ) -> dict[Place, dict[str, float]]:
+        """What is added after fusion."""
+        found: dict[Place, dict[str, float]] = defaultdict(dict)
+        for place in words.named:
+            if place in pool:
+                found[place]["name"] = self._recipe.name
+        for place in self._of_projects(question.projects, pool):
+            found[place]["project"] = self._recipe.presence
+        if not question.authors and around is None and question.window is None:
+            return found
+        bylines = self._bylines(pool)
+        if question.authors:
+            self._add_people(found, question.authors, bylines)
+        for place, byline in bylines.items():
+            closeness = _closeness(byline.time, question, around, radius_days)
+            if closeness > 0.01:
+                found[place]["time"] = self._recipe.time * closeness
+        return found
+
+    def _of_projects(self, projects: Sequence[str], pool: Iterable[Place]) -> Iterable[Place]:
+        """Places in sessions of these projects."""
+        if not projects:
+            return ()
+        sessions = {session for session, _ in pool}
+        rows = self._sessions.database.all("find_sessions_of", rows=json.dumps(list(sessions)))
+        named = {row for row, _, _, project, *_ in rows if project in projects}
+        return [place for place in pool if place[0] in named]
+
+    def _add_people(
+        self,
+        found: dict[Place, dict[str, float]],
+        named: Sequence[str],
+        bylines: Mapping[Place, _Byline],
+    ) -> None:
+        """Who is asked about takes part in the session, and is likely to say it."""
+        present: dict[int, set[str]] = defaultdict(set)
+        for (session, _), byline in bylines.items():
+            if byline.author and byline.author in named:
+                present[session].add(byline.author)
+        for place, byline in bylines.items():
+            if present[place[0]]:
+                found[place]["presence"] = (
+                    self._recipe.presence * len(present[place[0]]) / len(named)
+                )
+            if len(named) == 1 and byline.author == named[0]:
+                found[place]["author"] = self._recipe.author
+
+    def _bylines(self, pool: Mapping[Place, int]) -> dict[Place, _Byline]:
+        rows = self._sessions.database.all("find_bylines", rows=json.dumps(list(pool.values())))
+        by_row = {row: _Byline(author, from_ms(time)) for row, time, author in rows}
+        return {place: by_row[row] for place, row in pool.items() if row in by_row}
+
+
+def _signals(
+    place: Place,
+    question: Question,
+    words: _Lexical,
+    known: Mapping[Place, Match],
+    cosine: float | None,
+) -> Signals:
+    """What is read with a turn for its rank is more than what may answer: only the turns right beside it count."""
+    session, seq = place
+    near = (known.get((session, seq + step)) for step in (-1, 0, 1))
+    held = [match.held for match in near if match]
+    found = words.coverage.signals(*held, cosine=cosine, in_part=place in words.named)
+    own = known.get(place)
+    return replace(
+        found,
+        empty=question.says_nothing,
+        whole=own is not None and words.coverage.is_whole(own.held),
+    )
+
+
+def _closeness(
+    time: datetime | None, question: Question, around: datetime | None, radius_days: float
+) -> float:
+    """1 within the window the question names, fading outside it."""
+    window = question.window
+    if time is None:
+        return 0.0
+    if around is not None:
+        return gaussian(abs((time - around).total_seconds()) / 86_400, radius_days)
+    return window_closeness(time, window, radius_days) if window else 0.0
+
+
+def _sessions_by_words(words: _Lexical) -> dict[int, float]:
+    """How well each session as a whole speaks of the question's terms; a turn counts once for each."""
+    counts: dict[int, Held] = {}
+    for (session, _), match in words.known.items():
+        held = counts.setdefault(session, {})
+        for at, count in match.held.items():
+            held[at] = held.get(at, 0.0) + (count if count < 1.0 else 1.0)
+    return saturate_ordinary(counts, words.weights)
+
+
+def _sessions_by_meaning(cosines: Mapping[Place, float], turns: int) -> dict[int, float]:
+    """The mean cosine of each session's best turns."""
+    by_session: dict[int, list[float]] = defaultdict(list)
+    for (session, _), cosine in cosines.items():
+        by_session[session].append(cosine)
+    best = {session: nlargest(turns, found) for session, found in by_session.items()}
+    return {session: sum(found) / len(found) for session, found in best.items()}

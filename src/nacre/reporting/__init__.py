@@ -1,1 +1,0 @@
-"""Numbers of a day or of a longer period."""

@@ -1,1 +1,0 @@
-"""Question to ranked hits: lanes, fusion, memory-aware scoring, diversity, budget."""

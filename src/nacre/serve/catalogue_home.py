@@ -1,0 +1,878 @@
+"""Operations on the home: what comes and goes, models, health, settings, hosts, the watcher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nacre.serve.operation import LONG, NOTHING, Needs, Operation
+from nacre.values.memory import Face
+
+_KEYS = dict.fromkeys((Face.DAEMON, Face.HTTP), "a key stays in the process that it was given to")
+_WATCHER = dict.fromkeys((Face.DAEMON, Face.HTTP), "the daemon may be the watcher")
+_HELD = {Face.DAEMON: "what it answers works in its own process alone"}
+_SETTINGS = Needs.SETTINGS
+
+OWN = (
+    Operation(
+        "export",
+        "data.imports:export",
+        "data.export:ExportRequest",
+        "data.export:ExportReport",
+        takes_long=True,
+        reports_progress=True,
+    ),
+    Operation(
+        "import-plan",
+        "data.imports:plan_import",
+        "data.export:ImportOptions",
+        "data.imports:ImportPlan",
+        takes_long=True,
+        not_by=_HELD,
+    ),
+    Operation(
+        "import",
+        "data.imports:import_",
+        "data.export:ImportOptions",
+        "data.imports:ImportReport",
+        **LONG,
+    ),
+    Operation(
+        "backup-create",
+        "data.imports:back_up",
+        "data.export:BackupRequest",
+        "data.backup:BackupReport",
+        takes_long=True,
+        reports_progress=True,
+    ),
+    Operation(
+        "backup-verify",
+        "care.health:verify_backup",
+        "care.health:VerifyRequest",
+        "list[values.reports:Check]",
+        takes_long=True,
+        reports_progress=True,
+        needs=_SETTINGS,
+    ),
+    Operation(
+        "backup-restore",
+        "data.imports:restore",
+        "data.export:RestoreRequest",
+        "data.backup:RestoreReport",
+        **LONG,
+        needs=Needs.CLOSED,
+        owners=True,
+    ),
+    Operation(
+        "move",
+        "care.move:move",
+        "care.move:MoveRequest",
+        "care.move:MoveReport",
+        **LONG,
+        needs=Needs.CLOSED,
+        owners=True,
+    ),
+    Operation("archive-status", "home.archive:status", NOTHING, "home.archive:ArchiveStatus"),
+    Operation(
+        "archive-verify",
+        "home.archive:verify_answers",
+        NOTHING,
+        "list[values.reports:Problem]",
+        takes_long=True,
+        reports_progress=True,
+    ),
+    Operation("archive-mend", "home.archive:mend", NOTHING, "int", writes=True),
+    Operation(
+        "archive-prune-plan",
+        "home.archive:plan_pruning",
+        "home.archive:PruneRequest",
+        "list[store.sessions:Archived]",
+    ),
+    Operation(
+        "archive-prune",
+        "home.archive:prune_archive",
+        "home.archive:PruneRequest",
+        "list[store.sessions:Archived]",
+        writes=True,
+        owners=True,
+    ),
+)
+
+PROJECTS = (
+    Operation(
+        "project-list",
+        "memories.projects:list_projects",
+        NOTHING,
+        "list[memories.projects:ProjectLine]",
+    ),
+    Operation(
+        "project-show",
+        "memories.projects:show_project",
+        "memories.projects:ProjectRequest",
+        "memories.projects:ProjectDetail",
+    ),
+    Operation(
+        "project-rename",
+        "memories.projects:rename",
+        "memories.projects:ProjectRenameRequest",
+        "memories.projects:ProjectMoved",
+        writes=True,
+        takes_long=True,
+        owners=True,
+    ),
+    Operation(
+        "project-merge-plan",
+        "memories.projects:plan_merge",
+        "memories.projects:ProjectMergeRequest",
+        "memories.projects:ProjectMergePlan",
+    ),
+    Operation(
+        "project-merge",
+        "memories.projects:merge",
+        "memories.projects:ProjectMergeRequest",
+        "memories.projects:ProjectMoved",
+        writes=True,
+        takes_long=True,
+        owners=True,
+    ),
+    Operation(
+        "project-depend",
+        "memories.projects:depend",
+        "memories.projects:ProjectDependRequest",
+        "memories.projects:ProjectLine",
+        writes=True,
+        owners=True,
+    ),
+)
+
+_WRITER: dict[str, Any] = {"writes": True, "owners": True, "not_by": _HELD}
+MODELS = (
+    Operation("writer", "setup.setup:writer_status", NOTHING, "setup.models:WriterStatus"),
+    Operation("writer-foreseen", "setup.setup:writer_foreseen", NOTHING, "setup.setup:Foreseen"),
+    Operation(
+        "writer-set",
+        "setup.setup:set_writer",
+        "setup.models:WriterRequest",
+        "setup.models:WriterStatus",
+        **_WRITER,
+    ),
+    Operation(
+        "writer-pause", "setup.setup:pause_writer", NOTHING, "setup.models:WriterStatus", **_WRITER
+    ),
+    Operation(
+        "writer-resume",
+        "setup.setup:resume_writer",
+        NOTHING,
+        "setup.models:WriterStatus",
+        **_WRITER,
+    ),
+    Operation(
+        "writer-off", "setup.setup:end_writer", NOTHING, "setup.models:WriterStatus", **_WRITER
+    ),
+    Operation(
+        "models", "setup.setup:list_models", NOTHING, "list[setup.models:Offer]", not_by=_HELD
+    ),
+    Operation(
+        "models-test",
+        "setup.setup:test_model",
+        "setup.models:TryModelRequest",
+        "setup.models:Trial",
+        takes_long=True,
+    ),
+    Operation(
+        "auth",
+        "setup.models:status",
+        NOTHING,
+        "setup.models:SigningIn",
+        needs=_SETTINGS,
+        not_by=_HELD,
+    ),
+    Operation(
+        "auth-set",
+        "setup.setup:set_key",
+        "setup.models:SetKeyRequest",
+        "str",
+        writes=True,
+        needs=_SETTINGS,
+        not_by=_KEYS,
+        owners=True,
+    ),
+    Operation(
+        "auth-remove",
+        "setup.setup:remove_key",
+        "setup.models:ProviderRequest",
+        "list[str]",
+        writes=True,
+        needs=_SETTINGS,
+        not_by=_KEYS,
+        owners=True,
+    ),
+    Operation(
+        "embed", "memories.vectors:status", NOTHING, "memories.vectors:Standing", not_by=_HELD
+    ),
+    Operation(
+        "embed-plan",
+        "memories.vectors:plan_answers",
+        "memories.vectors:ModelRequest",
+        "memories.vectors:Plan",
+    ),
+    Operation(
+        "embed-try",
+        "memories.vectors:try_one_answers",
+        "memories.vectors:ModelRequest",
+        "memories.vectors:Trial",
+    ),
+    Operation(
+        "embed-switch",
+        "memories.vectors:switch_answers",
+        "memories.vectors:ModelRequest",
+        "memories.vectors:Embedded",
+        **LONG,
+        owners=True,
+    ),
+    Operation(
+        "embed-resume",
+        "memories.vectors:resume_answers",
+        NOTHING,
+        "memories.vectors:Embedded",
+        **LONG,
+    ),
+    Operation(
+        "cost", "home.spending:show_costs", "home.spending:CostRequest", "home.views:CostReport"
+    ),
+    Operation(
+        "traces",
+        "care.health:list_traces_answers",
+        "care.health:TracesRequest",
+        "list[values.models:Trace]",
+    ),
+    Operation(
+        "trace",
+        "care.health:show_trace_answers",
+        "care.health:TraceRequest",
+        "home.views:TraceView",
+    ),
+)
+
+CARE = (
+    Operation("today", "care.today:today", "care.today:TodayRequest", "care.today:Today"),
+    Operation(
+        "activity", "care.today:activity", "care.today:ActivityRequest", "care.today:Activity"
+    ),
+    Operation("status", "care.health:status", NOTHING, "care.health:Status", needs=_SETTINGS),
+    Operation("overview", "care.health:overview", NOTHING, "home.views:Overview"),
+    Operation(
+        "doctor",
+        "care.health:doctor_answers",
+        "care.health:DoctorRequest",
+        "list[values.reports:Check]",
+    ),
+    Operation(
+        "doctor-deep",
+        "care.health:prove_home",
+        "care.health:ProveRequest",
+        "list[values.reports:Check]",
+        **LONG,
+    ),
+    Operation(
+        "doctor-hosts",
+        "hosts.verify:prove_hosts",
+        NOTHING,
+        "list[values.reports:Check]",
+        takes_long=True,
+        needs=_SETTINGS,
+    ),
+    Operation(
+        "hosts",
+        "hosts.connect:list_hosts",
+        NOTHING,
+        "list[hosts.connect:HostState]",
+        needs=_SETTINGS,
+    ),
+    Operation(
+        "hosts-preview",
+        "hosts.connect:preview",
+        "hosts.ways:WireRequest",
+        "hosts.connect:WiringPreview",
+        needs=_SETTINGS,
+        not_by=_HELD,
+    ),
+    Operation(
+        "hosts-plan",
+        "hosts.connect:plan_answers",
+        "hosts.ways:WireRequest",
+        "values.reports:WiringPlan",
+        needs=_SETTINGS,
+        not_by=_HELD,
+    ),
+    Operation(
+        "hosts-wire",
+        "hosts.connect:wire",
+        "hosts.ways:WireRequest",
+        "values.reports:WiringDone",
+        writes=True,
+        needs=_SETTINGS,
+        not_by=_HELD,
+        command="init",
+        owners=True,
+    ),
+    Operation("db-stats", "care.database:stats", NOTHING, "care.database:Stats"),
+    Operation("db-version", "care.database:version", NOTHING, "care.database:DatabaseVersion"),
+    Operation(
+        "db-vacuum",
+        "care.database:vacuum",
+        NOTHING,
+        "care.database:Vacuumed",
+        writes=True,
+        takes_long=True,
+    ),
+    Operation(
+        "db-rebuild",
+        "care.health:rebuild",
+        "care.health:RebuildRequest",
+        "values.reports:IngestReport",
+        **LONG,
+        needs=Needs.CLOSED,
+    ),
+    Operation("db-backup", "care.health:back_up_database", "care.health:TargetRequest", "Path"),
+    Operation(
+        "db-reset",
+        "care.health:reset",
+        NOTHING,
+        "Path | None",
+        writes=True,
+        needs=Needs.CLOSED,
+        owners=True,
+    ),
+    Operation(
+        "config",
+        "setup.models:list_settings",
+        NOTHING,
+        "list[setup.models:SettingView]",
+        needs=_SETTINGS,
+    ),
+    Operation(
+        "config-get",
+        "setup.models:get_setting",
+        "setup.models:SettingRequest",
+        "setup.models:SettingView",
+        needs=_SETTINGS,
+    ),
+    Operation(
+        "config-set",
+        "setup.models:set_setting",
+        "setup.models:SetRequest",
+        "setup.models:SettingView",
+        writes=True,
+        needs=_SETTINGS,
+        owners=True,
+    ),
+    Operation(
+        "config-unset",
+        "setup.models:unset_setting",
+        "setup.models:SettingRequest",
+        "setup.models:SettingView",
+        writes=True,
+        needs=_SETTINGS,
+        owners=True,
+    ),
+    Operation(
+        "usefulness",
+        "care.usefulness:usefulness",
+        NOTHING,
+        "care.usefulness:Usefulness",
+        takes_long=True,
+    ),
+    Operation(
+        "eval",
+        "care.usefulness:evaluate",
+        "care.usefulness:EvaluateRequest",
+        "list[care.usefulness:Answer]",
+        takes_long=True,
+    ),
+    Operation(
+        "eval-list",
+        "care.usefulness:list_queries",
+        "care.usefulness:QueriesRequest",
+        "list[care.usefulness:SavedQuery]",
+    ),
+    Operation(
+        "eval-add",
+        "care.usefulness:add_query_answers",
+        "care.usefulness:AddQueryRequest",
+        "care.usefulness:SavedQuery",
+        writes=True,
+    ),
+    Operation(
+        "eval-remove",
+        "care.usefulness:remove_query_answers",
+        "care.usefulness:RemoveQueryRequest",
+        "care.usefulness:SavedQuery",
+        writes=True,
+    ),
+    Operation(
+        "watcher",
+        "care.watcher_install:show_status",
+        NOTHING,
+        "care.follow:Standing",
+        needs=_SETTINGS,
+    ),
+    Operation(
+        "watcher-start",
+        "care.watcher_install:start_answers",
+        NOTHING,
+        "care.follow:Standing",
+        writes=True,
+        needs=_SETTINGS,
+        not_by=_WATCHER,
+    ),
+    Operation(
+        "watcher-stop",
+        "care.watcher_install:stop_answers",
+        NOTHING,
+        "bool",
+        writes=True,
+        needs=_SETTINGS,
+        not_by=_WATCHER,
+    ),
+    Operation(
+        "watcher-install",
+        "care.watcher_install:install",
+        NOTHING,
+        "care.watcher_install:Installation",
+        writes=True,
+        needs=_SETTINGS,
+        not_by=_WATCHER,
+        owners=True,
+    ),
+    Operation(
+        "watcher-uninstall",
+        "care.watcher_install:uninstall",
+        NOTHING,
+        "care.watcher_install:Installation",
+        writes=True,
+        needs=_SETTINGS,
+        not_by=_WATCHER,
+        owners=True,
+    ),
+)
+
+
+# ----------------------------------------------------------------------------
+# Operations that keep a home in step with a space on a server; the last four are what machines ask of
+# it.
+
+
+REMOTE = (
+    Operation("remote", "care.remote:show_remote", NOTHING, "care.remote:RemoteStanding"),
+    Operation(
+        "remote-add",
+        "care.remote:add_remote",
+        "care.remote:AddRemoteRequest",
+        "care.remote:Exchanged",
+        **LONG,
+        owners=True,
+    ),
+    Operation("remote-sync", "care.remote:exchange", NOTHING, "care.remote:Exchanged", **LONG),
+    Operation(
+        "remote-remove",
+        "care.remote:remove_remote",
+        NOTHING,
+        "care.remote:RemoteStanding",
+        writes=True,
+        owners=True,
+    ),
+    Operation(
+        "remote-changes",
+        "care.remote:tell_changes",
+        "care.remote:RemoteChangesRequest",
+        "care.remote:ServerChanges",
+    ),
+    Operation(
+        "remote-versions",
+        "care.remote:tell_versions",
+        "care.remote:RemoteVersionsRequest",
+        "list[care.remote:ServerDocument]",
+    ),
+    Operation(
+        "remote-push",
+        "care.remote:take_documents",
+        "care.remote:RemotePushRequest",
+        "care.remote:Pushed",
+        writes=True,
+    ),
+    Operation(
+        "remote-turns",
+        "care.remote:take_turns",
+        "care.remote:RemoteTurnsRequest",
+        "int",
+        writes=True,
+    ),
+)
+
+
+# ----------------------------------------------------------------------------
+# What a face does not offer.
+
+
+NOT_BY: Mapping[Face, Mapping[str, str]] = {
+    Face.COMMAND_LINE: {
+        "nacre show looks at a memory with all that is known of it": "get",
+        "agents read it as nacre://project": "page",
+        "nacre extract shows what it proposes instead": "extract",
+        "hooks are a program of their own": "hook context-given",
+        "hooks leave it to nacre chores": "flush",
+        "nacre doctor and nacre db stats tell it": "overview",
+        "nacre writer set tells it as it asks": "writer-foreseen",
+        "it is for pictures; nacre graph list shows it": "graph-map",
+        "nacre status tells what is new; the dashboard draws the rest": "today activity",
+        "nacre init and nacre doctor hosts tell it": "hosts hosts-preview",
+        "nacre remote sync asks it of a server": "remote-changes remote-versions remote-push remote-turns",
+    },
+    Face.HTTP: {
+        "hooks do it, unasked": "hook context-given handoff flush chores",
+        "what it answers works in its own process alone": "import-plan hosts-plan",
+        "where memories are sent is said on the machine itself": "remote remote-add remote-sync remote-remove",
+        "each leaves a copy of everything on the machine; backup-create names the place": "db-backup",
+    },
+    Face.MCP: {
+        "memory_get looks at memories with all that is known of them": "get history",
+        "an agent says at once what it wants": "store-rehearse retire-plan ingest-plan ingest-estimate watch-survey",
+        "an agent stores what changed": "edit todo-done",
+        "the person takes back what was done": "unretire retired retired-standing log diff undo-plan undo",
+        "hooks do it, unasked": "feedback context-given hook handoff flush chores",
+        "the person judges": (
+            "feedback-judge review-keep review-drop review-resolve review-undo dream reflect-answer unanswered-todo "
+            "unanswered-dismiss"
+        ),
+        "it takes minutes, or money": (
+            "review-judge claims-estimate claims-backfill extract-propose watch-once quickstart dream-estimate"
+        ),
+        "pages are the person's own words": "page-own page-write",
+        "the person opens a session in its tool": "resume",
+        "the person says which folders are read": "graph-ingest-code graph-forget-code",
+        "the person says which folder is a project's": "project-tie",
+        "memory_admin names the projects, and nacre://project is the page of one": "project-list project-show",
+        "the person says what projects are called, which are one, and what they depend on": (
+            "project-rename project-merge-plan project-merge project-depend"
+        ),
+        "what leaves the machine or comes to it is the person's": (
+            "sync export import-plan import backup-create backup-verify backup-restore move commit "
+            "remote remote-add remote-sync remote-remove remote-changes remote-versions remote-push remote-turns"
+        ),
+        "deleting is the person's": "forget-plan forget forgotten forget-allow-again scrub graph-unlink-origin",
+        "who shares what with whom, and who holds which key, is the person's": (
+            "share spaces spaces-create spaces-members spaces-add spaces-remove spaces-log "
+            "keys keys-create keys-rotate keys-revoke"
+        ),
+        "the archive is the person's": (
+            "session-restore archive-status archive-verify archive-mend archive-prune-plan archive-prune"
+        ),
+        "models, keys and what they cost are the person's": (
+            "models models-test auth auth-set auth-remove embed embed-plan embed-try embed-switch embed-resume "
+            "cost traces trace writer writer-foreseen writer-set writer-pause "
+            "writer-resume writer-off"
+        ),
+        "memory_admin tells how nacre is": "status doctor doctor-deep doctor-hosts db-stats db-version watcher",
+        "memory_graph tells what was used together": "edges",
+        "it is for pictures, which people look at": "graph-map today activity",
+        "conversations with others, and who may write, are the person's; memory_search finds what was said": (
+            "gateway-status gateway-sessions gateway-session gateway-end gateway-pairings gateway-pair gateway-unpair"
+        ),
+        "the installation is the person's": (
+            "hosts hosts-preview hosts-plan hosts-wire db-rebuild db-backup db-reset config config-get "
+            "config-set config-unset watcher-start watcher-stop watcher-install watcher-uninstall"
+        ),
+        "saved queries, and whether nacre is of use, are the person's": (
+            "eval eval-list eval-add eval-remove usefulness"
+        ),
+    },
+}
+"""Operations that a face does not offer, by the reason."""
+
+
+# ----------------------------------------------------------------------------
+# Operations on spaces: whose memory it is, who belongs to it, keys to it, and what is shared.
+
+
+_OWNERS: dict[str, Any] = {"writes": True, "owners": True}
+_SECRET: dict[str, Any] = {
+    **_OWNERS,
+    "not_by": dict.fromkeys((Face.DAEMON, Face.HTTP), "a key is told to nobody but who makes it"),
+}
+
+SPACES = (
+    Operation(
+        "share",
+        "memories.spaces:share",
+        "memories.spaces:ShareRequest",
+        "memories.spaces:Shared",
+        **_OWNERS,
+    ),
+    Operation("spaces", "memories.spaces:list_spaces", NOTHING, "list[memories.spaces:Space]"),
+    Operation(
+        "spaces-create",
+        "memories.spaces:create_space",
+        "memories.spaces:CreateSpaceRequest",
+        "memories.spaces:Space",
+        **_OWNERS,
+    ),
+    Operation(
+        "spaces-members",
+        "memories.spaces:list_members",
+        "memories.spaces:SpaceRequest",
+        "list[memories.spaces:Member]",
+    ),
+    Operation(
+        "spaces-add",
+        "memories.spaces:add_member",
+        "memories.spaces:AddMemberRequest",
+        "list[memories.spaces:Member]",
+        **_OWNERS,
+    ),
+    Operation(
+        "spaces-remove",
+        "memories.spaces:remove_member",
+        "memories.spaces:RemoveMemberRequest",
+        "list[memories.spaces:Member]",
+        **_OWNERS,
+    ),
+    Operation(
+        "spaces-log",
+        "memories.spaces:list_log",
+        "memories.spaces:LogRequest",
+        "list[memories.spaces:Note]",
+    ),
+    Operation(
+        "keys",
+        "memories.spaces:list_keys",
+        "memories.spaces:SpaceRequest",
+        "list[memories.spaces:Key]",
+    ),
+    Operation(
+        "keys-create",
+        "memories.spaces:create_key",
+        "memories.spaces:CreateKeyRequest",
+        "memories.spaces:NewKey",
+        **_SECRET,
+    ),
+    Operation(
+        "keys-rotate",
+        "memories.spaces:rotate_key",
+        "memories.spaces:RotateKeyRequest",
+        "memories.spaces:NewKey",
+        **_SECRET,
+    ),
+    Operation(
+        "keys-revoke",
+        "memories.spaces:revoke_key",
+        "memories.spaces:RevokeKeyRequest",
+        "memories.spaces:Key",
+        **_OWNERS,
+    ),
+)
+
+
+# ----------------------------------------------------------------------------
+# Operations on sessions, and those that agents and hosts ask for.
+
+
+SESSIONS = (
+    Operation(
+        "search-sessions",
+        "recall.recall:search_sessions_answers",
+        "recall.ranking:TurnQuery",
+        "values.recall:RecallResult",
+    ),
+    Operation(
+        "match-sessions",
+        "sessions.search:match",
+        "sessions.find:MatchRequest",
+        "sessions.find:Matches",
+    ),
+    Operation(
+        "search-chats",
+        "sessions.search:search",
+        "sessions.find:ChatSearchRequest",
+        "sessions.search:Passages",
+    ),
+    Operation(
+        "sessions",
+        "sessions.search:list_sessions_answers",
+        "sessions.find:SessionsRequest",
+        "home.views:SessionPage",
+    ),
+    Operation(
+        "session", "sessions.search:show", "sessions.find:SessionRequest", "home.views:SessionView"
+    ),
+    Operation(
+        "resume", "sessions.search:resume", "sessions.find:ResumeRequest", "home.views:Resumption"
+    ),
+    Operation(
+        "session-summary",
+        "sessions.search:summarize",
+        "sessions.find:SessionRequest",
+        "home.views:SessionReport",
+    ),
+    Operation(
+        "session-restore",
+        "home.archive:restore_answers",
+        "home.archive:RestoreSessionRequest",
+        "home.archive:Restored",
+    ),
+    Operation("did", "sessions.work:did", "sessions.find:DidQuery", "values.session:FileHistory"),
+    Operation("fix", "sessions.work:fix", "sessions.find:FixQuery", "home.views:FixResult"),
+    Operation(
+        "extract",
+        "learn.learn:preview",
+        "learn.extract:ExtractRequest",
+        "home.views:Extracted",
+        takes_long=True,
+    ),
+    Operation(
+        "extract-propose",
+        "learn.learn:propose",
+        "learn.extract:ProposalRequest",
+        "list[learn.learn:Proposal]",
+        takes_long=True,
+        reports_progress=True,
+    ),
+    Operation(
+        "ingest",
+        "learn.ingest:ingest",
+        "learn.ingest:IngestOptions",
+        "values.reports:IngestReport",
+        **LONG,
+        owners=("paths", "older"),
+    ),
+    Operation(
+        "ingest-plan",
+        "learn.ingest:plan",
+        "learn.ingest:IngestOptions",
+        "values.reports:IngestPlan",
+    ),
+    Operation(
+        "ingest-estimate",
+        "learn.ingest:estimate",
+        "learn.ingest:IngestOptions",
+        "learn.estimate:Estimate",
+        takes_long=True,
+    ),
+    Operation(
+        "watch-survey",
+        "care.watcher_install:survey",
+        "care.watcher:SurveyRequest",
+        "care.watcher:Survey",
+    ),
+    Operation(
+        "watch-once",
+        "care.watcher:go_round",
+        "care.watcher:RoundRequest",
+        "values.reports:IngestReport",
+        **LONG,
+        owners=("paths",),
+    ),
+    Operation(
+        "quickstart", "setup.setup:run_quickstart", NOTHING, "setup.setup:QuickstartResult", **LONG
+    ),
+)
+
+GATEWAY = (
+    Operation(
+        "gateway-status", "gateway.engine:gateway_status", NOTHING, "gateway.engine:GatewayState"
+    ),
+    Operation(
+        "gateway-sessions",
+        "gateway.engine:list_chats",
+        "gateway.conversation:ChatsRequest",
+        "list[values.gateway:ChatSession]",
+    ),
+    Operation(
+        "gateway-session",
+        "gateway.engine:show_chat",
+        "gateway.conversation:ChatRequest",
+        "gateway.engine:Chat",
+    ),
+    Operation(
+        "gateway-end",
+        "gateway.engine:end_chat",
+        "gateway.conversation:EndChatRequest",
+        "values.gateway:ChatSession",
+        writes=True,
+        owners=True,
+    ),
+    Operation(
+        "gateway-pairings",
+        "gateway.engine:list_pairings",
+        NOTHING,
+        "list[values.gateway:Pairing]",
+        command="gateway pair",
+        owners=True,
+    ),
+    Operation(
+        "gateway-pair",
+        "gateway.engine:pair",
+        "gateway.conversation:PairRequest",
+        "gateway.engine:Paired",
+        writes=True,
+        owners=True,
+    ),
+    Operation(
+        "gateway-unpair",
+        "gateway.engine:unpair",
+        "gateway.conversation:UnpairRequest",
+        "bool",
+        writes=True,
+        owners=True,
+    ),
+)
+
+AGENTS = (
+    Operation(
+        "context",
+        "context.build:build",
+        "values.context:ContextRequest",
+        "values.context:ContextBlock",
+    ),
+    Operation("context-given", "context.build:note_given", "context.build:GivenRequest", "None"),
+    Operation(
+        "hook", "context.build:answer", "values.context:HookCall", "values.context:HookAnswer"
+    ),
+    Operation(
+        "handoff",
+        "context.handoff:handoff",
+        "context.build:HandoffRequest",
+        "values.session:HandoffView",
+        writes=True,
+    ),
+    Operation(
+        "flush",
+        "setup.chores:flush",
+        "setup.chores:FlushRequest",
+        "values.session:FlushReport",
+        **LONG,
+    ),
+    Operation(
+        "chores",
+        "setup.chores:do_waiting_answers",
+        "setup.chores:ChoresRequest",
+        "values.session:ChoresReport",
+        writes=True,
+        takes_long=True,
+    ),
+    Operation(
+        "page-own",
+        "context.build:own_page_answers",
+        "context.build:OwnPageRequest",
+        "context.build:OwnPage",
+    ),
+    Operation(
+        "page-write",
+        "context.build:write_own_page_answers",
+        "context.build:WritePageRequest",
+        "context.build:OwnPage",
+        writes=True,
+        command="page",
+        owners=True,
+    ),
+)

@@ -1,0 +1,513 @@
+"""ClawXMemory's routes on traces (seed facts 3.6): recall, what was read and learned, and dreams."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import anyio.to_thread
+from starlette.routing import Route
+
+from nacre.base import files, ids
+from nacre.base.text import one_line, shorten
+from nacre.data.export import FORMAT, entry_file, project_id_of, write_snapshot
+from nacre.errors import Conflict, InvalidInput
+from nacre.serve.compatibility import Call, Handler, reference_of, route
+from nacre.values.codec import stamp
+from nacre.values.memory import Kind, Memory
+from nacre.values.models import Step, Trace
+from nacre.vault import documents
+
+_MOST = 200
+_STATUS = {"done": "success", "failed": "error", "skipped": "skipped"}
+
+
+def trace_routes(base: str) -> list[Route]:
+    """The lists, and a trace of each."""
+    found = []
+    for path, kind, name in (
+        ("cases", "case", "caseId"),
+        ("index-traces", "index", "indexTraceId"),
+        ("dream-traces", "dream", "dreamTraceId"),
+    ):
+        found += [
+            route("GET", f"{base}/{path}", _lister(kind, name)),
+            route("GET", f"{base}/{path}/{{trace}}", _shower(name)),
+        ]
+    return found
+
+
+def _lister(kind: str, name: str) -> Handler:
+    async def traces(call: Call) -> Any:
+        """The latest ones of a kind."""
+        found = await call.read(
+            "traces", kind=kind, limit=call.number("limit", 5 if kind == "case" else 12, _MOST)
+        )
+        return [_run(one, name) for one in found]
+
+    return traces
+
+
+def _shower(name: str) -> Handler:
+    async def trace(call: Call) -> Any:
+        """One of them. Raises NotFound."""
+        return _run((await call.read("trace", reference=call.path["trace"])).trace, name)
+
+    return trace
+
+
+def _run(trace: Trace, name: str) -> dict[str, Any]:
+    failed = any(step.status == "failed" for step in trace.steps)
+    found = {
+        name: trace.id,
+        "sessionKey": trace.session,
+        "startedAt": stamp(trace.began),
+        "finishedAt": stamp(trace.ended) if trace.ended else None,
+        "status": "error" if failed else "completed" if trace.ended else "running",
+    }
+    steps = [_step(number, one) for number, one in enumerate(trace.steps)]
+    if name != "caseId":
+        return found | {
+            "trigger": "scheduled",
+            "steps": steps,
+            "outcome": {"summary": trace.outcome},
+        }
+    inner = {"traceId": trace.id, "query": trace.subject, "mode": "auto", "steps": steps}
+    retrieval = {"injected": bool(steps), "contextPreview": trace.outcome, "trace": inner}
+    return found | {
+        "query": trace.subject,
+        "retrieval": retrieval,
+        "toolEvents": [],
+        "assistantReply": "",
+    }
+
+
+def _step(number: int, step: Step) -> dict[str, Any]:
+    return {
+        "stepId": str(number),
+        "kind": step.title.replace(" ", "_"),
+        "title": step.title,
+        "status": _STATUS.get(step.status, "info"),
+        "inputSummary": step.input,
+        "outputSummary": step.output,
+        "refs": {"ids": step.refs},
+        "metrics": {"seconds": step.seconds, **step.more},
+        "details": [],
+    }
+
+
+# ----------------------------------------------------------------------------
+# ClawXMemory's routes (seed facts 3.6), as its interface and other clients ask them, below
+# ``/clawxmemory/api``.
+#
+# An entry is a memory of a project, or one that waits in the inbox (there: ``_tmp``); what holds
+# everywhere is the user's
+# profile. Entries are named by their paths, which end in eight characters of an id.
+
+
+_BASE = "/clawxmemory/api"
+_ALL = 100_000
+_DESCRIPTION_CHARACTERS = 180
+_DAY_MINUTES = 1_440
+_KINDS = {"user", "feedback", "project"}
+_PROFILE = "global/User/user-profile.md"
+
+
+def clawxmemory_routes() -> list[Route]:
+    """All of them."""
+    return [
+        route("GET", f"{_BASE}/overview", overview),
+        route("GET", f"{_BASE}/settings", settings),
+        route("POST", f"{_BASE}/settings", save_settings),
+        route("GET", f"{_BASE}/snapshot", snapshot),
+        route("POST", f"{_BASE}/index/run", index_run),
+        route("POST", f"{_BASE}/dream/run", dream_run),
+        route("GET", f"{_BASE}/memory/list", listed),
+        route("GET", f"{_BASE}/memory/get", records),
+        route("POST", f"{_BASE}/memory/actions", act),
+        route("GET", f"{_BASE}/memory/user-summary", user_summary),
+        route("GET", f"{_BASE}/projects", projects),
+        route("GET", f"{_BASE}/tmp", staged),  # noqa: S108 - of an address
+        route("POST", f"{_BASE}/clear", clear),
+        route("GET", f"{_BASE}/export", export),
+        route("POST", f"{_BASE}/import", import_),
+        *trace_routes(_BASE),
+    ]
+
+
+async def overview(call: Call) -> Any:
+    """``GET overview``."""
+    memories = await _memories(call)
+    checks = (await call.read("overview")).checks
+    wrong = [one for one in checks if one.state != "ok"]
+    traces = {
+        kind: await call.read("traces", kind=kind, limit=30) for kind in ("case", "index", "dream")
+    }
+    last = {kind: found[0] if found else None for kind, found in traces.items()}
+    return {
+        "pendingSessions": 0,
+        "formalProjectCount": len({one.project for one in memories if one.project}),
+        "userProfileCount": sum(_type(one) == "user" for one in memories),
+        "tmpTotalFiles": sum(one.inbox for one in memories),
+        "recentRecallTraceCount": len(traces["case"]),
+        "recentIndexTraceCount": len(traces["index"]),
+        "recentDreamTraceCount": len(traces["dream"]),
+        "lastIndexedAt": _ended(last["index"]),
+        "lastDreamAt": _ended(last["dream"]),
+        "lastDreamSummary": last["dream"].outcome if last["dream"] else None,
+        "dashboardStatus": "warning" if wrong else "healthy",
+        "dashboardWarning": f"{wrong[0].name}: {wrong[0].detail}" if wrong else None,
+        "dashboardDiagnostics": {
+            "issues": [f"{one.name}: {one.detail}" for one in wrong],
+            "conflictingFiles": [],
+        },
+    }
+
+
+def _ended(run: Any) -> str | None:
+    return stamp(run.ended) if run and run.ended else None
+
+
+async def settings(call: Call) -> Any:
+    """``GET settings``: nacre reads sessions as they grow (0 minutes), and dreams at night or not at all."""
+    at_night = await call.read("config-get", key="dream.at_night")
+    minutes = _DAY_MINUTES if str(at_night.value).lower() == "true" else 0
+    return {
+        "reasoningMode": "answer_first",
+        "autoIndexIntervalMinutes": 0,
+        "autoDreamIntervalMinutes": minutes,
+    }
+
+
+async def save_settings(call: Call) -> Any:
+    """``POST settings``: whether dreams run by themselves; the owner's. Raises InvalidInput for the others."""
+    wanted = await call.body()
+    minutes = wanted.pop("autoDreamIntervalMinutes", None)
+    known = await settings(call)
+    other = next((name for name, value in wanted.items() if known.get(name) != value), None)
+    if other:
+        raise InvalidInput(f"{other} cannot be set", hint="nacre config lists what can")
+    if minutes is not None:
+        if not isinstance(minutes, int) or isinstance(minutes, bool):
+            raise InvalidInput(
+                "autoDreamIntervalMinutes is no number", hint="0 for no dreams, else one a day"
+            )
+        await call.ask("config-set", key="dream.at_night", value="true" if minutes > 0 else "false")
+    return await settings(call)
+
+
+async def snapshot(call: Call) -> Any:
+    """``GET snapshot``."""
+    recent = (await _memories(call))[: call.number("limit", 20, _MOST)]
+    return {
+        "overview": await overview(call),
+        "settings": await settings(call),
+        "recentMemoryFiles": [_manifest(one) for one in recent],
+    }
+
+
+async def index_run(call: Call) -> Any:
+    """``POST index/run``: read what is new in transcripts, and learn from it."""
+    report = await call.read("watch-once")
+    return {
+        "sessions": report.sessions,
+        "turns": report.turns,
+        "memories": len(report.memories),
+        "problems": [one.message for one in report.problems],
+    }
+
+
+async def dream_run(call: Call) -> Any:
+    """``POST dream/run``: the owner's; the first one in a home only plans."""
+    report = await call.read("dream")
+    planned, left = len(report.plan.steps), len(report.left)
+    return {
+        "steps": planned,
+        "done": planned - left if report.operation else 0,
+        "operation": report.operation,
+        "diary": report.diary,
+        "onlyPlanned": report.is_first,
+    }
+
+
+async def listed(call: Call) -> Any:
+    """``GET memory/list``: entries by kind, project and words."""
+    kind = call.text("kind") if call.text("kind") in _KINDS else ""
+    project = await _project(call, call.text("projectId"))
+    found = [
+        one
+        for one in await _memories(call, call.text("q"))
+        if kind in ("", _type(one)) and (not project or one.project == project)
+    ]
+    offset = call.number("offset", 0, _ALL, least=0)
+    return [_manifest(one) for one in found[offset : offset + call.number("limit", 20, _MOST)]]
+
+
+async def records(call: Call) -> Any:
+    """``GET memory/get``: entries by their paths, with what they say. Raises InvalidInput without one."""
+    names = [name.strip() for name in call.text("ids").split(",") if name.strip()]
+    if not names:
+        raise InvalidInput("ids are missing", hint="?ids=PATH,PATH as memory/list shows them")
+    return [
+        _record(await call.read("get", reference=reference_of(name), update=False))
+        for name in names[:_MOST]
+    ]
+
+
+def _record(memory: Memory) -> dict[str, Any]:
+    text = f"{entry_file(memory)[1]}"
+    return _manifest(memory) | {"content": text, "preview": shorten(one_line(memory.content), 300)}
+
+
+async def user_summary(call: Call) -> Any:
+    """``GET memory/user-summary``: what holds everywhere, and the owner's own page."""
+    page = await call.read("page-own", name="profile")
+    mine = [one for one in await _memories(call) if _type(one) == "user"]
+    return {
+        "profile": page.text,
+        "preferences": [one.content for one in mine if one.kind is Kind.PREFERENCE],
+        "constraints": [],
+        "relationships": [one.content for one in mine if one.kind is Kind.RELATIONSHIP],
+        "notes": [
+            one.content for one in mine if one.kind not in (Kind.PREFERENCE, Kind.RELATIONSHIP)
+        ],
+        "files": [_manifest(one) for one in mine],
+    }
+
+
+async def projects(call: Call) -> Any:
+    """``GET projects``: each with its entries."""
+    memories = await _memories(call)
+    wanted = call.text("q").lower()
+    found = []
+    for one in await call.read("project-list"):
+        entries = [_manifest(memory) for memory in memories if memory.project == one.slug]
+        if (
+            wanted
+            in " ".join([one.name, *one.aliases, *(entry["name"] for entry in entries)]).lower()
+        ):
+            found.append(
+                {
+                    "projectId": project_id_of(one.slug),
+                    "projectName": one.name,
+                    "description": "",
+                    "aliases": one.aliases,
+                    "status": "active",
+                    "updatedAt": stamp(one.last) if one.last else "",
+                    **_by_type(entries),
+                }
+            )
+    offset = call.number("offset", 0, _ALL, least=0)
+    return found[offset : offset + call.number("limit", 20, _MOST)]
+
+
+async def staged(call: Call) -> Any:
+    """``GET tmp``: what waits in the inbox."""
+    entries = [_manifest(one) for one in await _memories(call, call.text("q")) if one.inbox]
+    return {"totalFiles": len(entries), **_by_type(entries)}
+
+
+def _by_type(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for kind in ("project", "feedback"):
+        found[f"{kind}Entries"] = [one for one in entries if one["type"] == kind]
+        found[f"{kind}Count"] = len(found[f"{kind}Entries"])
+    return found
+
+
+async def act(call: Call) -> Any:
+    """``POST memory/actions``. Raises InvalidInput for what is no action or lacks a field, and as operations do."""
+    body = await call.body()
+    action = str(body.get("action") or "")
+    if action not in _ACTIONS:
+        raise InvalidInput(
+            f"there is no action {action[:40]!r}", hint=f"one of {', '.join(_ACTIONS)}"
+        )
+    changed = await _ACTIONS[action](call, body)
+    return {
+        "ok": True,
+        "action": action,
+        "mutatedIds": changed,
+        "deletedProjectIds": [],
+        "messages": [],
+        "updatedOverview": await overview(call),
+    }
+
+
+async def _edit_project(call: Call, body: dict[str, Any]) -> list[str]:
+    """The name and what is said of it go into the project's page; the owner's."""
+    project = await _project(call, _text(body, "projectId"))
+    name, description = _text(body, "projectName"), _text(body, "description")
+    page = await call.read("page-own", name="project", project=project)
+    front = documents.load(documents.split(page.text)[0] or "")
+    aliases = [one for one in body.get("aliases") or () if isinstance(one, str)]
+    changed = {
+        "name": name,
+        "status": _text(body, "status"),
+        "aliases": list(dict.fromkeys([name, *aliases])),
+    }
+    text = f"---\n{documents.dump({**front, **changed})}---\n# {name}\n\n{description}\n"
+    await call.ask(
+        "page-write", name="project", project=project, text=text, expected=page.etag or None
+    )
+    return [project_id_of(project)]
+
+
+async def _edit_entry(call: Call, body: dict[str, Any]) -> list[str]:
+    """The name is the subject; fields make the content, one line each."""
+    name = _text(body, "id")
+    fields = body.get("fields") if isinstance(body.get("fields"), dict) else {}
+    lines = [
+        str(line)
+        for value in (fields or {}).values()
+        for line in (value if isinstance(value, list) else [value])
+    ]
+    content = {"content": "\n".join(line for line in lines if line.strip())} if any(lines) else {}
+    await call.ask("edit", reference=reference_of(name), subject=_text(body, "name"), **content)
+    return [name]
+
+
+async def _deprecate(call: Call, body: dict[str, Any]) -> list[str]:
+    await call.ask(
+        "retire", references=[reference_of(one) for one in _named(body)], reason="deprecated"
+    )
+    return _named(body)
+
+
+async def _restore(call: Call, body: dict[str, Any]) -> list[str]:
+    await call.ask("unretire", references=[reference_of(one) for one in _named(body)])
+    return _named(body)
+
+
+async def _delete(call: Call, body: dict[str, Any]) -> list[str]:
+    """Forgets what is retired already; the owner's."""
+    found = [
+        await call.read("get", reference=reference_of(one), update=False) for one in _named(body)
+    ]
+    active = next((one for one in found if one.is_active), None)
+    if active:
+        raise Conflict(f"{active.subject!r} is not deprecated", hint="deprecate_entries first")
+    await call.ask("forget", memories=[one.id for one in found])
+    return _named(body)
+
+
+async def _file(call: Call, body: dict[str, Any]) -> list[str]:
+    """Gives what waits in the inbox to a project."""
+    target = str(body.get("targetProjectId") or "")
+    project = await _project(call, target) if target else _text(body, "newProjectName")
+    for one in _named(body):
+        memory = await call.read("get", reference=reference_of(one), update=False)
+        if not memory.inbox:
+            raise Conflict(f"{memory.subject!r} is not in the inbox", hint="GET tmp lists what is")
+    for one in _named(body):
+        await call.ask("edit", reference=reference_of(one), project=project)
+    return _named(body)
+
+
+_ACTIONS = {
+    "edit_project_meta": _edit_project,
+    "edit_entry": _edit_entry,
+    "delete_entries": _delete,
+    "deprecate_entries": _deprecate,
+    "restore_entries": _restore,
+    "archive_tmp": _file,
+}
+
+
+def _text(body: dict[str, Any], name: str) -> str:
+    found = body.get(name)
+    if not isinstance(found, str) or not found.strip():
+        raise InvalidInput(f"{name} is missing", hint="it is a text")
+    return found.strip()
+
+
+def _named(body: dict[str, Any]) -> list[str]:
+    found = body.get("ids")
+    names = (
+        [one.strip() for one in found if isinstance(one, str) and one.strip()]
+        if isinstance(found, list)
+        else []
+    )
+    if not names:
+        raise InvalidInput("ids are missing", hint="paths as memory/list shows them")
+    return names
+
+
+async def clear(_: Call) -> Any:
+    """``POST clear``: nothing clears a home over HTTP. Raises Conflict."""
+    raise Conflict(
+        "a home is not cleared over HTTP",
+        hint="nacre forget takes out sessions, projects or a text",
+    )
+
+
+async def export(call: Call) -> Any:
+    """``GET export``: a bundle that ClawXMemory imports."""
+    memories = [*await _memories(call), *await call.read("retired")]
+    file = io.BytesIO()
+    await anyio.to_thread.run_sync(write_snapshot, ids.utc_now(), memories, file)
+    return json.loads(file.getvalue())
+
+
+async def import_(call: Call) -> Any:
+    """``POST import``: a bundle, as ``nacre import`` takes it. Raises InvalidInput for what is none."""
+    bundle = await call.body()
+    if bundle.get("formatVersion") != FORMAT:
+        raise InvalidInput("this is no bundle of ClawXMemory's", hint=f"formatVersion is {FORMAT}")
+    path = call.home / f"import-{ids.uuid7_source()()}.json"
+    await anyio.to_thread.run_sync(files.write_file, path, json.dumps(bundle))
+    try:
+        report = await call.read("import", path=path, source="clawxmemory")
+    finally:
+        await anyio.to_thread.run_sync(path.unlink)
+    return {
+        "formatVersion": FORMAT,
+        "importedAt": stamp(ids.utc_now()),
+        "imported": {"memoryFiles": len(report.added)},
+        "updated": report.updated,
+        "duplicates": report.duplicates,
+        "projectPages": report.pages,
+    }
+
+
+async def _memories(call: Call, words: str = "") -> list[Memory]:
+    """All active memories, the newest first, or those with some words."""
+    return list((await call.read("list", limit=_ALL, words=words)).memories)
+
+
+async def _project(call: Call, name: str) -> str:
+    """The slug of a project that is named as ClawXMemory does, or by its name; the name itself where none is."""
+    known = [one.slug for one in await call.read("project-list")] if name else []
+    return next((slug for slug in known if name in (slug, project_id_of(slug))), name)
+
+
+def _type(memory: Memory) -> str:
+    if not (memory.project or memory.inbox):
+        return "user"
+    return "feedback" if memory.kind is Kind.PREFERENCE else "project"
+
+
+def _manifest(memory: Memory) -> dict[str, Any]:
+    """An entry without what it says."""
+    kind = _type(memory)
+    path = (
+        f"{_PROFILE.removesuffix('.md')}-{memory.id[-8:]}.md"
+        if kind == "user"
+        else entry_file(memory)[0]
+    )
+    return {
+        "name": memory.subject,
+        "description": shorten(one_line(memory.content), _DESCRIPTION_CHARACTERS),
+        "type": kind,
+        "scope": "global" if kind == "user" else "project",
+        "projectId": project_id_of(memory.project) if memory.project else None,
+        "updatedAt": stamp(memory.updated),
+        "capturedAt": stamp(memory.created),
+        "sourceSessionKey": memory.source.session or "",
+        "deprecated": not memory.is_active,
+        "dreamAttempts": 0,
+        "file": path.rpartition("/")[2],
+        "relativePath": path,
+        "id": memory.id,
+    }

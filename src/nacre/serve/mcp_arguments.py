@@ -1,0 +1,445 @@
+"""What each tool may be given: the fields of the requests that it makes, and a few of its own.
+
+Bounds and help are those of the requests (:func:`nacre.base.bounds.bounds_of`); beside them stands only what agents
+need otherwise: a name, a tighter limit for answers that fit, an example.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from nacre.base.bounds import bounds_of
+from nacre.code.ask import CodeRequest
+from nacre.learn.extract import ExtractRequest
+from nacre.memories.decision import ListRequest, RetireRequest, StoreRequest
+from nacre.memories.graph import (
+    AnalysisRequest,
+    InvalidateRequest,
+    LinkRequest,
+    LinksRequest,
+    NewLink,
+    Relation,
+    TraverseRequest,
+    Way,
+)
+from nacre.sessions.find import DidQuery, SessionRequest
+from nacre.values.memory import Expiry, Kind, Scope, SessionFilter
+from nacre.values.recall import Filter, RecallQuery
+
+DEFAULT_BUDGET = 2_000
+
+Id = Annotated[
+    str,
+    Meta(
+        description="A memory's id, or 4 or more characters of its beginning or end.",
+        min_length=4,
+        max_length=200,
+    ),
+]
+Word = Annotated[str, Meta(min_length=1, max_length=200)]
+Kinds = Annotated[tuple[Kind, ...], bounds_of(Filter, "kinds")]
+Tags = Annotated[tuple[Word, ...], bounds_of(Filter, "tags")]
+Budget = Annotated[int, bounds_of(RecallQuery, "budget_tokens", ge=200, le=20_000)]
+Project = Annotated[
+    str | None,
+    Meta(
+        description='Slug or name. Default: the project of the working folder, and what is global. "*": all.'
+    ),
+]
+Cursor = Annotated[
+    str | None, Meta(description="From the end of the answer before: goes on there.")
+]
+Since = Annotated[
+    str | None, bounds_of(Filter, "since", examples=["2026-11-20", "3d", "last week"])
+]
+Until = Annotated[str | None, bounds_of(Filter, "until")]
+Session = Annotated[
+    str, bounds_of(SessionRequest, "reference", "A session's id, or its beginning.", min_length=4)
+]
+
+
+Aspect = Literal["all", "errors", "plans", "configs", "tools", "files", "decisions"]
+Role = Literal["all", "owner", "agent"]
+
+
+class _Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing that is not named."""
+
+
+class Search(_Arguments):
+    """What ``memory_search`` takes."""
+
+    query: Annotated[
+        str,
+        bounds_of(
+            RecallQuery,
+            "text",
+            "A question or key words. Empty: browse by importance and date.",
+            max_length=4_000,
+            examples=["which database does billing use and why"],
+        ),
+    ] = ""
+    limit: Annotated[int, bounds_of(RecallQuery, "limit", ge=1, le=50)] = 8
+    kinds: Kinds = ()
+    tags: Tags = ()
+    project: Project = None
+    channel: Annotated[
+        str | None,
+        bounds_of(
+            Filter,
+            "tools",
+            "Only what was said in this agent tool; with chats, in this chat channel.",
+            examples=["claude-code", "telegram"],
+        ),
+    ] = None
+    since: Since = None
+    until: Until = None
+    around: Annotated[
+        str | None,
+        bounds_of(RecallQuery, "around", "Only what was said about then.", examples=["in march"]),
+    ] = None
+    around_days: Annotated[float, bounds_of(RecallQuery, "radius_days", le=3650)] = 14
+    ignore_time: Annotated[bool, bounds_of(RecallQuery, "ignore_time")] = False
+    threshold: Annotated[float, bounds_of(RecallQuery, "threshold")] = 0
+    context: Annotated[
+        Literal["default", "session-start", "browse", "chats"],
+        Meta(
+            description="session-start: what to know before work in this folder; browse: by importance and date; "
+            "chats: passages of earlier conversations with the agent in chat channels, word for word."
+        ),
+    ] = "default"
+    turns: Annotated[int, bounds_of(RecallQuery, "turns", le=20)] = 2
+    deep: Annotated[
+        bool,
+        Meta(
+            description="Whole memories of the one project the question is about, chosen with care; takes seconds."
+        ),
+    ] = False
+    cursor: Cursor = None
+    budget: Budget = DEFAULT_BUDGET
+
+
+class Get(_Arguments):
+    """What ``memory_get`` takes."""
+
+    ids: Annotated[
+        tuple[Id, ...],
+        Meta(min_length=1, max_length=10, description="Ids as memory_search shows them."),
+    ]
+    line: Annotated[int, Meta(description="Line of the content to begin with.", ge=1)] = 1
+    budget: Budget = DEFAULT_BUDGET
+
+
+class NewEntry(_Arguments):
+    """One memory to be stored."""
+
+    content: Annotated[
+        str,
+        bounds_of(
+            StoreRequest,
+            "content",
+            "One piece of knowledge that stands by itself: what holds, why, names in full. No secrets.",
+            min_length=1,
+            max_length=100_000,
+            examples=[
+                "Billing runs on PostgreSQL, not MongoDB, because the ledger needs transactions."
+            ],
+        ),
+    ]
+    subject: Annotated[str, bounds_of(StoreRequest, "subject", max_length=200)] | None = None
+    kind: Annotated[Kind, bounds_of(StoreRequest, "kind")] = Kind.FACT
+    importance: Annotated[
+        int,
+        bounds_of(
+            StoreRequest,
+            "importance",
+            "7: any session should know it. 6: one part. 8, at most and with a quote: what the person asked to keep.",
+        ),
+    ] = 7
+    expiry: Annotated[
+        Expiry, bounds_of(StoreRequest, "expiry", "temporary: of use for weeks. core: always true.")
+    ] = Expiry.PERMANENT
+    expires_on: Annotated[date | None, bounds_of(StoreRequest, "expires_on")] = None
+    tags: Annotated[tuple[Word, ...], bounds_of(StoreRequest, "tags", max_length=20)] = ()
+    scope: Annotated[Scope, bounds_of(StoreRequest, "scope")] = Scope.PRIVATE
+    quote: Annotated[
+        str | None,
+        bounds_of(
+            StoreRequest,
+            "quote",
+            "The person's own sentence, copied from their message, if content is just that, word for word. Else it is "
+            "kept as your proposal: found when searched for, told to nobody unasked.",
+        ),
+    ] = None
+    from_outside: Annotated[
+        bool,
+        Meta(description="True if it draws on a web page, mail, issue or other people's text."),
+    ] = False
+
+
+class Store(_Arguments):
+    """What ``memory_store`` takes."""
+
+    entries: Annotated[tuple[NewEntry, ...], Meta(min_length=1, max_length=20)]
+    project: Annotated[
+        str | None,
+        Meta(
+            description='Slug or name. Default: the project of the working folder. "global": it holds everywhere.'
+        ),
+    ] = None
+
+
+class Retire(_Arguments):
+    """What ``memory_retire`` takes."""
+
+    ids: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=20)]
+    reason: (
+        Annotated[
+            str, bounds_of(RetireRequest, "reason", "Why it no longer holds.", max_length=500)
+        ]
+        | None
+    ) = None
+    persist: Annotated[bool, bounds_of(RetireRequest, "persist")] = False
+
+
+class List(_Arguments):
+    """What ``memory_list`` takes."""
+
+    query: Annotated[
+        str, bounds_of(ListRequest, "words", "Words that subject, content or tags must hold.")
+    ] = ""
+    kinds: Kinds = ()
+    tags: Tags = ()
+    project: Project = None
+    since: Since = None
+    until: Until = None
+    min_importance: Annotated[int, bounds_of(Filter, "min_importance")] | None = None
+    limit: Annotated[int, bounds_of(ListRequest, "limit", ge=1, le=100)] = 20
+    cursor: Cursor = None
+    budget: Budget = DEFAULT_BUDGET
+
+
+class Extract(_Arguments):
+    """What ``memory_extract`` takes."""
+
+    text: Annotated[str, bounds_of(ExtractRequest, "text")] | None = None
+    session: Session | None = None
+    by_model: Annotated[bool, bounds_of(ExtractRequest, "by_model")] = True
+    budget: Budget = DEFAULT_BUDGET
+
+
+class Sessions(_Arguments):
+    """What ``memory_sessions`` takes."""
+
+    action: Annotated[
+        Literal["list", "read", "summary", "search"],
+        Meta(
+            description="list: the newest. read: the turns of one. summary: what one came to. search: find turns."
+        ),
+    ] = "list"
+    session: Annotated[Session | None, Meta(description="For read and summary.")] = None
+    query: Annotated[
+        str | None, Meta(description="For search: words; for list: words of the title.")
+    ] = None
+    match: Annotated[
+        Literal["all", "words", "meaning", "regex"],
+        Meta(
+            description="For search. regex: the query is a regular expression; looks for three seconds at most."
+        ),
+    ] = "all"
+    scope: Annotated[Aspect, Meta(description="For search: only turns about this.")] = "all"
+    role: Annotated[
+        Role, Meta(description="For search: only what the person, or what agents said.")
+    ] = "all"
+    include_tools: Annotated[
+        bool, Meta(description="For read: also what each tool was given and gave.")
+    ] = False
+    project: Project = None
+    channel: Annotated[
+        str | None, bounds_of(SessionFilter, "tool", "Only sessions with this agent tool.")
+    ] = None
+    since: Since = None
+    until: Until = None
+    from_turn: (
+        Annotated[
+            int,
+            bounds_of(SessionRequest, "first", "For read: from this turn on. Default: the end."),
+        ]
+        | None
+    ) = None
+    limit: Annotated[
+        int, bounds_of(SessionRequest, "limit", "Sessions or turns at most.", ge=1, le=100)
+    ] = 10
+    cursor: Cursor = None
+    budget: Budget = DEFAULT_BUDGET
+
+
+class NewEdge(_Arguments):
+    """One link to be drawn."""
+
+    id: Id
+    relation: Annotated[Relation, bounds_of(NewLink, "relation")]
+    to: Annotated[
+        str, bounds_of(NewLink, "target", "The other memory's id.", min_length=4, max_length=500)
+    ]
+    strength: Annotated[float, bounds_of(NewLink, "strength")] | None = None
+    valid_from: Annotated[date | None, bounds_of(NewLink, "since")] = None
+    valid_to: Annotated[date | None, bounds_of(NewLink, "until")] = None
+    reason: Annotated[str, bounds_of(NewLink, "reason")] | None = None
+
+
+class Graph(_Arguments):
+    """What ``memory_graph`` takes."""
+
+    action: Annotated[
+        Literal[
+            "traverse",
+            "list",
+            "link",
+            "unlink",
+            "invalidate",
+            "bulk_link",
+            "callers",
+            "importers",
+            "about",
+            "impact",
+        ],
+        Meta(
+            description="traverse: follow links from id. list: links, all or those of id. link: draw one from id to "
+            "another memory. invalidate: it holds no more, and is kept. bulk_link: draw all of links, or none. "
+            "Of code, by name: callers: who calls a symbol. importers: who imports a file or module. about: memories "
+            "that speak of a symbol or file. impact: what a change to a file touches."
+        ),
+    ] = "traverse"
+    id: (
+        Annotated[Id, Meta(description="Where to begin; the memory that a link starts from.")]
+        | None
+    ) = None
+    relation: (
+        Annotated[str, Meta(description="Of a link: how id relates to the other.", max_length=60)]
+        | None
+    ) = None
+    to: (
+        Annotated[str, bounds_of(NewLink, "target", "The memory at the other end.", max_length=500)]
+        | None
+    ) = None
+    name: Annotated[str, bounds_of(CodeRequest, "name")] | None = None
+    symbol: (
+        Annotated[str, Meta(description="For impact: a symbol of the file.", max_length=500)] | None
+    ) = None
+    strength: Annotated[float, bounds_of(NewLink, "strength")] | None = None
+    valid_from: Annotated[date | None, bounds_of(NewLink, "since")] = None
+    valid_to: Annotated[date | None, bounds_of(NewLink, "until")] = None
+    reason: Annotated[str, bounds_of(NewLink, "reason")] | None = None
+    at: Annotated[date | None, bounds_of(InvalidateRequest, "at")] = None
+    links: Annotated[
+        tuple[NewEdge, ...], bounds_of(LinkRequest, "links", "For bulk_link.", min_length=0)
+    ] = ()
+    depth: Annotated[int, bounds_of(TraverseRequest, "depth")] = 1
+    direction: Annotated[Way, bounds_of(TraverseRequest, "direction")] = "both"
+    relations: Annotated[tuple[Word, ...], bounds_of(TraverseRequest, "relations")] = ()
+    origins: Annotated[
+        tuple[Word, ...], bounds_of(LinksRequest, "origins", "For list: only of these origins.")
+    ] = ()
+    as_of: Annotated[date | None, bounds_of(TraverseRequest, "as_of")] = None
+    limit: Annotated[
+        int, bounds_of(TraverseRequest, "limit", "Links or memories at most.", le=200)
+    ] = 40
+    budget: Budget = DEFAULT_BUDGET
+
+
+class Analyze(_Arguments):
+    """What ``memory_analyze`` takes."""
+
+    about: Annotated[
+        Literal[
+            "brief",
+            "central",
+            "gaps",
+            "components",
+            "review",
+            "file",
+            "error",
+            "reflect",
+            "alike",
+            "unanswered",
+            "stale",
+        ],
+        Meta(
+            description="brief: what there is, in short. central: memories with the most links. "
+            "gaps: with one link at most, the proven first. components: groups that hang together. "
+            "review: memories that cannot both hold, or are of little use. file: who changed it, "
+            "when, for what. error: what mended it before. "
+            "reflect: what to ask the person about "
+            "memories that nothing connects. alike: groups near in meaning. unanswered: what was "
+            "asked of memory and is not known. stale: memories that name files which sessions changed since."
+        ),
+    ]
+    subject: (
+        Annotated[str, bounds_of(DidQuery, "path", "The path, or the error's text.")] | None
+    ) = None
+    project: Annotated[
+        str | None,
+        Meta(description="For brief, central, gaps and components: only this one. Default: all."),
+    ] = None
+    limit: Annotated[int, bounds_of(AnalysisRequest, "limit", "Items at most.", le=50)] = 5
+    budget: Budget = DEFAULT_BUDGET
+
+
+class Admin(_Arguments):
+    """What ``memory_admin`` takes."""
+
+    action: Annotated[
+        Literal["status", "overview", "flush", "dream", "vacuum"],
+        Meta(
+            description="status: what works. overview: what is remembered. "
+            "flush: read what agents wrote since, now, and make what search by meaning lacks. dream: what would be "
+            "tidied; only the owner has it done. vacuum: make the database smaller; seconds."
+        ),
+    ] = "overview"
+    budget: Budget = DEFAULT_BUDGET
+
+
+# ----------------------------------------------------------------------------
+# The JSON schema of a struct as models are shown it: flat, without what tells them nothing.
+
+
+_UNTOLD = ("title", "description")
+_NO_DEFAULTS: tuple[object, ...] = (None, (), [])
+
+
+def schema_of(arguments: type[msgspec.Struct]) -> dict[str, Any]:
+    """An object's schema: every struct in its place, optional fields without ``null``, nothing else admitted."""
+    (whole,), known = msgspec.json.schema_components([arguments])
+    found: dict[str, Any] = _flat(whole, known)
+    for word in _UNTOLD:
+        found.pop(word, None)
+    return found
+
+
+def _flat(schema: Any, known: dict[str, Any]) -> Any:
+    if isinstance(schema, list):
+        return [_flat(item, known) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        target = {
+            key: value
+            for key, value in known[schema["$ref"].rpartition("/")[2]].items()
+            if key not in _UNTOLD
+        }
+        return _flat(target | rest, known)
+    flat = {key: _flat(value, known) for key, value in schema.items()}
+    if "anyOf" in flat:
+        some = [option for option in flat.pop("anyOf") if option != {"type": "null"}]
+        flat = {**some[0], **flat} if len(some) == 1 else {**flat, "anyOf": some}
+    if "default" in flat and flat["default"] in _NO_DEFAULTS:
+        del flat["default"]
+    if flat.get("enum") and "type" not in flat:
+        flat["type"] = "string"
+    return flat

@@ -1,0 +1,163 @@
+"""The server over streamable HTTP: every request stands by itself, so that any replica can answer any request."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import cache
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+
+from nacre.serve import mcp_protocol as mcp
+from nacre.serve.mcp import Face
+from nacre.serve.mcp_protocol import ProtocolError, Session
+
+MOST_BYTES = 4_000_000
+"""Of one request."""
+
+_AT_ONCE = 8
+_PING_SECONDS = 15.0
+_REVISION, _METHOD, _NAME = "mcp-protocol-version", "mcp-method", "mcp-name"
+_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_ENCODED = re.compile(r"=\?base64\?(.*)\?=")
+_STATUS = {
+    mcp.PARSE_ERROR: 400,
+    mcp.INVALID_REQUEST: 400,
+    mcp.INVALID_PARAMS: 400,
+    mcp.HEADER_MISMATCH: 400,
+    mcp.UNSUPPORTED_VERSION: 400,
+    mcp.METHOD_NOT_FOUND: 404,
+}
+_STREAM = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
+
+Message = dict[str, Any]
+
+
+def endpoint(make_face: Callable[[], Face]) -> Callable[[Request], Awaitable[Response]]:
+    """What answers requests to one address. The face is made with the first of them."""
+    face, slots = cache(make_face), threading.BoundedSemaphore(_AT_ONCE)
+
+    async def answer(request: Request) -> Response:
+        refused = _refused(request)
+        if refused:
+            return Response(
+                status_code=refused, headers={"Allow": "POST"} if refused == 405 else None
+            )
+        body = b""
+        try:
+            async for part in request.stream():
+                body += part
+                if len(body) > MOST_BYTES:
+                    return Response(status_code=413)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        if (
+            request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            != "application/json"
+        ):
+            return Response(status_code=400)
+        return await _answered(face(), slots, request, body)
+
+    return answer
+
+
+def _refused(request: Request) -> int:
+    """The status for a request that is no message; 0 for one that may be."""
+    if request.method != "POST":
+        return 405
+    accepted = request.headers.get("accept", "*/*").lower()
+    if "*/*" not in accepted and not (
+        "application/json" in accepted and "text/event-stream" in accepted
+    ):
+        return 406
+    return 0
+
+
+async def _answered(
+    face: Face, slots: threading.BoundedSemaphore, request: Request, body: bytes
+) -> Response:
+    revision = request.headers.get(_REVISION)
+    with_envelope = revision is not None and revision not in mcp.HANDSHAKES
+    try:
+        message = mcp.parsed(body)
+        if with_envelope and "method" in message and "id" in message:
+            _check_headers(request, message)
+    except ProtocolError as error:
+        number = error.number if isinstance(error, mcp.WrongMessageError) else None
+        return _whole(error.answer(number), with_envelope=True)
+    if "method" not in message or mcp.number_of(message) is None:
+        return Response(status_code=202)
+    answers: asyncio.Queue[Message] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def send(answer: Message) -> None:
+        try:
+            loop.call_soon_threadsafe(answers.put_nowait, answer)
+        except RuntimeError as error:  # the loop has ended
+            raise BrokenPipeError from error
+
+    Session(face, send, with_envelope=with_envelope, slots=slots).answer(message)
+    first = await _next(answers)
+    if first and "id" in first:
+        return _whole(first, with_envelope=with_envelope)
+    return StreamingResponse(
+        _events(first, answers), media_type="text/event-stream", headers=_STREAM
+    )
+
+
+def _check_headers(request: Request, message: Message) -> None:
+    """Raise ProtocolError where headers, by which proxies choose where a request goes, say another thing than it."""
+    params = message.get("params") or {}
+    meta = params.get("_meta")
+    mcp.check_envelope(params, is_known=False)
+    wanted = {_REVISION: (meta or {}).get(mcp.VERSION), _METHOD: message["method"]}
+    named = params.get(_NAMED.get(message["method"], ""))
+    if named is not None:
+        wanted[_NAME] = named
+    for header, value in wanted.items():
+        told = request.headers.getlist(header)
+        if len(told) != 1 or _decoded(told[0]) != value:
+            raise ProtocolError(mcp.HEADER_MISMATCH, f"{header} header does not match the request")
+
+
+def _decoded(value: str) -> str | None:
+    encoded = _ENCODED.fullmatch(value)
+    try:
+        return base64.b64decode(encoded[1], validate=True).decode() if encoded else value
+    except ValueError:
+        return None
+
+
+def _whole(answer: Message, *, with_envelope: bool) -> Response:
+    status = _STATUS.get(answer.get("error", {}).get("code", 0), 200) if with_envelope else 200
+    return Response(_in_json(answer), status, media_type="application/json")
+
+
+async def _next(answers: asyncio.Queue[Message]) -> Message | None:
+    """The next message; ``None`` where it takes so long that the connection needs a sign of life."""
+    try:
+        return await asyncio.wait_for(answers.get(), _PING_SECONDS)
+    except TimeoutError:
+        return None
+
+
+async def _events(message: Message | None, answers: asyncio.Queue[Message]) -> AsyncIterator[bytes]:
+    while True:
+        yield (
+            b"event: message\r\ndata: " + _in_json(message) + b"\r\n\r\n"
+            if message
+            else b": ping\r\n\r\n"
+        )
+        if message and "id" in message:
+            return
+        message = await _next(answers)
+
+
+def _in_json(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

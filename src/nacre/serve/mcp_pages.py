@@ -1,0 +1,609 @@
+"""``memory_sessions``: what was said, session by session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from nacre.base.text import count, count_tokens, harmless, one_line, shorten
+from nacre.base.times import shown_day, shown_minute
+from nacre.errors import InvalidInput, NacreError, NotFound
+from nacre.home.change import PageRequest
+from nacre.memories.decision import GetRequest
+from nacre.recall import ranking
+from nacre.serve import mcp_arguments
+from nacre.serve.mcp import (
+    OUTSIDE,
+    Answer,
+    Desk,
+    cut,
+    fitting,
+    framed,
+    going_on,
+    indented,
+    origin_of,
+    page_of,
+    record_of,
+    refusal,
+    said_in,
+    short_id,
+    short_session,
+    shorten_lines,
+    title_of,
+)
+from nacre.sessions.find import MatchRequest, SessionRequest, SessionsRequest
+from nacre.values.memory import SessionFilter
+from nacre.values.recall import Filter, Mode, RecallResult, TurnHit
+from nacre.values.session import ToolCall, Trust, Turn
+
+if TYPE_CHECKING:
+    from nacre.home.views import (
+        LinkView,
+        MemoryView,
+        SessionLine,
+        SessionPage,
+        SessionReport,
+        SessionView,
+    )
+    from nacre.sessions.find import Matches
+
+_TURN_CHARACTERS = 1_200
+_TITLE_CHARACTERS = 100
+_CALL_CHARACTERS = 400
+_OPEN_ENDS = 6
+_REGEX_SECONDS = 3.0
+"""An agent waits, and the daemon's other callers wait with it."""
+
+_IDS = "memory_sessions with list shows ids"
+
+
+def sessions(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
+    """List, read, sum up or search the sessions with agents."""
+    return {"list": _list, "read": _read, "summary": _summary, "search": _search}[asked.action](
+        desk, asked
+    )
+
+
+def _named(asked: mcp_arguments.Sessions) -> str:
+    if not asked.session:
+        raise InvalidInput(f"{asked.action} needs a session", hint=_IDS)
+    return asked.session
+
+
+def _list(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
+    projects = desk.projects(asked.project)
+    wanted = SessionFilter(
+        tool=asked.channel,
+        project=projects[0] if projects else None,
+        since=desk.moment("since", asked.since),
+        until=desk.moment("until", asked.until),
+        words=asked.query or None,
+    )
+    at = page_of(asked.cursor)
+    page: SessionPage = desk.call(
+        "sessions", SessionsRequest(filter=wanted, limit=asked.limit, offset=at)
+    )
+    lines = [_line(line) for line in page.lines]
+    shown = fitting(lines, asked.budget)
+    more = page.more or shown < len(lines)
+    text = framed(
+        "\n".join(lines[:shown]) or "No session fits.",
+        going_on("memory_sessions", at + shown) if more else "",
+    )
+    records = {
+        "sessions": [_session_record(line) for line in page.lines[:shown]],
+        "cursor": str(at + shown) if more else None,
+    }
+    return Answer(text, records)
+
+
+def _line(line: SessionLine) -> str:
+    stored = line.session
+    day = shown_day(stored.session.started) if stored.session.started else "no date"
+    title = shorten(stored.session.title or line.opening or "without a title", _TITLE_CHARACTERS)
+    told = f"{stored.session.id}, {day}, {stored.project or 'no project'}, {count(stored.turns, 'turn', 'turns')}"
+    return f"- {harmless(one_line(told))}: {one_line(harmless(title))}"
+
+
+def _session_record(line: SessionLine) -> dict[str, Any]:
+    stored = line.session
+    started = stored.session.started
+    return {
+        "session": stored.session.id,
+        "project": stored.project,
+        "turns": stored.turns,
+        "started": started.isoformat() if started else None,
+        "title": stored.session.title or line.opening,
+    }
+
+
+def _read(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
+    reference = _named(asked)
+    first = page_of(asked.cursor) if asked.cursor else asked.from_turn
+    request = SessionRequest(
+        reference=reference, first=first or 0, limit=asked.limit, at_end=first is None
+    )
+    with desk.naming(_IDS):
+        view: SessionView = desk.call("session", request)
+    return told_session(view, asked.budget, from_end=first is None, with_tools=asked.include_tools)
+
+
+def told_session(
+    view: SessionView, budget: int, *, from_end: bool = False, with_tools: bool = False
+) -> Answer:
+    """Turns of a session, as many as fit; those at its end where they were asked for from there.
+
+    ``with_tools`` tells what each tool was given and what came of it, instead of its name alone.
+    """
+    blocks = [_turn(item.seq, item.turn, with_tools=with_tools) for item in view.turns]
+    if from_end:
+        shown = fitting(blocks[::-1], budget)
+        turns, told = view.turns[len(blocks) - shown :], blocks[len(blocks) - shown :]
+    else:
+        shown = fitting(blocks, budget)
+        turns, told = view.turns[:shown], blocks[:shown]
+    last = turns[-1].seq + 1 if turns else 0
+    before = (
+        f"Turns 0 to {turns[0].seq - 1} come before: from_turn reads there."
+        if turns and turns[0].seq
+        else ""
+    )
+    stored = view.session
+    more = last < stored.turns
+    head = f"{harmless(stored.session.id)}, {stored.project or 'no project'}, {count(stored.turns, 'turn', 'turns')}"
+    text = framed(
+        head,
+        before,
+        "\n".join(told) or "No turns from there on.",
+        going_on("memory_sessions", last, stored.turns) if more else "",
+    )
+    records = {
+        "session": stored.session.id,
+        "turns": [
+            {
+                "number": item.seq,
+                "speaker": item.turn.speaker.value,
+                "trust": item.turn.trust.value,
+                "text": item.turn.text,
+                **(
+                    {"tool_calls": [_call_record(call) for call in item.turn.tool_calls]}
+                    if with_tools
+                    else {}
+                ),
+            }
+            for item in turns
+        ],
+        "cursor": str(last) if more else None,
+    }
+    return Answer(text, records)
+
+
+def _turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
+    day = f" {shown_minute(turn.time)}" if turn.time else ""
+    outside = f" (UNTRUSTED: {OUTSIDE})" if turn.trust is Trust.UNTRUSTED else ""
+    words = (
+        indented(shorten_lines(turn.text, _TURN_CHARACTERS))
+        if turn.text.strip()
+        else "  (no words)"
+    )
+    if with_tools and turn.tool_calls:
+        return "\n".join(
+            [
+                f"{number}. {turn.speaker.value}{day}{outside}:\n{words}",
+                *map(_call, turn.tool_calls),
+            ]
+        )
+    calls = ", ".join(dict.fromkeys(call.name for call in turn.tool_calls))
+    return f"{number}. {turn.speaker.value}{day}{outside}:\n{words}" + (
+        f"\n  [{harmless(calls)}]" if calls else ""
+    )
+
+
+def _call(call: ToolCall) -> str:
+    """What a tool was given, in its agent's words, and what it put out, which is from outside."""
+    came = f" -> {call.outcome}" if call.outcome else ""
+    told = [one_line(harmless(shorten(f"[{call.name}] {call.input}{came}", _CALL_CHARACTERS)))]
+    if call.made:
+        told.append(one_line(harmless(f"made {', '.join(call.made)}")))
+    if call.error:
+        told.append(
+            f"put out (UNTRUSTED): {one_line(harmless(shorten(call.error, _CALL_CHARACTERS)))}"
+        )
+    return "\n".join(f"  {line}" for line in told)
+
+
+def _call_record(call: ToolCall) -> dict[str, Any]:
+    return {
+        "name": call.name,
+        "input": call.input,
+        "outcome": call.outcome,
+        "error": call.error,
+        "made": list(call.made),
+    }
+
+
+def _summary(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
+    with desk.naming(_IDS):
+        report: SessionReport = desk.call(
+            "session-summary", SessionRequest(reference=_named(asked))
+        )
+    return told_summary(report)
+
+
+def told_summary(report: SessionReport) -> Answer:
+    """What a session came to."""
+    summary, stored = report.summary, report.view.session
+    outcome = summary.outcome
+    parts = [
+        f"{harmless(stored.session.id)}, {stored.project or 'no project'}, {count(stored.turns, 'turn', 'turns')}",
+        _section("Asked for", [topic.text for topic in summary.topics]),
+        f"Ended: {outcome.ending.value}; {harmless(one_line(f'{outcome.reason}. {outcome.words}'))}",
+        _section(
+            "Left open", [f"{end.kind.value}: {end.text}" for end in summary.open_ends[:_OPEN_ENDS]]
+        ),
+        _section("Changed", [file.path for file in summary.modified[:12]]),
+        _section("Learned", [memory.subject for memory in report.view.memories[:12]]),
+    ]
+    records = {
+        "session": stored.session.id,
+        "topics": [topic.text for topic in summary.topics],
+        "ending": outcome.ending.value,
+        "reason": outcome.reason,
+        "open_ends": [end.text for end in summary.open_ends],
+        "changed": [file.path for file in summary.modified],
+        "memories": [memory.id for memory in report.view.memories],
+    }
+    return Answer(framed(*parts), records)
+
+
+def _section(title: str, lines: list[str]) -> str:
+    return (
+        f"{title}:\n" + "\n".join(f"- {one_line(harmless(shorten(line, 300)))}" for line in lines)
+        if lines
+        else ""
+    )
+
+
+def _search(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
+    if not (asked.query or "").strip():
+        raise InvalidInput("search needs a query", hint="words that were said")
+    wanted = Filter(
+        projects=desk.projects(asked.project),
+        tools=(asked.channel,) if asked.channel else (),
+        since=desk.moment("since", asked.since),
+        until=desk.moment("until", asked.until),
+    )
+    at = page_of(asked.cursor)
+    hits, has_more, remark = (_matched if asked.match == "regex" else _found)(
+        desk, asked, wanted, at
+    )
+    lines = [
+        (f"- {shown_day(hit.turn.time)} " if hit.turn.time else "- ")
+        + f"{hit.turn.speaker.value} in "
+        f"{short_session(hit.session.id)}{', UNTRUSTED' * (hit.turn.trust is Trust.UNTRUSTED)}: "
+        f"{one_line(harmless(hit.excerpt))}"
+        for hit in hits
+    ]
+    shown = fitting(lines, asked.budget)
+    more = has_more or shown < len(lines)
+    text = framed(
+        "\n".join(lines[:shown]) or "No turn matches.",
+        remark,
+        going_on("memory_sessions", at + shown) if more else "",
+    )
+    records = {
+        "turns": [
+            {"session": hit.session.id, "turn": hit.turn.id, "excerpt": hit.excerpt}
+            for hit in hits[:shown]
+        ],
+        "cursor": str(at + shown) if more else None,
+    }
+    return Answer(text, records)
+
+
+_MODES = {"all": Mode.HYBRID, "words": Mode.LEXICAL, "meaning": Mode.VECTOR}
+
+
+def _found(
+    desk: Desk, asked: mcp_arguments.Sessions, wanted: Filter, at: int
+) -> tuple[Sequence[TurnHit], bool, str]:
+    """The turns that match a query, the best first; whether there are more; and what is to be said of it."""
+    query = ranking.TurnQuery(
+        asked.query or "",
+        wanted,
+        _MODES[asked.match],
+        at + asked.limit,
+        update=False,
+        session=desk.session,
+        aspect=asked.scope,
+        role=asked.role,
+    )
+    found: RecallResult = desk.call("search-sessions", query)
+    return found.turns[at:], found.truncated, ""
+
+
+def _matched(
+    desk: Desk, asked: mcp_arguments.Sessions, wanted: Filter, at: int
+) -> tuple[Sequence[TurnHit], bool, str]:
+    """The same of a regular expression, the newest first."""
+    request = MatchRequest(
+        expression=asked.query or "",
+        filter=wanted,
+        limit=asked.limit,
+        offset=at,
+        aspect=asked.scope,
+        role=asked.role,
+        seconds=_REGEX_SECONDS,
+    )
+    desk.tell("looking through all turns")
+    found: Matches = desk.call("match-sessions", request)
+    unread = (
+        "Not all turns were looked at in three seconds: narrow it with since, project or scope."
+    )
+    return found.turns, found.more, unread if found.unread or found.given_up else ""
+
+
+# ----------------------------------------------------------------------------
+# ``memory_get``.
+
+
+_LEAST_TOKENS = 80
+_MOST_LINKS = 8
+_EVIDENCE_CHARACTERS = 160
+
+
+def get(desk: Desk, asked: mcp_arguments.Get) -> Answer:
+    """Whole memories, with where they were said and what they are linked with."""
+    room = max(_LEAST_TOKENS, (asked.budget - 60) // len(asked.ids))
+    blocks, records, errors = [], [], []
+    for reference in asked.ids:
+        try:
+            view = _look(desk, reference, update=True)
+        except NacreError as error:
+            errors.append(error)
+            blocks.append(
+                f"{harmless(shorten(reference, 40))}: {one_line(harmless(error.message))}"
+            )
+            records.append({"asked": reference} | refusal(error))
+            continue
+        blocks.append(_block(view, asked.line, room))
+        links = [_link_record(link) for link in view.links]
+        records.append(record_of(view.memory) | {"doubt": view.doubt, "links": links})
+    if len(errors) == len(asked.ids):
+        raise errors[0]
+    return Answer(framed("\n\n".join(blocks)), {"memories": records})
+
+
+def _look(desk: Desk, reference: str, *, update: bool) -> MemoryView:
+    with desk.naming("memory_search shows the ids of memories"):
+        view: MemoryView = desk.call(
+            "look", GetRequest(reference=reference, update=update, session=desk.session)
+        )
+    return view
+
+
+def _block(view: MemoryView, line: int, room: int) -> str:
+    memory = view.memory
+    lines = memory.content.strip().splitlines()
+    wanted = "\n".join(lines[line - 1 :])
+    facts = [
+        f"[{memory.id}] {title_of(memory)}",
+        f"  ({origin_of(memory)}; {memory.expiry.value}; {said_in(memory)})",
+        f"  may be out of date: {one_line(harmless(view.doubt))}" if view.doubt else "",
+        f"  tags: {harmless(', '.join(memory.tags))}" if memory.tags else "",
+        *(_evidence(view) if line == 1 else ()),
+        *(_link(link) for link in view.links[:_MOST_LINKS] if line == 1),
+    ]
+    told = [fact for fact in facts if fact]
+    left = max(_LEAST_TOKENS, room - count_tokens("\n".join(told)))
+    shown = cut(wanted, left)
+    if shown != wanted:
+        at = line + max(1, shown.count("\n"))
+        long_line = " and a higher budget" if at >= len(lines) else ""
+        told.append(
+            f"  (cut: memory_get {short_id(memory.id)} with line {min(at, len(lines))}{long_line} goes on)"
+        )
+    return "\n".join([told[0], indented(shown) or "  (nothing from that line on)", *told[1:]])
+
+
+def _evidence(view: MemoryView) -> Sequence[str]:
+    return [
+        f"  {one.speaker.value} in {short_session(one.session_id)}: "
+        f"{harmless(shorten(one.excerpt, _EVIDENCE_CHARACTERS))}"
+        for one in view.evidence[:2]
+        if one_line(one.excerpt) != one_line(view.memory.content)
+    ]
+
+
+def _link(link: LinkView) -> str:
+    arrow = f"{link.rel} →" if link.is_outgoing else f"← {link.rel}"
+    why = ", ".join(filter(None, (link.origin, link.reason)))
+    return "  " + one_line(
+        harmless(
+            f"{arrow} [{short_id(link.other)}] {shorten(link.subject or 'unknown', 80)} ({why})"
+        )
+    )
+
+
+def _link_record(link: LinkView) -> dict[str, Any]:
+    return {
+        "rel": link.rel,
+        "id": link.other,
+        "outgoing": link.is_outgoing,
+        "origin": link.origin,
+        "reason": link.reason,
+    }
+
+
+# ----------------------------------------------------------------------------
+# What can be read by its address: memories, sessions, the owner's profile, projects. And prompts for
+# the person.
+
+
+MIME = "text/markdown"
+_ADDRESS = re.compile(r"nacre://(memory|session|profile|project)(?:/([^/?#]+))?/?")
+_PAGE_BUDGET = 4_000
+_TURNS = 60
+
+RESOURCES: list[dict[str, Any]] = [
+    {
+        "uri": "nacre://profile",
+        "name": "profile",
+        "title": "The owner's profile",
+        "mimeType": MIME,
+        "description": "What holds for the person in every project.",
+    },
+    {
+        "uri": "nacre://project",
+        "name": "project",
+        "title": "This project",
+        "mimeType": MIME,
+        "description": "The page of the project of the working folder.",
+    },
+]
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "uriTemplate": "nacre://memory/{id}",
+        "name": "memory",
+        "title": "A memory",
+        "mimeType": MIME,
+        "description": "One memory whole, by its id or an end of it.",
+    },
+    {
+        "uriTemplate": "nacre://session/{id}",
+        "name": "session",
+        "title": "A session",
+        "mimeType": MIME,
+        "description": "The last turns of a session with an agent.",
+    },
+    {
+        "uriTemplate": "nacre://project/{slug}",
+        "name": "project-page",
+        "title": "A project",
+        "mimeType": MIME,
+        "description": "The page of a project.",
+    },
+]
+
+
+def read(desk: Desk, address: str) -> str:
+    """The text at an address, in nacre's frame. Raises NotFound and its kin."""
+    found = _ADDRESS.fullmatch(address)
+    kind, name = (found[1], unquote(found[2] or "")) if found else ("", "")
+    if not kind or (kind in ("memory", "session") and not name) or (kind == "profile" and name):
+        raise NotFound(
+            f"there is nothing at {address[:200]!r}",
+            hint="resources/templates/list names what can be read",
+        )
+    if kind == "memory":
+        return get(desk, mcp_arguments.Get(ids=(name,), budget=_PAGE_BUDGET)).text
+    if kind == "session":
+        return _session(desk, name)
+    return _page(desk, kind, name)
+
+
+def _session(desk: Desk, name: str) -> str:
+    view: SessionView = desk.call(
+        "session", SessionRequest(reference=name, limit=_TURNS, at_end=True)
+    )
+    return told_session(view, _PAGE_BUDGET, from_end=True).text
+
+
+def _page(desk: Desk, kind: str, name: str) -> str:
+    if kind == "profile":
+        text: str = desk.call("page", PageRequest())
+        return framed(indented(text) or "There is no profile yet.")
+    slug = name or desk.place(None).project
+    if not slug:
+        return framed("The working folder belongs to no project that nacre knows.")
+    text = desk.call("page", PageRequest(project=slug))
+    return framed(f"The project {harmless(slug)}:", indented(text) or "Its page tells nothing yet.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    title: str
+    description: str
+    argument: str
+    meaning: str
+    is_required: bool
+    text: str
+
+
+_PROMPTS: Mapping[str, _Prompt] = {
+    "recall": _Prompt(
+        "Recall",
+        "Look up what is known about a topic before working on it.",
+        "topic",
+        "What it is about.",
+        True,
+        "Search nacre with memory_search for what is known about: {value}\n\n"
+        "Search in other words, too, if the first answer is thin. Read with memory_get what looks decisive. Then tell "
+        "me in a few lines what was decided, what is still open and what went wrong before, each with its date; say "
+        "plainly what nothing is known of. Do not act on it yet.",
+    ),
+    "wrap-up": _Prompt(
+        "Wrap up",
+        "Keep what the next session needs.",
+        "focus",
+        "What to give most care to.",
+        False,
+        "We are about to stop. Go through this session{focus} and store with memory_store what a later session needs "
+        "and cannot read from the code: decisions with their reasons, preferences I stated, lessons that cost effort, "
+        "and todos that are open. One piece of knowledge an entry, complete in itself, in the words that were used. "
+        "Mark from_outside what draws on web pages, mail or issues. Search first: retire with memory_retire what no "
+        "longer holds. Then list in a few lines what you stored.",
+    ),
+    "reflect": _Prompt(
+        "Reflect",
+        "Look over what is remembered about a topic and set it right.",
+        "topic",
+        "What to look over.",
+        False,
+        "Look over what nacre remembers{topic}: memory_search with an empty query browses it. Look for memories that "
+        "contradict each other, repeat each other, or that the repository proves wrong. Show me what you found with "
+        "ids and propose for each what to do: keep, retire, or store anew. Change nothing before I agree.",
+    ),
+}
+
+PROMPTS: list[dict[str, Any]] = [
+    {
+        "name": name,
+        "title": prompt.title,
+        "description": prompt.description,
+        "arguments": [
+            {"name": prompt.argument, "description": prompt.meaning, "required": prompt.is_required}
+        ],
+    }
+    for name, prompt in _PROMPTS.items()
+]
+
+
+def prompt_text(name: str, given: Mapping[str, str]) -> tuple[str, str]:
+    """What a prompt is about, and its text. Raises InvalidInput."""
+    prompt = _PROMPTS.get(name)
+    if prompt is None:
+        raise InvalidInput(
+            f"there is no prompt {name[:80]!r}", hint=f"one of: {', '.join(_PROMPTS)}"
+        )
+    unknown = next((one for one in given if one != prompt.argument), None)
+    if unknown is not None:
+        raise InvalidInput(f"{name} takes no {unknown[:80]!r}", hint=f"it takes {prompt.argument}")
+    value = given.get(prompt.argument, "").strip()
+    if prompt.is_required and not value:
+        raise InvalidInput(f"{name} needs {prompt.argument}", hint=prompt.meaning)
+    about = {
+        "focus": f", above all {value}," if value else "",
+        "topic": f" about {value}" if value else "",
+    }
+    text = prompt.text
+    for mark, told in {
+        "{value}": value,
+        "{focus}": about["focus"],
+        "{topic}": about["topic"],
+    }.items():
+        text = text.replace(mark, told)
+    return prompt.description, text

@@ -1,0 +1,229 @@
+"""The one app of a home's port: operations, the dashboard, and MCP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Mount, Route, WebSocketRoute
+
+from nacre.base.serving import Guard, Refusal, shows_token, values_of
+from nacre.errors import NacreError
+from nacre.serve import agent_knowledge, mcp_http, web
+from nacre.serve.clawxmemory import clawxmemory_routes
+from nacre.serve.rest import api_routes, resource_routes
+from nacre.serve.web import (
+    AGENT_KNOWLEDGE,
+    AGENT_KNOWLEDGE_HEAVY,
+    ASKING,
+    BEARER,
+    LONG,
+    Limit,
+    Limits,
+    get_live,
+    get_ready,
+    program_of,
+)
+from nacre.values.memory import Actor, Face, acting
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from nacre.serve import mcp as mcp_face
+    from nacre.serve.web import Served, Traffic
+
+MCP = "/mcp"
+EVENTS = "/api/v1/events"
+_METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
+
+
+def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlette:
+    """The app. ``make_face`` makes what agents are offered, when the first of them asks."""
+    app = Starlette(
+        routes=[
+            Route(MCP, mcp_http.endpoint(make_face), methods=["GET", "POST", "DELETE"]),
+            Mount(
+                "/api/v1",
+                routes=[
+                    Route("/me", web.get_me),
+                    Route("/events", web.get_events),
+                    WebSocketRoute("/events/ws", web.socket),
+                    *resource_routes(),
+                    Route("/{operation}", web.post_operation, methods=["POST"]),
+                ],
+            ),
+            *api_routes(),
+            *agent_knowledge.agent_knowledge_routes(),
+            *clawxmemory_routes(),
+            Route("/health/live", get_live),
+            Route("/health/ready", get_ready),
+            Route("/open", web.get_open),
+            Mount("/assets", web.Assets(directory=web.STATIC / "assets", check_dir=False)),
+            Route("/{page:path}", web.get_page),
+        ],
+        middleware=[
+            Middleware(_Edge, traffic=served.traffic),
+            Middleware(_Bearers, served=served),
+            _guard(served),
+            *_shared(served),
+            Middleware(_Counted, served=served),
+        ],
+        exception_handlers={
+            NacreError: web.of_nacre,
+            HTTPException: web.of_http,
+            Exception: web.of_fault,
+        },
+    )
+    app.state.served = served
+    return app
+
+
+def _guard(served: Served) -> Middleware:
+    """Agents show the token, programs that or a cookie; whoever asks for the dashboard's files need show nothing."""
+    is_agents = shows_token(served.token)
+
+    def shows(scope: Scope) -> bool:
+        if scope["path"].startswith(MCP):
+            return is_agents(scope) or BEARER in scope.get("state", {})
+        return served.actor(scope) is not None
+
+    def lacks(scope: Scope) -> Refusal | None:
+        is_open = served.token is None and not served.given_key(
+            scope
+        )  # with a key that ended nobody is somebody else
+        if is_open or not scope["path"].startswith((MCP, *web.API)) or _is_preflight(scope):
+            return None
+        return served.lacks(scope)
+
+    return Middleware(Guard, names=served.names, shows=shows, lacks=lacks)
+
+
+def _is_preflight(scope: Scope) -> bool:
+    """Whether a browser asks if a page of another origin may ask; that brings nothing, and is told nothing else."""
+    return (
+        scope["type"] == "http"
+        and scope["method"] == "OPTIONS"
+        and bool(values_of(scope, b"origin"))
+    )
+
+
+def _shared(served: Served) -> list[Middleware]:
+    """For pages of the origins that the owner named: with the token, as no cookie is sent for them."""
+    if not served.names.origins:
+        return []
+    origins = sorted(served.names.origins)
+    headers = ["Authorization", "Content-Type", "If-Match", "If-None-Match"]
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=_METHODS,
+            allow_headers=headers,
+            expose_headers=["ETag", "Link", "Location", "Retry-After"],
+        )
+    ]
+
+
+class _Bearers:
+    """Notes whose key to a space a request shows. Such a key opens operations and resources, events and tools of that
+    space, and nothing that is of the home that serves."""
+
+    def __init__(self, app: ASGIApp, served: Served) -> None:
+        self._app = app
+        self._served = served
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        key = self._served.given_key(scope) if scope["type"] in ("http", "websocket") else ""
+        if key and self._served.bearer and _is_of_a_space(scope["path"]):
+            try:
+                bearer = await anyio.to_thread.run_sync(self._served.bearer, key)
+            except NacreError as error:  # whose key it is cannot be told now
+                if scope["type"] == "http":
+                    await web.of_error(error)(scope, receive, send)
+                    return
+                bearer = None
+            if bearer:
+                scope = {**scope, "state": {**scope.get("state", {}), BEARER: bearer}}
+                with acting(
+                    Actor(Face.MCP, program_of(bearer), bearer)
+                ):  # the tools of agents ask who it is
+                    await self._app(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _is_of_a_space(path: str) -> bool:
+    return path.startswith(("/api/v1/", MCP)) and not path.startswith("/api/v1/me")
+
+
+class _Counted:
+    """Has clients wait that ask too often (429)."""
+
+    def __init__(self, app: ASGIApp, served: Served) -> None:
+        self._app = app
+        self._served = served
+        self._limits = Limits()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        limit = limit_of(scope) if scope["type"] == "http" else None
+        seconds = self._limits.wait(self._client(scope), limit) if limit else 0.0
+        if not seconds:
+            await self._app(scope, receive, send)
+            return
+        told = f"{limit.a_minute:,} requests a minute are answered" if limit else ""
+        headers = {"Retry-After": str(math.ceil(seconds))}
+        refusal = web.problem_response(429, "too_many_requests", told, "come again later", headers)
+        await refusal(scope, receive, send)
+
+    def _client(self, scope: Scope) -> str:
+        """Who asks, as far as that can be told: programs that have the token of a machine are one. Those who show
+        nothing use up nobody's share: any page of the web can have a browser ask."""
+        place = scope["client"][0] if scope.get("client") else ""
+        actor = self._served.actor(scope)
+        return f"{place} {'nobody' if actor is None else actor.in_words}"
+
+
+def limit_of(scope: Scope) -> Limit | None:
+    """How often one client may ask for this."""
+    path = scope["path"]
+    if path.startswith(agent_knowledge.PATHS):
+        return AGENT_KNOWLEDGE_HEAVY if path in agent_knowledge.HEAVY else AGENT_KNOWLEDGE
+    if not path.startswith(web.API):
+        return None
+    operation = web.OFFERED.get(path.rpartition("/")[2])
+    return LONG if operation and operation.takes_long else ASKING
+
+
+class _Edge:
+    """Counts who is answered, and puts on every answer what browsers have to know."""
+
+    def __init__(self, app: ASGIApp, traffic: Traffic) -> None:
+        self._app = app
+        self._traffic = traffic
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def policed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if self._traffic.is_leaving:
+                    headers["Connection"] = "close"
+                for name, value in web.POLICY.items():
+                    headers.setdefault(name, value)
+                if scope["path"].startswith(web.API):
+                    headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        listens = scope["path"].startswith(EVENTS)  # a page that is left open asks for nothing
+        with nullcontext() if listens else self._traffic.one():
+            await self._app(scope, receive, policed if scope["type"] == "http" else send)

@@ -1,0 +1,1016 @@
+"""The daemon's server: HTTP on a local socket, one request a connection, each answered in a thread of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import nacre
+from nacre.base import files
+from nacre.base.environment import agent_of_process, is_orphan
+from nacre.base.ids import utc_now
+from nacre.base.lazy import load
+from nacre.base.link import EVENTS, LOCK, MOST_BYTES, PROTOCOL, is_whole, socket_path, start_process
+from nacre.base.locks import FileLock
+from nacre.data.sync import keep_history
+from nacre.errors import (
+    Conflict,
+    NacreError,
+    NotFound,
+    OwnerOnly,
+    QuotaSpent,
+    StoreUnusable,
+    Unavailable,
+)
+from nacre.home.consent import embedder_in_use
+from nacre.home.home import Home, open_home
+from nacre.home.spending import DAILY, fold_notes
+from nacre.memories.edit import catch_up
+from nacre.memories.spaces import Calls, bearer_of
+from nacre.memories.store import fold_usage
+from nacre.memories.vectors import embed_memories
+from nacre.protocols import Embedder
+from nacre.review.run import dream_unasked
+from nacre.serve import hook_shapes
+from nacre.serve.catalogue import CATALOGUE, offered_by
+from nacre.serve.events import Bus, Live, publish_watched
+from nacre.serve.homes import (
+    Answering,
+    Chatting,
+    Following,
+    Greeting,
+    Homes,
+    Waiting,
+    ask_to_stop,
+    give_back,
+    greet,
+    memory_mb,
+    share_arenas,
+)
+from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, context_of, parsed
+from nacre.serve.server_web import TOKEN, Door, Site, Web
+from nacre.serve.web import Browsers
+from nacre.settings import Settings
+from nacre.setup import chores
+from nacre.values.context import HookAnswer, HookCall, HookEvent
+from nacre.values.memory import Actor, Bearer, Face, Quota, Role
+from nacre.values.recall import RecallQuery
+
+if TYPE_CHECKING:
+    from nacre.care.watcher import WatchEvent
+    from nacre.store.postgres_schema import Registry
+
+_CHUNK = 65_536
+_PATIENCE_SECONDS = 5.0
+"""So long a caller may take to ask, and to take the answer."""
+
+_MOST_WAITING = 1024
+"""So many may connect before the first of them is looked at."""
+
+_PAUSE_SECONDS = 0.1
+
+_REQUEST = re.compile(
+    rb"POST /(call/(?P<operation>[\w-]+)|hook/(?P<host>[\w-]+)/(?P<event>[\w-]+)) HTTP/1\.1\r\n"
+)
+
+Tell = Callable[[str], None]
+Answer = Callable[[str, bytes, "Caller"], tuple[HTTPStatus, bytes]]
+
+
+class Caller:
+    """Whoever asks, over one connection."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+
+    def has_left(self) -> bool:
+        """Whether nobody is there any more to take an answer. Only Linux tells that from one who has said all."""
+        if sys.platform != "linux":
+            return False
+        poll = select.poll()
+        poll.register(self._link, 0)
+        return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
+
+    def is_allowed(self) -> bool:
+        """Whether it is a process of this user, or of the system's."""
+        if sys.platform != "linux":
+            return True  # the folder and the socket are the user's alone
+        return self._credentials()[1] in (os.getuid(), 0)
+
+    def agent(self) -> str | None:
+        """The agent that runs the process that asks; only Linux tells which process that is."""
+        return agent_of_process(self._credentials()[0]) if sys.platform == "linux" else None
+
+    def is_orphan(self) -> bool:
+        """Whether nothing tells who started the process that asks; only Linux tells which process that is."""
+        return sys.platform == "linux" and is_orphan(self._credentials()[0])
+
+    def _credentials(self) -> tuple[int, int, int]:
+        """Process, user and group of who asks, as Linux tells them."""
+        told = self._link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        process, user, group = struct.unpack("3i", told)
+        return process, user, group
+
+    def question(self) -> bytes:
+        """Its request; nothing where it left or asks too much. Raises OSError."""
+        until = time.monotonic() + _PATIENCE_SECONDS
+        received = bytearray()
+        while not is_whole(received):
+            self._link.settimeout(max(0.001, until - time.monotonic()))
+            chunk = self._link.recv(_CHUNK)
+            if not chunk or len(received) > MOST_BYTES:
+                return b""
+            received += chunk
+        return bytes(received)
+
+    def take(self, status: HTTPStatus, body: bytes) -> None:
+        """Send it the response. Raises OSError."""
+        head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        self._link.settimeout(_PATIENCE_SECONDS)
+        self._link.sendall(head.encode() + body)
+
+
+class Server:
+    """Listens on a home's socket, from ``start`` until ``stop``.
+
+    ``answer`` makes a status and a body of an operation's name and the body of a request; no body where nobody waits
+    for it. ``tell`` writes to the daemon's log. ``hook`` is given the host, the event and the body of a hook, and has
+    the caller take what it answers. Both run in as many threads as there are callers.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        answer: Answer,
+        tell: Tell,
+        hook: Callable[[str, str, bytes, Caller], None] = lambda *_: None,
+    ) -> None:
+        self.path = socket_path(str(home))
+        self._answer = answer
+        self._hook = hook
+        self._tell = tell
+        self._guard = threading.Lock()
+        self.at_work = 0
+        """How many callers there are now."""
+        self._socket: socket.socket | None = None
+        self._made: os.stat_result | None = None
+        self.answered = 0
+        """How many were answered."""
+        self.asked_at = time.monotonic()
+        """When the last question came or was answered (``time.monotonic``)."""
+
+    def start(self) -> None:
+        """Listen; who asked an earlier daemon's socket finds this one. Raises StoreUnusable, Unavailable."""
+        if not hasattr(socket, "AF_UNIX"):
+            raise Unavailable(
+                "this system has no local sockets", hint="everything works without a daemon"
+            )
+        folder = Path(self.path).parent
+        try:
+            files.make_folder(folder)
+            files.refuse_unsafe(folder)
+            for left in folder.glob(f"{Path(self.path).name}.*"):
+                left.unlink(missing_ok=True)  # of one that was killed as it began
+            listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            fresh = f"{self.path}.{os.getpid()}"
+            listening.bind(fresh)
+            os.chmod(fresh, stat.S_IRUSR | stat.S_IWUSR)
+            listening.listen(_MOST_WAITING)
+            os.replace(fresh, self.path)
+            self._made = os.stat(self.path)
+        except OSError as error:
+            told = f"cannot listen at {self.path}: {error.strerror or error}"
+            raise StoreUnusable(told, hint="is the home on a disk that knows sockets?") from error
+        self._socket = listening
+        threading.Thread(
+            target=self._accept, args=(listening,), daemon=True, name="accepting"
+        ).start()
+
+    def is_in_place(self) -> bool:
+        """Whether callers still find this server: the home was not moved or deleted."""
+        with suppress(OSError):
+            seen = os.stat(self.path)
+            return self._made is not None and (seen.st_ino, seen.st_dev) == (
+                self._made.st_ino,
+                self._made.st_dev,
+            )
+        return False
+
+    def stop(self) -> None:
+        """Listen no more; what is being answered goes on."""
+        listening, self._socket = self._socket, None
+        if listening is None:
+            return
+        if self.is_in_place():
+            with suppress(OSError):
+                os.unlink(self.path)
+        with suppress(OSError):
+            listening.shutdown(socket.SHUT_RDWR)  # which wakes the thread that accepts
+        listening.close()
+
+    def _accept(self, listening: socket.socket) -> None:
+        while self._socket is listening:
+            try:
+                link, _ = listening.accept()
+                self._begin(link)
+            except (
+                OSError,
+                RuntimeError,
+            ) as error:  # no more files or threads: others may be free in a moment
+                if self._socket is listening:
+                    self._tell(f"a caller was turned away: {error}")
+                    time.sleep(_PAUSE_SECONDS)
+
+    def _begin(self, link: socket.socket) -> None:
+        self._note(1)
+        try:
+            threading.Thread(
+                target=self._serve, args=(link,), daemon=True, name="answering"
+            ).start()
+        except RuntimeError:
+            self._note(-1)
+            raise
+
+    def _serve(self, link: socket.socket) -> None:
+        try:
+            with link, suppress(OSError):
+                self._respond(Caller(link))
+        except Exception as error:  # noqa: BLE001 - whatever a caller brings about, the next one is answered
+            self._tell("".join(traceback.format_exception(error)).rstrip())
+        finally:
+            self._note(-1)
+
+    def _respond(self, caller: Caller) -> None:
+        message = caller.question() if caller.is_allowed() else b""
+        if not message:
+            return
+        body = message.partition(b"\r\n\r\n")[2]
+        asked = _REQUEST.match(message)
+        if asked is None:
+            caller.take(HTTPStatus.NOT_FOUND, b"")
+        elif asked["operation"]:
+            status, answer = self._answer(asked["operation"].decode(), body, caller)
+            if answer:
+                self._note(0, answered=1)
+                caller.take(status, answer)
+        else:
+            self._note(0, answered=1)
+            self._hook(asked["host"].decode(), asked["event"].decode(), body, caller)
+
+    def _note(self, callers: int, *, answered: int = 0) -> None:
+        with self._guard:
+            self.at_work += callers
+            self.answered += answered
+            self.asked_at = time.monotonic()
+
+
+# ----------------------------------------------------------------------------
+# Spaces on a server that programs open by their keys, beside the home that is served.
+
+
+T = TypeVar("T")
+
+MOST_SPACES = 32
+"""So many accounts have their homes open; who asked longest ago gives way."""
+
+_MOST_OPEN = 2
+"""Of one account, side by side."""
+
+_SILENT_SECONDS = 15.0
+"""Keys are looked up one after the other, and in milliseconds: so long nobody hears from the server."""
+
+
+class Spaces:
+    """Tells whose key a secret is, and lends homes of the spaces that keys open. All share one model."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = replace(settings.having("storage.spaces", []), face=Face.DAEMON)
+        self._homes: OrderedDict[tuple[str, str, Quota], Homes] = OrderedDict()
+        self._guard = threading.Lock()
+        self._asking = threading.Lock()
+        self._registry: Registry | None = None
+        self._lives: OrderedDict[str, tuple[Live, threading.Event]] = OrderedDict()
+        self._calls = Calls(utc_now)
+        self._loading = threading.Lock()
+        self._embedders: dict[str, Embedder] = {}
+
+    def bearer(self, secret: str) -> Bearer | None:
+        """Whose key it is; ``None`` where it does not hold. Raises QuotaSpent, and other NacreErrors where
+        it cannot be looked up now."""
+        return self._asked(lambda registry: self._counted(registry, secret))
+
+    def _counted(self, registry: Registry, secret: str) -> Bearer | None:
+        bearer = bearer_of(registry, secret)
+        if bearer:
+            self._calls.count(registry, bearer)
+        return bearer
+
+    def _asked(self, ask: Callable[[Registry], T]) -> T:
+        """What the registry answers; a connection that broke is opened again."""
+        with self._asking:
+            try:
+                return ask(self._opened())
+            except QuotaSpent:
+                raise
+            except NacreError:
+                self._drop()
+            try:
+                return ask(self._opened())
+            except NacreError:
+                self._drop()
+                raise
+
+    def homes(self, bearer: Bearer) -> Homes:
+        """Homes of an account in a space."""
+        key = bearer.account, bearer.space, bearer.quota
+        with self._guard:
+            found = self._homes[key] = (
+                self._homes.pop(key) if key in self._homes else self._made(bearer)
+            )
+            gone = self._homes.popitem(last=False)[1] if len(self._homes) > MOST_SPACES else None
+        if gone:
+            gone.give_way()  # somebody may be about to ask there
+        return found
+
+    def live(self, bearer: Bearer) -> Live:
+        """The events of a space, in a thread of its own that ends when others need the room. They hold ids and no
+        texts. Raises NacreError."""
+        key = bearer.space
+        with self._guard:
+            if key not in self._lives:
+                self._lives[key] = self._began(bearer.space)
+                idle = [
+                    one
+                    for one, (live, _) in self._lives.items()
+                    if not live.bus.listeners and one != key
+                ]
+                if len(self._lives) > MOST_SPACES and idle:
+                    self._lives.pop(idle[0])[1].set()
+            self._lives.move_to_end(key)
+            return self._lives[key][0]
+
+    def end_events(self) -> None:
+        """Wake whoever listens, so that it is seen that they may no more."""
+        with self._guard:
+            for live, _ in self._lives.values():
+                live.bus.publish("leaving")
+
+    def _began(self, space: str) -> tuple[Live, threading.Event]:
+        live, stop = (
+            Live(lambda: open_home(self._settings_of(self.owner_of(space))), Bus(utc_now)),
+            threading.Event(),
+        )
+        threading.Thread(target=live.run, args=(stop,), daemon=True, name="looking").start()
+        return live, stop
+
+    def owner_of(self, space: str) -> Bearer:
+        """In whose name this program does something in a space by itself. Raises NacreError, NotFound where nobody owns
+        it."""
+        found = self._asked(lambda registry: registry.all("read_owner", space=space))
+        if not found:
+            raise NotFound(
+                f"nobody owns the space {space}", hint=f"nacre spaces add {space} NAME --role owner"
+            )
+        account, *quota = found[0]
+        return Bearer(account, space, Role.OWNER, Quota(*quota))
+
+    def is_reachable(self) -> bool:
+        """Whether keys can be looked up now."""
+        try:
+            self._asked(lambda registry: registry.all("read_role", space="", account=""))
+        except NacreError:
+            return False
+        return True
+
+    def _opened(self) -> Registry:
+        if self._registry is None:
+            self._registry = load("nacre.store.postgres_schema:Registry")(
+                self._settings.server, _SILENT_SECONDS
+            )
+        return self._registry
+
+    def fold(self) -> None:
+        """Count what was noted on the way, as far as nobody is at work there."""
+        with suppress(NacreError):
+            self._asked(self._calls.fold)
+        with self._guard:
+            found = list(self._homes.values())
+        for homes in found:
+            with suppress(NacreError), homes.lent(0.0) as home:
+                fold_usage(home)
+
+    def close(self) -> None:
+        """Close all homes."""
+        with self._guard:
+            for _, stop in self._lives.values():
+                stop.set()
+            for homes in self._homes.values():
+                homes.close()
+            self._homes.clear()
+        with self._asking:
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._registry:
+            self._registry.close()
+        self._registry = None
+
+    def _settings_of(self, bearer: Bearer) -> Settings:
+        found = self._settings.having("storage.account", bearer.account).having(
+            "storage.tenant", bearer.space
+        )
+        if bearer.quota.usd is not None:
+            found = found.having(DAILY, min(bearer.quota.usd, found.number(DAILY)))
+        return (
+            found
+            if bearer.quota.turns is None
+            else found.having("storage.most_turns", bearer.quota.turns)
+        )
+
+    def _made(self, bearer: Bearer) -> Homes:
+        settings = self._settings_of(bearer)
+
+        def opened() -> Home:
+            home = open_home(settings)
+            return replace(home, load_embedder=lambda wanted: self._embedder(home, wanted))
+
+        return Homes(opened, settings.home, settings.config, _MOST_OPEN)
+
+    def _embedder(self, home: Home, settings: Settings) -> Embedder:
+        name = settings.text("embedding.model")
+        with self._loading:
+            if name not in self._embedders:
+                self._embedders[name] = home.load_embedder(settings)
+            return self._embedders[name]
+
+
+# ----------------------------------------------------------------------------
+# What the daemon does unasked, besides following sessions: vectors, history, chores, giving back
+# memory.
+
+
+HISTORY_SECONDS = 10.0
+REST_SECONDS = 600.0
+"""So long nobody has asked for anything before the daemon dreams."""
+
+_LOOK_SECONDS = 0.5
+_LEAST_PAUSE, _MOST_PAUSE = 1.0, 300.0
+_GRACE_SECONDS = 1.0
+
+
+class Tending:
+    """Looks after a home until it is told to stop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        homes: Homes,
+        tell: Callable[[str], None],
+        reads: Callable[[Path], bool],
+        rested: Callable[[], float],
+    ) -> None:
+        """``reads`` says whether a transcript is followed, and has it read; ``rested`` for how many seconds nobody has
+        asked for anything."""
+        self._settings = settings
+        self._homes = homes
+        self._tell = tell
+        self._rested = rested
+        self._chores = Chores(settings, tell, reads)
+        self._embedded: object = None
+        self._embeds_at = 0.0
+        self._embed_pause = _LEAST_PAUSE
+
+    def run(self, stop: threading.Event) -> None:
+        """Until ``stop`` is set."""
+        last = time.monotonic()
+        is_rested = False
+        while not stop.wait(_LOOK_SECONDS):
+            self._chores.look()
+            self._embed()
+            was_rested, is_rested = is_rested, self._rested() >= REST_SECONDS
+            if is_rested and not was_rested:
+                self._dream()
+            if time.monotonic() - last > HISTORY_SECONDS:
+                self._keep_history()
+                if self._homes.shrink():
+                    give_back()
+                last = time.monotonic()
+        self._chores.end()
+
+    def _embed(self) -> None:
+        """Read edits by hand, and embed memories without a vector; while that fails, try ever less often."""
+        if time.monotonic() < self._embeds_at:
+            return
+        is_stuck = False
+        with suppress(NacreError), self._homes.lent(0.0) as home:
+            catch_up(home, 0.0)
+            if home.database.state() != self._embedded:
+                newest = home.vectors.memories_to_embed(1)
+                if newest:
+                    embed_memories(home, begins=True)
+                left = home.vectors.memories_to_embed(1)
+                is_stuck = bool(left) and left == newest
+                self._embedded = None if left else home.database.state()
+        self._embed_pause = min(2 * self._embed_pause, _MOST_PAUSE) if is_stuck else _LEAST_PAUSE
+        self._embeds_at = time.monotonic() + self._embed_pause
+
+    def _keep_history(self) -> None:
+        try:
+            with self._homes.lent(0.0) as context:
+                keep_history(context)
+                fold_notes(
+                    context
+                )  # else whoever watches sees no question before somebody asks for traces
+        except NacreError:
+            return  # all homes are at work, or cannot be opened: the next look, or whoever asks, tells
+        except OSError as error:
+            self._tell(f"history is not kept: {error}")
+
+    def _dream(self) -> None:
+        try:
+            with self._homes.lent(0.0) as home:
+                report = dream_unasked(home)
+        except NacreError as error:
+            self._tell(f"no dream: {error.message}")
+            return
+        if report:
+            done = f"memories that end: {report.plan.ending}, links dropped: {report.plan.dropped}"
+            self._tell(f"dreamt: {done if report.operation else 'planned, and did nothing'}")
+            give_back()
+
+
+class Chores:
+    """What hooks left to be done, by a process of its own: one at a time, seldom where it comes to nothing."""
+
+    def __init__(
+        self, settings: Settings, tell: Callable[[str], None], reads: Callable[[Path], bool]
+    ) -> None:
+        self._settings = settings
+        self._tell = tell
+        self._reads = reads
+        self._process: subprocess.Popen[bytes] | None = None
+        self._not_before = 0.0
+        self._pause = _LEAST_PAUSE
+
+    def look(self) -> None:
+        """Start the process if something is due."""
+        if self._process and self._process.poll() is None:
+            return
+        if self._process:
+            self._ended(self._process.returncode)
+        chores.drop(self._settings.home, self._is_needless)
+        if time.monotonic() < self._not_before or not chores.is_due(
+            self._settings.home, time.time()
+        ):
+            return
+        try:
+            self._process = start_process(
+                str(self._settings.home), self._settings.environ, "chores"
+            )
+        except OSError as error:
+            self._tell(f"no process for chores can be started: {error.strerror}")
+            self._not_before = time.monotonic() + _MOST_PAUSE
+
+    def _is_needless(self, chore: chores.Chore) -> bool:
+        """After a turn a session is read, no more: of those that are followed no process need be started for that."""
+        return (
+            chore.kind == HookEvent.TURN_END
+            and bool(chore.transcript)
+            and self._reads(Path(chore.transcript or ""))
+        )
+
+    def end(self) -> None:
+        """Ask the process to end; what it did not do waits for the next daemon."""
+        if self._process and self._process.poll() is None:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_GRACE_SECONDS)
+
+    def _ended(self, code: int) -> None:
+        """It is begun again when something is due; where that is so at once, or it failed, ever later."""
+        self._process = None
+        goes_wrong = bool(code) or chores.is_due(self._settings.home, time.time())
+        self._pause = min(2 * self._pause, _MOST_PAUSE) if goes_wrong else _LEAST_PAUSE
+        self._not_before = time.monotonic() + (self._pause if goes_wrong else 0.0)
+        if code:
+            self._tell(f"chores ended with {code}")
+
+
+# ----------------------------------------------------------------------------
+# Hooks answered by the daemon: what the host handed over is posted to ``/hook/HOST/EVENT``.
+#
+# The response is what the host is told, in its own shape, or 503 where whoever asked is to look
+# elsewhere.
+
+
+_SECONDS = 1.0
+"""What nobody could take any more is not begun with."""
+
+
+class Hooks:
+    """Answers the hooks of a home; ``answer`` runs an operation."""
+
+    def __init__(self, home: Path, answer: Answer) -> None:
+        self._home = str(home)
+        self._answer = answer
+
+    def take(self, host: str, event: str, body: bytes, caller: Caller) -> None:
+        """Have a caller take what its host is told, then keep that it was."""
+        began = time.monotonic()
+        shape = SHAPES.get(host)
+        if shape is None:
+            caller.take(HTTPStatus.NOT_FOUND, b"")
+            return
+        name = shape.name_of(event)
+        call = shape.call(host, name, parsed(body) or {})
+        how, answer = self._answered(name, call, caller)
+        if answer is None:
+            caller.take(HTTPStatus.SERVICE_UNAVAILABLE, b"")
+            return
+        context = context_of(host, name, answer)
+        try:
+            caller.take(HTTPStatus.OK, shape.output(event, name, context))
+        except OSError:  # it has gone, as it does when its time is over
+            how, context = "late", ""
+            if name == "session-start":
+                hook_shapes.owe_start(self._home, call["session"], call["occasion"])
+        else:
+            hook_shapes.keep(self._home, call, answer)
+        took = round(1000 * (time.monotonic() - began), 1)
+        hook_shapes.log(self._home, hook_shapes.Line(host, event, how, took, len(context)))
+
+    def _answered(
+        self, name: str, call: Mapping[str, Any], caller: Caller
+    ) -> tuple[str, dict[str, Any] | None]:
+        """How it was answered, and the answer; none where it could not be."""
+        if call["is_apart"] or not (name in TELLING or name in EVENTS or name == TOOL):
+            return "apart", {}
+        asked = {"protocol": PROTOCOL, "request": call, "seconds": _SECONDS}
+        body = self._answer("hook", json.dumps(asked).encode(), caller)[1]
+        answer = json.loads(body).get("result") if body else {}
+        if answer is not None and name in EVENTS:
+            hook_shapes.leave_chore(self._home, name, call)
+        return "held-out" if answer and answer.get("held_out") else "daemon", answer
+
+
+# ----------------------------------------------------------------------------
+# One daemon a home, from its start to its end: it answers, follows sessions, and leaves when it is
+# not needed.
+
+
+_END_SECONDS = 1.5
+_MINUTE = 60.0
+_WARMING = "what was decided here, and why?"
+
+
+class End(StrEnum):
+    """Why a daemon ended."""
+
+    ASKED = "it was asked to"
+    IDLE = "nobody asked for a while"
+    UPGRADED = "its program was changed on disk"
+    OUTDATED = "another version of nacre changed the database"
+    GONE = "its home was moved or deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonOptions:
+    """``idle_minutes`` without a question end one that was started ``on_demand``, which also gives way to one that was
+    not. ``watches`` says whether it follows sessions, ``http`` where it serves HTTP, and to whom."""
+
+    on_demand: bool = False
+    idle_minutes: float = 30.0
+    watches: bool = True
+    http: Door = Door()
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Who is told what a daemon does, and what its watcher does."""
+
+    tell: Callable[[str], None]
+    watched: Callable[[WatchEvent], None]
+
+
+class Daemon:
+    """Serves one home until it is told to stop, or has no reason to stay. Not to be run twice."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        open_home: Callable[[], Home],
+        options: DaemonOptions,
+        voice: Voice,
+    ) -> None:
+        self._settings = settings
+        self._options = options
+        self._tell, self._tell_watched = voice.tell, voice.watched
+        self._homes = Homes(open_home, settings.home, settings.config)
+        self._stop = threading.Event()
+        self._began = time.monotonic()
+        self._program = _program()
+        self._is_warm = False
+        self._problems: list[str] = []
+        self._threads: list[threading.Thread] = []
+        self._following = (
+            Following(settings.home, open_home, self._watched, voice.tell, options.version)
+            if options.watches
+            else None
+        )
+        self._live = Live(open_home, Bus(utc_now))
+        own = {
+            "hello": self._greeting,
+            "stop": self._asked_to_stop,
+            "follow": self._asked_to_follow,
+            "open": self._asked_to_open,
+        }
+        offered = offered_by(Face.DAEMON)
+        catalogue = {**offered, "hook": replace(offered["hook"], place=self._hook)}
+        self._spaces = Spaces(settings) if settings.server else None
+        self._answering = Answering(
+            self._homes,
+            voice.tell,
+            own,
+            catalogue,
+            bus=self._live.bus,
+            homes_of=self._spaces.homes if self._spaces else None,
+        )
+        self._site = Site(
+            settings.home,
+            self._answering.run,
+            self._facts,
+            Browsers(settings.home),
+            self._live,
+            voice.tell,
+            everything=settings.text("mcp.tools") == "all",
+            bearer=self._spaces.bearer if self._spaces else None,
+            live_of=self._spaces.live if self._spaces else None,
+        )
+        self._web = Web(self._site, options.http) if options.http.place else None
+        self._opening = threading.Lock()
+        hooks = Hooks(settings.home, self._answering.answer)
+        self._server = Server(settings.home, self._answering.answer, voice.tell, hooks.take)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether questions are still being answered; after the end, those that took too long."""
+        return self._server.at_work > 0
+
+    def run(self, stop: threading.Event) -> End:
+        """Serve until ``stop`` is set; returns why it ended.
+
+        Raises Conflict where a daemon serves this home, and what opening it raises.
+        """
+        self._stop = stop
+        share_arenas()
+        lock = FileLock(self._settings.home / LOCK)
+        with self._homes.lent():
+            pass  # a home that cannot be opened is told to whoever starts it
+        self._take_place(lock)
+        try:
+            self._begin()
+            why = self._wait()
+            self._tell(f"ends: {why}")
+            return why
+        finally:
+            self._end()
+            lock.release()
+
+    def _take_place(self, lock: FileLock) -> None:
+        """Be the only daemon of the home. One that was started on demand gives way to one that is to stay."""
+        home = self._settings.home
+        if lock.acquire():
+            return
+        there = greet(home)
+        if there and there.on_demand and not self._options.on_demand:
+            ask_to_stop(home)
+            if lock.acquire(1.0):
+                return
+        told = f" (process {there.pid})" if there else ""
+        raise Conflict(
+            f"a daemon serves {home} already{told}", hint="nacre serve status tells how it is"
+        )
+
+    def _begin(self) -> None:
+        self._begin_http()  # before anybody can ask where it is
+        self._server.start()
+        reads = self._following.reads if self._following else lambda _: False
+        tending = Tending(self._settings, self._homes, self._tell, reads, self._rested)
+        self._start("minding", lambda: self._answering.mind(self._stop))
+        self._start("tending", lambda: tending.run(self._stop))
+        self._start("warming", self._warm)
+        self._start("looking", lambda: self._live.run(self._stop))
+        if self._following:
+            following = self._following
+            self._start("following", lambda: following.run(self._stop))
+        if self._settings.flag("gateway.enabled"):
+            chatting = Chatting(self._settings, self._homes.lent, self._tell)
+            self._start("chatting", lambda: chatting.run(self._stop))
+        self._tell(f"serves {self._settings.home}{self._told_of_http()}; process {os.getpid()}")
+        for problem in self._problems:
+            self._tell(problem)
+
+    def _begin_http(self) -> None:
+        """Where it was asked for, or where a browser still knows the home: at the port that it knows."""
+        port = None if self._web else self._site.browsers.port
+        if port is not None:
+            self._web = Web(self._site, Door.of(self._settings, str(port)))
+        if self._web is None:
+            return
+        try:
+            self._web.start()
+        except (NacreError, ImportError) as error:
+            if port is None and not self._options.on_demand:
+                raise
+            self._problems.append(f"not served over HTTP: {error}")
+            self._web = None
+
+    def _told_of_http(self) -> str:
+        if not self._web:
+            return ""
+        token = (
+            f"token: {self._settings.home / TOKEN}" if self._web.asks_token else "without a token"
+        )
+        return (
+            f", and over HTTP at {self._web.address}, agents at {self._web.address}/mcp ({token})"
+        )
+
+    def _start(self, name: str, work: Callable[[], None]) -> None:
+        """Do it in a thread; what fails is told, and begun again in a minute."""
+
+        def guarded() -> None:
+            while not self._stop.is_set():
+                try:
+                    work()
+                except Exception as error:  # noqa: BLE001 - who asks is answered, whatever befalls the rest
+                    self._tell("".join(traceback.format_exception(error)).rstrip())
+                    self._stop.wait(_MINUTE)
+                else:
+                    return
+
+        self._threads.append(threading.Thread(target=guarded, daemon=True, name=name))
+        self._threads[-1].start()
+
+    def _wait(self) -> End:
+        while not self._stop.wait(_LOOK_SECONDS):
+            if not self._server.is_in_place():
+                return End.GONE
+            if self._homes.outdated:
+                return End.OUTDATED
+            if self._is_upgraded():
+                return End.UPGRADED
+            if self._is_idle():
+                return End.IDLE
+        return End.ASKED
+
+    def _is_upgraded(self) -> bool:
+        """Whether another nacre lies where this one was loaded from, and has come to rest there."""
+        seen = _program()
+        if seen == self._program:
+            return False
+        while not self._stop.wait(2 * _LOOK_SECONDS):
+            before, seen = seen, _program()
+            if seen == before:
+                return True
+        return False
+
+    def _is_idle(self) -> bool:
+        is_needed = self._live.bus.listeners or self._settings.flag("gateway.enabled")
+        if not self._options.on_demand or self._server.at_work or is_needed:
+            return False
+        return self._rested() > self._options.idle_minutes * _MINUTE
+
+    def _rested(self) -> float:
+        """For how many seconds nobody has asked for anything; 0 while somebody is answered."""
+        over_socket = 0.0 if self._server.at_work else time.monotonic() - self._server.asked_at
+        return min(over_socket, self._web.rested) if self._web else over_socket
+
+    def _end(self) -> None:
+        self._stop.set()
+        self._live.wake()
+        self._server.stop()
+        if self._web:
+            self._web.stop()
+        until = time.monotonic() + _END_SECONDS
+        while self._server.at_work and time.monotonic() < until:
+            time.sleep(0.01)
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        self._homes.close()
+        if self._spaces:
+            self._spaces.close()
+
+    def _watched(self, event: WatchEvent) -> None:
+        self._tell_watched(event)
+        publish_watched(self._live.bus, event)
+
+    def _hook(self, home: Home, call: HookCall) -> HookAnswer:
+        """What a hook is answered: by words alone until the model is loaded, since hooks wait for milliseconds."""
+        answer: HookAnswer = CATALOGUE["hook"].run(
+            home, call if self._is_warm else replace(call, alone=True)
+        )
+        return answer
+
+    def _warm(self) -> None:
+        """Load what the first questions need, before they are asked; nothing is told, and no use is noted."""
+        try:
+            with self._homes.lent() as home:
+                CATALOGUE["hook"].run(
+                    home, HookCall("", HookEvent.PROMPT, prompt=_WARMING, alone=True)
+                )
+                CATALOGUE["recall"].run(home, RecallQuery(_WARMING, limit=1, turns=1, update=False))
+                CATALOGUE["hook"].run(home, HookCall("", HookEvent.PROMPT, prompt=_WARMING))
+                if home.settings.text("embedding.model") != "none":
+                    _ = embedder_in_use(
+                        home
+                    )  # also where there is nothing yet that it could be compared with
+        except NacreError as error:
+            self._tell(f"nothing could be loaded beforehand: {error.message}")
+        self._is_warm = True
+
+    def _greeting(self, _: Waiting) -> Greeting:
+        options, web = self._options, self._web
+        return Greeting(
+            os.getpid(),
+            options.version,
+            PROTOCOL,
+            round(time.monotonic() - self._began, 1),
+            self._server.answered,
+            self._server.at_work - 1,
+            bool(self._following and self._following.follows),
+            self._is_warm,
+            f"{web.address}/mcp" if web else None,
+            options.on_demand,
+            options.idle_minutes if options.on_demand else None,
+            memory_mb(),
+            tuple(self._problems),
+        )
+
+    def _asked_to_stop(self, _: Waiting) -> bool:
+        self._stop.set()
+        return True
+
+    def _asked_to_follow(self, _: Waiting) -> bool:
+        if self._following:
+            self._following.again()
+        return bool(self._following)
+
+    def _asked_to_open(self, caller: Waiting) -> str:
+        """An address at which one browser becomes the owner's: only for whoever is known to run in no agent."""
+        Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
+        if isinstance(caller, Caller) and caller.is_orphan():
+            raise OwnerOnly(
+                "who started nacre open cannot be told", hint="run it in a terminal of your own"
+            )
+        with self._opening:
+            if self._web is None:
+                self._web = self._opened_web()
+            return self._web.invite()
+
+    def _opened_web(self) -> Web:
+        """HTTP at the port that browsers know, else that of the settings, else any."""
+        with self._homes.lent() as home:
+            door = Door.of(home.settings, "")
+        ports = (self._site.browsers.port or 0, home.settings.whole("web.port"))
+        for port in (*filter(None, ports), 0):
+            web = Web(self._site, replace(door, place=str(port)))
+            with suppress(*([Unavailable] if port else [])):
+                web.start()
+                return web
+        raise Unavailable("no port is free")
+
+    def _facts(self) -> dict[str, object]:
+        with self._homes.lent() as home:
+            embedding = home.settings.text("embedding.model")
+        return {
+            "version": self._options.version,
+            "home": str(self._settings.home),
+            "embedding": embedding,
+        }
+
+
+def _program() -> tuple[int, int]:
+    """What changes when another nacre is installed in the place of this one."""
+    with suppress(OSError):
+        seen = os.stat(nacre.__file__)
+        return seen.st_mtime_ns, seen.st_ino
+    return 0, 0

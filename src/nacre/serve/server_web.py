@@ -1,0 +1,244 @@
+"""The daemon over HTTP: the app of :mod:`nacre.serve.program`, in a thread. It needs the extra ``web``."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nacre.base import files
+from nacre.base import serving as serving_guard
+from nacre.base.environment import install_hint, is_installed
+from nacre.base.lazy import Module
+from nacre.base.serving import EVERYWHERE, listen_at, names_of, split_place
+from nacre.errors import InvalidInput, StoreUnusable, Unavailable
+from nacre.serve import homes
+from nacre.serve import mcp as mcp_face
+from nacre.serve import program as web_program
+from nacre.serve import web as web_served
+from nacre.serve.events import Live
+from nacre.serve.web import Browsers
+from nacre.values.memory import Bearer
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+    from nacre.serve.web import Run
+    from nacre.settings import Settings
+else:
+    uvicorn = Module("uvicorn")
+
+TOKEN = "http.token"  # noqa: S105 - the name of a file
+_TOKEN_BYTES = 32
+_MOST_TOKEN = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What is served: a home, its operations, and what anybody who may ask is told of it. ``everything``: agents get
+    the tools of ``mcp.tools = all``."""
+
+    home: Path
+    run: Run
+    facts: Callable[[], Mapping[str, object]]
+    browsers: Browsers
+    live: Live
+    tell: Callable[[str], None]
+    everything: bool = False
+    bearer: Callable[[str], Bearer | None] | None = None
+    """Whose key to a space a secret is, where the memory is on a server."""
+
+    live_of: Callable[[Bearer], Live] | None = None
+    """The events of the space that a key opens."""
+
+    is_ready: Callable[[], bool] = lambda: True
+
+    around: Callable[[ASGIApp], ASGIApp] | None = None
+    """What stands around the program that answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where HTTP is served, and to whom: at ``place`` (``[HOST:]PORT``, by default at this machine alone; empty:
+    nowhere), encrypted by a certificate (``cert`` and ``key``, files), or beyond this machine ``unencrypted`` where
+    that is said. ``asks_token``: only to programs that have the token. ``origins``: pages of these may ask, too."""
+
+    place: str = ""
+    asks_token: bool = True
+    cert: str = ""
+    key: str = ""
+    unencrypted: bool = False
+    origins: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """Further names by which it is called, as through a proxy."""
+
+    room: int = 0
+    """So many clients are served at once, if not as many as usual."""
+
+    @classmethod
+    def of(cls, settings: Settings, place: str, *, asks_token: bool = True) -> Door:
+        """As the settings have it, at a place."""
+        return cls(
+            place,
+            asks_token,
+            settings.text("web.tls_cert"),
+            settings.text("web.tls_key"),
+            settings.flag("web.insecure"),
+            tuple(settings.texts("web.origins")),
+        )
+
+    def check(self) -> None:
+        """Raises InvalidInput where others could reach it and it asks for no token, or is not encrypted."""
+        if not names_of(split_place(self.place)[0]):
+            return
+        if not self.asks_token:
+            raise InvalidInput(
+                f"others can reach {self.place}: it needs a token", hint="leave --no-token out"
+            )
+        if not self.cert and not self.unencrypted:
+            hint = "add --tls-cert FILE and --tls-key FILE, or --insecure where something before it encrypts"
+            raise InvalidInput(
+                f"others can reach {self.place}, and could read what goes there", hint=hint
+            )
+
+
+class Web:
+    """Serves a home behind a door, from ``start`` until ``stop``."""
+
+    def __init__(self, site: Site, door: Door) -> None:
+        """Raises InvalidInput for a door that should not be opened."""
+        door.check()
+        self._site = site
+        self._door = door
+        self._host, self._port = split_place(door.place)
+        self.asks_token = door.asks_token
+        self._served: web_served.Served | None = None
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+        self.address = ""
+        """Where it listens, once it does; agents add ``/mcp``."""
+
+    def start(self) -> None:
+        """Listen. Raises Unavailable where that port is taken or a library is missing, StoreUnusable where no token can
+        be kept."""
+        for library in ("starlette", "uvicorn", "websockets"):
+            if not is_installed(library):
+                raise Unavailable(
+                    f"to serve HTTP a library is missing: {library}", hint=install_hint("web")
+                )
+        site = self._site
+        self._served = web_served.Served(
+            site.home,
+            site.run,
+            site.facts,
+            site.browsers,
+            site.live,
+            token_of(site.home) if self.asks_token else None,
+            self._names(),
+            site.tell,
+            site.bearer,
+            site.live_of,
+            site.is_ready,
+        )
+        app: ASGIApp = web_program.make_app(
+            self._served,
+            lambda: mcp_face.Face(homes.KeyCalls(site.home, site.run), everything=site.everything),
+        )
+        app = site.around(app) if site.around else app
+        config = serving_guard.listening_config(
+            app, self._door.cert, self._door.key, room=self._door.room
+        )
+        try:
+            config.load()
+        except (OSError, ssl.SSLError) as error:
+            told = f"the certificate {self._door.cert} cannot be used: {error}"
+            raise InvalidInput(
+                told, hint="--tls-cert and --tls-key take PEM files that belong together"
+            ) from error
+        listening = listen_at(self._host, self._port, "another port may be free: --http PORT")
+        shown = f"[{self._host}]" if ":" in self._host else self._host
+        self.address = (
+            f"{'https' if self._door.cert else 'http'}://{shown}:{listening.getsockname()[1]}"
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [listening]}, daemon=True, name="http"
+        )
+        self._thread.start()
+
+    def _names(self) -> serving_guard.Names:
+        """By which clients may call it."""
+        further = *names_of(self._host), *self._door.names
+        return serving_guard.Names.of(
+            serving_guard.LOOPBACK, further, self._door.origins, is_tls=bool(self._door.cert)
+        )
+
+    def invite(self) -> str:
+        """An address at which one browser becomes the owner's, within a minute."""
+        base = self.address
+        if self._host in EVERYWHERE:
+            base = base.replace(
+                f"[{self._host}]" if ":" in self._host else self._host, self._own_name(), 1
+            )
+        return f"{base}/open?code={self._site.browsers.make_code()}"
+
+    def _own_name(self) -> str:
+        """A name for which the certificate may be made, where there is one."""
+        return socket.gethostname() if self._door.cert else "127.0.0.1"
+
+    @property
+    def rested(self) -> float:
+        """For how many seconds nobody has asked; 0 while somebody is answered."""
+        if self._served is None:
+            return float("inf")
+        traffic = self._served.traffic
+        return 0.0 if traffic.at_work else time.monotonic() - traffic.asked_at
+
+    def leave(self) -> None:
+        """Tell clients with each answer, and whoever asks whether it is ready, that they should go elsewhere."""
+        if self._served:
+            self._served.traffic.is_leaving = True
+
+    def drain(self, linger: float, seconds: float) -> bool:
+        """After ``linger`` seconds listen no more, and let what is being answered end, for so many seconds at most;
+        returns whether it did."""
+        if not self._server or not self._thread:
+            return True
+        self._thread.join(linger)
+        self._server.config.timeout_graceful_shutdown = math.ceil(seconds)
+        self._server.should_exit = True
+        self._thread.join(seconds + 1)
+        return not self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Listen no more; what is being answered ends with the daemon."""
+        if self._server:
+            self._server.should_exit = True
+
+
+def token_of(home: Path) -> str:
+    """What clients send to be let in; made when it is first needed. Raises StoreUnusable."""
+    path = home / TOKEN
+    try:
+        with suppress(FileNotFoundError):
+            with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
+                kept = file.read(_MOST_TOKEN).decode("ascii", "replace").strip()
+            if kept:
+                return kept
+        made = secrets.token_urlsafe(_TOKEN_BYTES)
+        files.write_file(path, made + "\n")
+    except OSError as error:
+        raise StoreUnusable(
+            f"cannot use {path}: {error.strerror}", hint="check its permissions"
+        ) from error
+    return made

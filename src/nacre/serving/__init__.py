@@ -1,1 +1,0 @@
-"""How nacre listens to HTTP: where, with how many connections, and who is refused."""

@@ -1,0 +1,315 @@
+"""Requests about sessions and what was done in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from nacre.base.request import Request
+from nacre.base.text import Expression, one_line
+from nacre.errors import NotFound
+from nacre.home.home import Home
+from nacre.home.location import find_session, with_dependencies
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.values.memory import DeedFilter, SessionFilter
+from nacre.values.recall import Filter, HitConfidence, TurnHit
+from nacre.values.session import StoredSession, StoredTurn, Trust, Turn
+
+SessionId = Annotated[
+    str, Meta(description="A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])
+]
+Offset = Annotated[int, Meta(description="Items to skip.", ge=0)]
+Aspect = Annotated[
+    str,
+    Meta(
+        description="Only turns about this: errors, plans, configs, tools, files or decisions.",
+        pattern="^(all|errors|plans|configs|tools|files|decisions)$",
+    ),
+]
+Role = Annotated[
+    str,
+    Meta(description="Only turns of this speaker: owner or agent.", pattern="^(all|owner|agent)$"),
+]
+WhoseDeeds = Annotated[DeedFilter, Meta(description="Whose deeds, and when.")]
+
+
+class SessionsRequest(Request, frozen=True, kw_only=True):
+    """Sessions, the newest first."""
+
+    filter: Annotated[SessionFilter, Meta(description="Which sessions.")] = SessionFilter()
+    limit: Annotated[int, Meta(description="Sessions at most.", ge=0)] = 20
+    offset: Offset = 0
+
+
+class SessionRequest(Request, frozen=True, kw_only=True):
+    """One session: its turns from ``first`` on, those ``around`` one, or, with ``at_end``, its last ones."""
+
+    reference: Annotated[
+        SessionId | None, Meta(description="By default, the last one of the folder.")
+    ] = None
+    first: Annotated[int, Meta(description="From this turn on.", ge=0)] = 0
+    limit: (
+        Annotated[int, Meta(description="Turns at most; all of them without one.", ge=0)] | None
+    ) = 20
+    at_end: Annotated[bool, Meta(description="The last turns.")] = False
+    around: Annotated[
+        str | None, Meta(description="The turns around this one, named by its id.")
+    ] = None
+    folder: Annotated[str | None, Meta(description="Whose last session, where none is named.")] = (
+        None
+    )
+
+
+class ResumeRequest(Request, frozen=True, kw_only=True):
+    """Which session to go on with."""
+
+    what: (
+        Annotated[
+            str,
+            Meta(
+                description="Its id or the beginning of it, else words of its title or of what was said; by default, "
+                "the last one of the folder.",
+                max_length=20_000,
+            ),
+        ]
+        | None
+    ) = None
+    folder: Annotated[
+        str | None, Meta(description="Whose last session, where none is named; its own go first.")
+    ] = None
+
+
+class MatchRequest(Request, frozen=True, kw_only=True):
+    """Turns that a regular expression matches."""
+
+    expression: Annotated[
+        str, Meta(description="A regular expression; letter case does not count.")
+    ]
+    filter: Annotated[Filter, Meta(description="Which turns.")] = Filter()
+    limit: Annotated[int, Meta(description="Turns at most.", ge=0)] = 10
+    offset: Offset = 0
+    aspect: Aspect = "all"
+    role: Role = "all"
+    seconds: Annotated[float, Meta(description="Longest time to look.", gt=0, le=60)] = 10.0
+
+
+class ChatSearchRequest(Request, frozen=True, kw_only=True):
+    """What is looked for in conversations in channels."""
+
+    query: Annotated[str, Meta(description="A question or key words.", max_length=4_000)]
+    limit: Annotated[int, Meta(description="Passages at most.", ge=1, le=50)] = 10
+    channel: (
+        Annotated[
+            str,
+            Meta(
+                description="Only conversations in this channel.",
+                examples=["telegram"],
+                max_length=100,
+            ),
+        ]
+        | None
+    ) = None
+    session: (
+        Annotated[
+            str,
+            Meta(
+                description="Only this conversation, by its key, or one session, by its id.",
+                max_length=300,
+            ),
+        ]
+        | None
+    ) = None
+    leave_out: Annotated[
+        str | None, Meta(description="A session whose words are not wanted, by its whole id.")
+    ] = None
+    since: Annotated[datetime | None, Meta(description="From then on.")] = None
+    until: Annotated[datetime | None, Meta(description="Before then.")] = None
+
+
+class DidQuery(Request, frozen=True, kw_only=True):
+    """What was done with a file or folder."""
+
+    path: Annotated[
+        str, Meta(description="A file or folder, as a person names it.", max_length=20_000)
+    ]
+    wanted: WhoseDeeds = DeedFilter()
+    reads: Annotated[bool, Meta(description="Also deeds that only read it.")] = False
+    commands: Annotated[bool, Meta(description="Also commands that only name it.")] = False
+    limit: Annotated[int, Meta(description="Changes at most.", ge=0)] = 10
+    offset: Offset = 0
+
+
+class FixQuery(Request, frozen=True, kw_only=True):
+    """What was tried against an error before."""
+
+    error: Annotated[
+        str, Meta(description="The error as it was printed: a line, or a whole trace.")
+    ]
+    wanted: WhoseDeeds = DeedFilter()
+    limit: Annotated[int, Meta(description="Errors at most.", ge=0)] = 3
+    repairs: Annotated[int, Meta(description="Repairs of each at most.", ge=0)] = 3
+
+
+# ----------------------------------------------------------------------------
+# Follow a session while it is written: read its transcript again whenever it grows.
+
+
+_PAUSE = 0.5
+_AHEAD = 1_000
+
+
+def follow_session(
+    home: Home, reference: str | None, *, limit: int, wait: Callable[[float], object] = time.sleep
+) -> Iterator[list[StoredTurn]]:
+    """The last turns of a session, then those that are new or grew, as they come; ends only with the caller.
+
+    Only the session's own transcript is read, and nothing is learned from it: that is for ingest. Raises NotFound,
+    Conflict.
+    """
+    session = find_session(home, reference)
+    path = _transcript(session)
+    shown = home.sessions.last_turns(session.row, limit)
+    yield shown
+    first = shown[-1].seq if shown else 0
+    known = {item.seq: item.turn for item in shown}
+    seen: tuple[int, int] | None = None
+    while True:
+        now = _state(path)
+        if now != seen:
+            seen = now
+            ingest(
+                home,
+                IngestOptions(paths=(path,), remember_paths=False, extract=False, vectors=False),
+            )
+            found = home.sessions.turns_of(session.row, first=first, limit=_AHEAD)
+            fresh = [item for item in found if known.get(item.seq) != item.turn]
+            known = {item.seq: item.turn for item in found}
+            first = found[-1].seq if found else first
+            if fresh:
+                yield fresh
+        wait(_PAUSE)
+
+
+def _transcript(session: StoredSession) -> Path:
+    path = Path(session.file) if session.file else None
+    if path is None or not path.exists():
+        raise NotFound(
+            f"the transcript of {session.session.id} is gone",
+            hint="without --follow its end is shown",
+        )
+    return path
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    """Size and time of a transcript; a tool may move it away for a moment."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_size, stat.st_mtime_ns
+
+
+# ----------------------------------------------------------------------------
+# Look through every turn for a regular expression, in pieces and with a deadline.
+
+
+_PORTION = 500
+_SECONDS_A_TURN = 0.25
+_AROUND = 100
+_WHOLE_WORD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Turns that match, the newest first. ``unread`` says that time ran out before all were looked at; ``given_up``
+    counts turns on which the expression took too long."""
+
+    turns: tuple[TurnHit, ...]
+    more: bool
+    unread: bool
+    given_up: int
+
+
+def match_turns(
+    home: Home,
+    expression: str,
+    wanted: Filter,
+    *,
+    limit: int,
+    offset: int = 0,
+    admits: Callable[[Turn], bool] | None = None,
+    seconds: float = 10.0,
+) -> Matches:
+    """Turns whose words or deeds match, in any case of letters. Raises QueryInvalid for what is no expression."""
+    pattern = Expression(expression, _SECONDS_A_TURN)
+    until = time.monotonic() + seconds
+    found: list[TurnHit] = []
+    given_up = 0
+    for row, turn in _turns(home, with_dependencies(home, wanted)):
+        if len(found) > offset + limit or time.monotonic() > until:
+            unread = len(found) <= offset + limit
+            return Matches(
+                tuple(found[offset : offset + limit]), len(found) > offset + limit, unread, given_up
+            )
+        try:
+            hit = None if admits and not admits(turn) else _match(home, pattern, row, turn)
+        except TimeoutError:
+            given_up += 1
+        else:
+            found += [hit] if hit else []
+    return Matches(
+        tuple(found[offset : offset + limit]), len(found) > offset + limit, False, given_up
+    )
+
+
+def _match(home: Home, pattern: Expression, row: int, turn: Turn) -> TurnHit | None:
+    """Where a turn matches; what a tool put out is no word of the agent's."""
+    for text, trust in _texts(turn):
+        found = pattern.search(text)
+        if found:
+            stored = home.sessions.get(row)
+            told = replace(turn, trust=trust)
+            return TurnHit(
+                stored.session,
+                stored.project,
+                told,
+                1.0,
+                around(text, *found.span()),
+                {},
+                HitConfidence.SURE,
+            )
+    return None
+
+
+def around(text: str, start: int, end: int) -> str:
+    """A stretch of a text with about 100 characters to either side, cut between words, on one line."""
+    first, last = max(0, start - _AROUND), min(len(text), end + _AROUND)
+    if first:
+        space = text.find(" ", first, min(start, first + _WHOLE_WORD))
+        first = space + 1 if space >= 0 else first
+    if last < len(text):
+        space = text.rfind(" ", max(end, last - _WHOLE_WORD), last)
+        last = space if space >= 0 else last
+    return f"{'…' if first else ''}{one_line(text[first:last])}{'…' if last < len(text) else ''}"
+
+
+def _turns(home: Home, wanted: Filter) -> Iterator[tuple[int, Turn]]:
+    """(session row, turn), those of the sessions that went on last first."""
+    for rows in home.selection.newest_turns(wanted):
+        for start in range(0, len(rows), _PORTION):
+            portion = rows[start : start + _PORTION]
+            stored = home.sessions.by_rows(portion)
+            yield from ((stored[row].session, stored[row].turn) for row in portion if row in stored)
+
+
+def _texts(turn: Turn) -> Iterator[tuple[str, Trust]]:
+    yield turn.text, turn.trust
+    for call in turn.tool_calls:
+        yield f"{call.name} {call.input}", turn.trust
+        yield "\n".join((call.outcome or "", call.error or "", *call.made)), Trust.UNTRUSTED

@@ -1,0 +1,528 @@
+"""How like two errors are: what changes from one time to the next does not count."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from nacre.base.text import excerpt, shorten, words
+from nacre.errors import QueryInvalid
+from nacre.home.home import Home
+from nacre.home.views import FixResult
+from nacre.readers.conversation import only_looks, programs, telling
+from nacre.recall.recall import recall, search_sessions
+from nacre.sessions.find import DidQuery, FixQuery
+from nacre.store.sessions import plain_path
+from nacre.values.memory import Kind
+from nacre.values.recall import Filter, RecallQuery, TurnHit
+from nacre.values.session import (
+    Action,
+    FileChange,
+    FileHistory,
+    FileUse,
+    Flag,
+    Repair,
+    Session,
+    SessionKind,
+    Speaker,
+    StoredSession,
+    StoredTurn,
+    ToolCall,
+    Trouble,
+    Turn,
+)
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_CHANGING = (
+    re.compile(r"\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:z|[+-]\d\d:?\d\d)?"),
+    re.compile(r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"),
+    re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"),
+    re.compile(r"\b0x[0-9a-f]+\b"),
+    re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b"),
+)
+_FOLDERS = re.compile(
+    r"(?:[a-z]:)?(?:[\w.@~+-]*/)+(?=[\w.-])|(?:[a-z]:)?(?:[\w.@~+-]*\\)+(?=[\w.-])"
+)
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?\b")
+_PLACE = re.compile(r":(?:\d+)(?::\d+)?\b")
+_WORD = re.compile(r"[^\W_]+(?:[_.'-][^\W_]+)*|[぀-ヿ一-鿿]{2}")
+_NAME = re.compile(r"[a-z]+(?:error|exception|warning)\b|[a-z0-9]+(?:[_.-][a-z0-9]+)+|e[a-z]{4,}\b")
+_NAME_WEIGHT = 3.0
+_TRIVIAL = frozenset(
+    "a an the is was are be to of in on at for from by with and or not it its this that line file error errors failed "
+    "failure exception traceback most recent call last warning fatal at exit code status".split()
+)
+_TRIVIAL_WEIGHT = 0.25
+_SEPARATORS = re.compile(r"[\s\"'`=,;()\[\]{}<>|&]+")
+_QUOTED = re.compile(r"[\"'`]([\w.@-]{3,})[\"'`]")
+_PART = re.compile(r"[^\W_]{2,}")
+_ENDING = re.compile(r"\.[a-z]{1,4}(?::\d+)*$|(?::\d+)+$")
+_GENERIC = frozenset(
+    "test tests spec index main src lib cd run exec bin usr tmp home no nor found cannot".split()
+)
+"""Parts of names that do not tell what a call is about."""
+_ASKED_SHARE = 0.65
+"""An error that is told with much around it is still the same: what was asked about weighs more than what was kept."""
+
+
+def gist(line: str) -> str:
+    """A line of an error without what is new each time: times, ids, numbers, places, folders."""
+    text = _COLOURS.sub("", line).lower()
+    for changing in _CHANGING:
+        text = changing.sub(" ", text)
+    text = _FOLDERS.sub("", _PLACE.sub(" ", text))
+    return " ".join(_NUMBER.sub(" ", text).split())
+
+
+def terms_of(line: str) -> frozenset[str]:
+    """The words of a line's gist."""
+    return frozenset(_WORD.findall(gist(line)))
+
+
+def likeness(asked: Iterable[frozenset[str]], kept: Iterable[frozenset[str]]) -> float:
+    """How like an error is to one that was asked about, 0 to 1: that of their two lines that are most alike.
+
+    Names (``ModuleNotFoundError``, ``pg_config``, ``ECONNREFUSED``) count three times as much as words, words that any
+    error has a quarter.
+    """
+    others = list(kept)
+    return max(
+        (_overlap(one, other) for one in asked for other in others if one and other), default=0.0
+    )
+
+
+def searched(lines: Sequence[str], most: int = 40) -> list[str]:
+    """The words to look for, those that tell most first."""
+    terms = {term for line in lines for term in terms_of(line)}
+    return sorted(terms, key=lambda term: (-_weight(term), term))[:most]
+
+
+def concerns(step: ToolCall, failed: ToolCall) -> bool:
+    """Whether a step shares a file, a program or an identifier with a call that failed, or with its error."""
+    done = _things(step.input, *step.paths)
+    error = failed.error or failed.outcome or ""
+    named = {name.lower() for name in _QUOTED.findall(error)}
+    return not done.isdisjoint(_things(failed.input, *failed.paths, error)) or any(
+        name in thing for name in named for thing in done
+    )
+
+
+def _things(*texts: str) -> frozenset[str]:
+    """The names in commands, paths and errors, without folders, endings of files and options."""
+    tokens = (
+        token
+        for text in texts
+        for token in _SEPARATORS.split(text.lower())
+        if not token.startswith("-")
+    )
+    names = (re.split(r"[/\\]", token.strip(".:"))[-1] for token in tokens)
+    parts = {part for name in names for part in _PART.findall(_ENDING.sub("", name))}
+    return frozenset(parts - _TRIVIAL - _GENERIC)
+
+
+def _overlap(asked: frozenset[str], kept: frozenset[str]) -> float:
+    common = sum(map(_weight, asked & kept))
+    if not common:
+        return 0.0
+    return _ASKED_SHARE * common / sum(map(_weight, asked)) + (1 - _ASKED_SHARE) * common / sum(
+        map(_weight, kept)
+    )
+
+
+def _weight(term: str) -> float:
+    if term in _TRIVIAL:
+        return _TRIVIAL_WEIGHT
+    return _NAME_WEIGHT if _NAME.fullmatch(term) else 1.0
+
+
+# ----------------------------------------------------------------------------
+# Who changed this file, when and why: the deeds of agents, grouped by what they were asked for.
+
+
+_USES_READ = 2_000
+_REQUESTS_READ = 5
+_TELLING_WORDS = 4
+_WORDS_AHEAD = 200
+_DRIVE = re.compile(r"^[a-zA-Z]:")
+
+
+@dataclass(slots=True)
+class _Group:
+    session: int
+    request: int | None
+    uses: list[FileUse] = field(default_factory=list)
+    commands: list[tuple[int, ToolCall]] = field(default_factory=list)
+
+    @property
+    def last_seq(self) -> int:
+        """Where its last deed stands."""
+        return max([*(use.seq for use in self.uses), *(seq for seq, _ in self.commands)])
+
+
+def did(home: Home, query: DidQuery) -> FileHistory:
+    """What agents did to a file or to what lies in a folder, the newest first."""
+    named = find_files(home, query.path)
+    uses = home.deeds.uses(list(named), query.wanted, reads=True, limit=_USES_READ) if named else []
+    counted = [use for use in uses if query.reads or use.action is Action.EDIT]
+    groups = _grouped(home, counted)
+    if query.commands:
+        _add_commands(home, query, groups)
+    ordered = sorted(groups, key=lambda group: _moment(home, group), reverse=True)
+    page = ordered[query.offset : query.offset + query.limit]
+    return FileHistory(
+        asked=query.path,
+        paths=tuple(sorted({named[use.file] for use in uses} or named.values())),
+        changes=tuple(_change(home, group, uses, named) for group in page),
+        edits=sum(use.action is Action.EDIT for use in uses),
+        reads=sum(use.action is Action.READ for use in uses),
+        sessions=len({use.session for use in counted}),
+        more=len(ordered) > query.offset + query.limit,
+    )
+
+
+def find_files(home: Home, asked: str) -> dict[int, str]:
+    """The files that fit what a person names, by row: the file itself, else every file whose path ends so, else all
+    that lie in such a folder. Where a relative path lies is not known: ``src/a.py`` fits ``/code/x/src/a.py``, and the
+    other way round."""
+    wanted = _forms(asked)
+    name = wanted[0].rsplit("/", 1)[-1]
+    files = home.deeds.files_named(name)
+    exact = {row: path for row, path in files if any(_same(path, form) for form in wanted)}
+    if exact:
+        return exact
+    loose = {row: path for row, path in files if any(_ends_alike(path, form) for form in wanted)}
+    return loose or _below(home, wanted)
+
+
+def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTurn | None:
+    """What was asked for before a place in a session: the latest request that says something, else the latest one."""
+    by = Speaker.OWNER if session.kind is SessionKind.MAIN else Speaker.AGENT
+    rows = home.deeds.requests(row, seq, by=by, limit=_REQUESTS_READ)
+    turns = home.sessions.by_rows(rows)
+    ordered = [turns[row] for row in rows if row in turns]
+    if by is Speaker.AGENT:
+        first = home.sessions.turns_of(row, limit=1)
+        return next(iter(first), None)
+    telling = (turn for turn in ordered if len(words(turn.turn.text)) >= _TELLING_WORDS)
+    return next(telling, ordered[0] if ordered else None)
+
+
+def _forms(asked: str) -> list[str]:
+    """A path as named, and from the folder that nacre runs in."""
+    plain = plain_path(str(Path(asked).expanduser()) if asked.startswith("~") else asked)
+    found = [plain]
+    if not _is_whole(plain):
+        here = plain_path(str(Path.cwd() / plain))
+        if os.path.exists(
+            Path.cwd() / plain
+        ):  # which is false, too, where no file can have that name
+            found.insert(0, here)
+    return found
+
+
+def _same(path: str, form: str) -> bool:
+    return path == form or (bool(_DRIVE.match(path)) and path.lower() == form.lower())
+
+
+def _ends_alike(path: str, form: str) -> bool:
+    """Whether one path may be the other as told from another folder; two whole paths are what they are."""
+    if _is_whole(path) and _is_whole(form):
+        return False
+    one, other = _components(path.lower()), _components(form.lower())
+    shorter = min(len(one), len(other))
+    return shorter > 0 and one[-shorter:] == other[-shorter:]
+
+
+def _is_whole(path: str) -> bool:
+    return path.startswith("/") or bool(_DRIVE.match(path))
+
+
+def _below(home: Home, wanted: Sequence[str]) -> dict[int, str]:
+    found = {}
+    for row, path in home.deeds.all_files():
+        for form in wanted:
+            inside = f"{form.rstrip('/')}/"
+            if path.startswith(inside) or (not form.startswith("/") and f"/{inside}" in path):
+                found[row] = path
+    return found
+
+
+def _components(path: str) -> list[str]:
+    return [part for part in path.split("/") if part]
+
+
+def _grouped(home: Home, uses: Iterable[FileUse]) -> list[_Group]:
+    groups: dict[tuple[int, int | None], _Group] = {}
+    for use in uses:
+        group = _group(home, groups, use.session, use.seq)
+        group.uses.append(use)
+    return list(groups.values())
+
+
+def _group(
+    home: Home, groups: dict[tuple[int, int | None], _Group], session: int, seq: int
+) -> _Group:
+    stored = home.sessions.get(session)
+    asked = request_before(home, stored.session, session, seq)
+    key = (session, asked.row if asked else None)
+    return groups.setdefault(key, _Group(*key))
+
+
+def _add_commands(home: Home, query: DidQuery, groups: list[_Group]) -> None:
+    """Commands that name the file, where nothing else tells of them."""
+    name = plain_path(query.path).rsplit("/", 1)[-1]
+    wanted = Filter(projects=(query.wanted.project,) if query.wanted.project else (), strict=True)
+    found = home.turn_search.match_parts([name], wanted, _USES_READ)
+    turns = home.sessions.by_rows([row for row, _, _ in found])
+    known = {(group.session, group.request): group for group in groups}
+    for stored in turns.values():
+        for call in stored.turn.tool_calls:
+            if call.action is Action.RUN and name in call.input:
+                _group(home, known, stored.session, stored.seq).commands.append((stored.seq, call))
+    groups[:] = list(known.values())
+
+
+def _moment(home: Home, group: _Group) -> tuple[float, int]:
+    times = [use.time for use in group.uses if use.time]
+    stored = home.sessions.get(group.session)
+    time: datetime | None = max(times) if times else stored.ended or stored.session.started
+    return time.timestamp() if time else 0.0, group.last_seq
+
+
+def _change(
+    home: Home, group: _Group, uses: Sequence[FileUse], named: dict[int, str]
+) -> FileChange:
+    stored = home.sessions.get(group.session)
+    turns = {
+        item.row: item for item in home.sessions.by_rows([use.turn for use in group.uses]).values()
+    }
+    files = {use.file for use in group.uses}
+    within = [use for use in uses if use.session == group.session and use.turn in turns]
+    last = max(group.uses, key=lambda use: use.seq, default=None)
+    request = home.sessions.by_rows([group.request])[group.request].turn if group.request else None
+    calls = [call for item in turns.values() for call in item.turn.tool_calls]
+    paths = {plain_path(named[file]) for file in files}
+    return FileChange(
+        path=named[last.file] if last else "",
+        session=stored.session,
+        project=stored.project,
+        seq=group.last_seq,
+        time=max((use.time for use in group.uses if use.time), default=stored.ended),
+        edits=sum(use.action is Action.EDIT for use in within),
+        reads=sum(use.action is Action.READ for use in within),
+        commands=tuple(call for _, call in group.commands),
+        failed=sum(
+            call.failed for call in calls if paths & {plain_path(path) for path in call.paths}
+        ),
+        request=request,
+        words=said_of(home, stored, group.last_seq),
+    )
+
+
+def said_of(home: Home, stored: StoredSession, seq: int) -> Turn | None:
+    """What the agent said of what it was doing at a place of a session: its last words before the owner's next."""
+    said = None
+    for item in home.sessions.turns_of(stored.row, first=seq, limit=_WORDS_AHEAD):
+        turn = item.turn
+        if turn.speaker is Speaker.OWNER and not turn.flags & Flag.META:
+            break
+        if turn.speaker is Speaker.AGENT and turn.text and not turn.flags & Flag.SUMMARY:
+            said = turn
+    return said
+
+
+# ----------------------------------------------------------------------------
+# What mended this error before: failures like it, what was tried after, and what worked.
+
+
+_CANDIDATES = 100
+_AHEAD = 300
+_STEPS = 6
+_LIKE = 0.5
+_LIKE_IN_TALK = 0.6
+_SAME = 0.8
+_MAX_CHARACTERS = 100_000
+_QUESTION_CHARACTERS = 400
+_DOING = (Action.RUN, Action.EDIT, Action.FETCH)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    turn: StoredTurn
+    number: int
+    likeness: float
+    lines: tuple[str, ...]
+
+    @property
+    def call(self) -> ToolCall:
+        """The call that failed."""
+        return self.turn.turn.tool_calls[self.number]
+
+
+def fix(home: Home, query: FixQuery) -> FixResult:
+    """What followed errors like this one. Raises QueryInvalid for an empty or endless error."""
+    if not query.error.strip():
+        raise QueryInvalid(
+            "no error is named", hint='nacre fix "<the error>", or paste it: … | nacre fix -'
+        )
+    if len(query.error) > _MAX_CHARACTERS:
+        raise QueryInvalid(
+            f"the error is longer than {_MAX_CHARACTERS:,} characters",
+            hint="its last lines will do",
+        )
+    lines = telling(query.error).splitlines()
+    found = sorted(_failures(home, lines, query), key=lambda failure: -failure.likeness)
+    troubles = tuple(_troubles(home, found, query))
+    question = shorten(" ".join(lines[-2:]), _QUESTION_CHARACTERS)
+    asked = Filter(
+        projects=(query.wanted.project,) if query.wanted.project else (), since=query.wanted.since
+    )
+    lessons = recall(
+        home,
+        RecallQuery(
+            question,
+            replace(asked, kinds=(Kind.LESSON,)),
+            limit=3,
+            confident=True,
+            turns=0,
+            update=False,
+            co_recall=False,
+        ),
+    ).hits
+    talk = () if troubles else _talk(home, question, asked, lines)
+    return FixResult(query.error, troubles, lessons, talk)
+
+
+def _failures(home: Home, lines: Sequence[str], query: FixQuery) -> Iterator[_Failure]:
+    rows = home.deeds.failures(searched(lines), query.wanted, limit=_CANDIDATES)
+    asked = [terms_of(line) for line in lines]
+    for stored in home.sessions.by_rows(rows).values():
+        for number, call in enumerate(stored.turn.tool_calls):
+            if not call.failed:
+                continue
+            said = tuple((call.error or call.outcome or "").splitlines())
+            like = likeness(asked, map(terms_of, said))
+            if like >= _LIKE:
+                yield _Failure(stored, number, like, said)
+
+
+def _troubles(home: Home, found: Sequence[_Failure], query: FixQuery) -> Iterator[Trouble]:
+    """The same error met several times is one trouble."""
+    left = list(found)
+    for _ in range(query.limit):
+        if not left:
+            return
+        first = left[0]
+        terms = [terms_of(line) for line in first.lines]
+        same = [
+            item
+            for item in left
+            if likeness(terms, map(terms_of, item.lines)) >= _SAME or item is first
+        ]
+        left = [item for item in left if item not in same]
+        repairs = sorted(
+            _told_once(_repair(home, item) for item in same),
+            key=lambda repair: (
+                not repair.worked,
+                -(repair.time.timestamp() if repair.time else 0),
+            ),
+        )
+        yield Trouble(
+            error="\n".join(first.lines),
+            likeness=round(first.likeness, 3),
+            times=len(same),
+            sessions=len({item.turn.session for item in same}),
+            repairs=tuple(repairs[: query.repairs]),
+        )
+
+
+def _told_once(repairs: Iterator[Repair]) -> Iterator[Repair]:
+    """Failures that the same deed mended are one story: that of the first."""
+    known: dict[tuple[str, object], Repair] = {}
+    for repair in sorted(repairs, key=lambda repair: (repair.session.id, repair.seq)):
+        key = (repair.session.id, (repair.steps[-1:], repair.words) if repair.worked else "open")
+        known.setdefault(key, repair)
+    return iter(known.values())
+
+
+def _repair(home: Home, failure: _Failure) -> Repair:
+    stored = home.sessions.get(failure.turn.session)
+    wanted = _kinds(failure.call)
+    steps: list[ToolCall] = []
+    attempts, place, worked = 0, failure.turn.seq, False
+    for seq, call in _calls_after(home, failure):
+        if call.action not in _DOING:
+            continue
+        if call.outcome == "ok" and not only_looks(call) and concerns(call, failure.call):
+            steps.append(call)
+        if not wanted & _kinds(call):
+            continue
+        place = seq
+        if call.outcome == "ok":
+            worked = True
+            break
+        attempts += call.failed
+    return Repair(
+        session=stored.session,
+        project=stored.project,
+        seq=failure.turn.seq,
+        time=failure.turn.turn.time,
+        failed=failure.call,
+        worked=worked,
+        attempts=attempts,
+        steps=tuple(_brief(steps)) if worked else (),
+        words=said_of(home, stored, max(place, failure.turn.seq + 1)),
+    )
+
+
+def _calls_after(home: Home, failure: _Failure) -> Iterator[tuple[int, ToolCall]]:
+    for item in home.sessions.turns_of(failure.turn.session, first=failure.turn.seq, limit=_AHEAD):
+        calls = item.turn.tool_calls
+        start = failure.number + 1 if item.seq == failure.turn.seq else 0
+        yield from ((item.seq, call) for call in calls[start:])
+
+
+def _brief(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
+    """The last deeds; edits of the same file in a row are one."""
+    told: list[ToolCall] = []
+    for call in steps:
+        if told and call.action is Action.EDIT and told[-1].paths == call.paths and call.paths:
+            told[-1] = call
+        else:
+            told.append(call)
+    return told[-_STEPS:]
+
+
+def _kinds(call: ToolCall) -> frozenset[str]:
+    """What would be the same attempt: the programs that a command runs with what they are told first, or the file that
+    is edited."""
+    if call.action is Action.RUN:
+        return frozenset(programs(call.input))
+    if call.action is Action.EDIT:
+        return frozenset(f"edit {path}" for path in call.paths)
+    return frozenset({f"{call.name} {call.input}"})
+
+
+def _talk(home: Home, question: str, asked: Filter, lines: Sequence[str]) -> tuple[TurnHit, ...]:
+    """Return what agents said of an error: where the owner pasted it, the answer that followed."""
+    if not question:
+        return ()
+    terms = [terms_of(line) for line in lines]
+    found: dict[str, TurnHit] = {}
+    for hit in search_sessions(home, RecallQuery(question, asked, limit=10), exact=False).turns:
+        if likeness(terms, map(terms_of, hit.turn.text.splitlines()[:200])) >= _LIKE_IN_TALK:
+            told = _answer(home, hit) if hit.turn.speaker is Speaker.OWNER else hit
+            if told:
+                found.setdefault(told.turn.id, told)
+    return tuple(found.values())[:3]
+
+
+def _answer(home: Home, asked: TurnHit) -> TurnHit | None:
+    """Return the agent's answer to a turn; ``None`` if there is none."""
+    stored = home.sessions.find_said(asked.session.id, asked.turn.id)
+    turn = said_of(home, home.sessions.get(stored.session), stored.seq + 1) if stored else None
+    return replace(asked, turn=turn, excerpt=excerpt(turn.text, ())) if turn else None

@@ -1,1 +1,0 @@
-"""How fast nacre is on a machine: reading, recall, contexts, starts."""

@@ -1,1 +1,0 @@
-"""The only package that knows SQL: index and state in one SQLite file, through apsw."""

@@ -1,1 +1,0 @@
-"""Work on the database as a whole: what is erased, cleaned, proved, and carried over into another one."""

@@ -1,1 +1,0 @@
-"""PostgreSQL, the engine of a memory that many machines share."""

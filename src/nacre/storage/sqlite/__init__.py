@@ -1,1 +1,0 @@
-"""The database itself: connections, migrations, named queries."""

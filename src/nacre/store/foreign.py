@@ -1,0 +1,279 @@
+"""Read-only looks into databases that other programs own, also while they write. Nothing is ever written, not even
+beside them.
+
+Statements are composed from the names of tables and columns that the file itself has, or come from whoever knows the
+program. How a file is opened depends on how it is written (decision 7):
+
+- with a rollback journal: read-only, with SQLite's own locks, which are held while a statement runs and no longer;
+- with a write-ahead log that somebody holds open, or left after a crash: read-only, and the index of the log
+  (``-shm``) read-only, too: readers are then known by their locks alone;
+- with a log that is gone or empty and has no index: nobody has the file open. Only the file itself is read, and what a
+  statement gave is given once it is known that nobody opened it meanwhile;
+- with a log and no index, as in a copy, or with a journal to roll back: a copy of bounded size is looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import apsw
+
+from nacre.errors import InvalidInput
+
+PATIENCE_MS = 500
+"""How long a statement waits for a program that is just writing."""
+
+MAX_COPY_BYTES = 512 * 1024 * 1024
+
+MAX_SECONDS = 120.0
+"""How long all statements on one file may run."""
+
+_STEPS = 10_000
+
+_HEADER_BYTES = 100
+_WITH_LOG = b"\x02\x02"
+_TRIES = 3
+_VECTOR_FUNCTIONS = ("libsql_vector_idx", "vector", "vector32", "vector64", "vector_distance_cos")
+"""Functions of libSQL that may stand in the definition of an index; they are never called here."""
+
+_HARMLESS = apsw.SQLITE_DETERMINISTIC | apsw.SQLITE_INNOCUOUS
+
+Signature = tuple[tuple[int, int] | None, ...]
+
+
+class ForeignDatabase:
+    """Another program's SQLite file, opened by :func:`open_foreign`."""
+
+    def __init__(
+        self,
+        path: Path,
+        clean: Callable[[str], str] = str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._until = clock() + MAX_SECONDS
+        self._clean = clean
+        self._stack = contextlib.ExitStack()
+        self._sealed: Signature | None = None
+        try:
+            self._connection = self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close it, and remove the copy if there is one."""
+        self._stack.close()
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """The columns of a table; none when it does not exist."""
+        return tuple(
+            str(name)
+            for (name,) in self.all("SELECT name FROM pragma_table_info(:table)", table=table)
+        )
+
+    def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement; the file is free again when this returns.
+
+        Raises InvalidInput when the file is locked, damaged or changes all the time.
+        """
+        for _ in range(_TRIES):
+            with _translated(self._path):
+                rows = self._connection.execute(statement, values).fetchall()
+            if self._sealed is None or self._sealed == _signature(self._path):
+                return rows
+            self.close()
+            self._connection = self._open()
+        raise InvalidInput(f"{self._path} changes while it is read", hint="try again")
+
+    def rows(self, table: str, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Every row of a table with those of the wanted columns that it has; nothing when there is no such table."""
+        known = self.columns(table)
+        names = [name for name in wanted if name in known]
+        if not names:
+            return
+        listed = ", ".join(_quoted(name) for name in names)
+        with _translated(self._path):
+            for row in self._connection.execute(
+                f"SELECT {listed} FROM {_quoted(table)} ORDER BY rowid"  # noqa: S608
+            ):
+                values = (self._clean(value) if isinstance(value, str) else value for value in row)
+                yield dict(zip(names, values, strict=True))
+
+    def _open(self) -> apsw.Connection:
+        """A connection at which the file was looked at once. Raises InvalidInput."""
+        before = _signature(self._path)
+        options = _options(self._path, before)
+        self._sealed = before if options and "immutable" in options else None
+        try:
+            if options:
+                return self._connect(self._path, options)
+        except apsw.Error as error:
+            if not _must_roll_back(error, before):
+                raise _explained(self._path, error) from error
+        with _translated(self._path):
+            return self._connect(self._copy(), "")
+
+    def _connect(self, path: Path, options: str) -> apsw.Connection:
+        mode = apsw.SQLITE_OPEN_READONLY if options else apsw.SQLITE_OPEN_READWRITE
+        connection = apsw.Connection(
+            f"file:{quote(os.fsencode(path))}?{options}", flags=apsw.SQLITE_OPEN_URI | mode
+        )
+        try:
+            connection.set_busy_timeout(PATIENCE_MS)
+            for name in _VECTOR_FUNCTIONS:
+                connection.create_scalar_function(name, _nothing, flags=_HARMLESS)
+            connection.execute("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF").fetchall()
+            connection.set_progress_handler(lambda: self._clock() > self._until, _STEPS)
+            connection.set_authorizer(_only_tables(connection))
+        except BaseException:
+            connection.close()
+            raise
+        self._stack.callback(connection.close)
+        return connection
+
+    def _copy(self) -> Path:
+        """A copy of the file with its log or journal, all as they were at one moment. Raises InvalidInput."""
+        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="nacre-look-")))
+        for _ in range(_TRIES):
+            before = _signature(self._path)
+            if sum(known[0] for known in before if known) > MAX_COPY_BYTES:
+                hint = "start the program that wrote it once, which tidies it"
+                raise InvalidInput(
+                    f"{self._path} was not closed properly and is too large to copy", hint=hint
+                )
+            for suffix, known in zip(_SUFFIXES, before, strict=True):
+                (folder / f"copy.db{suffix}").unlink(missing_ok=True)
+                if known and suffix != "-shm":
+                    shutil.copyfile(f"{self._path}{suffix}", folder / f"copy.db{suffix}")
+            if before == _signature(self._path):
+                return folder / "copy.db"
+        raise InvalidInput(f"{self._path} changes while it is read", hint="try again")
+
+
+@contextlib.contextmanager
+def open_foreign(path: Path, clean: Callable[[str], str] = str) -> Iterator[ForeignDatabase]:
+    """Look into a database; every text of its rows goes through ``clean``.
+
+    Raises InvalidInput for what is no SQLite database, is empty, encrypted, locked or damaged.
+    """
+    database = ForeignDatabase(path, clean)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
+
+
+def _signature(path: Path) -> Signature:
+    """Sizes and times of a database and what lies beside it. The index of a log is known by its being there."""
+    found: list[tuple[int, int] | None] = []
+    for suffix in _SUFFIXES:
+        try:
+            seen = os.stat(f"{path}{suffix}")
+            found.append((0, 0) if suffix == "-shm" else (seen.st_size, seen.st_mtime_ns))
+        except FileNotFoundError:
+            found.append(None)
+        except OSError as error:
+            raise InvalidInput(
+                f"cannot read {path}: {error.strerror}", hint="check its permissions"
+            ) from error
+    return tuple(found)
+
+
+def _options(path: Path, beside: Signature) -> str:
+    """How to open a file; empty where only a copy can be looked at. Raises InvalidInput."""
+    main, log, index, _ = beside
+    if main is None:
+        raise InvalidInput(f"there is nothing at {path}", hint="check the path")
+    if main[0] == 0:  # SQLite would delete the log of an empty file
+        raise InvalidInput(f"{path} is empty: it has no sessions yet, or lost them", hint=None)
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot read {path}: {error.strerror}", hint="check its permissions"
+        ) from error
+    if log and log[0] and not index:
+        return ""
+    if header[18:20] != _WITH_LOG:
+        return "mode=ro"
+    return "mode=ro&readonly_shm=1" if log and index else "mode=ro&immutable=1"
+
+
+def _must_roll_back(error: apsw.Error, beside: Signature) -> bool:
+    """Whether a file cannot be read because its program died while it wrote."""
+    journal = beside[-1]
+    return bool(journal and journal[0]) and isinstance(
+        error, apsw.ReadOnlyError | apsw.CantOpenError
+    )
+
+
+def _only_tables(connection: apsw.Connection) -> Callable[..., int]:
+    """An authorizer that refuses views and virtual tables: only a table's rows are sure to end."""
+    unsafe = {
+        str(name).lower()
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND rootpage = 0"
+        )
+    }
+
+    def allow(
+        _: int, first: str | None, __: str | None, ___: str | None, inside: str | None
+    ) -> int:
+        names = {(first or "").lower(), (inside or "").lower()}
+        return apsw.SQLITE_OK if unsafe.isdisjoint(names) else apsw.SQLITE_DENY
+
+    return allow
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextlib.contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (apsw.Error, UnicodeDecodeError) as error:
+        raise _explained(path, error) from error
+
+
+def _explained(path: Path, error: apsw.Error | UnicodeDecodeError) -> InvalidInput:
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError | UnicodeDecodeError):
+        return InvalidInput(
+            f"{path} cannot be read as a SQLite database: it is encrypted, damaged or something else",
+            hint="have the program that wrote it export or decrypt it first",
+        )
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return InvalidInput(
+            f"{path} is locked by the program that uses it",
+            hint="close that program, and try again",
+        )
+    if isinstance(error, apsw.InterruptError):
+        return InvalidInput(
+            f"{path} takes longer than {MAX_SECONDS:.0f} seconds to read", hint=None
+        )
+    if isinstance(error, apsw.AuthError) or "not authorized" in str(error):
+        return InvalidInput(
+            f"{path} has a view or a virtual table where its program has a table", hint=None
+        )
+    return InvalidInput(
+        f"cannot read {path}: {error}", hint="close the program that uses it, and try again"
+    )

@@ -1,0 +1,1101 @@
+"""Full-text search over memories and turns: candidates with the term counts that ranking needs."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, NamedTuple, Protocol
+
+import apsw
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from nacre.base.ids import to_ms
+from nacre.base.lazy import load
+from nacre.base.text import segment
+from nacre.errors import EmbedderUnavailable, StoreUnusable
+from nacre.store.schema import (
+    Clause,
+    Database,
+    Indexed,
+    Row,
+    Words,
+    memory_clause,
+    turn_clause,
+    with_words,
+)
+from nacre.store.sqlite import FileDatabase, about_other
+from nacre.values.recall import Filter
+
+_MEMORY_FIELDS = "m.row"
+_TURN_FIELDS = "t.row, t.session, t.seq"
+
+# The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too.
+_MATCH_TURNS = f"""
+SELECT {_TURN_FIELDS}, term_counts(turns_fts, 1.0, 0.5) FROM turns_fts f JOIN turns t ON t.row = f.rowid
+JOIN sessions s ON s.row = t.session
+WHERE turns_fts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
+"""  # noqa: S608
+_MATCH_TURN_PARTS = f"""
+SELECT {_TURN_FIELDS} FROM turns_parts f JOIN turns t ON t.row = f.rowid JOIN sessions s ON s.row = t.session
+WHERE turns_parts MATCH ? AND {{where}} LIMIT ?
+"""  # noqa: S608
+_MATCH_MEMORIES = f"""
+SELECT {_MEMORY_FIELDS}, 0, 0, term_counts(memories_fts, 1.5, 1.0, 1.0) FROM memories_fts f
+JOIN {{source}} m ON m.row = f.rowid
+WHERE memories_fts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
+"""  # noqa: S608
+_MATCH_MEMORY_PARTS = f"""
+SELECT {_MEMORY_FIELDS}, 0, 0 FROM memories_parts f JOIN {{source}} m ON m.row = f.rowid
+WHERE memories_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
+"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of a query, and its stem in the index."""
+
+    word: str
+    stem: str
+
+
+Held = dict[int, float]
+"""How often a row holds each of those terms that it holds at all, by their place among the terms."""
+
+
+class Match(NamedTuple):
+    """A row and what it holds of the terms (weighted over columns), and how many words the row has.
+
+    A tuple, since an answer makes hundreds.
+    """
+
+    row: int
+    session: int
+    seq: int
+    held: Held
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What weighting a term needs: rows in the index, words in an average row, rows that hold each term."""
+
+    rows: int
+    average_length: float
+    frequencies: tuple[int, ...]
+
+    def idf(self, count: int) -> float:
+        """Inverse document frequency of a term in so many rows, in the form that is never negative (seed facts 2.3)."""
+        return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
+
+
+class WordSearch(ABC):
+    """Full text over rows of one kind."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
+        """The words with their stems, each stem once."""
+        found: dict[str, Term] = {}
+        for word in words:
+            for stem in self._db.stems(word):
+                found.setdefault(stem, Term(word, stem))
+        return tuple(found.values())
+
+    def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
+        """In how many rows words and phrases may stand, at most: as many as hold the rarest word of each.
+
+        Those that stand in none are left out.
+        """
+        stems = {phrase: self._db.stems(segment(phrase)) for phrase in phrases}
+        known = list(dict.fromkeys(stem for found in stems.values() for stem in found))
+        counts = dict(
+            zip(known, self.corpus([Term(stem, stem) for stem in known]).frequencies, strict=True)
+        )
+        rarest = {
+            phrase: min((counts[stem] for stem in found), default=0)
+            for phrase, found in stems.items()
+        }
+        return {phrase: count for phrase, count in rarest.items() if count}
+
+    @abstractmethod
+    def corpus(self, terms: Sequence[Term]) -> Corpus:
+        """How common the terms are."""
+
+    @abstractmethod
+    def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
+        """The stems with an initial and so many characters that the index holds, each with the number of its rows."""
+
+    @abstractmethod
+    def rows_of_stem(self, stem: str, limit: int) -> list[int]:
+        """Rows that hold a stem, or a word that begins like it."""
+
+    @abstractmethod
+    def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
+        """Rows that hold any of the terms, the best by BM25 first."""
+
+    @abstractmethod
+    def match_parts(
+        self, names: Sequence[str], where: Clause, limit: int
+    ) -> list[tuple[int, int, int]]:
+        """Rows whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
+
+
+class Search(WordSearch):
+    """Full text over one of the two tables of a database file."""
+
+    def __init__(self, database: FileDatabase, *, table: str, match: str, parts: str) -> None:
+        super().__init__(database)
+        self._file = database
+        self._table = table
+        self._match = match
+        self._parts = parts
+        database.register_term_counts(term_counts)
+
+    def corpus(self, terms: Sequence[Term]) -> Corpus:
+        """How common the terms are."""
+        stems = [term.stem for term in terms]
+        marks = ", ".join("?" * len(stems))
+        rows = self._db.rows(
+            f"SELECT term, doc FROM {self._table}_terms WHERE term IN ({marks})",  # noqa: S608
+            stems,
+        )
+        counted = {stem: int(count) for stem, count in rows}
+        total, words = self._file.fts_size(self._table)
+        return Corpus(total, words / max(1, total), tuple(counted.get(stem, 0) for stem in stems))
+
+    def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
+        """The stems with an initial and so many characters that the index holds, each with the number of its rows."""
+        told = f"""SELECT term, doc FROM {self._table}_terms
+        WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?"""  # noqa: S608
+        rows = self._db.rows(told, (initial, chr(ord(initial) + 1), least, most))
+        return [(term, int(count)) for term, count in rows]
+
+    def rows_of_stem(self, stem: str, limit: int) -> list[int]:
+        """Rows that hold a stem, or a word that begins like it: what is looked for is stemmed once more."""
+        told = f"SELECT rowid FROM {self._table}_fts WHERE {self._table}_fts MATCH ? LIMIT ?"  # noqa: S608
+        return [row for (row,) in self._db.rows(told, (f"{quoted(stem)} *", limit))]
+
+    def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
+        """Rows that hold any of the terms, the best by BM25 first."""
+        if not terms:
+            return []
+        expression = " OR ".join(quoted(segment(term.word)) for term in terms)
+        rows = self._db.rows(where.into(self._match), (expression, *where.values, limit))
+        return [_to_match(row, session, seq, packed) for row, session, seq, packed in rows]
+
+    def match_parts(
+        self, names: Sequence[str], where: Clause, limit: int
+    ) -> list[tuple[int, int, int]]:
+        """Rows whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
+        names = [name for name in names if len(name) >= 3]
+        if not names:
+            return []
+        expression = " OR ".join(quoted(name) for name in names)
+        rows = self._db.rows(where.into(self._parts), (expression, *where.values, limit))
+        return [(row, session, seq) for row, session, seq in rows]
+
+
+def memory_search(database: FileDatabase) -> Search:
+    """Full text over memories: the subject counts most."""
+    return Search(database, table="memories", match=_MATCH_MEMORIES, parts=_MATCH_MEMORY_PARTS)
+
+
+def turn_search(database: FileDatabase) -> Search:
+    """Full text over turns: what was said counts more than what was done."""
+    return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
+
+
+def quoted(term: str) -> str:
+    """A word or phrase as FTS5 takes it."""
+    return '"' + term.replace('"', '""') + '"'
+
+
+def term_counts(api: apsw.FTS5ExtensionApi, *weights: float) -> str:
+    """A row's words, then each phrase of the query that it holds, and how often, weighted over its columns: of a row
+    of 57 words that holds the first phrase once and the third twice, ``57 0 1.0 2 2.0``."""
+    told = [str(api.column_size())]
+    for phrase in range(api.phrase_count):
+        count = sum(
+            weight * len(places)
+            for weight, places in zip(weights, api.phrase_locations(phrase), strict=True)
+        )
+        if count:
+            told += (str(phrase), str(count))
+    return " ".join(told)
+
+
+def _to_match(row: int, session: int, seq: int, told: str) -> Match:
+    length, *held = told.split()
+    return Match(
+        row,
+        session,
+        seq,
+        dict(zip(map(int, held[::2]), map(float, held[1::2]), strict=True)),
+        int(length),
+    )
+
+
+# ----------------------------------------------------------------------------
+# Full text in a database file: FTS5.
+
+
+_encode = msgspec.json.Encoder().encode
+_DROPS = {
+    Indexed.MEMORIES: ("unindex_memory", "unindex_memory_parts"),
+    Indexed.TURNS: ("unindex_turn", "unindex_turn_parts"),
+    Indexed.FAILURES: ("unindex_failures",),
+}
+
+
+_TURNS = "JOIN turns t ON t.row = f.rowid JOIN sessions s ON s.row = t.session"
+
+# The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too.
+_BEST = {
+    Indexed.MEMORIES: """SELECT m.row FROM memories_fts f JOIN {source} m ON m.row = f.rowid
+        WHERE memories_fts MATCH ? AND {where} ORDER BY rank LIMIT ?""",
+    Indexed.TURNS: f"""SELECT t.row FROM turns_fts f {_TURNS}
+        WHERE turns_fts MATCH ? AND {{where}} ORDER BY rank LIMIT ?""",  # noqa: S608
+    Indexed.FAILURES: f"""SELECT f.rowid FROM failures_fts f {_TURNS}
+        WHERE failures_fts MATCH ? AND {{where}} ORDER BY bm25(failures_fts, 0.5, 1.0), f.rowid DESC LIMIT ?""",  # noqa: S608
+}
+
+
+class FileWords:
+    """Implements :class:`~nacre.store.schema.WordIndex`."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
+        """Index rows that are not in it yet."""
+        texts = _encode([(one.row, *one.texts) for one in rows]).decode()
+        names = _encode([(one.row, one.names) for one in rows if one.names]).decode()
+        if kind is Indexed.FAILURES:
+            self._db.run("insert_failures", failures=texts)
+        elif kind is Indexed.TURNS:
+            self._db.run("index_turns", texts=texts)
+            self._db.run("index_turn_parts", texts=names)
+        else:
+            self._db.run("index_memories", texts=texts)
+            self._db.run("index_memory_parts", texts=names)
+
+    def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
+        """Take rows out; those that are not in it are left alone."""
+        for statement in _DROPS[kind]:
+            self._db.run_many(statement, [{"row": row} for row in rows])
+
+    def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
+        """In how many rows some stems stand; of failures that is not known."""
+        marks = ", ".join("?" * len(stems))
+        told = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({marks})"  # noqa: S608 - a name of ours
+        return {str(term): int(rows) for term, rows in self._db.rows(told, stems)}
+
+    def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
+        """Rows that hold any of some words and that a condition lets through, the best by BM25 first."""
+        if not words:
+            return []
+        expression = " OR ".join(map(quoted, words))
+        return [
+            row
+            for (row,) in self._db.rows(where.into(_BEST[kind]), (expression, *where.values, limit))
+        ]
+
+
+# ----------------------------------------------------------------------------
+# Vectors in a byte a dimension, and in a bit.
+
+
+Matrix = NDArray[np.float32]
+_PORTION = 16_384
+_ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What searches keep in memory of the passages of one database: the model that made them, their bits, which nobody
+    changes in place, and the row that comes next."""
+
+    held: tuple[str | None, str | None]
+    bits: NDArray[np.uint64]
+    next: int
+
+
+def distances(bits: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """In how many bits each passage differs; ``bits`` has a row for each 64 of them."""
+    count = bits.shape[1]
+    found = np.zeros(count, np.uint16)
+    differs, ones = np.empty(_PORTION, np.uint64), np.empty(_PORTION, np.uint8)
+    for start in range(0, count, _PORTION):
+        part = found[start : start + _PORTION]
+        for own, other in zip(bits[:, start : start + _PORTION], wanted, strict=True):
+            np.bitwise_xor(own, other, out=differs[: len(part)])
+            np.bitwise_count(differs[: len(part)], out=ones[: len(part)])
+            np.add(part, ones[: len(part)], out=part)
+    return found
+
+
+def to_int8(vectors: Matrix) -> NDArray[np.int8]:
+    """Vectors with the largest value of each as 127."""
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    packed: NDArray[np.int8] = np.rint(vectors * (127.0 / np.maximum(largest, 1e-9))).astype(
+        np.int8
+    )
+    return packed
+
+
+def from_int8(blobs: Sequence[bytes]) -> Matrix:
+    """Vectors of length 1 from their bytes."""
+    vectors = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), -1).astype(np.float32)
+    unit: Matrix = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return unit
+
+
+def cosines_quantised_(query: Matrix, blobs: Sequence[bytes]) -> Matrix:
+    """The cosine of a query to each of some stored vectors."""
+    cosines: Matrix = from_int8(blobs) @ query
+    return cosines
+
+
+def near_pairs(
+    owners: NDArray[np.int64],
+    first_pieces: NDArray[np.int64],
+    pieces: Matrix,
+    wanted: Sequence[int],
+    least: float,
+) -> list[tuple[int, int, float]]:
+    """Pairs of ``wanted`` owners whose best pieces are at least so near, the nearest first; some rows at a time.
+
+    ``first_pieces`` says where the pieces of each owner begin.
+    """
+    owner = np.repeat(owners, np.diff(np.append(first_pieces, len(pieces))))
+    chosen = np.isin(owner, np.array(wanted, np.int64))
+    owner, mine = owner[chosen], pieces[chosen]
+    best: dict[tuple[int, int], float] = {}
+    for start in range(0, len(mine), _ROWS_AT_ONCE):
+        found = mine[start : start + _ROWS_AT_ONCE] @ mine[start:].T
+        for one, other in np.argwhere(found >= least).tolist():
+            first, second = int(owner[start + one]), int(owner[start + other])
+            if first < second:
+                best[first, second] = max(best.get((first, second), -1.0), float(found[one, other]))
+    return sorted(
+        ((*pair, cosine) for pair, cosine in best.items()), key=lambda one: (-one[2], one[:2])
+    )
+
+
+def to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
+    """The signs of vectors, 64 to a word."""
+    packed = np.packbits(vectors > 0, axis=1)
+    words = -(-packed.shape[1] // 8)  # whole words, whatever the size of the vectors
+    return np.pad(packed, ((0, 0), (0, words * 8 - packed.shape[1]))).view(np.uint64)
+
+
+class Walk(Protocol):
+    """Passages from the nearest to the farthest."""
+
+    def next(self, count: int) -> list[int]:
+        """About so many rows more, where there are any."""
+
+
+class Outward:
+    """Walks through passages from the nearest to the farthest, in rings of equal distance."""
+
+    def __init__(self, distances: NDArray[np.uint16]) -> None:
+        self.distances = distances
+        self._within = np.cumsum(np.bincount(distances))
+        self._next = 0
+
+    def next(self, count: int) -> list[int]:
+        """At least so many passages more, where there are any: all of the same distance come together."""
+        if self._next >= len(self._within):
+            return []
+        before = int(self._within[self._next - 1]) if self._next else 0
+        last = int(np.searchsorted(self._within, before + count))
+        ring = (self.distances >= self._next) & (self.distances <= last)
+        self._next = last + 1
+        rows: list[int] = (np.flatnonzero(ring) + 1).tolist()
+        return rows
+
+
+# ----------------------------------------------------------------------------
+# Memories and turns that a filter lets through, by their rows.
+
+
+_SESSIONS_A_PORTION = 100
+
+# The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too.
+_TURNS_OF_SESSIONS = """
+SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
+WHERE t.session IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
+ORDER BY coalesce(t.time, s.ended, s.started, 0) DESC, t.session DESC, t.seq DESC
+"""
+_ADMITTED_MEMORIES = "SELECT m.row FROM {source} m WHERE {where}"
+_LIST_MEMORIES = """
+SELECT m.row, count(*) OVER () FROM {source} m WHERE {where} ORDER BY m.created DESC, m.id DESC LIMIT ? OFFSET ?
+"""
+_LATEST_MEMORIES = """
+SELECT m.row FROM {source} m WHERE {where} ORDER BY m.updated DESC, m.id DESC LIMIT ?
+"""
+_TRIGGERED_MEMORIES = """
+SELECT m.row FROM {source} m WHERE m.triggers != '[]' AND {where} ORDER BY m.importance DESC, m.updated DESC, m.id DESC
+"""
+_PROJECTS = """
+SELECT m.project FROM {source} m WHERE m.project IS NOT NULL AND {where}
+GROUP BY m.project ORDER BY max(m.updated) DESC, m.project
+"""
+_BROWSE_MEMORIES = """
+SELECT m.row FROM {source} m WHERE {where} ORDER BY m.importance DESC, m.created DESC, m.id LIMIT ?
+"""
+_FEW_TURNS = """
+SELECT t.row FROM sessions s CROSS JOIN turns t WHERE t.session = s.row AND {where} LIMIT ?
+"""
+_CHECK_TURNS = """
+SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
+WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
+"""
+
+
+class Admission:
+    """The turns that a filter lets through, without listing them: there may be a million."""
+
+    def __init__(self, database: Database, where: Clause) -> None:
+        self._db = database
+        self._where = where
+
+    def few(self, most: int) -> list[int] | None:
+        """All of them, where they are no more than so many."""
+        found = self._db.rows(self._where.into(_FEW_TURNS), (*self._where.values, most + 1))
+        return [row for (row,) in found] if len(found) <= most else None
+
+    def among(self, rows: Collection[int]) -> set[int]:
+        """Those of some turns."""
+        encoded = json.dumps(list(rows))
+        return {
+            row
+            for (row,) in self._db.rows(
+                self._where.into(_CHECK_TURNS), (encoded, *self._where.values)
+            )
+        }
+
+
+class Selection:
+    """What filters let through."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def admitted_turns(self, wanted: Filter) -> Admission | None:
+        """The turns a filter lets through; ``None`` when it lets all through."""
+        where = turn_clause(wanted)
+        return None if where.is_open else Admission(self._db, where)
+
+    def newest_turns(self, wanted: Filter) -> Iterator[list[int]]:
+        """The turns a filter lets through, a hundred sessions at a time, the latest session first."""
+        where = turn_clause(wanted)
+        sessions = [row for (row,) in self._db.all("list_session_rows")]
+        for start in range(0, len(sessions), _SESSIONS_A_PORTION):
+            portion = json.dumps(sessions[start : start + _SESSIONS_A_PORTION])
+            yield [
+                row
+                for (row,) in self._db.rows(
+                    where.into(_TURNS_OF_SESSIONS), (portion, *where.values)
+                )
+            ]
+
+    def admitted_memories(self, wanted: Filter, *, today: date | None = None) -> set[int]:
+        """The active memories a filter lets through; with ``today``, those that still hold."""
+        where = memory_clause(wanted, today)
+        return {row for (row,) in self._db.rows(where.into(_ADMITTED_MEMORIES), where.values)}
+
+    def browse_memories(
+        self, wanted: Filter, *, limit: int, today: date | None = None
+    ) -> list[int]:
+        """Active memories by importance, then date, without a query; with ``today``, those that still hold."""
+        where = memory_clause(wanted, today)
+        rows = self._db.rows(where.into(_BROWSE_MEMORIES), (*where.values, limit))
+        return [row for (row,) in rows]
+
+    def list_memories(
+        self,
+        wanted: Filter,
+        *,
+        limit: int,
+        offset: int,
+        today: date | None = None,
+        words: Sequence[str] = (),
+    ) -> tuple[list[int], int]:
+        """A page of active memories, the newest first, and how many there are; with ``today``, those that hold.
+
+        With ``words``, those whose subject, content or tags contain each of them, in any case of letters.
+        """
+        where = with_words(memory_clause(wanted, today, for_list=True), words)
+        rows = self._db.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
+        return [row for row, _ in rows], int(rows[0][1]) if rows else 0
+
+    def latest_memories(self, wanted: Filter, *, limit: int, today: date) -> list[int]:
+        """The active memories that hold, what changed last first."""
+        where = memory_clause(wanted, today)
+        return [
+            row for (row,) in self._db.rows(where.into(_LATEST_MEMORIES), (*where.values, limit))
+        ]
+
+    def with_triggers(self, wanted: Filter, *, today: date) -> list[int]:
+        """The active memories that hold and have triggers, the most important first."""
+        where = memory_clause(wanted, today)
+        return [row for (row,) in self._db.rows(where.into(_TRIGGERED_MEMORIES), where.values)]
+
+    def projects_of_memories(self, wanted: Filter, *, today: date) -> list[str]:
+        """The projects of the memories that a filter lets through, the one that changed last first."""
+        where = memory_clause(wanted, today)
+        return [project for (project,) in self._db.rows(where.into(_PROJECTS), where.values)]
+
+    def names_known(self) -> tuple[set[str], set[str]]:
+        """People named as authors of turns, and projects of sessions or of memories."""
+        projects = {project for (project,) in self._db.all("list_projects_named")}
+        return {author for (author,) in self._db.all("list_authors")}, projects
+
+
+# ----------------------------------------------------------------------------
+# Full text over turns.
+
+
+class TurnSearch:
+    """Finds turns by words and by parts of identifiers."""
+
+    def __init__(self, database: FileDatabase) -> None:
+        self._db = database
+        self._turns: Search = turn_search(database)
+        self.terms = self._turns.terms
+        self.corpus = self._turns.corpus
+        self.vocabulary = self._turns.vocabulary
+        self.rows_of_stem = self._turns.rows_of_stem
+
+    def match(self, terms: Sequence[Term], wanted: Filter, limit: int) -> list[Match]:
+        """Turns that hold any of the terms, the best by BM25 first."""
+        return self._turns.match(terms, turn_clause(wanted), limit)
+
+    def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:  # noqa: ARG002 - a server tells more
+        """The turns at some places (session row, seq), of which no words are told. Places that do not exist are left
+        out."""
+        encoded = json.dumps([session << 32 | seq for session, seq in places])
+        return [
+            Match(row, session, seq, {}, 0)
+            for row, session, seq in self._db.all("find_turns_at", places=encoded)
+        ]
+
+    def match_parts(
+        self, names: Sequence[str], wanted: Filter, limit: int
+    ) -> list[tuple[int, int, int]]:
+        """Turns whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
+        return self._turns.match_parts(names, turn_clause(wanted), limit)
+
+
+# ----------------------------------------------------------------------------
+# The tables of vectors: of the model in use, or of another one.
+
+
+class VectorTables:
+    """The tables of the vectors in use, or, ``other``, of those of another model."""
+
+    def __init__(self, database: Database, *, other: bool) -> None:
+        self._database = database
+        self._other = other
+
+    def all(self, name: str, **parameters: Any) -> list[Row]:
+        return self._database.all(self._named(name), **parameters)
+
+    def one(self, name: str, **parameters: Any) -> Row | None:
+        return self._database.one(self._named(name), **parameters)
+
+    def run(self, name: str, **parameters: Any) -> int:
+        return self._database.run(self._named(name), **parameters)
+
+    def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        self._database.run_many(self._named(name), rows)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return self._database.transaction()
+
+    def reading(self) -> AbstractContextManager[None]:
+        return self._database.reading()
+
+    def _named(self, name: str) -> str:
+        return about_other(name) if self._other else name
+
+
+# ----------------------------------------------------------------------------
+# Vectors: sign bits of every passage for a quick scan, int8 components for exact cosines.
+#
+# A passage is kept once, by the hash of its text, however many turns say it. The scan compares a bit
+# a component with
+# XOR and popcount, and the nearest are compared exactly: a million passages take about six
+# milliseconds, without an
+# index structure to build or to lose. Bits are held word by word, the first 64 of all passages, then
+# the next, and
+# compared in portions that stay in the processor's cache.
+
+
+_NEAREST_BY_BITS = 600
+_WIDENED = 4
+_FARTHEST = 40_000
+"""No more passages than this are looked at for turns that a filter lets through."""
+_FEW_TURNS_VECTORS = 5_000
+"""So many turns are compared one by one: quicker than to look for them among all, the nearest first."""
+_DROPS_VECTORS = (
+    "drop_embedding_values",
+    "drop_vectors",
+    "drop_turn_passages",
+    "drop_bits",
+    "drop_memory_vectors",
+)
+_EXCHANGES = (
+    "exchange_passages",
+    "exchange_turn_passages",
+    "exchange_bits",
+    "exchange_memory_vectors",
+    "exchange_embedding_values",
+)
+_BUNDLED = "minilm"
+"""What was set where vectors were made before it was noted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A row and its cosine to the query."""
+
+    row: int
+    cosine: float
+
+
+class Vectors:
+    """Reads and writes vectors. Turns from before ``since`` get none, where a time is given.
+
+    ``other`` are those of another model, being made to replace the ones in use. No search sees them.
+
+    Keeps two things in memory between searches: the bits of passages, which only ever grow, and the vectors of
+    memories, read again when some were added. What was dropped since may linger in the latter; row numbers are never
+    given twice, so that it belongs to no memory.
+    """
+
+    def __init__(
+        self, database: Database, since: datetime | None = None, *, other: bool = False
+    ) -> None:
+        self._in_use = database
+        self._db = VectorTables(database, other=other)
+        self._since = to_ms(since)
+        self._held: tuple[str | None, str | None] = (None, None)
+        self._bits: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
+        self._next = 1
+        self._edition: tuple[str | None, int] = (None, -1)
+        self._complete: object = None
+        self._memories: NDArray[np.int64] = np.empty(0, np.int64)
+        self._first_pieces: NDArray[np.int64] = np.empty(0, np.int64)
+        self._pieces: Matrix = np.empty((0, 0), np.float32)
+
+    def kept(self) -> Kept:
+        """What it keeps in memory, for another connection to the same database to begin with."""
+        return Kept(self._held, self._bits, self._next)
+
+    def begin_with(self, kept: Kept) -> None:
+        """Take what another connection to the same database keeps, where that is more, instead of loading it."""
+        if not self._bits.size or (kept.held == self._held and kept.next > self._next):
+            self._held, self._bits, self._next = kept.held, kept.bits, kept.next
+
+    # What is made
+
+    def model(self) -> str | None:
+        """The name of the model that made the vectors; ``None`` when there are none."""
+        return self._value("model")
+
+    def setting(self) -> str | None:
+        """What ``embedding.model`` was when the vectors were made: by it their model is found again."""
+        return None if self.model() is None else self._value("setting") or _BUNDLED
+
+    def seen(self) -> tuple[float, float] | None:
+        """How their model sees the probes (see :mod:`nacre.llm.local_model`), where that was noted."""
+        noted = self._value("seen")
+        if noted is None:
+            return None
+        chance, restated = json.loads(noted)
+        return float(chance), float(restated)
+
+    def note_seen(self, seen: tuple[float, float]) -> None:
+        """Note how their model sees the probes."""
+        with self._db.transaction():
+            self._set_value("seen", json.dumps(seen))
+
+    def dimensions(self) -> int:
+        """Components of a vector; 0 while there is none."""
+        row = self._db.one("one_size")
+        return int(row[0]) if row else 0
+
+    def size(self) -> int:
+        """Bytes of all of them."""
+        return int((self._db.one("size_of_vectors") or (0,))[0])
+
+    def begin(self, model: str, setting: str | None = None) -> None:
+        """Accept vectors of a model, which ``setting`` names. Vectors of another one are dropped first.
+
+        Their name goes before them, table by table, so that others can write in between; after a crash it is done anew.
+        """
+        if self.model() == model:
+            return
+        edition = self.drop()
+        with self._db.transaction():
+            self._set_value("model", model)
+            self._set_value("setting", setting or _BUNDLED)
+            self._set_value("edition", str(edition + 1))
+            self._set_value("begun", str(edition + 1))
+
+    def drop(self) -> int:
+        """Drop all of them; returns their last edition."""
+        edition = self._count_of("edition")
+        for name in _DROPS_VECTORS:
+            self._db.run(name)
+        return edition
+
+    def exchange(self) -> bool:
+        """Bring those of the other model into use in one step, if none is missing; then drop those that were.
+
+        For ``other``. Returns whether it was done: where texts came meanwhile, their vectors are made first.
+        """
+        with self._db.transaction():
+            if self.model() is None or any(self.missing()):
+                return False
+            for name in _EXCHANGES:
+                self._db.run(name)
+        self.drop()
+        return True
+
+    def reach_back(self, days: int) -> None:
+        """Turns of so many days get vectors (0: all); where that is more than before, old ones are looked at again."""
+        before = self._count_of("days")
+        if days == before:
+            return
+        with self._db.transaction():
+            self._set_value("days", str(days))
+            if before and (not days or days > before):
+                self._set_value("through", "0")
+
+    def pass_over(self) -> None:
+        """Where no turn waits for a vector, none of those there are is looked at again."""
+        with self._db.transaction():
+            if not self.turns_to_embed(1):
+                newest = self._db.one("last_turn") or (0,)
+                self._set_value("through", str(max(int(newest[0]), self._count_of("through"))))
+
+    def turns_to_embed(self, limit: int) -> list[tuple[int, str]]:
+        """The next turns without vectors: (row, text)."""
+        return self.turns_after(self._count_of("through"), limit)
+
+    def memories_to_embed(self, limit: int) -> list[tuple[int, str, str]]:
+        """The newest memories without vectors, by row: (row, subject, content)."""
+        found = self._db.all("list_memories_to_embed", limit=limit)
+        return sorted((row, subject, content) for row, subject, content in found)
+
+    def are_missing(self) -> bool:
+        """Whether a turn or a memory has no vector yet. Where none had, that is looked up once until somebody wrote."""
+        state = self._in_use.state()
+        if state is None or state != self._complete:
+            if self.turns_to_embed(1) or self.memories_to_embed(1):
+                return True
+            self._complete = state
+        return False
+
+    def turns_after(self, row: int, limit: int) -> list[tuple[int, str]]:
+        """The turns beyond a row that get vectors: (row, text)."""
+        found = self._db.all("list_turns_to_embed", after=row, since=self._since, limit=limit)
+        return [(turn, text) for turn, text in found]
+
+    def memory_texts(self) -> list[tuple[str, str]]:
+        """All memories that get vectors: (subject, content)."""
+        return [(subject, content) for subject, content in self._db.all("list_memory_texts")]
+
+    def missing(self) -> tuple[int, int]:
+        """How many turns and memories have no vectors yet."""
+        turns = self._db.one(
+            "count_turns_to_embed", after=self._count_of("through"), since=self._since
+        ) or (0,)
+        memories = self._db.one("count_memories_to_embed") or (0,)
+        return int(turns[0]), int(memories[0])
+
+    def known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
+        """Passages that are there already, by the hash of their text."""
+        found = self._db.all(
+            "find_passages", hashes=json.dumps([digest.hex() for digest in hashes])
+        )
+        return {digest: row for row, digest in found}
+
+    def take_over(self, earlier: Vectors, hashes: Sequence[bytes]) -> None:
+        """Take the passages of some texts from a database that this one is to replace, if the same model made them.
+
+        Where that database is damaged they are not there.
+        """
+        try:
+            if earlier.model() != self.model():
+                return
+            found = earlier._db.all(
+                "find_vectors_by_hash", hashes=json.dumps([digest.hex() for digest in hashes])
+            )
+        except StoreUnusable:
+            return
+        if found:
+            with self._db.transaction():
+                self._add_passages(
+                    [digest for digest, _ in found], from_int8([vector for _, vector in found])
+                )
+
+    def add_turn_passages(
+        self,
+        said: Mapping[int, Sequence[bytes]],
+        fresh: Sequence[bytes],
+        vectors: Matrix,
+        *,
+        through: int,
+    ) -> None:
+        """Add the passages of some turns.
+
+        ``said`` maps turn rows to passage hashes; ``fresh`` are the hashes that are new, ``vectors`` their unit
+        vectors (one row each); ``through`` is the last turn row done. Turns that are gone by now are left out.
+        Raises EmbedderUnavailable for vectors of another size than those that are there.
+        """
+        with self._db.transaction():
+            self._check_size(vectors)
+            numbers = self.known([digest for digests in said.values() for digest in digests])
+            missing = [at for at, digest in enumerate(fresh) if digest not in numbers]
+            if missing:
+                numbers |= self._add_passages([fresh[at] for at in missing], vectors[missing])
+            pairs: list[dict[str, object]] = [
+                {"passage": numbers[digest], "turn": turn}
+                for turn, digests in said.items()
+                for digest in digests
+            ]
+            self._db.run_many("insert_turn_passage", pairs)
+            self._set_value("through", str(max(through, self._count_of("through"))))
+
+    def add_memory_vectors(self, made: Mapping[int, Matrix]) -> None:
+        """Add the vectors of memories: row → one unit vector a piece of its text.
+
+        A memory that was edited or removed since its words were read has another row or none: it is left out.
+        Raises EmbedderUnavailable for vectors of another size than those that are there.
+        """
+        rows: list[dict[str, object]] = [
+            {"memory": memory, "ordinal": ordinal, "vector": vector.tobytes()}
+            for memory, vectors in made.items()
+            for ordinal, vector in enumerate(to_int8(vectors))
+        ]
+        with self._db.transaction():
+            for vectors in made.values():
+                self._check_size(vectors)
+            self._db.run_many("insert_memory_vector", rows)
+            self._set_value("edition", str(self._count_of("edition") + 1))
+
+    # What is found
+
+    def nearest_turns(
+        self, query: Matrix, *, limit: int, admitted: Admission | None = None
+    ) -> list[Near]:
+        """The turns whose best passage is nearest to a unit vector, by cosine, the nearest first."""
+        few = admitted.few(_FEW_TURNS_VECTORS) if admitted else None
+        if few is not None:
+            return _sorted(self.cosines_of_turns(query, few))[:limit]
+        nearest = self._outward(to_bits(to_int8(query[None, :]))[0])
+        if admitted is None:
+            return self._rank(query, nearest.next(_NEAREST_BY_BITS), None)[:limit]
+        found: list[Near] = []
+        portion = _NEAREST_BY_BITS
+        while len(found) < limit and portion < _FARTHEST and (rows := nearest.next(portion)):
+            found += self._rank(query, rows, admitted)
+            portion *= _WIDENED
+        return sorted(found, key=lambda near: (-near.cosine, near.row))[:limit]
+
+    def cosines_of_turns(self, query: Matrix, turns: Sequence[int]) -> dict[int, float]:
+        """The cosine of each turn's best passage; turns without vectors are left out."""
+        found = self._db.all("find_vectors_of_turns", rows=json.dumps(list(turns)))
+        best: dict[int, float] = {}
+        if found:
+            cosines = cosines_quantised_(query, [vector for _, vector in found])
+            for (turn, _), cosine in zip(found, cosines, strict=True):
+                best[turn] = max(best.get(turn, -1.0), float(cosine))
+        return best
+
+    def memory_cosines(self, query: Matrix) -> dict[int, float]:
+        """The cosine of every memory's best piece."""
+        self._load_memories()
+        if not len(self._memories):
+            return {}
+        best = np.maximum.reduceat(self._pieces @ query, self._first_pieces)
+        return dict(zip(self._memories.tolist(), best.tolist(), strict=True))
+
+    def near_memory(self, row: int, *, limit: int) -> list[Near]:
+        """The memories whose best piece is nearest to any piece of a memory, the nearest first."""
+        self._load_memories()
+        at = int(np.searchsorted(self._memories, row))
+        if at >= len(self._memories) or self._memories[at] != row:
+            return []
+        ends = np.append(self._first_pieces[1:], len(self._pieces))
+        own = self._pieces[self._first_pieces[at] : ends[at]]
+        best = np.maximum.reduceat((self._pieces @ own.T).max(axis=1), self._first_pieces)
+        best[at] = -1.0
+        nearest = np.argsort(-best, kind="stable")[:limit]
+        return [
+            Near(int(self._memories[one]), float(best[one])) for one in nearest if best[one] > 0
+        ]
+
+    def near_pairs(self, rows: Sequence[int], *, least: float) -> list[tuple[int, int, float]]:
+        """Pairs of these memories whose best pieces are at least so near, the nearest first."""
+        self._load_memories()
+        return near_pairs(self._memories, self._first_pieces, self._pieces, rows, least)
+
+    def count(self) -> int:
+        """Passages with a vector."""
+        return int((self._db.one("count_passages") or (0,))[0])
+
+    def count_memories(self) -> int:
+        """Memories with a vector."""
+        return int((self._db.one("count_memory_vectors") or (0,))[0])
+
+    def of(self, model: str) -> VectorsOf:
+        """The same, to be searched as long as they are those of a model."""
+        return VectorsOf(self, model, self._db.reading)
+
+    def _check_size(self, vectors: Matrix) -> None:
+        present = self.dimensions()
+        if present and len(vectors) and vectors.shape[1] != present:
+            raise EmbedderUnavailable(
+                f"{self.model()} gives vectors of {vectors.shape[1]} numbers now, and the index has {present}",
+                hint="another model answers by that name: nacre doctor --deep --repair drops its vectors",
+            )
+
+    def _add_passages(self, digests: Sequence[bytes], vectors: Matrix) -> dict[bytes, int]:
+        first = int((self._db.one("next_passage") or (1,))[0])
+        packed = to_int8(vectors)
+        rows: list[dict[str, object]] = [
+            {"row": first + at, "hash": digest, "vector": packed[at].tobytes()}
+            for at, digest in enumerate(digests)
+        ]
+        self._db.run_many("insert_passage", rows)
+        self._db.run("insert_bits", first=first, count=len(rows), bits=to_bits(packed).tobytes())
+        return {digest: first + at for at, digest in enumerate(digests)}
+
+    def _rank(self, query: Matrix, rows: list[int], admitted: Admission | None) -> list[Near]:
+        encoded = json.dumps(rows)
+        found = self._db.all("find_vectors", rows=encoded)
+        if not found:
+            return []
+        cosines = dict(
+            zip(
+                (row for row, _ in found),
+                cosines_quantised_(query, [vector for _, vector in found]),
+                strict=True,
+            )
+        )
+        best: dict[int, float] = {}
+        said = self._db.all("find_turns_of_passages", rows=encoded)
+        among = admitted.among({turn for _, turn in said}) if admitted else None
+        for passage, turn in said:
+            if passage in cosines and (among is None or turn in among):
+                best[turn] = max(best.get(turn, -1.0), float(cosines[passage]))
+        return _sorted(best)
+
+    def _outward(self, bits: NDArray[np.uint64]) -> Walk:
+        """Passages from the nearest on: a server compares them itself."""
+        if self._in_use.is_server:
+            walk: Walk = load("nacre.store.postgres:ServerWalk")(self._in_use, bits)
+            return walk
+        self._load_bits()
+        return Outward(distances(self._bits, bits) if self._bits.size else np.empty(0, np.uint16))
+
+    def _load_bits(self) -> None:
+        held = (self.model(), self._value("begun"))
+        if held != self._held:  # others were made, perhaps by another process
+            self._bits, self._next, self._held = np.empty((0, 0), np.uint64), 1, held
+        runs = self._db.all("list_bits", first=self._next)
+        if not runs:
+            return
+        words = len(runs[0][2]) // runs[0][1] // 8
+        fresh = np.frombuffer(b"".join(bits for _, _, bits in runs), np.uint64).reshape(-1, words).T
+        self._bits = (
+            np.concatenate([self._bits, fresh], axis=1)
+            if self._bits.size
+            else np.ascontiguousarray(fresh)
+        )
+        self._next = self._bits.shape[1] + 1
+
+    def _load_memories(self) -> None:
+        edition = (self.model(), self._count_of("edition"))
+        if edition == self._edition:
+            return
+        found = self._db.all("list_memory_vectors")
+        owners = np.array([memory for memory, _ in found], np.int64)
+        self._memories, self._first_pieces = np.unique(owners, return_index=True)
+        self._pieces = (
+            from_int8([vector for _, vector in found]) if found else np.empty((0, 0), np.float32)
+        )
+        self._edition = edition
+
+    def _count_of(self, key: str) -> int:
+        return int(self._value(key) or 0)
+
+    def _value(self, key: str) -> str | None:
+        row = self._db.one("get_embedding_value", key=key)
+        return row[0] if row else None
+
+    def _set_value(self, key: str, value: str) -> None:
+        self._db.run("set_embedding_value", key=key, value=value)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorsOf:
+    """Searches vectors as long as they are those of one model: a question's vector meets no others.
+
+    Where those of another model came into use since the question was embedded, nothing is found.
+    """
+
+    _vectors: Vectors
+    name: str
+    _reading: Callable[[], AbstractContextManager[None]]
+
+    def model(self) -> str:
+        """The model's name."""
+        return self.name
+
+    def seen(self) -> tuple[float, float] | None:
+        """See :meth:`Vectors.seen`."""
+        return self._vectors.seen()
+
+    def nearest_turns(
+        self, query: Matrix, *, limit: int, admitted: Admission | None = None
+    ) -> list[Near]:
+        """See :meth:`Vectors.nearest_turns`."""
+        with self._reading():
+            return (
+                self._vectors.nearest_turns(query, limit=limit, admitted=admitted)
+                if self._is_there()
+                else []
+            )
+
+    def cosines_of_turns(self, query: Matrix, turns: Sequence[int]) -> dict[int, float]:
+        """See :meth:`Vectors.cosines_of_turns`."""
+        with self._reading():
+            return self._vectors.cosines_of_turns(query, turns) if self._is_there() else {}
+
+    def memory_cosines(self, query: Matrix) -> dict[int, float]:
+        """See :meth:`Vectors.memory_cosines`."""
+        with self._reading():
+            return self._vectors.memory_cosines(query) if self._is_there() else {}
+
+    def _is_there(self) -> bool:
+        return self._vectors.model() == self.name
+
+
+def _sorted(cosines: Mapping[int, float]) -> list[Near]:
+    near = (Near(row, cosine) for row, cosine in cosines.items())
+    return sorted(near, key=lambda item: (-item.cosine, item.row))

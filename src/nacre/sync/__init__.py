@@ -1,1 +1,0 @@
-"""Keep the vault in step with a remote."""

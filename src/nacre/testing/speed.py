@@ -1,0 +1,715 @@
+"""Material to measure with: copies of transcripts that count as new, homes with many turns, notes."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import platform
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import nacre
+from nacre.base.ids import content_hash
+from nacre.base.lazy import Module
+from nacre.context.build import context_for
+from nacre.errors import NacreError, NotFound, Unavailable
+from nacre.home.consent import configured_embedder
+from nacre.home.home import Home, open_home
+from nacre.learn.ingest import IngestOptions, ingest
+from nacre.memories.edit import scan
+from nacre.memories.vectors import embed_memories, passages
+from nacre.recall.recall import recall
+from nacre.settings import Settings, load_settings
+from nacre.values.context import ContextRequest, Moment
+from nacre.values.memory import SessionFilter
+from nacre.values.recall import Mode, RecallQuery
+from nacre.values.reports import OnProgress, Progress
+from nacre.values.session import StoredSession, Turn
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = Module("numpy")
+
+Origins = Callable[[Sequence[tuple[int, str]]], Sequence[str]]
+
+_ID = re.compile(
+    rb'("(?:sessionId|session_id|uuid|parentUuid|logicalParentUuid|leafUuid|messageId|requestId|agentId|promptId|'
+    rb'toolUseID|parentToolUseID|sourceToolAssistantUUID|sourceToolUseID|tool_use_id|id)"\s*:\s*"[^"\\]+)"'
+)
+_NOISE = 0.35
+"""Length of the random vector added to a unit vector: the cosine to the original becomes about .94."""
+
+_STEP = 2000
+_PLACES = (
+    "harbour",
+    "quarry",
+    "orchard",
+    "foundry",
+    "granary",
+    "chapel",
+    "mill",
+    "observatory",
+    "brewery",
+    "tannery",
+)
+_THINGS = (
+    "ledger",
+    "gateway",
+    "scheduler",
+    "archive",
+    "importer",
+    "dashboard",
+    "mailer",
+    "indexer",
+    "proxy",
+    "cache",
+)
+
+
+def copy_tree(tree: Path, target: Path, megabytes: int) -> float:
+    """Repeat a tree's JSON lines with fresh ids until there are so many megabytes; returns how many there are.
+
+    Raises NotFound for a tree without any.
+    """
+    files = sorted(path for path in tree.rglob("*.jsonl") if path.is_file())
+    if not any(path.stat().st_size for path in files):
+        raise NotFound(
+            f"there are no .jsonl files in {tree}", hint="point at a folder of Claude Code projects"
+        )
+    written, copy = 0, 0
+    while True:
+        for path in files:
+            content = _ID.sub(rb'\g<1>-%x"' % copy, path.read_bytes())
+            copied = target / f"copy-{copy:04}" / path.relative_to(tree)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            copied.write_bytes(content)
+            written += len(content)
+            if written >= megabytes * 1_000_000:
+                return written / 1_000_000
+        copy += 1
+
+
+def multiply_turns(home: Home, turns: int, notify: OnProgress) -> int:
+    """Repeat a home's sessions under new ids until it has so many turns; returns how many it has."""
+    sessions = home.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
+    originals = [
+        (stored, [found.turn for found in home.sessions.turns_of(stored.row)])
+        for stored in sessions
+    ]
+    have = sum(len(said) for _, said in originals)
+    copy = 0
+    while have and have < turns:
+        copy += 1
+        with home.database.transaction():
+            for stored, said in originals:
+                have += _add_copy(home, stored, said[: max(0, turns - have)], copy)
+        notify(Progress("turns", have, turns))
+    return have
+
+
+def _add_copy(home: Home, stored: StoredSession, said: list[Turn], copy: int) -> int:
+    if not said:
+        return 0
+    session = replace(stored.session, native_id=f"{stored.session.native_id}-{copy:x}")
+    row = home.sessions.upsert(session, project=stored.project, file=None)
+    added = home.sessions.add_turns(
+        session, row, [replace(turn, id=f"{turn.id}-{copy:x}") for turn in said]
+    )
+    home.sessions.refresh([row])
+    return added
+
+
+def scatter_vectors(
+    home: Home,
+    notify: OnProgress,
+    origins: Origins | None = None,
+    known: dict[bytes, NDArray[np.float32]] | None = None,
+) -> int:
+    """Give every turn that waits for vectors passages of its own; returns how many passages there are.
+
+    A passage that is repeated is kept once: repeated turns would share a few vectors, and the scan would be cheaper
+    than in life. So each text is embedded once, and every turn with that text gets its vectors with some noise.
+    ``origins`` gives other texts to embed in place of those of the turns; it gets rows and texts of turns. ``known``
+    keeps what was embedded.
+    """
+    noise = np.random.default_rng(home.vectors.count())
+    known = {} if known is None else known
+    home.vectors.begin(configured_embedder(home).name)
+    done, total = 0, home.vectors.missing()[0]
+    while waiting := home.vectors.turns_to_embed(_STEP):
+        texts = origins(waiting) if origins else [text for _, text in waiting]
+        digests: dict[int, list[bytes]] = {}
+        vectors: list[NDArray[np.float32]] = []
+        for (row, _), text in zip(waiting, texts, strict=True):
+            origin = content_hash(text)
+            if origin not in known:
+                known[origin] = configured_embedder(home).embed(passages(text))
+            digests[row] = [content_hash(f"{row}/{at}") for at in range(len(known[origin]))]
+            vectors.append(known[origin])
+        fresh = [digest for of_turn in digests.values() for digest in of_turn]
+        home.vectors.add_turn_passages(
+            digests, fresh, _noisy(np.concatenate(vectors), noise), through=waiting[-1][0]
+        )
+        done += len(waiting)
+        notify(Progress("vectors", done, total))
+    return home.vectors.count()
+
+
+def _noisy(vectors: NDArray[np.float32], noise: np.random.Generator) -> NDArray[np.float32]:
+    """Unit vectors, each moved a little."""
+
+    spread = noise.standard_normal(vectors.shape, np.float32) * (_NOISE / vectors.shape[1] ** 0.5)
+    moved = vectors + spread
+    unit: NDArray[np.float32] = moved / np.linalg.norm(moved, axis=1, keepdims=True)
+    return unit
+
+
+def draw_questions(home: Home, count: int) -> list[str]:
+    """Beginnings of what owners typed, drawn the same way every time."""
+    texts = [" ".join(text.split()[:16]) for (text,) in home.database.all("list_typed")]
+    return random.Random(0).sample(texts, min(count, len(texts)))  # noqa: S311 - a repeatable draw
+
+
+def write_notes(home: Path, memories: int) -> None:
+    """Lay so many facts into the vault of ``home``; the next look for edits by hand takes them in."""
+    kept = home / "vault" / "global" / "fact"
+    kept.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for number in range(memories):
+        (kept / f"note-{number}.md").write_text(f"# {subject(number)}\n\n{statement(number)}\n")
+
+
+def subject(number: int) -> str:
+    """What the note of this number is about."""
+    return f"The {_PLACES[number % 10]} {_THINGS[number // 10 % 10]} {number // 100}"
+
+
+def statement(number: int) -> str:
+    """What the note of this number says."""
+    return f"{subject(number)} listens on port {20_000 + number} and is restarted by team {number % 7}."
+
+
+# ----------------------------------------------------------------------------
+# How fast nacre reads transcripts, recalls, builds contexts, and starts.
+
+
+_QUESTIONS = 100
+_REPETITIONS = 7
+_RECALLED_TURNS = 3
+_MEMORIES = 1_500
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSpeed:
+    """One ingest as a process of its own. A megabyte is 1,000,000 bytes of raw transcripts.
+
+    ``searchable_seconds`` are those from the start of the process until all of the text could be searched; the whole
+    command goes on to keep the transcripts, and learns where it is asked to.
+    """
+
+    name: str
+    megabytes: float
+    turns: int
+    searchable_seconds: float
+    seconds: float
+    cpu_seconds: float
+    peak_mb: float
+    searchable_mb_per_second: float
+    megabytes_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """What one question takes in a process that is warm, as a daemon is."""
+
+    name: str
+    queries: int
+    p50_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A command as a process of its own, from start to exit."""
+
+    name: str
+    median_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedResult:
+    """Everything that was measured."""
+
+    ingests: tuple[IngestSpeed, ...]
+    turns: int
+    passages: int
+    recalls: tuple[Latency, ...]
+    memories: int
+    contexts: tuple[Latency, ...]
+    starts: tuple[Start, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Finished:
+    seconds: float
+    cpu_seconds: float
+    peak_mb: float
+    output: bytes = b""
+
+
+NOTE = (
+    "Turns are those of the transcripts, repeated. Every turn has passages of its own: the vectors of its text with "
+    "some noise, since repeated texts would share theirs and be scanned too quickly."
+)
+
+
+def measure(
+    transcripts: Path,
+    folder: Path,
+    *,
+    megabytes: int,
+    turns: int,
+    notify: OnProgress = lambda _: None,
+) -> SpeedResult:
+    """Measure in ``folder``, which should be empty and on the disk that counts. Raises NotFound."""
+    tree = folder / "transcripts"
+    notify(Progress("copying", 0, 1))
+    size = copy_tree(transcripts, tree, megabytes)
+    notify(Progress("copying", 1, 1))
+    ingests = (
+        _ingest("read, one process", folder / "alone", tree, size, ["--no-extract"], workers=1),
+        _ingest("read, as many as there are cores", folder / "read", tree, size, ["--no-extract"]),
+        _ingest("with memories", folder / "learned", tree, size, []),
+    )
+    large = _settings(folder / "large")
+    home = open_home(large)
+    try:
+        ingest(
+            home,
+            IngestOptions(paths=(transcripts,), extract=False, vectors=False, remember_paths=False),
+        )
+        have = multiply_turns(home, turns, notify)
+        passages = scatter_vectors(home, notify)
+        questions = draw_questions(home, _QUESTIONS)
+        recalls = tuple(
+            _recalls(home, mode, questions, notify) for mode in (Mode.LEXICAL, Mode.HYBRID)
+        )
+        write_notes(large.home, _MEMORIES)
+        scan(home)
+        embed_memories(home)
+        folder_of_work = home.sessions.newest(SessionFilter(), limit=1)[0].session.cwd
+        contexts = _contexts(home, folder_of_work, questions, notify)
+        memories = sum(home.memories.counts().values())
+    finally:
+        home.database.close()
+    question = questions[0]
+    here = ["--folder", folder_of_work] if folder_of_work else []
+    starts = (
+        _start("nacre --help", ["--help"], folder / "small"),
+        _start("nacre recall, empty home", ["recall", question], folder / "small"),
+        _start(f"nacre recall, {have:,} turns", ["recall", question, "--no-update"], large.home),
+        _start(
+            f"nacre recall --mode lexical, {have:,} turns",
+            ["recall", question, "--mode", "lexical"],
+            large.home,
+        ),
+        _start(f"nacre context, {have:,} turns", ["context", *here], large.home),
+        _start(
+            f"nacre context with a prompt, {have:,} turns", ["context", question, *here], large.home
+        ),
+    )
+    return SpeedResult(ingests, have, passages, recalls, memories, contexts, starts, NOTE)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which a share of the values lies (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+def _ingest(
+    name: str, home_path: Path, tree: Path, size: float, options: Sequence[str], *, workers: int = 0
+) -> IngestSpeed:
+    environ = {"NACRE_INGEST_WORKERS": str(workers)}
+    finished = _run(["ingest", str(tree), "--no-vectors", "--json", *options], home_path, environ)
+    told = json.loads(finished.output)
+    searchable = finished.seconds - (told["seconds"] - told["read_seconds"])
+    home = open_home(_settings(home_path))
+    try:
+        turns = sum(int(row[2]) for row in home.sessions.counts())
+    finally:
+        home.database.close()
+    return IngestSpeed(
+        name=name,
+        megabytes=round(size, 1),
+        turns=turns,
+        searchable_seconds=round(searchable, 2),
+        seconds=round(finished.seconds, 2),
+        cpu_seconds=round(finished.cpu_seconds, 2),
+        peak_mb=round(finished.peak_mb, 1),
+        searchable_mb_per_second=round(size / searchable, 1),
+        megabytes_per_second=round(size / finished.seconds, 1),
+    )
+
+
+def _recalls(home: Home, mode: Mode, questions: Sequence[str], notify: OnProgress) -> Latency:
+    def ask(question: str) -> None:
+        recall(home, RecallQuery(question, mode=mode, turns=_RECALLED_TURNS, update=False))
+
+    name = "lexical" if mode is Mode.LEXICAL else "all lanes"
+    return _latency(
+        name, ask, questions, lambda at: notify(Progress(f"recalling ({name})", at, len(questions)))
+    )
+
+
+def _contexts(
+    home: Home, folder: str | None, questions: Sequence[str], notify: OnProgress
+) -> tuple[Latency, ...]:
+    def of(name: str, moment: Moment, *, has_prompt: bool) -> Latency:
+        def ask(question: str) -> None:
+            context_for(
+                home, ContextRequest(moment, prompt=question if has_prompt else "", folder=folder)
+            )
+
+        return _latency(name, ask, questions, lambda at: notify(Progress(name, at, len(questions))))
+
+    return (
+        of("session start", Moment.START, has_prompt=False),
+        of("session start with its first prompt", Moment.START, has_prompt=True),
+        of("prompt", Moment.PROMPT, has_prompt=True),
+    )
+
+
+def _latency(
+    name: str, ask: Callable[[str], None], questions: Sequence[str], notify: Callable[[int], None]
+) -> Latency:
+    for question in questions[:5]:
+        ask(question)
+    seconds = []
+    for at, question in enumerate(questions, start=1):
+        started = time.perf_counter()
+        ask(question)
+        seconds.append(time.perf_counter() - started)
+        notify(at)
+    p50, p95 = (round(1000 * percentile(seconds, share), 2) for share in (0.5, 0.95))
+    return Latency(name, len(seconds), p50, p95)
+
+
+def _start(name: str, arguments: Sequence[str], home: Path) -> Start:
+    seconds = [_run(arguments, home).seconds for _ in range(_REPETITIONS)]
+    return Start(name, round(1000 * statistics.median(seconds), 1))
+
+
+_COUNTED = """
+import json, os, sys, time
+began = time.perf_counter()
+silent = [(os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)]
+process = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=silent)
+_, status, used = os.wait4(process, 0)
+sys.stderr.write(json.dumps([time.perf_counter() - began, status, used.ru_utime + used.ru_stime, used.ru_maxrss]))
+"""
+"""Starts a process and counts for it. It is small: the peak of a process is at least that of what started it."""
+
+
+def _run(
+    arguments: Sequence[str], home: Path, environ: Mapping[str, str] = MappingProxyType({})
+) -> _Finished:
+    """Run nacre as a process. Raises NacreError when it fails, or where the system does not count for processes."""
+    if not hasattr(os, "wait4"):
+        raise NacreError(
+            "this system does not tell what a process took", hint="measure speed on Linux or macOS"
+        )
+    home.mkdir(parents=True, exist_ok=True)
+    given = {**_paths(), "HOME": str(home), "NACRE_HOME": str(home), **environ}
+    counted = [sys.executable, "-ISc", _COUNTED, sys.executable, "-m", "nacre", *arguments]
+    with tempfile.TemporaryFile() as output:
+        ran = subprocess.run(counted, env=given, stdout=output, stderr=subprocess.PIPE, check=True)
+        output.seek(0)
+        told = output.read()
+    seconds, status, cpu_seconds, peak = json.loads(ran.stderr)
+    if code := os.waitstatus_to_exitcode(status):
+        raise NacreError(f"nacre {arguments[0]} ended with exit code {code}")
+    return _Finished(seconds, cpu_seconds, _megabytes(peak), told)
+
+
+def _megabytes(peak: int) -> float:
+    """Linux counts kilobytes, macOS bytes."""
+    return peak / 1_000_000 if sys.platform == "darwin" else peak * 1024 / 1_000_000
+
+
+def _paths() -> dict[str, str]:
+    """What a process needs to find this Python and this nacre."""
+    return {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def _settings(home: Path) -> Settings:
+    return load_settings(home, {"HOME": str(home)})
+
+
+# ----------------------------------------------------------------------------
+# Many clients that ask ``nacre cluster api`` at once, each with its tenant's key, and how long they
+# wait.
+
+
+RECALL, STORE, LIST = "recall", "store", "list"
+MIXED = (RECALL,) * 8 + (STORE, LIST)
+"""What a client asks, drawn from these."""
+
+_PATIENCE_SECONDS = 60.0
+_ADDRESS = re.compile(rb"at (http://([\d.]+):(\d+)),")
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A tenant's key, and what it is asked."""
+
+    name: str
+    secret: str
+    questions: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How long clients waited for one kind of request, in milliseconds."""
+
+    name: str
+    requests: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What some clients did in so many seconds. ``refused`` counts answers but 200, by their status; 0 is none."""
+
+    clients: int
+    seconds: float
+    waits: tuple[Wait, ...]
+    refused: Mapping[int, int]
+
+    def wait(self, name: str) -> Wait:
+        """Of one kind; zeros where none was answered."""
+        return next(
+            (wait for wait in self.waits if wait.name == name), Wait(name, 0, 0.0, 0.0, 0.0)
+        )
+
+
+@dataclass(slots=True)
+class _Seen:
+    milliseconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    refused: Counter[int] = field(default_factory=Counter)
+
+
+@contextmanager
+def answering(url: str) -> Iterator[tuple[str, int]]:
+    """``nacre cluster api`` as a process of its own: where it listens. Raises Unavailable where it does not begin."""
+    with tempfile.TemporaryDirectory(prefix="nacre-scale-") as home:
+        environ = {
+            "PATH": os.defpath,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "HOME": home,
+            "NACRE_DB": url,
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", "nacre", "cluster", "api", "--http", "0", "--linger", "0"],
+            env={**environ, "NACRE_HOME": str(Path(home) / "none")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            said = process.stdout.readline() if process.stdout else b""
+            found = _ADDRESS.search(said)
+            if not found:
+                raise Unavailable(
+                    "nacre cluster api did not begin", hint=said.decode(errors="replace").strip()
+                )
+            yield found[2].decode(), int(found[3])
+        finally:
+            process.terminate()
+            process.communicate(timeout=_PATIENCE_SECONDS)
+
+
+def load(
+    place: tuple[str, int],
+    tenants: Sequence[Tenant],
+    *,
+    clients: int,
+    seconds: float,
+    kinds: Sequence[str] = MIXED,
+    pause: float = 0.0,
+) -> Load:
+    """Have clients ask for so long, each a tenant drawn anew, a pause after each answer. Raises NacreError where
+    nothing is answered."""
+    seen = [_Seen() for _ in range(clients)]
+    stop = threading.Event()
+    threads = [
+        threading.Thread(
+            target=_ask,
+            args=(place, tenants, random.Random(at), seen[at], stop, kinds, pause),  # noqa: S311
+        )
+        for at in range(clients)
+    ]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    try:
+        stop.wait(seconds)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    return _told(seen, clients, time.perf_counter() - began)
+
+
+@contextmanager
+def under_load(
+    place: tuple[str, int], tenant: Tenant, *, clients: int, seconds: float
+) -> Iterator[list[Load]]:
+    """While clients ask one tenant without a pause; what they saw is in the list after the block."""
+    found: list[Load] = []
+    asking = threading.Thread(
+        target=lambda: found.append(
+            load(place, [tenant], clients=clients, seconds=seconds, kinds=(RECALL,))
+        )
+    )
+    asking.start()
+    try:
+        yield found
+    finally:
+        asking.join()
+
+
+def _ask(
+    place: tuple[str, int],
+    tenants: Sequence[Tenant],
+    draw: random.Random,
+    seen: _Seen,
+    stop: threading.Event,
+    kinds: Sequence[str],
+    pause: float,
+) -> None:
+    connection = http.client.HTTPConnection(*place, timeout=_PATIENCE_SECONDS)
+    while not stop.is_set():
+        tenant, kind = draw.choice(tenants), draw.choice(kinds)
+        began = time.perf_counter()
+        status = _status(connection, tenant, kind, _asked(kind, tenant, draw))
+        if status == http.HTTPStatus.OK:
+            seen.milliseconds[kind].append(1000 * (time.perf_counter() - began))
+        else:
+            seen.refused[status] += 1
+        stop.wait(pause)
+    connection.close()
+
+
+def _status(
+    connection: http.client.HTTPConnection, tenant: Tenant, kind: str, asked: Mapping[str, object]
+) -> int:
+    """What the answer's status is; 0 where none came."""
+    headers = {"Authorization": f"Bearer {tenant.secret}", "Content-Type": "application/json"}
+    try:
+        connection.request("POST", f"/api/v1/{kind}", json.dumps(asked), headers)
+        answer = connection.getresponse()
+        answer.read()
+    except (OSError, http.client.HTTPException):
+        connection.close()
+        return 0
+    return answer.status
+
+
+def _asked(kind: str, tenant: Tenant, draw: random.Random) -> Mapping[str, object]:
+    if kind == RECALL:
+        return {"text": draw.choice(tenant.questions), "turns": 3}
+    if kind == STORE:
+        number = draw.randrange(10**9)
+        return {
+            "content": f"The lock {number} of the canal is opened by code {number % 9973}.",
+            "scope": "personal",
+        }
+    return {"limit": 20}
+
+
+def _told(seen: Sequence[_Seen], clients: int, seconds: float) -> Load:
+    together: dict[str, list[float]] = defaultdict(list)
+    refused: Counter[int] = Counter()
+    for one in seen:
+        refused.update(one.refused)
+        for name, found in one.milliseconds.items():
+            together[name] += found
+    if not together:
+        raise NacreError(
+            f"nothing was answered: {dict(refused)}", hint="nacre cluster api says why"
+        )
+    waits = tuple(
+        Wait(name, len(found), *(round(percentile(found, share), 1) for share in (0.5, 0.95, 0.99)))
+        for name, found in sorted(together.items())
+    )
+    return Load(clients, seconds, waits, dict(refused))
+
+
+# ----------------------------------------------------------------------------
+# What a measurement was taken on.
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Processor, cores, system, Python, and the commit of nacre where it runs from a checkout."""
+
+    processor: str
+    cores: int
+    system: str
+    python: str
+    commit: str | None
+
+
+def describe() -> Machine:
+    """The machine this runs on."""
+    return Machine(
+        processor=_processor(),
+        cores=os.cpu_count() or 1,
+        system=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+        commit=_commit(),
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
+
+
+def _commit() -> str | None:
+    folder = Path(nacre.__file__).parent
+    try:
+        described = subprocess.run(
+            ["git", "-C", str(folder), "describe", "--always", "--dirty"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return described.stdout.strip() or None

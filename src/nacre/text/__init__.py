@@ -1,1 +1,0 @@
-"""Pure functions on text: words, stems, time expressions."""

@@ -1,1 +1,0 @@
-"""What must not come back, and its erasure."""

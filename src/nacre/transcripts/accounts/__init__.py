@@ -1,1 +1,0 @@
-"""Exports of whole accounts: ChatGPT and Claude.ai."""

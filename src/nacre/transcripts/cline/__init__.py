@@ -1,1 +1,0 @@
-"""Tasks of Cline and Roo Code."""

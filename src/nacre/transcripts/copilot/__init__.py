@@ -1,1 +1,0 @@
-"""GitHub Copilot: the command line, and the chat of VS Code."""

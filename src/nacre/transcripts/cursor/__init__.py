@@ -1,1 +1,0 @@
-"""Cursor: agent transcripts and databases."""

@@ -1,1 +1,0 @@
-"""Formats of no tool in particular: JSON lines, Markdown, plain text."""

@@ -1,1 +1,0 @@
-"""OpenClaw and pi: session files, and OpenClaw's store."""

@@ -1,1 +1,0 @@
-"""OpenCode: its database, and the files of older versions."""

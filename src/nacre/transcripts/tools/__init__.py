@@ -1,1 +1,0 @@
-"""Tools whose adapter is one module."""

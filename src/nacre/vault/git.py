@@ -1,0 +1,889 @@
+"""What a repository's own configuration may say when nacre runs git in it.
+
+Whoever brings a vault along, or can write into it, could name programs there: filters, transports, signers, helpers. So
+a setting of the repository counts where it is known to name none; any other is set back to what the owner configured
+for all repositories. Filters never run, whoever configured them: git's own files would hold something else than the
+vault's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+
+from nacre.base import files
+from nacre.base.ids import at_ms
+from nacre.errors import GitUnavailable, RepositoryBusy, RepositoryUnusable
+
+_SECTIONS = frozenset(
+    {
+        "advice",
+        "branch",
+        "color",
+        "extensions",
+        "include",
+        "includeif",
+        "init",
+        "log",
+        "pull",
+        "rebase",
+        "status",
+        "url",
+    }
+)
+"""No setting of these names a program; what an include brings is listed by its own name."""
+
+_NAMES = (
+    "core.repositoryformatversion",
+    "merge.conflictstyle",
+    "push.default",
+    "remote.*.fetch",
+    "remote.*.pushurl",
+    "remote.*.tagopt",
+    "remote.*.url",
+    "user.email",
+    "user.name",
+)
+_DRIVERS = ("filter.*", "diff.*.*", "merge.*.*")
+_PLAIN = re.compile(r"true|false|yes|no|on|off|-?[0-9]+[kmg]?", re.IGNORECASE)
+"""What starts no program: a truth value or a number."""
+
+_FIRST_COUNTS = ("remote.*.uploadpack", "remote.*.receivepack", "remote.*.vcs")
+"""Of these git heeds the first that is said, so that nothing said later sets them back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A setting as git lists it; ``scope`` is where it is from: ``system``, ``global``, ``local``, ``worktree`` …"""
+
+    scope: str
+    name: str
+    value: str
+
+    @property
+    def is_of_repository(self) -> bool:
+        """Whether the repository says it, not its owner."""
+        return self.scope in {"local", "worktree"}
+
+
+def read_entries(listed: str) -> list[Entry]:
+    """The settings of ``git config --list --show-scope -z``."""
+    parts = listed.split("\0")[:-1]
+    return [Entry(scope, *_pair(told)) for scope, told in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def unusable(entries: Iterable[Entry]) -> str | None:
+    """The name of a setting of the repository that names a program and cannot be set back."""
+    said = (entry.name for entry in entries if entry.is_of_repository)
+    return next(
+        (name for name in said if any(fnmatchcase(name, pattern) for pattern in _FIRST_COUNTS)),
+        None,
+    )
+
+
+def set_back(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
+    """The settings, name and value, that undo what the repository must not say, to be set after all others.
+
+    A name is emptied first, which ends a list such as that of credential helpers, and then holds the owner's values.
+    """
+    all_entries = list(entries)
+    for name in dict.fromkeys(entry.name for entry in all_entries if not _may_say(entry)):
+        owners = [
+            entry.value
+            for entry in all_entries
+            if entry.name == name and not entry.is_of_repository
+        ]
+        yield name, ""
+        if not _is_driver(name):
+            yield from ((name, value) for value in owners)
+
+
+def _pair(told: str) -> tuple[str, str]:
+    name, is_set, value = told.partition("\n")
+    return name, value if is_set else "true"
+
+
+def _may_say(entry: Entry) -> bool:
+    if _is_driver(entry.name):
+        return False
+    is_known = entry.name.partition(".")[0] in _SECTIONS or any(
+        fnmatchcase(entry.name, known) for known in _NAMES
+    )
+    return not entry.is_of_repository or is_known or _PLAIN.fullmatch(entry.value) is not None
+
+
+def _is_driver(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _DRIVERS)
+
+
+# ----------------------------------------------------------------------------
+# Run the ``git`` program so that it never asks, never waits without end, and never meets another
+# repository.
+
+
+TIMEOUT_SECONDS = 60.0
+OLDEST = (2, 31)
+
+_KEPT = (
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+)
+_NULL = "/dev/null"
+_UMASK = 0o077 if os.name == "posix" else -1
+_SETTINGS = (
+    f"core.hooksPath={_NULL}",
+    "core.quotepath=off",
+    "core.fsmonitor=false",
+    "core.autocrlf=false",
+    "core.safecrlf=false",
+    "core.attributesFile=",
+    "commit.gpgSign=false",
+    "push.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "color.ui=false",
+    "log.showSignature=false",
+)
+"""Of every call. Hooks do not run: nacre commits in the background, where nobody would see what they say or wait."""
+
+_SSH = "ssh -oBatchMode=yes -oConnectTimeout=15"
+_TRANSPORTS = "file:ssh:https:http"
+_LIST = ("config", "--list", "--includes", "--show-scope", "-z")
+
+
+_VERSIONS: dict[tuple[str, object], tuple[int, ...]] = {}
+"""Versions of git programs, by their path and the file's own marks: no home's, but the machine's."""
+
+
+class GitFailed(RepositoryUnusable):
+    """The git program said no; ``code`` is its exit code, ``said`` its words."""
+
+    def __init__(self, message: str, *, exit_code: int, said: str) -> None:
+        super().__init__(
+            message, hint="nacre doctor looks at the repository; memories are safe without it"
+        )
+        self.exit_code = exit_code
+        self.said = said
+
+
+class GitProgram:
+    """``git`` on one repository, named outright: what lies around it is never found in its stead.
+
+    ``environ`` is what the settings saw; of its ``GIT_…`` variables only those on ssh and configuration files pass, so
+    that nacre may be called from a hook of another repository.
+    """
+
+    def __init__(self, work_tree: Path, environ: Mapping[str, str]) -> None:
+        self.work_tree = work_tree
+        self.environ = environ
+        self._environ = _environment(environ)
+        self._program = shutil.which("git", path=environ.get("PATH"))
+        self._seen: tuple[object, list[Entry]] | None = None
+
+    @property
+    def git_dir(self) -> Path:
+        """The repository's own folder, or the file that points to it."""
+        return self.work_tree / ".git"
+
+    def version(self) -> tuple[int, ...]:
+        """The program's version. Raises GitUnavailable where there is none, or one that is too old."""
+        path = self._path()
+        seen = _stamp(Path(path))
+        found = _VERSIONS.get((path, seen))
+        if found is None:
+            said = self._call([path, "--version"], None, 10).stdout.decode("utf-8", "replace")
+            match = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", said)
+            found = tuple(int(part) for part in match.groups(default="0")) if match else (0,)
+            _VERSIONS[path, seen] = found
+        if found < OLDEST:
+            raise GitUnavailable(
+                f"git {'.'.join(map(str, found))} is too old",
+                hint=f"nacre needs git {'.'.join(map(str, OLDEST))} or newer",
+            )
+        return found
+
+    def setting(self, name: str) -> str:
+        """What is configured, by its name in lower case but for its middle part; empty where nothing is.
+
+        Raises RepositoryUnusable, GitUnavailable.
+        """
+        return next(
+            (entry.value for entry in reversed(self._entries()) if entry.name == name), ""
+        ).strip()
+
+    def configure(self, name: str, value: str) -> None:
+        """Set what is not so yet in the repository's configuration."""
+        if self.setting(name) != value:
+            self.run("config", name, value)
+
+    def own_file(self, name: str) -> Path:
+        """A file of the repository itself, wherever that lies. Raises RepositoryUnusable, GitUnavailable."""
+        if self.git_dir.is_dir():
+            return self.git_dir / name
+        return self.work_tree / os.fsdecode(self.run("rev-parse", "--git-path", name).strip())
+
+    def run(
+        self, *arguments: str, stdin: bytes | None = None, timeout: float = TIMEOUT_SECONDS
+    ) -> bytes:
+        """Run a command of git and return what it wrote. Raises GitFailed, RepositoryBusy, GitUnavailable."""
+        done = self.attempt(*arguments, stdin=stdin, timeout=timeout)
+        if done.returncode:
+            raise _failure(
+                arguments[0], done.returncode, done.stderr.decode("utf-8", "replace").strip()
+            )
+        return done.stdout
+
+    def attempt(
+        self, *arguments: str, stdin: bytes | None = None, timeout: float = TIMEOUT_SECONDS
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a command of git whose exit code is an answer. Raises RepositoryUnusable, GitUnavailable."""
+        options = [part for setting in _SETTINGS for part in ("-c", setting)]
+        entries = self._entries()
+        environ = _as_environ(set_back(entries))
+        owners = {entry.name for entry in entries if not entry.is_of_repository}
+        if not (
+            self._environ.get("GIT_SSH")
+            or self._environ.get("GIT_SSH_COMMAND")
+            or "core.sshcommand" in owners
+        ):
+            environ["GIT_SSH_COMMAND"] = _SSH
+        return self._call([*self._here(), *options, *arguments], stdin, timeout, environ)
+
+    def _here(self) -> list[str]:
+        return [self._path(), f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"]
+
+    def _entries(self) -> list[Entry]:
+        """What is configured. To list it runs nothing; a list is used again while the repository's files are as they
+        were."""
+        mark = _mark(self.git_dir)
+        if self._seen and self._seen[0] == mark:
+            return self._seen[1]
+        done = self._call([*self._here(), *_LIST], None, TIMEOUT_SECONDS)
+        if done.returncode:
+            raise _failure(
+                "config", done.returncode, done.stderr.decode("utf-8", "replace").strip()
+            )
+        entries = read_entries(os.fsdecode(done.stdout))
+        if name := unusable(entries):
+            raise RepositoryUnusable(
+                f"{self.git_dir} says which program git is to start: {name}",
+                hint=f"git -C {self.work_tree} config --unset-all {name}; what you want said belongs in git's"
+                " global settings",
+            )
+        is_whole = mark is not None and not any(
+            entry.name.startswith("include") for entry in entries
+        )
+        self._seen = (mark, entries) if is_whole else None
+        return entries
+
+    def _path(self) -> str:
+        if self._program is None:
+            raise GitUnavailable(
+                "git is not installed",
+                hint="install git to keep the vault's history; all else works without",
+            )
+        return self._program
+
+    def _call(
+        self,
+        command: list[str],
+        stdin: bytes | None,
+        timeout: float,
+        environ: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[bytes]:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=self.work_tree,
+                start_new_session=True,
+                umask=_UMASK,
+                env={**self._environ, **(environ or {})},
+            )
+        except OSError as error:
+            raise GitUnavailable(
+                f"git cannot be run: {error.strerror}", hint="check that git works: git --version"
+            ) from error
+        with process:
+            try:
+                out, said = process.communicate(stdin, timeout)
+            except subprocess.TimeoutExpired as error:
+                _end(process)
+                raise GitUnavailable(
+                    f"git did not answer within {timeout:.0f} seconds",
+                    hint="try again; nothing was changed",
+                ) from error
+            except BaseException:
+                _end(process)
+                raise
+        return subprocess.CompletedProcess(command, process.returncode, out, said)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End git and what it started: a transport that hangs would hold the pipes open."""
+    with contextlib.suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+def _environment(environ: Mapping[str, str]) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith("GIT_") or name in _KEPT
+    }
+    own = {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "",
+        "SSH_ASKPASS": "",
+        "GCM_INTERACTIVE": "never",
+        "GIT_PAGER": "cat",
+        "GIT_EDITOR": "true",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": _TRANSPORTS,
+        "LC_ALL": "C",
+        "LANGUAGE": "C",
+    }
+    return {**kept, **own}
+
+
+def _as_environ(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Settings as git takes them whatever their names hold."""
+    listed = list(settings)
+    names = {f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in enumerate(listed)}
+    values = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(listed)}
+    return {"GIT_CONFIG_COUNT": str(len(listed)), **names, **values}
+
+
+def _mark(git_dir: Path) -> object:
+    """What changes with the configuration of a repository; nothing where that lies elsewhere."""
+    try:
+        return _stamp(git_dir / "config"), _stamp(git_dir / "config.worktree")
+    except OSError:
+        return None
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes with a file; nothing where there is none."""
+    try:
+        seen = path.stat()
+    except FileNotFoundError:
+        return None
+    return seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
+
+
+def _failure(command: str, code: int, said: str) -> RepositoryUnusable | RepositoryBusy:
+    line = next(
+        (line for line in said.splitlines() if line.startswith(("fatal:", "error:"))),
+        said.splitlines()[0] if said else "",
+    )
+    if ".lock" in said and ("File exists" in said or "Unable to create" in said):
+        path = re.search(r"'([^']+\.lock)'", said)
+        return RepositoryBusy(
+            f"another git holds {path.group(1) if path else 'a lock'}",
+            hint=f"wait for it; if none runs, a crash left the file: rm {path.group(1)}"
+            if path
+            else "try again",
+        )
+    return GitFailed(
+        f"git {command}: {line.partition(': ')[2] or line or f'exit code {code}'}",
+        exit_code=code,
+        said=said,
+    )
+
+
+# ----------------------------------------------------------------------------
+# What nacre does with the vault's repository: look at it, read versions, add commits, keep the index
+# in step.
+
+
+MAIN = "main"
+NEXT = "refs/nacre/next"
+"""Where commits grow before the branch moves to them."""
+
+_IN_PROGRESS = {
+    "MERGE_HEAD": "merge",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "BISECT_LOG": "bisect",
+}
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_ON_BRANCH = re.compile(rb"ref: (refs/heads/(?!\.invalid)[\x21-\x7e]+)\n")
+"""How HEAD says it where refs are files; where they are a table, it says ".invalid"."""
+
+_ID = re.compile(rb"([0-9a-f]{40,64})\n")
+_RECENT, _SAMPLE = 5, 100
+_TREES = 2
+"""How many commits' files are kept; a commit never changes."""
+
+Entries = Mapping[str, tuple[str, str]]
+"""Path → (mode, blob id)."""
+
+_PATTERN = re.compile(r"[\\\[\]*?!# ]")
+"""What means something in a list of files to ignore."""
+
+_RECORD, _FIELD = "\x1e", "\x1f"
+_FORMAT = f"--format={_RECORD}%H{_FIELD}%P{_FIELD}%at{_FIELD}%B{_FIELD}"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where HEAD stands: on a branch or, when detached, on none; without a commit while nothing was committed."""
+
+    branch: str | None
+    commit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who commits."""
+
+    name: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewCommit:
+    """A commit to be made: its message, its time, and path → bytes, ``None`` for a file that goes.
+
+    ``merged`` are parents beside the commit below; ``changes`` are against that one.
+    """
+
+    message: str
+    at: datetime
+    changes: Mapping[str, bytes | None]
+    merged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PastCommit:
+    """A commit of the history, with the paths it changed against its first parent."""
+
+    id: str
+    parent: str | None
+    at: datetime
+    message: str
+    paths: tuple[str, ...]
+    is_merge: bool
+
+
+class Repository:
+    """The repository in a folder."""
+
+    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
+        self.root = root
+        self.git = GitProgram(root, environ)
+        self._tree = lru_cache(_TREES)(self._read_tree)
+        self._descents: set[tuple[str, str]] = set()
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder is a repository of its own; one that lies around it does not count."""
+        return os.path.lexists(self.git.git_dir)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything is there that makes a folder a repository: making one may have been cut short."""
+        folder = self.git.git_dir
+        return not folder.is_dir() or all(
+            (folder / name).exists() for name in ("HEAD", "objects", "refs", "config")
+        )
+
+    def create(self) -> None:
+        """Make the folder a repository on the branch ``main``. Raises GitUnavailable."""
+        self.git.version()
+        self.git.run("init", "--quiet", "--template=", f"--initial-branch={MAIN}", str(self.root))
+        self.git.git_dir.chmod(0o700)
+
+    def check(self) -> None:
+        """Raise RepositoryUnusable, with the way out, where the repository is not one that nacre can commit to."""
+        folder = self.git.git_dir
+        if folder.is_symlink():
+            raise RepositoryUnusable(
+                f"{folder} is a symbolic link", hint="move the repository itself into the vault"
+            )
+        if hasattr(os, "geteuid") and folder.stat().st_uid != os.geteuid():
+            raise RepositoryUnusable(
+                f"{folder} belongs to another user",
+                hint=f"run nacre as that user, or: chown -R $(whoami) {folder}",
+            )
+        try:
+            self.git.run("rev-parse", "--git-dir")
+            is_bare = self.git.setting("core.bare").lower() in _TRUE
+        except GitFailed as error:
+            raise RepositoryUnusable(
+                f"{folder} is broken: {error.said.splitlines()[0] if error.said else error.message}",
+                hint=f"mend it (git -C {self.root} fsck), or move {folder} away: nacre begins a new one",
+            ) from error
+        if is_bare:
+            raise RepositoryUnusable(
+                f"{folder} is a bare repository",
+                hint=f"git -C {self.root} config core.bare false, if it is the vault's own",
+            )
+
+    def in_progress(self) -> str | None:
+        """What a person has begun and not finished in the repository: a merge, a rebase …"""
+        folder = self.git.own_file("HEAD").parent
+        return next((name for file, name in _IN_PROGRESS.items() if (folder / file).exists()), None)
+
+    def head(self) -> Head:
+        """Where HEAD stands."""
+        branch = self._branch()
+        return Head(branch.removeprefix("refs/heads/") or None, self.commit_at(branch or "HEAD"))
+
+    def commit_at(self, reference: str) -> str | None:
+        """Return the commit at a full reference name, from git's files where they tell it."""
+        folder = self.git.git_dir
+        own, packed = folder / reference, folder / "packed-refs"
+        found = None
+        with suppress(OSError):
+            if own.is_file():
+                found = _ID.fullmatch(own.read_bytes())
+            elif packed.is_file():
+                found = re.search(
+                    rb"^([0-9a-f]+) %b$" % re.escape(os.fsencode(reference)),
+                    packed.read_bytes(),
+                    re.M,
+                )
+            elif (folder / "refs/heads").is_dir():  # references are files here
+                return None
+        if found:
+            return found[1].decode()
+        said = self.git.attempt(
+            "rev-parse", "--quiet", "--verify", f"{reference}^{{commit}}"
+        ).stdout
+        return said.decode().strip() or None
+
+    def _branch(self) -> str:
+        """The full name of HEAD's branch; empty where it is on none."""
+        try:
+            said = (self.git.git_dir / "HEAD").read_bytes()
+        except OSError:
+            said = b""
+        if found := _ON_BRANCH.fullmatch(said):
+            return os.fsdecode(found[1])
+        return os.fsdecode(self.git.attempt("symbolic-ref", "--quiet", "HEAD").stdout).strip()
+
+    def identity(self) -> Author | None:
+        """The author that the owner configured for git."""
+        found = [self.git.setting(name) for name in ("user.name", "user.email")]
+        return Author(*found) if all(found) else None
+
+    def tree(self, commit: str | None) -> Entries:
+        """The files of a commit, by its id; empty for no commit."""
+        return self._tree(commit) if commit else {}
+
+    def _read_tree(self, commit: str) -> Entries:
+        listed = _listed(self.git.run("ls-tree", "-r", "-z", "--full-tree", commit))
+        return {path: (mode, blob) for path, (mode, _, blob) in listed}
+
+    def blob_id(self, data: bytes, like: str | None = None) -> str:
+        """The id git gives to some bytes; ``like`` is an id of the same repository, which tells the hash it uses."""
+        algorithm = hashlib.sha256 if like and len(like) == 64 else hashlib.sha1
+        return algorithm(b"blob %d\0%b" % (len(data), data)).hexdigest()
+
+    def read(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Bytes by name, ``<commit>:<path>`` or a blob's id; what is not there is left out."""
+        plain = [name for name in dict.fromkeys(names) if "\n" not in name]
+        if not plain:
+            return {}
+        out = self.git.run(
+            "cat-file", "--batch", stdin=b"".join(os.fsencode(name) + b"\n" for name in plain)
+        )
+        found, at = {}, 0
+        for name in plain:
+            end = out.index(b"\n", at)
+            facts = out[at:end].rsplit(b" ", 2)
+            at = end + 1
+            if facts[-1] in (b"missing", b"ambiguous"):
+                continue
+            size = int(facts[-1])
+            if facts[-2] == b"blob":
+                found[name] = out[at : at + size]
+            at += size + 1
+        return found
+
+    def history(self, since: str | None = None, until: str = "HEAD") -> Iterator[PastCommit]:
+        """Commits after ``since``, parents first, with the paths they changed."""
+        span = f"{since}..{until}" if since else until
+        out = self.git.run(
+            "log",
+            "--reverse",
+            "--topo-order",
+            "--diff-merges=first-parent",
+            "--name-only",
+            "-z",
+            "--no-renames",
+            "--root",
+            _FORMAT,
+            span,
+        )
+        for record in os.fsdecode(out).split(_RECORD)[1:]:
+            commit, parents, at, message, paths = record.split(_FIELD, 4)
+            listed = tuple(path for path in paths.replace("\n", "", 1).split("\0") if path)
+            above = parents.split()
+            first = above[0] if above else None
+            yield PastCommit(
+                commit, first, at_ms(1000 * int(at)), message.strip(), listed, len(above) > 1
+            )
+
+    def ignored(self, paths: Sequence[str]) -> set[str]:
+        """Those of some paths that the owner told git to ignore."""
+        if not paths:
+            return set()
+        out = self.git.attempt(
+            "check-ignore",
+            "--no-index",
+            "-z",
+            "--stdin",
+            stdin=b"".join(os.fsencode(path) + b"\0" for path in paths),
+        ).stdout
+        return set(_parts(out))
+
+    def last_change(self, paths: Sequence[str]) -> str | None:
+        """The latest commit that changed one of some files."""
+        out = self.git.run(
+            "log", "-1", "--format=%H", "HEAD", "--", *(f":(literal){path}" for path in paths[:50])
+        )
+        return out.decode().strip() or None
+
+    def changed_by_merge(self, commit: str) -> list[str]:
+        """Files that a merge left different from all of its parents."""
+        return _parts(
+            self.git.run("diff-tree", "-c", "-r", "-z", "--name-only", "--no-commit-id", commit)
+        )
+
+    def pass_over(self, name: str, paths: Sequence[str]) -> None:
+        """Have git ignore these files of a name unless they are tracked, and no others that this named before."""
+        file = self.git.own_file("info/exclude")
+        present = (
+            file.read_text(encoding="utf-8", errors="surrogateescape") if file.is_file() else ""
+        )
+        others = [
+            line
+            for line in present.splitlines()
+            if not (line.startswith("/") and line.endswith(f"/{name}"))
+        ]
+        lines = [*others, *("/" + _PATTERN.sub(r"\\\g<0>", path) for path in paths)]
+        told = "".join(f"{line}\n" for line in lines)
+        if told != present:
+            files.make_folder(file.parent)
+            files.write_file(file, told.encode("utf-8", "surrogateescape"))
+
+    def is_ancestor(self, commit: str | None, of: str | None) -> bool:
+        """Whether a commit is part of another one's history; none is part of each."""
+        if commit is None or commit == of or (commit, of) in self._descents:
+            return True
+        if of is None or (of, commit) in self._descents:
+            return False
+        is_below = not self.git.attempt("merge-base", "--is-ancestor", commit, of).returncode
+        self._descents |= {(commit, of)} if is_below else set()
+        return is_below
+
+    def merge_bases(self, one: str, other: str) -> list[str]:
+        """The best common ancestors of two commits; none where their histories began apart."""
+        return sorted(self.git.attempt("merge-base", "--all", one, other).stdout.decode().split())
+
+    def new_blobs(self, commit: str, known: str | None) -> dict[str, str]:
+        """Blob id → a path, of what a commit's history holds and that of ``known`` does not."""
+        excluded = [f"^{known}"] if known else []
+        out = self.git.run("rev-list", "--objects", commit, *excluded)
+        found = {}
+        for line in out.split(b"\n"):
+            blob, _, path = line.partition(b" ")
+            if path:
+                found[blob.decode()] = os.fsdecode(path)
+        return found
+
+    def store(self, data: bytes) -> str:
+        """Keep some bytes in the repository; returns their blob id. Nothing refers to them yet."""
+        return (
+            self.git.run("hash-object", "-w", "--stdin", "--no-filters", stdin=data)
+            .decode()
+            .strip()
+        )
+
+    def add_commits(
+        self, commits: Sequence[NewCommit], parent: str | None, author: Author
+    ) -> list[str]:
+        """Write commits, one on the other, the first on ``parent``; no branch moves. Returns their ids."""
+        stream = b"".join(_import_commands(commits, parent, author, self.tree(parent)))
+        said = self.git.run(
+            "fast-import",
+            "--quiet",
+            "--force",
+            "--done",
+            "--date-format=raw",
+            stdin=stream,
+            timeout=600,
+        )
+        made = said.decode().split()
+        self._descents |= {(parent, commit) for commit in made if parent}
+        return made
+
+    def move_head(self, new: str, old: str | None, reason: str) -> bool:
+        """Move HEAD's branch from ``old`` to ``new``; false when somebody else moved it meanwhile."""
+        zero = "0" * len(new)
+        return (
+            self.git.attempt("update-ref", "-m", reason, "HEAD", new, old or zero).returncode == 0
+        )
+
+    def staged(self) -> Entries:
+        """The files of the index; paths in the middle of a merge are left out."""
+        listed = _listed(self.git.run("ls-files", "--stage", "-z"))
+        return {path: (mode, blob) for path, (mode, blob, stage) in listed if stage == "0"}
+
+    def update_index(self, old: str | None, new: str) -> None:
+        """Bring the index to a commit, for paths on which it still says what ``old`` or a recent HEAD says.
+
+        What the owner staged stays staged. Raises RepositoryBusy.
+        """
+        after, staged = self.tree(new), self.staged()
+        differing = {
+            path for path in after.keys() | staged.keys() if after.get(path) != staged.get(path)
+        }
+        stale: set[str] = set()
+        for commit in self._recent_heads(old) if differing else ():
+            before = self.tree(commit)
+            stale |= {path for path in differing if staged.get(path) == before.get(path)}
+            if stale == differing:
+                break
+        zero = ("0", "0" * len(new))
+        lines = []
+        for path in sorted(stale):
+            mode, blob = after.get(path, zero)
+            lines.append(b"%s %s\t%s\0" % (mode.encode(), blob.encode(), os.fsencode(path)))
+        if lines:
+            self.git.run("update-index", "-z", "--index-info", stdin=b"".join(lines))
+        self.git.attempt("update-index", "-q", "--refresh")
+
+    def _recent_heads(self, old: str | None) -> Iterator[str | None]:
+        """Yield ``old``, then commits HEAD stood at lately: a plain git client leaves its index at one."""
+        yield old
+        yield from (
+            self.git.attempt("rev-list", "--walk-reflogs", "-n", "20", "HEAD")
+            .stdout.decode()
+            .split()
+        )
+
+    def changed(self) -> list[tuple[str, str]]:
+        """(state, path) of what differs from HEAD or is new: git's two letters of the short status."""
+        out = self.git.run(
+            "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"
+        )
+        return [(line[:2], line[3:]) for line in _parts(out)]
+
+    def damage(self) -> list[str]:
+        """What git misses or finds spoiled when it looks at every object, a line each. Raises GitUnavailable."""
+        done = self.git.attempt("fsck", "--no-dangling", "--no-progress", timeout=300)
+        said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
+        return [line for line in said if line.strip()] or ["fsck failed"] if done.returncode else []
+
+    def recent_damage(self) -> str:
+        """Return what git says of the latest commits if their trees or files cannot be read; else an empty text.
+
+        Raises GitUnavailable.
+        """
+        listed = self.git.attempt("rev-list", "--objects", f"--max-count={_RECENT}", "HEAD")
+        names = [line.split(b" ", 1)[0] for line in listed.stdout.splitlines()[:_SAMPLE]]
+        if listed.returncode and not any(
+            path.is_file() for path in (self.git.git_dir / "refs").rglob("*")
+        ):
+            return ""  # nothing is committed yet
+        read = self.git.attempt(
+            "cat-file", "--batch", stdin=b"".join(name + b"\n" for name in names)
+        )
+        failed = next((done for done in (listed, read) if done.returncode), None)
+        if failed is None:
+            return ""
+        said = failed.stderr.decode("utf-8", "replace").splitlines()
+        return said[0] if said else "git cannot read it"
+
+    def tidy(self) -> None:
+        """Pack what piled up, if much did. Runs as long as it takes; call where nobody waits."""
+        self.git.attempt(
+            "-c",
+            "gc.auto=6700",
+            "-c",
+            "gc.autoDetach=false",
+            "gc",
+            "--auto",
+            "--quiet",
+            timeout=300,
+        )
+
+
+def _parts(out: bytes) -> list[str]:
+    return [part for part in os.fsdecode(out).split("\0") if part]
+
+
+def _listed(out: bytes) -> Iterator[tuple[str, list[str]]]:
+    for line in _parts(out):
+        facts, _, path = line.partition("\t")
+        yield path, facts.split(" ")
+
+
+def _import_commands(
+    commits: Iterable[NewCommit], parent: str | None, author: Author, present: Entries
+) -> Iterator[bytes]:
+    who = f"{_plain(author.name)} <{_plain(author.email)}>".encode()
+    yield f"reset {NEXT}\n".encode() + (f"from {parent}\n\n".encode() if parent else b"\n")
+    for number, commit in enumerate(commits, 1):
+        stamp = b"%d +0000" % int(commit.at.timestamp())
+        message = commit.message.encode("utf-8", "replace")
+        yield b"commit %s\nmark :%d\nauthor %s %s\ncommitter %s %s\ndata %d\n%s\n" % (
+            NEXT.encode(),
+            number,
+            who,
+            stamp,
+            who,
+            stamp,
+            len(message),
+            message,
+        )
+        yield b"".join(b"merge %s\n" % parent.encode() for parent in commit.merged)
+        for path, data in commit.changes.items():
+            if data is None:
+                yield b"D %s\n" % _quoted(path)
+            else:
+                mode = present.get(path, ("100644",))[0]
+                yield b"M %s inline %s\ndata %d\n%s\n" % (
+                    mode.encode(),
+                    _quoted(path),
+                    len(data),
+                    data,
+                )
+        yield b"\nget-mark :%d\n" % number
+    yield b"done\n"
+
+
+def _plain(text: str) -> str:
+    return "".join(character for character in text if character not in "<>\n\0").strip()
+
+
+def _quoted(path: str) -> bytes:
+    escaped = os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"' + escaped + b'"'

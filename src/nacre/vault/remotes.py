@@ -1,0 +1,439 @@
+"""The repository that a vault is kept in step with: where it is, fetch, push, and what its refusals mean."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from nacre.errors import (
+    GitUnavailable,
+    InvalidInput,
+    NacreError,
+    RemoteMoved,
+    RemoteRefused,
+    RemoteUnreachable,
+    RepositoryUnusable,
+)
+from nacre.vault.git import GitFailed, Repository
+
+FETCHED = "refs/nacre/fetched"
+SYNCED = "refs/nacre/synced"
+"""Below it, for each remote, the last commit that was known to be here and there."""
+
+_URL = re.compile(r"(file|ssh|https|http)://\S+|[\w.-]+@?[\w.-]*:(?!//)\S+")
+_PASSWORD = re.compile(r"^[a-z]+://[^/@]*:[^/@]*@|^https?://[^/@:]{20,}@")
+_REFUSALS: tuple[tuple[str, type[NacreError], str, str], ...] = (
+    (
+        r"could not resolve host|couldn't resolve host|network is unreachable|connection (refused|timed out|reset)"
+        r"|no route to host|failed to connect|operation timed out|could not connect",
+        RemoteUnreachable,
+        "the remote cannot be reached",
+        "nothing is lost; sync again when the network is back",
+    ),
+    (
+        r"host key verification failed",
+        RemoteRefused,
+        "ssh does not know the remote's host key",
+        "connect once by hand and accept it: ssh <host>",
+    ),
+    (
+        r"authentication failed|could not read (username|password)|terminal prompts disabled|permission denied \("
+        r"|returned error: 40[13]|access denied|invalid credentials",
+        RemoteRefused,
+        "the remote does not accept the credentials",
+        "nacre never asks for them: check your ssh key (ssh -T <host>) or git's credential helper",
+    ),
+    (
+        r"does not appear to be a git repository|repository .*not found|returned error: 404|does not exist"
+        r"|no such file or directory|not a git repository",
+        RemoteRefused,
+        "there is no repository at the remote",
+        "make one there (git init --bare), or name another: nacre sync --remote URL",
+    ),
+    (
+        r"no space left on device|disk quota exceeded|out of disk space",
+        RemoteUnreachable,
+        "the disk is full",
+        "free some space here or at the remote, then sync again; nothing was lost",
+    ),
+    (
+        r"transport '.*' not allowed",
+        RemoteRefused,
+        "the remote's address is of a kind that nacre does not use",
+        "name it as ssh, https or a path: nacre sync --remote URL",
+    ),
+)
+_PUSH_REFUSALS: tuple[tuple[str, str, str], ...] = (
+    (
+        r"hook declined",
+        "a hook of the remote declined",
+        "what the hook said is above; ask whoever keeps the remote",
+    ),
+    (
+        r"branch is currently checked out",
+        "the remote has its branch checked out",
+        "use a bare repository: git init --bare",
+    ),
+    (
+        r"read-only|insufficient permission|unable to create temporary|permission denied|unpacker error"
+        r"|deny updating|protected branch|not allowed",
+        "the remote does not let you write",
+        "check your rights there, and that its disk is writable",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A remote of a repository, by its name in git; every call ends within ``timeout`` seconds and never asks."""
+
+    repository: Repository
+    name: str
+    timeout: float
+
+    def url(self) -> str | None:
+        """Its address, ``None`` where there is no such remote."""
+        return self.repository.git.setting(f"remote.{self.name}.url") or None
+
+    def set_url(self, url: str) -> None:
+        """Set its address, as ``git remote add`` does."""
+        git = self.repository.git
+        if self.synced():
+            git.attempt("update-ref", "-d", f"{SYNCED}/{self.name}")
+        git.configure(f"remote.{self.name}.url", url)
+        git.configure(f"remote.{self.name}.fetch", f"+refs/heads/*:refs/remotes/{self.name}/*")
+
+    def branch(self, local: str) -> str:
+        """The branch there that belongs to a branch here: as set, else of that name, else the remote's own.
+
+        Raises RemoteRefused, RemoteUnreachable.
+        """
+        if merge := self.followed(local):
+            return merge
+        found = self._called("ls-remote", "--symref", "--heads", self.name, "HEAD", "refs/heads/*")
+        heads = re.findall(r"\trefs/heads/(\S+)$", found, re.MULTILINE)
+        own = re.search(r"^ref: refs/heads/(\S+)\tHEAD$", found, re.MULTILINE)
+        candidates = [local, own.group(1) if own else "", *(heads if len(heads) == 1 else ())]
+        known = next((name for name in candidates if name in heads), None)
+        if known is None and heads:
+            raise RemoteRefused(
+                f"the remote has several branches and none is called {local!r}: {', '.join(sorted(heads)[:5])}",
+                hint=f"say which: git -C {self.repository.root} branch --set-upstream-to={self.name}/<branch>",
+            )
+        return known or local
+
+    def followed(self, local: str) -> str:
+        """Return the branch there that is set for one here; empty where none is."""
+        git = self.repository.git
+        merge = (
+            git.setting(f"branch.{local}.merge")
+            if git.setting(f"branch.{local}.remote") == self.name
+            else ""
+        )
+        return merge.removeprefix("refs/heads/") if merge.startswith("refs/heads/") else ""
+
+    def follow(self, local: str, branch: str) -> None:
+        """Set which branch there belongs to a branch here, so that a plain git client does the same."""
+        git = self.repository.git
+        git.configure(f"branch.{local}.remote", self.name)
+        git.configure(f"branch.{local}.merge", f"refs/heads/{branch}")
+
+    def fetch(self, branch: str) -> str | None:
+        """Fetch a branch and return its commit; ``None`` where the remote has no such branch."""
+        try:
+            self._called(
+                "fetch",
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--refmap=",
+                "--no-recurse-submodules",
+                self.name,
+                f"+refs/heads/{branch}:{FETCHED}",
+            )
+        except GitFailed as error:
+            if "couldn't find remote ref" in error.said:
+                return None
+            raise
+        return self.repository.commit_at(FETCHED)
+
+    def push(self, commit: str, branch: str) -> None:
+        """Put a commit on a branch there. Raises RemoteMoved when somebody else did meanwhile; never overwrites."""
+        try:
+            self._called(
+                "push", "--porcelain", "--no-verify", self.name, f"{commit}:refs/heads/{branch}"
+            )
+        except GitFailed as error:
+            raise _push_refusal(error) from error
+        self.remember(commit, branch)
+
+    def remember(self, commit: str, branch: str) -> None:
+        """A commit is here and there."""
+        names = (f"{SYNCED}/{self.name}", f"refs/remotes/{self.name}/{branch}")
+        moved = [
+            f"update {name} {commit}\n"
+            for name in names
+            if self.repository.commit_at(name) != commit
+        ]
+        if moved:
+            self.repository.git.run("update-ref", "--stdin", stdin="".join(moved).encode())
+
+    def synced(self) -> str | None:
+        """The last commit that was here and there."""
+        return self.repository.commit_at(f"{SYNCED}/{self.name}")
+
+    def _called(self, *arguments: str) -> str:
+        """Talk to the remote. Raises GitFailed, or what its words mean: RemoteRefused, RemoteUnreachable."""
+        options = [
+            "-c",
+            "http.lowSpeedLimit=1",
+            "-c",
+            f"http.lowSpeedTime={max(5, int(self.timeout))}",
+        ]
+        try:
+            done = self.repository.git.run(*options, *arguments, timeout=self.timeout)
+        except GitFailed as error:
+            raise _meaning(error) from error
+        except GitUnavailable as error:
+            raise RemoteUnreachable(
+                f"the remote did not answer within {self.timeout:.0f} seconds",
+                hint="nothing is lost; sync again later, or with a longer --timeout",
+            ) from error
+        return done.decode("utf-8", "replace")
+
+
+def check_url(text: str, folder: Path) -> str:
+    """An address as git is to keep it; a path becomes an absolute one. Raises InvalidInput."""
+    if _PASSWORD.match(text):
+        raise InvalidInput(
+            "the address holds a password",
+            hint="leave it out: use an ssh key, or git's credential helper",
+        )
+    if _URL.fullmatch(text):
+        return text
+    if "::" in text or "://" in text or text.startswith("-"):
+        raise InvalidInput(
+            f"{text!r} is not an address that nacre uses",
+            hint="give an ssh or https address, or a path",
+        )
+    path = Path(os.path.expanduser(text))
+    path = Path(os.path.normpath(folder / path))
+    if not path.is_dir():
+        raise InvalidInput(
+            f"{text!r} is neither a remote of the vault nor an address, and there is no such folder",
+            hint=f"make a repository there: git init --bare {path}",
+        )
+    return str(path)
+
+
+def _meaning(error: GitFailed) -> NacreError:
+    """What the words of git mean, with a remedy; the error itself where they are not known."""
+    said = error.said
+    if "couldn't find remote ref" in said or "[rejected]" in said or "[remote rejected]" in said:
+        return error
+    for pattern, kind, message, hint in _REFUSALS:
+        if re.search(pattern, said, re.IGNORECASE):
+            return kind(f"{message} ({_line(said)})", hint=hint)
+    return error
+
+
+def _push_refusal(error: GitFailed) -> NacreError:
+    said = error.said
+    if re.search(
+        r"\(fetch first\)|\(non-fast-forward\)|\(stale info\)|cannot lock ref|failed to update ref",
+        said,
+    ):
+        return RemoteMoved("the remote moved meanwhile")
+    remote = " ".join(
+        line.removeprefix("remote:").strip()
+        for line in said.splitlines()
+        if line.startswith("remote:")
+    )
+    for pattern, message, hint in _PUSH_REFUSALS:
+        if re.search(pattern, said, re.IGNORECASE):
+            return RemoteRefused(f"{message}{f': {remote}' if remote else ''}", hint=hint)
+    return RemoteRefused(
+        f"the remote refused: {remote or _line(said)}", hint="nothing is lost; see the words of git"
+    )
+
+
+def _line(said: str) -> str:
+    """The line of git's words that tells most."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    told = next(
+        (line for line in lines if line.startswith(("fatal:", "error:", "ssh:", "remote:"))), ""
+    )
+    return (told or (lines[0] if lines else "no words")).strip()[:200]
+
+
+# ----------------------------------------------------------------------------
+# Rewrite every version that a repository keeps: export, filter, import beside it, verify, and only
+# then take over.
+
+
+SECONDS = 3600.0
+_BESIDE = ".rewrite-"
+_DATA = re.compile(rb"^data (\d+)$")
+
+_MARK = re.compile(rb"^mark :(\d+)$")
+_FILE = re.compile(rb"^M (\d+) :(\d+) (.*)$")
+
+Clean = Callable[[bytes], bytes]
+Rename = Callable[[str, bytes], str]
+
+
+def rewrite_history(
+    repository: Repository, clean: Clean, rename: Rename, *, dry_run: bool = False
+) -> int:
+    """Put all contents and messages of all branches and tags through ``clean``; returns how many commits there are.
+
+    ``rename`` is asked what a file with contents that changed is called now.
+
+    The new history is built in a repository beside the old one and looked at: as many commits, the same files, nothing
+    left to clean. Then references move to it, and what the old ones held is deleted: nothing of it can be found in the
+    repository afterwards. A crash before that leaves the old history, one after it is finished by the next call.
+
+    Raises RepositoryUnusable: detached, in the middle of a merge, or the new history is not what it should be.
+    """
+    git = repository.git
+    git.version()
+    repository.check()
+    head = repository.head()
+    if head.commit is None:
+        return 0
+    if head.branch is None or repository.in_progress():
+        raise RepositoryUnusable(
+            "history cannot be rewritten now",
+            hint=f"finish what was begun in {repository.root}: git status",
+        )
+    commits = _count(repository)
+    stream = git.run(
+        "fast-export",
+        "--all",
+        "--signed-tags=strip",
+        "--tag-of-filtered-object=rewrite",
+        "--reencode=no",
+        "--full-tree",
+        timeout=SECONDS,
+    )
+    filtered = b"".join(_filtered(stream, clean, rename))
+    if dry_run:
+        return commits
+    for left in repository.root.parent.glob(f"{_BESIDE}*"):
+        _remove(left)  # of a rewriting that was cut short
+    if filtered != stream:
+        _take_over(repository, filtered, commits)
+    repository.git.run(
+        "read-tree", "HEAD"
+    )  # also where a crash came before it: what git's index names is never pruned
+    _forget_old(repository)
+    return commits
+
+
+def _filtered(stream: bytes, clean: Clean, rename: Rename) -> Iterator[bytes]:
+    """The stream with every block of data cleaned, and files called otherwise where that asks for it."""
+    changed: dict[bytes, bytes] = {}
+    at, mark = 0, b""
+    while at < len(stream):
+        end = stream.find(b"\n", at)
+        end = len(stream) if end < 0 else end
+        line = stream[at:end]
+        at = end + 1
+        if block := _DATA.match(line):
+            data = stream[at : at + int(block[1])]
+            at += len(data)
+            cleaned = clean(data)
+            if cleaned != data and mark:
+                changed[mark] = cleaned
+            mark = b""
+            yield b"data %d\n%b" % (len(cleaned), cleaned)
+            continue
+        mark = found[1] if (found := _MARK.match(line)) else mark
+        yield (_named(line, changed, rename) if line.startswith(b"M ") else line) + b"\n"
+
+
+def _named(line: bytes, changed: dict[bytes, bytes], rename: Rename) -> bytes:
+    file = _FILE.match(line)
+    if file is None or file[2] not in changed or file[3].startswith(b'"'):
+        return line
+    path = rename(os.fsdecode(file[3]), changed[file[2]])
+    return b"M %b :%b %b" % (file[1], file[2], os.fsencode(path))
+
+
+def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix=_BESIDE, dir=repository.root.parent))
+    try:
+        beside = Repository(folder, repository.git.environ)
+        beside.create()
+        beside.git.run("fast-import", "--quiet", "--force", stdin=stream, timeout=SECONDS)
+        _verify(repository, beside, commits)
+        repository.git.run(
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--update-head-ok",
+            "--force",
+            str(beside.git.git_dir),
+            "+refs/*:refs/*",
+            timeout=SECONDS,
+        )
+    finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a repository of ours, as far as that can be done: what stays goes with the next rewriting.
+
+    It is tried twice, as another program may have had a file open.
+    """
+    if (
+        os.name == "nt"
+    ):  # which removes nothing that is marked as read-only, as git marks its objects
+        for parent, _, names in os.walk(folder):
+            for name in names:
+                with suppress(OSError):
+                    os.chmod(os.path.join(parent, name), stat.S_IWRITE)
+    for _ in range(2):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _verify(repository: Repository, beside: Repository, commits: int) -> None:
+    """Compare the new history with the old one. Raises RepositoryUnusable; nothing was changed then."""
+    branch = repository.head().branch
+    beside.git.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
+    beside.git.run("fsck", "--no-dangling", timeout=SECONDS)
+    is_whole = _count(beside) == commits and _names(beside) == _names(repository)
+    trees = [one.tree(one.head().commit) for one in (repository, beside)]
+    if not is_whole or len(trees[0]) != len(trees[1]):
+        raise RepositoryUnusable(
+            "the rewritten history is not whole, so the old one stays",
+            hint="nacre doctor looks at the repository",
+        )
+
+
+def _forget_old(repository: Repository) -> None:
+    """Delete what no reference reaches: reflogs first, which reach everything there ever was."""
+    git = repository.git
+    for name in ("ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD"):
+        (git.git_dir / name).unlink(missing_ok=True)
+    git.run(
+        "reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all", timeout=SECONDS
+    )
+    git.run("repack", "-a", "-d", "-q", timeout=SECONDS)
+    git.run("prune", "--expire=now", timeout=SECONDS)
+
+
+def _count(repository: Repository) -> int:
+    return int(repository.git.run("rev-list", "--count", "--all").strip() or 0)
+
+
+def _names(repository: Repository) -> list[bytes]:
+    return sorted(repository.git.run("for-each-ref", "--format=%(refname)").split())

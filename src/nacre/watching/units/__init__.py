@@ -1,1 +1,0 @@
-"""How each system starts the watcher: texts with places for the program, its environment and its label."""

@@ -1,1 +1,0 @@
-"""REST upon the operations: resources, their parameters and pages, and the document that describes all routes."""
