@@ -1,4 +1,6 @@
-"""JSON lines as they really are: glued objects, lone surrogates, many ways to write a time."""
+"""The adapter protocol, and shared code to read transcripts from JSON lines, JSON documents and
+databases.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +28,21 @@ T = TypeVar("T")
 
 _RAW_DECODER = json.JSONDecoder()
 _MILLISECONDS_FROM = 100_000_000_000
-"""Numbers above this are epoch milliseconds, below it seconds (the border is the year 5138, or March 1973)."""
+"""Larger numbers are epoch milliseconds, others epoch seconds (the limit is the year 5138, or March
+1973).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitLine:
-    """The objects found on one line, and whether something on it was not JSON."""
+    """The JSON objects on one line. ``torn`` is set if part of the line was not JSON."""
 
     objects: tuple[bytes, ...]
     torn: bool
 
 
 def split_objects(line: bytes) -> SplitLine:
-    """Split a line that may hold several JSON objects glued together."""
+    """Split a line that may contain several JSON objects without a separator."""
     if b"}{" not in line:
         return SplitLine((line,), torn=False)
     try:
@@ -49,25 +53,25 @@ def split_objects(line: bytes) -> SplitLine:
 
 
 def _split_glued(text: str) -> SplitLine:
-    found: list[bytes] = []
+    objects: list[bytes] = []
     at = 0
     while at < len(text):
         try:
             _, end = _RAW_DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
-            return SplitLine(tuple(found), torn=True)
-        found.append(text[at:end].encode("utf-8", errors="replace"))
+            return SplitLine(tuple(objects), torn=True)
+        objects.append(text[at:end].encode("utf-8", errors="replace"))
         at = end
         while at < len(text) and text[at].isspace():
             at += 1
-    return SplitLine(tuple(found), torn=False)
+    return SplitLine(tuple(objects), torn=False)
 
 
 def decode(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
-    """Decode one object; ``None`` when it is not valid.
+    """Decode one object, or return None if it is invalid.
 
-    Lone surrogates in escapes and bytes that are not UTF-8 are replaced rather than refused; NaN and infinities, which
-    Python writes, are nothing.
+    Lone surrogates in escapes and invalid UTF-8 are replaced. NaN and infinities, which Python
+    writes, become null.
     """
     try:
         return decoder.decode(raw)
@@ -79,14 +83,16 @@ def decode(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
         value: Any = json.loads(
             raw.decode("utf-8", errors="replace"), parse_constant=lambda _: None
         )
-        mended = json.dumps(value, ensure_ascii=False).encode("utf-8", errors="replace")
-        return decoder.decode(mended)
+        repaired = json.dumps(value, ensure_ascii=False).encode("utf-8", errors="replace")
+        return decoder.decode(repaired)
     except (ValueError, RecursionError):
         return None
 
 
 def parse_time(value: object) -> datetime | None:
-    """A time as aware UTC, or ``None``: ISO 8601, epoch seconds or milliseconds, as number or digits."""
+    """Return a time as aware UTC, or None if it is invalid. Accepts ISO 8601, and epoch seconds or
+    milliseconds as a number or as digits.
+    """
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, str):
@@ -99,12 +105,11 @@ def parse_time(value: object) -> datetime | None:
     try:
         number = float(value)
         return from_ms(round(number if number > _MILLISECONDS_FROM else number * 1000))
-    except (OverflowError, ValueError):  # no number, or not a finite one
+    except (OverflowError, ValueError):  # not a number, or not finite
         return None
 
 
-# ----------------------------------------------------------------------------
-# What an adapter is, and what it is given.
+# -- Adapters and their input --------------------------------------------------
 
 
 T_ADAPTER = TypeVar("T_ADAPTER")
@@ -115,10 +120,11 @@ _ANY = msgspec.json.Decoder()
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where to look for transcripts: the user's home folder, the environment's variables, ``sys.platform``.
+    """Where to look for transcripts: the user's home folder, environment variables, and
+    ``sys.platform``.
 
-    ``projects`` are the folders in which sessions are known to have worked: some tools keep transcripts there. ``own``
-    is nacre's own home, where it is known.
+    ``projects`` are folders of known sessions, because some tools keep transcripts there. ``own``
+    is nacre's home, if known.
     """
 
     home: Path
@@ -130,28 +136,32 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder in which a tool keeps transcripts, and the glob patterns (relative to it) that match them."""
+    """A folder in which a tool keeps transcripts, and glob patterns relative to it."""
 
     folder: Path
     patterns: tuple[str, ...]
 
 
 class Tables(Protocol):
-    """A look into a database that a tool owns, also while the tool writes: nothing in or beside it changes."""
+    """A read-only view of a tool's database. It changes no file, even while the tool writes."""
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """The columns of a table; none when it does not exist."""
+        """Return the columns of a table, or none if it does not exist."""
 
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """All rows of a statement. The database is free again when this returns: ask for what one session needs,
-        by an index, rather than for everything."""
+        """Return all rows of a statement.
+
+        The read lock ends when this returns, so select the rows of one session by an index rather
+        than whole tables.
+        """
 
 
 @dataclass(frozen=True)
 class Head:
-    """The first bytes of a file, for sniffing: 64 KiB, or the first line where that is longer.
+    """The first bytes of a file, for sniffing: 64 KiB, or the first line if it is longer.
 
-    Of a SQLite database ``database`` is open for the time of sniffing; the data is its first bytes all the same.
+    For a SQLite database, ``database`` is open during sniffing and ``data`` still has the first
+    bytes.
     """
 
     path: Path
@@ -160,36 +170,37 @@ class Head:
 
     @cached_property
     def text(self) -> str:
-        """The head as text; what is not UTF-8 is replaced."""
+        """The head as text. Invalid UTF-8 is replaced."""
         return self.data.decode("utf-8", errors="replace")
 
     @cached_property
     def objects(self) -> tuple[dict[str, Any], ...]:
-        """The JSON objects on the first 20 complete lines; lines that are not objects are left out.
+        """The JSON objects on the first 20 complete lines. Other lines are skipped.
 
-        Where most lines are none there are none: a text that quotes a record is not a transcript.
+        Empty if most lines are not objects, because a text that quotes a record is not a
+        transcript.
         """
         lines = self.data.split(b"\n")
         if len(self.data) >= HEAD_BYTES and len(lines) > 1:
             lines.pop()
-        found: list[dict[str, Any]] = []
-        first = [line for line in lines if line.strip()][:20]
-        if sum(line.lstrip()[:1] == b"{" for line in first) * 2 < len(first):
+        objects: list[dict[str, Any]] = []
+        candidates = [line for line in lines if line.strip()][:20]
+        if sum(line.lstrip()[:1] == b"{" for line in candidates) * 2 < len(candidates):
             return ()
-        for line in first:
+        for line in candidates:
             for raw in split_objects(line).objects:
                 value = decode(_ANY, raw)
                 if isinstance(value, dict):
-                    found.append(value)
-        return tuple(found)
+                    objects.append(value)
+        return tuple(objects)
 
 
 class Source(Protocol):
-    """The transcript an adapter parses; :mod:`nacre.readers.adapter` has the real one.
+    """The transcript that an adapter parses, such as :class:`FileSource`.
 
-    ``carry`` survives between two incremental readings of the same file: an adapter puts there what it needs to
-    go on in the middle (session id, working directory, model). It holds JSON values only. ``identities`` are the names
-    under which the owner writes in chats (``owner.identities``).
+    ``carry`` survives between two incremental readings of a file. An adapter stores the state there
+    that it needs to continue in the middle (session id, working directory, model), as JSON values.
+    ``identities`` are the owner's names in chats (``owner.identities``).
     """
 
     path: Path
@@ -198,30 +209,32 @@ class Source(Protocol):
     database: Tables | None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Complete lines, each with its byte offset, from where the last reading ended. Torn last lines wait.
+        """Yield complete lines with their byte offsets, from the end of the last reading. A torn
+        last line waits.
 
-        Blank lines are left out; a line longer than the limit is skipped and counted."""
+        Blank lines are skipped. A line longer than the limit is skipped and counted.
+        """
 
     def text(self) -> str:
-        """The whole file as text, for formats that are not lines of records."""
+        """Return the whole file as text, for formats that are not lines of records."""
 
     def hold(self, offset: int) -> None:
-        """Ask that the next reading starts at ``offset`` again, because a message there may still grow."""
+        """Start the next reading at ``offset`` again, because a message there may still grow."""
 
     def unknown(self, record: str) -> None:
-        """Count a record type or version the adapter does not know."""
+        """Count a record type or version that the adapter does not know."""
 
     def corrupt(self) -> None:
-        """Count a line that cannot be understood."""
+        """Count a line that cannot be parsed."""
 
     def look(self, path: Path) -> Tables | None:
-        """A look into another database of the same tool; ``None`` when there is none that can be read."""
+        """Open another database of the same tool, or return None if it cannot be read."""
 
 
 def records(
     source: Source, line: bytes, decoder: msgspec.json.Decoder[T_ADAPTER]
 ) -> Iterator[T_ADAPTER]:
-    """The records on a line, nearly always one; what on it is none is counted."""
+    """Yield the records on a line, usually one. Invalid parts are counted."""
     try:
         record = decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -246,22 +259,23 @@ def _records_apart(
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """How to find, recognise and read one tool's transcripts.
+    """Functions and facts to find, recognise and read one tool's transcripts.
 
-    ``parse`` yields a :class:`Session` before its turns, and again whenever more is known of it (a title, a
-    model) or when the file turns to another session; every :class:`Turn` belongs to the last session yielded.
-    ``whole`` formats are read again from the start whenever the file changed, and what no longer occurs in it is
-    forgotten; the others continue. Where such a file is torn, ``parse`` raises TranscriptUnreadable, so that what was
-    read of it before stays. Several adapters may read one tool, each a format of its own.
-    ``guesses`` formats take nearly anything: whenever a file of theirs changed, it is asked again what it is.
-    ``beside`` names the files that belong to one of its transcripts, for any path: where they change, it changed.
-    ``environment`` names the variables that ``roots`` reads: a watcher that the system starts is given these alone.
+    ``parse`` yields a :class:`Session` before its turns, again whenever it learns more about it (a
+    title, a model), and when the file switches to another session. Every :class:`Turn` belongs to
+    the last session yielded. A ``whole`` format is read from the start whenever the file changed,
+    and content that disappeared from it is forgotten. Other formats continue. If such a file is
+    torn, ``parse`` raises TranscriptUnreadable, so that the earlier content stays. Several adapters
+    may read one tool, one per format. A format that ``guesses`` accepts nearly any file, so a
+    changed file is sniffed again. ``beside`` yields the files that belong to a transcript, for any
+    path. A transcript counts as changed when one of them changes. ``environment`` has the names of
+    the variables that ``roots`` reads. A watcher started by the system receives only these.
 
-    ``resume`` is the command by which the tool opens a session again, ``{id}`` standing for its id; none where it has
-    no such command.
+    ``resume`` is the command with which the tool reopens a session, with ``{id}`` for its id. Empty
+    if it has none.
 
-    ``versions``, ``reads`` and ``leaves_out`` are for people (docs/agents.md): the tool's versions of which files were
-    read, what is read of them, and what is not.
+    ``versions``, ``reads`` and ``leaves_out`` are documentation (docs/agents.md): the tool's
+    versions whose files were examined, and the content that is read and skipped.
     """
 
     tool: str
@@ -279,8 +293,7 @@ class Adapter:
     resume: tuple[str, ...] = ()
 
 
-# ----------------------------------------------------------------------------
-# Read a transcript file from where the last reading ended, within bounded memory.
+# -- Incremental reading of a file, in bounded memory --------------------------
 
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -289,7 +302,7 @@ _LONG_HEAD_BYTES = 4 * 1024 * 1024
 _SNIFFED_LINES = 20
 _BLOCK_BYTES = 1024 * 1024
 FINGERPRINT_BYTES = 256
-_LONGEST_TYPE = 2000
+_MAX_RECORD_TYPE_CHARACTERS = 2000
 
 
 def read_head(path: Path) -> Head:
@@ -310,38 +323,40 @@ def read_head(path: Path) -> Head:
 
 
 def read_later(path: Path) -> Head | None:
-    """The first line of a file that can be read, and those after it that are short enough to tell what it is, wherever
-    they stand; ``None`` where there are none. For files whose beginning does not tell.
+    """Return the first readable line of a file and the next short ones, or None if there are none.
 
-    Raises TranscriptUnreadable when the file cannot be read.
+    For files whose first 64 KiB do not identify the format. Raises TranscriptUnreadable when the
+    file cannot be read.
     """
     try:
         with path.open("rb") as file:
             if file.read(1) != b"{":
                 return None
             file.seek(0)
-            found = list(islice(_lines(file, MAX_LINE_BYTES), 1))
-            found += islice(_lines(file, HEAD_BYTES), _SNIFFED_LINES)
+            lines = list(islice(_lines(file, MAX_LINE_BYTES), 1))
+            lines += islice(_lines(file, HEAD_BYTES), _SNIFFED_LINES)
     except OSError as error:
         raise TranscriptUnreadable(
             f"cannot read {path}: {error.strerror}", hint=_permission_hint(error)
         ) from error
-    return Head(path, b"".join(found)) if found else None
+    return Head(path, b"".join(lines)) if lines else None
 
 
 def is_too_long(path: Path) -> bool:
-    """Whether a file may hold records, and all its lines are too long to be read. Raises TranscriptUnreadable."""
+    """Return True if a file may hold records but every line exceeds the limit. Raises
+    TranscriptUnreadable.
+    """
     return (
         path.stat().st_size > MAX_LINE_BYTES and ".jsonl" in path.name and read_later(path) is None
     )
 
 
-def _lines(file: BinaryIO, most: int) -> Iterator[bytes]:
-    """The lines of so many bytes at most; no more of a longer one is in memory at a time."""
-    while line := file.readline(most):
+def _lines(file: BinaryIO, max_bytes: int) -> Iterator[bytes]:
+    """Yield the lines of at most ``max_bytes`` bytes, without loading longer ones into memory."""
+    while line := file.readline(max_bytes):
         if line.endswith(b"\n"):
             yield line
-        elif len(line) == most:
+        elif len(line) == max_bytes:
             while (part := file.readline(_BLOCK_BYTES)) and not part.endswith(b"\n"):
                 pass
         elif is_complete(line):
@@ -349,9 +364,9 @@ def _lines(file: BinaryIO, most: int) -> Iterator[bytes]:
 
 
 class FileSource:
-    """The real :class:`~nacre.readers.adapter.Source`: one file, continued at a cursor.
+    """A :class:`Source` for one file that continues at a cursor.
 
-    Use as a context manager; ``cursor()`` gives the place for the next reading once parsing is done.
+    Use it as a context manager. ``cursor()`` returns the start of the next reading after parsing.
     """
 
     database: Tables | None = None
@@ -382,33 +397,33 @@ class FileSource:
         self._file.close()
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Complete lines with their byte offsets; see the protocol."""
+        """Yield complete lines with their byte offsets; see :meth:`Source.lines`."""
         self._file.seek(self._offset)
         rest: list[bytes] = []
-        held, start, skipping = 0, self._offset, False
+        pending_bytes, start, skipping = 0, self._offset, False
         while block := self._read_block():
             *parts, tail = block.split(b"\n")
             for part in parts:
                 line, is_kept = b"".join((*rest, part)), not skipping
-                self._offset += held + len(part) + 1
+                self._offset += pending_bytes + len(part) + 1
                 at, start = start, self._offset
-                rest, held, skipping = [], 0, False
+                rest, pending_bytes, skipping = [], 0, False
                 if is_kept and line and not line.isspace():
                     yield at, line
             rest.append(tail)
-            held += len(tail)
-            if skipping or held > MAX_LINE_BYTES:
+            pending_bytes += len(tail)
+            if skipping or pending_bytes > MAX_LINE_BYTES:
                 self.tally.oversized += not (skipping or self._was_counted())
-                self._offset += held
-                rest, held, skipping = [], 0, True
+                self._offset += pending_bytes
+                rest, pending_bytes, skipping = [], 0, True
         if skipping:
-            self._offset = start  # it may go on
-        elif held and is_complete(last := b"".join(rest)):
-            self._offset += held
+            self._offset = start  # the line may still grow
+        elif pending_bytes and is_complete(last := b"".join(rest)):
+            self._offset += pending_bytes
             yield start, last
 
     def text(self) -> str:
-        """The whole file as text; bytes that are not UTF-8 are replaced."""
+        """Return the whole file as text. Invalid UTF-8 is replaced."""
         if self._stat.st_size > MAX_WHOLE_BYTES:
             raise TranscriptUnreadable(
                 f"{self.path} is larger than {MAX_WHOLE_BYTES // 1_000_000} MB",
@@ -424,24 +439,24 @@ class FileSource:
         self._held = offset
 
     def unknown(self, record: str) -> None:
-        """Count a record type the adapter does not know."""
+        """Count a record type that the adapter does not know."""
         if not self._was_counted():
-            self.tally.unknown[record[:_LONGEST_TYPE]] += 1
+            self.tally.unknown[record[:_MAX_RECORD_TYPE_CHARACTERS]] += 1
 
     def corrupt(self) -> None:
-        """Count a line that cannot be understood."""
+        """Count a line that cannot be parsed."""
         if not self._was_counted():
             self.tally.corrupt += 1
 
     def _was_counted(self) -> bool:
-        """Whether the line at hand was met before: what was held is read again."""
+        """Return True if an earlier reading counted the current line, as happens after ``hold``."""
         return bool(self._counted) and self._offset <= self._counted
 
     def look(self, path: Path) -> Tables | None:
-        """Nothing: what lies in lines is not looked up in databases."""
+        """Return None: a file of lines refers to no database."""
 
     def cursor(self) -> Cursor:
-        """Where the next reading starts."""
+        """Return the start of the next reading."""
         return Cursor(
             inode=self._stat.st_ino,
             offset=self._offset if self._held is None else min(self._held, self._offset),
@@ -470,13 +485,17 @@ class FileSource:
 
 
 def fingerprint_of(file: BinaryIO, length: int) -> str:
-    """What tells a file from one that took its place: how many bytes, and a hash of them."""
+    """Return the length and a hash of the first bytes of a file, to detect that another file
+    replaced it.
+    """
     file.seek(0)
     return f"{length}:{hashlib.blake2b(file.read(length), digest_size=8).hexdigest()}"
 
 
 def is_complete(line: bytes) -> bool:
-    """A last line without its newline counts when it is a whole object: some tools end files that way."""
+    """Return True if a last line without a newline is a whole object. Some tools end files like
+    this.
+    """
     stripped = line.strip()
     if not stripped.endswith(b"}"):
         return False
@@ -491,18 +510,19 @@ def _permission_hint(error: OSError) -> str | None:
     return "check the file's permissions" if isinstance(error, PermissionError) else None
 
 
-# ----------------------------------------------------------------------------
-# Transcripts that are one JSON document: recognised by their outermost keys, read as a whole.
+# -- Transcripts that are one JSON document ------------------------------------
 
 
 _ANY_WHOLE_JSON: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)("?)|[{}\[\]:]', re.DOTALL)
-_MOST_BESIDE = 16 * 1024 * 1024
+_MAX_SIDE_FILE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a JSON document looks like from outside: an array or an object, and the keys of its (first) object."""
+    """The outer form of a JSON document: whether it is an array, and the keys of its (first)
+    object.
+    """
 
     is_array: bool
     keys: frozenset[str]
@@ -510,12 +530,14 @@ class Shape:
 
 @lru_cache(maxsize=1)
 def shape_of(head: Head) -> Shape | None:
-    """The shape of the document that a file begins with, as far as the head goes; ``None`` when it is no JSON."""
+    """Return the shape of the document at the start of a file, as far as the head goes. None if it
+    is not JSON.
+    """
     text = head.text.lstrip("\ufeff \t\r\n")
     if text[:1] not in ("{", "["):
         return None
     is_array = text[0] == "["
-    wanted = 2 if is_array else 1
+    key_depth = 2 if is_array else 1
     keys: set[str] = set()
     depth, last = 0, ""
     for token in _TOKEN.finditer(text):
@@ -524,18 +546,20 @@ def shape_of(head: Head) -> Shape | None:
             depth += 1
         elif mark in "}]":
             depth -= 1
-            if depth < wanted and (keys or depth < 1):
+            if depth < key_depth and (keys or depth < 1):
                 break
         elif mark == ":":
-            keys |= {last} if depth == wanted else set()
+            keys |= {last} if depth == key_depth else set()
         elif token[2]:
             last = token[1]
     return Shape(is_array, frozenset(keys))
 
 
 def document(source: Source) -> Any:
-    """The JSON document in a file. Raises TranscriptUnreadable when it is not whole, as while a tool writes it:
-    then what was read of it before stays.
+    """Return the JSON document in a file.
+
+    Raises TranscriptUnreadable if it is incomplete, for example while the tool writes it. The
+    earlier content then stays.
     """
     value = decode(_ANY_WHOLE_JSON, _encoded(source.text()))
     if value is None:
@@ -544,9 +568,9 @@ def document(source: Source) -> Any:
 
 
 def documents(source: Source) -> Iterator[dict[str, Any]]:
-    """The objects in a file: one document, or one a line. A torn last line waits.
+    """Yield the objects in a file: one document, or one per line. A torn last line waits.
 
-    Raises TranscriptUnreadable when not even the first is whole.
+    Raises TranscriptUnreadable if not even the first object is complete.
     """
     text = source.text()
     whole = decode(_ANY_WHOLE_JSON, _encoded(text))
@@ -560,7 +584,9 @@ def documents(source: Source) -> Iterator[dict[str, Any]]:
     lines += [last] if decode(_ANY_WHOLE_JSON, _encoded(last)) is not None else []
     for line in filter(str.strip, lines):
         yield from (
-            one for one in records(source, _encoded(line), _ANY_WHOLE_JSON) if isinstance(one, dict)
+            record
+            for record in records(source, _encoded(line), _ANY_WHOLE_JSON)
+            if isinstance(record, dict)
         )
 
 
@@ -569,15 +595,17 @@ def _encoded(text: str) -> bytes:
 
 
 def torn(path: Path) -> TranscriptUnreadable:
-    """The error that says that a document is not whole."""
+    """Return the error for an incomplete document."""
     return TranscriptUnreadable(
         f"{path} is not a whole JSON document",
         hint="it is read again once the tool has finished writing it",
     )
 
 
-def beside(path: Path, most: int = _MOST_BESIDE) -> Any:
-    """The JSON document in a file beside a transcript; ``None`` when none can be read, or it is larger."""
+def beside(path: Path, most: int = _MAX_SIDE_FILE_BYTES) -> Any:
+    """Return the JSON document in a side file of a transcript. None if it is unreadable or larger
+    than ``most`` bytes.
+    """
     try:
         if path.stat().st_size > most:
             return None
@@ -587,7 +615,7 @@ def beside(path: Path, most: int = _MOST_BESIDE) -> Any:
 
 
 def modified(source: Source) -> datetime | None:
-    """When the file was last written, for formats that know no times."""
+    """Return the time of the last write, for formats without times."""
     try:
         return datetime.fromtimestamp(source.path.stat().st_mtime, UTC)
     except (OSError, OverflowError, ValueError):
@@ -595,78 +623,77 @@ def modified(source: Source) -> datetime | None:
 
 
 def mapping(value: Any, *keys: str) -> Mapping[str, Any]:
-    """The object below some keys; empty where there is none."""
+    """Return the object at a path of keys, or an empty one."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
 def objects(value: Any, key: str) -> list[Mapping[str, Any]]:
-    """The objects in the list at a key; empty where there is none."""
-    found = value.get(key) if isinstance(value, Mapping) else None
-    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+    """Return the objects in the list at a key, or none."""
+    items = value.get(key) if isinstance(value, Mapping) else None
+    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
 
 
 def string(value: Any, *keys: str) -> str | None:
-    """The first of some fields that is a text which says something."""
+    """Return the first of some fields that is a non-blank string."""
     for key in keys:
-        found = value.get(key) if isinstance(value, Mapping) else None
-        if isinstance(found, str) and found.strip():
-            return found
+        text = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(text, str) and text.strip():
+            return text
     return None
 
 
 def total(values: Mapping[str, Any], *names: str) -> int:
-    """The sum of the counts under some names; what is no count is nothing."""
-    found = (values.get(name) for name in names)
-    return sum(value for value in found if type(value) is int)
+    """Return the sum of the integers in some fields."""
+    counts = (values.get(name) for name in names)
+    return sum(value for value in counts if type(value) is int)
 
 
-# ----------------------------------------------------------------------------
-# Databases as transcripts: many sessions in one file that grows in all places.
-#
-# A reading asks first which sessions changed, by marks that cost an index to look up, and reads those
-# anew, each from its
-# beginning: turns have the ids of the tool, so that what is known already stays as it is.
+# -- Databases as transcripts --------------------------------------------------
+# A database holds many sessions and grows anywhere. A reading first selects the changed sessions by
+# marks, which need one index lookup, and then reads each from its beginning. Turns have the tool's
+# ids, so known ones stay.
 
 
 MAGIC = b"SQLite format 3\x00"
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3", ".vscdb")
-"""How the names of the databases end in which tools keep sessions."""
+"""File name extensions of the databases in which tools keep sessions."""
 
 Look = Callable[[Path], Tables]
 
 
 def statement(name: str) -> str:
-    """A statement of ``readers/sql/*.sql``. Raises KeyError."""
+    """Return a statement of ``readers/sql/*.sql``. Raises KeyError."""
     return statements("nacre.readers", "sql")[name]
 
 
 def as_bytes(value: object) -> bytes:
-    """A value as it is stored, as text or as bytes; nothing where it is neither."""
+    """Return a stored text or blob as bytes; empty for other types."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace")
     return value if isinstance(value, bytes) else b""
 
 
 def log_of(path: Path) -> Iterator[Path]:
-    """The write-ahead log of a database: what was written last may lie there alone."""
+    """Yield the write-ahead log of a database, which may hold the latest writes."""
     if path.name.endswith(SUFFIXES):
         yield path.with_name(f"{path.name}-wal")
 
 
 def tables_of(source: Source) -> Tables:
-    """The database that a source is. Raises TranscriptUnreadable when it is none."""
+    """Return the database of a source. Raises TranscriptUnreadable if it has none."""
     if source.database is None:
         raise TranscriptUnreadable(f"{source.path} is no database")
     return source.database
 
 
 class DatabaseSource:
-    """The :class:`~nacre.readers.adapter.Source` of a database. ``look`` opens others beside it.
+    """A :class:`Source` for a database. ``look`` opens related databases.
 
-    The carry of the last reading is handed on as it is: what is new is found out by marks, never by offsets.
+    The carry of the last reading is passed on unchanged, since marks, not offsets, identify new
+    content.
     """
 
     identities: tuple[str, ...] = ()
@@ -684,37 +711,37 @@ class DatabaseSource:
 
     @property
     def start(self) -> int:
-        """As if the file had been read from here on: so that its end less this is what was really read."""
+        """A start offset such that the end of the file minus this is the number of bytes read."""
         return self._seen.st_size - self.bytes_read
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """A database has no lines."""
+        """Return no lines."""
         return iter(())
 
     def text(self) -> str:
-        """A database is no text. Raises TranscriptUnreadable."""
+        """Raise TranscriptUnreadable: a database is not text."""
         raise TranscriptUnreadable(f"{self.path} is a database")
 
     def hold(self, offset: int) -> None:
-        """A database has no offsets."""
+        """Do nothing: a database has no offsets."""
 
     def unknown(self, record: str) -> None:
-        """Count a record type the adapter does not know."""
+        """Count a record type that the adapter does not know."""
         self.tally.unknown[record[:80]] += 1
 
     def corrupt(self) -> None:
-        """Count a row that cannot be understood."""
+        """Count a row that cannot be parsed."""
         self.tally.corrupt += 1
 
     def look(self, path: Path) -> Tables | None:
-        """A look into a database beside this one."""
+        """Open a related database, or return None if it cannot be read."""
         try:
             return self._look(path)
         except (NacreError, OSError):
             return None
 
     def cursor(self) -> Cursor:
-        """What the next reading is to know."""
+        """Return the state for the next reading."""
         return Cursor(
             inode=self._seen.st_ino,
             size=self._seen.st_size,
@@ -724,7 +751,7 @@ class DatabaseSource:
 
 
 class _Counted:
-    """Tables that count what is taken from them."""
+    """Tables that count the bytes read from them."""
 
     def __init__(self, tables: Tables, source: DatabaseSource) -> None:
         self._tables = tables
@@ -742,9 +769,9 @@ class _Counted:
 
 
 class Part:
-    """One session of a source that has several, as a :class:`~nacre.readers.adapter.Source` of its own.
+    """One of several sessions of a source, as a :class:`Source`.
 
-    It is read from its beginning each time, so nothing is carried over.
+    It is always read from its beginning, so its carry starts empty.
     """
 
     database: Tables | None = None
@@ -757,33 +784,33 @@ class Part:
         self._records = records
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """The records, each with its number."""
+        """Yield the records with their numbers."""
         return enumerate(self._records)
 
     def text(self) -> str:
-        """A part is no text. Raises TranscriptUnreadable."""
+        """Raise TranscriptUnreadable: a part is not text."""
         raise TranscriptUnreadable(f"{self.path} is a database")
 
     def hold(self, offset: int) -> None:
-        """A part is read from its beginning each time."""
+        """Do nothing: a part is always read from its beginning."""
 
     def unknown(self, record: str) -> None:
-        """Count a record type the adapter does not know."""
+        """Count a record type that the adapter does not know."""
         self._source.unknown(record)
 
     def corrupt(self) -> None:
-        """Count a record that cannot be understood."""
+        """Count a record that cannot be parsed."""
         self._source.corrupt()
 
     def look(self, path: Path) -> Tables | None:
-        """A look into another database of the same tool."""
+        """Open another database of the same tool."""
         return self._source.look(path)
 
 
 class Marks:
-    """Which sessions of a database were read, and what they looked like then; kept in the carry.
+    """The sessions of a database that were read, with their state at that time; kept in the carry.
 
-    ``save`` belongs at the end of a reading: one that fails is done again.
+    Call ``save`` at the end of a reading, so that a failed reading is repeated.
     """
 
     def __init__(self, source: Source) -> None:
@@ -792,14 +819,14 @@ class Marks:
         self._now: dict[int, None] = {}
 
     def is_new(self, session: str, *mark: object) -> bool:
-        """Whether a session looks other than when it was read last, or was never read."""
+        """Return True if a session was never read or changed since."""
         digest = hashlib.blake2b(
             "\0".join(map(str, (session, *mark))).encode("utf-8", "replace"), digest_size=7
         )
-        known = int.from_bytes(digest.digest())  # numbers need not be searched for secrets
-        self._now[known] = None
-        return known not in self._before
+        number = int.from_bytes(digest.digest())  # numbers are not searched for secrets
+        self._now[number] = None
+        return number not in self._before
 
     def save(self) -> None:
-        """Remember the sessions asked about."""
+        """Store the marks of the sessions that were checked."""
         self._source.carry["marks"] = list(self._now)
