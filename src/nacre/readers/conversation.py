@@ -1,4 +1,4 @@
-"""Command lines in parts: which programs they run, and whether these only look."""
+"""Parts of a conversation: command lines, injected text, lines of tools, senders, and tool calls."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import msgspec
 from nacre.values.models import OWN_CALL
 from nacre.values.session import Action, Session, Speaker, ToolCall, Turn
 
-_SETTING_UP = frozenset(
+_SETUP_PROGRAMS = frozenset(
     {"cd", "source", "export", "set", "echo", "pushd", "env", "sudo", "time", "timeout", "."}
 )
-_CARRIERS = frozenset(
+_SUBCOMMAND_PROGRAMS = frozenset(
     "python python3 npx uv poetry bundle pnpm npm yarn make go cargo git docker mise kubectl terraform dotnet gradle "
     "mvn deno bun just rake gh mix swift flutter dart brew pip pip3 pdm hatch nx turbo supabase az aws gcloud heroku "
     "fly composer php ruby node sbt bazel".split()
 )
-_LOOKING = frozenset(
+_READ_ONLY_PROGRAMS = frozenset(
     {
         "grep",
         "rg",
@@ -45,11 +45,11 @@ _LOOKING = frozenset(
     | {f"git {verb}" for verb in ("status", "diff", "log", "show", "blame", "branch")}
 )
 
-_BETWEEN = frozenset({"do", "then", "else", "if", "elif", "while", "until", "!", "{", "("})
-_BLOCKS = frozenset(
+_LEADING_KEYWORDS = frozenset({"do", "then", "else", "if", "elif", "while", "until", "!", "{", "("})
+_BLOCK_KEYWORDS = frozenset(
     {"for", "done", "fi", "case", "esac", "}", ")", "function", "select", "return", "exit"}
 )
-_LEADING = frozenset(
+_OMITTED_SUBCOMMANDS = frozenset(
     {"run", "exec", "compose", "tool", "pip", "pr", "issue", "x", "dlx", "stash", "worktree"}
 )
 _NAME = re.compile(r"[A-Za-z_@][\w@:.+-]{0,30}")
@@ -58,38 +58,44 @@ _OPTION = re.compile(r"--([a-z][\w-]*)")
 
 
 def only_looks(call: ToolCall) -> bool:
-    """Whether a call runs nothing but programs that change nothing and prove nothing."""
-    found = list(programs(call.input)) if call.action is Action.RUN else []
-    return bool(found) and all(map(looks, found))
+    """Return True if a call runs only read-only programs, which prove nothing."""
+    program_names = list(programs(call.input)) if call.action is Action.RUN else []
+    return bool(program_names) and all(map(looks, program_names))
 
 
 def looks(program: str) -> bool:
-    """Whether a program, as :func:`programs` and :func:`names` give it, only looks."""
-    return f"{program} ".startswith(tuple(f"{known} " for known in _LOOKING))
+    """Return True if a program, as :func:`programs` and :func:`names` return it, is read-only."""
+    return f"{program} ".startswith(tuple(f"{name} " for name in _READ_ONLY_PROGRAMS))
 
 
 def programs(command: str) -> Iterator[str]:
-    """The programs that a command line runs, each with what it is told first where that makes it what it is."""
+    """Yield the programs that a command line runs, with the subcommand words where the program has
+    subcommands.
+    """
     for words in map(_plain_words, parts(command)):
         if words:
-            told = " ".join(words[1:3]) if words[0] in _CARRIERS else ""
-            yield f"{words[0]} {told}".strip()
+            subcommand = " ".join(words[1:3]) if words[0] in _SUBCOMMAND_PROGRAMS else ""
+            yield f"{words[0]} {subcommand}".strip()
 
 
 @lru_cache(maxsize=2048)
 def names(command: str) -> tuple[str, ...]:
-    """The same as people call it: ``git commit``, ``npm run test``; without files, code and what is fed to it."""
+    """Return the programs of a command line as people name them: ``git commit``, ``npm run test``.
+
+    Files, code and standard input are omitted.
+    """
     return tuple(_names(command))
 
 
 def _names(command: str) -> Iterator[str]:
-    for one in invocations(command):
-        yield one.name
+    for invocation in invocations(command):
+        yield invocation.name
 
 
 class Invocation(NamedTuple):
-    """A program as people call it (``git commit``), what it is told to do (``commit``, without words such as ``run``)
-    and its long options, without dashes and values."""
+    """A program as people name it (``git commit``), its subcommands (``commit``, without words such
+    as ``run``) and its long options, without dashes and values.
+    """
 
     name: str
     told: tuple[str, ...]
@@ -97,43 +103,48 @@ class Invocation(NamedTuple):
 
 
 def invocations(command: str) -> Iterator[Invocation]:
-    """The programs that a command line runs, by name; without files, code and what is fed to them."""
+    """Yield the programs that a command line runs, without files, code and standard input."""
     for part in parts(command.partition("<<")[0]):
         words = _plain_words(part)
         if not words or not _NAME.fullmatch(words[0]):
             continue
-        told = []
-        for word in words[1:3] if words[0] in _CARRIERS else ():
+        subcommands = []
+        for word in words[1:3] if words[0] in _SUBCOMMAND_PROGRAMS else ():
             if not _NAME.fullmatch(word):
                 break
-            told.append(word)
-            if word not in _LEADING:
+            subcommands.append(word)
+            if word not in _OMITTED_SUBCOMMANDS:
                 break
-        options = tuple(found[1] for word in part if (found := _OPTION.match(word)))
+        options = tuple(match[1] for word in part if (match := _OPTION.match(word)))
         yield Invocation(
-            " ".join([words[0], *told]),
-            tuple(word for word in told if word not in _LEADING),
+            " ".join([words[0], *subcommands]),
+            tuple(word for word in subcommands if word not in _OMITTED_SUBCOMMANDS),
             options,
         )
 
 
 def _plain_words(part: Sequence[str]) -> list[str]:
-    """A simple command without what sets it up, its options and its redirections; its program without a folder."""
+    """Return a simple command without setup, options and redirections, and its program without a
+    folder.
+    """
     words = [
         word for word in part if "=" not in word.partition("/")[0] and not _REDIRECTION.match(word)
     ]
-    while words and words[0] in _BETWEEN:
+    while words and words[0] in _LEADING_KEYWORDS:
         words = words[1:]
-    if words and words[0] in _BLOCKS:
+    if words and words[0] in _BLOCK_KEYWORDS:
         return []
-    while words and words[0] in _SETTING_UP:
+    while words and words[0] in _SETUP_PROGRAMS:
         words = [] if words[0] in ("cd", "echo", "source", "export", "pushd", ".") else words[1:]
     plain = [word for word in words if not word.startswith("-")]
     return [plain[0].rsplit("/", 1)[-1], *plain[1:]] if plain else []
 
 
 def parts(command: str) -> Iterator[list[str]]:
-    """A command line at ``&&``, ``||``, ``;`` and ``|``; the head of a pipe is what succeeds or fails."""
+    """Split a command line at ``&&``, ``||``, ``;`` and ``|``.
+
+    Only the head of a pipe is yielded, because it determines success or failure.
+    """
     try:
         lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|")
         lexer.whitespace_split = True
@@ -153,17 +164,16 @@ def parts(command: str) -> Iterator[list[str]]:
         yield part
 
 
-# ----------------------------------------------------------------------------
-# Take out of a message what its speaker did not say: nacre's own context, reminders of the harness,
-# bulk.
+# -- Injected text in messages -------------------------------------------------
 
 
-_LESS = r"(?:<|&lt;|&amp;lt;|&#0*60;|&#x0*3c;|\\+u003c)"
+_LESS_THAN = r"(?:<|&lt;|&amp;lt;|&#0*60;|&#x0*3c;|\\+u003c)"
 _NAME_INJECTED = "nacre-context"
-_OWN = (
-    re.compile(rf"{_LESS}\s*{_NAME_INJECTED}\b", re.I),
+_OWN_FRAME = (
+    re.compile(rf"{_LESS_THAN}\s*{_NAME_INJECTED}\b", re.I),
     re.compile(
-        rf"{_LESS}\s*\\*/\s*{_NAME_INJECTED}[^\n>&\\]{{0,20}}(?:>|&gt;|&amp;gt;|\\+u003e)?", re.I
+        rf"{_LESS_THAN}\s*\\*/\s*{_NAME_INJECTED}[^\n>&\\]{{0,20}}(?:>|&gt;|&amp;gt;|\\+u003e)?",
+        re.I,
     ),
 )
 _TAGS = (
@@ -182,17 +192,17 @@ _TAGS = (
     "memory_context",
     "active_memory_plugin",
 )
-"""Frames of harnesses and of other memories, around what lies on this machine."""
+"""Tags of harnesses and other memories around text from this machine."""
 
 _OUTSIDE_TAGS = ("untrusted",)
-"""nacre's own frame around what is from outside, where its answer is read in a pipe."""
+"""nacre's tag around external text in an answer that is read through a pipe."""
 
 _MARKERS = (
     ("<<<EXTERNAL_UNTRUSTED_CONTENT", "<<<END_EXTERNAL_UNTRUSTED_CONTENT"),
     ("<<<BEGIN_UNTRUSTED_CHILD_RESULT", "<<<END_UNTRUSTED_CHILD_RESULT"),
     ("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT", "<<<END_OPENCLAW_INTERNAL_CONTEXT"),
 )
-"""OpenClaw's frames around what is from outside."""
+"""OpenClaw's marks around external text."""
 
 _Marks = tuple[re.Pattern[str], re.Pattern[str]]
 _LOCAL_FRAMES: dict[str, _Marks] = {
@@ -206,14 +216,17 @@ _OUTSIDE_FRAMES: dict[str, _Marks] = {
     },
 }
 _BASE64 = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/]{500,}={0,2}")
-_BULK = 500
+_MIN_BASE64_CHARACTERS = 500
 _SPACES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """The words that are left; ``own`` is what was taken out of nacre's own context, ``outside`` what stood in frames
-    around text from outside, ``local`` in those around what this machine has to say."""
+    """A cleaned message, and the text removed from it.
+
+    ``own`` is text from nacre's own context, ``outside`` from frames around external text, and
+    ``local`` from frames around text of this machine.
+    """
 
     text: str
     own: tuple[str, ...] = ()
@@ -222,16 +235,17 @@ class Cleaned:
 
     @property
     def injected(self) -> bool:
-        """Whether nacre's own context was among what was taken out."""
+        """True if nacre's own context was removed."""
         return bool(self.own)
 
 
 def clean(text: str) -> Cleaned:
-    """Strip injected blocks and base64 bulk; lone surrogates become U+FFFD.
+    """Strip injected blocks and bulky base64, and replace lone surrogates with U+FFFD.
 
-    A block runs to the last mark that ends it, for what stands in it may hold such a mark, and one that never ends to
-    the end of the text; one of nacre's own that never begins starts with the text: better to lose words than to take
-    somebody else's for the speaker's. Of nacre's own escaped marks count, too: summaries and JSON quote them.
+    A block extends to the last end mark, because its content may contain one, or to the end of the
+    text if there is none. A block of nacre's own with an end but no start begins with the text. It
+    is safer to lose words than to attribute other text to the speaker. nacre's own marks also count
+    when escaped, since summaries and JSON quote them.
     """
     if not text.isascii():
         text = text.encode("utf-8", errors="replace").decode("utf-8")
@@ -253,40 +267,40 @@ def clean(text: str) -> Cleaned:
 
 
 def strip(text: str) -> Cleaned:
-    """Strip nacre's own context alone: the last door, for what an adapter let pass."""
+    """Strip only nacre's own context, as the last check behind all adapters."""
     left, own = _without_own(text)
     return Cleaned(left.strip() if own else text, own)
 
 
 def _without_own(text: str) -> tuple[str, tuple[str, ...]]:
-    """A text without nacre's own context, and what that was."""
+    """Return a text without nacre's own context, and the removed parts."""
     if not _may_hold_own(text) or _NAME_INJECTED not in text.lower():
         return text, ()
     own: list[str] = []
-    text = _without_frame(text, _OWN, own)
-    ends = [match.end() for match in _OWN[1].finditer(text)]
+    text = _without_frame(text, _OWN_FRAME, own)
+    ends = [match.end() for match in _OWN_FRAME[1].finditer(text)]
     if ends:
         own.append(text[: ends[-1]])
         text = text[ends[-1] :]
     return text, tuple(own)
 
 
-def _without_frames(text: str, frames: Mapping[str, _Marks], inside: list[str]) -> str:
-    """A text without some frames; what stood in them is added to ``inside``."""
+def _without_frames(text: str, frames: Mapping[str, _Marks], removed: list[str]) -> str:
+    """Return a text without the given frames. Their content is appended to ``removed``."""
     for mark, marks in frames.items():
         if mark in text:
-            text = _without_frame(text, marks, inside)
+            text = _without_frame(text, marks, removed)
     return text
 
 
-def _without_frame(text: str, marks: _Marks, inside: list[str]) -> str:
-    """A text without what stands from the first mark that begins a frame to the last one that ends it."""
+def _without_frame(text: str, marks: _Marks, removed: list[str]) -> str:
+    """Return a text without everything from the first start mark to the last end mark."""
     begin = marks[0].search(text)
     if begin is None:
         return text
     ends = [match.end() for match in marks[1].finditer(text, begin.end())]
     end = ends[-1] if ends else len(text)
-    inside.append(text[begin.start() : end])
+    removed.append(text[begin.start() : end])
     return text[: begin.start()] + text[end:]
 
 
@@ -295,16 +309,18 @@ def _may_hold_own(text: str) -> bool:
 
 
 def _may_hold_bulk(text: str) -> bool:
-    """Whether some run of signs is as long as bulk: then one whole half of that length, at least, has no blank."""
-    half = _BULK // 2
+    """Return True if the text may contain bulky base64: then an aligned block of half that length
+    has no blank.
+    """
+    half = _MIN_BASE64_CHARACTERS // 2
     for at in range(0, len(text) - half + 1, half):
         if text.find(" ", at, at + half) < 0 and text.find("\n", at, at + half) < 0:
-            return len(text) >= _BULK
+            return len(text) >= _MIN_BASE64_CHARACTERS
     return False
 
 
-# ----------------------------------------------------------------------------
-# What tools themselves write where the owner's words stand: ``phrases.toml`` lists it.
+# -- Text that tools write into the owner's messages ---------------------------
+# ``phrases.toml`` lists it.
 
 
 _EVERY_TOOL = "any"
@@ -313,7 +329,7 @@ _CLOSED = re.compile(r"\][^\S\n]*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """What one tool writes; ``phrases.toml`` says what each of them means."""
+    """The phrases of one tool; ``phrases.toml`` explains each kind."""
 
     begins: tuple[str, ...]
     whole: tuple[str, ...]
@@ -323,7 +339,7 @@ class Phrases:
 
 
 def is_tools(tool: str, text: str) -> bool:
-    """Whether the tool itself wrote a message."""
+    """Return True if the tool itself wrote a message."""
     text = text.strip()
     return any(
         text.startswith(phrases.begins)
@@ -334,7 +350,7 @@ def is_tools(tool: str, text: str) -> bool:
 
 
 def without_tools_lines(tool: str, text: str) -> tuple[str, tuple[str, ...]]:
-    """A message without the lines that its tool wrote, and those."""
+    """Return a message without its tool's lines, and those lines."""
     cut: list[str] = []
     for phrases in _phrases_of(tool):
         end = next(_at_lines(text, phrases.ends), len(text))
@@ -348,19 +364,19 @@ def without_tools_lines(tool: str, text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def channels() -> list[str]:
-    """What bridges to chats call their channels."""
-    return _tables()["channels"]["names"]
+    """Return the names that chat bridges use for their channels."""
+    return _phrase_tables()["channels"]["names"]
 
 
 def _end_of_line(text: str, at: int) -> int:
-    """Where a tool's line ends: one in brackets may be several."""
+    """Return the end of a tool's line. A line in brackets may span several."""
     closed = _CLOSED.search(text, at) if text[at] == "[" else None
     end = text.find("\n", at)
     return closed.end() if closed else (end if end >= 0 else len(text))
 
 
 def _at_lines(text: str, phrases: tuple[str, ...]) -> Iterator[int]:
-    """The places of the lines that begin with one of some phrases."""
+    """Yield the offsets of lines that begin with one of the phrases."""
     at = 0 if any(phrase in text for phrase in phrases) else len(text)
     while at < len(text):
         if text.startswith(phrases, at):
@@ -370,88 +386,92 @@ def _at_lines(text: str, phrases: tuple[str, ...]) -> Iterator[int]:
 
 @cache
 def _phrases_of(tool: str) -> tuple[Phrases, ...]:
-    """The phrases of every tool, and those of one."""
-    found = [_tables().get(name, {}) for name in (_EVERY_TOOL, tool)]
+    """Return the phrases of all tools and of the given one."""
+    tables = [_phrase_tables().get(name, {}) for name in (_EVERY_TOOL, tool)]
     return tuple(
         Phrases(
-            *(tuple(told.get(kind, ())) for kind in ("begins", "whole", "holds", "lines", "ends"))
+            *(tuple(table.get(kind, ())) for kind in ("begins", "whole", "holds", "lines", "ends"))
         )
-        for told in found
+        for table in tables
     )
 
 
 @cache
-def _tables() -> dict[str, dict[str, list[str]]]:
+def _phrase_tables() -> dict[str, dict[str, list[str]]]:
     file = Path(__file__).with_name("phrases.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-# ----------------------------------------------------------------------------
-# Who wrote a message in a chat, as bridges and tools write it there, and whether that is the owner.
+# -- Senders of chat messages --------------------------------------------------
 
 
 _IDS = ("id", "e164", "username", "tag")
 _NAMES = ("name", "label")
-_WHEN = re.compile(
+_ELAPSED_AND_DATE = re.compile(
     r"\s*(?:\+\d+[smhdw]\S{0,12}(?:\s+|\Z))?(?:(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}.*)?\Z"
 )
-"""How long after the message before, and when, at the end of what stands in the brackets."""
+"""The time since the previous message, and the date, at the end of the text in brackets."""
 _ID = re.compile(r"\s*\(?\bid:([^\s)]+)\)?")
 _HANDLE = re.compile(r"\s*\((@[^)\s]+)\)")
 _FROM = re.compile(r"^\[from: ([^\]\n]{1,120}?)(?: \(([^)\n]*)\))?\][^\S\n]*\Z", re.MULTILINE)
-_SOMEBODY = "somebody"
+_UNKNOWN_SENDER = "somebody"
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Whom a message in a chat names; ``names`` are those by which the owner may have configured them."""
+    """The sender of a chat message. ``names`` are the names by which the owner may have configured
+    it.
+    """
 
     author: str
     names: frozenset[str]
 
     def is_one_of(self, identities: Iterable[str]) -> bool:
-        """Whether the owner configured one of the names."""
+        """Return True if one of the names is a configured identity."""
         return any(identity.strip().casefold() in self.names for identity in identities)
 
 
 def read_sender(text: str) -> tuple[str, Sender | None]:
-    """A message without what names its sender, ``[Feishu] Otto:`` before it or ``[from: Otto]`` after it, and the
-    sender; of several the one before it.
+    """Split a message into its text and its sender: ``[Feishu] Otto:`` before it or ``[from:
+    Otto]`` after it.
+
+    The sender before the message has priority.
     """
-    end = _FROM.search(text)
-    after = _sender("", end[2] or end[1], shown=end[1]) if end else None
-    text = text[: end.start()].rstrip() if end else text
-    begin = _line().match(text)
-    if begin is None:
-        return text, after
-    inside = _person(begin["channel"], begin["rest"].strip())
-    if inside:
-        return text[begin.end("bracket") :].lstrip(), inside
-    if begin["name"]:
-        return text[begin.end() :].lstrip(), _sender(begin["channel"], begin["name"])
-    return text, after
+    footer = _FROM.search(text)
+    footer_sender = _sender("", footer[2] or footer[1], shown=footer[1]) if footer else None
+    text = text[: footer.start()].rstrip() if footer else text
+    header = _channel_prefix().match(text)
+    if header is None:
+        return text, footer_sender
+    bracketed = _person(header["channel"], header["rest"].strip())
+    if bracketed:
+        return text[header.end("bracket") :].lstrip(), bracketed
+    if header["name"]:
+        return text[header.end() :].lstrip(), _sender(header["channel"], header["name"])
+    return text, footer_sender
 
 
 def sender_in(head: str) -> Sender:
-    """The sender whom an envelope names before its time: the channel, of whatever name, and who writes there."""
-    known = _line().match(f"[{head}]")
-    channel, _, rest = (known["channel"], "", known["rest"]) if known else head.partition(" ")
+    """Return the sender in an envelope's header before its time: any channel, and the person."""
+    match = _channel_prefix().match(f"[{head}]")
+    channel, _, rest = (match["channel"], "", match["rest"]) if match else head.partition(" ")
     return _person(channel, rest.strip()) or Sender(head, frozenset())
 
 
 def sender_of(facts: Mapping[str, Any]) -> Sender | None:
-    """The sender whom a tool describes; nobody where it names none."""
+    """Return the sender that a tool describes, or None if it names none."""
     ids = [str(facts[key]) for key in _IDS if facts.get(key)]
     names = [str(facts[key]) for key in _NAMES if facts.get(key)]
     return _sender("", *(ids or names), shown=(names or ids)[0]) if ids or names else None
 
 
 def _person(channel: str, rest: str) -> Sender | None:
-    """Who is named in the brackets; nobody where they name a room, or a time alone.
+    """Return the person named in the brackets, or None for a room or only a time.
 
-    An id, where there is one, is the only name that counts, and the last one is the channel's: anybody may take a name.
+    If there is an id, only the last one, the channel's, counts, because anybody can choose any
+    name.
     """
-    rest = _WHEN.sub("", f" {rest}").strip()
+    rest = _ELAPSED_AND_DATE.sub("", f" {rest}").strip()
     ids, handles = _ID.findall(rest), _HANDLE.findall(rest)
     name = _HANDLE.sub("", _ID.sub("", rest)).strip()
     if not (name or ids) or (name.startswith("#") and not ids):
@@ -460,13 +480,16 @@ def _person(channel: str, rest: str) -> Sender | None:
 
 
 def _sender(channel: str, *names: str, shown: str = "") -> Sender:
-    told = [name.strip().casefold() for name in names if name.strip()]
-    known = {f"{channel.casefold()}:{name}" for name in told} if channel else set()
-    return Sender(shown.strip() or (names[0] if told else _SOMEBODY), frozenset(known.union(told)))
+    folded = [name.strip().casefold() for name in names if name.strip()]
+    qualified = {f"{channel.casefold()}:{name}" for name in folded} if channel else set()
+    return Sender(
+        shown.strip() or (names[0] if folded else _UNKNOWN_SENDER),
+        frozenset(qualified.union(folded)),
+    )
 
 
 @cache
-def _line() -> re.Pattern[str]:
+def _channel_prefix() -> re.Pattern[str]:
     names = "|".join(re.escape(name) for name in sorted(channels(), key=len, reverse=True))
     return re.compile(
         rf"\A\s*(?P<bracket>\[(?P<channel>{names})(?![\w-])(?P<rest>[^\]\n]{{0,200}})\])[^\S\n]*"
@@ -474,30 +497,32 @@ def _line() -> re.Pattern[str]:
     )
 
 
-# ----------------------------------------------------------------------------
-# Tool calls in brief: what was asked for, in one readable line, what it does to which files, how it
-# came out.
+# -- Summaries of tool calls: input, action, files, outcome --------------------
 
 
 INPUT_CHARACTERS = 16_000
-"""What an adapter keeps of an input or an outcome. Whoever stores it takes secrets out first and cuts then: half a
-secret would not be recognised."""
+"""Maximum length of an input or outcome from an adapter, in characters.
+
+Callers that store it remove secrets before cutting it further, because half a secret would not be
+recognised.
+"""
 
 ERROR_CHARACTERS = 600
-"""How much is kept of what a call that failed put out."""
+"""Maximum length of the stored output of a failed call, in characters."""
 
-_PATHS = 50
-_ERROR_LINES = 4
-_TELLING = re.compile(
+_MAX_PATHS = 50
+_MAX_ERROR_LINES = 4
+_ERROR_WORDS = re.compile(
     r"error|exception|fail(?:ed|ure)|fatal|panic|cannot|can't|not found|no such|denied|refused|undefined|unexpected|"
     r"timed? ?out|abort|segfault|unhandled|rejected|invalid|missing|conflict|assert|not recogni[sz]ed|错误|失败|异常",
     re.IGNORECASE,
 )
-_RUNNERS = re.compile(
+_RUNNER_ERROR = re.compile(
     r"npm (?:error|ERR!)|error Command failed|\S*\s?ELIFECYCLE|g?make(?:\[\d+\])?: \*\*\*|error: script \"|husky - "
     r"|\+ (?:CategoryInfo|FullyQualifiedErrorId)\b"
 )
-"""How lines begin in which what ran a program says that it failed: the program's own say why."""
+"""Beginnings of lines in which a runner reports failure. The program's own lines explain it better.
+"""
 _PATH_KEYS = (
     "file_path",
     "notebook_path",
@@ -521,7 +546,7 @@ _PATH_KEYS = (
     "replacements",
     "changes",
 )
-_WORKING_KEYS = {
+_ACTION_KEYS = {
     Action.RUN: ("command", "cmd", "commandLine"),
     Action.EDIT: (
         "old_string",
@@ -536,7 +561,7 @@ _WORKING_KEYS = {
     Action.SEARCH: ("pattern", "query", "regex", "glob"),
     Action.FETCH: ("url", "urls"),
 }
-_NAME_DRESS = re.compile(r"^(?:builtin_|copilot_|functions\.)|^.*(?:__|\.)")
+_NAME_PREFIX = re.compile(r"^(?:builtin_|copilot_|functions\.)|^.*(?:__|\.)")
 _PATCHED_FILE = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _PATCH_START = "*** Begin Patch"
 _SHELLS = (
@@ -558,16 +583,16 @@ _EXIT_LINE = re.compile(
     r"command exited with code -?\d+|\(no output\))",
     re.IGNORECASE,
 )
-_PATH_CHARACTERS = 500
-_MOST_MADE = 10
+_MAX_PATH_CHARACTERS = 500
+_MAX_MADE = 10
 MEMORY_MADE = "memory "
-"""What a call that stored a memory made begins with; its id ends with the rest."""
+"""Prefix of the result of a call that stored a memory. The end of the memory's id follows."""
 
-_MAKING = re.compile(
+_MAKING_COMMAND = re.compile(
     r"\bgit\b.{0,200}?\b(?:commit|merge|cherry-pick|revert|push)\b|\b(?:gh|glab|hub)\b.{0,80}?\b(?:pr|mr|pull-request)\b|\bnacre\s+store\b",
     re.DOTALL,
 )
-_MAKER = re.compile(
+_MAKING_TOOL = re.compile(
     r"(?:create|open)_?(?:pull|merge)_?request|^TaskCreate$|(?:memory|nacre)_store$", re.IGNORECASE
 )
 _COMMITTED = re.compile(r"^\[[^\]\n]{1,200}?\b([0-9a-f]{7,12})[0-9a-f]{0,28}\] ", re.MULTILINE)
@@ -580,16 +605,16 @@ _STORED = re.compile(
 _TASK = re.compile(r"^Task #(\w{1,20}) created", re.MULTILINE)
 _CLOSED_TOOL_CALLS = frozenset({"completed", "complete", "done", "finished"})
 _DROPPED = frozenset({"cancelled", "canceled", "deleted"})
-_STEPS_KEPT = 12
-_STEPS_SHOWN = 5
-_MOST_STEPS = 100
+_MAX_STATE_STEPS = 12
+_MAX_STATELESS_STEPS = 5
+_MAX_STEPS_READ = 100
 _TAG = re.compile(r"</?tool_use_error>")
 
 
 def asked(name: str, arguments: Mapping[str, Any] | str) -> ToolCall:
-    """A call as it was made: its brief input, what it does, and to which files.
+    """Return a call as requested: its brief input, its action, and its files.
 
-    ``arguments`` is what the model passed, as an object, as JSON text, or as plain text (a patch).
+    ``arguments`` is the model's input, as an object, as JSON text, or as plain text (a patch).
     """
     decoded = (_decode_object(arguments) if isinstance(arguments, str) else arguments) or {}
     brief = short_input(name, arguments)
@@ -600,76 +625,85 @@ def asked(name: str, arguments: Mapping[str, Any] | str) -> ToolCall:
     if action in (Action.EDIT, Action.RUN):
         patched = [path for text in _patches(arguments, decoded) for path in _list_patched(text)]
         action, paths = (Action.EDIT, patched) if patched else (action, paths)
-    return ToolCall(name, brief, action=action, paths=tuple(dict.fromkeys(paths))[:_PATHS])
+    return ToolCall(name, brief, action=action, paths=tuple(dict.fromkeys(paths))[:_MAX_PATHS])
 
 
 def answered(call: ToolCall, result: str | None, output: Callable[[], str] = str) -> ToolCall:
-    """A call with how it came out; what it put out is looked at only when it failed, or makes what has a name."""
+    """Return a call with its outcome.
+
+    ``output`` is called only if the call failed, or creates a named object such as a commit.
+    """
     call = replace(call, outcome=result)
     if call.failed:
         return replace(call, error=telling(output()) or None)
     is_making = result == "ok" and (
-        _MAKING.search(call.input) if call.action is Action.RUN else _MAKER.search(call.name)
+        _MAKING_COMMAND.search(call.input)
+        if call.action is Action.RUN
+        else _MAKING_TOOL.search(call.name)
     )
-    return replace(call, made=_made_known(output())) if is_making else call
+    return replace(call, made=_made_objects(output())) if is_making else call
 
 
 def action_of(name: str, arguments: Mapping[str, Any] | None = None) -> Action:
-    """What a call does, by the tool's name, else by what it was given."""
-    known = _actions()
+    """Return the action of a call, by the tool's name or else by its arguments."""
+    actions = _actions()
     lowered = name.lower()
-    action = known.get(lowered) or known.get(_NAME_DRESS.sub("", lowered))
+    action = actions.get(lowered) or actions.get(_NAME_PREFIX.sub("", lowered))
     if action is None and arguments and "__" not in name:
         action = next(
-            (a for a, keys in _WORKING_KEYS.items() if any(arguments.get(key) for key in keys)),
+            (a for a, keys in _ACTION_KEYS.items() if any(arguments.get(key) for key in keys)),
             None,
         )
     return action or Action.OTHER
 
 
 def telling(output: str) -> str:
-    """The lines of an output that say what went wrong, else its last ones; at most 600 characters."""
+    """Return the lines of an output that explain the failure, or its last lines; at most 600
+    characters.
+    """
     text = _TAG.sub("", output[-INPUT_CHARACTERS:])
     lines = [
         line.strip()
         for line in text.splitlines()
         if line.strip() and not _EXIT_LINE.fullmatch(line.strip())
     ]
-    told = [line for line in lines if _TELLING.search(line)]
-    found = [line for line in told if not _RUNNERS.match(line)] or told or lines
-    found = found[-_ERROR_LINES:]
-    return "\n".join(dict.fromkeys(line[:ERROR_CHARACTERS] for line in found))[:INPUT_CHARACTERS]
+    error_lines = [line for line in lines if _ERROR_WORDS.search(line)]
+    selected = (
+        [line for line in error_lines if not _RUNNER_ERROR.match(line)] or error_lines or lines
+    )
+    selected = selected[-_MAX_ERROR_LINES:]
+    return "\n".join(dict.fromkeys(line[:ERROR_CHARACTERS] for line in selected))[:INPUT_CHARACTERS]
 
 
 @cache
 def _actions() -> dict[str, Action]:
-    """The names in every ``actions.toml``. No adapter is loaded for it."""
+    """Return the tool names of every ``actions.toml``, without loading an adapter."""
     here = Path(__file__).parent
-    found: dict[str, Action] = {}
+    actions: dict[str, Action] = {}
     for file in sorted((here / "actions").glob("*.toml")):
         for action, names in tomllib.loads(file.read_text(encoding="utf-8")).items():
             for name in names:
-                if found.setdefault(name, Action(action)).value != action:
+                if actions.setdefault(name, Action(action)).value != action:
                     raise ValueError(f"{file}: {name!r} does something else already")
-    return found
+    return actions
 
 
 def memories_made(turns: Iterable[Turn]) -> Iterator[str]:
-    """The ends of the ids of memories that an agent stored in some turns."""
+    """Yield the ends of the ids of memories that an agent stored in the turns."""
     for call in (call for turn in turns for call in turn.tool_calls):
         yield from (
             made.removeprefix(MEMORY_MADE) for made in call.made if made.startswith(MEMORY_MADE)
         )
 
 
-def _made_known(output: str) -> tuple[str, ...]:
-    """Commits, pull requests, memories and tasks that an output tells of."""
+def _made_objects(output: str) -> tuple[str, ...]:
+    """Return the commits, pull requests, memories and tasks that an output mentions."""
     text = output[:INPUT_CHARACTERS]
-    found = [f"commit {match[1]}" for match in _COMMITTED.finditer(text)]
-    found += [match[0] for match in _PULL_REQUEST.finditer(text)]
-    found += [f"{MEMORY_MADE}{match[1] or match[2]}" for match in _STORED.finditer(text)]
-    found += [f"task {match[1]}" for match in _TASK.finditer(text)]
-    return tuple(dict.fromkeys(found))[:_MOST_MADE]
+    made = [f"commit {match[1]}" for match in _COMMITTED.finditer(text)]
+    made += [match[0] for match in _PULL_REQUEST.finditer(text)]
+    made += [f"{MEMORY_MADE}{match[1] or match[2]}" for match in _STORED.finditer(text)]
+    made += [f"task {match[1]}" for match in _TASK.finditer(text)]
+    return tuple(dict.fromkeys(made))[:_MAX_MADE]
 
 
 def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
@@ -678,7 +712,7 @@ def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(value, str):
             yield from _whole_path(value)
         elif isinstance(value, list):
-            for item in value[:_PATHS]:
+            for item in value[:_MAX_PATHS]:
                 if isinstance(item, str):
                     yield from _whole_path(item)
                 elif isinstance(item, Mapping):
@@ -689,7 +723,7 @@ def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
 
 def _whole_path(text: str) -> Iterator[str]:
     path = text.strip().removeprefix("file://")
-    if path and "\n" not in path and len(path) <= _PATH_CHARACTERS:
+    if path and "\n" not in path and len(path) <= _MAX_PATH_CHARACTERS:
         yield path
 
 
@@ -710,9 +744,11 @@ def _list_patched(text: str) -> list[str]:
 
 
 def short_input(name: str, arguments: Mapping[str, Any] | str) -> str:
-    """A command line, path, pattern, query or URL: what a person would say the call was about; in one line, uncut.
+    """Return the subject of a call as a person would name it: a command line, path, pattern, query
+    or URL.
 
-    ``arguments`` is what the model passed, as an object, as JSON text, or as plain text (a patch).
+    The result is one line, not cut. ``arguments`` is the model's input, as an object, as JSON text,
+    or as plain text (a patch).
     """
     if isinstance(arguments, str):
         decoded = _decode_object(arguments)
@@ -730,14 +766,16 @@ def short_input(name: str, arguments: Mapping[str, Any] | str) -> str:
 
 
 def outcome(output: str = "", *, exit_code: int | None = None, is_error: bool = False) -> str:
-    """``"ok"``, ``"exit 2"`` or ``"error: <first line>"``; an exit code says more than that it failed."""
+    """Return ``"ok"``, ``"exit 2"`` or ``"error: <first line>"``. An exit code takes priority over
+    ``is_error``.
+    """
     if exit_code is not None:
         return "ok" if exit_code == 0 else f"exit {exit_code}"
     return f"error: {_first_line(output)}".rstrip(": ") if is_error else "ok"
 
 
 def command_line(command: object) -> str:
-    """A command as typed: the script of ``["bash", "-lc", script]``, else the words joined."""
+    """Return a command as typed: the script of ``["bash", "-lc", script]``, else the words joined."""
     if isinstance(command, str):
         return _brief_patch(command)
     if not isinstance(command, Sequence):
@@ -752,7 +790,7 @@ def command_line(command: object) -> str:
 
 
 def _brief_patch(command: str) -> str:
-    """A command that carries a whole patch is named by the files it changes."""
+    """Return a command, or only the changed files if it contains a whole patch."""
     files = _patched_files(command)
     return f"apply_patch {files}" if files else command
 
@@ -781,19 +819,21 @@ def _patch(value: object, _: Mapping[str, Any]) -> str:
 
 
 def _steps(value: object, _: Mapping[str, Any]) -> str:
-    """A plan: what is left of it first, with a box that is empty, or ticked; no boxes where nothing has a state."""
+    """Return a plan with open steps first, as ``[ ]`` and ``[x]`` items, or without boxes if no
+    step has a state.
+    """
     if not isinstance(value, Iterable) or isinstance(value, str):
         return ""
     items = [
         item for item in value if isinstance(item, Mapping) and item.get("status") not in _DROPPED
-    ][:_MOST_STEPS]
+    ][:_MAX_STEPS_READ]
     if not any("status" in item for item in items):
-        return "; ".join(map(_step, items[:_STEPS_SHOWN]))
+        return "; ".join(map(_step, items[:_MAX_STATELESS_STEPS]))
     done = [item for item in items if item.get("status") in _CLOSED_TOOL_CALLS]
-    left = [item for item in items if item not in done]
+    open_steps = [item for item in items if item not in done]
     return "; ".join(
-        [*(f"[ ] {_step(item)}" for item in left), *(f"[x] {_step(item)}" for item in done)][
-            :_STEPS_KEPT
+        [*(f"[ ] {_step(item)}" for item in open_steps), *(f"[x] {_step(item)}" for item in done)][
+            :_MAX_STATE_STEPS
         ]
     )
 
@@ -804,7 +844,7 @@ def _step(item: Mapping[str, Any]) -> str:
 
 
 def _task(value: object, arguments: Mapping[str, Any]) -> str:
-    """A task of a list and what becomes of it."""
+    """Return the number of a task in a list, and its new status."""
     return (
         f"#{value} {arguments['status']}"
         if isinstance(arguments.get("status"), str)
@@ -836,7 +876,7 @@ _DESCRIBERS: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
     "description": _text,
     "prompt": _text,
 }
-"""The argument that tells most comes first: a shell call has a command and a description."""
+"""The most informative argument comes first: a shell call has a command and a description."""
 
 
 def _decode_object(text: str) -> dict[str, Any] | None:
@@ -860,9 +900,8 @@ def _first_line(text: str) -> str:
     return _shorten(_ERROR_PREFIX.sub("", line))
 
 
-# ----------------------------------------------------------------------------
-# Sessions that nacre began itself, by asking a model through an agent's own command: they are not
-# read.
+# -- Sessions that nacre itself started through an agent's command -------------
+# They are not read.
 
 
 TOOLS = ("claude-code", "codex")
@@ -872,12 +911,14 @@ _BEGINS = re.compile(rb'(?<!\\)"' + re.escape(_MARK.encode()))
 
 
 def may_be_own(head: bytes) -> bool:
-    """Whether some text in the first bytes of a transcript begins as nacre's questions do."""
+    """Return True if a string in the first bytes of a transcript begins like nacre's own prompts."""
     return _BEGINS.search(head) is not None
 
 
 def is_own_call(items: Iterable[Session | Turn]) -> bool:
-    """Whether the first that was said is a question of nacre's. A session that quotes one later on is a session."""
+    """Return True if the first message is one of nacre's prompts. A later quote of one does not
+    count.
+    """
     for item in items:
         if isinstance(item, Turn) and item.speaker is Speaker.OWNER:
             return item.text.lstrip().startswith(_MARK)
