@@ -1,8 +1,10 @@
-"""Does a statement draw on text from outside, or on nacre's own? By runs of five words that both share, or quotations.
+"""The trust and speaker of each turn, and the turns of a session in order.
 
-What is compared are runs of words, whatever stands between them: case, punctuation, emphasis, line ends, list marks
-and the writing of identifiers make no difference. In scripts without spaces eight characters count as five words.
-Only hashes of runs are kept, so that a session that is read in several goes remembers them.
+An agent's statement draws on text from outside or from nacre if it shares a run of five words with
+it or quotes it. Only words are compared. Case, punctuation, emphasis, line ends, list marks and the
+style of identifiers make no difference. In scripts without spaces, eight characters count as five
+words. Only hashes of runs are stored, so that they survive between incremental readings of a
+session.
 """
 
 from __future__ import annotations
@@ -38,15 +40,16 @@ from nacre.readers.conversation import (
 from nacre.values.session import Action, Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
 
 CHOSEN, TYPED = "→", "⇒"
-"""What stands between a question of a form and its answer: one of its options, or what the owner typed instead."""
+"""Separators between a question of a form and its answer: a listed option, or text the owner typed."""
 
 RUN = 5.0
-"""Words in a row that text from outside and a statement share (docs/trust.md)."""
+"""Minimum number of consecutive words shared with outside text (docs/trust.md)."""
 
 SHORT_RUN = 3.0
-"""A statement of fewer than five words is compared whole, from three words on."""
+"""Minimum length in words of a short statement. Statements shorter than ``RUN`` are compared whole.
+"""
 
-_WORDS = (
+_DIRECTIVE_MARKS = (
     "always ",
     "never ",
     "remember",
@@ -59,36 +62,40 @@ _WORDS = (
     "make sure",
     "from now on",
 )
-"""What marks a line that tells somebody what to do. Of what tools of this machine say (files, logs, errors, commits)
-only such lines are compared: who describes code uses its words, and what tells nobody what to do does little harm."""
-_PIPES = ("| sh", "| bash")
-_HAN_WORDS = tuple(
+"""Marks of lines that give instructions. Of local tool output (files, logs, errors, commits), only
+such lines are compared, because a statement about code repeats its words, and other lines do little
+harm.
+"""
+_PIPE_MARKS = ("| sh", "| bash")
+_HAN_MARKS = tuple(
     word.encode().decode("latin-1")
     for word in "记住 记得 务必 必须 总是 永远 不要 重要 以后".split()
 )
-"""As the bytes of their UTF-8, a character each. The first of each is one of ``_HAN_BYTES``."""
+"""UTF-8 bytes, each as one character. The first byte of each mark is in ``_HAN_BYTES``."""
 _HAN_BYTES = bytes(range(0xE4, 0xEA))
 _NO_HAN_BYTES = bytes(set(range(256)) - set(_HAN_BYTES))
 
-_CHARACTER = 0.625
+_CHARACTER_WEIGHT = 0.625
 _MAX_CHARACTERS = 200_000
 _MAX_RUNS = 30_000
-_LONG = 120
-_LINE_CHARACTERS = 400
-_SHORT_CHARACTERS = 120
-_REMEMBERED = 512
+_MAX_TYPED_WORDS = 120
+_CONTEXT_CHARACTERS = 400
+_MAX_SHORT_CHARACTERS = 120
+_CACHE_SIZE = 512
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
 _UNIT = re.compile(f"[{_UNSPACED}]|[^\\W_{_UNSPACED}]+")
 _UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
 _HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9].)|(?<=[A-Z].)(?=[a-z]))")
-_APART = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
+_PUNCTUATION_TO_SPACES = str.maketrans(
+    {chr(code): " " for code in range(128) if not chr(code).isalnum()}
+)
 _ASCII = bytes(range(128))
 _EMOJI_JOINTS = "\ufe0f\u200d"
 _LIST_MARK = re.compile(r"\n[ \t]*(?:\d{1,3}|[A-Za-z])[.)][ \t]+")
 _STATEMENT = re.compile(r"[\n。！？；，：]+|[.!?;:](?:\s+|$)")
 _QUOTED = re.compile(r"[\"“”«»「」`]([^\"“”«»「」`\n]{25,400})[\"“”«»「」`]")
-_NOT_SAID = re.compile(
+_QUOTE_OR_QUESTION = re.compile(
     r"^[ \t]*>.*$|^(```|~~~).*?(?:^\1|\Z)|[^.!?。！？\n]*[?？]", re.DOTALL | re.MULTILINE
 )
 
@@ -112,7 +119,7 @@ _REACHING_COMMAND = re.compile(
     r"|\bgit\s+(?:-\S+\s+)*(?:\S+\s+)?(?:clone|fetch|pull|push|ls-remote|submodule|remote\s+update)\b",
     re.IGNORECASE,
 )
-"""What asks a registry or a remote, whose words its errors may be."""
+"""Commands that contact a registry or a remote, which may have written their error output."""
 _FOREIGN_FILE = re.compile(
     r"(?:^|[\s\"'=/\\])(?:node_modules|site-packages|dist-packages|vendor|third[_-]party|bower_components|Pods"
     r"|\.venv|\.cargo|\.m2|go/pkg/mod|Downloads|Mail|INBOX)[/\\]"
@@ -137,7 +144,7 @@ def is_outside_source(word: str) -> bool:
 
 
 def is_outside(tool: str, short_input: str) -> bool:
-    """Whether a tool call brings text from outside: the web, mail, issue bodies, other people's files."""
+    """Return True if a tool call brings outside text: the web, mail, issues, other people's files."""
     return bool(
         _is_outside_tool(tool)
         or _OUTSIDE_COMMAND.search(short_input)
@@ -146,69 +153,77 @@ def is_outside(tool: str, short_input: str) -> bool:
 
 
 def reaches_out(short_input: str) -> bool:
-    """Whether a command asks a registry or a remote: where it fails, others may have written what it puts out."""
+    """Return True if a command contacts a registry or a remote, which may have written its error
+    output.
+    """
     return bool(_REACHING_COMMAND.search(short_input))
 
 
 def brings_outside(call: ToolCall) -> bool:
-    """Whether a call brings text from outside, or failed while it reached there."""
+    """Return True if a call brings outside text, or contacted a remote and failed."""
     return is_outside(call.name, call.input) or (call.failed and reaches_out(call.input))
 
 
 def reached_out(turns: Sequence[Turn], at: int) -> bool:
-    """Whether a session had read the web, mail or other people's files by a turn: an agent may say in words of its own
-    what it read there, and who only points at them has said none of it."""
+    """Return True if a session had read outside text by turn ``at``.
+
+    The agent may have paraphrased that text, and an owner who only refers to it has not stated any
+    of it.
+    """
     return any(
-        one.trust is Trust.UNTRUSTED or any(map(brings_outside, one.tool_calls))
-        for one in turns[: at + 1]
+        turn.trust is Trust.UNTRUSTED or any(map(brings_outside, turn.tool_calls))
+        for turn in turns[: at + 1]
     )
 
 
 def is_own(tool: str, short_input: str) -> bool:
-    """Whether a tool call asks nacre itself: its tools, or its command line."""
+    """Return True if a tool call uses nacre's tools or its command line."""
     return _is_own_tool(tool) or ("nacre" in short_input and bool(_OWN_COMMAND.search(short_input)))
 
 
 def is_storing(tool: str, short_input: str) -> bool:
-    """Whether a tool call has nacre keep what it says."""
+    """Return True if a tool call stores its arguments in nacre."""
     return bool(
         _STORING_TOOL.search(tool)
         or ("nacre" in short_input and _STORING_COMMAND.search(short_input))
     )
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _is_outside_tool(tool: str) -> bool:
     return bool(_OUTSIDE_TOOL.search(tool))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _is_own_tool(tool: str) -> bool:
     return bool(_OWN_TOOL.search(tool))
 
 
 def shared(text: str, other: str) -> float:
-    """The share of a text's runs of words that another text holds, 0 to 1; of a short text, of its short runs."""
+    """Return the share, 0 to 1, of a text's runs of words that the other text contains.
+
+    A text without runs of ``RUN`` words is compared by its short runs.
+    """
     units, others = _units(text), _units(other)
     for length in (RUN, SHORT_RUN):
         runs = list(_runs(units, length))
         if runs:
-            known = set(_runs(others, length))
-            return sum(run in known for run in runs) / len(runs)
+            other_runs = set(_runs(others, length))
+            return sum(run in other_runs for run in runs) / len(runs)
     return 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is known of an agent's statement: whether it can be trusted, and what it is besides plain talk."""
+    """The trust of an agent's statement, and the flags it gets."""
 
     trust: Trust = Trust.TRUSTED
     flags: Flag = Flag.NONE
 
 
 @dataclass(slots=True)
-class _Heard:
-    """Runs of words, in the order in which they were heard; the oldest go when there are too many."""
+class _RunSet:
+    """Hashes of runs of words, in order of arrival. The oldest are dropped beyond ``_MAX_RUNS``."""
 
     runs: dict[int, None] = field(default_factory=dict)
 
@@ -217,38 +232,39 @@ class _Heard:
             self.runs[run] = None
 
     def first(self, count: int) -> list[int]:
-        """The runs that were known when there were so many, as far as they are kept."""
+        """Return the first ``count`` runs, at most the last ``_MAX_RUNS`` of them."""
         return list(self.runs)[:count][-_MAX_RUNS:]
 
 
 class Exchange:
-    """What a session heard from outside, from nacre and from this machine; says what an agent's statement draws on.
+    """The text that a session received from outside, from nacre and from this machine, to judge an
+    agent's statements.
 
-    All of it stays known as long as the session goes on. What the owner says in words of their own is the owner's from
-    then on.
+    It all stays known until the session ends. Words that the owner writes are the owner's from then
+    on.
     """
 
     def __init__(self, carried: Mapping[str, Any] | None = None) -> None:
         carried = carried or {}
-        self._heard = {name: _Heard(dict.fromkeys(carried.get(name, ()))) for name in _KINDS}
+        self._received = {name: _RunSet(dict.fromkeys(carried.get(name, ()))) for name in _KINDS}
         self._unseen = bool(carried.get("unseen"))
-        self._said: list[str] = []
-        self._said_before: set[int] = set(carried.get("lifted", ()))
-        self._text = ""
+        self._owner_messages: list[str] = []
+        self._earlier_owner_runs: set[int] = set(carried.get("lifted", ()))
+        self._outside_text = ""
 
-    def begin(self, said: str = "") -> None:
-        """The owner spoke: a new exchange."""
-        self._text = ""
+    def begin(self, message: str = "") -> None:
+        """Start a new exchange with a message of the owner."""
+        self._outside_text = ""
         self._unseen = False
-        if said:
-            self._said.append(said)
+        if message:
+            self._owner_messages.append(message)
 
     def unseen(self) -> None:
-        """Something came from outside that is not recorded: trust nothing in this exchange."""
+        """Trust nothing in this exchange, because unrecorded text came from outside."""
         self._unseen = True
 
     def heard(self, output: str, *, outside: bool = False, own: bool = False) -> None:
-        """A tool answered: text from outside, nacre's own, or a tool of this machine."""
+        """Record a tool's output as text from outside, from nacre, or from this machine."""
         if own:
             self.saw_own(output)
         elif outside:
@@ -257,7 +273,7 @@ class Exchange:
             self.saw_local(output)
 
     def clean(self, text: str) -> Cleaned:
-        """A text without what its speaker did not say, which counts as heard."""
+        """Strip injected text, and record it as received."""
         cleaned = clean(text)
         for own in cleaned.own:
             self.saw_own(own)
@@ -268,30 +284,30 @@ class Exchange:
         return cleaned
 
     def saw(self, output: str) -> None:
-        """Outside text arrived."""
+        """Record text from outside."""
         output = output[:_MAX_CHARACTERS]
         units = _units(output)
-        self._heard["outside"].add([*_runs(units, RUN), *_runs(units, SHORT_RUN)])
-        self._text = (self._text + "\n" + output.lower())[-_MAX_CHARACTERS:]
+        self._received["outside"].add([*_runs(units, RUN), *_runs(units, SHORT_RUN)])
+        self._outside_text = (self._outside_text + "\n" + output.lower())[-_MAX_CHARACTERS:]
 
     def saw_local(self, output: str) -> None:
-        """A tool of this machine answered: what in it tells somebody what to do may be anybody's."""
+        """Record the instructions in a local tool's output, because anybody may have written them."""
         lines = _directives(output)
         if lines:
-            self._heard["local"].add(_runs(_units("\n".join(lines)), RUN))
+            self._received["local"].add(_runs(_units("\n".join(lines)), RUN))
 
     def saw_own(self, text: str) -> None:
-        """Text that nacre gave to the agent."""
+        """Record text that nacre gave to the agent."""
         units = _units(text[:_MAX_CHARACTERS])
-        self._heard["own"].add([*_runs(units, RUN), *_runs(units, SHORT_RUN)])
+        self._received["own"].add([*_runs(units, RUN), *_runs(units, SHORT_RUN)])
 
     def judge(self, statement: str) -> Judgement:
-        """What an agent's statement draws on.
+        """Return the trust and flags of an agent's statement.
 
-        ``untrusted`` when it shares a run of words with, or quotes, what came from outside; ``injected`` when it does
-        so with what nacre gave.
+        It is ``untrusted`` if it shares a run of words with outside text or quotes it, and
+        ``injected`` if it shares a run with nacre's text.
         """
-        outside, local, own = (self._heard[name].runs for name in _KINDS)
+        outside, local, own = (self._received[name].runs for name in _KINDS)
         if self._unseen or not (outside or local or own):
             return Judgement(Trust.UNTRUSTED if self._unseen else Trust.TRUSTED)
         runs = list(_runs(_units(statement), RUN))
@@ -299,62 +315,68 @@ class Exchange:
         is_own = bool(own) and _draws_on(runs, short, own)
         foreign = any(run in local for run in runs) or _draws_on(runs, short, outside)
         if foreign:
-            lifted = self._lifted(len(self._said))
-            left = [run for run in runs if run not in lifted]
-            left_short = [one for one in short if not lifted.issuperset(one)]
-            foreign = any(run in local for run in left) or _draws_on(left, left_short, outside)
+            owner_runs = self._owner_runs(len(self._owner_messages))
+            remaining_runs = [run for run in runs if run not in owner_runs]
+            remaining_short = [part for part in short if not owner_runs.issuperset(part)]
+            foreign = any(run in local for run in remaining_runs) or _draws_on(
+                remaining_runs, remaining_short, outside
+            )
         foreign = foreign or self._quotes(statement)
         return Judgement(
             Trust.UNTRUSTED if foreign else Trust.TRUSTED, Flag.INJECTED if is_own else Flag.NONE
         )
 
     def trust_of(self, statement: str) -> Trust:
-        """Whether an agent's statement can be trusted; see :meth:`judge`."""
+        """Return the trust of an agent's statement; see :meth:`judge`."""
         return self.judge(statement).trust
 
     def trust_of_call(self, tool: str, short_input: str, arguments: object) -> Trust:
-        """Whether what an agent has nacre keep can be trusted; of other calls nothing is said."""
+        """Return the trust of text that a call stores in nacre. Other calls are trusted."""
         if not is_storing(tool, short_input):
             return Trust.TRUSTED
         return self.trust_of("\n".join(_texts_of(arguments)))
 
-    def _lifted(self, messages: int) -> set[int]:
-        """What the owner said, in so many messages of this reading and before."""
+    def _owner_runs(self, messages: int) -> set[int]:
+        """Return the owner's runs in the first messages of this reading and in earlier readings."""
         return {
-            run for said in self._said[:messages] for run in _own_words(said)
-        } | self._said_before
+            run
+            for message in self._owner_messages[:messages]
+            for run in _owner_statement_runs(message)
+        } | self._earlier_owner_runs
 
     def _quotes(self, statement: str) -> bool:
-        return bool(self._text) and any(
-            match[1].lower() in self._text for match in _QUOTED.finditer(statement)
+        return bool(self._outside_text) and any(
+            match[1].lower() in self._outside_text for match in _QUOTED.finditer(statement)
         )
 
     def mark(self) -> tuple[int, ...]:
-        """How much was heard so far; for :meth:`carried`."""
+        """Return the amounts received so far, for :meth:`carried`."""
         return (
-            *(len(self._heard[name].runs) for name in _KINDS),
-            len(self._said),
+            *(len(self._received[name].runs) for name in _KINDS),
+            len(self._owner_messages),
             int(self._unseen),
         )
 
     def carried(self, mark: tuple[int, ...] | None = None) -> dict[str, Any]:
-        """What must survive until the next reading, as JSON values, as it was at a mark; empty where nothing is."""
+        """Return the state for the next reading as JSON values, as of a mark. Empty if there is
+        none.
+        """
         *counts, messages, unseen = mark or self.mark()
-        kept: dict[str, Any] = {
-            name: self._heard[name].first(count)
+        state: dict[str, Any] = {
+            name: self._received[name].first(count)
             for name, count in zip(_KINDS, counts, strict=True)
             if count
         }
-        lifted = self._lifted(messages) if kept else set()
-        kept |= {"lifted": sorted(lifted)[-_MAX_RUNS:]} if lifted else {}
-        return {**kept, "unseen": True} if unseen else kept
+        owner_runs = self._owner_runs(messages) if state else set()
+        state |= {"lifted": sorted(owner_runs)[-_MAX_RUNS:]} if owner_runs else {}
+        return {**state, "unseen": True} if unseen else state
 
 
 _KINDS = ("outside", "local", "own")
 
 
 def _texts_of(value: object) -> Iterator[str]:
-    """The texts in the arguments of a call, wherever they are."""
+    """Yield the strings in the arguments of a call, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -363,89 +385,101 @@ def _texts_of(value: object) -> Iterator[str]:
         yield from itertools.chain.from_iterable(map(_texts_of, value))
 
 
-def _draws_on(runs: Iterable[int], short: Iterable[list[int]], heard: Mapping[int, None]) -> bool:
-    """Whether a text shares a run with what was heard, or one of its short statements is in it from end to end."""
-    if any(run in heard for run in runs):
+def _draws_on(
+    runs: Iterable[int], short: Iterable[list[int]], received: Mapping[int, None]
+) -> bool:
+    """Return True if a text shares a run with the received text, which also counts a wholly
+    contained short statement.
+    """
+    if any(run in received for run in runs):
         return True
-    return any(all(run in heard for run in one) for one in short)
+    return any(all(run in received for run in statement) for statement in short)
 
 
 def _short(text: str) -> list[list[int]]:
-    """The statements of a text that are shorter than a run, each as its short runs."""
-    found = []
+    """Return the statements of a text that are shorter than a run, each as its short runs."""
+    statements = []
     for part in (text, *_STATEMENT.split(text)):
-        units = _units(part) if len(part) < _SHORT_CHARACTERS else []
+        units = _units(part) if len(part) < _MAX_SHORT_CHARACTERS else []
         if units and sum(map(_weigh, units)) < RUN:
-            found.append(list(_runs(units, SHORT_RUN)))
-    return [runs for runs in found if runs]
+            statements.append(list(_runs(units, SHORT_RUN)))
+    return [runs for runs in statements if runs]
 
 
 def _weigh(unit: str) -> float:
     return (
-        _CHARACTER
+        _CHARACTER_WEIGHT
         if len(unit) == 1 and not unit.isascii() and _UNSPACED_CHARACTER.match(unit)
         else 1.0
     )
 
 
 def _directives(output: str) -> list[str]:
-    """The lines that tell somebody what to do; of long ones what stands around the mark.
+    """Return the lines that give instructions, or the part around the mark if a line is long.
 
-    Looked for in the bytes of UTF-8, a character each: all the words of a transcript's tools pass here, and searching
-    is several times faster where every character is of one byte.
+    This searches the UTF-8 bytes as Latin-1, because a search is several times faster in strings of
+    one byte per character, and all tool output of a transcript is searched.
     """
     data = output.encode("utf-8", "surrogatepass")
     lower = data.lower().decode("latin-1")
-    found: dict[int, str] = {}
+    lines: dict[int, str] = {}
     for mark in _marks_for(data, lower):
         at = lower.find(mark)
         while at >= 0:
             begin, end = _around(data, at)
-            found[begin] = data[begin:end].decode("utf-8", "replace")
+            lines[begin] = data[begin:end].decode("utf-8", "replace")
             at = lower.find(mark, end)
-    return list(found.values())
+    return list(lines.values())
 
 
 def _marks_for(data: bytes, lower: str) -> Iterator[str]:
-    """The marks that may be in a text, as it is searched."""
-    yield from _WORDS
+    """Yield the marks that a text may contain."""
+    yield from _DIRECTIVE_MARKS
     if "|" in lower:
-        yield from _PIPES
+        yield from _PIPE_MARKS
     if not data.isascii() and data.translate(None, _NO_HAN_BYTES):
-        yield from _HAN_WORDS
+        yield from _HAN_MARKS
 
 
 def _around(data: bytes, at: int) -> tuple[int, int]:
-    """Begin and end of the line around a place, at most so many characters to either side."""
-    begin = max(data.rfind(b"\n", 0, at) + 1, at - 4 * _LINE_CHARACTERS)
-    end = data.find(b"\n", at, at + 4 * _LINE_CHARACTERS)
-    end = end if end >= 0 else min(len(data), at + 4 * _LINE_CHARACTERS)
-    before = data[begin:at].decode("utf-8", "ignore")[-_LINE_CHARACTERS:]
-    after = data[at:end].decode("utf-8", "ignore")[:_LINE_CHARACTERS]
+    """Return the start and end of the line around an offset, at most ``_CONTEXT_CHARACTERS`` to
+    either side.
+    """
+    begin = max(data.rfind(b"\n", 0, at) + 1, at - 4 * _CONTEXT_CHARACTERS)
+    end = data.find(b"\n", at, at + 4 * _CONTEXT_CHARACTERS)
+    end = end if end >= 0 else min(len(data), at + 4 * _CONTEXT_CHARACTERS)
+    before = data[begin:at].decode("utf-8", "ignore")[-_CONTEXT_CHARACTERS:]
+    after = data[at:end].decode("utf-8", "ignore")[:_CONTEXT_CHARACTERS]
     return at - len(before.encode()), at + len(after.encode())
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _own_words(said: str) -> list[int]:
-    """The runs that the owner said: not asked, not quoted, and not pasted, as a message of many words may be."""
-    units = _units(_NOT_SAID.sub("\n", said))
-    if len(units) > _LONG:
+@lru_cache(maxsize=_CACHE_SIZE)
+def _owner_statement_runs(message: str) -> list[int]:
+    """Return the runs in the owner's statements, without questions, quotations and long messages,
+    which may be pasted.
+    """
+    units = _units(_QUOTE_OR_QUESTION.sub("\n", message))
+    if len(units) > _MAX_TYPED_WORDS:
         return []
     return [*_runs(units, RUN), *_runs(units, SHORT_RUN)]
 
 
 def _units(text: str) -> list[str]:
-    """Words, in lower case; identifiers fall into theirs, and characters of scripts without spaces stand alone."""
+    """Return the words in lower case. Identifiers are split, and characters of scripts without
+    spaces are separate.
+    """
     text = _LIST_MARK.sub("\n", f"\n{text}")
     plain = _plain(text)
     if plain is not None:
-        return _HUMP.sub(r" \g<0>", plain).lower().translate(_APART).split()
+        return _HUMP.sub(r" \g<0>", plain).lower().translate(_PUNCTUATION_TO_SPACES).split()
     text = unicodedata.normalize("NFKC", visible(text))
     return _UNIT.findall(_HUMP.sub(r" \g<0>", text).lower())
 
 
 def _plain(text: str) -> str | None:
-    """A text in ASCII, if all else in it is signs that are no words: dashes, arrows, curved quotes, emoji."""
+    """Return a text as ASCII if its other characters are not words: dashes, arrows, curved quotes,
+    emoji. Else None.
+    """
     if text.isascii():
         return text
     data = text.encode("utf-8", "surrogatepass")
@@ -456,15 +490,15 @@ def _plain(text: str) -> str | None:
     return text.encode("ascii", "replace").decode("ascii")
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _is_sign(character: str) -> bool:
-    """Whether a character stands between words whatever is beside it: it is no part of a word and makes none."""
+    """Return True if a character always separates words and is never part of one."""
     is_between = character in _EMOJI_JOINTS or unicodedata.category(character)[0] in "PSZ"
     return is_between and not any(map(str.isalnum, unicodedata.normalize("NFKC", character)))
 
 
 def _runs(units: list[str], length: float) -> Iterable[int]:
-    """Hashes of the runs of so many words that a text holds."""
+    """Return hashes of the runs of ``length`` words in a text."""
     if len(units) < length:
         return ()
     joined = " ".join(units)
@@ -481,30 +515,25 @@ def _runs(units: list[str], length: float) -> Iterable[int]:
 
 def _mixed_runs(units: list[str], length: float) -> Iterator[int]:
     weights = [_weigh(unit) for unit in units]
-    end, held = 0, 0.0
+    end, run_weight = 0, 0.0
     for at, weight in enumerate(weights):
-        while end < len(units) and held < length:
-            held += weights[end]
+        while end < len(units) and run_weight < length:
+            run_weight += weights[end]
             end += 1
-        if held < length:
+        if run_weight < length:
             return
         yield zlib.crc32(" ".join(units[at:end]).encode("utf-8", "replace"))
-        held -= weight
+        run_weight -= weight
 
 
-# ----------------------------------------------------------------------------
-# Whose words stand where the owner's would: one rule for every adapter.
-#
-# A record, message or block that names where it is from is the owner's only if that is known to be
-# the owner; a value
-# that nobody knows is somebody else's. What a tool itself writes there is listed in ``phrases.toml``.
-# In chats a message
-# names its sender, who is the owner only if ``owner.identities`` says so. What names nothing is left
-# as it is.
+# -- Speakers ------------------------------------------------------------------
+# A record, message or block that names its origin is the owner's only if that origin is known to be
+# the owner. ``phrases.toml`` lists text that tools write. In chats, the sender of a message is the
+# owner only if ``owner.identities`` lists it. Messages without an origin are unchanged.
 
 
 class Claims(msgspec.Struct, gc=False):
-    """What a record may say of where it is from, whatever its tool. Records of typed formats inherit these fields."""
+    """Fields in which records of any tool name their origin. Records of typed formats inherit them."""
 
     origin: Any = None
     provenance: Any = None
@@ -533,7 +562,7 @@ class Claims(msgspec.Struct, gc=False):
     senderIsOwner: Any = None  # noqa: N815
 
 
-_NAMES = (
+_ORIGIN_FIELDS = (
     "origin",
     "provenance",
     "inputProvenance",
@@ -543,35 +572,43 @@ _NAMES = (
     "commandMode",
     "authorKind",
 )
-_SAY_OWNER = ("isUser", "isHuman", "senderIsOwner")
-_SAY_OTHER = tuple(name for name in Claims.__struct_fields__ if name not in (*_NAMES, *_SAY_OWNER))
-_OWNERS = frozenset(
+_OWNER_FIELDS = ("isUser", "isHuman", "senderIsOwner")
+_OTHER_FIELDS = tuple(
+    name for name in Claims.__struct_fields__ if name not in (*_ORIGIN_FIELDS, *_OWNER_FIELDS)
+)
+_OWNER_KINDS = frozenset(
     "human user owner keyboard typed prompt bash cli terminal tui console repl interactive editor ui plain queued voice".split()  # noqa: E501
 )
-_WAYS = frozenset({"sdk"})
-"""Values that say how a message came, not from whom: ``claude -p`` is the owner's command as any other is."""
-_UNTOLD = ("turnOrigin", "unknown")
-"""Claude Code's word for a turn of which it only knows that nobody else began it."""
+_TRANSPORT_KINDS = frozenset({"sdk"})
+"""Values that name the transport, not the sender: ``claude -p`` is a command of the owner like any
+other.
+"""
+_UNKNOWN_TURN_ORIGIN = ("turnOrigin", "unknown")
+"""Claude Code's value for a turn of unknown origin that nothing else started."""
 
 _KIND_KEYS = ("kind", "type", "name", "source")
 _EXTERNAL_USER = "external_user"
 
 
 def names_another(*claims: Claims | Mapping[str, Any]) -> bool:
-    """Whether a record, or a message or block in it, says that it is not the owner's."""
+    """Return True if a record, or a message or block in it, names an origin other than the owner."""
     return any(map(_names_another, claims))
 
 
 def _names_another(claim: Claims | Mapping[str, Any]) -> bool:
-    if any(_value(claim, name) is False for name in _SAY_OWNER) or any(
-        _value(claim, name) for name in _SAY_OTHER
+    if any(_value(claim, name) is False for name in _OWNER_FIELDS) or any(
+        _value(claim, name) for name in _OTHER_FIELDS
     ):
         return True
     kinds = [
-        (name, _kind(value)) for name in _NAMES if not _is_nothing(value := _value(claim, name))
+        (name, _kind(value))
+        for name in _ORIGIN_FIELDS
+        if not _is_nothing(value := _value(claim, name))
     ]
     return any(
-        kind not in _OWNERS and kind not in _WAYS and (name, kind) != _UNTOLD
+        kind not in _OWNER_KINDS
+        and kind not in _TRANSPORT_KINDS
+        and (name, kind) != _UNKNOWN_TURN_ORIGIN
         for name, kind in kinds
     )
 
@@ -585,14 +622,18 @@ def _is_nothing(value: object) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """What an origin is called: the text itself, or what its object calls its kind; empty where it names none."""
+    """Return the name of an origin: the string itself, or the kind of an object. Empty if it has
+    none.
+    """
     if isinstance(value, Mapping):
         value = next((value[key] for key in _KIND_KEYS if isinstance(value.get(key), str)), "")
     return value.strip().lower() if isinstance(value, str) else ""
 
 
 def is_external_user(claim: Claims) -> bool:
-    """Whether a record only says that a person wrote it, in a channel: the owner, or anybody."""
+    """Return True if a record only states that a person wrote it, in a channel. That may be the
+    owner or anybody.
+    """
     return _kind(claim.provenance) == _EXTERNAL_USER
 
 
@@ -603,9 +644,10 @@ def attribute(
     exchange: Exchange,
     *claims: Claims | Mapping[str, Any],
 ) -> Turn:
-    """A turn that stands where the owner's would, as whose it is; what others said in it is heard, as from outside.
+    """Return a turn in the owner's place with its real speaker, and record other people's text in
+    it as outside.
 
-    ``claims`` are the records that may name where it is from.
+    ``claims`` are the records that may name its origin.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn
@@ -635,12 +677,11 @@ def _attributed(
 
 
 def anothers(turn: Turn, flags: Flag = Flag.NONE) -> Turn:
-    """The same as somebody else's."""
+    """Return a turn as another, untrusted speaker's."""
     return replace(turn, speaker=Speaker.SYSTEM, trust=Trust.UNTRUSTED, flags=turn.flags | flags)
 
 
-# ----------------------------------------------------------------------------
-# Message content as tools write it: a string, one block, or a list of blocks.
+# -- Message content: a string, one block, or a list of blocks -----------------
 
 
 T = TypeVar("T")
@@ -651,7 +692,7 @@ _TEXTS = frozenset({"", "text", "input_text", "output_text", "inputText", "outpu
 
 
 class Block(Claims, gc=False):
-    """One block of content; what a kind of block does not have stays empty."""
+    """A block of content. Fields that its kind lacks stay empty."""
 
     type: str | None = None
     text: str | None = None
@@ -661,7 +702,7 @@ class Block(Claims, gc=False):
 
     @property
     def is_text(self) -> bool:
-        """Whether the block is words, not thinking, an image or a call."""
+        """True if the block is words, not thinking, an image or a call."""
         return bool(self.text) and (self.type or "") in _TEXTS
 
 
@@ -670,7 +711,9 @@ _ANY = msgspec.json.Decoder(Any)
 
 
 def blocks_of(content: msgspec.Raw) -> list[Block]:
-    """The blocks of a message; a string is one block of text, and what has another shape has none."""
+    """Return the blocks of a message. A string is one block of text, and content of another shape
+    has none.
+    """
     value = decode(_CONTENT, bytes(content))
     if value is None:
         return []
@@ -679,37 +722,33 @@ def blocks_of(content: msgspec.Raw) -> list[Block]:
 
 
 def text_of(content: msgspec.Raw, *, separator: str = "\n\n") -> str:
-    """The words of a message, without thinking, images and calls."""
+    """Return the words of a message, without thinking, images and calls."""
     return separator.join(
         block.text for block in blocks_of(content) if block.text and block.is_text
     )
 
 
 def plain(raw: msgspec.Raw) -> Any:
-    """A body as plain values, whatever its shape; ``None`` when it cannot be decoded."""
+    """Return a body as plain values, or None if it cannot be decoded."""
     return decode(_ANY, bytes(raw))
 
 
-# ----------------------------------------------------------------------------
-# Turns in the order in which they were said, for formats whose tool results follow as records of
-# their own.
-#
-# The agent's last turn stays open for the results of its calls. Where the file ends while it is open,
-# the next
-# reading starts at that turn again, with the carry as it was then: two readings give what one would
-# have given.
+# -- Turns in order, for formats with separate records for tool results --------
+# The agent's last turn stays open for results of its calls. If the file ends while it is open, the
+# next reading starts at that turn with the earlier carry, so that two readings have the same result
+# as one.
 
 
 INTERRUPTION = "[Interrupted by the owner]"
-"""What stands where the owner stopped the agent, in tools that have no words of their own for it."""
-_ERROR_CHARACTERS = 300
-_AWAITED = 50
-"""How many late results of outside calls are waited for after their turn was closed."""
+"""Text of the turn in which the owner stopped the agent, for tools that write none."""
+_MAX_ERROR_CHARACTERS = 300
+_MAX_AWAITED_CALLS = 50
+"""Number of outside calls whose results may arrive after their turn was closed."""
 
 
 @dataclass(slots=True)
 class Call:
-    """A tool call whose result may still come."""
+    """A tool call whose result may be pending."""
 
     call: ToolCall
     outside: bool
@@ -718,7 +757,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """A place to read on from: a record's offset, what was carried before it, and how much was heard."""
+    """A place where a reading can continue: a record's offset, the carry before it, and the amounts
+    received.
+    """
 
     offset: int
     carry: bytes
@@ -739,17 +780,17 @@ class OpenTurn:
 
     @property
     def waits(self) -> bool:
-        """Whether the result of a call is still to come."""
+        """True if the result of a call is pending."""
         return any(waiting.call.outcome is None for waiting in self.calls.values())
 
 
 class Conversation:
-    """Yields a session's turns; everything that must survive until the next reading lies in the carry."""
+    """Builds a session's turns. The carry holds all state for the next reading."""
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
-        known = source.carry.get("session")
-        self._session: Session = json.convert(known, Session) if known else session
+        carried = source.carry.get("session")
+        self._session: Session = json.convert(carried, Session) if carried else session
         self.exchange = Exchange(source.carry.pop("exchange", None))
         self.opened: OpenTurn | None = None
         self.before: Before | None = None
@@ -759,28 +800,30 @@ class Conversation:
 
     @property
     def session(self) -> Session:
-        """What is known of it by now."""
+        """The session, with the facts known so far."""
         return self._session
 
     @session.setter
-    def session(self, told: Session) -> None:
-        before = self._session.model if told.native_id == self._session.native_id else None
-        self._session = replace(told, model=noted(before, told.model))
+    def session(self, session: Session) -> None:
+        before = self._session.model if session.native_id == self._session.native_id else None
+        self._session = replace(session, model=noted(before, session.model))
 
     def spend(self, tokens: Tokens) -> None:
-        """What one answer cost. It is told when the reading ends: a session is not yielded for it."""
+        """Add the tokens of one answer. They are reported at the end of the reading, without an
+        extra session item.
+        """
         if tokens.total:
             self.spent = ((self.spent or Tokens()) + tokens).bounded
 
     def new_id(self, speaker: Speaker, stamp: str | None, text: str) -> str:
-        """An id where the tool gives none, from the record's own time where it has one."""
+        """Return an id for a turn without one, from the record's time if it has one."""
         return hashed_id(self.source.carry, speaker, stamp, text)
 
     def say(self, turn: Turn, *claims: Claims | Mapping[str, Any]) -> Iterator[Session | Turn]:
-        """A turn that is complete. One of the owner begins a new exchange, unless it is noise.
+        """Yield a complete turn. A turn of the owner begins a new exchange unless it is noise.
 
-        ``claims`` are the records that may name where a turn in the owner's place is from; if it is not the owner's, it
-        is from outside.
+        ``claims`` are the records that may name its origin. A turn in the owner's place that is not
+        the owner's is from outside.
         """
         yield from self.close()
         turn = attribute(turn, self.session.tool, self.source.identities, self.exchange, *claims)
@@ -797,14 +840,14 @@ class Conversation:
         yield from self._emit(turn)
 
     def interrupted(self, identity: str, time: datetime | None) -> Iterator[Session | Turn]:
-        """Here the owner stopped the agent: what is open stays as it is. Before anybody spoke it tells nothing."""
+        """Record that the owner stopped the agent, unless the session has no turn yet."""
         flags = Flag.META | Flag.INTERRUPTED
         if self._begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, INTERRUPTION, time, flags=flags))
 
     def failed(self, identity: str, text: str, time: datetime | None) -> Iterator[Session | Turn]:
-        """The model's provider refused, or could not be reached, as the host tells it."""
-        words = shorten(self.clean(text).text, _ERROR_CHARACTERS)
+        """Record an error of the model's provider, as the host reports it."""
+        words = shorten(self.clean(text).text, _MAX_ERROR_CHARACTERS)
         if words and self._begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, words, time, flags=Flag.META))
 
@@ -813,17 +856,19 @@ class Conversation:
         return self.opened is not None or bool(self.source.carry.get("begun"))
 
     def open(self, turn: OpenTurn, before: Before | None = None) -> Iterator[Session | Turn]:
-        """Begin an agent turn; ``before`` is the place of its first record, in a file that is not read as a whole."""
+        """Begin an agent turn. ``before`` is the place of its first record, for files that are read
+        incrementally.
+        """
         yield from self.close()
         self.before, self.opened = before, turn
 
     def place(self, offset: int) -> Before:
-        """The place of the record at ``offset``, taken before the record changes anything."""
+        """Return the place of the record at ``offset``. Call it before the record changes anything."""
         self._save()
         return Before(offset, msgspec.json.encode(self.source.carry), self.exchange.mark())
 
     def add_text(self, text: str) -> None:
-        """More words of the open turn."""
+        """Add words to the open turn."""
         if self.opened is None:
             return
         cleaned = self.clean(text)
@@ -834,11 +879,11 @@ class Conversation:
             self.opened.trust = Trust.UNTRUSTED
 
     def clean(self, text: str) -> Cleaned:
-        """A text without what its speaker did not say, which counts as heard."""
+        """Strip injected text, and record it as received."""
         return self.exchange.clean(text)
 
     def add_call(self, call_id: str, name: str, arguments: dict[str, Any] | str) -> str:
-        """A call in the open turn; gives the id under which its result is awaited."""
+        """Add a call to the open turn, and return the id under which its result is expected."""
         if self.opened is None:
             return call_id
         call = asked(name, arguments)
@@ -847,14 +892,13 @@ class Conversation:
             outside = outside or is_outside(name, str(arguments))
         if self.exchange.trust_of_call(name, call.input, arguments) is Trust.UNTRUSTED:
             self.opened.trust = Trust.UNTRUSTED
-        call_id = (
-            call_id or f"{self.opened.id}#{len(self.opened.calls)}"
-        )  # it may be awaited beyond this turn
+        # The result may arrive after this turn.
+        call_id = call_id or f"{self.opened.id}#{len(self.opened.calls)}"
         self.opened.calls[call_id] = Call(call, outside, is_own(name, call.input))
         return call_id
 
     def result(self, call_id: str, result: str, output: Callable[[], str]) -> None:
-        """How a call came out, and what it said."""
+        """Record the outcome and output of a call."""
         call = self.opened.calls.get(call_id) if self.opened else None
         outside = call_id in self.source.carry.get("awaited", ()) or bool(call and call.outside)
         self.exchange.heard(output(), outside=outside, own=bool(call and call.own))
@@ -862,16 +906,18 @@ class Conversation:
             call.call = answered(call.call, result, output)
 
     def close(self) -> Iterator[Session | Turn]:
-        """The open turn is complete."""
+        """Complete the open turn."""
         turn, self.opened, self.before = self.opened, None, None
         if turn is None:
             return
         late = [
-            key for key, made in turn.calls.items() if made.outside and made.call.outcome is None
+            key
+            for key, pending in turn.calls.items()
+            if pending.outside and pending.call.outcome is None
         ]
         if late:
             self.source.carry["awaited"] = [*self.source.carry.get("awaited", []), *late][
-                -_AWAITED:
+                -_MAX_AWAITED_CALLS:
             ]
         text = "\n\n".join(part for part in turn.texts if part)
         calls = tuple(made.call for made in turn.calls.values())
@@ -890,7 +936,7 @@ class Conversation:
             )
 
     def finish(self, before: Before | None = None) -> Iterator[Session | Turn]:
-        """The file ends, for now. The next reading starts at the open turn, else at ``before``."""
+        """End this reading. The next one starts at the open turn, or else at ``before``."""
         before = self.before or before
         yield from self.conclude()
         self._save()
@@ -900,16 +946,16 @@ class Conversation:
         self.source.carry["exchange"] = self.exchange.carried(before.mark if before else None)
 
     def end(self) -> Iterator[Session | Turn]:
-        """The file was read as a whole: nothing is carried over to the next reading."""
+        """End the reading of a file that is always read whole. Nothing is carried over."""
         yield from self.conclude()
         self.source.carry.clear()
 
     def conclude(self) -> Iterator[Session | Turn]:
-        """The session ends, for now: what is known of it only then is told."""
+        """End the session for now, and yield it again if facts were added."""
         yield from self.close()
-        known = replace(self.session, tokens=self.spent)
-        if self.source.carry.get("begun") and known != self._yielded:
-            yield known
+        session = replace(self.session, tokens=self.spent)
+        if self.source.carry.get("begun") and session != self._yielded:
+            yield session
 
     def _emit(self, turn: Turn) -> Iterator[Session | Turn]:
         if self.session != self._yielded:
@@ -925,10 +971,10 @@ class Conversation:
 
 
 def hashed_id(carry: dict[str, Any], speaker: Speaker, stamp: str | None, text: str) -> str:
-    """A turn's id from its speaker, time, text and occurrence.
+    """Return a turn's id from its speaker, time, text and occurrence.
 
-    With a time, only words repeated at that same time need counting, and a copy of the record elsewhere has
-    the same id. Without, all of the session's words are counted, by the first half of their hash.
+    With a time, only repetitions at that time are counted, and a copy of the record elsewhere has
+    the same id. Without one, all texts of the session are counted, by the first half of their hash.
     """
     seen = carry.setdefault("seen", {"stamp": stamp, "counts": {}})
     if stamp and seen["stamp"] != stamp:
@@ -941,12 +987,13 @@ def hashed_id(carry: dict[str, Any], speaker: Speaker, stamp: str | None, text: 
 
 
 def is_precise(stamp: str | None) -> bool:
-    """Whether a time has fractions of a second, so that no two records of a tool share it by chance."""
+    """Return True if a time has fractions of a second, so that two records of a tool hardly share
+    it.
+    """
     return bool(stamp) and "." in str(stamp)
 
 
-# ----------------------------------------------------------------------------
-# Where editors of the VS Code family keep what their chats and extensions write.
+# -- Data folders of the VS Code family ----------------------------------------
 
 
 _EDITORS = (
@@ -970,20 +1017,20 @@ _DRIVE = re.compile(r"/([A-Za-z]:)(?=/|\Z)")
 
 
 ENVIRONMENT = ("APPDATA", "VSCODE_APPDATA", "VSCODE_PORTABLE", "XDG_CONFIG_HOME")
-"""The environment's variables that :func:`user_folders` reads."""
+"""Environment variables that :func:`user_folders` reads."""
 
 
 def user_folders(places: Places) -> Iterator[Path]:
-    """The ``User`` folder of each editor of the family: installed, portable, and its part on a remote machine."""
+    """Yield the ``User`` folder of each editor of the family: installed, portable, and on a remote
+    machine.
+    """
     base = _configuration(places)
     yield from (base / editor / "User" for editor in _EDITORS)
     for name in ("VSCODE_APPDATA", "VSCODE_PORTABLE"):
         if folder := places.environ.get(name):
-            known = Path(folder).expanduser()
+            data = Path(folder).expanduser()
             yield (
-                known / "user-data" / "User"
-                if name == "VSCODE_PORTABLE"
-                else known / "Code" / "User"
+                data / "user-data" / "User" if name == "VSCODE_PORTABLE" else data / "Code" / "User"
             )
     yield from (places.home / server / "data" / "User" for server in _SERVERS)
 
@@ -997,7 +1044,9 @@ def _configuration(places: Places) -> Path:
 
 
 def folder_of(uri: str | None) -> str | None:
-    """The path in a ``file:`` or ``vscode-remote:`` URI, or a path as it is; ``None`` where there is none."""
+    """Return the path in a ``file:`` or ``vscode-remote:`` URI, or a path unchanged. None if there
+    is no path.
+    """
     if not uri or not _URI.match(uri):
         return uri or None
     try:
