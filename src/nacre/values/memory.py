@@ -1,4 +1,4 @@
-"""Memories: what is kept, one Markdown file each."""
+"""Values for memories, access, operations, projects and forgetting."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from nacre.values.session import SessionKind, Speaker, ToolCall, Trust
 
 MAX_BODY_BYTES = 1_000_000
 NAMES = frozenset({"id", "project", "superseded_by", "session", "turns", "rel", "to"})
-"""Fields of a memory, and of what it holds, that name something by an id or a slug; all other texts are words."""
+"""Fields of a memory and its parts that hold an id or a slug. Other strings are free text."""
 
 
 class Kind(StrEnum):
-    """What sort of knowledge a memory is."""
+    """The type of knowledge in a memory."""
 
     FACT = "fact"
     DECISION = "decision"
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 
 class Expiry(StrEnum):
-    """How long a memory is meant to hold."""
+    """The intended lifetime of a memory."""
 
     CORE = "core"
     PERMANENT = "permanent"
@@ -41,7 +41,9 @@ class Expiry(StrEnum):
 
 
 class Scope(StrEnum):
-    """Who may see a memory: a private request sees all, a personal one personal and public, a public one public."""
+    """The visibility of a memory. A private request sees all memories, a personal one personal and
+    public ones, and a public one only public ones.
+    """
 
     PRIVATE = "private"
     PERSONAL = "personal"
@@ -49,7 +51,9 @@ class Scope(StrEnum):
 
 
 class Confidence(StrEnum):
-    """``extracted``: written down on purpose or by a model with evidence; ``inferred``: found by rules."""
+    """``extracted``: written down deliberately, or by a model with evidence. ``inferred``: found by
+    rules.
+    """
 
     EXTRACTED = "extracted"
     INFERRED = "inferred"
@@ -57,7 +61,8 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """When a memory is true in the world, apart from when it was recorded; both ends optional.
+    """The period in which a memory is true in the world, independent of when it was recorded. Both
+    ends are optional.
 
     Files and JSON call the ends ``from`` and ``to``.
     """
@@ -67,12 +72,14 @@ class Validity:
 
 
 USUAL_STRENGTH = 0.5
-"""Of a link that states none (seed facts 2.2)."""
+"""Strength of a link without a stated one (seed facts 2.2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a memory comes from: a session id (``<tool>:<id>``), the turns that show it, the transcript file."""
+    """The origin of a memory: a session id (``<tool>:<id>``), the turns with the evidence, the
+    transcript file.
+    """
 
     session: str | None = None
     turns: tuple[str, ...] = ()
@@ -81,12 +88,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A typed edge that survives in front matter.
+    """A typed edge that is stored in front matter.
 
-    ``rel`` names the relation: ``related_to``, ``supersedes``, ``alternative_to`` and the like. ``reason`` says in a
-    few words why it was made, where that is worth knowing, ``origin`` what for (``reflect``: as an answer to a question
-    of :mod:`nacre.review.queue`), where it was not simply drawn. ``strength`` is 0 to 1; ``None`` is the usual
-    strength (:data:`USUAL_STRENGTH`). ``valid`` says when it holds; on the day of its end it holds no more.
+    ``rel`` names the relation: ``related_to``, ``supersedes``, ``alternative_to`` and so on.
+    ``reason`` explains the link in a few words, if that is useful. ``origin`` is its purpose
+    (``reflect``: an answer to a question of :mod:`nacre.review.queue`), and None for a plain link.
+    ``strength`` is 0 to 1, and None means :data:`USUAL_STRENGTH`. ``valid`` is the period of the
+    link, without its last day.
     """
 
     rel: str
@@ -99,7 +107,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """Where and when a memory was said again: a session and its turns, or nothing but the time."""
+    """A later statement of a memory: its time, and its session and turns if known."""
 
     at: datetime
     session: str | None = None
@@ -108,9 +116,11 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a memory says, in four words or so: of which entity, which attribute of it (in snake case), how and what.
+    """The statement of a memory in about four words: entity, attribute (in snake case), predicate
+    and object.
 
-    ``confidence`` is 0 to 1. Two memories of one entity and attribute may contradict each other.
+    ``confidence`` is 0 to 1. Two memories with the same entity and attribute may contradict each
+    other.
     """
 
     entity: str
@@ -121,28 +131,31 @@ class Claim:
 
     @property
     def key(self) -> str:
-        """``entity/attribute``: what it is a claim about."""
+        """``entity/attribute``, the subject of the claim."""
         return f"{self.entity}/{self.attribute}"
 
 
 UNDONE = "undone"
-"""Why a memory is retired that an undone operation had made."""
+"""Retirement reason of a memory whose creation was undone."""
 
 
 BESIDE_PASTE = "beside_paste"
-"""The front-matter key of a memory that was said in a message with marks of a paste, which may be another's words."""
+"""Front-matter key of a memory from a message with signs of a paste, which may be another person's
+words.
+"""
 
 NODDED = "nodded"
-"""The front-matter key of a memory that the owner accepted without words of their own for it, or for what it tells to
-be gone, once text from outside was read."""
+"""Front-matter key of a memory that the owner accepted, after outside text was read, without
+stating it or the statement it ends in their own words.
+"""
 
 
-_NOT_WORDED = frozenset({BESIDE_PASTE, NODDED})
+_NOT_OWN_WORDS_KEYS = frozenset({BESIDE_PASTE, NODDED})
 
 
 @dataclass(frozen=True, slots=True)
 class Retirement:
-    """When and why a memory was soft-deleted."""
+    """The time and reason of a soft deletion."""
 
     at: datetime
     reason: str | None = None
@@ -152,13 +165,13 @@ class Retirement:
 class Memory:
     """One piece of knowledge.
 
-    ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is what any session of its project should know, 10 is never
-    forgotten. ``project`` is a project's slug, or ``None`` for what holds everywhere. ``inbox`` says that its project
-    is not settled: until it is, the memory holds nowhere, and only who searches finds it. Times are aware UTC.
-    From the day ``expires_on`` recall and context leave it out, whatever it says of the world: ``valid`` tells
-    that. ``proposed`` says that an agent stored it, and that the owner neither said nor kept it: it is found by who
-    searches, and told to nobody unasked. ``confirmed`` tells where it was said again. ``extra`` holds front-matter keys
-    that nacre does not know, untouched.
+    ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is relevant for any session of its project, 10
+    is never forgotten. ``project`` is a project's slug, or None for a memory that applies
+    everywhere. ``inbox`` is set while its project is undecided. Until then the memory applies
+    nowhere, and only a search finds it. Times are aware UTC. From the day ``expires_on``, recall
+    and context omit it, independent of ``valid``. ``proposed`` is set if an agent stored it and the
+    owner neither stated nor kept it. Searches find it, but it is never shown unasked. ``confirmed``
+    lists later statements of it. ``extra`` holds unknown front-matter keys, unchanged.
     """
 
     id: str
@@ -195,65 +208,78 @@ class Memory:
 
     @property
     def is_active(self) -> bool:
-        """Whether it holds: it is neither retired nor superseded."""
+        """True if the memory is neither retired nor superseded."""
         return not (self.retired or self.superseded_by)
 
     @property
     def was_taken_out(self) -> bool:
-        """Whether an undo took it out: the owner did not retire it, and who says it again is heard."""
+        """True if an undo retired the memory rather than the owner, so that stating it again
+        restores it.
+        """
         return self.retired is not None and self.retired.reason == UNDONE and not self.superseded_by
 
     @property
     def is_learned(self) -> bool:
-        """Whether rules or a model found it in a session: nobody wrote it down on purpose."""
+        """True if rules or a model found the memory in a session."""
         return self.confidence is Confidence.INFERRED or self.confidence_score is not None
 
     @property
     def is_vouched(self) -> bool:
-        """Whether somebody answers for it: it draws on no text from outside, and is no mere proposal of an agent's."""
+        """True if the memory draws on no outside text and is not only an agent's proposal."""
         return self.trust is Trust.TRUSTED and not self.proposed
 
     @property
     def is_worded(self) -> bool:
-        """Whether it is the owner's in words of their own: what they only nodded to, or may have pasted, ends nothing
-        that they said."""
-        return self.speaker is Speaker.OWNER and self.extra.keys().isdisjoint(_NOT_WORDED)
+        """True if the memory is in the owner's own words. Others, which the owner only accepted or
+        may have pasted, cannot end a memory that the owner stated.
+        """
+        return self.speaker is Speaker.OWNER and self.extra.keys().isdisjoint(_NOT_OWN_WORDS_KEYS)
 
     def as_worded(self) -> Memory:
-        """The same, once the owner kept it, put it into words of theirs or said it themselves."""
+        """Return the memory as in the owner's own words, after the owner kept, reworded or stated
+        it.
+        """
         return replace(
-            self, extra={key: value for key, value in self.extra.items() if key not in _NOT_WORDED}
+            self,
+            extra={
+                key: value for key, value in self.extra.items() if key not in _NOT_OWN_WORDS_KEYS
+            },
         )
 
     @property
     def last_said(self) -> datetime:
-        """When it was last said or written down."""
-        return max((self.created, self.updated, *(one.at for one in self.confirmed)))
+        """The time when the memory was last stated or written."""
+        return max(
+            (self.created, self.updated, *(confirmation.at for confirmation in self.confirmed))
+        )
 
     def shares_place(self, other: Memory) -> bool:
-        """Whether both hold in the same project, both everywhere, or both wait in the inbox."""
+        """Return True if both memories are in the same project, both apply everywhere, or both are
+        in the inbox.
+        """
         return (self.project, self.inbox) == (other.project, other.inbox)
 
     def is_said_after(self, other: Memory) -> bool:
-        """Whether it was said later. At one moment: what was said again after what was new, then by when it was stored
-        (ids tell).
+        """Return True if the memory was stated later.
+
+        At the same time, a repeated statement counts as later than a new one, and otherwise the ids
+        decide.
         """
-        return self._place() > other._place()
+        return self._order() > other._order()
 
-    def _place(self) -> tuple[datetime, bool, str]:
-        said = self.last_said
-        return said, said > self.created, self.id
+    def _order(self) -> tuple[datetime, bool, str]:
+        return self.last_said, self.last_said > self.created, self.id
 
 
-# ----------------------------------------------------------------------------
-# The result of extraction: one proposed memory, and one that waits to become one.
+# -- Results of extraction -----------------------------------------------------
 
 
 class Why(StrEnum):
-    """Why a candidate waits.
+    """The reason why a candidate is pending.
 
-    ``found``: rules found it, nobody wrote it. ``unproven``: its evidence does not bear it out. ``untrusted``: it may
-    come from outside. ``minor``: a writer wrote it, and others of its session matter more.
+    ``found``: found by rules, not written by anybody. ``unproven``: not supported by its evidence.
+    ``untrusted``: it may come from outside. ``minor``: written by a writer, but other memories of
+    its session matter more.
     """
 
     FOUND = "found"
@@ -264,15 +290,14 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One proposed memory: the session's own words, and the ids of the turns that show it.
+    """A proposed memory in the session's own words, with the ids of the turns that support it.
 
-    ``importance`` follows agenr's calibration (seed facts 1.5): 7 is the durable default, 8 would change what
-    another running session does, 9 and 10 are never given by rules alone. ``confidence_score`` is the share of its
-    words that its evidence holds, where a model chose them. ``held`` says why it is to wait, empty for a memory at
-    once, and ``detail`` says so in words; ``score`` is how likely it matters, 0 to 1. ``nodded`` says that
-    once text from outside was read the owner stated hardly a word of it, or not what it tells to be gone
-    (:data:`nacre.values.memory.NODDED`). ``mixed`` says that its message has marks of a paste
-    (:data:`nacre.values.memory.BESIDE_PASTE`).
+    ``importance`` follows agenr's calibration (seed facts 1.5): 7 is the durable default, 8 would
+    change the work of another running session, and rules alone never assign 9 or 10.
+    ``confidence_score`` is the share of its words that its evidence contains, if a model chose
+    them. ``held`` is the reason why it is pending (None: store it at once), and ``detail`` explains
+    it. ``score`` is its likely relevance, 0 to 1. ``nodded``: see
+    :data:`nacre.values.memory.NODDED`. ``mixed``: see :data:`nacre.values.memory.BESIDE_PASTE`.
     """
 
     kind: Kind
@@ -296,7 +321,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class HeldCandidate:
-    """A candidate that waits, as the memory it would be: why it waits, ``detail`` in words, its score, since when."""
+    """A pending candidate as a memory, with the reason, an explanation, its score, and the time
+    since when it is pending.
+    """
 
     memory: Memory
     why: Why
@@ -305,24 +332,20 @@ class HeldCandidate:
     found: datetime
 
 
-# ----------------------------------------------------------------------------
-# Who asks for an operation: through which face, and which agent, where one asks. What is done is the
-# owner's or not by
-# this, never by what a text says.
-#
-# An actor holds for what runs within :func:`acting`; elsewhere the settings tell who runs the
-# process.
+# -- Actors --------------------------------------------------------------------
+# An operation's actor, never the content of a text, determines whether the owner performs it.
+# Outside :func:`acting`, the settings determine who runs the process.
 
 
 AN_AGENT = "an agent"
-"""The name of an agent that nobody knows by name."""
+"""Name of an unknown agent."""
 
 
 class Role(StrEnum):
-    """What an account may do in a space on a server.
+    """The permissions of an account in a space on a server.
 
-    An owner: everything, and says who belongs to it. A member reads and writes. A service does, too, for programs, and
-    raises nothing into other spaces. A reader reads.
+    An owner can do everything and manages membership. A member reads and writes. A service is a
+    program that does so too, but cannot raise memories into other spaces. A reader reads.
     """
 
     OWNER = "owner"
@@ -331,13 +354,15 @@ class Role(StrEnum):
     READER = "reader"
 
     def at_most(self, most: Role | None) -> Role:
-        """The lesser of two."""
+        """Return the lesser of two roles."""
         ranks = list(Role)
         return self if most is None else ranks[max(ranks.index(self), ranks.index(most))]
 
 
 class Face(StrEnum):
-    """Through what an operation is reached; ``mcp`` are the tools of agents, ``http`` the routes of the daemon."""
+    """The interface through which an operation is called. ``mcp`` are the agents' tools, ``http``
+    the daemon's routes.
+    """
 
     PYTHON = "python"
     DAEMON = "daemon"
@@ -348,8 +373,10 @@ class Face(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a space may use; ``None`` is no bound. ``calls`` are requests by key a day (UTC), ``turns`` what it holds in
-    all (at least 1), ``usd`` what models may cost a day in the background, in US dollars."""
+    """The limits of a space; None is unlimited. ``calls`` are requests per key and day (UTC),
+    ``turns`` the turns stored in total (at least 1), ``usd`` the background cost of models per day
+    in US dollars.
+    """
 
     calls: int | None = None
     turns: int | None = None
@@ -361,7 +388,9 @@ NO_QUOTA = Quota()
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """Who shows a key: an account, in one space, at most in that role, within the space's quota."""
+    """The holder of a key: an account in one space, with at most the role ``most``, within the
+    space's quota.
+    """
 
     account: str
     space: str
@@ -371,8 +400,9 @@ class Bearer:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who asks. ``agent`` is the agent's tool, as transcripts call it, or ``None`` for the owner; ``bearer`` whose key
-    was shown, if one was."""
+    """The caller of an operation. ``agent`` is the agent's tool, as in transcripts, or None for the
+    owner. ``bearer`` is the holder of the key, if there is one.
+    """
 
     face: Face
     agent: str | None = None
@@ -380,26 +410,26 @@ class Actor:
 
     @property
     def most(self) -> Role | None:
-        """The role beyond which the key does not go."""
+        """The highest role that the key permits."""
         return self.bearer.most if self.bearer else None
 
     @property
     def is_agent(self) -> bool:
-        """Whether it is not the owner."""
+        """True if the caller is not the owner."""
         return self.agent is not None
 
     @property
     def speaker(self) -> Speaker:
-        """Whose word it is."""
+        """The speaker to whom the caller's words are attributed."""
         return Speaker.AGENT if self.is_agent else Speaker.OWNER
 
     @property
     def in_words(self) -> str:
-        """The face, and the agent if there is one: ``mcp, claude-code``."""
+        """The interface, and the agent if there is one: ``mcp, claude-code``."""
         return f"{self.face.value}, {self.agent}" if self.agent else self.face.value
 
     def require_owner(self, what: str) -> None:
-        """Raises OwnerOnly where an agent asks."""
+        """Raise OwnerOnly if the caller is an agent."""
         if self.agent:
             raise OwnerOnly(
                 f"{what} is for the owner alone, and {self.agent} runs this",
@@ -412,7 +442,7 @@ _ACTING: ContextVar[Actor | None] = ContextVar("acting", default=None)
 
 @contextmanager
 def acting(actor: Actor) -> Iterator[None]:
-    """Within it, this is who asks, in this thread."""
+    """Set the actor of this thread within the context."""
     token = _ACTING.set(actor)
     try:
         yield
@@ -421,17 +451,18 @@ def acting(actor: Actor) -> Iterator[None]:
 
 
 def acting_now() -> Actor | None:
-    """Who asks, where somebody said so."""
+    """Return the current actor, or None if none was set."""
     return _ACTING.get()
 
 
-# ----------------------------------------------------------------------------
-# Which sessions, and which deeds in them, a question is about.
+# -- Filters for sessions and actions ------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Which sessions to list; an empty field does not restrict. Those of sub-agents only where asked for."""
+    """Sessions to list. An empty field does not restrict. Sessions of sub-agents are listed only on
+    request.
+    """
 
     tool: Annotated[str | None, bounds("Only sessions with this tool, e.g. claude-code.")] = None
     project: Annotated[str | None, bounds("Only sessions of this project.")] = None
@@ -449,7 +480,7 @@ class SessionFilter:
 
 @dataclass(frozen=True, slots=True)
 class DeedFilter:
-    """Which deeds count; an empty field does not restrict. ``since <= t < until``."""
+    """Actions to select. An empty field does not restrict. ``since <= t < until``."""
 
     project: Annotated[str | None, bounds("Only in this project.")] = None
     tool: Annotated[str | None, bounds("Only with this tool, e.g. claude-code.")] = None
@@ -457,42 +488,46 @@ class DeedFilter:
     until: Annotated[datetime | None, bounds("Before then.")] = None
 
 
-# ----------------------------------------------------------------------------
-# An operation: one change of the vault that a person would name as one, and can undo.
+# -- Operations ----------------------------------------------------------------
+# An operation is one change of the vault that a person can undo.
 
 
 EDIT = "edit"
-"""The action of what a person did to files in an editor."""
+"""Action of a person's edits in an editor."""
 
 REMOVE = "remove"
-"""The action of files that a person deleted: their memories are retired, or gone for good where they were already."""
+"""Action of files that a person deleted. Their memories are retired, or purged if they were retired
+before.
+"""
 
 ADOPT = "adopt"
-"""The action of files that were there before anyone kept a history, or that nobody saw come."""
+"""Action of files that existed before the history, or appeared without notice."""
 
 DROP, REVIEW = "drop", "review"
 DECISIONS = frozenset({DROP, REVIEW})
-"""What is decided in review, and may change no file: that candidates go, that memories stay."""
+"""Review decisions, which may change no file: candidates are dropped, memories stay."""
 
 SYNC = "sync"
-"""The action of what was brought in from a remote: its operations are told by their own commits."""
+"""Action of changes from a remote. Their own commits record the operations."""
 
 RENAME = "project-rename"
-"""The action of giving a project another name."""
+"""Action of renaming a project."""
 
 FOREIGN = "commit"
-"""The action of a commit that somebody else made in the vault's repository; its hash stands for an id."""
+"""Action of a commit in the vault's repository that nacre did not make. Its hash serves as the id.
+"""
 
 WITHHELD = "holds what looks like a secret"
-"""Why an edit is kept out of the history until its file is mended."""
+"""Reason why an edit is not committed until its file is corrected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Its UUIDv7, when, what was done (``store``, ``retire`` …), to what, and why, in words without secrets.
+    """The UUIDv7, time, action (``store``, ``retire`` …), subject and reason of an operation,
+    without secrets.
 
-    ``by`` says through which face it was asked, and by which agent, if it was one: ``mcp, claude-code``; ``None`` where
-    nobody noted it. ``committed`` is the hash of the commit that holds it, ``None`` while it waits for one.
+    ``by`` is the interface and the agent, if any: ``mcp, claude-code``. None if it was not
+    recorded. ``committed`` is the hash of its commit, None while it is pending.
     """
 
     id: str
@@ -506,7 +541,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class SeenMemoryFile:
-    """A memory file as it was last read or written."""
+    """The state of a memory file at the last read or write."""
 
     path: str
     memory: str
@@ -517,11 +552,13 @@ class SeenMemoryFile:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A write to the vault that is durable in the database: ``write``, ``adjust``, ``remove`` or ``append``.
+    """A pending write to the vault that is durable in the database: ``write``, ``adjust``,
+    ``remove`` or ``append``.
 
-    An ``adjust`` is a write that gives way to whoever changed the file meanwhile. ``base`` is the hash of the file a
-    write was made from, ``None`` for a new one, ``former`` what that file said, where it holds no secret. In the
-    journal there is also ``seen``: what a person wrote, whose ``document`` is ``None`` where it holds a secret.
+    An ``adjust`` is a write that is skipped if the file changed meanwhile. ``base`` is the hash of
+    the file on which a write is based, None for a new one, and ``former`` that file's text, if it
+    has no secret. The journal also has ``seen``: a person's text, whose ``document`` is None if it
+    has a secret.
     """
 
     action: str
@@ -543,15 +580,14 @@ class Project:
     mtime_ns: int
 
 
-# ----------------------------------------------------------------------------
-# Forgetting: what is to go for good, what that takes with it, what could not be reached.
+# -- Forgetting ----------------------------------------------------------------
 
 
 class TombstoneKind(StrEnum):
-    """What a tombstone keeps from coming back.
+    """The type of content that a tombstone keeps out.
 
-    ``before``: whatever was said before a time, of one project or of all. ``key``: no tombstone, but the key of hashes.
-    ``allowed``: a session that a time does not concern any more.
+    ``before``: everything before a time, of one project or of all. ``key``: not a tombstone, but
+    the key for hashes. ``allowed``: a session exempt from a ``before``.
     """
 
     SESSION = "session"
@@ -565,9 +601,9 @@ class TombstoneKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """One thing that must not come back; ``run`` is the operation that forgot it.
+    """Content that must not return. ``run`` is the operation that forgot it.
 
-    ``owner`` is the session of a turn, the memory of words.
+    ``owner`` is the session of a turn, or the memory of words.
     """
 
     kind: TombstoneKind
@@ -577,7 +613,7 @@ class Tombstone:
 
 
 class Match(StrEnum):
-    """How a subject is compared with a pattern: as a whole, as a part of it, or with ``*`` for any text."""
+    """The comparison of a subject with a pattern: whole, as a part, or with ``*`` for any text."""
 
     EXACT = "exact"
     CONTAINS = "contains"
@@ -586,9 +622,9 @@ class Match(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StandingRetirement:
-    """Memories whose subject fits are retired as soon as they are stored.
+    """A rule that retires memories with a matching subject as soon as they are stored.
 
-    ``contexts`` are where they would stay out of if they were brought back (``session-start``).
+    ``contexts`` are the contexts that would omit them if they were restored (``session-start``).
     """
 
     id: str
@@ -602,7 +638,7 @@ class StandingRetirement:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Where a text was found: in a turn of a session or in a memory (``of`` is its id), and the words around it."""
+    """A match in a turn of a session or in a memory (``of`` is its id), and the words around it."""
 
     of: str
     text: str
@@ -610,15 +646,16 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class ForgetPlan:
-    """What forgetting takes.
+    """The content that a forget operation removes.
 
-    ``how`` is ``session``, ``project``, ``match``, ``before`` or ``memory``. ``sessions`` go whole, with as many turns
-    as the number says; of the sessions in ``parts`` so many turns go. ``memories`` go, those in ``losing`` keep other
-    evidence, those in ``released`` were superseded by what goes, and are retired. ``excerpts`` show what ``match``
-    found; ``untitled`` are sessions whose title it is in, ``handoffs`` (ids) go too. ``files`` are the transcripts that
-    tell it. ``traces`` counts the questions and the runs of models that quote what ``match`` finds, a text or a
-    regular expression. ``held`` counts messages, parts of answers and names that only the gateway's database has.
-    ``project`` is the one that goes whole, with its code that was read.
+    ``how`` is ``session``, ``project``, ``match``, ``before`` or ``memory``. ``sessions`` are
+    removed whole, with their numbers of turns. ``parts`` has the numbers of turns to remove from
+    other sessions. ``memories`` are removed, ``losing`` keep other evidence, and ``released``,
+    superseded by removed ones, are retired. ``excerpts`` show the matches. ``untitled`` are
+    sessions whose title matches. ``handoffs`` (ids) are removed too. ``files`` are the transcripts
+    with the content. ``traces`` counts the questions and model runs that quote ``match``, a text or
+    a regular expression. ``held`` counts messages, parts of answers and names that exist only in
+    the gateway's database. ``project`` is the project to remove whole, with its indexed code.
     """
 
     how: str
@@ -640,13 +677,13 @@ class ForgetPlan:
 
     @property
     def turns(self) -> int:
-        """Turns that go, in all."""
+        """Total number of turns to remove."""
         return sum(self.sessions.values()) + sum(self.parts.values())
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to forget."""
-        found = (
+        """True if there is nothing to forget."""
+        removed = (
             self.sessions,
             self.parts,
             self.memories,
@@ -654,12 +691,12 @@ class ForgetPlan:
             self.untitled,
             self.handoffs,
         )
-        return not any((*found, self.traces, self.held))
+        return not any((*removed, self.traces, self.held))
 
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """A place where what was forgotten may still be, and what its owner can do about it."""
+    """A place that may still hold forgotten content, and what its owner can do about it."""
 
     what: str
     where: str
@@ -668,7 +705,9 @@ class Unreached:
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """What was forgotten; ``is_erased`` says that no byte of it is left in the database."""
+    """The result of a forget operation. ``is_erased`` is set if none of its bytes remain in the
+    database.
+    """
 
     run: str
     plan: ForgetPlan
@@ -678,7 +717,7 @@ class ForgetReport:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """One run of forgetting, as the ledger tells it; ``is_allowed`` where all of it was allowed again."""
+    """A forget operation in the ledger. ``is_allowed`` is set if all of it was allowed again."""
 
     run: str
     at: datetime
@@ -692,7 +731,7 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class SessionPlace:
-    """A session in brief."""
+    """A short description of a session."""
 
     row: int
     tool: str
@@ -714,7 +753,7 @@ class SessionPlace:
 
 @dataclass(frozen=True, slots=True)
 class TurnPlace:
-    """What tells a turn from others."""
+    """The identification of a turn."""
 
     row: int
     tool: str
@@ -726,7 +765,7 @@ class TurnPlace:
 
 @dataclass(frozen=True, slots=True)
 class TurnText:
-    """What a turn says and does."""
+    """The text and tool calls of a turn."""
 
     row: int
     session: int
@@ -735,17 +774,16 @@ class TurnText:
     author: str | None
 
 
-# ----------------------------------------------------------------------------
-# What a scrub found, changed, and could not reach.
+# -- Scrubbing -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ScrubReport:
-    """Secrets by place and rule, and how much was changed.
+    """Secrets found by place and rule, and the numbers of changes.
 
-    ``found`` maps a place (``turns``, ``memories``, ``vault``, ``history``, ``files``, or a table) to rules and how
-    often each of them found something. ``copies`` are older copies of the database, which a scrub does not look into;
-    ``elsewhere`` says in words what may still hold what was taken out here.
+    ``found`` maps a place (``turns``, ``memories``, ``vault``, ``history``, ``files``, or a table)
+    to rules and their number of matches. ``copies`` are older copies of the database, which are not
+    searched. ``elsewhere`` describes other places that may still hold the removed secrets.
     """
 
     dry_run: bool
@@ -762,5 +800,5 @@ class ScrubReport:
 
     @property
     def total(self) -> int:
-        """How many secrets were found in all."""
+        """Total number of secrets found."""
         return sum(number for rules in self.found.values() for number in rules.values())

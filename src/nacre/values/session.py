@@ -1,4 +1,4 @@
-"""Sessions and turns: what every transcript becomes."""
+"""Values for sessions and turns, their summaries, file changes and repairs, and handoffs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from enum import IntFlag, StrEnum
 from typing import Any, NamedTuple
 
-_MOST_TOKENS = 10**12
+_MAX_TOKENS = 10**12
 
 
 class Speaker(StrEnum):
-    """Who said it."""
+    """The speaker of a turn or memory."""
 
     OWNER = "owner"
     AGENT = "agent"
@@ -21,14 +21,16 @@ class Speaker(StrEnum):
 
 
 class Trust(StrEnum):
-    """Whether the words come from the owner's own conversation, or draw on text from outside."""
+    """``trusted``: the words come from the owner's own conversation. ``untrusted``: they draw on
+    outside text.
+    """
 
     TRUSTED = "trusted"
     UNTRUSTED = "untrusted"
 
 
 class SessionKind(StrEnum):
-    """What a session is for. Only ``main`` sessions yield memories; all are searchable."""
+    """The purpose of a session. Only ``main`` sessions yield memories; all are searchable."""
 
     MAIN = "main"
     SUBAGENT = "subagent"
@@ -37,25 +39,25 @@ class SessionKind(StrEnum):
 
 
 class Flag(IntFlag):
-    """What a turn is besides plain talk."""
+    """Special properties of a turn."""
 
     NONE = 0
     INJECTED = 1
-    """Held nacre's own context, which was stripped; a turn of the agent also when it repeats nacre's words."""
+    """Contained nacre's own context, which was stripped, or repeats it, in a turn of the agent."""
     META = 2
     """Harness noise: command output, caveats, interruptions."""
     SUMMARY = 4
     """Derived by compaction, never a statement."""
     SIDECHAIN = 8
-    """Said to or by a sub-agent."""
+    """From or to a sub-agent."""
     COMMAND = 16
-    """The owner's slash command with its arguments, or what they chose in a dialogue."""
+    """The owner's slash command with its arguments, or a choice in a dialogue."""
     INTERRUPTED = 32
-    """Here the owner stopped the agent."""
+    """The owner stopped the agent here."""
 
 
 class Action(StrEnum):
-    """What a tool call does, whatever its tool calls it."""
+    """The effect of a tool call, independent of the tool's name."""
 
     RUN = "run"
     READ = "read"
@@ -72,11 +74,11 @@ class ToolCall:
     """One tool call of an agent.
 
     ``input`` is a short, readable form (a command, a path, a query), at most 300 characters.
-    ``outcome`` is ``None`` while unknown, else ``"ok"``, ``"exit 2"``, ``"error: …"`` or ``"rejected"``
-    (the owner declined the call; the words they said instead are an owner turn of their own).
-    ``paths`` are the files that were read or edited, as the tool names them. ``error`` holds the telling lines of what
-    a call that failed put out, at most 600 characters: they are a tool's words, never the agent's. ``made`` names what
-    came of it and has a name of its own: ``"commit 1a2b3c4"``, ``"task 3"``, the address of a pull request.
+    ``outcome`` is None while unknown, else ``"ok"``, ``"exit 2"``, ``"error: …"`` or ``"rejected"``
+    (the owner declined the call, and a reply is a separate owner turn). ``paths`` are the files
+    read or edited, with the tool's names. ``error`` holds the informative lines of a failed call's
+    output, at most 600 characters; they are the tool's words, not the agent's. ``made`` names
+    created objects: ``"commit 1a2b3c4"``, ``"task 3"``, the URL of a pull request.
     """
 
     name: str
@@ -89,7 +91,7 @@ class ToolCall:
 
     @property
     def failed(self) -> bool:
-        """Whether it came out with an exit code or an error; one that the owner declined did not fail."""
+        """True if the call ended with an exit code or an error. A declined call did not fail."""
         return bool(self.outcome) and self.outcome not in ("ok", "rejected")
 
 
@@ -97,9 +99,9 @@ class ToolCall:
 class Turn:
     """One message of a session.
 
-    ``id`` is the tool's own message id, else a hash of role, text and occurrence. ``unique`` says that the tool
-    guarantees the id across all of its sessions, so that a copy in another file is the same turn.
-    ``author`` is a person's name where a transcript has several (meetings, chats).
+    ``id`` is the tool's message id, or a hash of role, text and occurrence. ``unique`` is set if
+    the tool guarantees the id across all of its sessions, so that a copy in another file is the
+    same turn. ``author`` is a person's name in transcripts with several people (meetings, chats).
     """
 
     id: str
@@ -115,10 +117,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What models read and wrote, in their own tokens.
+    """Tokens that models read and wrote, as they count them.
 
-    ``input`` was read anew, also what was put into a cache on the way; ``cached`` was read from a cache; ``output`` was
-    written, reasoning with it.
+    ``input`` was processed, including tokens written to a cache. ``cached`` was read from a cache.
+    ``output`` was written, including reasoning.
     """
 
     input: int = 0
@@ -127,20 +129,22 @@ class Tokens:
 
     @classmethod
     def with_cached(cls, read: int, cached: int, output: int) -> Tokens:
-        """Counts in which what was read holds what came from a cache; some providers count it apart, which shows when
-        more came from the cache than was read."""
+        """Return counts from a total that includes cached tokens.
+
+        Some providers count cached tokens separately, which shows if more were cached than read.
+        """
         return cls(read - cached if cached <= read else read, cached, output)
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The sum of all counts."""
         return self.input + self.cached + self.output
 
     @property
     def bounded(self) -> Tokens:
-        """The same without counts that cannot be true; a transcript may claim anything."""
+        """The counts with impossible values as 0, because a transcript may claim anything."""
         counts = (self.input, self.cached, self.output)
-        return Tokens(*(count if 0 <= count <= _MOST_TOKENS else 0 for count in counts))
+        return Tokens(*(count if 0 <= count <= _MAX_TOKENS else 0 for count in counts))
 
     def __add__(self, other: Tokens) -> Tokens:
         return Tokens(
@@ -155,11 +159,11 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One conversation with one agent tool, as far as its transcript tells.
+    """One conversation with an agent tool, with the facts of its transcript.
 
-    ``native_id`` is the tool's own id. ``repository`` is a git remote URL where the transcript records one. ``model``
-    is the one that answered last, or one before that may be the owner's own; ``tokens`` is ``None`` where the
-    transcript does not count them.
+    ``native_id`` is the tool's own id. ``repository`` is a git remote URL, if recorded. ``model``
+    is the last model that answered, or an earlier one that may be the owner's own. ``tokens`` is
+    None if the transcript does not count them.
     """
 
     tool: str
@@ -184,7 +188,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """A session as the index knows it."""
+    """A session in the index."""
 
     row: int
     session: Session
@@ -206,7 +210,7 @@ class StoredTurn:
 
 @dataclass(frozen=True, slots=True)
 class SeenFile:
-    """A transcript that was read: what it was, how large, and what in it was not understood."""
+    """A transcript that was read, with its size, and counts of records that were not understood."""
 
     path: str
     tool: str
@@ -218,7 +222,9 @@ class SeenFile:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A main session of a tool in some version, and whether it holds words of the owner."""
+    """A main session of a tool in some version. ``owner_spoke`` is set if it has a message of the
+    owner.
+    """
 
     tool: str
     version: str | None
@@ -226,10 +232,12 @@ class Heard:
 
 
 class Unlearned(NamedTuple):
-    """A session with turns that extraction has not seen from ``begin`` to ``end``, or a writer from ``unwritten`` on.
+    """A session with turns that extraction has not processed, from ``begin`` to ``end``, or a
+    writer, from ``unwritten``.
 
-    When the writer was asked about it last, ``asked`` tells. One that ``is_older`` was seen to its end before there was
-    a writer for it: it is shown from its beginning, or from ``unwritten`` on where a writer got so far.
+    ``asked`` is the time of the writer's last call for it. ``is_older`` is set if it was processed
+    to its end before there was a writer. The writer then gets it from the beginning, or from
+    ``unwritten`` after an earlier call.
     """
 
     row: int
@@ -241,18 +249,17 @@ class Unlearned(NamedTuple):
 
     @property
     def first(self) -> int:
-        """The first turn that extraction or a writer has not seen."""
+        """The first turn that extraction or a writer has not processed."""
         if self.is_older:
             return self.unwritten or 0
         return self.begin if self.unwritten is None else min(self.begin, self.unwritten)
 
 
-# ----------------------------------------------------------------------------
-# What a session was about, what was done in it, and how it ended.
+# -- Summaries -----------------------------------------------------------------
 
 
 class Ending(StrEnum):
-    """How a session ended, as far as its last words and deeds tell."""
+    """The end of a session, judged by its last words and actions."""
 
     DONE = "done"
     STOPPED = "stopped"
@@ -261,7 +268,7 @@ class Ending(StrEnum):
 
 
 class Loose(StrEnum):
-    """What kind of end was left open."""
+    """The type of an open item."""
 
     REQUEST = "request"
     QUESTION = "question"
@@ -272,9 +279,9 @@ class Loose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What was asked for, in the words of who asked; at most 300 characters.
+    """A request, in the requester's words; at most 300 characters.
 
-    ``turn`` is the id of the turn. ``work`` counts the calls and answers that followed until something else was asked.
+    ``turn`` is the id of its turn. ``work`` counts the calls and answers until the next request.
     """
 
     text: str
@@ -285,7 +292,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A tool that the agent called: how often, and how often that failed."""
+    """A tool that the agent called, with the numbers of calls and failures."""
 
     name: str
     action: Action
@@ -295,7 +302,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class FileTouched:
-    """A file by its path below the session's folder, else by its whole path."""
+    """A file by its path relative to the session's folder, or by its absolute path."""
 
     path: str
     edits: int
@@ -304,7 +311,7 @@ class FileTouched:
 
 @dataclass(frozen=True, slots=True)
 class CommandUse:
-    """A command by its program and what that was told first; commands that only look are left out."""
+    """A command by its program and subcommand. Read-only commands are omitted."""
 
     name: str
     runs: int
@@ -313,7 +320,9 @@ class CommandUse:
 
 @dataclass(frozen=True, slots=True)
 class ErrorMet:
-    """What a call put out that failed: a tool's words. ``mended`` says that the same kind of call came out later."""
+    """The output of a failed call, in the tool's words. ``mended`` is set if a call of that kind
+    succeeded later.
+    """
 
     text: str
     call: str
@@ -323,7 +332,9 @@ class ErrorMet:
 
 @dataclass(frozen=True, slots=True)
 class SessionOutcome:
-    """How it ended and what tells so; ``words`` are those of ``speaker`` in ``turn``, where words tell."""
+    """How a session ended, and the reason for this judgement. ``words`` are the words of
+    ``speaker`` in ``turn``, if the judgement is based on words.
+    """
 
     ending: Ending
     reason: str
@@ -334,7 +345,9 @@ class SessionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class OpenEnd:
-    """What was left: in the words of ``speaker``, which are the agent's for todos, next steps and failing commands."""
+    """An open item in the words of ``speaker``: the agent for todos, next steps and failing
+    commands.
+    """
 
     kind: Loose
     text: str
@@ -344,9 +357,9 @@ class OpenEnd:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All of it. Topics come with the main ones first, the rest by how often, or in order.
+    """The summary of a session. Main topics come first; other lists are by frequency, or in order.
 
-    Words are the owner's, or those of an agent that drew on nothing from outside; errors are a tool's.
+    Words are the owner's, or those of an agent that used no outside text. Errors are a tool's.
     """
 
     topics: tuple[Topic, ...] = ()
@@ -367,17 +380,16 @@ class Summary:
         return tuple(file for file in self.files if file.edits)
 
 
-# ----------------------------------------------------------------------------
-# What agents did: changes to files, and troubles with what mended them.
+# -- File changes, and failures with their repairs -----------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What was done to a file in one go: in one session, for one request.
+    """The changes to a file in one session for one request.
 
-    ``request`` is what was asked for, in the words of the owner, or of the agent that sent the session; ``words`` is
-    what the agent said of it, ``seq`` the place of the last deed in the session. ``failed`` counts the calls that did
-    not come out.
+    ``request`` is the request, by the owner or by the agent that started the session. ``words`` is
+    the agent's comment, ``seq`` the position of the last change in the session. ``failed`` counts
+    the calls that failed.
     """
 
     path: str
@@ -395,7 +407,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class FileHistory:
-    """The answer to "who changed this file": the newest first. ``paths`` are the files that fit what was named."""
+    """The changes of a file, newest first. ``paths`` are the files that match the name."""
 
     asked: str
     paths: tuple[str, ...]
@@ -408,11 +420,11 @@ class FileHistory:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What followed a failure in its session.
+    """The calls after a failure in its session.
 
-    ``worked`` says that the same command, or the same edit, came out later; ``steps`` are the deeds before that, the
-    last one being what then came out; ``attempts`` counts how often it failed again. ``words`` is what the agent said
-    when it worked, else what it said last of it.
+    ``worked`` is set if the same command or edit succeeded later. ``steps`` are the calls up to
+    then, including the successful one. ``attempts`` counts the further failures. ``words`` is the
+    agent's comment on the success, or its last comment.
     """
 
     session: Session
@@ -428,7 +440,9 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An error that was met before: how like the one asked about (0 to 1), how often, and what followed, best first."""
+    """An earlier error: its similarity to the given one (0 to 1), its frequency, and the repairs,
+    best first.
+    """
 
     error: str
     likeness: float
@@ -438,13 +452,13 @@ class Trouble:
 
     @property
     def mended(self) -> int:
-        """How often something worked."""
+        """Number of successful repairs."""
         return sum(repair.worked for repair in self.repairs)
 
 
 @dataclass(frozen=True, slots=True)
 class Deeds:
-    """Tool calls of one turn."""
+    """The tool calls of one turn."""
 
     turn: int
     calls: tuple[ToolCall, ...]
@@ -452,7 +466,7 @@ class Deeds:
 
 @dataclass(frozen=True, slots=True)
 class FileUse:
-    """One turn that touched a file, and where it stands."""
+    """One turn that used a file, with its position."""
 
     file: int
     turn: int
@@ -462,12 +476,11 @@ class FileUse:
     action: Action
 
 
-# ----------------------------------------------------------------------------
-# What language models are asked for.
+# -- Tasks for language models -------------------------------------------------
 
 
 class Task(StrEnum):
-    """What a model is asked for; each may have a model and a budget of its own."""
+    """The purpose of a model call. Each may have a model and a budget of its own."""
 
     EXTRACTION = "extraction"
     DEDUP = "dedup"
@@ -482,27 +495,26 @@ class Task(StrEnum):
     CHAT = "chat"
     """Answers in conversations of the gateway."""
     TEST = "test"
-    """Whether a model answers at all."""
+    """A check that a model answers."""
 
 
-# ----------------------------------------------------------------------------
-# Handing sessions over, flushing them, and the chores that do it: what is asked and what is answered.
+# -- Handoffs, flushing and chores ---------------------------------------------
 
 
 HANDED_FOR = timedelta(days=7)
-"""So long a handoff is kept, and given to sessions that begin."""
+"""Time for which a handoff is kept and given to new sessions."""
 
 BY_RULES = "rules"
-"""Who wrote a handoff that needed nobody."""
+"""Author of a handoff written by rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """What a session leaves for the next one of its project.
+    """Notes of a session for the next one of its project.
 
-    ``by`` says who wrote it: rules, a model (its name), the agent or the owner. ``said`` is when the last words were
-    said that it knows of, ``until`` their turn, ``asked`` the turn in which the owner asked for something last.
-    ``given`` is the session that was given it; empty: it waits.
+    ``by`` is the author: rules, a model (its name), the agent or the owner. ``said`` is the time of
+    the last message that it covers, ``until`` that message's turn, ``asked`` the turn of the
+    owner's last request. ``given`` is the session that received it, empty while pending.
     """
 
     id: str
@@ -519,9 +531,11 @@ class Handoff:
 
 @dataclass(frozen=True, slots=True)
 class HandoffView:
-    """The latest handoff of a project, whether it still waits for a session, and whether it was stored just now.
+    """The latest handoff of a project. ``waits`` is set while it is pending, ``is_new`` if it was
+    stored just now.
 
-    ``note`` says why no model wrote it, where one was asked, or why nothing was stored, where that was wanted.
+    ``note`` explains why a model that was called did not write it, or why a requested one was not
+    stored.
     """
 
     project: str | None
@@ -533,7 +547,9 @@ class HandoffView:
 
 @dataclass(frozen=True, slots=True)
 class ChoresReport:
-    """Chores that were done, that failed and are tried again, that were given up, and that are left."""
+    """Numbers of chores that were done, that failed and will be retried, that were given up, and
+    that are left.
+    """
 
     done: int = 0
     failed: int = 0
@@ -543,8 +559,9 @@ class ChoresReport:
 
 @dataclass(frozen=True, slots=True)
 class FlushReport:
-    """The ids of new memories, how many candidates were known already, sessions with turns that were not learned from
-    before, what became of the chores that waited, and why a model did not help, where one was to."""
+    """The ids of new memories, the number of known candidates, sessions with new turns, the results
+    of pending chores, and the reasons why a model that should have helped did not.
+    """
 
     memories: tuple[str, ...] = ()
     duplicates: int = 0
@@ -553,16 +570,15 @@ class FlushReport:
     notes: tuple[str, ...] = ()
 
 
-# ----------------------------------------------------------------------------
-# How far a transcript was read, and what the reading met.
+# -- Reading positions ---------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a file was read.
+    """The position up to which a file was read.
 
-    ``fingerprint`` covers the first bytes (at most 256): a file that keeps its inode but not its beginning was
-    replaced. ``carry`` is what the adapter wanted to find again.
+    ``fingerprint`` covers the first bytes (at most 256): a file with the same inode but another
+    beginning was replaced. ``carry`` is the adapter's state.
     """
 
     inode: int = 0
@@ -575,7 +591,7 @@ class Cursor:
 
 @dataclass(slots=True)
 class Tally:
-    """What a reading met besides good records."""
+    """Counts of bad records in a reading."""
 
     unknown: Counter[str] = field(default_factory=Counter)
     corrupt: int = 0
