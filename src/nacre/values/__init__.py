@@ -1,1 +1,1 @@
-"""What exists in nacre: frozen values without behaviour beyond their own consistency. Standard library only."""
+"""Immutable value types without I/O. Standard library only."""

@@ -1,6 +1,6 @@
-"""Values as plain data, for JSON and front matter: a field is listed once, in its dataclass.
+"""Convert values to plain data for JSON and front matter.
 
-Field names are the keys. A field whose key differs says so: ``field(metadata={"key": "from"})``.
+Field names are the keys, unless a field has another: ``field(metadata={"key": "from"})``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON holds it: a dataclass as a mapping, an enum as its value, a time as text in UTC, a day as text.
+    """Return a value as JSON data: dataclasses as mappings, enums as their values, times as UTC
+    text, days as text.
 
-    A number whose field has ``digits`` in its metadata is rounded to so many.
+    A number whose field has ``digits`` in its metadata is rounded to that number of digits.
     """
     if value is None or isinstance(value, (str, int, float)):
         return value.value if isinstance(value, Enum) else value
@@ -32,7 +33,7 @@ def plain(value: Any) -> Any:
 
 
 def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """The fields of a dataclass as a mapping; with ``names`` only these, in that order."""
+    """Return the fields of a dataclass as a mapping; with ``names``, only these, in that order."""
     kind: type = type(value)
     keys = _keys(kind)
     return {
@@ -42,7 +43,9 @@ def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, An
 
 
 def texts_of(value: Any, but: Container[str]) -> Iterator[str]:
-    """All texts of a value, at any depth, with keys of mappings; not those of fields named in ``but``, nor enums."""
+    """Yield all strings of a value at any depth, including mapping keys, but not enums or fields
+    named in ``but``.
+    """
     if isinstance(value, str):
         if not isinstance(value, Enum):
             yield value
@@ -60,7 +63,7 @@ def texts_of(value: Any, but: Container[str]) -> Iterator[str]:
 
 
 def with_texts(value: Any, change: Callable[[str], str], but: Container[str]) -> Any:
-    """A value with all those texts changed, but for keys; see :func:`texts_of`."""
+    """Return a value with ``change`` applied to the strings of :func:`texts_of`, except keys."""
     if isinstance(value, str):
         return value if isinstance(value, Enum) else change(value)
     if isinstance(value, dict):
@@ -74,12 +77,12 @@ def with_texts(value: Any, change: Callable[[str], str], but: Container[str]) ->
 
 
 def keys_of(kind: Any) -> dict[str, str]:
-    """The key of each field of a dataclass, by the name of the field."""
+    """Return the key of each field of a dataclass by the field's name."""
     return {name: key for name, (key, _) in _keys(kind).items()}
 
 
 def stamp(moment: datetime) -> str:
-    """A time as nacre writes it: ISO 8601 in UTC, with milliseconds where there are any."""
+    """Format a time as ISO 8601 in UTC, with milliseconds if there are any."""
     moment = moment.astimezone(UTC).replace(tzinfo=None)
     return f"{moment.isoformat(timespec='milliseconds' if moment.microsecond else 'seconds')}Z"
 

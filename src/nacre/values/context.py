@@ -1,4 +1,6 @@
-"""What an agent is given unasked: the context of a session's start, and of a prompt."""
+"""Values for context that agents get unasked, at the start of a session and with a prompt, and for
+hooks.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,23 @@ from nacre.base.bounds import bounds
 from nacre.values.recall import Lane
 
 LOOKED_FOR = "looked for"
-"""What the gate says of a prompt for which memory was searched."""
+"""Gate result of a prompt for which memory was searched."""
 
 HELD_OUT = "held out: this session is told nothing, to see what telling does (usefulness.hold_out)"
-"""And of whatever is asked in a session that is held out."""
+"""Gate result for every request in a holdout session."""
 
 
 class Moment(StrEnum):
-    """When context is asked for: as a session starts, or with each prompt of the owner's."""
+    """When context is requested: at the start of a session, or with each prompt of the owner."""
 
     START = "start"
     PROMPT = "prompt"
 
 
 class Occasion(StrEnum):
-    """Why a session starts: hosts also start one anew after a compaction, a reset, or when it is gone on with."""
+    """The reason why a session starts. Hosts also start one after a compaction, a reset, or when it
+    is resumed.
+    """
 
     STARTUP = "startup"
     RESUME = "resume"
@@ -34,42 +38,43 @@ class Occasion(StrEnum):
 
 
 class Part(StrEnum):
-    """A part of a context, in the order in which they stand in it."""
+    """A part of a context, in the order of its text."""
 
     IDENTITY = "identity"
-    """Who the agent is working as: the owner's own page for it."""
+    """The agent's identity: the owner's page for it."""
     PROFILE = "profile"
     PROJECT = "project"
     HANDOFF = "handoff"
     PREVIOUS = "previous"
-    """The last turns of the session before."""
+    """The last turns of the previous session."""
     RELEVANT = "relevant"
-    """What fits the prompt."""
+    """Memories relevant to the prompt."""
     CORE = "core"
     ACTIVE = "active"
     """Open todos."""
     PREFERENCES = "preferences"
     """Preferences and decisions."""
     LESSONS = "lessons"
-    """What went wrong before, and how it was mended."""
+    """Earlier failures and their fixes."""
     RECENT = "recent"
-    """What was learned lately."""
+    """Recently learned memories."""
     KNOWN = "known"
-    """What weighs most of all that was learned before."""
+    """The most important of the older memories."""
     DIGEST = "digest"
-    """What is open, and what was decided and learned in seven days; only where it is asked for by name."""
+    """Open items, and decisions and memories of the last seven days; only on explicit request."""
     SIGNALS = "signals"
-    """What other sessions learned just now that matters here."""
+    """Relevant memories that other sessions stored just now."""
     NUDGE = "nudge"
-    """A reminder to store what was learned."""
+    """A reminder to store new knowledge."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignalLimits:
-    """What a session is told of what others store; the defaults let everything through.
+    """Limits on the memories of other sessions that a session is shown. The defaults allow all.
 
-    Memories of ``min_importance`` (1 to 10) or more, stored ``max_age_seconds`` ago at most: ``most_at_once`` with a
-    prompt, the next ones ``cooldown_seconds`` later, ``most_per_session`` in all.
+    They must have ``min_importance`` (1 to 10) and be at most ``max_age_seconds`` old: at most
+    ``most_at_once`` per prompt, the next after ``cooldown_seconds``, and ``most_per_session`` in
+    total.
     """
 
     min_importance: int = 1
@@ -79,7 +84,7 @@ class SignalLimits:
     max_age_seconds: int = 31_536_000
 
     def within(self, others: SignalLimits) -> SignalLimits:
-        """Those of both that let less through."""
+        """Return the stricter limits of both."""
         return SignalLimits(
             max(self.min_importance, others.min_importance),
             min(self.most_at_once, others.most_at_once),
@@ -91,12 +96,13 @@ class SignalLimits:
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
-    """Who asks for context, and with what.
+    """A request for context.
 
-    ``session`` is the host's session as ``<tool>:<id>``; without one nothing is remembered of what was given already.
-    ``folder`` is where the agent works: it tells the project. ``budget_tokens`` is the most the whole block may take;
-    ``None`` takes the setting. ``parts`` restricts the block to these. ``alone`` asks for what needs no model, no
-    vectors and no lock: what a hook without the daemon can afford. ``signals`` narrows what the settings allow.
+    ``session`` is the host's session as ``<tool>:<id>``. Without it, repeated items are not
+    omitted. ``folder`` is the agent's working folder, which determines the project.
+    ``budget_tokens`` is the limit for the whole block; None uses the setting. ``parts`` restricts
+    the block. ``alone`` uses no model, vectors or locks, for a hook without the daemon. ``signals``
+    narrows the limits of the settings.
     """
 
     moment: Annotated[Moment, bounds("As a session starts, or with a prompt.")] = Moment.START
@@ -116,10 +122,10 @@ class ContextRequest:
 
 @dataclass(frozen=True, slots=True)
 class ContextItem:
-    """One thing a context tells.
+    """One item of a context.
 
-    ``ref`` is the id of the memory or turn it came from, ``score`` 0 to 1 where something ranked it, ``why`` the reason
-    it is there, for ``--explain``.
+    ``ref`` is the id of its memory or turn, ``score`` 0 to 1 if it was ranked, ``why`` the reason
+    for it, for ``--explain``.
     """
 
     part: Part
@@ -133,8 +139,8 @@ class ContextItem:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What could have been told and was not, and why: over the budget, given already, suppressed, not sure enough; the
-    ``subject`` of a memory.
+    """An omitted item and the reason: over the budget, given already, suppressed, not certain
+    enough. ``subject`` is the subject of a memory.
     """
 
     part: Part
@@ -143,22 +149,24 @@ class LeftOut:
     subject: str | None = None
 
 
-_MOST_GIVEN = 500
+_MAX_GIVEN_IDS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """What a host's session was given already.
+    """The state of a host's session.
 
-    ``given`` are the ids of memories, the last one last; ``asked`` is what was looked for last; ``heard`` the last
-    prompts. ``signals`` counts those given, ``signal_mark`` and ``signal_at`` (epoch milliseconds) say up to where and
-    when. ``turns`` counts the prompts since something was stored, up to the row ``stored_mark``, ``nudges`` the
-    reminders. ``started`` (epoch milliseconds) is when it began, ``handed`` whether a handoff was given. ``name`` is
-    the session itself, ``folder`` where it works, ``seen`` when it was heard of last, ``ended`` when it ended (0: it
-    did not). ``after`` are those of the same tool that ended there just before it began: what they started, as servers
-    of tools, goes on after a reset, and still has their names. ``owed`` is the :class:`Occasion` of a start that it was
-    not told of yet: the next prompt is told what it missed. ``prompts`` counts those sent until the agent is asked for
-    proposals; -1: it was asked. ``held_out`` says that it is told nothing.
+    ``given`` are the ids of memories it was given, latest last. ``asked`` is the last search.
+    ``heard`` are the last prompts. ``signals`` counts the signals given, ``signal_mark`` and
+    ``signal_at`` (epoch milliseconds) are the position and time of the last. ``turns`` counts the
+    prompts since a memory was stored, up to the row ``stored_mark``, and ``nudges`` the reminders.
+    ``started`` is the start (epoch milliseconds). ``handed`` is set if a handoff was given.
+    ``name`` is the session, ``folder`` its working folder, ``seen`` the time of its last sign of
+    life, and ``ended`` its end (0: still running). ``after`` are sessions of the same tool that
+    ended there just before it began. Processes they started, such as tool servers, survive a reset
+    and still use their names. ``owed`` is the :class:`Occasion` of a start without context; the
+    next prompt gets that context. ``prompts`` counts down the prompts until the agent is asked for
+    proposals (-1: it was asked). ``held_out`` is set for a holdout session.
     """
 
     given: tuple[str, ...] = ()
@@ -182,17 +190,18 @@ class SessionState:
     held_out: bool = False
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
-        """The same after more was given."""
-        return replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MOST_GIVEN:])
+        """Return the state after further memories were given."""
+        return replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MAX_GIVEN_IDS:])
 
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
-    """A block of text for an agent's prompt, in its frame; ``text`` is empty where nothing is worth telling.
+    """A framed block of text for an agent's prompt. ``text`` is empty if there is nothing worth
+    showing.
 
-    ``tokens`` counts the whole text. ``gate`` says what was decided about the prompt before anything was looked for.
-    ``state`` is what is true of the session once the agent has the text: whoever delivers it keeps it then, and not
-    before (:func:`nacre.context.hooks.write_state`); ``None`` for no session.
+    ``tokens`` counts the whole text. ``gate`` is the decision about the prompt before the search.
+    ``state`` is the session's state after delivery, None without a session. The caller stores it
+    only once the text is delivered (:func:`nacre.context.hooks.write_state`).
     """
 
     text: str = ""
@@ -206,12 +215,11 @@ class ContextBlock:
     state: SessionState | None = None
 
 
-# ----------------------------------------------------------------------------
-# What hosts tell nacre through their hooks, whichever host it is, and what they are told.
+# -- Hooks, independent of the host --------------------------------------------
 
 
 class HookEvent(StrEnum):
-    """What happens in a host. Hosts have other names for these; :mod:`nacre.serve.hook_shapes` knows them."""
+    """An event in a host. :mod:`nacre.serve.hook_shapes` maps the hosts' own names to these."""
 
     SESSION_START = "session-start"
     PROMPT = "prompt"
@@ -225,11 +233,11 @@ class HookEvent(StrEnum):
 class HookCall:
     """One call of a hook.
 
-    ``session`` is ``<tool>:<the host's own id>``, as the session will be called that is read from its transcript;
-    ``transcript`` is the file that it writes, where it says so.
-    ``is_apart`` marks sub-agents, scheduled runs and heartbeats: these are given nothing and hand nothing over.
-    ``budget_tokens`` is the most that the context may take; ``None`` takes the setting.
-    ``arguments`` is what ``tool`` is about to be called with, as JSON; long texts in it are cut.
+    ``session`` is ``<tool>:<the host's own id>``, equal to the id of the session read from its
+    transcript. ``transcript`` is its transcript file, if known. ``is_apart`` marks sub-agents,
+    scheduled runs and heartbeats, which get no context and write no handoff. ``budget_tokens`` is
+    the limit for the context; None uses the setting. ``arguments`` are the arguments of the pending
+    call of ``tool``, as JSON with long strings cut.
     """
 
     host: str
@@ -244,23 +252,23 @@ class HookCall:
     tool: str = ""
     arguments: str = ""
     alone: bool = False
-    """The daemon is not there: only what needs no model, no vectors and no lock."""
+    """The daemon is not running: use no model, vectors or locks."""
 
     budget_tokens: int | None = None
     goes_on: bool = False
-    """The turn goes on because a hook had something to say as it ended before."""
+    """The turn continues because a hook returned text at its end."""
 
     signals: SignalLimits | None = None
-    """Fewer signals than the owner's settings allow, as the host's own settings say."""
+    """Limits from the host's settings, which can only narrow the owner's."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """What the host is to put into the prompt (empty: nothing), and what nacre goes on with afterwards.
+    """The text for the host's prompt (may be empty), and follow-up work.
 
-    ``chores`` names work that was queued: a handoff to write, a transcript to read. ``state`` is what is true of the
-    session once the host has the context: the hook's process keeps it when it has written the context, and not before.
-    ``held_out`` says that the session is told nothing, as it is one of those that are not.
+    ``chores`` names queued work: a handoff to write, a transcript to read. ``state`` is the
+    session's state after delivery. The hook's process stores it only after it has written the
+    context. ``held_out`` is set for a holdout session.
     """
 
     context: str = ""

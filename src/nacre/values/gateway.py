@@ -1,4 +1,4 @@
-"""What comes in through a channel, and what goes out."""
+"""Values for messages through channels, conversations and pairings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class ChatType(StrEnum):
-    """Whether one person writes to the agent, or a group hears it."""
+    """A chat with one person, or a group."""
 
     DIRECT = "direct"
     GROUP = "group"
@@ -16,10 +16,11 @@ class ChatType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """Where a message was written, and where its answer goes.
+    """The chat of a message, to which its answer goes.
 
-    ``channel`` is the name that the owner gave the channel (``telegram``); ``id`` is the platform's own id of the chat;
-    ``account`` tells workspaces or bots of one channel apart, ``thread`` the topic or thread within the chat.
+    ``channel`` is the owner's name for the channel (``telegram``), ``id`` the platform's id of the
+    chat. ``account`` distinguishes workspaces or bots of a channel, ``thread`` is the topic or
+    thread in the chat.
     """
 
     channel: str
@@ -31,7 +32,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who wrote a message: the platform's own id, which nobody can choose, and the name that is shown."""
+    """The sender of a message: the platform's id, which nobody can choose, and the display name."""
 
     id: str
     name: str = ""
@@ -39,7 +40,7 @@ class Sender:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that came with a message. ``source`` is what the channel needs to fetch it; ``size`` is in bytes."""
+    """A file in a message. ``source`` is the channel's reference to fetch it, ``size`` is in bytes."""
 
     name: str
     media_type: str = ""
@@ -49,11 +50,11 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """One message, as a channel received it.
+    """One message, as received by a channel.
 
-    ``id`` is the platform's own id: a message that comes twice with the same id in one channel is one message. An edit
-    has an id of its own, and ``edits`` names the message whose text it replaces. ``to_agent`` says that the agent was
-    mentioned or replied to; in direct chats it is always so.
+    ``id`` is the platform's id. Messages of one channel with the same id are the same message. An
+    edit has its own id, and ``edits`` is the id of the message whose text it replaces. ``to_agent``
+    is set if the agent was mentioned or replied to, and always in direct chats.
     """
 
     id: str
@@ -68,8 +69,9 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One part of an answer on its way. ``key`` is the same whenever this part is sent again: platforms that know
-    idempotent sends are given it. ``attempt`` counts from 1; ``reply_to`` is the id of the message that is answered."""
+    """One part of an answer to send. ``key`` stays the same on repetition, for platforms with
+    idempotent sends. ``attempt`` counts from 1. ``reply_to`` is the id of the message to answer.
+    """
 
     key: str
     chat: Chat
@@ -80,10 +82,12 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a channel can take. ``characters`` is the length of one message, counted as the platform counts
-    (``utf16`` where it counts UTF-16 units); ``seconds_between`` is the least pause between two messages to one chat;
-    ``typing_seconds`` is how long a typing indicator lasts, 0 where there is none; ``is_idempotent`` says that a part
-    sent twice with one key appears once; ``always_replies`` that answers say what they answer in direct chats, too."""
+    """The limits of a channel. ``characters`` is the maximum message length as the platform counts
+    (in UTF-16 units if ``utf16``). ``seconds_between`` is the minimum pause between messages to a
+    chat. ``typing_seconds`` is the duration of a typing indicator, 0 if there is none.
+    ``is_idempotent`` is set if a part sent twice with one key appears once. ``always_replies`` is
+    set if answers quote their message in direct chats too.
+    """
 
     characters: int = 4_000
     utf16: bool = False
@@ -95,8 +99,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A message as it is kept until it is answered. ``seq`` is the order of arrival; ``is_owner`` says that the sender
-    is one of the owner's identities."""
+    """A message, stored until it is answered. ``seq`` is the order of arrival. ``is_owner`` is set
+    if the sender is an identity of the owner.
+    """
 
     seq: int
     key: str
@@ -107,7 +112,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of an answer, as it is kept until it is sent."""
+    """One part of an answer, stored until it is sent."""
 
     seq: int
     key: str
@@ -119,7 +124,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a responder answered: its words, who it was, and what it read, wrote and cost (US dollars)."""
+    """The answer of a responder: its text, its model, tokens, and cost in US dollars."""
 
     text: str
     model: str = ""
@@ -127,21 +132,21 @@ class Answer:
     output_tokens: int = 0
     cost: float = 0.0
     steps: tuple[str, ...] = field(default_factory=tuple)
-    """What it did besides, where it may use tools: one line each."""
+    """The uses of tools, one line each."""
 
 
-# ----------------------------------------------------------------------------
-# Conversations, and who may write in them.
+# -- Conversations and access --------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ChatSession:
-    """One conversation with the agent, from its beginning to a reset or a long silence.
+    """One conversation with the agent, until a reset or a long silence.
 
-    ``key`` names whom it is with: ``telegram:4711``, or ``agent:main:discord:<account>:group:<chat>``. ``messages``
-    counts both sides; ``indexed`` is how many there were when it was last made searchable. ``compactions`` counts on
-    over resets; ``flushed`` is the compaction cycle in which what was worth keeping was kept, -1 for none. ``tokens``
-    are those of what was said since the last compaction; ``cost`` is in US dollars.
+    ``key`` identifies the other side: ``telegram:4711``, or
+    ``agent:main:discord:<account>:group:<chat>``. ``messages`` counts both sides, ``indexed`` those
+    that are searchable. ``compactions`` continues across resets. ``flushed`` is the compaction
+    cycle in which memories were last stored, -1 for none. ``tokens`` are those since the last
+    compaction. ``cost`` is in US dollars.
     """
 
     id: str
@@ -163,7 +168,7 @@ class ChatSession:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """A sender who asked to be let in (``approved`` is ``None``), or was."""
+    """A sender's request for access. ``approved`` is None until it is granted."""
 
     channel: str
     sender: str
@@ -175,10 +180,10 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True)
 class ChannelTraffic:
-    """What a channel has to do: messages to answer, parts to send, and what became of parts lately.
+    """The work of a channel: messages to answer, parts to send, and the results of recent parts.
 
-    ``doubled`` counts parts that were being sent when the gateway ended, and were sent again: the platform may show
-    them twice.
+    ``doubled`` counts parts that were being sent when the gateway ended, and were sent again. The
+    platform may show them twice.
     """
 
     channel: str
@@ -191,7 +196,9 @@ class ChannelTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """A part of an answer that could not be sent so far (``waiting``), or never will be (``failed``), and why."""
+    """A part of an answer that was not sent yet (``waiting``) or never will be (``failed``), and
+    the reason.
+    """
 
     channel: str
     key: str

@@ -1,4 +1,4 @@
-"""What is asked of a language model, what it answers, and what that costs."""
+"""Values for model calls: prompts, answers, prices, costs and traces."""
 
 from __future__ import annotations
 
@@ -14,35 +14,36 @@ from nacre.values.session import Task
 
 MILLION = Decimal(1_000_000)
 TIMEOUT_SECONDS = 120.0
-"""So long a prompt waits that says nothing else; ``models.timeout_seconds`` replaces it."""
+"""Default timeout of a prompt; ``models.timeout_seconds`` overrides it."""
 
 
 OWN_CALL = "[nacre-own-call] A program asks; nobody is talking."
-"""The beginning of each question that goes through an agent's command: a session that begins so is not read."""
+"""Beginning of each prompt through an agent's command. Sessions that begin with it are not read."""
 
 OWN_CONVERSATION = "[nacre-own-call] A program hands on what people wrote."
-"""The same where the question is an answer in a conversation."""
+"""Like ``OWN_CALL``, for an answer in a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars for a million tokens."""
+    """US dollars per million tokens."""
 
     input: Decimal = Decimal(0)
     output: Decimal = Decimal(0)
     cached: Decimal = Decimal(0)
-    """Read from the provider's prompt cache."""
+    """For tokens read from the provider's prompt cache."""
     written: Decimal = Decimal(0)
-    """Written to it."""
+    """For tokens written to the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a model can do. ``window`` and ``output`` are tokens; the window holds what is read and written together.
+    """The capabilities of a model. ``window`` and ``output`` are tokens; the window includes input
+    and output.
 
-    ``answers`` says how it is held to a schema: ``schema`` (the provider enforces it), ``tool`` (as a tool that must be
-    called), ``json`` (JSON of some kind), ``text`` (it is only told). ``price`` is unknown where it is ``None``.
-    ``thinking`` tokens are asked for beyond those of the answer.
+    ``answers`` is the way to enforce a schema: ``schema`` (by the provider), ``tool`` (a required
+    tool call), ``json`` (any JSON), ``text`` (by instruction only). ``price`` is None if unknown.
+    ``thinking`` tokens are requested in addition to those of the answer.
     """
 
     window: int = 32_000
@@ -52,12 +53,14 @@ class Capabilities:
     thinking: int = 0
     price: Price | None = None
     known: bool = False
-    """Whether the registry has the model: one that it has not is given transcripts in chunks."""
+    """True if the registry has the model. Unknown models get transcripts in chunks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of one call. ``input`` is without those ``cached``, which were read from, and ``written``, to a cache."""
+    """Tokens of one call. ``input`` excludes ``cached`` (read from a cache) and ``written``
+    (written to one).
+    """
 
     input: int = 0
     output: int = 0
@@ -73,7 +76,7 @@ class Tokens:
         )
 
     def cost(self, price: Price) -> Decimal:
-        """US dollars."""
+        """Return the cost in US dollars."""
         return (
             self.input * price.input
             + self.output * price.output
@@ -84,13 +87,14 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One question to a model. It has no memory of others.
+    """One self-contained prompt for a model.
 
-    ``system`` and ``shared`` are alike in many prompts and come first, so that a provider's cache can keep them;
-    ``text`` is what this one asks. ``answer`` is the JSON schema of what is wanted; an empty one wants plain text.
-    ``name`` is what it is called, for models that answer by calling a tool. ``version`` names the prompt's file, as
-    ``extraction/1``. Plain text may come in pieces: ``hear`` is given them in their order, by another thread, and must
-    not raise. ``tools`` are those of an agent's command, by its own names, that it may use in ``folder``.
+    ``system`` and ``shared`` are the same in many prompts and come first, so that a provider can
+    cache them. ``text`` is specific to this prompt. ``answer`` is the JSON schema of the answer,
+    empty for plain text. ``name`` is the answer's name, for models that answer by a tool call.
+    ``version`` names the prompt's file, such as ``extraction/1``. Plain text may be streamed:
+    ``hear`` is called with the pieces in order, from another thread, and must not raise. ``tools``
+    are the tools of an agent's command, by its own names, that it may use in ``folder``.
     """
 
     task: Task
@@ -109,27 +113,28 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model answered. ``text`` is JSON where it kept to a schema; nobody has checked that yet."""
+    """A model's answer. ``text`` is JSON if a schema was given; it is not validated yet."""
 
     text: str
     tokens: Tokens = Tokens()
     model: str = ""
-    """What the provider says answered."""
+    """The model name that the provider reports."""
     is_cut: bool = False
-    """Whether it ran out of tokens before it had finished."""
+    """True if the model ran out of tokens."""
     is_repeated: bool = False
-    """Whether the answer was kept from an earlier call, and cost nothing."""
+    """True if the answer is from the cache of earlier calls, at no cost."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What else the provider told: its id of the call, the time it took in seconds, the ``steps`` of its tools."""
+    """Further facts from the provider: its id of the call, the duration in seconds, the ``steps``
+    of its tools.
+    """
 
 
 def most_written(prompt: Prompt, able: Capabilities) -> int:
-    """The most tokens a model is asked to write for a prompt, its thinking counted."""
+    """Return the maximum number of output tokens for a prompt, including thinking."""
     return min(prompt.output_tokens + able.thinking, able.output)
 
 
-# ----------------------------------------------------------------------------
-# What language models were asked, and what that cost.
+# -- Costs ---------------------------------------------------------------------
 
 
 DOLLAR = 1_000_000
@@ -138,11 +143,11 @@ DOLLAR = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a model, at a time and on a day of the owner's clock.
+    """One model call. ``day`` is by the owner's clock.
 
-    ``cost`` is millionths of a US dollar, ``None`` where the price is not known. ``outcome`` is ``open`` (it runs, or
-    its process ended: then the cost is what it could be at most), ``done`` or ``failed`` (then tokens and cost are an
-    estimate of what that took). ``trace`` is its run.
+    ``cost`` is in millionths of a US dollar, None if the price is unknown. ``outcome`` is ``open``
+    (running, or its process ended; the cost is then the maximum), ``done`` or ``failed`` (tokens
+    and cost are then estimates). ``trace`` is its run.
     """
 
     id: str
@@ -160,9 +165,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Calls of one day, task and model, added up; ``cost`` leaves out those of unknown price, the ``unpriced``.
+    """The sum of calls of one day, task and model. ``cost`` excludes the ``unpriced`` calls.
 
-    ``estimated`` is what of the cost is an estimate: of calls that failed, or of which nobody heard again.
+    ``estimated`` is the estimated part of the cost: of failed calls, and of calls without a
+    recorded end.
     """
 
     day: date
@@ -180,8 +186,8 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Background calls that were not made, and why: ``budget``, ``task budget``, ``no price``, ``tokens``, ``no
-    tokens`` or ``calls``.
+    """Background calls that were not made, and the reason: ``budget``, ``task budget``, ``no
+    price``, ``tokens``, ``no tokens`` or ``calls``.
     """
 
     day: date
@@ -193,7 +199,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A model that failed when it was asked last; in the background it is not asked before ``until``."""
+    """A model whose last call failed. Background tasks do not call it before ``until``."""
 
     model: str
     until: datetime
@@ -201,7 +207,7 @@ class Health:
 
 
 def dollars(counted: int) -> str:
-    """Millionths of a US dollar as people write them: two digits that say something, cents at least."""
+    """Format millionths of a US dollar with two significant digits, and at least cents."""
     amount = abs(counted) / DOLLAR
     is_round = counted % (DOLLAR // 100) == 0
     digits = 2 if amount >= 0.1 or is_round else 3 if amount >= 0.01 else 4
@@ -211,8 +217,7 @@ def dollars(counted: int) -> str:
     return f"{sign}${amount:,.{digits}f}"
 
 
-# ----------------------------------------------------------------------------
-# Traces: what one run of a model, or one answered question, went through.
+# -- Traces of a model's run or of an answered question ------------------------
 
 
 NOTHING_FOUND = "nothing found"
@@ -221,11 +226,11 @@ NOT_SURE = "nothing that is sure enough to be shown"
 
 PROJECTS = "projects"
 NARROWED = "narrowed"
-"""What a case keeps of the filter: the projects asked about, and the names of other filters."""
+"""Keys of the filter in a case: the projects, and the names of other filters."""
 
 
 class TraceKind(StrEnum):
-    """What was run; a ``case`` is one answered question, ``index`` what was read and learned from transcripts."""
+    """The type of run. A ``case`` is one answered question, ``index`` the reading of transcripts."""
 
     CASE = "case"
     INDEX = "index"
@@ -243,9 +248,10 @@ class TraceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: what went in and came out in a line each, what it refers to (ids), and how long it took.
+    """One step: its input and output in one line each, the ids it refers to, and its duration.
 
-    A step that asked a model has its name, tokens and cost in US dollars (``None`` where the price is not known).
+    A step with a model call has its name, tokens and cost in US dollars (None if the price is
+    unknown).
     """
 
     title: str
@@ -263,9 +269,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run. ``subject`` is what it was about: a session's id, a question.
+    """One run. ``subject`` is a session's id or a question.
 
-    Of a question, ``session`` tells in which session of a host it was asked: a hash of its id.
+    For a question, ``session`` is a hash of the id of the host's session.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What is asked of recall, and what it answers."""
+"""Queries and answers of recall and deep recall."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ MOST_RADIUS_DAYS = 36_500
 
 
 class Mode(StrEnum):
-    """Which lanes a recall may use: all of them, those that need no model, or none (by date and importance)."""
+    """The lanes that a recall may use: all, those without a model, only vectors, or none (by date
+    and importance).
+    """
 
     HYBRID = "hybrid"
     LEXICAL = "lexical"
@@ -30,14 +32,15 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What may be found at all; an empty field does not restrict.
+    """Restrictions on results. An empty field does not restrict.
 
-    ``projects`` without ``strict`` also admits what they depend on, as their pages say, and what belongs to no project.
-    ``since`` and ``until`` are half open: ``since <= t < until``. ``scope`` is who asks: a private request sees
-    everything, any other one no turns. The fields from ``kinds`` to ``expiry`` concern memories, the others both;
-    ``tools`` are those in whose sessions it was said, ``sessions`` names these sessions themselves. ``as_of`` asks for
-    what was true on that day, also where it was superseded since. ``trusted`` leaves out what draws on text from
-    outside, ``settled`` what waits in the inbox: what an agent is given unasked is looked for with both.
+    ``projects`` without ``strict`` also admits their dependencies, as their pages state, and
+    memories of no project. ``since`` and ``until`` are half open: ``since <= t < until``. ``scope``
+    is the caller's: a private request sees everything, any other one no turns. The fields from
+    ``kinds`` to ``expiry`` apply to memories, the others to both. ``tools`` and ``sessions`` select
+    the sessions of the statement, by tool or by name. ``as_of`` selects memories that were true on
+    that day, even if superseded since. ``trusted`` excludes text that draws on outside text,
+    ``settled`` excludes the inbox. Context that an agent gets unasked uses both.
     """
 
     projects: Annotated[
@@ -79,21 +82,23 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class RecallQuery:
-    """One question to recall.
+    """One query for recall.
 
-    ``around`` replaces recency by a Gaussian of sigma ``radius_days / 2`` (seed facts 1.2.1), and admits only memories
-    recorded within the radius unless the filter has times of its own; a filter's ``until`` is the moment that recency
-    counts back from. ``topic`` stands before the text where it is embedded. ``boost=False`` ranks by relevance alone:
-    with ``scoring.profile = "agenr"`` by the cosine as it is. ``word_share`` is what words count beside meaning,
-    ``mmr_lambda`` what relevance counts beside being unlike the hits before (Carbonell & Goldstein 1998); ``None``
-    leaves both as they were measured best. ``threshold`` is the least score shown. ``confident`` leaves out weak
-    hits and pending candidates, as for context that nobody asked for. ``fuzzy`` reads words that nothing in the home
-    holds as the nearest words that something does hold. ``update=False`` leaves usage as it is.
-    ``budget_tokens`` cuts the answer to that many tokens. ``turns`` is how many turns of sessions to add to
-    the memories. ``session`` is the host's session that asks: what is used in one session is used together.
-    ``co_recall=False`` leaves out what such use adds, as for context that nobody asked for. ``expand`` also asks other
-    phrasings by a language model, ``rerank`` has it grade the best hits: both take seconds, and cost what the model
-    costs. ``is_prompt`` says that a person typed the text to an agent, who did not ask for what was remembered.
+    ``around`` replaces recency by a Gaussian of sigma ``radius_days / 2`` (seed facts 1.2.1), and
+    admits only memories recorded within the radius unless the filter has its own times. Recency
+    counts back from the filter's ``until``, if set. ``topic`` is prepended to the text for
+    embedding. ``boost=False`` ranks by relevance alone, which is the unscaled cosine with
+    ``scoring.profile = "agenr"``. ``word_share`` is the weight of words against meaning,
+    ``mmr_lambda`` the weight of relevance against difference from earlier hits (Carbonell &
+    Goldstein 1998). None uses the values that measured best. ``threshold`` is the minimum score.
+    ``confident`` omits weak hits and pending candidates, as for context that an agent gets unasked.
+    ``fuzzy`` replaces unknown words by the nearest known ones. ``update=False`` records no usage.
+    ``budget_tokens`` is the maximum length of the answer. ``turns`` is the number of session turns
+    to add. ``session`` is the host's session; memories used in one session are used together.
+    ``co_recall=False`` ignores such use, as for context that an agent gets unasked. ``expand`` lets
+    a language model add other phrasings, ``rerank`` lets it grade the best hits. Both take seconds
+    and cost money. ``is_prompt`` is set if a person typed the text to an agent, without asking for
+    memories.
     """
 
     text: Annotated[str, bounds("A question or key words.")]
@@ -152,7 +157,7 @@ class RecallQuery:
 
 
 class HitConfidence(StrEnum):
-    """How likely a hit is to answer. ``weak``: it shares words or meaning with the question, and no more."""
+    """How likely a hit answers the question. ``weak``: it only shares words or meaning with it."""
 
     SURE = "sure"
     LIKELY = "likely"
@@ -160,7 +165,9 @@ class HitConfidence(StrEnum):
 
 
 class LaneState(StrEnum):
-    """``ran`` also when it found nothing; ``partial`` when a part of the index has no vectors yet."""
+    """The state of a lane: ``ran`` even without results, ``partial`` if part of the index has no
+    vectors yet.
+    """
 
     RAN = "ran"
     PARTIAL = "partial"
@@ -170,7 +177,7 @@ class LaneState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What one lane did, and why it did less than it should."""
+    """The state of one lane, and the reason why it is incomplete."""
 
     name: str
     state: LaneState
@@ -178,13 +185,13 @@ class Lane:
 
 
 def degraded(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
-    """Those of some lanes that did less than they should."""
+    """Return the lanes that are partial or unavailable."""
     return tuple(lane for lane in lanes if lane.state in (LaneState.PARTIAL, LaneState.UNAVAILABLE))
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where a memory was said: the session, the turn, its words."""
+    """A statement of a memory: session, turn and words."""
 
     session_id: str
     turn_id: str
@@ -195,12 +202,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class MemoryHit:
-    """A memory that answers, with its score (0 to 1), the parts the score is made of, and its evidence.
+    """A memory found, with its score (0 to 1), the score's components, and its evidence.
 
-    ``candidate``: the memory is a pending candidate, which the owner may keep or drop.
-    ``outdated_by`` are newer memories that are likely to say otherwise; those that are hits, too, come before it.
-    ``doubt`` is why it may be out of date otherwise: files that it names were changed, or a later session says so.
-    ``space`` is whose it is, where several spaces were asked.
+    ``candidate`` is set for a pending candidate, which the owner may keep or drop. ``outdated_by``
+    are newer memories that probably contradict it; if they are hits too, they precede it. ``doubt``
+    is another reason why it may be out of date: files that it names were changed, or a later
+    session contradicts it. ``space`` is its space, if several were searched.
     """
 
     memory: Memory
@@ -216,7 +223,7 @@ class MemoryHit:
 
 @dataclass(frozen=True, slots=True)
 class TurnHit:
-    """A turn that answers, with its session, project and score (0 to 1)."""
+    """A turn found, with its session, project and score (0 to 1)."""
 
     session: Session
     project: str | None
@@ -229,11 +236,12 @@ class TurnHit:
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """The answer to one question.
+    """The answer to one query.
 
-    ``lanes`` says what ran. Without hits and turns, nothing shares a word or a meaning with the question. ``since``,
-    ``until`` and ``around`` are the times that were asked for. ``time_words`` are the words of the question that
-    ``since`` and ``until`` were read from: such times weigh, and exclude nothing.
+    ``lanes`` lists the lanes that ran. Without hits and turns, nothing shares a word or meaning
+    with the query. ``since``, ``until`` and ``around`` are the requested times. ``time_words`` are
+    the words of the query from which ``since`` and ``until`` were parsed. Such times affect the
+    ranking but exclude nothing.
     """
 
     query: str
@@ -258,22 +266,24 @@ class RecallResult:
 
     @property
     def degraded(self) -> tuple[Lane, ...]:
-        """The lanes that did less than they should."""
+        """The lanes that are partial or unavailable."""
         return degraded(self.lanes)
 
     @property
     def is_answered(self) -> bool:
-        """Whether any hit is more than weak."""
-        found = (*(hit.confidence for hit in self.hits), *(hit.confidence for hit in self.turns))
-        return any(confidence is not HitConfidence.WEAK for confidence in found)
+        """True if a hit is more than weak."""
+        confidences = (
+            *(hit.confidence for hit in self.hits),
+            *(hit.confidence for hit in self.turns),
+        )
+        return any(confidence is not HitConfidence.WEAK for confidence in confidences)
 
 
-# ----------------------------------------------------------------------------
-# What is asked of deep recall, and what it answers.
+# -- Deep recall ---------------------------------------------------------------
 
 
 class Route(StrEnum):
-    """What a question needs: nothing, what is known of the owner, or the memories of a project."""
+    """The memory that a question needs: none, facts about the owner, or a project's memories."""
 
     NONE = "none"
     OWNER = "owner"
@@ -281,7 +291,7 @@ class Route(StrEnum):
 
 
 class DecidedBy(StrEnum):
-    """Who took a step: a language model, rules, or whoever asked, in so many words."""
+    """The decider of a step: a language model, rules, or the caller explicitly."""
 
     MODEL = "model"
     RULES = "rules"
@@ -298,7 +308,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A project that a question may be about; ``named`` says that the question names it exactly."""
+    """A project that a question may concern. ``named`` is set if the question names it exactly."""
 
     slug: str
     score: float
@@ -307,9 +317,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class DeepStep:
-    """One step: ``gate``, ``owner``, ``project`` or ``select``; who took it, and what came out.
+    """One step: ``gate``, ``owner``, ``project`` or ``select``, with its decider and outcome.
 
-    ``problem`` says why a model that was to take it did not.
+    ``problem`` explains why the model did not decide it.
     """
 
     name: str
@@ -322,10 +332,10 @@ class DeepStep:
 class DeepResult:
     """The answer to one question.
 
-    ``context`` is a block for an agent's prompt, framed as reference data; empty where there is nothing to tell.
-    ``clarify`` are the projects of which whoever asks has to name one: nothing was read of any of them.
-    ``model`` is the language model that was asked; ``None`` where none is set. ``repeated`` says that the answer is one
-    of the last half minute.
+    ``context`` is a block for an agent's prompt, framed as reference data, and empty if nothing was
+    found. ``clarify`` are the projects from which the caller has to choose; none of them was
+    searched. ``model`` is the language model used, None if none is set. ``repeated`` is set if the
+    answer is from the last half minute.
     """
 
     query: str
@@ -343,10 +353,10 @@ class DeepResult:
 
     @property
     def degraded(self) -> tuple[Lane, ...]:
-        """The lanes that did less than they should."""
+        """The lanes that are partial or unavailable."""
         return degraded(self.lanes)
 
     @property
     def problem(self) -> str | None:
-        """The first reason for which a model did not do what it was to do."""
+        """The first reason why a model did not do its part."""
         return next((step.problem for step in self.steps if step.problem), None)

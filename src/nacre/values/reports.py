@@ -1,4 +1,4 @@
-"""What operations report."""
+"""Reports of operations, and plans for connecting hosts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nacre.values.models import Tokens
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a long operation is.
+    """The progress of a long operation.
 
     ``stage`` is ``reading`` (bytes), ``learning`` (sessions) or ``vectors`` (texts).
     """
@@ -24,12 +24,12 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
-"""Is called now and then with how far a long operation is."""
+"""Callback for the progress of a long operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that could not be read, and why; the rest went on without it."""
+    """Something that could not be read and was skipped, and the reason."""
 
     path: str
     message: str
@@ -38,9 +38,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """What was archived: so many ``files``, of which ``read`` bytes were new, which take ``stored`` bytes.
+    """Numbers of archived ``files``, of new bytes ``read``, and of bytes ``stored``.
 
-    ``pruned`` transcripts were given up, as the settings say.
+    ``pruned`` transcripts were removed, as configured.
     """
 
     files: int = 0
@@ -53,12 +53,13 @@ class ArchiveReport:
 
 @dataclass(frozen=True, slots=True)
 class ModelExtraction:
-    """What a language model did for extraction: so many ``sessions`` were asked about in ``parts``; ``trivial`` ones
-    had nothing to ask about.
+    """The work of a language model for extraction: ``sessions`` were processed in ``parts``, and
+    ``trivial`` ones needed no call.
 
-    It ``found`` memories that their sessions bear out; ``held`` ones wait, as that is doubtful; ``repeated`` ones it
-    said twice, ``dropped`` ones, by reason, were of no use. ``by_rules`` parts were left to the deterministic
-    extractor, and ``problem`` says why. ``elsewhere`` sessions were left to another process, which has them read.
+    ``found`` counts memories that their sessions support, ``held`` doubtful ones that are pending,
+    ``repeated`` duplicates within the answers, and ``dropped`` useless ones by reason. ``by_rules``
+    parts were left to the deterministic extractor, and ``problem`` explains why. ``elsewhere``
+    sessions are being processed by another process.
     """
 
     model: str = ""
@@ -79,15 +80,16 @@ class ModelExtraction:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What an ingest read and learned.
+    """The result of an ingest.
 
-    ``files`` were read; ``skipped`` were unchanged or are no transcripts. ``left_out`` files hold what was
-    forgotten, which was left out. ``memories`` are the ids of new ones; ``duplicates`` counts candidates that were
-    known, ``vectors_left`` texts that have no vector yet. ``excluded`` says how many files (by tool) or sessions (by
-    project or path) the settings left out. ``empty`` are the paths of databases without a byte where a tool keeps its
-    sessions: there are none yet, or they are lost. ``decided`` counts what a language model decided about new memories
-    (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``). ``read_seconds`` passed until everything was searchable,
-    ``seconds`` in all. ``extraction`` is ``None`` where no language model is to be asked.
+    ``files`` were read. ``skipped`` ones were unchanged or are not transcripts. ``left_out`` files
+    have forgotten content, which was omitted. ``memories`` are the ids of new ones, ``duplicates``
+    counts known candidates, and ``vectors_left`` texts without a vector so far. ``excluded`` counts
+    files (by tool) or sessions (by project or path) that the settings exclude. ``empty`` are the
+    paths of empty databases in a tool's session folder: there are no sessions yet, or they are
+    lost. ``decided`` counts a language model's decisions about new memories (``ADD``, ``UPDATE``,
+    ``SKIP``, ``SUPERSEDE``, ``AMEND``). ``read_seconds`` is the time until everything was
+    searchable, ``seconds`` the total. ``extraction`` is None if no language model is used.
     """
 
     files: int = 0
@@ -102,7 +104,7 @@ class IngestReport:
     read_seconds: float = 0.0
     seconds: float = 0.0
     foreseen: str | None = None
-    """What was said before it learned, where today's budget did not hold all of it."""
+    """The warning shown before learning if today's budget was insufficient."""
 
     vectors_made: int = 0
     vectors_left: int = 0
@@ -111,7 +113,7 @@ class IngestReport:
     unknown: dict[str, int] = field(default_factory=dict)
     corrupt: int = 0
     oversized: int = 0
-    """How many of the corrupt lines were too long to be read."""
+    """Number of corrupt lines that were too long."""
 
     excluded: dict[str, int] = field(default_factory=dict)
     archived: ArchiveReport = field(default_factory=ArchiveReport)
@@ -120,21 +122,27 @@ class IngestReport:
     decided: dict[str, int] = field(default_factory=dict)
     extraction: ModelExtraction | None = None
     candidates: int = 0
-    """How many more may matter, and wait for a writer, for the owner to say them again, or for review."""
+    """Number of further candidates, pending until a writer, a repeated statement or a review
+    decides.
+    """
 
     changed: int = 0
-    """Known memories that a writer brought up to date."""
+    """Number of known memories that a writer updated."""
 
     doubted: int = 0
-    """Known memories that may be out of date, as a writer found: they wait in review."""
+    """Number of known memories that may be out of date according to a writer. They are queued for
+    review.
+    """
 
     ended: int = 0
-    """Known memories that are over, as what was read shows."""
+    """Number of known memories that ended, according to the transcripts."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:
-    """What an ingest would read: ``files`` with so many ``bytes`` that are new, by tool; as :class:`IngestReport`."""
+    """The ``files`` that an ingest would read, with the number of new ``bytes``, by tool; like
+    :class:`IngestReport`.
+    """
 
     files: int = 0
     bytes: int = 0
@@ -147,7 +155,7 @@ class IngestPlan:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A memory that another one superseded, and why in a few words."""
+    """A memory that was superseded by another, and a short reason."""
 
     memory: Memory
     reason: str
@@ -155,14 +163,14 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class StoreOutcome:
-    """What became of a memory that was to be stored: ``stored``, or ``known`` (the id says which one it repeats), or
-    ``updated`` (it became one with that memory), or ``retired`` at once, because a standing retirement says so.
+    """The result of storing a memory: ``stored``, ``known`` (a repetition of the memory with the
+    id), ``updated`` (merged with it), or ``retired`` at once by a standing retirement.
 
-    ``supersedes`` are the memories it took the place of; ``superseded_by`` is a newer memory that says otherwise, where
-    what was stored is older. ``similar`` are memories that may say the same, the likeliest first. ``decided_by`` is the
-    language model that decided; the rules did where it is ``None``. ``amended`` is a memory of which it ended a part,
-    as that reads now. ``note`` says why one that was to decide did not.
-    ``proposed``: an agent stored it, and the owner neither said nor kept it.
+    ``supersedes`` are the memories it replaced. ``superseded_by`` is a newer memory that
+    contradicts it. ``similar`` are memories that may state the same, likeliest first.
+    ``decided_by`` is the language model that decided, or None for the rules. ``amended`` is a
+    memory of which it ended a part, with the new text. ``note`` explains why the model did not
+    decide. ``proposed`` is set if an agent stored it, and the owner neither stated nor kept it.
     """
 
     action: str
@@ -177,12 +185,14 @@ class StoreOutcome:
     amended: Memory | None = None
 
     def in_words(self) -> str | None:
-        """Why a store touched other memories."""
-        replaced = "; ".join(one.memory.subject for one in self.supersedes)
-        did = {"known": "said again", "updated": "made one with it"}.get(self.action)
-        did = did or (f"replaces {replaced}" if replaced else None)
-        did = did or (f"ends a part of {self.amended.subject}" if self.amended else None)
-        return f"{did} ({self.decided_by}: {self.reason})" if did and self.decided_by else did
+        """Return the effect on other memories in words, or None."""
+        replaced = "; ".join(item.memory.subject for item in self.supersedes)
+        effect = {"known": "said again", "updated": "made one with it"}.get(self.action)
+        effect = effect or (f"replaces {replaced}" if replaced else None)
+        effect = effect or (f"ends a part of {self.amended.subject}" if self.amended else None)
+        return (
+            f"{effect} ({self.decided_by}: {self.reason})" if effect and self.decided_by else effect
+        )
 
 
 OK, WARNING, FAILURE = "ok", "warning", "failure"
@@ -190,7 +200,7 @@ OK, WARNING, FAILURE = "ok", "warning", "failure"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding of ``nacre doctor`` or ``nacre doctor``; ``state`` is OK, WARNING or FAILURE."""
+    """One finding of ``nacre doctor``. ``state`` is OK, WARNING or FAILURE."""
 
     name: str
     state: str
@@ -198,17 +208,16 @@ class Check:
     hint: str | None = None
 
 
-# ----------------------------------------------------------------------------
-# What wiring a host means: what is asked, what would change, what was done.
+# -- Connecting hosts ----------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class WiringWish:
-    """A host to wire, for all of the user's, or for one project.
+    """A host to connect, for the user or for one project.
 
-    ``plain``: by its settings alone, where there would be a plugin. ``slot``: the host's own place
-    for memory becomes that of nacre. ``tool_hook``: a hook also runs before each edit and command. ``isolates``: the
-    host's own memory is turned off, and what it holds is imported.
+    ``plain`` uses its settings even if there is a plugin. ``slot`` makes nacre the host's memory
+    provider. ``tool_hook`` also runs a hook before each edit and command. ``isolates`` turns off
+    the host's own memory and imports its content.
     """
 
     host: str
@@ -225,16 +234,17 @@ class WiringWish:
 
     @property
     def place(self) -> tuple[str, str]:
-        """What there is one wiring of: a host, in a project or for the user."""
+        """The unique key of a connection: the host, and the project if any."""
         return self.host, str(self.project or "")
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file as it is and as it is to be; ``None`` is no file. ``path`` is where it really lies.
+    """The current and new content of a file; None if it does not exist. ``path`` has symbolic links
+    resolved.
 
-    ``hosts`` are those that it is for; ``what`` tells what goes in or out. ``is_pristine``: nothing of nacre's is in it
-    before.
+    ``hosts`` are the hosts that need it. ``what`` describes the change. ``is_pristine`` is set if
+    it has no content of nacre before.
     """
 
     path: Path
@@ -257,7 +267,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """A file that is not touched, or something in it, and why."""
+    """A file, or a part of it, that is not changed, and the reason."""
 
     path: Path
     host: str
@@ -267,8 +277,9 @@ class LeftAlone:
 
 @dataclass(frozen=True, slots=True)
 class HostSetting:
-    """A setting of a host's own that nacre changes: where it stands, its keys, and what it was, as JSON; empty where it
-    was not there."""
+    """A host's own setting that nacre changes: its file, its keys, and its earlier value as JSON,
+    empty if it was not set.
+    """
 
     host: str
     path: Path
@@ -278,8 +289,9 @@ class HostSetting:
 
 @dataclass(frozen=True, slots=True)
 class OwnMemory:
-    """How it stands with a host's own memory: ``isolated`` (the host neither loads nor writes it), ``restored`` (it
-    does again, as before nacre) or ``conflict`` (somebody turned it on again, and nacre leaves that alone)."""
+    """The state of a host's own memory: ``isolated`` (the host neither loads nor writes it),
+    ``restored`` (as before nacre) or ``conflict`` (it was turned on again, and nacre leaves it on).
+    """
 
     host: str
     state: str
@@ -289,7 +301,7 @@ class OwnMemory:
 
 @dataclass(frozen=True, slots=True)
 class HostCommand:
-    """A command of a host's own that is run, and what for; ``touches`` are files that it may write anew."""
+    """A host's own command to run, and its purpose. ``touches`` are files that it may rewrite."""
 
     words: tuple[str, ...]
     what: str
@@ -298,11 +310,11 @@ class HostCommand:
 
 @dataclass(frozen=True, slots=True)
 class WiringPlan:
-    """All that would be done, and what a person has to do afterwards (by host).
+    """All planned changes, and a person's follow-up steps by host.
 
-    ``kept`` are servers of nacre's name that the owner wrote. ``servers`` are those that are nacre's when it is done:
-    the file, and the words that start it. ``set`` and ``given_back`` are settings of hosts that change: those of
-    their own memories.
+    ``kept`` are servers named like nacre's that the owner wrote. ``servers`` are nacre's servers
+    after the change: the file, and the start command. ``set`` and ``given_back`` are changed
+    settings of the hosts' own memories.
     """
 
     wishes: tuple[WiringWish, ...]
@@ -319,33 +331,31 @@ class WiringPlan:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether all is as it should be already."""
+        """True if no change is necessary."""
         return not self.commands and all(change.action == "none" for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True)
 class WiringDone:
-    """What was done: the changes, the copies of files as they were before, and what went wrong.
+    """The result of connecting: the changes, backups of the files, and failures.
 
-    ``old_copies`` are those of earlier changes that nothing needs any more.
+    ``old_copies`` are backups of earlier changes that are no longer needed.
     """
 
     plan: WiringPlan
     backups: tuple[Path, ...]
     left_alone: tuple[LeftAlone, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
-    """Commands of hosts that failed, with what they said."""
+    """Host commands that failed, with their output."""
 
     old_copies: tuple[Path, ...] = ()
     trusted: bool = False
-    """Whether Codex was told to trust the hooks, and does."""
+    """True if Codex was configured to trust the hooks, and does."""
 
 
-# ----------------------------------------------------------------------------
-# The portable file: what its lines are called. Who writes and who reads it share these names.
-#
-# The first line is the header, the last one the trailer. Between them one JSON object a line, each
-# with its ``type``.
+# -- Line types of the portable file -------------------------------------------
+# The first line is the header, the last one the trailer. Each line between them is one JSON object
+# with a ``type``.
 
 
 FORMAT = "nacre-export"

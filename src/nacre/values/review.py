@@ -1,4 +1,6 @@
-"""What is known of a memory's use, in words: how mature it is, what a reply said of it, why it is to be reviewed."""
+"""Values for the use and review of memories: maturity, verdicts, queue entries, and questions to
+the owner.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,22 @@ from nacre.values.memory import Memory
 NEUTRAL_QUALITY = 0.5
 
 LEAST_REVIEWED = 0.5
-"""Least confidence that a memory is out of date at which it waits for review, and no session starts with it."""
+"""Minimum confidence that a memory is out of date to queue it for review and omit it from new
+sessions.
+"""
 
-_REFERENCE = 8
+_ID_END_CHARACTERS = 8
 
 
 UNSAID = "its document does not say it any more"
-"""Why a memory waits that was read in a document."""
+"""Review reason of a memory from a document that no longer states it."""
 
-_OTHERWISE = "a later session says otherwise"
-_END = "): "
+_CONTRADICTED_LATER = "a later session says otherwise"
+_HEAD_END = "): "
 
 
 class Maturity(StrEnum):
-    """How much use a memory has seen: under 5 accesses, from 5, from 20."""
+    """The amount of use of a memory: under 5 accesses, from 5, from 20."""
 
     CANDIDATE = "candidate"
     ESTABLISHED = "established"
@@ -33,11 +37,12 @@ class Maturity(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a memory is to be reviewed.
+    """The reason why a memory is queued for review.
 
-    ``proposed``: an agent stored it. ``wish``: an agent wants it to end, or to say something else. ``merge``: a writer
-    takes it for the same as another, and code does not. ``stale``: the document it was read in does not say it any
-    more, sessions changed the files that it names, or a writer doubts it by what was said later.
+    ``proposed``: an agent stored it. ``wish``: an agent requests to end or change it. ``merge``: a
+    writer considers it the same as another, but the code does not. ``stale``: its document no
+    longer states it, sessions changed the files that it names, or a writer doubts it because of a
+    later message.
     """
 
     LOW_QUALITY = "low_quality"
@@ -50,18 +55,22 @@ class Reason(StrEnum):
 
 
 def said_by_agent(words: str, session: str, at: datetime) -> str:
-    """Why a rule of the owner's waits of which an agent says otherwise: the words are shown who reviews it."""
-    return f"{_OTHERWISE} (an agent, {shown_day(at)}, {session}{_END}{words}"
+    """Return the review reason for a rule of the owner that an agent contradicts, with the agent's
+    words for the reviewer.
+    """
+    return f"{_CONTRADICTED_LATER} (an agent, {shown_day(at)}, {session}{_HEAD_END}{words}"
 
 
 def as_told(detail: str) -> str:
-    """What is told beside a memory of why it waits: none of an agent's words of :func:`said_by_agent`."""
-    head, end, _ = detail.partition(_END)
-    return f"{head})" if end and head.startswith(_OTHERWISE) else detail
+    """Return a review reason without an agent's words (see :func:`said_by_agent`), to show next to
+    a memory.
+    """
+    head, end, _ = detail.partition(_HEAD_END)
+    return f"{head})" if end and head.startswith(_CONTRADICTED_LATER) else detail
 
 
 class Verdict(StrEnum):
-    """What a reply, or a person, said of a memory: it was used, it was not, it was wrong or had to be said anew."""
+    """The verdict of a reply or a person about a memory: used, not used, or wrong."""
 
     USED = "used"
     UNUSED = "unused"
@@ -70,10 +79,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One memory on which a verdict fell, and its quality (0 to 1) before and after.
+    """A memory with a verdict, and its quality (0 to 1) before and after.
 
-    ``likeness`` is what decided: a cosine where vectors are compared, else the share of the memory's words; ``None``
-    where a person judged.
+    ``likeness`` is the measure that decided: a cosine if vectors are compared, else the share of
+    the memory's words. None if a person decided.
     """
 
     memory_id: str
@@ -86,9 +95,9 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class FeedbackReport:
-    """What became of a reply: the verdicts, and why there are none where there are none.
+    """The verdicts of a reply, and the reason if there are none.
 
-    ``by`` says what judged: ``cosine``, ``words`` or ``person``; ``None`` where nothing did.
+    ``by`` is the method: ``cosine``, ``words`` or ``person``; None if there was none.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -98,7 +107,7 @@ class FeedbackReport:
 
 @dataclass(frozen=True, slots=True)
 class QueuedReview:
-    """A pending entry: which memory, why, and since when."""
+    """A pending entry: the memory, the reason, and the time since when it is pending."""
 
     memory: str
     reason: Reason
@@ -108,7 +117,7 @@ class QueuedReview:
 
 @dataclass(frozen=True, slots=True)
 class JudgedPair:
-    """How a model judged a pair: the relation, how sure it was (0 to 1), which model, when."""
+    """A model's judgement of a pair: the relation, its confidence (0 to 1), the model and the time."""
 
     relation: str
     confidence: float
@@ -118,9 +127,10 @@ class JudgedPair:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How a memory was used so far; a session's recalls count once (docs/context.md).
+    """The use of a memory so far. The recalls of one session count once (docs/context.md).
 
-    ``intervals`` are the times of the recalls that count, in epoch milliseconds. ``access_count`` counts every use.
+    ``intervals`` are the times of the counted recalls, in epoch milliseconds. ``access_count``
+    counts every use.
     """
 
     recall_count: int = 0
@@ -133,7 +143,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class StepsDue:
-    """A memory, the steps of importance its recalls have earned, and how many of them it has taken."""
+    """A memory, the steps of importance that its recalls earned, and the steps already applied."""
 
     memory: str
     earned: int
@@ -141,7 +151,7 @@ class StepsDue:
 
 
 class Relates(StrEnum):
-    """How the first of two memories relates to the second, as the owner says when asked."""
+    """The relation of the first memory to the second, in the owner's answer."""
 
     RELATED_TO = "related_to"
     DEPENDS_ON = "depends_on"
@@ -155,9 +165,10 @@ class Relates(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the owner may be asked: how two memories, the later one first, stand to each other, and why that is asked.
+    """A question to the owner: how two memories are related, the later one first, and the reason
+    for asking.
 
-    ``contradicts`` says that both cannot hold, so far as rules or a model can tell.
+    ``contradicts`` is set if both cannot be true, according to rules or a model.
     """
 
     first: Memory
@@ -168,12 +179,12 @@ class Question:
     @property
     def id(self) -> str:
         """The ends of both ids, joined by ``+``."""
-        return f"{self.first.id[-_REFERENCE:]}+{self.second.id[-_REFERENCE:]}"
+        return f"{self.first.id[-_ID_END_CHARACTERS:]}+{self.second.id[-_ID_END_CHARACTERS:]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """Some questions, the most worth asking first, and how many there are in all."""
+    """Questions, most useful first, and their total number."""
 
     questions: tuple[Question, ...] = ()
     total: int = 0
@@ -181,9 +192,10 @@ class Reflection:
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """What became of an answer: ``linked``, ``stored``, ``settled`` or ``skipped``, and the memories as they are now.
+    """The result of an answer: ``linked``, ``stored``, ``settled`` or ``skipped``, and the memories
+    afterwards.
 
-    ``stored`` is the memory that an answer in words became, or the one that says so already.
+    ``stored`` is the memory made from an answer in words, or an existing one that states the same.
     """
 
     action: str
@@ -194,11 +206,11 @@ class Reflected:
 
 @dataclass(frozen=True, slots=True)
 class UnansweredQuestion:
-    """What was asked, in one wording or several, and not answered.
+    """A question without an answer, in one or several wordings.
 
-    ``id`` is the end of the id of its latest case: ``nacre traces show`` tells that one. ``unsure`` counts those of the
-    ``times`` it was asked for which something was found and nothing was sure enough to be shown. ``wordings`` are the
-    other ways in which it was asked.
+    ``id`` is the end of the id of its latest case, for ``nacre traces show``. ``unsure`` counts the
+    cases of ``times`` with results of which none was certain enough to show. ``wordings`` are its
+    other wordings.
     """
 
     id: str
@@ -213,10 +225,10 @@ class UnansweredQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """Questions without an answer, the one asked most first, and how many there are in all.
+    """Questions without an answer, most frequent first, and their total number.
 
-    ``closed`` counts those that are answered by now, among the ones that were looked at; ``by`` says what was compared
-    to group questions: ``cosine`` or ``words``.
+    ``closed`` counts those among the checked ones that are answered now. ``by`` is the measure for
+    grouping questions: ``cosine`` or ``words``.
     """
 
     gaps: tuple[UnansweredQuestion, ...] = ()
