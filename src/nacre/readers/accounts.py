@@ -20,6 +20,7 @@ from nacre.readers.adapter import (
     HEAD_BYTES,
     Adapter,
     Head,
+    Items,
     Places,
     Root,
     Source,
@@ -165,7 +166,7 @@ _OUTSIDE_TOOL = re.compile(
 _FROM_THE_WEB = ("citations", "search_result_groups")
 
 
-def parse(source: Source) -> Iterator[Session | Turn]:
+def parse(source: Source) -> Items:
     """Parse one export; see :class:`~nacre.readers.adapter.Adapter`."""
     for conversation in conversations(source):
         if isinstance(conversation.get("mapping"), dict):
@@ -182,7 +183,7 @@ class _Reader:
         self.calls: list[ToolCall] = []
         self.waiting: tuple[str, object] | None = None
 
-    def read(self) -> Iterator[Session | Turn]:
+    def read(self) -> Items:
         messages = list(_branch(self.conversation))
         turns = [turn for message in messages for turn in self.take(message)]
         turns += self.flush()
@@ -377,7 +378,7 @@ _SPEAKERS = {"human": Speaker.OWNER, "user": Speaker.OWNER, "assistant": Speaker
 _QUIET = frozenset({"thinking", "redacted_thinking", "token_budget", "flag", "voice_note"})
 
 
-def parse_claude_ai(source: Source) -> Iterator[Session | Turn]:
+def parse_claude_ai(source: Source) -> Items:
     """Parse one export; see :class:`~nacre.readers.adapter.Adapter`."""
     for conversation in conversations(source):
         if isinstance(conversation.get("chat_messages"), list):
@@ -392,7 +393,7 @@ class _ClaudeAiReader:
         self.conversation = conversation
         self.exchange = Exchange()
 
-    def read(self) -> Iterator[Session | Turn]:
+    def read(self) -> Items:
         turns = [
             turn for message in _branch_claude_ai(self.conversation) for turn in self.take(message)
         ]

@@ -26,6 +26,9 @@ from nacre.values.session import Cursor, Session, Tally, Turn
 
 T = TypeVar("T")
 
+Items = Iterator[Session | Turn]
+"""Sessions, each followed by its turns."""
+
 _RAW_DECODER = json.JSONDecoder()
 _MILLISECONDS_FROM = 100_000_000_000
 """Larger numbers are epoch milliseconds, others epoch seconds (the limit is the year 5138, or March
@@ -282,7 +285,7 @@ class Adapter:
     label: str
     roots: Callable[[Places], Sequence[Root]]
     sniff: Callable[[Head], bool]
-    parse: Callable[[Source], Iterator[Session | Turn]]
+    parse: Callable[[Source], Items]
     whole: bool = False
     guesses: bool = False
     versions: str = ""

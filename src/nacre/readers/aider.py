@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from nacre.base.ids import turn_hash
-from nacre.readers.adapter import Adapter, Head, Places, Root, Source, parse_time
+from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, parse_time
 from nacre.readers.conversation import asked, outcome
 from nacre.readers.trust import Before, Conversation, Exchange, OpenTurn, is_outside, is_own
 from nacre.values.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
@@ -87,8 +87,6 @@ def roots(places: Places, name: str, variable: str) -> Sequence[Root]:
 # history beside it, which also confirms that they were typed.
 
 
-Said = Iterator[Session | Turn]
-
 _START = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
 _PROMPT = re.compile(r"####(?: (.*))?", re.DOTALL)
 _ASKED = re.compile(r"\(Y\)es/\(N\)o")
@@ -134,7 +132,7 @@ class _Reader:
         self.shown: list[str] = []
         self.end = 0
 
-    def read(self) -> Said:
+    def read(self) -> Items:
         for offset, line in self.source.lines():
             has_gap = offset > self.end
             self.end = offset + len(line) + 1
@@ -146,7 +144,7 @@ class _Reader:
         self.said()
         yield from self.talk.finish(before)
 
-    def line(self, offset: int, line: str, *, has_gap: bool) -> Said:
+    def line(self, offset: int, line: str, *, has_gap: bool) -> Items:
         start = _START.fullmatch(line)
         prompt = _PROMPT.fullmatch(line)
         if start:
@@ -172,7 +170,7 @@ class _Reader:
             self.carry["bare"] = not line.endswith("  ")
         return bool(self.carry["bare"]) or line.endswith("  ")
 
-    def begin(self, stamp: str) -> Said:
+    def begin(self, stamp: str) -> Items:
         """Another session begins: nothing of the last one is heard any more."""
         yield from self.prompted()
         self.said()
@@ -190,7 +188,7 @@ class _Reader:
 
     # What was typed
 
-    def prompted(self) -> Said:
+    def prompted(self) -> Items:
         """A prompt is complete."""
         lines, self.prompt, self.prompt_at = self.prompt, [], None
         text = "\n".join(lines).strip()
@@ -250,7 +248,7 @@ class _Reader:
 
     # What the agent and the tool said
 
-    def other(self, offset: int, line: str, *, has_gap: bool) -> Said:
+    def other(self, offset: int, line: str, *, has_gap: bool) -> Items:
         if line.startswith(">") and (line.endswith("  ") or self.carry.get("bare")):
             yield from self.tool(offset, line[1:].strip())
             return
@@ -258,7 +256,7 @@ class _Reader:
         yield from self.opened(offset)
         self.words += ["", line] if has_gap else [line]
 
-    def opened(self, offset: int) -> Said:
+    def opened(self, offset: int) -> Items:
         if self.talk.opened is None:
             before = self.talk.place(offset)
             time = parse_time(self.carry.get("clock"))
@@ -292,7 +290,7 @@ class _Reader:
                 shown, outside=is_outside("shell", ran), own=is_own("shell", ran)
             )
 
-    def tool(self, offset: int, line: str) -> Said:
+    def tool(self, offset: int, line: str) -> Items:
         self.learn(line)
         if spent := _SPENT.match(line):
             self.talk.spend(_tokens(spent))
@@ -336,7 +334,7 @@ def _count(text: str) -> int:
     return round(float(text[:-1]) * 1000) if text.endswith("k") else int(float(text))
 
 
-def parse(source: Source) -> Said:
+def parse(source: Source) -> Items:
     """Parse one history; see :class:`~nacre.readers.adapter.Adapter`."""
     if source.path.name.endswith(INPUT):
         return iter(())
@@ -393,8 +391,6 @@ ADAPTER = Adapter(
 # the output of a command. An hour of silence parts two sessions.
 
 
-LlmHistorySaid = Iterator[Session | Turn]
-
 _BLOCK = re.compile(r"^(TO LLM|LLM RESPONSE) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\n", re.MULTILINE)
 _EDITED_LLM_HISTORY = re.compile(r"^([^\n`<>]+)\n(?:`{3,}[^\n]*\n)?<{5,9} SEARCH", re.MULTILINE)
 """The file that an edit names stands above its fence, or as the first line in it."""
@@ -422,7 +418,7 @@ class _LlmHistoryReader:
         self.answer = ""
         self.edits: dict[str, str] = {}
 
-    def read(self) -> LlmHistorySaid:
+    def read(self) -> Items:
         text = self.source.text().replace("\r\n", "\n")
         blocks = list(_BLOCK.finditer(text))
         for block, end in zip(
@@ -436,14 +432,14 @@ class _LlmHistoryReader:
         self.applied("")
         yield from self.talk.end()
 
-    def begin(self, time: datetime | None) -> LlmHistorySaid:
+    def begin(self, time: datetime | None) -> Items:
         self.applied("")
         yield from self.talk.end()
         name = turn_hash("session", f"llm {time}\n{self.folder}", 0)
         self.talk = Conversation(self.source, Session(TOOL, name, cwd=self.folder, started=time))
         self.answer = ""
 
-    def request(self, body: str) -> LlmHistorySaid:
+    def request(self, body: str) -> Items:
         *before, last = re.split(r"^-------\n", body, flags=re.MULTILINE)
         brought = [_plain(group, "USER") for group in (*before, last) if group.startswith("USER")]
         self.applied(brought[-1] if brought else "")
@@ -463,7 +459,7 @@ class _LlmHistoryReader:
             self.talk.result(call, outcome(request if is_error else "", is_error=is_error), str)
         self.edits = {}
 
-    def prompt(self, text: str) -> LlmHistorySaid:
+    def prompt(self, text: str) -> Items:
         """What was typed, if it was: without the pages that Aider added for the addresses in it."""
         page = _PAGE.search(text)
         cleaned = self.talk.clean(text[: page.start()] if page else text)
@@ -492,7 +488,7 @@ class _LlmHistoryReader:
         head = " ".join(text.split())[:_SURE]
         return bool(self.answer) and self.answer.startswith(head)
 
-    def response(self, body: str) -> LlmHistorySaid:
+    def response(self, body: str) -> Items:
         text = _plain(body, "ASSISTANT")
         self.answer = " ".join(text.split())
         said = _EDIT.sub("", text).strip()
@@ -519,7 +515,7 @@ def _without_rules(text: str, rules: str) -> str:
     return text
 
 
-def parse_llm_history(source: Source) -> LlmHistorySaid:
+def parse_llm_history(source: Source) -> Items:
     """Parse one log; see :class:`~nacre.readers.adapter.Adapter`."""
     if (source.path.parent / CHAT).is_file():
         return iter(())

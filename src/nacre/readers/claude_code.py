@@ -7,13 +7,13 @@ message is kept open until another one begins, and what is still open at the end
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from nacre.base.text import noted, shorten
-from nacre.readers.adapter import Adapter, Head, Places, Root, Source, parse_time, records
+from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, parse_time, records
 from nacre.readers.claude_code_records import (
     BLOCKS,
     IGNORED,
@@ -78,14 +78,14 @@ class Reader:
         folder = source.path.with_suffix("") / "subagents"
         self.inline_agents = not folder.is_dir()
 
-    def read(self) -> Iterator[Session | Turn]:
+    def read(self) -> Items:
         """All that the file tells, from where the last reading ended."""
         for offset, line in record_lines(self.source):
             for record in records(self.source, line, RECORD):
                 yield from self.take(offset, record)
         yield from self.finish()
 
-    def take(self, offset: int, record: Record) -> Iterator[Session | Turn]:
+    def take(self, offset: int, record: Record) -> Items:
         match record.type:
             case "user":
                 yield from self.user(record)
@@ -115,7 +115,7 @@ class Reader:
 
     # What the owner says
 
-    def user(self, record: Record) -> Iterator[Session | Turn]:
+    def user(self, record: Record) -> Items:
         message = decode_raw(record.message, Message)
         if message is None:
             self.source.corrupt()
@@ -145,7 +145,7 @@ class Reader:
         if feedback:
             yield from self.owner(_beside(record, "feedback"), feedback)
 
-    def another(self, record: Record, text: str) -> Iterator[Session | Turn]:
+    def another(self, record: Record, text: str) -> Items:
         """Somebody else's words in the owner's place, another agent's or a stranger's; what the host itself wrote of
         them is only heard.
         """
@@ -156,20 +156,20 @@ class Reader:
             yield from self.close(_MAIN)
             yield from self.say(record, Speaker.SYSTEM, words, flags, trust=Trust.UNTRUSTED)
 
-    def interrupted(self, record: Record, text: str) -> Iterator[Session | Turn]:
+    def interrupted(self, record: Record, text: str) -> Items:
         """The owner stopped the agent: what is open stays as it is, and nobody said these words."""
         yield from self.close_sides()
         if not record.isSidechain:
             yield from self.close(_MAIN)
         yield from self.say(record, Speaker.SYSTEM, text, Flag.META | Flag.INTERRUPTED)
 
-    def compacted(self, record: Record, text: str) -> Iterator[Session | Turn]:
+    def compacted(self, record: Record, text: str) -> Items:
         """The host summed up what was said: what it draws on is known, as far as this reading heard it."""
         yield from self.close_sides()
         yield from self.close(_MAIN)
         yield from self.derived(record, text)
 
-    def derived(self, record: Record, text: str) -> Iterator[Session | Turn]:
+    def derived(self, record: Record, text: str) -> Items:
         """What the host put together from what was said before, here or in another session."""
         judged = self.exchange.judge(self.exchange.clean(text).text)
         yield from self.say(
@@ -178,7 +178,7 @@ class Reader:
 
     def owner(
         self, record: Record, words: str, flags: Flag = Flag.NONE, *, trust: Trust = Trust.TRUSTED
-    ) -> Iterator[Session | Turn]:
+    ) -> Items:
         yield from self.close_sides()
         if record.isSidechain:
             yield from self.say(record, Speaker.AGENT, words, flags)
@@ -192,7 +192,7 @@ class Reader:
             record, turn.speaker, turn.text, turn.flags, trust=turn.trust, author=turn.author
         )
 
-    def tool_result(self, record: Record, block: Block) -> Iterator[Session | Turn]:
+    def tool_result(self, record: Record, block: Block) -> Items:
         call = self.calls.pop(block.tool_use_id or "", None)
         asked = call is not None and call.call.name == "AskUserQuestion"
         output = plain_text(block.content)
@@ -216,9 +216,7 @@ class Reader:
                 record, answers_in(output, call.questions, record.toolUseResult)
             )
 
-    def declined(
-        self, record: Record, call: OpenCall | None, said: str
-    ) -> Iterator[Session | Turn]:
+    def declined(self, record: Record, call: OpenCall | None, said: str) -> Items:
         """What the owner said when declining a call stands where its result would, and the record does not tell the
         two apart: the words are not the owner's if the tool may have written them where it failed.
         """
@@ -230,7 +228,7 @@ class Reader:
         else:
             yield from self.another(record, said)
 
-    def answers(self, record: Record, answers: Sequence[Answer]) -> Iterator[Session | Turn]:
+    def answers(self, record: Record, answers: Sequence[Answer]) -> Items:
         """What the owner answered to a form."""
         own, foreign = messages_of(answers, self.exchange.trust_of)
         if foreign:
@@ -246,7 +244,7 @@ class Reader:
         if shows_image(block.content):
             self.exchange.unseen()
 
-    def attachment(self, record: Record) -> Iterator[Session | Turn]:
+    def attachment(self, record: Record) -> Items:
         attachment = decode_raw(record.attachment, dict)
         if not attachment or attachment.get("type") != "queued_command":
             return
@@ -261,7 +259,7 @@ class Reader:
             return
         yield from self.delivered(record, *self.typed(text, ahead=True))
 
-    def delivered(self, record: Record, words: str, flags: Flag) -> Iterator[Session | Turn]:
+    def delivered(self, record: Record, words: str, flags: Flag) -> Items:
         """Emit a prompt, unless it was emitted when it was in the queue."""
         self.carry["queue"] = [
             waiting for waiting in self.carry["queue"] if waiting[1].strip() != words
@@ -272,7 +270,7 @@ class Reader:
         elif words:
             yield from self.owner(record, words, flags)
 
-    def queued(self, record: Record) -> Iterator[Session | Turn]:
+    def queued(self, record: Record) -> Items:
         """What is typed while the agent works: delivered when it is removed from the queue, unless taken back.
 
         A removal that names it, or its reason, only tells of that: what is delivered then has a record of its own.
@@ -296,7 +294,7 @@ class Reader:
                 if not (record.reason or is_string(record.content)):
                     yield from self.waited(record, when, text)
 
-    def waited(self, record: Record, when: str, text: str) -> Iterator[Session | Turn]:
+    def waited(self, record: Record, when: str, text: str) -> Items:
         """Emit a prompt from the queue, once."""
         words, flags = self.typed(text, ahead=True)
         if not words:
@@ -311,7 +309,7 @@ class Reader:
 
     # What the agent says
 
-    def assistant(self, offset: int, record: Record) -> Iterator[Session | Turn]:
+    def assistant(self, offset: int, record: Record) -> Items:
         message = decode_raw(record.message, Message)
         if message is None:
             self.source.corrupt()
@@ -352,7 +350,7 @@ class Reader:
                 if block.name == "ExitPlanMode" and isinstance(arguments.get("plan"), str):
                     group.texts.append(arguments["plan"])
 
-    def pull_request(self, record: Record) -> Iterator[Session | Turn]:
+    def pull_request(self, record: Record) -> Items:
         """A pull request that came of the session; the host repeats it. A message that is open goes first."""
         if record.prUrl and record.prUrl not in self.carry.setdefault("linked", []):
             self.carry["linked"].append(record.prUrl)
@@ -360,12 +358,12 @@ class Reader:
         if _MAIN not in self.open:
             yield from self.tell_links()
 
-    def tell_links(self) -> Iterator[Session | Turn]:
+    def tell_links(self) -> Items:
         links, self.links = self.links, []
         for link in links:
             yield from self.say(link, Speaker.SYSTEM, f"Pull request: {link.prUrl}", Flag.META)
 
-    def progress(self, offset: int, record: Record) -> Iterator[Session | Turn]:
+    def progress(self, offset: int, record: Record) -> Items:
         """In versions that wrote no file for a sub-agent, its messages live only in progress records."""
         progress = decode_raw(record.data, Progress) if self.inline_agents else None
         if progress is None or progress.type != "agent_progress" or not progress.agentId:
@@ -388,11 +386,11 @@ class Reader:
 
     # Turns and sessions
 
-    def close_sides(self) -> Iterator[Session | Turn]:
+    def close_sides(self) -> Items:
         for side in [side for side in self.open if side != _MAIN]:
             yield from self.close(side)
 
-    def close(self, side: str) -> Iterator[Session | Turn]:
+    def close(self, side: str) -> Items:
         group = self.open.pop(side, None)
         if group is None:
             return
@@ -428,7 +426,7 @@ class Reader:
         calls: tuple[ToolCall, ...] = (),
         trust: Trust = Trust.TRUSTED,
         author: str | None = None,
-    ) -> Iterator[Session | Turn]:
+    ) -> Items:
         if not self.carry.get("begun") and (speaker is Speaker.OWNER or flags & Flag.SUMMARY):
             self.carry["begun"] = speaker is Speaker.OWNER
             self.first.append(First(record, speaker, text, flags, trust))
@@ -459,7 +457,7 @@ class Reader:
             unique=bool(_UUID.fullmatch(record.uuid or "")),
         )
 
-    def say_first(self, answering: str | None) -> Iterator[Session | Turn]:
+    def say_first(self, answering: str | None) -> Items:
         """Where the host clears a session to begin another, the first prompt still names the old one."""
         held, self.first = self.first, []
         self.carry["begun"] = bool(held) or self.carry.get("begun", False)
@@ -469,7 +467,7 @@ class Reader:
             )
             yield from self.say(record, first.speaker, first.text, first.flags, trust=first.trust)
 
-    def finish(self) -> Iterator[Session | Turn]:
+    def finish(self) -> Items:
         """Emit what is open, to be read again next time, and queued prompts: this may be the end of the session."""
         first = min(self.open.values(), key=lambda group: group.offset, default=None)
         for side in list(self.open):
@@ -529,7 +527,7 @@ def _roots(places: Places) -> Sequence[Root]:
     return [Root(folder / "projects", ("**/*.jsonl",)) for folder in folders]
 
 
-def parse(source: Source) -> Iterator[Session | Turn]:
+def parse(source: Source) -> Items:
     """Parse one transcript; see :class:`~nacre.readers.adapter.Adapter`."""
     return Reader(source).read()
 

@@ -17,6 +17,7 @@ from nacre.readers.adapter import (
     MAX_WHOLE_BYTES,
     Adapter,
     Head,
+    Items,
     Places,
     Root,
     Source,
@@ -122,7 +123,6 @@ def model_of(message: Mapping[str, Any]) -> str | None:
 # messages.
 
 
-Said = Iterator[Session | Turn]
 Message = Mapping[str, Any]
 
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
@@ -207,7 +207,7 @@ class _Reader:
         self.chosen: dict[str, str] = {}
         """Options of the last question, each as an answer to it: their words are the agent's."""
 
-    def read(self) -> Said:
+    def read(self) -> Items:
         newest = {
             (message.get("ts"), _kind(message)): number
             for number, message in enumerate(self.messages)
@@ -220,7 +220,7 @@ class _Reader:
             )
         yield from self.talk.end()
 
-    def take(self, kind: str, message: Message) -> Said:
+    def take(self, kind: str, message: Message) -> Items:
         text = string(message, "text") or ""
         self.learn(kind, message, text)
         if kind in _OWNER:
@@ -256,7 +256,7 @@ class _Reader:
                 self.talk.session, cwd=folder_in(string(asked, "request") or "")
             )
 
-    def say(self, message: Message, speaker: Speaker, text: str, flags: Flag) -> Said:
+    def say(self, message: Message, speaker: Speaker, text: str, flags: Flag) -> Items:
         cleaned = self.talk.clean(text)
         if cleaned.text:
             flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
@@ -274,7 +274,7 @@ class _Reader:
         again = self.seen[name]
         return name if again == 1 else f"{name}-{again}", parse_time(message.get("ts"))
 
-    def answer(self, message: Message, text: str) -> Said:
+    def answer(self, message: Message, text: str) -> Items:
         said = (string(_object(text), *_ANSWERS_IN) if _kind(message) in _ASKED else None) or text
         if _kind(message) in _ASKED:
             self.chosen = as_answers(said, _object(text))
@@ -282,11 +282,11 @@ class _Reader:
             yield from self.open(message)
             self.talk.add_text(said)
 
-    def open(self, message: Message) -> Said:
+    def open(self, message: Message) -> Items:
         identity, time = self.identity(message)
         yield from self.talk.open(OpenTurn(identity, time, unique=False))
 
-    def call(self, kind: str, message: Message, text: str) -> Said:
+    def call(self, kind: str, message: Message, text: str) -> Items:
         """A call. That the tool asked first, and then told, is one call."""
         if not text.strip():
             return
@@ -374,12 +374,12 @@ def _object(text: str) -> Mapping[str, Any]:
     return mapping(decode(_ANY, text.encode("utf-8", errors="replace")))
 
 
-def parse(source: Source, tool: str = CLINE) -> Said:
+def parse(source: Source, tool: str = CLINE) -> Items:
     """Parse one task; see :class:`~nacre.readers.adapter.Adapter`."""
     return read_messages(source, tool, document(source))
 
 
-def read_messages(source: Source, tool: str, value: Any) -> Said:
+def read_messages(source: Source, tool: str, value: Any) -> Items:
     """The session in the messages that the person saw."""
     messages = [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
     return _Reader(source, tool, messages).read()
@@ -448,7 +448,6 @@ ROO_MESSAGES = replace(
 # came from one.
 
 
-ModelHistorySaid = Iterator[Session | Turn]
 Values = Mapping[str, Any]
 
 NAME = "api_conversation_history.json"
@@ -484,7 +483,7 @@ class _ModelHistoryReader:
         self.chosen: dict[str, str] = {}
         """Options of the last question, each as an answer to it: their words are the agent's."""
 
-    def read(self) -> ModelHistorySaid:
+    def read(self) -> Items:
         for number, message in enumerate(self.messages):
             role = message.get("role")
             if role == "user":
@@ -495,7 +494,7 @@ class _ModelHistoryReader:
                 self.source.unknown(f"role {role}")
         yield from self.talk.end()
 
-    def user(self, number: int, message: Values) -> ModelHistorySaid:
+    def user(self, number: int, message: Values) -> Items:
         is_output, self.answering = False, ""
         for part, block in enumerate(_blocks(message)):
             kind = block.get("type")
@@ -535,7 +534,7 @@ class _ModelHistoryReader:
             self.talk.exchange.heard(text)
         return is_output or bool(header)
 
-    def denied(self, place: str, message: Values, text: str) -> ModelHistorySaid:
+    def denied(self, place: str, message: Values, text: str) -> Items:
         """What the owner said when declining a call stands where its result would, as any result may."""
         said = _DENIED.match(text)
         if said:
@@ -560,7 +559,7 @@ class _ModelHistoryReader:
         result = "rejected" if output.lstrip().startswith("The user denied") else outcome(output)
         self.talk.result(self.answering, result, lambda: output)
 
-    def result(self, place: str, message: Values, block: Values) -> ModelHistorySaid:
+    def result(self, place: str, message: Values, block: Values) -> Items:
         output = _DETAILS.sub("", _words(block))
         is_error = block.get("is_error") is True
         result = (
@@ -575,7 +574,7 @@ class _ModelHistoryReader:
         if not self.talk.session.cwd and (told := folder_in(text)):
             self.talk.session = replace(self.talk.session, cwd=told)
 
-    def say(self, place: str, message: Values, text: str, trust: Trust) -> ModelHistorySaid:
+    def say(self, place: str, message: Values, text: str, trust: Trust) -> Items:
         cleaned = self.talk.clean(text)
         if cleaned.text:
             flags = Flag.INJECTED if cleaned.injected else Flag.NONE
@@ -585,7 +584,7 @@ class _ModelHistoryReader:
             )
             yield from self.talk.say(turn, message)
 
-    def agent(self, number: int, message: Values) -> ModelHistorySaid:
+    def agent(self, number: int, message: Values) -> Items:
         model = model_of(message)
         if model:
             self.talk.session = replace(self.talk.session, model=model)
@@ -632,7 +631,7 @@ def _words(block: Values) -> str:
     )
 
 
-def parse_model_history(source: Source, tool: str = CLINE) -> ModelHistorySaid:
+def parse_model_history(source: Source, tool: str = CLINE) -> Items:
     """Parse one history; see :class:`~nacre.readers.adapter.Adapter`."""
     shown = next(
         (path for name in MESSAGES if (path := source.path.with_name(name)).is_file()), None

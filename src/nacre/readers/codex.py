@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
     Head,
+    Items,
     Places,
     Root,
     Source,
@@ -405,8 +406,6 @@ def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
 # the agent's are taken from whichever comes first, and the double is left out.
 
 
-Said = Iterator[Session | Turn]
-
 _NAME = re.compile(r"rollout-.*?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
@@ -433,7 +432,7 @@ class _Reader:
         self.heard: list[_Heard] = []
         self.heard_at: Before | None = None
 
-    def read(self) -> Said:
+    def read(self) -> Items:
         for offset, line in self.source.lines():
             if is_noise(line):
                 continue
@@ -448,7 +447,7 @@ class _Reader:
         yield from self.settle()
         yield from self.talk.finish(before)
 
-    def take(self, offset: int, raw: bytes) -> Said:
+    def take(self, offset: int, raw: bytes) -> Items:
         record = decode(RECORD, raw)
         if record is None:
             self.source.corrupt()
@@ -507,7 +506,7 @@ class _Reader:
             self.source.carry["replay"] = record.timestamp
         return not own
 
-    def context(self, record: Record) -> Said:
+    def context(self, record: Record) -> Items:
         if record.type == "turn_context":
             meta = decode(META, bytes(record.payload)) or Meta()
             known, model = (
@@ -523,7 +522,7 @@ class _Reader:
         if compacted and compacted.message:
             yield from self.say(Speaker.SYSTEM, compacted.message, record.timestamp, Flag.SUMMARY)
 
-    def kept(self, offset: int, record: Record) -> Said:
+    def kept(self, offset: int, record: Record) -> Items:
         """What another agent wrote is only heard; what the owner answered in a form, or spoke, is theirs."""
         found = decode(KEPT, bytes(record.payload))
         if found is None:
@@ -541,7 +540,7 @@ class _Reader:
             else:
                 yield from self.agent([found.data.text], "spoken", offset, record)
 
-    def answered(self, one: Answer, stamp: str | None) -> Said:
+    def answered(self, one: Answer, stamp: str | None) -> Items:
         """An answer with its question, which are the agent's words: what draws on text from outside is left out."""
         trusts = self.talk.exchange.trust_of
         pair = f"{one.question} → {one.answer}" if one.question else one.answer
@@ -550,7 +549,7 @@ class _Reader:
 
     # Messages and calls
 
-    def item(self, offset: int, record: Record, body: bytes) -> Said:
+    def item(self, offset: int, record: Record, body: bytes) -> Items:
         item = decode(ITEM, body)
         if item is None:
             self.source.corrupt()
@@ -566,7 +565,7 @@ class _Reader:
         elif item.type not in NOISE_ITEMS:
             self.source.unknown(f"response_item/{item.type}")
 
-    def event(self, offset: int, record: Record, item: Item) -> Said:
+    def event(self, offset: int, record: Record, item: Item) -> Items:
         if item.type in ("user_message", "agent_message"):
             text = plain(item.message)
             if not isinstance(text, str):
@@ -587,7 +586,7 @@ class _Reader:
         elif not is_noise_event(item.type or ""):
             self.source.unknown(f"event_msg/{item.type}")
 
-    def ended(self, item: Item, stamp: str | None) -> Said:
+    def ended(self, item: Item, stamp: str | None) -> Items:
         """The agent's work ends: it is done, the owner stopped it, or the model failed."""
         yield from self.settle()
         yield from self.talk.close()
@@ -613,7 +612,7 @@ class _Reader:
         self.talk.spend(now - before if now.total >= before.total else now)
         self.source.carry["counted"] = [now.input, now.cached, now.output]
 
-    def message(self, offset: int, record: Record, item: Item) -> Said:
+    def message(self, offset: int, record: Record, item: Item) -> Items:
         blocks = blocks_of(item.content)
         texts = [block.text for block in blocks if block.text and block.is_text]
         if item.role == "assistant":
@@ -629,7 +628,7 @@ class _Reader:
                 is_others = marks.is_scheduled or names_another(record, item, *said, *marks.claims)
                 self.heard.append(_Heard(words, record.timestamp, is_others))
 
-    def owner(self, words: str, record: Record, *, is_others: bool) -> Said:
+    def owner(self, words: str, record: Record, *, is_others: bool) -> Items:
         """An event of the owner: the history's user messages are doubles from now on, as the last one was."""
         self.source.carry["events"] = True
         double = next(
@@ -639,13 +638,13 @@ class _Reader:
         if words:
             yield from self.prompt(words, double.stamp, is_others=is_others or double.is_others)
 
-    def settle(self) -> Said:
+    def settle(self) -> Items:
         """No event came with the user messages heard: they are all there is."""
         heard, self.heard, self.heard_at = self.heard, [], None
         for message in heard:
             yield from self.prompt(message.words, message.stamp, is_others=message.is_others)
 
-    def prompt(self, words: str, stamp: str | None, *, is_others: bool) -> Said:
+    def prompt(self, words: str, stamp: str | None, *, is_others: bool) -> Items:
         """What the owner typed, or somebody else; a sub-agent is prompted by another agent."""
         if not is_others and (replies := replies_in(words)):
             for one in replies:
@@ -657,7 +656,7 @@ class _Reader:
             Speaker.AGENT if is_sub else Speaker.OWNER, words, stamp, Flag.NONE, claim
         )
 
-    def agent(self, texts: Sequence[str], stream: str, offset: int, record: Record) -> Said:
+    def agent(self, texts: Sequence[str], stream: str, offset: int, record: Record) -> Items:
         yield from self.settle()
         before = self.talk.place(offset)
         fresh = [text for text in texts if text.strip() and not self.is_double(stream, text)]
@@ -679,7 +678,7 @@ class _Reader:
         self.source.carry["unpaired"] = [*unpaired, [stream, key]][-_UNPAIRED:]
         return False
 
-    def call(self, offset: int, record: Record, item: Item) -> Said:
+    def call(self, offset: int, record: Record, item: Item) -> Items:
         yield from self.settle()
         call_id = item.call_id or item.id or ""
         if self.talk.opened is None:
@@ -694,7 +693,7 @@ class _Reader:
             self.talk.exchange.unseen()
             self.talk.result(call_id, "error" if item.status == "failed" else "ok", str)
 
-    def open(self, seed: str, before: Before, record: Record) -> Said:
+    def open(self, seed: str, before: Before, record: Record) -> Items:
         yield from self.talk.close()
         stamp = record.timestamp
         identity = self.talk.new_id(Speaker.AGENT, stamp, clean(seed).text)
@@ -707,7 +706,7 @@ class _Reader:
         stamp: str | None,
         flags: Flag = Flag.NONE,
         *claims: Claims,
-    ) -> Said:
+    ) -> Items:
         cleaned = self.talk.clean(text)
         if not cleaned.text:
             return
@@ -731,7 +730,7 @@ class _Reader:
         return parse_time(stamp) if stamp else self.talk.session.started
 
 
-def parse(source: Source) -> Said:
+def parse(source: Source) -> Items:
     """Parse one rollout; see :class:`~nacre.readers.adapter.Adapter`."""
     return _Reader(source).read()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
     Head,
+    Items,
     Places,
     Root,
     Source,
@@ -31,8 +32,6 @@ from nacre.readers.trust import Conversation, OpenTurn, folder_of
 from nacre.values.session import Flag, Session, Speaker, Tokens, Turn
 
 TOOL = "continue"
-
-Said = Iterator[Session | Turn]
 
 _EXIT = re.compile(r"exit code (\d{1,9})")
 _UUID_LENGTH = 36
@@ -64,7 +63,7 @@ class _Reader:
             ),
         )
 
-    def read(self) -> Said:
+    def read(self) -> Items:
         for item in objects(self.values, "history"):
             message = mapping(item, "message")
             self.learn(item)
@@ -93,7 +92,7 @@ class _Reader:
             if model != self.talk.session.model:
                 self.talk.session = replace(self.talk.session, model=model)
 
-    def user(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Said:
+    def user(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Items:
         """A prompt; what was attached to it is not the owner's words."""
         for attached in objects(item, "contextItems"):
             where = f"{attached.get('name')} {mapping(attached, 'uri').get('value')} {attached.get('description')}"
@@ -104,7 +103,7 @@ class _Reader:
 
     def say(
         self, speaker: Speaker, text: str, own: object, flags: Flag, *claims: Mapping[str, Any]
-    ) -> Said:
+    ) -> Items:
         cleaned = self.talk.clean(text)
         if not cleaned.text:
             return
@@ -117,7 +116,7 @@ class _Reader:
     def identity(self, own: object, speaker: Speaker, text: str) -> str:
         return own if isinstance(own, str) and own else self.talk.new_id(speaker, None, text)
 
-    def agent(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Said:
+    def agent(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Items:
         text, calls = _words(message), objects(message, "toolCalls")
         self.talk.spend(_tokens(mapping(message, "usage")))
         if not (text or calls):
@@ -172,7 +171,7 @@ def _words(message: Mapping[str, Any]) -> str:
     )
 
 
-def parse(source: Source) -> Said:
+def parse(source: Source) -> Items:
     """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
     return _Reader(source, mapping(document(source))).read()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from nacre.base.text import answered_by, noted, shorten
 from nacre.readers.adapter import (
     Adapter,
     Head,
+    Items,
     Marks,
     Part,
     Places,
@@ -50,7 +51,6 @@ from nacre.values.session import Flag, Session, Speaker, Tokens, Turn
 
 TOOL = "copilot-chat"
 
-Said = Iterator[Session | Turn]
 Values = Mapping[str, Any]
 
 _QUIET = frozenset(
@@ -94,7 +94,7 @@ _WORDS = frozenset({"", "markdownContent", "markdownVuln"})
 
 def parse_session_object(
     source: Source, values: Values, *, cwd: str | None = None, label: str | None = None
-) -> Said:
+) -> Items:
     """The session in an object with ``requests``, and its turns; nothing where nobody spoke.
 
     ``source`` counts what is unknown; its carry is not used. An export has no id: the session is named after its first
@@ -137,12 +137,12 @@ class _Reader:
             ),
         )
 
-    def read(self) -> Said:
+    def read(self) -> Items:
         for request in self.requests:
             yield from self.request(request)
         yield from self.talk.end()
 
-    def request(self, request: Values) -> Said:
+    def request(self, request: Values) -> Items:
         time = parse_time(request.get("timestamp")) or self.talk.session.started
         own = string(request, "requestId")
         cleaned = self.talk.clean(_typed(request))
@@ -160,7 +160,7 @@ class _Reader:
             yield from self.talk.say(turn, told)
         yield from self.answer(request, own, time)
 
-    def answer(self, request: Values, own: str | None, time: Any) -> Said:
+    def answer(self, request: Values, own: str | None, time: Any) -> Items:
         """What the agent said: a turn up to its calls, and another with what it said after them."""
         done = parse_time(mapping(request, "modelState").get("completedAt")) or time
         told = string(request, "responseId") or (f"{own}-answer" if own else None)
@@ -228,7 +228,7 @@ class _Reader:
         if result := _outcome(part, specific, output):
             self.talk.result(key, result, lambda: output)
 
-    def summary(self, metadata: Values, time: Any) -> Said:
+    def summary(self, metadata: Values, time: Any) -> Items:
         text = string(mapping(metadata, "summary"), "text")
         cleaned = self.talk.clean(text or "")
         if cleaned.text:
@@ -310,7 +310,7 @@ _INITIAL, _SET, _PUSH, _DELETE = range(4)
 _MOST_PATH = 64
 
 
-def parse(source: Source) -> Iterator[Session | Turn]:
+def parse(source: Source) -> Items:
     """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
     values: Any = {}
     for number, entry in enumerate(documents(source)):
@@ -452,7 +452,6 @@ ADAPTER = Adapter(
 
 TOOL_CLI = "copilot-cli"
 
-CliSaid = Iterator[Session | Turn]
 Event = Mapping[str, Any]
 
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
@@ -474,7 +473,7 @@ class _CliReader:
         name = source.path.parent.name if source.path.name == "events.jsonl" else source.path.stem
         self.talk = Conversation(source, Session(TOOL_CLI, name))
 
-    def read(self) -> CliSaid:
+    def read(self) -> Items:
         for offset, line in self.source.lines():
             events = list(records(self.source, line, _ANY))
             for event in events:
@@ -484,7 +483,7 @@ class _CliReader:
                 yield from self.talk.close()
         yield from self.talk.finish()
 
-    def take(self, offset: int, event: Event) -> CliSaid:
+    def take(self, offset: int, event: Event) -> Items:
         kind, data = str(event.get("type") or "no type"), mapping(event, "data")
         if kind == "user.message":
             yield from self.user(event, data)
@@ -545,7 +544,7 @@ class _CliReader:
 
     # Messages and calls
 
-    def user(self, event: Event, data: Mapping[str, Any]) -> CliSaid:
+    def user(self, event: Event, data: Mapping[str, Any]) -> Items:
         is_child = any(map(data.get, ("parentAgentTaskId", "parentToolCallId", "agentId")))
         told = {
             **data,
@@ -555,9 +554,7 @@ class _CliReader:
         flags = Flag.META if names_another(event, told) else Flag.NONE
         yield from self.say(event, Speaker.OWNER, string(data, "content") or "", flags, event, told)
 
-    def say(
-        self, event: Event, speaker: Speaker, text: str, flags: Flag, *claims: Event
-    ) -> CliSaid:
+    def say(self, event: Event, speaker: Speaker, text: str, flags: Flag, *claims: Event) -> Items:
         cleaned = self.talk.clean(text)
         if not cleaned.text:
             return
@@ -575,7 +572,7 @@ class _CliReader:
             *claims,
         )
 
-    def broken_off(self, kind: str, event: Event, data: Mapping[str, Any]) -> CliSaid:
+    def broken_off(self, kind: str, event: Event, data: Mapping[str, Any]) -> Items:
         """The owner stopped the agent, or its provider did not answer: neither is said by anybody."""
         text = string(data, "reason" if kind == "abort" else "message") or kind
         flags = Flag.META | Flag.INTERRUPTED if kind == "abort" else Flag.META
@@ -588,7 +585,7 @@ class _CliReader:
             own if isinstance(own, str) and own else self.talk.new_id(speaker, stamp, text)
         ), stamp
 
-    def agent(self, offset: int, event: Event, data: Mapping[str, Any]) -> CliSaid:
+    def agent(self, offset: int, event: Event, data: Mapping[str, Any]) -> Items:
         text, calls = string(data, "content") or "", objects(data, "toolRequests")
         opened = self.talk.opened
         known = opened.calls if opened else {}
@@ -615,12 +612,12 @@ class _CliReader:
             self.source.carry["written"] = self.source.carry.get("written", 0) + written.output
             self.talk.spend(written)
 
-    def begin_turn(self, event: Event, seed: str, before: Any) -> CliSaid:
+    def begin_turn(self, event: Event, seed: str, before: Any) -> Items:
         identity, stamp = self.identity(event, Speaker.AGENT, seed)
         turn = OpenTurn(identity, parse_time(stamp), unique=_is_unique_cli(identity))
         yield from self.talk.open(turn, before)
 
-    def call(self, offset: int, event: Event, data: Mapping[str, Any]) -> CliSaid:
+    def call(self, offset: int, event: Event, data: Mapping[str, Any]) -> Items:
         """A call that begins; most were announced by the message before."""
         opened = self.talk.opened
         identity = str(data.get("toolCallId"))
@@ -699,7 +696,7 @@ def _sniff_cli(head: Head) -> bool:
     )
 
 
-def parse_cli(source: Source) -> CliSaid:
+def parse_cli(source: Source) -> Items:
     """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
     return _CliReader(source).read()
 
@@ -755,14 +752,14 @@ _CURSORS = frozenset({"Cursor", ".cursor-server"})
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def parse_editor_state(source: Source) -> Iterator[Session | Turn]:
+def parse_editor_state(source: Source) -> Items:
     """Parse one database; see :class:`~nacre.readers.adapter.Adapter`."""
     marks = Marks(source)
     yield from chat_sessions(source, marks)
     marks.save()
 
 
-def chat_sessions(source: Source, marks: Marks) -> Iterator[Session | Turn]:
+def chat_sessions(source: Source, marks: Marks) -> Items:
     """The chat sessions in an editor's database, as far as they changed."""
     tables = tables_of(source)
     kept = as_bytes(item(tables, SESSIONS))

@@ -14,6 +14,7 @@ import msgspec
 from nacre.readers.adapter import (
     Adapter,
     Head,
+    Items,
     Places,
     Root,
     Source,
@@ -169,8 +170,6 @@ def _folders(folder: Path) -> list[Path]:
 # on a result, nor anywhere after text from outside.
 
 
-Said = Iterator[Session | Turn]
-
 _MARK = re.compile(
     r"^(user|assistant):[ \t]*$|^\[(Thinking|Tool call|Tool result)\][ \t]*(.*)$", re.MULTILINE
 )
@@ -189,7 +188,7 @@ class _Reader:
         self.after_outside = False
         self.is_unseen = False
 
-    def read(self) -> Said:
+    def read(self) -> Items:
         text = self.source.text().replace("\r\n", "\n")
         marks = list(_MARK.finditer(text))
         for mark, end in zip(marks, [*(one.start() for one in marks[1:]), len(text)], strict=False):
@@ -202,7 +201,7 @@ class _Reader:
                 self.talk.exchange.heard(body)
         yield from self.talk.end()
 
-    def turn(self, speaker: str, body: str) -> Said:
+    def turn(self, speaker: str, body: str) -> Items:
         self.speaker = speaker
         is_sure = not (self.after_result or self.after_outside)
         self.after_result = False
@@ -226,7 +225,7 @@ class _Reader:
                 Turn(identity, speaking, prompt.words, time, flags=flags, trust=trust)
             )
 
-    def aside(self, kind: str, rest: str, body: str) -> Said:
+    def aside(self, kind: str, rest: str, body: str) -> Items:
         if kind == "Thinking":
             return
         if kind == "Tool result":
@@ -251,12 +250,12 @@ class _Reader:
         if self.is_unseen:
             self.talk.exchange.unseen()
 
-    def open(self, seed: str) -> Said:
+    def open(self, seed: str) -> Items:
         identity = self.talk.new_id(Speaker.AGENT, None, seed)
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
 
 
-def parse(source: Source) -> Said:
+def parse(source: Source) -> Items:
     """Parse one transcript; see :class:`~nacre.readers.adapter.Adapter`."""
     return _Reader(source).read()
 
@@ -291,7 +290,6 @@ ADAPTER = Adapter(
 # outside may not be recorded: then nothing that the agent says after it is trusted.
 
 
-TranscriptsSaid = Iterator[Session | Turn]
 Values = Mapping[str, Any]
 
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
@@ -308,7 +306,7 @@ class _TranscriptsReader:
         self.talk = Conversation(source, session_of(source))
         self.time: datetime | None = parse_time(source.carry.get("time")) or modified(source)
 
-    def read(self) -> TranscriptsSaid:
+    def read(self) -> Items:
         for offset, line in self.source.lines():
             found = list(records(self.source, line, _ANY))
             for record in found:
@@ -318,7 +316,7 @@ class _TranscriptsReader:
                 yield from self.talk.close()
         yield from self.talk.finish()
 
-    def take(self, offset: int, record: Values) -> TranscriptsSaid:
+    def take(self, offset: int, record: Values) -> Items:
         role, blocks = record.get("role"), _blocks(mapping(record, "message"))
         if role == "user":
             yield from self.user(record, blocks)
@@ -327,7 +325,7 @@ class _TranscriptsReader:
         elif record.get("type") != "turn_ended":
             self.source.unknown(str(role or record.get("type") or "no role"))
 
-    def user(self, record: Values, blocks: Sequence[Values]) -> TranscriptsSaid:
+    def user(self, record: Values, blocks: Sequence[Values]) -> Items:
         for block in blocks:
             if block.get("type") in _RESULTS:
                 self.result(block)
@@ -357,7 +355,7 @@ class _TranscriptsReader:
             elif kind not in _QUIET | _CALLS | _RESULTS:
                 self.source.unknown(f"block {kind}")
 
-    def agent(self, offset: int, record: Values, blocks: Sequence[Values]) -> TranscriptsSaid:
+    def agent(self, offset: int, record: Values, blocks: Sequence[Values]) -> Items:
         model = string(record, "model")
         if model:
             self.talk.session = replace(self.talk.session, model=model)
@@ -411,7 +409,7 @@ def _sniff_transcripts(head: Head) -> bool:
     return isinstance(mapping(first, "message").get("content"), list)
 
 
-def parse_transcripts(source: Source) -> TranscriptsSaid:
+def parse_transcripts(source: Source) -> Items:
     """Parse one transcript; see :class:`~nacre.readers.adapter.Adapter`."""
     return _TranscriptsReader(source).read()
 

@@ -20,6 +20,7 @@ import msgspec
 from nacre.readers.adapter import (
     Adapter,
     Head,
+    Items,
     Marks,
     Part,
     Places,
@@ -51,8 +52,6 @@ from nacre.readers.trust import ABSENT, ENVIRONMENT, Claims, Conversation, OpenT
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust, Turn
 
 TOOL = "cursor"
-
-Said = Iterator[Session | Turn]
 
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _EPOCH_MS = 1_000_000_000_000
@@ -154,7 +153,7 @@ class Talk:
         self.talk = Conversation(source, session)
         self.time = session.started
 
-    def take(self, bubble: Bubble, when: datetime | None = None) -> Said:
+    def take(self, bubble: Bubble, when: datetime | None = None) -> Items:
         """What one bubble says and does; ``when`` it was, where the bubble does not know."""
         self.time = bubble.time or when or self.time
         if bubble.is_owners is None:
@@ -164,7 +163,7 @@ class Talk:
         else:
             yield from self.agent(bubble)
 
-    def owner(self, bubble: Bubble) -> Said:
+    def owner(self, bubble: Bubble) -> Items:
         """What a person typed, or, to a sub-agent, the agent that called it."""
         cleaned = self.talk.clean(bubble.words)
         if cleaned.text:
@@ -179,7 +178,7 @@ class Talk:
         if _draws_on_the_web(bubble):
             self.talk.exchange.unseen()
 
-    def agent(self, bubble: Bubble) -> Said:
+    def agent(self, bubble: Bubble) -> Items:
         """Words begin a turn; a call belongs to the turn that is open."""
         if bubble.model:
             self.learn(model=bubble.model)
@@ -196,7 +195,7 @@ class Talk:
                 yield from self.open(f"call {called.name}")
             self.call(called)
 
-    def open(self, seed: str) -> Said:
+    def open(self, seed: str) -> Items:
         """Begin a turn of the agent."""
         identity = self.talk.new_id(Speaker.AGENT, None, seed)
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
@@ -230,7 +229,7 @@ class Talk:
         }
         self.talk.session = replace(session, **new)
 
-    def end(self) -> Said:
+    def end(self) -> Items:
         """The conversation ends, for now."""
         yield from self.talk.end()
 
@@ -395,7 +394,7 @@ Exchange = tuple[str, str]
 Prompts = dict[str, list[datetime]]
 
 
-def parse(source: Source) -> Said:
+def parse(source: Source) -> Items:
     """Parse one database; see :class:`~nacre.readers.adapter.Adapter`."""
     reader = _Reader(source)
     if has_editor_table(reader.tables):
@@ -417,7 +416,7 @@ class _Reader:
 
     # The first two generations: everything lies under one key
 
-    def workspace(self) -> Said:
+    def workspace(self) -> Items:
         """Sessions that lie in the workspace's own database."""
         composers = self.listed_composers()
         prompts = self.prompt_times()
@@ -445,7 +444,7 @@ class _Reader:
 
     def tabs(
         self, prompts: Prompts, opened: Mapping[Exchange, datetime], said: set[Exchange]
-    ) -> Said:
+    ) -> Items:
         """The tabs of the chat pane, the oldest first: a later one may begin with a copy of it."""
         kept = self.under(CHAT, _TABS) or Tabs()
         found = [(raw, decode(_TAB, bytes(raw))) for raw in kept.tabs]
@@ -490,7 +489,7 @@ class _Reader:
 
     # The third generation: a key a conversation, a key a bubble
 
-    def conversations(self) -> Said:
+    def conversations(self) -> Items:
         """The conversations of the global database that were written to."""
         written = self.written()
         for name, row, size in self.tables.all(statement("cursor_composers")):
@@ -515,7 +514,7 @@ class _Reader:
             if isinstance(key, str) and key.startswith(_BUBBLE_KEY)
         }
 
-    def conversation(self, name: str) -> Said:
+    def conversation(self, name: str) -> Items:
         """One conversation, its bubbles in the order that it names."""
         found = self.tables.all(statement("cursor_composer"), composer=name)
         raw = as_bytes(found[0][0]) if found else b""
@@ -607,7 +606,7 @@ class _Reader:
 
     def talk(
         self, session: Session, bubbles: Iterable[Bubble], times: Iterable[datetime | None] = ()
-    ) -> Said:
+    ) -> Items:
         """The turns of one session; the times are those of bubbles that do not know theirs."""
         talk = Talk(Part(self.source), session)
         for bubble, when in zip(bubbles, chain(times, repeat(None)), strict=False):
@@ -820,7 +819,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 # time.
 
 
-StoreSaid = Iterator[Session | Turn]
 Values = Mapping[str, Any]
 
 _DIGEST_BYTES = 32
@@ -839,7 +837,7 @@ class Listing:
     folder: str | None = None
 
 
-def parse_store(source: Source) -> StoreSaid:
+def parse_store(source: Source) -> Items:
     """Parse one store; see :class:`~nacre.readers.adapter.Adapter`."""
     return _StoreReader(source).read()
 
@@ -865,7 +863,7 @@ class _StoreReader:
         )
         self.time = created
 
-    def read(self) -> StoreSaid:
+    def read(self) -> Items:
         marks = Marks(self.source)
         if marks.is_new(
             self.talk.session.native_id, self.facts.get("latestRootBlobId"), self.facts.get("name")
@@ -931,7 +929,7 @@ class _StoreReader:
 
     # Messages
 
-    def take(self, data: bytes) -> StoreSaid:
+    def take(self, data: bytes) -> Items:
         if data.lstrip().startswith(b"{"):
             message = decode(_ANY, data)
             if isinstance(message, dict) and "role" in message:
@@ -941,7 +939,7 @@ class _StoreReader:
         else:
             yield from self.packed(data)
 
-    def message(self, message: Values) -> StoreSaid:
+    def message(self, message: Values) -> Items:
         role, blocks = message.get("role"), _blocks(message)
         if role == "user":
             yield from self.user("\n\n".join(self.texts(blocks)), message, *blocks)
@@ -953,7 +951,7 @@ class _StoreReader:
         elif role != "system":
             self.source.unknown(f"role {role}")
 
-    def packed(self, data: bytes) -> StoreSaid:
+    def packed(self, data: bytes) -> Items:
         """A message of an older version: its words, and an id where a person typed them."""
         fields = read_fields(data)
         first = next((one for one in fields or () if one.number == 1), None)
@@ -979,7 +977,7 @@ class _StoreReader:
             elif kind not in _QUIET and kind not in ("tool-call", "tool-result"):
                 self.source.unknown(f"block {kind}")
 
-    def user(self, text: str, *claims: Values) -> StoreSaid:
+    def user(self, text: str, *claims: Values) -> Items:
         cleaned = self.talk.clean(text)
         prompt = read_prompt(cleaned.text)
         if prompt.context:
@@ -995,7 +993,7 @@ class _StoreReader:
             turn = Turn(identity, Speaker.OWNER, prompt.words, self.time, flags=flags, trust=trust)
             yield from self.talk.say(turn, *claims)
 
-    def agent(self, text: str, blocks: Sequence[Values]) -> StoreSaid:
+    def agent(self, text: str, blocks: Sequence[Values]) -> Items:
         calls = [block for block in blocks if block.get("type") == "tool-call"]
         if not (text or calls):
             return

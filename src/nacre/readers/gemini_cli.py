@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from nacre.readers.adapter import (
     Adapter,
     Head,
+    Items,
     Places,
     Root,
     Source,
@@ -35,7 +36,6 @@ from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Tu
 
 TOOL = "gemini-cli"
 
-Said = Iterator[Session | Turn]
 Message = Mapping[str, Any]
 
 _AGENT = frozenset({"gemini", "model"})
@@ -137,7 +137,7 @@ class _Reader:
             started=parse_time(self.header.get("startTime")),
         )
 
-    def read(self) -> Said:
+    def read(self) -> Items:
         for identity, message in self.messages.items():
             kind = str(message.get("type"))
             if kind == "user":
@@ -150,7 +150,7 @@ class _Reader:
                 self.source.unknown(f"message {kind}")
         yield from self.talk.end()
 
-    def user(self, identity: str, message: Message) -> Said:
+    def user(self, identity: str, message: Message) -> Items:
         said = _words(message.get("displayContent")) or _words(message.get("content"))
         for brought in _FILES.findall(_words(message.get("content"))):
             self.talk.exchange.heard(brought)
@@ -178,7 +178,7 @@ class _Reader:
             message,
         )
 
-    def notice(self, identity: str, message: Message) -> Said:
+    def notice(self, identity: str, message: Message) -> Items:
         """What the tool shows: that the owner stopped the agent, or that the model failed. All else passes."""
         words, time = _words(message.get("content")), parse_time(message.get("timestamp"))
         if message.get("type") == "error":
@@ -191,7 +191,7 @@ class _Reader:
             return Speaker.AGENT, Flag.NONE
         return Speaker.OWNER, Flag.COMMAND if _COMMAND.match(text) else Flag.NONE
 
-    def agent(self, identity: str, message: Message) -> Said:
+    def agent(self, identity: str, message: Message) -> Items:
         model = string(message, "model")
         if model:
             self.talk.session = replace(self.talk.session, model=model)
@@ -288,7 +288,7 @@ def _hash(root: str) -> str:
     return hashlib.sha256(root.encode("utf-8", errors="replace")).hexdigest()
 
 
-def parse(source: Source) -> Said:
+def parse(source: Source) -> Items:
     """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
     log = _Log(source)
     for event in documents(source):

@@ -14,7 +14,7 @@ import msgspec
 from nacre.base import yaml
 from nacre.base.ids import turn_hash
 from nacre.base.times import in_utc
-from nacre.readers.adapter import Adapter, Head, Places, Root, Source, parse_time, records
+from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, parse_time, records
 from nacre.readers.conversation import asked, clean
 from nacre.readers.trust import Exchange, Judgement, attribute, hashed_id, is_outside, is_own
 from nacre.values.reports import FORMAT
@@ -212,8 +212,6 @@ def _first(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
 
 TOOL = "jsonl"
 
-Said = Iterator[Session | Turn]
-
 _SESSIONS_CARRIED = 200
 _CALLS_CARRIED = 200
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
@@ -228,7 +226,7 @@ class _Reader:
         self.own: set[str] = set(source.carry.get("own", ()))
         self.yielded: Session | None = None
 
-    def read(self) -> Said:
+    def read(self) -> Items:
         for _, line in self.source.lines():
             for record in records(self.source, line, _ANY):
                 if isinstance(record, dict):
@@ -237,7 +235,7 @@ class _Reader:
                     self.source.corrupt()
         self.finish()
 
-    def take(self, record: dict[str, Any]) -> Said:
+    def take(self, record: dict[str, Any]) -> Items:
         messages = messages_of(record)
         if messages:
             said = "\n".join(line.text for line in map(read_line, messages) if line)
@@ -268,7 +266,7 @@ class _Reader:
         self.known.setdefault(native_id, {}).update(facts)
         return facts
 
-    def message(self, native_id: str, record: Mapping[str, Any]) -> Said:
+    def message(self, native_id: str, record: Mapping[str, Any]) -> Items:
         line = read_line(record)
         if line is None:
             self.source.unknown(str(record.get("type") or "no message"))
@@ -335,7 +333,7 @@ class _Reader:
             )
         return self.exchanges[native_id]
 
-    def announce(self, native_id: str, known: Mapping[str, Any]) -> Said:
+    def announce(self, native_id: str, known: Mapping[str, Any]) -> Items:
         session = Session(
             TOOL,
             native_id,
@@ -371,7 +369,7 @@ def _roots(_: Places) -> Sequence[Root]:
     return ()
 
 
-def parse(source: Source) -> Said:
+def parse(source: Source) -> Items:
     """Parse one file; see :class:`~nacre.readers.adapter.Adapter`."""
     return _Reader(source).read()
 
@@ -476,7 +474,7 @@ def _pieces(paragraph: str, limit: int) -> Iterator[str]:
         yield paragraph
 
 
-def parse_plain_text(source: Source) -> Iterator[Session | Turn]:
+def parse_plain_text(source: Source) -> Items:
     """Parse one text; see :class:`~nacre.readers.adapter.Adapter`."""
     time = date_in_name(source.path.name)
     turns = list(make_turns(group_paragraphs(source.text()), time))
@@ -523,7 +521,7 @@ _ASIDE = re.compile(r"<(details|think|tool-use)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTA
 _RULE = re.compile(r"^---[ \t]*\s*\Z", re.MULTILINE)
 
 
-def parse_markdown(source: Source) -> Iterator[Session | Turn]:
+def parse_markdown(source: Source) -> Items:
     """Parse one note; see :class:`~nacre.readers.adapter.Adapter`."""
     text = source.text().replace("\r\n", "\n")
     facts, body = _front_matter(text)

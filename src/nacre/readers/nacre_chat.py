@@ -5,14 +5,14 @@ They hold what was said, and nothing of what an answer was made from: no memorie
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from nacre.base.text import one_line, shorten
-from nacre.readers.adapter import Adapter, Head, Places, Root, Source, parse_time, records
+from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, parse_time, records
 from nacre.readers.trust import Conversation
 from nacre.values.session import Flag, Session, Speaker, Tokens, Trust, Turn
 
@@ -22,8 +22,6 @@ _DIRECT = "direct"
 _MOST_FILES = 50
 _NAME_CHARACTERS = 100
 _NO_BRACKETS = str.maketrans("[]", "()")
-
-Said = Iterator[Session | Turn]
 
 
 class _File(msgspec.Struct, gc=False):
@@ -99,14 +97,14 @@ class _Reader:
         self.source = source
         self.talk = Conversation(source, Session(TOOL, source.path.name.removesuffix(".jsonl")))
 
-    def read(self) -> Said:
+    def read(self) -> Items:
         """The session and its turns."""
         for _, raw in self.source.lines():
             for line in records(self.source, raw, _LINE):
                 yield from self.take(line)
         yield from self.talk.finish()
 
-    def take(self, line: _Line) -> Said:
+    def take(self, line: _Line) -> Items:
         match line.type, line.message.role:
             case "session", _:
                 self.begin(line)
@@ -134,7 +132,7 @@ class _Reader:
             started=parse_time(line.timestamp),
         )
 
-    def user(self, line: _Line, message: _Message) -> Said:
+    def user(self, line: _Line, message: _Message) -> Items:
         """What a person wrote. An edit takes the place of what it replaces, and is whose it is."""
         speaker, trust = self.speaker(message)
         author = None if trust is Trust.TRUSTED else message.name or message.sender or None
@@ -154,7 +152,7 @@ class _Reader:
         may_be = not identities and not self.source.carry.get("group")
         return Speaker.OWNER if may_be else Speaker.SYSTEM, Trust.UNTRUSTED
 
-    def agent(self, line: _Line, message: _Message) -> Said:
+    def agent(self, line: _Line, message: _Message) -> Items:
         """An answer is no more to be trusted than what it was made from: the messages since the one before."""
         if message.model and message.model != self.talk.session.model:
             self.talk.session = replace(self.talk.session, model=message.model)
@@ -172,7 +170,7 @@ class _Reader:
         trust: Trust = Trust.TRUSTED,
         author: str | None = None,
         identity: str = "",
-    ) -> Said:
+    ) -> Items:
         cleaned = self.talk.clean(text)
         if not cleaned.text:
             return
@@ -202,7 +200,7 @@ def _sniff(head: Head) -> bool:
     )
 
 
-def parse(source: Source) -> Said:
+def parse(source: Source) -> Items:
     """Parse one conversation; see :class:`~nacre.readers.adapter.Adapter`."""
     return _Reader(source).read()
 

@@ -16,6 +16,7 @@ from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
     Head,
+    Items,
     Marks,
     Part,
     Places,
@@ -236,8 +237,6 @@ def _object(body: str) -> dict[str, Any]:
 # sessions.
 
 
-Said = Iterator[Session | Turn]
-
 _NOISE = frozenset(
     {
         "custom",
@@ -339,7 +338,7 @@ class Reader:
         self.fixed = session.kind if session and session.kind is not SessionKind.MAIN else None
         self.trust = trust
 
-    def read(self) -> Said:
+    def read(self) -> Items:
         """All sessions and turns in the source."""
         for offset, line in self.source.lines():
             entries = list(records(self.source, line, _ENTRY))
@@ -349,7 +348,7 @@ class Reader:
                 yield from self.talk.close()
         yield from self.talk.finish()
 
-    def take(self, offset: int, entry: Entry) -> Said:
+    def take(self, offset: int, entry: Entry) -> Items:
         match entry.type:
             case "message":
                 message = decode(_MESSAGE, bytes(entry.message))
@@ -403,7 +402,7 @@ class Reader:
 
     # Messages
 
-    def message(self, offset: int, entry: Entry, message: Message) -> Said:
+    def message(self, offset: int, entry: Entry, message: Message) -> Items:
         if message.role == "toolResult":
             self.result(message)
         elif message.role == "assistant":
@@ -417,7 +416,7 @@ class Reader:
         elif message.role not in _NOISE_ROLES:
             self.source.unknown(f"message/{message.role}")
 
-    def user(self, entry: Entry, message: Message) -> Said:
+    def user(self, entry: Entry, message: Message) -> Items:
         cleaned = self.talk.clean(text_of(message.content))
         prompt = read_prompt(cleaned.text)
         self.learn(label=prompt.label)
@@ -435,7 +434,7 @@ class Reader:
 
     def prompt(
         self, entry: Entry, prompt: Prompt, speaker: tuple[Speaker, Trust], flags: Flag
-    ) -> Said:
+    ) -> Items:
         """What a person wrote, or another agent."""
         whose, trust = speaker
         author = prompt.author if trust is Trust.UNTRUSTED else None
@@ -464,7 +463,7 @@ class Reader:
         may_be = prompt.is_direct and not identities
         return Speaker.OWNER if may_be else Speaker.SYSTEM, Trust.UNTRUSTED
 
-    def task(self, entry: Entry, kind: SessionKind | None, prompt: Prompt) -> Said:
+    def task(self, entry: Entry, kind: SessionKind | None, prompt: Prompt) -> Items:
         """A prompt that no person wrote: another agent did, or OpenClaw, which may tell of what others wrote."""
         is_task = kind is SessionKind.SUBAGENT
         speaker = Speaker.AGENT if is_task else Speaker.SYSTEM
@@ -475,7 +474,7 @@ class Reader:
             entry, speaker, prompt.words, Flag.NONE if is_task else Flag.META, trust=trust
         )
 
-    def assistant(self, offset: int, entry: Entry, message: Message) -> Said:
+    def assistant(self, offset: int, entry: Entry, message: Message) -> Items:
         self.learn(model=answered_by(message.model, message.provider))
         blocks = blocks_of(message.content)
         text = "\n\n".join(block.text for block in blocks if block.text and block.is_text)
@@ -497,7 +496,7 @@ class Reader:
                 identity, str(message.errorMessage or ""), parse_time(entry.timestamp)
             )
 
-    def answer(self, entry: Entry, text: str, calls: Sequence[Block], before: Before) -> Said:
+    def answer(self, entry: Entry, text: str, calls: Sequence[Block], before: Before) -> Items:
         """What the agent says and does."""
         seed = text or " ".join(str(call.id) for call in calls)
         yield from self.talk.open(self.opened(entry, seed), before)
@@ -526,7 +525,7 @@ class Reader:
             lambda: text_of(message.content, separator="\n"),
         )
 
-    def bash(self, entry: Entry, message: Message) -> Said:
+    def bash(self, entry: Entry, message: Message) -> Items:
         """A command that the owner ran."""
         command = message.command or ""
         output = str(trust_plain(message.output))
@@ -547,7 +546,7 @@ class Reader:
         trust: Trust = Trust.TRUSTED,
         author: str | None = None,
         calls: tuple[ToolCall, ...] = (),
-    ) -> Said:
+    ) -> Items:
         cleaned = self.talk.clean(text)
         text = cleaned.text
         if not text:
@@ -599,7 +598,7 @@ def _sniff(head: Head) -> bool:
     )
 
 
-def parse(source: Source) -> Said:
+def parse(source: Source) -> Items:
     """Parse one session file; see :class:`~nacre.readers.adapter.Adapter`."""
     return Reader(source).read()
 
@@ -661,8 +660,6 @@ ADAPTER = Adapter(
 # What else lies there, accounts and memories of its own, is never read.
 
 
-StoreSaid = Iterator[Session | Turn]
-
 _EVENTS = {"session_id", "seq", "event_json"}
 _WINDOWS = {"session_id", "session_key"}
 _ARCHIVES = {"session_id", "generation", "encoding", "archive_blob", "created_at"}
@@ -675,7 +672,7 @@ _ZSTD = ("compression.zstd", "backports.zstd")
 _MOST_BYTES = 256 * 1024 * 1024
 
 
-def parse_store(source: Source) -> StoreSaid:
+def parse_store(source: Source) -> Items:
     """Parse one store; see :class:`~nacre.readers.adapter.Adapter`."""
     return _Store(source).read()
 
@@ -687,7 +684,7 @@ class _Store:
         self.packs = "event_zstd" in self.tables.columns("transcript_events")
         self.windows = self.tables.columns("session_windows")
 
-    def read(self) -> StoreSaid:
+    def read(self) -> Items:
         marks = Marks(self.source)
         if set(self.tables.columns("session_transcript_archives")) >= _ARCHIVES:
             for session, generation, encoding, size in self.tables.all(
@@ -704,7 +701,7 @@ class _Store:
                 yield from self.session(session, self.events(session))
         marks.save()
 
-    def session(self, name: str, events: Iterator[bytes]) -> StoreSaid:
+    def session(self, name: str, events: Iterator[bytes]) -> Items:
         known = self.facts(name)
         key = str(known.get("session_key") or "")
         kind = next((kind for pattern, kind in _KINDS if pattern.search(key)), SessionKind.MAIN)

@@ -14,6 +14,7 @@ from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
     Head,
+    Items,
     Marks,
     Part,
     Places,
@@ -38,7 +39,6 @@ from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Tu
 
 TOOL = "opencode"
 
-Said = Iterator[Session | Turn]
 Values = Mapping[str, Any]
 
 _QUIET = frozenset(
@@ -87,7 +87,7 @@ class Talk:
         self.time = session.started
         self.is_done = True
 
-    def take(self, message: Values, parts: Iterable[Values]) -> Said:
+    def take(self, message: Values, parts: Iterable[Values]) -> Items:
         """What one message says and does."""
         self.time = parse_time(mapping(message, "time").get("created")) or self.time
         role = message.get("role")
@@ -98,11 +98,11 @@ class Talk:
         else:
             self.source.unknown(f"role {role}")
 
-    def end(self) -> Said:
+    def end(self) -> Items:
         """The session ends, for now."""
         yield from self.talk.end()
 
-    def user(self, message: Values, parts: Iterable[Values]) -> Said:
+    def user(self, message: Values, parts: Iterable[Values]) -> Items:
         """What a person typed, or, to a sub-agent, the agent that called it. What OpenCode adds is not theirs."""
         typed: list[str] = []
         for part in parts:
@@ -131,7 +131,7 @@ class Talk:
                 message,
             )
 
-    def agent(self, message: Values, parts: Iterable[Values]) -> Said:
+    def agent(self, message: Values, parts: Iterable[Values]) -> Items:
         """An answer with its calls; one that sums the session up is derived."""
         self.learn(message)
         self.talk.spend(_tokens(mapping(message, "tokens")))
@@ -151,7 +151,7 @@ class Talk:
                 self.skip(part)
         yield from self.stopped(message)
 
-    def stopped(self, message: Values) -> Said:
+    def stopped(self, message: Values) -> Items:
         """Why an answer ended before its time."""
         error, identity = mapping(message, "error"), f"{message.get('id')}-end"
         if error.get("name") == _ABORTED:
@@ -160,7 +160,7 @@ class Talk:
             words = string(mapping(error, "data"), "message") or string(error, "name") or ""
             yield from self.talk.failed(identity, words, self.time)
 
-    def summary(self, message: Values, parts: Iterable[Values]) -> Said:
+    def summary(self, message: Values, parts: Iterable[Values]) -> Items:
         words = "\n\n".join(_text(part) for part in parts if part.get("type") == "text")
         cleaned = self.talk.clean(words)
         if cleaned.text:
@@ -269,8 +269,6 @@ def _text(part: Values) -> str:
 # credentials, and the log of events, which repeats everything, are never read.
 
 
-DatabaseSaid = Iterator[Session | Turn]
-
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _NEEDED = {
     "session": {"id", "time_created", "time_updated"},
@@ -285,7 +283,7 @@ _COLUMNS = {
 }
 
 
-def parse(source: Source) -> DatabaseSaid:
+def parse(source: Source) -> Items:
     """Parse one database; see :class:`~nacre.readers.adapter.Adapter`."""
     return _Reader(source).read()
 
@@ -297,7 +295,7 @@ class _Reader:
         self.columns = self.tables.columns("session")
         self.open: list[str] = []
 
-    def read(self) -> DatabaseSaid:
+    def read(self) -> Items:
         marks = Marks(self.source)
         written = self.written()
         last = self.tables.all(statement("opencode_last_part"))[0][0]
@@ -314,7 +312,7 @@ class _Reader:
         found = self.tables.all(statement("opencode_written"), part=last) if last else []
         return {session for (session,) in found} | set(self.source.carry.get("open", ()))
 
-    def session(self, name: str) -> DatabaseSaid:
+    def session(self, name: str) -> Items:
         facts = self.facts(name)
         if facts is None:
             return
@@ -413,14 +411,13 @@ ADAPTER = Adapter(
 # it is done.
 
 
-FilesSaid = Iterator[Session | Turn]
 FilesValues = Mapping[str, Any]
 
 _MOST_FLAT = 20_000
 _SAFE = re.compile(r"[\w.-]+")
 
 
-def parse_files(source: Source) -> FilesSaid:
+def parse_files(source: Source) -> Items:
     """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
     values = decode(_ANY, source.text().encode("utf-8", "replace"))
     if not isinstance(values, dict):
@@ -431,14 +428,14 @@ def parse_files(source: Source) -> FilesSaid:
         yield from _session(source, values)
 
 
-def _export(source: Source, values: FilesValues) -> FilesSaid:
+def _export(source: Source, values: FilesValues) -> Items:
     talk = Talk(source, session_of(mapping(values, "info")))
     for message in objects(values, "messages"):
         yield from talk.take(mapping(message, "info"), objects(message, "parts"))
     yield from talk.end()
 
 
-def _session(source: Source, values: FilesValues) -> FilesSaid:
+def _session(source: Source, values: FilesValues) -> Items:
     name = str(values.get("id"))
     folders = _Folders(source.path)
     project = string(folders.project(values), "worktree")

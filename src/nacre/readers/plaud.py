@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from nacre.base.ids import turn_hash
-from nacre.readers.adapter import Adapter, Head, Places, Root, Source
+from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source
 from nacre.readers.conversation import clean
 from nacre.readers.generic import TURN_CHARACTERS, date_in_name, is_text
 from nacre.readers.trust import hashed_id
@@ -54,7 +54,7 @@ class _Part:
     text: str
 
 
-def parse(source: Source) -> Iterator[Session | Turn]:
+def parse(source: Source) -> Items:
     """Parse one transcript; see :class:`~nacre.readers.adapter.Adapter`."""
     start = date_in_name(source.path.name)
     turns = list(_turns(_joined(_parts(source.text())), start))

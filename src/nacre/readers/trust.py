@@ -26,7 +26,7 @@ import msgspec
 from nacre.base import json
 from nacre.base.ids import turn_hash
 from nacre.base.text import is_visible, noted, shorten, visible
-from nacre.readers.adapter import Places, Source, decode
+from nacre.readers.adapter import Items, Places, Source, decode
 from nacre.readers.conversation import (
     INPUT_CHARACTERS,
     Cleaned,
@@ -819,7 +819,7 @@ class Conversation:
         """Return an id for a turn without one, from the record's time if it has one."""
         return hashed_id(self.source.carry, speaker, stamp, text)
 
-    def say(self, turn: Turn, *claims: Claims | Mapping[str, Any]) -> Iterator[Session | Turn]:
+    def say(self, turn: Turn, *claims: Claims | Mapping[str, Any]) -> Items:
         """Yield a complete turn. A turn of the owner begins a new exchange unless it is noise.
 
         ``claims`` are the records that may name its origin. A turn in the owner's place that is not
@@ -839,13 +839,13 @@ class Conversation:
             turn = replace(turn, trust=trust, flags=turn.flags | judged.flags)
         yield from self._emit(turn)
 
-    def interrupted(self, identity: str, time: datetime | None) -> Iterator[Session | Turn]:
+    def interrupted(self, identity: str, time: datetime | None) -> Items:
         """Record that the owner stopped the agent, unless the session has no turn yet."""
         flags = Flag.META | Flag.INTERRUPTED
         if self._begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, INTERRUPTION, time, flags=flags))
 
-    def failed(self, identity: str, text: str, time: datetime | None) -> Iterator[Session | Turn]:
+    def failed(self, identity: str, text: str, time: datetime | None) -> Items:
         """Record an error of the model's provider, as the host reports it."""
         words = shorten(self.clean(text).text, _MAX_ERROR_CHARACTERS)
         if words and self._begun:
@@ -855,7 +855,7 @@ class Conversation:
     def _begun(self) -> bool:
         return self.opened is not None or bool(self.source.carry.get("begun"))
 
-    def open(self, turn: OpenTurn, before: Before | None = None) -> Iterator[Session | Turn]:
+    def open(self, turn: OpenTurn, before: Before | None = None) -> Items:
         """Begin an agent turn. ``before`` is the place of its first record, for files that are read
         incrementally.
         """
@@ -905,7 +905,7 @@ class Conversation:
         if call:
             call.call = answered(call.call, result, output)
 
-    def close(self) -> Iterator[Session | Turn]:
+    def close(self) -> Items:
         """Complete the open turn."""
         turn, self.opened, self.before = self.opened, None, None
         if turn is None:
@@ -935,7 +935,7 @@ class Conversation:
                 )
             )
 
-    def finish(self, before: Before | None = None) -> Iterator[Session | Turn]:
+    def finish(self, before: Before | None = None) -> Items:
         """End this reading. The next one starts at the open turn, or else at ``before``."""
         before = self.before or before
         yield from self.conclude()
@@ -945,19 +945,19 @@ class Conversation:
             self.source.hold(before.offset)
         self.source.carry["exchange"] = self.exchange.carried(before.mark if before else None)
 
-    def end(self) -> Iterator[Session | Turn]:
+    def end(self) -> Items:
         """End the reading of a file that is always read whole. Nothing is carried over."""
         yield from self.conclude()
         self.source.carry.clear()
 
-    def conclude(self) -> Iterator[Session | Turn]:
+    def conclude(self) -> Items:
         """End the session for now, and yield it again if facts were added."""
         yield from self.close()
         session = replace(self.session, tokens=self.spent)
         if self.source.carry.get("begun") and session != self._yielded:
             yield session
 
-    def _emit(self, turn: Turn) -> Iterator[Session | Turn]:
+    def _emit(self, turn: Turn) -> Items:
         if self.session != self._yielded:
             self._yielded = self.session
             yield self.session

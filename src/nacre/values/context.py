@@ -165,7 +165,7 @@ class SessionState:
     life, and ``ended`` its end (0: still running). ``after`` are sessions of the same tool that
     ended there just before it began. Processes they started, such as tool servers, survive a reset
     and still use their names. ``owed`` is the :class:`Occasion` of a start without context; the
-    next prompt gets that context. ``prompts`` counts down the prompts until the agent is asked for
+    next prompt gets that context. ``prompts`` counts the prompts until the agent is asked for
     proposals (-1: it was asked). ``held_out`` is set for a holdout session.
     """
 

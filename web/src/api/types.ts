@@ -1,4 +1,4 @@
-// Written by scripts/write_web_types.py from src/nacre/catalogue/; do not edit it by hand.
+// Written by scripts/write_web_types.py from src/nacre/serve/catalogue.py; do not edit it by hand.
 
 export interface Activity {
   since: string;
@@ -187,7 +187,7 @@ export interface ChannelTraffic {
 export interface ChatSession {
   id: string;
   key: string;
-  chat: NacreValuesGatewayMessageChat;
+  chat: NacreValuesGatewayChat;
   name: string;
   created: string;
   updated: string;
@@ -392,7 +392,7 @@ export interface DeepResult {
   route: Route;
   project: string | null;
   clarify: Array<string>;
-  candidates: Array<NacreValuesDeepRecallCandidate>;
+  candidates: Array<NacreValuesRecallCandidate>;
   hits: Array<MemoryHit>;
   context: string;
   steps: Array<DeepStep>;
@@ -439,12 +439,12 @@ export interface DreamEstimate {
 }
 
 export interface DreamPlan {
-  steps: Array<NacreDreamValuesStep>;
-  put_off: Array<NacreDreamValuesStep>;
+  steps: Array<NacreReviewConsolidateStep>;
+  put_off: Array<NacreReviewConsolidateStep>;
   seen: number;
   most: number;
   project: string | null;
-  refused: Array<[NacreDreamValuesStep, string]>;
+  refused: Array<[NacreReviewConsolidateStep, string]>;
   settled: Array<string>;
   unasked: number;
   note: string | null;
@@ -460,7 +460,7 @@ export interface DreamReport {
   plan: DreamPlan;
   operation: string | null;
   diary: string | null;
-  left: Array<[NacreDreamValuesStep, string]>;
+  left: Array<[NacreReviewConsolidateStep, string]>;
   is_first: boolean;
 }
 
@@ -472,13 +472,6 @@ export interface Embedded {
 }
 
 export type Ending = "done" | "failed" | "stopped" | "unknown";
-
-export interface Entry {
-  op: string;
-  at: string;
-  action: string;
-  details: Record<string, unknown>;
-}
 
 export interface ErrorMet {
   text: string;
@@ -506,7 +499,7 @@ export interface Exchanged {
   sent: number;
   received: number;
   turns: number;
-  notes: Array<NacreVaultMergeNotesNote>;
+  notes: Array<NacreVaultDocumentsNote>;
   held: Array<[string, string]>;
   problems: Array<string>;
 }
@@ -530,12 +523,12 @@ export interface ExportReport {
 }
 
 export interface Extracted {
-  candidates: Array<NacreValuesCandidateCandidate>;
+  candidates: Array<NacreValuesMemoryCandidate>;
   problem: string | null;
 }
 
 export interface Extraction {
-  candidates: Array<NacreValuesCandidateCandidate>;
+  candidates: Array<NacreValuesMemoryCandidate>;
   model: string;
   overtaken: Array<Overtaken>;
   doubted: Array<Overtaken>;
@@ -543,7 +536,7 @@ export interface Extraction {
   proposed: number;
   repeated: number;
   calls: number;
-  tokens: NacreValuesModelCallsTokens;
+  tokens: NacreValuesModelsTokens;
   parts: number;
   by_rules: number;
   is_whole: boolean;
@@ -570,7 +563,7 @@ export interface FieldChange {
 export interface FileHistory {
   asked: string;
   paths: Array<string>;
-  changes: Array<NacreValuesFileHistoryFileChange>;
+  changes: Array<NacreValuesSessionFileChange>;
   edits: number;
   reads: number;
   sessions: number;
@@ -789,10 +782,10 @@ export interface ImportOptions {
 export interface ImportPlan {
   options: ImportOptions;
   source: ImportSource;
-  steps: Array<NacrePortabilityImportingStep>;
+  steps: Array<NacreDataImportsStep>;
   skipped: Array<Skipped>;
   pages: Array<Page>;
-  entries: Array<Entry>;
+  entries: Array<LedgerEntry>;
   transcripts: Array<string>;
   sessions: number;
   turns: number;
@@ -930,6 +923,13 @@ export interface Leaving {
   files: number;
   days: number | null;
   archived: number;
+}
+
+export interface LedgerEntry {
+  op: string;
+  at: string;
+  action: string;
+  details: Record<string, unknown>;
 }
 
 export interface LeftAlone {
@@ -1125,7 +1125,7 @@ export interface ModelExtraction {
   parts: number;
   by_rules: number;
   calls: number;
-  tokens: NacreValuesModelCallsTokens;
+  tokens: NacreValuesModelsTokens;
   found: number;
   held: number;
   repeated: number;
@@ -1207,7 +1207,7 @@ export interface Overtaken {
   memory: Memory;
   clause: string;
   quote: string;
-  statement: NacreValuesCandidateCandidate;
+  statement: NacreValuesMemoryCandidate;
   shown: Confirmation;
   is_owners: boolean;
   now: string;
@@ -1305,7 +1305,7 @@ export interface Plan {
   setting: string;
   model: string;
   used: string | null;
-  place: NacreSpendingEmbeddingConsentPlace;
+  place: NacreHomeConsentPlace;
   texts: number;
   tokens: number;
   cost: string | null;
@@ -1387,7 +1387,7 @@ export interface Promotion {
 
 export interface Proposal {
   session: Session;
-  candidates: Array<NacreValuesCandidateCandidate>;
+  candidates: Array<NacreValuesMemoryCandidate>;
   asked: Extraction | null;
 }
 
@@ -1726,7 +1726,7 @@ export interface Spent {
   is_background: boolean;
   calls: number;
   failed: number;
-  tokens: NacreValuesModelCallsTokens;
+  tokens: NacreValuesModelsTokens;
   cost: number;
   unpriced: number;
   seconds: number;
@@ -1857,7 +1857,7 @@ export interface Synced {
   branch: string | null;
   sent: number;
   received: number;
-  notes: Array<NacreVaultMergeNotesNote>;
+  notes: Array<NacreVaultDocumentsNote>;
   held: Array<Held>;
   left_out: Array<string>;
   problems: Array<string>;
@@ -1869,7 +1869,7 @@ export interface TaskEstimate {
   task: Task;
   model: string;
   calls: number;
-  tokens: NacreValuesModelCallsTokens;
+  tokens: NacreValuesModelsTokens;
   cost: number | null;
   seconds: number;
   is_measured: boolean;
@@ -1883,7 +1883,7 @@ export interface Today {
   project: string | null;
   learned: Array<Memory>;
   learned_total: number;
-  sources: Array<NacreReportingValuesSource>;
+  sources: Array<NacreCareTodaySource>;
   operations: Array<Operation>;
   tools: Array<ToolSessions>;
   sessions: Array<SessionLine>;
@@ -1949,7 +1949,7 @@ export interface Trace {
   began: string;
   ended: string | null;
   outcome: string;
-  steps: Array<NacreValuesTraceStep>;
+  steps: Array<NacreValuesModelsStep>;
   session: string;
 }
 
@@ -2028,7 +2028,7 @@ export interface Undelivered {
 
 export interface Undoing {
   operation: Operation;
-  steps: Array<NacreHistoryUndoStep>;
+  steps: Array<NacreDataUndoStep>;
   op: string | null;
   waiting: Array<Memory>;
 }
@@ -2102,7 +2102,7 @@ export interface Way {
   method: string;
   provider: string;
   label: string;
-  places: Array<NacreLlmCredentialsKeysPlace>;
+  places: Array<NacreLlmCredentialsPlace>;
   is_used: boolean;
 }
 
@@ -2119,7 +2119,7 @@ export interface WiringDone {
 
 export interface WiringPlan {
   wishes: Array<WiringWish>;
-  changes: Array<NacreValuesWiringFileChange>;
+  changes: Array<NacreValuesReportsFileChange>;
   left_alone: Array<LeftAlone>;
   kept: Array<LeftAlone>;
   servers: Array<[string, Array<string>]>;
@@ -2163,20 +2163,68 @@ export interface WriterStatus {
   kept_here: Array<string>;
 }
 
-export interface NacreDreamValuesStep {
-  action: DreamAction;
-  ends: Array<string>;
-  into: string | null;
-  subject: string;
-  why: string;
-  links: Array<string>;
-  words: string;
-  by: string;
-  mark: string;
-  project: string;
+export interface NacreCareFollowStanding {
+  state: string;
+  health: Health | null;
 }
 
-export interface NacreExtractionEstimateEstimate {
+export interface NacreCareTodaySource {
+  speaker: string;
+  tool: string | null;
+  memories: number;
+}
+
+export type NacreDataImportsAction = "add" | "bring back" | "duplicate" | "known" | "trust" | "update";
+
+export interface NacreDataImportsStep {
+  memory: Memory;
+  action: NacreDataImportsAction;
+  reason: string | null;
+  usage: Usage | null;
+  same_as: string | null;
+}
+
+export interface NacreDataUndoStep {
+  action: string;
+  change: Change;
+  memory: Memory | null;
+  clashes: Array<string>;
+}
+
+export interface NacreGatewayEngineChat {
+  session: ChatSession;
+  messages: Array<Said>;
+  summary: string;
+  path: string;
+  waiting: Array<Said>;
+  is_answering: boolean;
+}
+
+export interface NacreHomeConsentPlace {
+  host: string;
+  is_here: boolean;
+  is_local: boolean;
+  price: string | null;
+  model: string;
+}
+
+export interface NacreHomeViewsPlace {
+  project: string | null;
+  known: Array<string>;
+  is_known: boolean;
+  namesake: string | null;
+}
+
+export interface NacreHomeViewsStep {
+  memory: Memory;
+  since: string;
+  until: string | null;
+  superseded_by: string | null;
+  reason: string | null;
+  is_asked: boolean;
+}
+
+export interface NacreLearnEstimateEstimate {
   waiting: number;
   trivial: number;
   tasks: Array<TaskEstimate>;
@@ -2189,38 +2237,7 @@ export interface NacreExtractionEstimateEstimate {
   calls_left: number | null;
 }
 
-export interface NacreGatewayAnswersChat {
-  session: ChatSession;
-  messages: Array<Said>;
-  summary: string;
-  path: string;
-  waiting: Array<Said>;
-  is_answering: boolean;
-}
-
-export interface NacreHistoryUndoStep {
-  action: string;
-  change: Change;
-  memory: Memory | null;
-  clashes: Array<string>;
-}
-
-export interface NacreIndexingModelSwitchStanding {
-  wanted: string;
-  place: NacreSpendingEmbeddingConsentPlace;
-  in_use: Lot | null;
-  other: Lot | null;
-  switching: boolean;
-  problem: Record<string, unknown> | null;
-  held: Record<string, unknown> | null;
-}
-
-export interface NacreIndexingModelSwitchTrial {
-  dimensions: number;
-  seconds: number;
-}
-
-export interface NacreLlmCredentialsKeysPlace {
+export interface NacreLlmCredentialsPlace {
   origin: string;
   method: string;
   credential: Credential | null;
@@ -2230,40 +2247,7 @@ export interface NacreLlmCredentialsKeysPlace {
   hint: string;
 }
 
-export type NacrePortabilityImportingAction = "add" | "bring back" | "duplicate" | "known" | "trust" | "update";
-
-export interface NacrePortabilityImportingStep {
-  memory: Memory;
-  action: NacrePortabilityImportingAction;
-  reason: string | null;
-  usage: Usage | null;
-  same_as: string | null;
-}
-
-export interface NacreReportingValuesSource {
-  speaker: string;
-  tool: string | null;
-  memories: number;
-}
-
-export interface NacreReviewClaimsEstimate {
-  memories: number;
-  model: string;
-  tokens: NacreValuesModelCallsTokens;
-  cost: string | null;
-}
-
-export interface NacreSetupOffersTrial {
-  name: string;
-  model: string;
-  answer: string;
-  seconds: number;
-  tokens: NacreValuesModelCallsTokens;
-  cost: string | null;
-  is_by_subscription: boolean;
-}
-
-export interface NacreSpacesValuesNote {
+export interface NacreMemoriesSpacesNote {
   at: string | null;
   account: string;
   action: string;
@@ -2271,15 +2255,60 @@ export interface NacreSpacesValuesNote {
   outcome: string;
 }
 
-export interface NacreSpendingEmbeddingConsentPlace {
-  host: string;
-  is_here: boolean;
-  is_local: boolean;
-  price: string | null;
-  model: string;
+export interface NacreMemoriesVectorsStanding {
+  wanted: string;
+  place: NacreHomeConsentPlace;
+  in_use: Lot | null;
+  other: Lot | null;
+  switching: boolean;
+  problem: Record<string, unknown> | null;
+  held: Record<string, unknown> | null;
 }
 
-export interface NacreValuesCandidateCandidate {
+export interface NacreMemoriesVectorsTrial {
+  dimensions: number;
+  seconds: number;
+}
+
+export interface NacreReviewClaimsEstimate {
+  memories: number;
+  model: string;
+  tokens: NacreValuesModelsTokens;
+  cost: string | null;
+}
+
+export interface NacreReviewConsolidateStep {
+  action: DreamAction;
+  ends: Array<string>;
+  into: string | null;
+  subject: string;
+  why: string;
+  links: Array<string>;
+  words: string;
+  by: string;
+  mark: string;
+  project: string;
+}
+
+export interface NacreSetupModelsTrial {
+  name: string;
+  model: string;
+  answer: string;
+  seconds: number;
+  tokens: NacreValuesModelsTokens;
+  cost: string | null;
+  is_by_subscription: boolean;
+}
+
+export interface NacreValuesGatewayChat {
+  channel: string;
+  id: string;
+  kind: ChatType;
+  account: string;
+  thread: string;
+}
+
+export interface NacreValuesMemoryCandidate {
   kind: Kind;
   subject: string;
   content: string;
@@ -2299,13 +2328,51 @@ export interface NacreValuesCandidateCandidate {
   mixed: boolean;
 }
 
-export interface NacreValuesDeepRecallCandidate {
+export interface NacreValuesMemorySource {
+  session: string | null;
+  turns: Array<string>;
+  file: string | null;
+}
+
+export interface NacreValuesModelsStep {
+  title: string;
+  input: string;
+  output: string;
+  status: string;
+  refs: Array<string>;
+  seconds: number;
+  model: string;
+  tokens: NacreValuesModelsTokens;
+  cost: string | null;
+  more: Record<string, string | number>;
+}
+
+export interface NacreValuesModelsTokens {
+  input: number;
+  output: number;
+  cached: number;
+  written: number;
+}
+
+export interface NacreValuesRecallCandidate {
   slug: string;
   score: number;
   named: boolean;
 }
 
-export interface NacreValuesFileHistoryFileChange {
+export interface NacreValuesReportsFileChange {
+  path: string;
+  before: string | null;
+  after: string | null;
+  hosts: Array<string>;
+  what: string;
+  mode: number;
+  is_pristine: boolean;
+}
+
+export type NacreValuesSessionAction = "delegate" | "edit" | "fetch" | "other" | "plan" | "read" | "run" | "search";
+
+export interface NacreValuesSessionFileChange {
   path: string;
   session: Session;
   project: string | null;
@@ -2319,86 +2386,19 @@ export interface NacreValuesFileHistoryFileChange {
   words: Turn | null;
 }
 
-export interface NacreValuesGatewayMessageChat {
-  channel: string;
-  id: string;
-  kind: ChatType;
-  account: string;
-  thread: string;
-}
-
-export interface NacreValuesMemorySource {
-  session: string | null;
-  turns: Array<string>;
-  file: string | null;
-}
-
-export interface NacreValuesModelCallsTokens {
-  input: number;
-  output: number;
-  cached: number;
-  written: number;
-}
-
-export type NacreValuesSessionAction = "delegate" | "edit" | "fetch" | "other" | "plan" | "read" | "run" | "search";
-
 export interface NacreValuesSessionTokens {
   input: number;
   cached: number;
   output: number;
 }
 
-export interface NacreValuesTraceStep {
-  title: string;
-  input: string;
-  output: string;
-  status: string;
-  refs: Array<string>;
-  seconds: number;
-  model: string;
-  tokens: NacreValuesModelCallsTokens;
-  cost: string | null;
-  more: Record<string, string | number>;
-}
-
-export interface NacreValuesWiringFileChange {
-  path: string;
-  before: string | null;
-  after: string | null;
-  hosts: Array<string>;
-  what: string;
-  mode: number;
-  is_pristine: boolean;
-}
-
-export interface NacreVaultMergeNotesNote {
+export interface NacreVaultDocumentsNote {
   outcome: MergeOutcome;
   path: string;
   memory: string | null;
   subject: string | null;
   other: string | null;
   fields: Array<string>;
-}
-
-export interface NacreViewsPlace {
-  project: string | null;
-  known: Array<string>;
-  is_known: boolean;
-  namesake: string | null;
-}
-
-export interface NacreViewsStep {
-  memory: Memory;
-  since: string;
-  until: string | null;
-  superseded_by: string | null;
-  reason: string | null;
-  is_asked: boolean;
-}
-
-export interface NacreWatchingStatusStanding {
-  state: string;
-  health: Health | null;
 }
 
 export interface ActivityRequest {
@@ -3404,7 +3404,7 @@ export interface WriterRequest {
   dollars_per_day?: number | null;
 }
 
-export interface NacreHistoryRequestsLogRequest {
+export interface NacreDataUndoLogRequest {
   reference?: string | null;
   project?: string | null;
   action?: string | null;
@@ -3412,7 +3412,7 @@ export interface NacreHistoryRequestsLogRequest {
   offset?: number;
 }
 
-export interface NacreSpacesRequestsLogRequest {
+export interface NacreMemoriesSpacesLogRequest {
   limit?: number;
 }
 
@@ -3422,7 +3422,7 @@ export interface Operations {
   "list": [ListRequest, Listing];
   "get": [GetRequest, Memory];
   "look": [GetRequest, MemoryView];
-  "history": [ReferenceRequest, Array<NacreViewsStep>];
+  "history": [ReferenceRequest, Array<NacreHomeViewsStep>];
   "edges": [EdgesRequest, Array<UsedTogether>];
   "store": [StoreRequest, StoreOutcome];
   "store-rehearse": [StoreRequest, Rehearsal];
@@ -3435,8 +3435,8 @@ export interface Operations {
   "todo-done": [ReferencesRequest, Array<Memory>];
   "feedback": [FeedbackRequest, FeedbackReport];
   "feedback-judge": [JudgeRequest, FeedbackReport];
-  "place": [PlaceRequest, NacreViewsPlace];
-  "project-tie": [TieRequest, NacreViewsPlace];
+  "place": [PlaceRequest, NacreHomeViewsPlace];
+  "project-tie": [TieRequest, NacreHomeViewsPlace];
   "page": [PageRequest, string];
   "graph-link": [LinkRequest, LinkChange];
   "graph-unlink": [UnlinkRequest, LinkChange];
@@ -3470,13 +3470,13 @@ export interface Operations {
   "extract-propose": [ProposalRequest, Array<Proposal>];
   "ingest": [IngestOptions, IngestReport];
   "ingest-plan": [IngestOptions, IngestPlan];
-  "ingest-estimate": [IngestOptions, NacreExtractionEstimateEstimate];
+  "ingest-estimate": [IngestOptions, NacreLearnEstimateEstimate];
   "watch-survey": [SurveyRequest, Survey];
   "watch-once": [RoundRequest, IngestReport];
   "quickstart": [Record<string, never>, QuickstartResult];
   "gateway-status": [Record<string, never>, GatewayState];
   "gateway-sessions": [ChatsRequest, Array<ChatSession>];
-  "gateway-session": [ChatRequest, NacreGatewayAnswersChat];
+  "gateway-session": [ChatRequest, NacreGatewayEngineChat];
   "gateway-end": [EndChatRequest, ChatSession];
   "gateway-pairings": [Record<string, never>, Array<Pairing>];
   "gateway-pair": [PairRequest, Paired];
@@ -3506,7 +3506,7 @@ export interface Operations {
   "unanswered-dismiss": [GapRequest, UnansweredQuestion];
   "claims-estimate": [EstimateClaimsRequest, NacreReviewClaimsEstimate];
   "claims-backfill": [BackfillRequest, Backfill];
-  "log": [NacreHistoryRequestsLogRequest, Array<Listed>];
+  "log": [NacreDataUndoLogRequest, Array<Listed>];
   "diff": [DiffRequest, OperationDiff];
   "undo-plan": [UndoRequest, Undoing];
   "undo": [UndoRequest, Undoing];
@@ -3523,7 +3523,7 @@ export interface Operations {
   "spaces-members": [SpaceRequest, Array<Member>];
   "spaces-add": [AddMemberRequest, Array<Member>];
   "spaces-remove": [RemoveMemberRequest, Array<Member>];
-  "spaces-log": [NacreSpacesRequestsLogRequest, Array<NacreSpacesValuesNote>];
+  "spaces-log": [NacreMemoriesSpacesLogRequest, Array<NacreMemoriesSpacesNote>];
   "keys": [SpaceRequest, Array<Key>];
   "keys-create": [CreateKeyRequest, NewKey];
   "keys-rotate": [RotateKeyRequest, NewKey];
@@ -3561,13 +3561,13 @@ export interface Operations {
   "writer-resume": [Record<string, never>, WriterStatus];
   "writer-off": [Record<string, never>, WriterStatus];
   "models": [Record<string, never>, Array<Offer>];
-  "models-test": [TryModelRequest, NacreSetupOffersTrial];
+  "models-test": [TryModelRequest, NacreSetupModelsTrial];
   "auth": [Record<string, never>, SigningIn];
   "auth-set": [SetKeyRequest, string];
   "auth-remove": [ProviderRequest, Array<string>];
-  "embed": [Record<string, never>, NacreIndexingModelSwitchStanding];
+  "embed": [Record<string, never>, NacreMemoriesVectorsStanding];
   "embed-plan": [ModelRequest, Plan];
-  "embed-try": [ModelRequest, NacreIndexingModelSwitchTrial];
+  "embed-try": [ModelRequest, NacreMemoriesVectorsTrial];
   "embed-switch": [ModelRequest, Embedded];
   "embed-resume": [Record<string, never>, Embedded];
   "cost": [CostRequest, CostReport];
@@ -3599,8 +3599,8 @@ export interface Operations {
   "eval-list": [QueriesRequest, Array<SavedQuery>];
   "eval-add": [AddQueryRequest, SavedQuery];
   "eval-remove": [RemoveQueryRequest, SavedQuery];
-  "watcher": [Record<string, never>, NacreWatchingStatusStanding];
-  "watcher-start": [Record<string, never>, NacreWatchingStatusStanding];
+  "watcher": [Record<string, never>, NacreCareFollowStanding];
+  "watcher-start": [Record<string, never>, NacreCareFollowStanding];
   "watcher-stop": [Record<string, never>, boolean];
   "watcher-install": [Record<string, never>, Installation];
   "watcher-uninstall": [Record<string, never>, Installation];
