@@ -40,7 +40,7 @@ wrote. It found no unknown records. `nacre doctor hosts` shows these versions ne
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     rows = [row(adapter) for adapter in builtins().values()]
     driven = [
         (HOSTS_REGISTRY[name].label, one.pinned, one.newest, str(one.on))
@@ -50,12 +50,12 @@ def page() -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """The lines of a table."""
+    """Return the rows of a table as Markdown."""
     return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 
 def row(adapter: Adapter) -> tuple[str, ...]:
-    """The line of an adapter."""
+    """Return the row of an adapter."""
     return (
         adapter.label,
         adapter.versions or "–",
@@ -66,13 +66,13 @@ def row(adapter: Adapter) -> tuple[str, ...]:
 
 
 def place(adapter: Adapter) -> str:
-    """The first place that is looked into."""
+    """Return the first folder that is searched."""
     roots = adapter.roots(Places(Path("/~"), {}, "linux"))
     found = [f"`{(root.folder / root.patterns[0]).as_posix()[1:]}`" for root in roots[:1]]
     return (
         f"{found[0]} and {len(roots) - 1} more"
         if len(roots) > 1
-        else "".join(found) or "files that are named"
+        else "".join(found) or "files given by path"
     )
 
 

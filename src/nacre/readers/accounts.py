@@ -358,7 +358,7 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     versions="exports (from their description)",
-    reads=("the branch that ends the conversation", "titles", "times", "model"),
+    reads=("the current branch of the conversation", "titles", "times", "model"),
     leaves_out=("other branches", "thoughts", "pictures", "contents of attachments"),
 )
 
@@ -542,6 +542,6 @@ ADAPTER_CLAUDE_AI = Adapter(
     parse=parse_claude_ai,
     whole=True,
     versions="exports (from their description)",
-    reads=("the branch that ends the conversation", "titles", "times", "projects"),
+    reads=("the current branch of the conversation", "titles", "times", "projects"),
     leaves_out=("thinking", "pictures", "contents of attachments"),
 )

@@ -362,19 +362,19 @@ ADAPTER = Adapter(
     parse=parse,
     versions="0.82, 0.86.1",
     reads=(
-        "what was said",
+        "messages",
         "edits and commits",
-        "times, from the input history beside",
+        "times, from the input history",
         "folder",
         "model",
         "version",
-        "tokens, as they are rounded",
+        "rounded tokens",
     ),
     leaves_out=(
         "reasoning",
         "code of edits",
         "output of the tool",
-        "pages brought with /web (not recorded)",
+        "pages from /web (not recorded)",
     ),
     environment=("AIDER_CHAT_HISTORY_FILE",),
 )
@@ -540,15 +540,15 @@ ADAPTER_LLM_HISTORY = Adapter(
     whole=True,
     versions="of January 2025 (files name no version)",
     reads=(
-        "what was said, where there is no chat history",
-        "edits that the model asked for",
+        "messages, if there is no chat history",
+        "edits by the model",
         "times",
     ),
     leaves_out=(
-        "what the tool asked its models",
+        "prompts of the tool itself",
         "repeated context",
         "code of edits",
-        "pages and outputs brought",
+        "web pages and command output",
     ),
     environment=("AIDER_LLM_HISTORY_FILE",),
 )

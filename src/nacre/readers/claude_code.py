@@ -541,7 +541,7 @@ ADAPTER = Adapter(
     resume=("claude", "--resume", "{id}"),
     versions="2.0.64–2.1.330",
     reads=(
-        "what was said",
+        "messages",
         "commands",
         "tool calls with outcome, files and errors",
         "folder, branch and version",

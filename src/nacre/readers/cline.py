@@ -416,7 +416,7 @@ ADAPTER = Adapter(
     whole=True,
     versions="3 (from its description)",
     reads=(
-        "what was said",
+        "messages",
         "tool calls with outcome",
         "times",
         "folder",
@@ -675,7 +675,7 @@ ADAPTER_MODEL_HISTORY = Adapter(
     parse=parse_model_history,
     whole=True,
     versions="3 (from its description)",
-    reads=("the model's history, where the messages are missing",),
+    reads=("the model's history, if the messages are missing",),
     leaves_out=(
         "environment details",
         "reminders",

@@ -750,7 +750,7 @@ ADAPTER = Adapter(
     resume=("codex", "resume", "{id}"),
     versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from their description)",
     reads=(
-        "what was said",
+        "messages",
         "tool calls with outcome, files and errors",
         "folder, branch and repository",
         "model",

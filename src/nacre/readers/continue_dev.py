@@ -198,13 +198,13 @@ ADAPTER = Adapter(
     whole=True,
     versions="of 2026 (files name no version)",
     reads=(
-        "what was said",
+        "messages",
         "tool calls with outcome",
         "title",
         "folder",
         "model",
-        "day, from the index beside",
-        "tokens, where they are recorded",
+        "day, from the index file",
+        "tokens, if recorded",
     ),
     leaves_out=(
         "thinking",

@@ -427,7 +427,7 @@ ADAPTER = Adapter(
     whole=True,
     versions="session version 3: documents, logs of changes (from their description), exports",
     reads=(
-        "what was said",
+        "messages",
         "tool calls with outcome",
         "title",
         "folder",
@@ -724,7 +724,7 @@ ADAPTER_CLI = Adapter(
     resume=("copilot", "--resume={id}"),
     versions="0.0.420, 1.0.11, 1.0.77",
     reads=(
-        "what was said",
+        "messages",
         "tool calls with outcome",
         "folder, branch and repository",
         "model",
@@ -840,7 +840,7 @@ ADAPTER_EDITOR_STATE = Adapter(
     parse=parse_editor_state,
     beside=log_of,
     versions="workspace databases until mid-2024 (from their description)",
-    reads=("what was said", "tool calls with outcome", "title", "folder", "model"),
-    leaves_out=("thinking", "drafts", "everything else the editor keeps"),
+    reads=("messages", "tool calls with outcome", "title", "folder", "model"),
+    leaves_out=("thinking", "drafts", "other data of the editor"),
     environment=ENVIRONMENT,
 )

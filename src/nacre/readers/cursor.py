@@ -276,7 +276,7 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     versions="agent transcripts of 2025 (from their description)",
-    reads=("what was said", "tool calls"),
+    reads=("messages", "tool calls"),
     leaves_out=("thinking", "times and models (not recorded)"),
     environment=ENVIRONMENT,
 )
@@ -425,7 +425,7 @@ ADAPTER_TRANSCRIPTS = Adapter(
     sniff=_sniff_transcripts,
     parse=parse_transcripts,
     versions="agent transcripts of 2026 (files name no version)",
-    reads=("what was said", "tool calls", "sub-agents", "folder, where it can be told"),
+    reads=("messages", "tool calls", "sub-agents", "folder, if it can be determined"),
     leaves_out=("results, models and times (not recorded)", "thinking", "attached files"),
     environment=ENVIRONMENT,
 )

@@ -385,9 +385,9 @@ ADAPTER = Adapter(
     reads=(
         "messages with a role and a text",
         "tool calls",
-        "whatever names session, folder, branch and model",
+        "session, folder, branch and model, if named",
     ),
-    leaves_out=("what has no role",),
+    leaves_out=("records without a role",),
 )
 
 

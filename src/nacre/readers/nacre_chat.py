@@ -217,7 +217,7 @@ ADAPTER = Adapter(
     parse=parse,
     versions="session version 1",
     reads=(
-        "what was said, by whom",
+        "messages and their speakers",
         "conversation",
         "model",
         "tokens",

@@ -634,7 +634,7 @@ ADAPTER = Adapter(
     parse=parse,
     versions="session version 3; version 1 of pi",
     reads=(
-        "what was said",
+        "messages",
         "tool calls with outcome, files and errors",
         "folder",
         "model",
@@ -790,7 +790,7 @@ ADAPTER_STORE = Adapter(
     beside=log_of,
     versions="store of 2026.9, events of version 4",
     reads=(
-        "what was said",
+        "messages",
         "tool calls with outcome",
         "folder",
         "model",
@@ -798,9 +798,9 @@ ADAPTER_STORE = Adapter(
         "names",
         "summaries",
         "kinds of sessions",
-        "sessions that were reset or deleted",
+        "reset or deleted sessions",
         "compressed events",
     ),
-    leaves_out=("thinking", "cold archives", "pending input", "memories and accounts of its own"),
+    leaves_out=("thinking", "cold archives", "pending input", "its own memories and accounts"),
     environment=ENVIRONMENT,
 )

@@ -377,7 +377,7 @@ ADAPTER = Adapter(
     resume=("opencode", "--session", "{id}"),
     versions="database of 1.16 to 1.18 (from its description)",
     reads=(
-        "what was said",
+        "messages",
         "tool calls with outcome",
         "titles",
         "folder",
@@ -540,7 +540,7 @@ ADAPTER_FILES = Adapter(
     resume=("opencode", "--session", "{id}"),
     versions="storage of 0.1 to 1.3, exports (from their description)",
     reads=(
-        "what was said",
+        "messages",
         "tool calls with outcome",
         "titles",
         "folder",

@@ -166,6 +166,6 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     versions="transcripts as Markdown, text and subtitles (from their description)",
-    reads=("what was said, by speaker", "times"),
+    reads=("messages with speakers", "times"),
     leaves_out=("recordings", "summaries"),
 )
