@@ -1,4 +1,4 @@
-"""Full-text search over memories and turns: candidates with the term counts that ranking needs."""
+"""Full-text and vector search over memories and turns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from nacre.values.recall import Filter
 _MEMORY_FIELDS = "m.row"
 _TURN_FIELDS = "t.row, t.session, t.seq"
 
-# The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too.
+# {where} is replaced by a Clause, whose SQL consists of fixed fragments too.
 _MATCH_TURNS = f"""
 SELECT {_TURN_FIELDS}, term_counts(turns_fts, 1.0, 0.5) FROM turns_fts f JOIN turns t ON t.row = f.rowid
 JOIN sessions s ON s.row = t.session
@@ -59,20 +59,20 @@ WHERE memories_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word of a query, and its stem in the index."""
+    """A query word and its stem in the index."""
 
     word: str
     stem: str
 
 
 Held = dict[int, float]
-"""How often a row holds each of those terms that it holds at all, by their place among the terms."""
+"""Occurrences of terms in a row, by the position of the term in the query. Missing terms are left out."""
 
 
 class Match(NamedTuple):
-    """A row and what it holds of the terms (weighted over columns), and how many words the row has.
+    """A row, its term counts (weighted over columns) and its number of words.
 
-    A tuple, since an answer makes hundreds.
+    A tuple for speed: one answer creates hundreds.
     """
 
     row: int
@@ -84,72 +84,74 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What weighting a term needs: rows in the index, words in an average row, rows that hold each term."""
+    """Statistics for weighting terms: rows in the index, average words per row, rows per term."""
 
     rows: int
     average_length: float
     frequencies: tuple[int, ...]
 
     def idf(self, count: int) -> float:
-        """Inverse document frequency of a term in so many rows, in the form that is never negative (seed facts 2.3)."""
+        """Return the inverse document frequency, in the form that is never negative (seed facts 2.3)."""
         return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
 class WordSearch(ABC):
-    """Full text over rows of one kind."""
+    """Full-text search over rows of one kind."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
-        """The words with their stems, each stem once."""
-        found: dict[str, Term] = {}
+        """Return the words with their stems, without duplicate stems."""
+        terms: dict[str, Term] = {}
         for word in words:
             for stem in self._db.stems(word):
-                found.setdefault(stem, Term(word, stem))
-        return tuple(found.values())
+                terms.setdefault(stem, Term(word, stem))
+        return tuple(terms.values())
 
     def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
-        """In how many rows words and phrases may stand, at most: as many as hold the rarest word of each.
+        """Return an upper bound for the number of rows that contain each word or phrase.
 
-        Those that stand in none are left out.
+        The bound is the count of the rarest word. Phrases in no row are left out.
         """
         stems = {phrase: self._db.stems(segment(phrase)) for phrase in phrases}
-        known = list(dict.fromkeys(stem for found in stems.values() for stem in found))
+        known = list(
+            dict.fromkeys(stem for phrase_stems in stems.values() for stem in phrase_stems)
+        )
         counts = dict(
             zip(known, self.corpus([Term(stem, stem) for stem in known]).frequencies, strict=True)
         )
         rarest = {
-            phrase: min((counts[stem] for stem in found), default=0)
-            for phrase, found in stems.items()
+            phrase: min((counts[stem] for stem in phrase_stems), default=0)
+            for phrase, phrase_stems in stems.items()
         }
         return {phrase: count for phrase, count in rarest.items() if count}
 
     @abstractmethod
     def corpus(self, terms: Sequence[Term]) -> Corpus:
-        """How common the terms are."""
+        """Return how common the terms are."""
 
     @abstractmethod
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
-        """The stems with an initial and so many characters that the index holds, each with the number of its rows."""
+        """Return the indexed stems with an initial and a length in the range, each with its number of rows."""
 
     @abstractmethod
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Rows that hold a stem, or a word that begins like it."""
+        """Return rows that contain a stem, or a word that begins with it."""
 
     @abstractmethod
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
-        """Rows that hold any of the terms, the best by BM25 first."""
+        """Return rows that contain any of the terms, best BM25 first."""
 
     @abstractmethod
     def match_parts(
         self, names: Sequence[str], where: Clause, limit: int
     ) -> list[tuple[int, int, int]]:
-        """Rows whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
+        """Return (row, session, seq) of rows whose identifiers contain a name (at least three characters)."""
 
 
 class Search(WordSearch):
-    """Full text over one of the two tables of a database file."""
+    """Full-text search over one of the two tables of a database file."""
 
     def __init__(self, database: FileDatabase, *, table: str, match: str, parts: str) -> None:
         super().__init__(database)
@@ -160,7 +162,6 @@ class Search(WordSearch):
         database.register_term_counts(term_counts)
 
     def corpus(self, terms: Sequence[Term]) -> Corpus:
-        """How common the terms are."""
         stems = [term.stem for term in terms]
         marks = ", ".join("?" * len(stems))
         rows = self._db.rows(
@@ -172,19 +173,17 @@ class Search(WordSearch):
         return Corpus(total, words / max(1, total), tuple(counted.get(stem, 0) for stem in stems))
 
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
-        """The stems with an initial and so many characters that the index holds, each with the number of its rows."""
-        told = f"""SELECT term, doc FROM {self._table}_terms
+        sql = f"""SELECT term, doc FROM {self._table}_terms
         WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?"""  # noqa: S608
-        rows = self._db.rows(told, (initial, chr(ord(initial) + 1), least, most))
+        rows = self._db.rows(sql, (initial, chr(ord(initial) + 1), least, most))
         return [(term, int(count)) for term, count in rows]
 
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Rows that hold a stem, or a word that begins like it: what is looked for is stemmed once more."""
-        told = f"SELECT rowid FROM {self._table}_fts WHERE {self._table}_fts MATCH ? LIMIT ?"  # noqa: S608
-        return [row for (row,) in self._db.rows(told, (f"{quoted(stem)} *", limit))]
+        """Return rows that contain a stem, or a word that begins with it. FTS5 stems the query again."""
+        sql = f"SELECT rowid FROM {self._table}_fts WHERE {self._table}_fts MATCH ? LIMIT ?"  # noqa: S608
+        return [row for (row,) in self._db.rows(sql, (f"{quoted(stem)} *", limit))]
 
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
-        """Rows that hold any of the terms, the best by BM25 first."""
         if not terms:
             return []
         expression = " OR ".join(quoted(segment(term.word)) for term in terms)
@@ -194,7 +193,6 @@ class Search(WordSearch):
     def match_parts(
         self, names: Sequence[str], where: Clause, limit: int
     ) -> list[tuple[int, int, int]]:
-        """Rows whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
         names = [name for name in names if len(name) >= 3]
         if not names:
             return []
@@ -204,47 +202,49 @@ class Search(WordSearch):
 
 
 def memory_search(database: FileDatabase) -> Search:
-    """Full text over memories: the subject counts most."""
+    """Full-text search over memories. The subject has the highest weight."""
     return Search(database, table="memories", match=_MATCH_MEMORIES, parts=_MATCH_MEMORY_PARTS)
 
 
 def turn_search(database: FileDatabase) -> Search:
-    """Full text over turns: what was said counts more than what was done."""
+    """Full-text search over turns. Spoken text has a higher weight than actions."""
     return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
 
 
 def quoted(term: str) -> str:
-    """A word or phrase as FTS5 takes it."""
+    """Quote a word or phrase for FTS5."""
     return '"' + term.replace('"', '""') + '"'
 
 
 def term_counts(api: apsw.FTS5ExtensionApi, *weights: float) -> str:
-    """A row's words, then each phrase of the query that it holds, and how often, weighted over its columns: of a row
-    of 57 words that holds the first phrase once and the third twice, ``57 0 1.0 2 2.0``."""
-    told = [str(api.column_size())]
+    """Return a row's word count, then each matching phrase and its count, weighted over the columns.
+
+    A row of 57 words that contains the first phrase once and the third twice gives ``57 0 1.0 2
+    2.0``.
+    """
+    parts = [str(api.column_size())]
     for phrase in range(api.phrase_count):
         count = sum(
             weight * len(places)
             for weight, places in zip(weights, api.phrase_locations(phrase), strict=True)
         )
         if count:
-            told += (str(phrase), str(count))
-    return " ".join(told)
+            parts += (str(phrase), str(count))
+    return " ".join(parts)
 
 
-def _to_match(row: int, session: int, seq: int, told: str) -> Match:
-    length, *held = told.split()
+def _to_match(row: int, session: int, seq: int, packed: str) -> Match:
+    length, *counts = packed.split()
     return Match(
         row,
         session,
         seq,
-        dict(zip(map(int, held[::2]), map(float, held[1::2]), strict=True)),
+        dict(zip(map(int, counts[::2]), map(float, counts[1::2]), strict=True)),
         int(length),
     )
 
 
-# ----------------------------------------------------------------------------
-# Full text in a database file: FTS5.
+# -- Full-text index in a database file (FTS5) --------------------------------
 
 
 _encode = msgspec.json.Encoder().encode
@@ -257,7 +257,7 @@ _DROPS = {
 
 _TURNS = "JOIN turns t ON t.row = f.rowid JOIN sessions s ON s.row = t.session"
 
-# The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too.
+# {where} is replaced by a Clause, whose SQL consists of fixed fragments too.
 _BEST = {
     Indexed.MEMORIES: """SELECT m.row FROM memories_fts f JOIN {source} m ON m.row = f.rowid
         WHERE memories_fts MATCH ? AND {where} ORDER BY rank LIMIT ?""",
@@ -275,9 +275,9 @@ class FileWords:
         self._db = database
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
-        """Index rows that are not in it yet."""
-        texts = _encode([(one.row, *one.texts) for one in rows]).decode()
-        names = _encode([(one.row, one.names) for one in rows if one.names]).decode()
+        """Index rows that are not indexed yet."""
+        texts = _encode([(row.row, *row.texts) for row in rows]).decode()
+        names = _encode([(row.row, row.names) for row in rows if row.names]).decode()
         if kind is Indexed.FAILURES:
             self._db.run("insert_failures", failures=texts)
         elif kind is Indexed.TURNS:
@@ -288,18 +288,18 @@ class FileWords:
             self._db.run("index_memory_parts", texts=names)
 
     def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
-        """Take rows out; those that are not in it are left alone."""
+        """Remove rows from the index, if present."""
         for statement in _DROPS[kind]:
             self._db.run_many(statement, [{"row": row} for row in rows])
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """In how many rows some stems stand; of failures that is not known."""
+        """Return the number of rows that contain each stem. Not available for failures."""
         marks = ", ".join("?" * len(stems))
-        told = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({marks})"  # noqa: S608 - a name of ours
-        return {str(term): int(rows) for term, rows in self._db.rows(told, stems)}
+        sql = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({marks})"  # noqa: S608 - a name of ours
+        return {str(term): int(rows) for term, rows in self._db.rows(sql, stems)}
 
     def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
-        """Rows that hold any of some words and that a condition lets through, the best by BM25 first."""
+        """Return rows that contain any of the words and match a condition, best BM25 first."""
         if not words:
             return []
         expression = " OR ".join(map(quoted, words))
@@ -309,19 +309,18 @@ class FileWords:
         ]
 
 
-# ----------------------------------------------------------------------------
-# Vectors in a byte a dimension, and in a bit.
+# -- Vectors with one byte or one bit per dimension ---------------------------
 
 
 Matrix = NDArray[np.float32]
-_PORTION = 16_384
+_PASSAGES_AT_ONCE = 16_384
 _ROWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What searches keep in memory of the passages of one database: the model that made them, their bits, which nobody
-    changes in place, and the row that comes next."""
+    """Passages that searches cache for one database: their model, their bits (never changed in
+    place) and the next row."""
 
     held: tuple[str | None, str | None]
     bits: NDArray[np.uint64]
@@ -329,21 +328,21 @@ class Kept:
 
 
 def distances(bits: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """In how many bits each passage differs; ``bits`` has a row for each 64 of them."""
+    """Return the number of differing bits per passage. ``bits`` has one row per 64 bits."""
     count = bits.shape[1]
-    found = np.zeros(count, np.uint16)
-    differs, ones = np.empty(_PORTION, np.uint64), np.empty(_PORTION, np.uint8)
-    for start in range(0, count, _PORTION):
-        part = found[start : start + _PORTION]
-        for own, other in zip(bits[:, start : start + _PORTION], wanted, strict=True):
+    result = np.zeros(count, np.uint16)
+    differs, ones = np.empty(_PASSAGES_AT_ONCE, np.uint64), np.empty(_PASSAGES_AT_ONCE, np.uint8)
+    for start in range(0, count, _PASSAGES_AT_ONCE):
+        part = result[start : start + _PASSAGES_AT_ONCE]
+        for own, other in zip(bits[:, start : start + _PASSAGES_AT_ONCE], wanted, strict=True):
             np.bitwise_xor(own, other, out=differs[: len(part)])
             np.bitwise_count(differs[: len(part)], out=ones[: len(part)])
             np.add(part, ones[: len(part)], out=part)
-    return found
+    return result
 
 
 def to_int8(vectors: Matrix) -> NDArray[np.int8]:
-    """Vectors with the largest value of each as 127."""
+    """Scale vectors so that the largest value of each is 127."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     packed: NDArray[np.int8] = np.rint(vectors * (127.0 / np.maximum(largest, 1e-9))).astype(
         np.int8
@@ -352,14 +351,14 @@ def to_int8(vectors: Matrix) -> NDArray[np.int8]:
 
 
 def from_int8(blobs: Sequence[bytes]) -> Matrix:
-    """Vectors of length 1 from their bytes."""
+    """Decode unit vectors from bytes."""
     vectors = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), -1).astype(np.float32)
     unit: Matrix = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     return unit
 
 
 def cosines_quantised_(query: Matrix, blobs: Sequence[bytes]) -> Matrix:
-    """The cosine of a query to each of some stored vectors."""
+    """Return the cosine of a query to each stored vector."""
     cosines: Matrix = from_int8(blobs) @ query
     return cosines
 
@@ -371,41 +370,43 @@ def near_pairs(
     wanted: Sequence[int],
     least: float,
 ) -> list[tuple[int, int, float]]:
-    """Pairs of ``wanted`` owners whose best pieces are at least so near, the nearest first; some rows at a time.
+    """Return pairs of ``wanted`` owners with a best cosine of at least ``least``, nearest first.
 
-    ``first_pieces`` says where the pieces of each owner begin.
+    ``first_pieces`` holds the index of each owner's first piece. Rows are compared in blocks.
     """
     owner = np.repeat(owners, np.diff(np.append(first_pieces, len(pieces))))
     chosen = np.isin(owner, np.array(wanted, np.int64))
     owner, mine = owner[chosen], pieces[chosen]
     best: dict[tuple[int, int], float] = {}
     for start in range(0, len(mine), _ROWS_AT_ONCE):
-        found = mine[start : start + _ROWS_AT_ONCE] @ mine[start:].T
-        for one, other in np.argwhere(found >= least).tolist():
-            first, second = int(owner[start + one]), int(owner[start + other])
+        cosines = mine[start : start + _ROWS_AT_ONCE] @ mine[start:].T
+        for left, right in np.argwhere(cosines >= least).tolist():
+            first, second = int(owner[start + left]), int(owner[start + right])
             if first < second:
-                best[first, second] = max(best.get((first, second), -1.0), float(found[one, other]))
+                best[first, second] = max(
+                    best.get((first, second), -1.0), float(cosines[left, right])
+                )
     return sorted(
-        ((*pair, cosine) for pair, cosine in best.items()), key=lambda one: (-one[2], one[:2])
+        ((*pair, cosine) for pair, cosine in best.items()), key=lambda pair: (-pair[2], pair[:2])
     )
 
 
 def to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
-    """The signs of vectors, 64 to a word."""
+    """Pack the signs of vectors into 64-bit words."""
     packed = np.packbits(vectors > 0, axis=1)
-    words = -(-packed.shape[1] // 8)  # whole words, whatever the size of the vectors
+    words = -(-packed.shape[1] // 8)  # round up to whole words
     return np.pad(packed, ((0, 0), (0, words * 8 - packed.shape[1]))).view(np.uint64)
 
 
 class Walk(Protocol):
-    """Passages from the nearest to the farthest."""
+    """Passages ordered from nearest to farthest."""
 
     def next(self, count: int) -> list[int]:
-        """About so many rows more, where there are any."""
+        """Return about ``count`` more rows, if any."""
 
 
 class Outward:
-    """Walks through passages from the nearest to the farthest, in rings of equal distance."""
+    """Walks through passages from nearest to farthest, in rings of equal distance."""
 
     def __init__(self, distances: NDArray[np.uint16]) -> None:
         self.distances = distances
@@ -413,7 +414,7 @@ class Outward:
         self._next = 0
 
     def next(self, count: int) -> list[int]:
-        """At least so many passages more, where there are any: all of the same distance come together."""
+        """Return at least ``count`` more passages, if any. Passages at the same distance come together."""
         if self._next >= len(self._within):
             return []
         before = int(self._within[self._next - 1]) if self._next else 0
@@ -424,13 +425,12 @@ class Outward:
         return rows
 
 
-# ----------------------------------------------------------------------------
-# Memories and turns that a filter lets through, by their rows.
+# -- Memories and turns selected by a filter ----------------------------------
 
 
-_SESSIONS_A_PORTION = 100
+_SESSIONS_AT_ONCE = 100
 
-# The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too.
+# {where} is replaced by a Clause, whose SQL consists of fixed fragments too.
 _TURNS_OF_SESSIONS = """
 SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
 WHERE t.session IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
@@ -463,19 +463,19 @@ WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
 
 
 class Admission:
-    """The turns that a filter lets through, without listing them: there may be a million."""
+    """The turns that match a filter, without a list of them: there may be a million."""
 
     def __init__(self, database: Database, where: Clause) -> None:
         self._db = database
         self._where = where
 
     def few(self, most: int) -> list[int] | None:
-        """All of them, where they are no more than so many."""
-        found = self._db.rows(self._where.into(_FEW_TURNS), (*self._where.values, most + 1))
-        return [row for (row,) in found] if len(found) <= most else None
+        """Return all turns if there are at most ``most``, or None."""
+        rows = self._db.rows(self._where.into(_FEW_TURNS), (*self._where.values, most + 1))
+        return [row for (row,) in rows] if len(rows) <= most else None
 
     def among(self, rows: Collection[int]) -> set[int]:
-        """Those of some turns."""
+        """Return the turns among ``rows`` that match the filter."""
         encoded = json.dumps(list(rows))
         return {
             row
@@ -486,22 +486,22 @@ class Admission:
 
 
 class Selection:
-    """What filters let through."""
+    """Selects memories and turns by filter."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def admitted_turns(self, wanted: Filter) -> Admission | None:
-        """The turns a filter lets through; ``None`` when it lets all through."""
+        """Return the turns that match a filter, or ``None`` if all match."""
         where = turn_clause(wanted)
         return None if where.is_open else Admission(self._db, where)
 
     def newest_turns(self, wanted: Filter) -> Iterator[list[int]]:
-        """The turns a filter lets through, a hundred sessions at a time, the latest session first."""
+        """Yield the turns that match a filter, a hundred sessions at a time, latest session first."""
         where = turn_clause(wanted)
         sessions = [row for (row,) in self._db.all("list_session_rows")]
-        for start in range(0, len(sessions), _SESSIONS_A_PORTION):
-            portion = json.dumps(sessions[start : start + _SESSIONS_A_PORTION])
+        for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
+            portion = json.dumps(sessions[start : start + _SESSIONS_AT_ONCE])
             yield [
                 row
                 for (row,) in self._db.rows(
@@ -510,14 +510,17 @@ class Selection:
             ]
 
     def admitted_memories(self, wanted: Filter, *, today: date | None = None) -> set[int]:
-        """The active memories a filter lets through; with ``today``, those that still hold."""
+        """Return the active memories that match a filter. With ``today``, only those that still hold."""
         where = memory_clause(wanted, today)
         return {row for (row,) in self._db.rows(where.into(_ADMITTED_MEMORIES), where.values)}
 
     def browse_memories(
         self, wanted: Filter, *, limit: int, today: date | None = None
     ) -> list[int]:
-        """Active memories by importance, then date, without a query; with ``today``, those that still hold."""
+        """Return active memories by importance, then date, without a query.
+
+        With ``today``, only those that still hold.
+        """
         where = memory_clause(wanted, today)
         rows = self._db.rows(where.into(_BROWSE_MEMORIES), (*where.values, limit))
         return [row for (row,) in rows]
@@ -531,39 +534,38 @@ class Selection:
         today: date | None = None,
         words: Sequence[str] = (),
     ) -> tuple[list[int], int]:
-        """A page of active memories, the newest first, and how many there are; with ``today``, those that hold.
+        """Return a page of active memories, newest first, and the total. With ``today``, only those that hold.
 
-        With ``words``, those whose subject, content or tags contain each of them, in any case of letters.
+        With ``words``, the subject, content or tags must contain each word, ignoring case.
         """
         where = with_words(memory_clause(wanted, today, for_list=True), words)
         rows = self._db.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
         return [row for row, _ in rows], int(rows[0][1]) if rows else 0
 
     def latest_memories(self, wanted: Filter, *, limit: int, today: date) -> list[int]:
-        """The active memories that hold, what changed last first."""
+        """Return the active memories that hold, last changed first."""
         where = memory_clause(wanted, today)
         return [
             row for (row,) in self._db.rows(where.into(_LATEST_MEMORIES), (*where.values, limit))
         ]
 
     def with_triggers(self, wanted: Filter, *, today: date) -> list[int]:
-        """The active memories that hold and have triggers, the most important first."""
+        """Return the active memories that hold and have triggers, most important first."""
         where = memory_clause(wanted, today)
         return [row for (row,) in self._db.rows(where.into(_TRIGGERED_MEMORIES), where.values)]
 
     def projects_of_memories(self, wanted: Filter, *, today: date) -> list[str]:
-        """The projects of the memories that a filter lets through, the one that changed last first."""
+        """Return the projects of the memories that match a filter, last changed first."""
         where = memory_clause(wanted, today)
         return [project for (project,) in self._db.rows(where.into(_PROJECTS), where.values)]
 
     def names_known(self) -> tuple[set[str], set[str]]:
-        """People named as authors of turns, and projects of sessions or of memories."""
+        """Return the authors of turns, and the projects of sessions and memories."""
         projects = {project for (project,) in self._db.all("list_projects_named")}
         return {author for (author,) in self._db.all("list_authors")}, projects
 
 
-# ----------------------------------------------------------------------------
-# Full text over turns.
+# -- Full-text search over turns ----------------------------------------------
 
 
 class TurnSearch:
@@ -578,12 +580,11 @@ class TurnSearch:
         self.rows_of_stem = self._turns.rows_of_stem
 
     def match(self, terms: Sequence[Term], wanted: Filter, limit: int) -> list[Match]:
-        """Turns that hold any of the terms, the best by BM25 first."""
+        """Return turns that contain any of the terms, best BM25 first."""
         return self._turns.match(terms, turn_clause(wanted), limit)
 
-    def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:  # noqa: ARG002 - a server tells more
-        """The turns at some places (session row, seq), of which no words are told. Places that do not exist are left
-        out."""
+    def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:  # noqa: ARG002 - the server counts terms
+        """Return the turns at (session row, seq), without term counts. Missing places are left out."""
         encoded = json.dumps([session << 32 | seq for session, seq in places])
         return [
             Match(row, session, seq, {}, 0)
@@ -593,16 +594,15 @@ class TurnSearch:
     def match_parts(
         self, names: Sequence[str], wanted: Filter, limit: int
     ) -> list[tuple[int, int, int]]:
-        """Turns whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
+        """Return (row, session, seq) of turns whose identifiers contain a name (at least three characters)."""
         return self._turns.match_parts(names, turn_clause(wanted), limit)
 
 
-# ----------------------------------------------------------------------------
-# The tables of vectors: of the model in use, or of another one.
+# -- Tables of vectors --------------------------------------------------------
 
 
 class VectorTables:
-    """The tables of the vectors in use, or, ``other``, of those of another model."""
+    """The tables of the vectors in use, or with ``other``, of the vectors of another model."""
 
     def __init__(self, database: Database, *, other: bool) -> None:
         self._database = database
@@ -630,40 +630,36 @@ class VectorTables:
         return about_other(name) if self._other else name
 
 
-# ----------------------------------------------------------------------------
-# Vectors: sign bits of every passage for a quick scan, int8 components for exact cosines.
-#
-# A passage is kept once, by the hash of its text, however many turns say it. The scan compares a bit
-# a component with
-# XOR and popcount, and the nearest are compared exactly: a million passages take about six
-# milliseconds, without an
-# index structure to build or to lose. Bits are held word by word, the first 64 of all passages, then
-# the next, and
-# compared in portions that stay in the processor's cache.
+# -- Vectors ------------------------------------------------------------------
+# Sign bits of every passage allow a quick scan; int8 components give exact cosines. A passage is
+# stored once, by the hash of its text, even if many turns contain it. The scan compares sign bits
+# with XOR and popcount, then the nearest passages exactly: about six milliseconds for a million
+# passages, without an index structure to build or lose. Bits are stored word by word (the first 64
+# of all passages, then the next) and compared in portions that fit the processor's cache.
 
 
 _NEAREST_BY_BITS = 600
-_WIDENED = 4
-_FARTHEST = 40_000
-"""No more passages than this are looked at for turns that a filter lets through."""
+_PORTION_GROWTH = 4
+_MAX_PASSAGES = 40_000
+"""Maximum number of passages compared to find turns that match a filter."""
 _FEW_TURNS_VECTORS = 5_000
-"""So many turns are compared one by one: quicker than to look for them among all, the nearest first."""
-_DROPS_VECTORS = (
+"""Up to this number of turns, comparing each is faster than searching all passages."""
+_DROP_STATEMENTS = (
     "drop_embedding_values",
     "drop_vectors",
     "drop_turn_passages",
     "drop_bits",
     "drop_memory_vectors",
 )
-_EXCHANGES = (
+_EXCHANGE_STATEMENTS = (
     "exchange_passages",
     "exchange_turn_passages",
     "exchange_bits",
     "exchange_memory_vectors",
     "exchange_embedding_values",
 )
-_BUNDLED = "minilm"
-"""What was set where vectors were made before it was noted."""
+_DEFAULT_MODEL = "minilm"
+"""Setting of vectors that were made before the setting was stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -675,13 +671,14 @@ class Near:
 
 
 class Vectors:
-    """Reads and writes vectors. Turns from before ``since`` get none, where a time is given.
+    """Reads and writes vectors. With ``since``, older turns get no vectors.
 
-    ``other`` are those of another model, being made to replace the ones in use. No search sees them.
+    With ``other``, these are the vectors of another model that will replace the ones in use.
+    Searches do not see them.
 
-    Keeps two things in memory between searches: the bits of passages, which only ever grow, and the vectors of
-    memories, read again when some were added. What was dropped since may linger in the latter; row numbers are never
-    given twice, so that it belongs to no memory.
+    Two things are cached between searches: the bits of passages, which only grow, and the vectors
+    of memories, which are read again after additions. The latter may contain deleted memories. Row
+    numbers are never reused, so such a vector belongs to no memory.
     """
 
     def __init__(
@@ -700,82 +697,85 @@ class Vectors:
         self._pieces: Matrix = np.empty((0, 0), np.float32)
 
     def kept(self) -> Kept:
-        """What it keeps in memory, for another connection to the same database to begin with."""
+        """Return the cached data, so that another connection to the same database can start with it."""
         return Kept(self._held, self._bits, self._next)
 
     def begin_with(self, kept: Kept) -> None:
-        """Take what another connection to the same database keeps, where that is more, instead of loading it."""
+        """Use the cache of another connection to the same database, if it is larger, instead of loading it."""
         if not self._bits.size or (kept.held == self._held and kept.next > self._next):
             self._held, self._bits, self._next = kept.held, kept.bits, kept.next
 
-    # What is made
-
     def model(self) -> str | None:
-        """The name of the model that made the vectors; ``None`` when there are none."""
+        """Return the name of the model that made the vectors, or ``None`` without vectors."""
         return self._value("model")
 
     def setting(self) -> str | None:
-        """What ``embedding.model`` was when the vectors were made: by it their model is found again."""
-        return None if self.model() is None else self._value("setting") or _BUNDLED
+        """Return the value of ``embedding.model`` when the vectors were made, which identifies their model."""
+        return None if self.model() is None else self._value("setting") or _DEFAULT_MODEL
 
     def seen(self) -> tuple[float, float] | None:
-        """How their model sees the probes (see :mod:`nacre.llm.local_model`), where that was noted."""
-        noted = self._value("seen")
-        if noted is None:
+        """Return the model's stored probe results (see :mod:`nacre.llm.local_model`), if any."""
+        stored = self._value("seen")
+        if stored is None:
             return None
-        chance, restated = json.loads(noted)
+        chance, restated = json.loads(stored)
         return float(chance), float(restated)
 
     def note_seen(self, seen: tuple[float, float]) -> None:
-        """Note how their model sees the probes."""
+        """Store the model's probe results."""
         with self._db.transaction():
             self._set_value("seen", json.dumps(seen))
 
     def dimensions(self) -> int:
-        """Components of a vector; 0 while there is none."""
+        """Return the number of components of a vector, or 0 without vectors."""
         row = self._db.one("one_size")
         return int(row[0]) if row else 0
 
     def size(self) -> int:
-        """Bytes of all of them."""
+        """Return the size of all vectors in bytes."""
         return int((self._db.one("size_of_vectors") or (0,))[0])
 
     def begin(self, model: str, setting: str | None = None) -> None:
-        """Accept vectors of a model, which ``setting`` names. Vectors of another one are dropped first.
+        """Accept vectors of a model, which ``setting`` names. Vectors of another model are deleted first.
 
-        Their name goes before them, table by table, so that others can write in between; after a crash it is done anew.
+        The model's name is deleted first, then table by table, so that other processes can write in
+        between. After a crash, the deletion is repeated.
         """
         if self.model() == model:
             return
         edition = self.drop()
         with self._db.transaction():
             self._set_value("model", model)
-            self._set_value("setting", setting or _BUNDLED)
+            self._set_value("setting", setting or _DEFAULT_MODEL)
             self._set_value("edition", str(edition + 1))
             self._set_value("begun", str(edition + 1))
 
     def drop(self) -> int:
-        """Drop all of them; returns their last edition."""
+        """Delete all vectors and return their last edition."""
         edition = self._count_of("edition")
-        for name in _DROPS_VECTORS:
+        for name in _DROP_STATEMENTS:
             self._db.run(name)
         return edition
 
     def exchange(self) -> bool:
-        """Bring those of the other model into use in one step, if none is missing; then drop those that were.
+        """Replace the vectors in use by those of the other model in one step, then delete the former ones.
 
-        For ``other``. Returns whether it was done: where texts came meanwhile, their vectors are made first.
+        Only for ``other``. Returns False if vectors of new texts are missing and must be made
+        first.
         """
         with self._db.transaction():
             if self.model() is None or any(self.missing()):
                 return False
-            for name in _EXCHANGES:
+            for name in _EXCHANGE_STATEMENTS:
                 self._db.run(name)
         self.drop()
         return True
 
     def reach_back(self, days: int) -> None:
-        """Turns of so many days get vectors (0: all); where that is more than before, old ones are looked at again."""
+        """Set the age in days up to which turns get vectors (0: all).
+
+        If it increases, old turns are examined again.
+        """
         before = self._count_of("days")
         if days == before:
             return
@@ -785,23 +785,23 @@ class Vectors:
                 self._set_value("through", "0")
 
     def pass_over(self) -> None:
-        """Where no turn waits for a vector, none of those there are is looked at again."""
+        """Skip all current turns in later runs if none needs a vector."""
         with self._db.transaction():
             if not self.turns_to_embed(1):
                 newest = self._db.one("last_turn") or (0,)
                 self._set_value("through", str(max(int(newest[0]), self._count_of("through"))))
 
     def turns_to_embed(self, limit: int) -> list[tuple[int, str]]:
-        """The next turns without vectors: (row, text)."""
+        """Return the next turns without vectors as (row, text)."""
         return self.turns_after(self._count_of("through"), limit)
 
     def memories_to_embed(self, limit: int) -> list[tuple[int, str, str]]:
-        """The newest memories without vectors, by row: (row, subject, content)."""
-        found = self._db.all("list_memories_to_embed", limit=limit)
-        return sorted((row, subject, content) for row, subject, content in found)
+        """Return the newest memories without vectors as (row, subject, content), in row order."""
+        rows = self._db.all("list_memories_to_embed", limit=limit)
+        return sorted((row, subject, content) for row, subject, content in rows)
 
     def are_missing(self) -> bool:
-        """Whether a turn or a memory has no vector yet. Where none had, that is looked up once until somebody wrote."""
+        """Return True if a turn or memory has no vector. A negative result is cached until the next write."""
         state = self._in_use.state()
         if state is None or state != self._complete:
             if self.turns_to_embed(1) or self.memories_to_embed(1):
@@ -810,16 +810,16 @@ class Vectors:
         return False
 
     def turns_after(self, row: int, limit: int) -> list[tuple[int, str]]:
-        """The turns beyond a row that get vectors: (row, text)."""
-        found = self._db.all("list_turns_to_embed", after=row, since=self._since, limit=limit)
-        return [(turn, text) for turn, text in found]
+        """Return the turns after a row that get vectors as (row, text)."""
+        rows = self._db.all("list_turns_to_embed", after=row, since=self._since, limit=limit)
+        return [(turn, text) for turn, text in rows]
 
     def memory_texts(self) -> list[tuple[str, str]]:
-        """All memories that get vectors: (subject, content)."""
+        """Return all memories that get vectors as (subject, content)."""
         return [(subject, content) for subject, content in self._db.all("list_memory_texts")]
 
     def missing(self) -> tuple[int, int]:
-        """How many turns and memories have no vectors yet."""
+        """Count the turns and memories without vectors."""
         turns = self._db.one(
             "count_turns_to_embed", after=self._count_of("through"), since=self._since
         ) or (0,)
@@ -827,29 +827,27 @@ class Vectors:
         return int(turns[0]), int(memories[0])
 
     def known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
-        """Passages that are there already, by the hash of their text."""
-        found = self._db.all(
-            "find_passages", hashes=json.dumps([digest.hex() for digest in hashes])
-        )
-        return {digest: row for row, digest in found}
+        """Map the hashes of passages that exist to their rows."""
+        rows = self._db.all("find_passages", hashes=json.dumps([digest.hex() for digest in hashes]))
+        return {digest: passage for passage, digest in rows}
 
     def take_over(self, earlier: Vectors, hashes: Sequence[bytes]) -> None:
-        """Take the passages of some texts from a database that this one is to replace, if the same model made them.
+        """Copy passages from a database that this one replaces, if the same model made them.
 
-        Where that database is damaged they are not there.
+        Copies nothing if that database is damaged.
         """
         try:
             if earlier.model() != self.model():
                 return
-            found = earlier._db.all(
+            rows = earlier._db.all(
                 "find_vectors_by_hash", hashes=json.dumps([digest.hex() for digest in hashes])
             )
         except StoreUnusable:
             return
-        if found:
+        if rows:
             with self._db.transaction():
                 self._add_passages(
-                    [digest for digest, _ in found], from_int8([vector for _, vector in found])
+                    [digest for digest, _ in rows], from_int8([vector for _, vector in rows])
                 )
 
     def add_turn_passages(
@@ -860,11 +858,12 @@ class Vectors:
         *,
         through: int,
     ) -> None:
-        """Add the passages of some turns.
+        """Add the passages of turns.
 
-        ``said`` maps turn rows to passage hashes; ``fresh`` are the hashes that are new, ``vectors`` their unit
-        vectors (one row each); ``through`` is the last turn row done. Turns that are gone by now are left out.
-        Raises EmbedderUnavailable for vectors of another size than those that are there.
+        ``said`` maps turn rows to passage hashes. ``fresh`` holds the new hashes and ``vectors``
+        their unit vectors (one row each). ``through`` is the last turn row processed. Deleted turns
+        are left out. Raises EmbedderUnavailable if the size of the vectors differs from the stored
+        ones.
         """
         with self._db.transaction():
             self._check_size(vectors)
@@ -881,10 +880,11 @@ class Vectors:
             self._set_value("through", str(max(through, self._count_of("through"))))
 
     def add_memory_vectors(self, made: Mapping[int, Matrix]) -> None:
-        """Add the vectors of memories: row → one unit vector a piece of its text.
+        """Add the vectors of memories, given as row → one unit vector per piece of text.
 
-        A memory that was edited or removed since its words were read has another row or none: it is left out.
-        Raises EmbedderUnavailable for vectors of another size than those that are there.
+        Memories that were edited or deleted since their text was read have another row or none, and
+        are left out. Raises EmbedderUnavailable if the size of the vectors differs from the stored
+        ones.
         """
         rows: list[dict[str, object]] = [
             {"memory": memory, "ordinal": ordinal, "vector": vector.tobytes()}
@@ -897,37 +897,35 @@ class Vectors:
             self._db.run_many("insert_memory_vector", rows)
             self._set_value("edition", str(self._count_of("edition") + 1))
 
-    # What is found
-
     def nearest_turns(
         self, query: Matrix, *, limit: int, admitted: Admission | None = None
     ) -> list[Near]:
-        """The turns whose best passage is nearest to a unit vector, by cosine, the nearest first."""
+        """Return the turns whose best passage has the highest cosine to a unit vector, nearest first."""
         few = admitted.few(_FEW_TURNS_VECTORS) if admitted else None
         if few is not None:
             return _sorted(self.cosines_of_turns(query, few))[:limit]
         nearest = self._outward(to_bits(to_int8(query[None, :]))[0])
         if admitted is None:
             return self._rank(query, nearest.next(_NEAREST_BY_BITS), None)[:limit]
-        found: list[Near] = []
+        turns: list[Near] = []
         portion = _NEAREST_BY_BITS
-        while len(found) < limit and portion < _FARTHEST and (rows := nearest.next(portion)):
-            found += self._rank(query, rows, admitted)
-            portion *= _WIDENED
-        return sorted(found, key=lambda near: (-near.cosine, near.row))[:limit]
+        while len(turns) < limit and portion < _MAX_PASSAGES and (rows := nearest.next(portion)):
+            turns += self._rank(query, rows, admitted)
+            portion *= _PORTION_GROWTH
+        return sorted(turns, key=lambda near: (-near.cosine, near.row))[:limit]
 
     def cosines_of_turns(self, query: Matrix, turns: Sequence[int]) -> dict[int, float]:
-        """The cosine of each turn's best passage; turns without vectors are left out."""
-        found = self._db.all("find_vectors_of_turns", rows=json.dumps(list(turns)))
+        """Return the cosine of each turn's best passage. Turns without vectors are left out."""
+        rows = self._db.all("find_vectors_of_turns", rows=json.dumps(list(turns)))
         best: dict[int, float] = {}
-        if found:
-            cosines = cosines_quantised_(query, [vector for _, vector in found])
-            for (turn, _), cosine in zip(found, cosines, strict=True):
+        if rows:
+            cosines = cosines_quantised_(query, [vector for _, vector in rows])
+            for (turn, _), cosine in zip(rows, cosines, strict=True):
                 best[turn] = max(best.get(turn, -1.0), float(cosine))
         return best
 
     def memory_cosines(self, query: Matrix) -> dict[int, float]:
-        """The cosine of every memory's best piece."""
+        """Return the cosine of every memory's best piece."""
         self._load_memories()
         if not len(self._memories):
             return {}
@@ -935,7 +933,7 @@ class Vectors:
         return dict(zip(self._memories.tolist(), best.tolist(), strict=True))
 
     def near_memory(self, row: int, *, limit: int) -> list[Near]:
-        """The memories whose best piece is nearest to any piece of a memory, the nearest first."""
+        """Return the memories with the highest cosine between any two pieces, nearest first."""
         self._load_memories()
         at = int(np.searchsorted(self._memories, row))
         if at >= len(self._memories) or self._memories[at] != row:
@@ -946,24 +944,26 @@ class Vectors:
         best[at] = -1.0
         nearest = np.argsort(-best, kind="stable")[:limit]
         return [
-            Near(int(self._memories[one]), float(best[one])) for one in nearest if best[one] > 0
+            Near(int(self._memories[index]), float(best[index]))
+            for index in nearest
+            if best[index] > 0
         ]
 
     def near_pairs(self, rows: Sequence[int], *, least: float) -> list[tuple[int, int, float]]:
-        """Pairs of these memories whose best pieces are at least so near, the nearest first."""
+        """Return pairs of these memories with a best cosine of at least ``least``, nearest first."""
         self._load_memories()
         return near_pairs(self._memories, self._first_pieces, self._pieces, rows, least)
 
     def count(self) -> int:
-        """Passages with a vector."""
+        """Count the passages with a vector."""
         return int((self._db.one("count_passages") or (0,))[0])
 
     def count_memories(self) -> int:
-        """Memories with a vector."""
+        """Count the memories with a vector."""
         return int((self._db.one("count_memory_vectors") or (0,))[0])
 
     def of(self, model: str) -> VectorsOf:
-        """The same, to be searched as long as they are those of a model."""
+        """Return these vectors for searches that are valid only for one model."""
         return VectorsOf(self, model, self._db.reading)
 
     def _check_size(self, vectors: Matrix) -> None:
@@ -987,26 +987,26 @@ class Vectors:
 
     def _rank(self, query: Matrix, rows: list[int], admitted: Admission | None) -> list[Near]:
         encoded = json.dumps(rows)
-        found = self._db.all("find_vectors", rows=encoded)
-        if not found:
+        rows_found = self._db.all("find_vectors", rows=encoded)
+        if not rows_found:
             return []
         cosines = dict(
             zip(
-                (row for row, _ in found),
-                cosines_quantised_(query, [vector for _, vector in found]),
+                (row for row, _ in rows_found),
+                cosines_quantised_(query, [vector for _, vector in rows_found]),
                 strict=True,
             )
         )
         best: dict[int, float] = {}
-        said = self._db.all("find_turns_of_passages", rows=encoded)
-        among = admitted.among({turn for _, turn in said}) if admitted else None
-        for passage, turn in said:
+        pairs = self._db.all("find_turns_of_passages", rows=encoded)
+        among = admitted.among({turn for _, turn in pairs}) if admitted else None
+        for passage, turn in pairs:
             if passage in cosines and (among is None or turn in among):
                 best[turn] = max(best.get(turn, -1.0), float(cosines[passage]))
         return _sorted(best)
 
     def _outward(self, bits: NDArray[np.uint64]) -> Walk:
-        """Passages from the nearest on: a server compares them itself."""
+        """Return the passages in order of distance. A server compares them itself."""
         if self._in_use.is_server:
             walk: Walk = load("nacre.store.postgres:ServerWalk")(self._in_use, bits)
             return walk
@@ -1014,9 +1014,9 @@ class Vectors:
         return Outward(distances(self._bits, bits) if self._bits.size else np.empty(0, np.uint16))
 
     def _load_bits(self) -> None:
-        held = (self.model(), self._value("begun"))
-        if held != self._held:  # others were made, perhaps by another process
-            self._bits, self._next, self._held = np.empty((0, 0), np.uint64), 1, held
+        version = (self.model(), self._value("begun"))
+        if version != self._held:  # replaced, perhaps by another process
+            self._bits, self._next, self._held = np.empty((0, 0), np.uint64), 1, version
         runs = self._db.all("list_bits", first=self._next)
         if not runs:
             return
@@ -1033,11 +1033,11 @@ class Vectors:
         edition = (self.model(), self._count_of("edition"))
         if edition == self._edition:
             return
-        found = self._db.all("list_memory_vectors")
-        owners = np.array([memory for memory, _ in found], np.int64)
+        rows = self._db.all("list_memory_vectors")
+        owners = np.array([memory for memory, _ in rows], np.int64)
         self._memories, self._first_pieces = np.unique(owners, return_index=True)
         self._pieces = (
-            from_int8([vector for _, vector in found]) if found else np.empty((0, 0), np.float32)
+            from_int8([vector for _, vector in rows]) if rows else np.empty((0, 0), np.float32)
         )
         self._edition = edition
 
@@ -1054,9 +1054,9 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class VectorsOf:
-    """Searches vectors as long as they are those of one model: a question's vector meets no others.
+    """Searches vectors only while they belong to one model, so that a question's vector is compared with no others.
 
-    Where those of another model came into use since the question was embedded, nothing is found.
+    Returns nothing if another model came into use after the question was embedded.
     """
 
     _vectors: Vectors
@@ -1064,7 +1064,6 @@ class VectorsOf:
     _reading: Callable[[], AbstractContextManager[None]]
 
     def model(self) -> str:
-        """The model's name."""
         return self.name
 
     def seen(self) -> tuple[float, float] | None:
