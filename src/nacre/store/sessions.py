@@ -1,4 +1,4 @@
-"""What agents did, apart from what was said: the files they touched, and what failed."""
+"""Sessions, turns and agents' actions in the index, with activity counts, archive state and project contents."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ _NOISE = Flag.META | Flag.SUMMARY | Flag.INJECTED
 
 
 class DeedIndex:
-    """Reads and writes the index of deeds."""
+    """Reads and writes the index of file operations and failed calls."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def add(self, done: Sequence[Deeds]) -> None:
-        """Index what turns did that are there. Call in the transaction that stores them."""
+        """Index the actions of stored turns. Call in the transaction that stores the turns."""
         uses = [use for deeds in done for use in _uses(deeds)]
         if uses:
             encoded = _encode(uses).decode()
@@ -70,7 +70,7 @@ class DeedIndex:
         self._add_failures(done)
 
     def index_again(self, done: Sequence[Deeds]) -> None:
-        """Add what failed to the full text, for turns that are missing there."""
+        """Index again the failures of turns that are missing from the full text."""
         self._db.words.drop(Indexed.FAILURES, [deeds.turn for deeds in done])
         self._add_failures(done)
 
@@ -80,23 +80,23 @@ class DeedIndex:
             self._db.words.add(Indexed.FAILURES, failures)
 
     def files_named(self, name: str) -> list[tuple[int, str]]:
-        """Files by the last part of their path, in any case: (row, path)."""
+        """Return (row, path) of files by the last part of their path, ignoring case."""
         return [(row, path) for row, path in self._db.all("list_files_named", last=name.lower())]
 
     def all_files(self) -> list[tuple[int, str]]:
-        """Every file that was ever touched: (row, path)."""
+        """Return (row, path) of every file that was ever touched."""
         return [(row, path) for row, path in self._db.all("list_all_files")]
 
     def most_changed(self) -> tuple[str, int] | None:
-        """A path of the file that most sessions changed, by its name, and how many sessions did."""
-        found = self._db.one("find_most_changed_file")
-        return (found[0], found[1]) if found else None
+        """Return the path of the file (by name) that most sessions changed, and the number of these sessions."""
+        row = self._db.one("find_most_changed_file")
+        return (row[0], row[1]) if row else None
 
     def uses(
         self, files: Sequence[int], wanted: DeedFilter, *, reads: bool, limit: int
     ) -> list[FileUse]:
-        """What was done to some files, the newest first; without ``reads`` only what changed them."""
-        found = self._db.all(
+        """Return operations on files, newest first. Without ``reads``, only changes."""
+        rows = self._db.all(
             "list_file_uses",
             files=json.dumps(list(files)),
             project=wanted.project,
@@ -108,16 +108,16 @@ class DeedIndex:
         )
         return [
             FileUse(file, turn, session, seq, from_ms(time), Action(action))
-            for file, turn, session, seq, time, action in found
+            for file, turn, session, seq, time, action in rows
         ]
 
     def failures(self, words: Sequence[str], wanted: DeedFilter, *, limit: int) -> list[int]:
-        """Turns with calls that failed in words like these, the best first by BM25."""
+        """Return turns with failed calls that contain the words, best BM25 first."""
         return self._db.words.best(Indexed.FAILURES, words, deed_clause(wanted), limit)
 
     def requests(self, session: int, seq: int, *, by: Speaker, limit: int) -> list[int]:
-        """The turns in which somebody asked for something before a place, the latest first."""
-        found = self._db.all(
+        """Return the turns of a speaker that requested something before a place, latest first."""
+        rows = self._db.all(
             "list_requests",
             session=session,
             seq=seq,
@@ -125,11 +125,11 @@ class DeedIndex:
             noise=int(_NOISE),
             limit=limit,
         )
-        return [row for (row,) in found]
+        return [turn for (turn,) in rows]
 
 
 def plain_path(path: str) -> str:
-    """A path as the index holds it: with ``/``, without ``./`` at its beginning."""
+    """Normalise a path for the index: use ``/`` and strip a leading ``./``."""
     return path.replace("\\", "/").removeprefix("./").rstrip("/") or "/"
 
 
@@ -149,19 +149,18 @@ def _failure(deeds: Deeds) -> Words | None:
     return Words(deeds.turn, (segment(tried), segment(error)))
 
 
-# ----------------------------------------------------------------------------
-# Sessions and turns in the index.
+# -- Sessions and turns -------------------------------------------------------
 
 
-_PORTION = 500
-_NAMES_CHARACTERS = 8000
+_TURNS_AT_ONCE = 500
+_MAX_NAMES_CHARACTERS = 8000
 _PAUSE_MS = 30 * 60 * 1000
 OPENING_TURNS = 12
-"""Turns in which a session without a title says what it is about."""
-_EVERY = SessionFilter()
+"""Number of first turns that describe a session without a title."""
+_ALL_SESSIONS = SessionFilter()
 
 TurnBatch = tuple[str, int, Sequence[Turn]]
-"""Turns of one session: its tool, its row, and what is said in order."""
+"""Turns of one session in order, with its tool and row."""
 
 
 _Identified = tuple[int, dict[bytes, Turn]]
@@ -176,11 +175,11 @@ class Sessions:
 
     @property
     def database(self) -> Database:
-        """The database these sessions lie in."""
+        """The database that holds these sessions."""
         return self._db
 
     def upsert(self, session: Session, *, project: str | None, file: str | None) -> int:
-        """Record what is known of a session; returns its row."""
+        """Insert or update the known fields of a session, and return its row."""
         spent = session.tokens
         before = self._db.one("model_of_session", tool=session.tool, native_id=session.native_id)
         row = self._db.one(
@@ -207,34 +206,37 @@ class Sessions:
         return int(row[0]) if row else 0
 
     def add_turns(self, session: Session, row: int, turns: Sequence[Turn]) -> int:
-        """Add turns at the end of a session and to the full text, as :meth:`add_batches` does."""
+        """Append turns to a session and to the full text, as in :meth:`add_batches`."""
         return self.add_batches([(session.tool, row, turns)])[0]
 
     def add_batches(self, batches: Sequence[TurnBatch]) -> list[int]:
-        """Add turns at the end of their sessions and to the full text; returns how many of each batch are new.
+        """Append turns to their sessions and to the full text, and return the number of new turns per batch.
 
-        A turn that is known already stays where it is; one that grew is written anew in its old place. Where the
-        session lies in several files, one of them may be an old copy: there a turn never becomes shorter. The outcome
-        is that of one batch after the other, in a tenth of the statements.
+        Known turns keep their place. A turn that grew is replaced in its place. If the session
+        spans several files, one may be an old copy, so turns never become shorter. The result is
+        the same as adding batch by batch, with a tenth of the statements.
         """
         return [count for portion in _portions(batches) for count in self._add_portion(portion)]
 
     def _add_portion(self, portion: Sequence[_Identified]) -> list[int]:
-        known = self._known([identity for _, turns in portion for identity in turns])
-        found = self._db.all("next_seqs", sessions=json.dumps(sorted({row for row, _ in portion})))
-        next_seq: dict[int, int] = dict(found)
+        stored = self._known([identity for _, turns in portion for identity in turns])
+        rows = self._db.all(
+            "next_seqs", sessions=json.dumps(sorted({session for session, _ in portion}))
+        )
+        next_seq: dict[int, int] = dict(rows)
         placed: list[_Placed] = []
         counts = []
-        for row, turns in portion:
-            fresh = [identity for identity in turns if identity not in known]
+        for session, turns in portion:
+            fresh = [identity for identity in turns if identity not in stored]
             placed += [
-                (row, seq, identity, turns[identity])
-                for seq, identity in self._drop_grown(row, turns, known)
+                (session, seq, identity, turns[identity])
+                for seq, identity in self._drop_grown(session, turns, stored)
             ]
             placed += [
-                (row, seq, one, turns[one]) for seq, one in enumerate(fresh, start=next_seq[row])
+                (session, seq, identity, turns[identity])
+                for seq, identity in enumerate(fresh, start=next_seq[session])
             ]
-            next_seq[row] += len(fresh)
+            next_seq[session] += len(fresh)
             counts.append(len(fresh))
         if placed:
             self._insert(placed)
@@ -255,18 +257,18 @@ class Sessions:
 
     def _known(self, identities: Sequence[bytes]) -> dict[bytes, Row]:
         encoded = json.dumps([identity.hex() for identity in identities])
-        return {found[1]: found for found in self._db.all("find_known_turns", identities=encoded)}
+        return {row[1]: row for row in self._db.all("find_known_turns", identities=encoded)}
 
     def _drop_grown(
-        self, session: int, turns: Mapping[bytes, Turn], known: Mapping[bytes, Row]
+        self, session: int, turns: Mapping[bytes, Turn], stored: Mapping[bytes, Row]
     ) -> Iterator[tuple[int, bytes]]:
-        """Take out the turns of a session that grew since they were stored; yields where they stood."""
+        """Delete the turns of a session that grew since they were stored, and yield their places."""
         changed = {
-            identity: known[identity]
+            identity: stored[identity]
             for identity, turn in turns.items()
-            if identity in known
-            and known[identity][2] == session
-            and _said(turn) != _said_before(known[identity])
+            if identity in stored
+            and stored[identity][2] == session
+            and _said(turn) != _said_before(stored[identity])
         }
         copied = (
             bool(changed) and (self._db.one("count_session_files", session=session) or (0,))[0] > 1
@@ -277,28 +279,32 @@ class Sessions:
                 yield row[3], identity
 
     def index_again(self, rows: Sequence[int]) -> None:
-        """Add turns to the full text from which they are missing."""
+        """Index again turns that are missing from the full text."""
         with self._db.transaction():
-            for start in range(0, len(rows), _PORTION):
-                found = self.by_rows(rows[start : start + _PORTION])
-                self._forget_text(list(found))
+            for start in range(0, len(rows), _TURNS_AT_ONCE):
+                turns = self.by_rows(rows[start : start + _TURNS_AT_ONCE])
+                self._forget_text(list(turns))
                 index_texts(
-                    self._db, [(row, it.turn.text, it.turn.tool_calls) for row, it in found.items()]
+                    self._db,
+                    [(row, turn.turn.text, turn.turn.tool_calls) for row, turn in turns.items()],
                 )
 
     def _forget_text(self, rows: Sequence[int]) -> None:
         self._db.words.drop(Indexed.TURNS, rows)
 
     def retain(self, tool: str, file: str, present: Mapping[str, Sequence[str]]) -> set[int]:
-        """A file was read as a whole: forget what it held before and does not hold any more, unless another file does.
+        """Forget turns that a fully read file no longer contains, unless another file contains them.
 
-        ``present`` has the ids of its turns by the native id of their session. Returns the sessions that lost turns.
+        ``present`` maps native session ids to the ids of their turns in the file. Returns the
+        sessions that lost turns.
         """
         touched = set()
-        for row, native_id, held in self._db.all("list_sessions_of_file", tool=tool, file=file):
+        for row, native_id, stored_ids in self._db.all(
+            "list_sessions_of_file", tool=tool, file=file
+        ):
             ids = present.get(native_id)
             others = self._db.all("list_other_files", session=row, file=file)
-            gone = self._gone(row, ids or (), held, [other for _, other in others])
+            gone = self._gone(row, ids or (), stored_ids, [other for _, other in others])
             self._forget_turns(gone)
             if ids is not None:
                 self._db.run("hold_turns", session=row, file=file, held=encode(ids).decode())
@@ -315,76 +321,82 @@ class Sessions:
         return touched
 
     def _gone(
-        self, row: int, ids: Sequence[str], held: str | None, others: Sequence[str | None]
+        self, row: int, ids: Sequence[str], stored_ids: str | None, others: Sequence[str | None]
     ) -> list[int]:
-        """Turns that a file took back; none where nobody knows what another file of the session holds."""
+        """Return turns removed from a file.
+
+        Returns none if the contents of the session's other files are unknown.
+        """
         if not others:
-            found = self._db.all("list_turns_gone", session=row, ids=encode(ids).decode())
-        elif held is None or None in others:
+            rows = self._db.all("list_turns_gone", session=row, ids=encode(ids).decode())
+        elif stored_ids is None or None in others:
             return []
         else:
             kept = {*ids, *(turn for other in others if other for turn in json.loads(other))}
-            lost = [turn for turn in json.loads(held) if turn not in kept]
-            found = self._db.all("list_turns_named", session=row, ids=encode(lost).decode())
-        return [int(turn) for (turn,) in found]
+            lost = [turn for turn in json.loads(stored_ids) if turn not in kept]
+            rows = self._db.all("list_turns_named", session=row, ids=encode(lost).decode())
+        return [int(turn) for (turn,) in rows]
 
     def _forget_turns(self, rows: Sequence[int]) -> None:
         self._forget_text(rows)
         self._db.run_many("delete_turn", [{"row": row} for row in rows])
 
     def folders(self) -> list[str]:
-        """The working directories of all sessions."""
+        """Return the working directories of all sessions."""
         return [str(folder) for (folder,) in self._db.all("list_folders")]
 
     def refresh(self, rows: Sequence[int]) -> None:
-        """Bring counts and dates of sessions up to their turns."""
+        """Update the counts and dates of sessions from their turns."""
         self._db.run("refresh_session", rows=json.dumps(list(rows)))
 
     def to_extract(self) -> list[Unlearned]:
-        """Sessions with turns that extraction, or a writer, has not seen, the oldest first."""
+        """Return sessions with turns not yet processed by extraction or a writer, oldest first."""
         return [
             Unlearned(row, begin, end, unwritten, from_ms(asked))
             for row, begin, end, unwritten, asked in self._db.all("list_sessions_to_extract")
         ]
 
     def not_shown(self) -> list[Unlearned]:
-        """Sessions that extraction has seen to their end, and that no writer was shown to theirs, the oldest first."""
+        """Return sessions fully processed by extraction but not by a writer, oldest first."""
         return [
             Unlearned(row, end, end, unwritten, from_ms(asked), is_older=True)
             for row, end, unwritten, asked in self._db.all("list_sessions_not_shown")
         ]
 
     def mark_extracted(self, row: int, seq: int) -> None:
-        """Extraction has seen the turns before ``seq``."""
+        """Record that extraction processed the turns before ``seq``."""
         self._db.run("mark_extracted", row=row, seq=seq)
 
     def mark_learned(
-        self, one: Unlearned, seq: int, unwritten: int | None, asked: datetime | None
+        self, unlearned: Unlearned, seq: int, unwritten: int | None, asked: datetime | None
     ) -> None:
-        """Extraction has seen the turns before ``seq`` of a session that was listed; a writer, ``asked`` last then, is
-        to be shown those from ``unwritten`` on, or none. What another process noted of it meanwhile stands.
+        """Record the progress of extraction and of the writer in a listed session.
+
+        Extraction processed the turns before ``seq``. A writer, last called at ``asked``, still
+        needs the turns from ``unwritten`` on, or none. Changes made meanwhile by another process
+        are kept.
         """
         self._db.run(
             "mark_learned",
-            row=one.row,
+            row=unlearned.row,
             extracted=seq,
             unwritten=unwritten,
             asked=to_ms(asked),
-            begin=one.begin,
-            unwritten_before=-1 if one.unwritten is None else one.unwritten,
-            asked_before=-1 if one.asked is None else to_ms(one.asked),
+            begin=unlearned.begin,
+            unwritten_before=-1 if unlearned.unwritten is None else unlearned.unwritten,
+            asked_before=-1 if unlearned.asked is None else to_ms(unlearned.asked),
         )
 
     def ask_again(self) -> None:
-        """Whoever is to be shown what waits is asked as soon as may be, however short ago that was in vain."""
+        """Retry pending writer calls as soon as possible, regardless of recent failures."""
         self._db.run("ask_again")
 
     def mark_all_extracted(self) -> None:
-        """Extraction is to begin with what comes from now on."""
+        """Make extraction start with future turns."""
         self._db.run("mark_all_extracted")
 
     def find(self, reference: str) -> list[StoredSession]:
-        """Sessions by ``<tool>:<id>``, by the tool's own id, or by the beginning of either; at most three."""
+        """Find up to three sessions by ``<tool>:<id>``, by the tool's own id, or by a prefix of either."""
         tool, _, native_id = reference.partition(":")
         rows = self._db.all("find_session", tool=tool, native_id=native_id) if native_id else []
         rows = rows or self._db.all("find_sessions_by_native_id", native_id=reference, tool=None)
@@ -394,20 +406,25 @@ class Sessions:
         return [_stored(row) for row in exact or rows]
 
     def get(self, row: int) -> StoredSession:
-        """A session by row. Raises KeyError."""
-        found = self._db.one("find_session_by_row", row=row)
-        if found is None:
+        """Return a session by row. Raises KeyError."""
+        session = self._db.one("find_session_by_row", row=row)
+        if session is None:
             raise KeyError(row)
-        return _stored(found)
+        return _stored(session)
 
-    def newest(self, wanted: SessionFilter = _EVERY, *, limit: int = 20) -> list[StoredSession]:
-        """Sessions, the newest first."""
+    def newest(
+        self, wanted: SessionFilter = _ALL_SESSIONS, *, limit: int = 20
+    ) -> list[StoredSession]:
+        """Return sessions, newest first."""
         return self.page(wanted, limit=limit, offset=0)[0]
 
     def page(
         self, wanted: SessionFilter, *, limit: int, offset: int
     ) -> tuple[list[StoredSession], int]:
-        """Sessions, the newest first, and how many fit; where the page is empty, those before it."""
+        """Return a page of sessions, newest first, and the total.
+
+        For an empty page, returns the offset as the total.
+        """
         rows = self._db.all(
             "list_sessions",
             tool=wanted.tool,
@@ -426,7 +443,7 @@ class Sessions:
         return [_stored(row[:-1]) for row in rows], rows[0][-1] if rows else offset
 
     def children(self, row: int) -> list[StoredSession]:
-        """The sessions that a session sent out: sub-agents, forks."""
+        """Return the child sessions of a session: sub-agents and forks."""
         session = self.get(row).session
         rows = self._db.all(
             "list_children", tool=session.tool, native_id=session.native_id, row=row
@@ -434,70 +451,73 @@ class Sessions:
         return [*map(_stored, rows)]
 
     def active(self, rows: Sequence[int]) -> dict[int, timedelta]:
-        """How long sessions were at work, without pauses of more than half an hour; only those with times."""
-        found = self._db.all("sum_active", rows=json.dumps(list(rows)), pause=_PAUSE_MS)
-        return {row: timedelta(milliseconds=total) for row, total in found}
+        """Return the active time of sessions, without pauses over half an hour.
+
+        Sessions without times are left out.
+        """
+        rows_found = self._db.all("sum_active", rows=json.dumps(list(rows)), pause=_PAUSE_MS)
+        return {row: timedelta(milliseconds=total) for row, total in rows_found}
 
     def last_turns(self, row: int, limit: int) -> list[StoredTurn]:
-        """The end of a session, in order."""
-        found = self._db.all("list_last_turns", session=row, limit=limit)
+        """Return the last turns of a session, in order."""
+        turns = self._db.all("list_last_turns", session=row, limit=limit)
         return [
-            stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in reversed(found)
+            stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in reversed(turns)
         ]
 
     def counts(self) -> list[Row]:
-        """(tool, sessions, turns, first time in ms, last time in ms), the busiest tool first."""
+        """Return (tool, sessions, turns, first time in ms, last time in ms), busiest tool first."""
         return self._db.all("count_sessions")
 
     def turns_of(self, row: int, *, first: int = 0, limit: int = -1) -> list[StoredTurn]:
-        """A session's turns in order."""
-        found = self._db.all("list_turns", session=row, first=first, limit=limit)
-        return [stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in found]
+        """Return a session's turns in order."""
+        turns = self._db.all("list_turns", session=row, first=first, limit=limit)
+        return [stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in turns]
 
     def whole(self, row: int) -> list[Turn]:
-        """A session's turns in order, each with what makes it the same turn elsewhere."""
+        """Return a session's turns in order, with ids that identify them in other stores."""
         tool = self.get(row).session.tool
         identities: dict[int, bytes] = dict(self._db.all("list_identities", session=row))
-        found = []
+        turns = []
         for item in self.turns_of(row):
             turn = replace(item.turn, unique=True)
             is_unique = turn_identity(tool, row, turn) == identities[item.seq]
-            found.append(turn if is_unique else item.turn)
-        return found
+            turns.append(turn if is_unique else item.turn)
+        return turns
 
     def place_of(self, row: int, native_id: str) -> int | None:
-        """The seq of a turn in a session."""
-        found = self._db.one("find_turn_in_session", session=row, native_id=native_id)
-        return int(found[0]) if found else None
+        """Return the seq of a turn in a session."""
+        place = self._db.one("find_turn_in_session", session=row, native_id=native_id)
+        return int(place[0]) if place else None
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, StoredTurn]:
-        """Turns by row number."""
-        found = self._db.all("find_turns", rows=json.dumps(list(rows)))
-        return {row[0]: stored_turn(row) for row in found}
+        """Return turns by row number."""
+        turns = self._db.all("find_turns", rows=json.dumps(list(rows)))
+        return {row[0]: stored_turn(row) for row in turns}
 
     def places(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """Where turns stand: row → (session row, seq)."""
-        found = self._db.all("find_places", rows=json.dumps(list(rows)))
-        return {row: (session, seq) for row, session, seq in found}
+        """Return the places of turns: row → (session row, seq)."""
+        places = self._db.all("find_places", rows=json.dumps(list(rows)))
+        return {row: (session, seq) for row, session, seq in places}
 
     def labels(self, tool: str) -> list[str]:
-        """What the sessions with a tool are called: rooms, conversations."""
+        """Return the labels (rooms, conversations) of a tool's sessions."""
         return [label for (label,) in self._db.all("list_labels", tool=tool)]
 
     def authors(self) -> set[str]:
-        """People named as authors of turns."""
+        """Return the authors of turns."""
         return {author for (author,) in self._db.all("list_authors")}
 
     def unknown_senders(self) -> list[tuple[str, int]]:
-        """Who wrote to an agent directly and is not known to be the owner, and how often, the most frequent first."""
+        """Return direct senders not known to be the owner, with their message counts, most frequent first."""
         return [(author, count) for author, count in self._db.all("list_unknown_senders")]
 
     def projects(self) -> set[str]:
-        """Projects of sessions or of memories."""
+        """Return the projects of sessions and memories."""
         return {project for (project,) in self._db.all("list_projects_named")}
 
     def cursor(self, path: str) -> tuple[str, Cursor] | None:
-        """The tool a file was read as, and where the reading ended."""
+        """Return the tool that a file was read as, and the position reached."""
         row = self._db.one("find_cursor", path=path)
         if row is None:
             return None
@@ -507,9 +527,9 @@ class Sessions:
     def save_cursor(
         self, path: str, tool: str, cursor: Cursor, tally: Tally, *, goes_on: bool = False
     ) -> None:
-        """Remember where the reading of a file ended, and what in it was not understood.
+        """Store the position reached in a file, and the counts of unparsed entries.
 
-        The tally adds to what was counted before where the reading ``goes_on`` from there.
+        If the reading ``goes_on`` from the stored position, the tally adds to the previous counts.
         """
         self._db.run(
             "save_cursor",
@@ -527,7 +547,7 @@ class Sessions:
         )
 
     def move_cursor(self, path: str, cursor: Cursor) -> None:
-        """A transcript was written anew: where the reading of it goes on."""
+        """Store the position in a transcript that was rewritten."""
         self._db.run(
             "move_cursor",
             path=path,
@@ -539,41 +559,42 @@ class Sessions:
         )
 
     def save_ingest(self, run: str, started: int, finished: int, **counts: int) -> None:
-        """Remember one run of ingest; times in milliseconds."""
+        """Record one ingest run (times in ms)."""
         self._db.run("save_ingest", id=run, started=started, finished=finished, **counts)
 
     def last_ingest(self) -> datetime | None:
-        """When transcripts were last read."""
+        """Return the time of the last ingest."""
         row = self._db.one("last_ingest")
         return from_ms(row[1] or row[0]) if row else None
 
     def seen_files(self) -> list[SeenFile]:
-        """Every transcript that was read."""
+        """Return all transcripts that were read."""
         return [
             SeenFile(path, tool, size, mtime_ns, json.loads(unknown), corrupt)
             for path, tool, size, mtime_ns, unknown, corrupt in self._db.all("list_cursors")
         ]
 
     def versions(self) -> dict[str, str]:
-        """The last version of its tool that wrote into a transcript, by the transcript's path."""
+        """Map paths of transcripts to the last tool version that wrote to them."""
         return dict(self._db.all("list_versions_of_files"))
 
     def find_said(self, session: str, turn_id: str) -> StoredTurn | None:
-        """The turn that was said in a session (``<tool>:<id>``), also where only a copy of that session is left.
+        """Find a turn of a session (``<tool>:<id>``), even if only a copy of the session remains.
 
-        A tool that resumes a session under another id keeps the ids of its turns, where those are unique.
+        A tool that resumes a session under another id keeps the ids of its turns if they are
+        unique.
         """
         tool, _, _ = session.partition(":")
-        found = self.find(session)
-        place = self.place_of(found[0].row, turn_id) if found else None
-        if found and place is not None:
-            return self.turns_of(found[0].row, first=place, limit=1)[0]
+        sessions = self.find(session)
+        place = self.place_of(sessions[0].row, turn_id) if sessions else None
+        if sessions and place is not None:
+            return self.turns_of(sessions[0].row, first=place, limit=1)[0]
         copy = turn_identity(tool, 0, Turn(turn_id, Speaker.OWNER, "", unique=True))
-        found_copy = self._db.one("find_turn_by_identity", identity=copy)
-        return self.by_rows(found_copy)[found_copy[0]] if found_copy else None
+        row = self._db.one("find_turn_by_identity", identity=copy)
+        return self.by_rows(row)[row[0]] if row else None
 
     def heard(self, latest: int) -> list[Heard]:
-        """Of every tool so many main sessions, those that began last first: does the owner say something in them?"""
+        """Return the latest main sessions of each tool, with whether the owner spoke in them."""
         return [
             Heard(tool, version, bool(spoke))
             for tool, version, spoke in self._db.all("list_heard", latest=latest)
@@ -581,17 +602,17 @@ class Sessions:
 
 
 def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[ToolCall]]]) -> None:
-    """Add to the full text what turns say and did, by their rows, which must not be in it yet."""
-    found = []
+    """Add the text and actions of turns to the full text. Their rows must not be indexed yet."""
+    entries = []
     for row, text, calls in texts:
         did = did_of(calls)
-        names = " ".join(identifiers(f"{text}\n{did}"))[:_NAMES_CHARACTERS]
-        found.append(Words(row, (segment(text), segment(did)), names))
-    database.words.add(Indexed.TURNS, found)
+        names = " ".join(identifiers(f"{text}\n{did}"))[:_MAX_NAMES_CHARACTERS]
+        entries.append(Words(row, (segment(text), segment(did)), names))
+    database.words.add(Indexed.TURNS, entries)
 
 
 def _portions(batches: Sequence[TurnBatch]) -> Iterator[list[_Identified]]:
-    """Batches with the identities of their turns, cut before one that repeats a turn: it must find it stored."""
+    """Split batches before any batch that repeats a turn, because it must find that turn stored."""
     portion: list[_Identified] = []
     seen: set[bytes] = set()
     for tool, row, turns in batches:
@@ -609,8 +630,8 @@ def _said(turn: Turn) -> tuple[str, str]:
     return turn.text, tools_column(turn) or ""
 
 
-def _said_before(known: Row) -> tuple[str, str]:
-    return known[4], known[5] or ""
+def _said_before(stored: Row) -> tuple[str, str]:
+    return stored[4], stored[5] or ""
 
 
 def _length(said: tuple[str, str]) -> int:
@@ -655,16 +676,14 @@ def _stored(row: Row) -> StoredSession:
     return StoredSession(number, session, project, from_ms(ended), file, turns)
 
 
-# ----------------------------------------------------------------------------
-# What happened when: sessions, memories, recalls, operations and calls of models, counted by day.
-#
-# Days are those of the owner's clock. ``since`` and ``until`` are half open, ``first`` and ``last``
-# days are not.
+# -- Activity by day ----------------------------------------------------------
+# Days follow the owner's clock. ``since`` and ``until`` are half open; ``first`` and ``last`` days
+# are inclusive.
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From the first day to the last, of a project or of everything."""
+    """A range of days, including first and last, for one project or all."""
 
     first: date
     last: date
@@ -672,12 +691,12 @@ class Period:
 
     @property
     def since(self) -> datetime:
-        """Its beginning, as the owner's clock has it."""
+        """Start of the first day on the owner's clock."""
         return day_interval(self.first)[0]
 
     @property
     def until(self) -> datetime:
-        """The midnight after its last day."""
+        """Midnight after the last day."""
         return day_interval(self.last)[1]
 
     @property
@@ -686,57 +705,62 @@ class Period:
 
 
 class Activity:
-    """Counts what is in the database."""
+    """Counts database content by day."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def sessions(self, period: Period) -> list[Row]:
-        """(day, tool, sessions that began, turns), without those of sub-agents and schedulers."""
+        """Return (day, tool, sessions begun, turns), without sub-agent and scheduled sessions."""
         days = {"first": period.first.isoformat(), "last": period.last.isoformat()}
         return self._db.all("count_sessions_by_day", **period._moments, **days)
 
     def memories(self, last: date, project: str | None) -> list[Row]:
-        """(day, kind, 1 for recorded and -1 for ended, memories), from the first one on."""
+        """Return (day, kind, 1 for recorded and -1 for ended, memories) from the first day on."""
         return self._db.all("count_memories_by_day", last=last.isoformat(), project=project)
 
     def sources(self, period: Period) -> list[Row]:
-        """(speaker, tool or ``None``, memories) of what was recorded and holds, the most first."""
+        """Return (speaker, tool or ``None``, memories) of recorded valid memories, largest first."""
         return self._db.all("count_memories_by_source", **period._moments)
 
     def ages(self, now: datetime, project: str | None) -> list[Row]:
-        """(days since it was said last, memories, how many of them may be out of date) of what holds."""
+        """Return (days since last stated, memories, memories possibly out of date) of valid memories."""
         return self._db.all("count_memories_by_age", now=to_ms(now), project=project)
 
     def use(self, project: str | None) -> tuple[int, int, int]:
-        """Memories that hold and were never recalled, up to five times, more often."""
+        """Count valid memories recalled never, up to five times, and more often."""
         row = self._db.one("count_memories_by_use", project=project) or (0, 0, 0)
         return row[0], row[1], row[2]
 
     def recalls(self, period: Period) -> list[Row]:
-        """(day, recalls)."""
+        """Return (day, recalls)."""
         return self._db.all("count_recalls_by_day", **period._moments)
 
     def questions(self, period: Period, kind: str, unanswered: Collection[str]) -> list[Row]:
-        """(day, whether answered, questions) of traces of a kind; some outcomes mean that there was no answer."""
+        """Return (day, was answered, questions) of traces of a kind.
+
+        ``unanswered`` lists the outcomes without an answer.
+        """
         moments = {"since": to_ms(period.since), "until": to_ms(period.until)}
         return self._db.all(
             "count_questions_by_day", kind=kind, unanswered=json.dumps(list(unanswered)), **moments
         )
 
     def calls(self, first: date, last: date) -> list[Row]:
-        """(day, task, tokens, millionths of a US dollar)."""
+        """Return (day, task, tokens, millionths of a US dollar)."""
         return self._db.all("count_calls_by_day", first=first.isoformat(), last=last.isoformat())
 
 
-# ----------------------------------------------------------------------------
-# What changed in the database since it was looked at last, whichever process changed it.
+# -- Changes since the last check ---------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryChange:
-    """``change`` is ``stored``, ``changed``, ``retired``, ``restored`` or ``removed``; what takes the place of a memory
-    retires it. ``operation`` is the id of the last operation that touched it."""
+    """A change to a memory.
+
+    ``change`` is ``stored``, ``changed``, ``retired``, ``restored`` or ``removed``; superseding a
+    memory retires it. ``operation`` is the id of the last operation on it.
+    """
 
     change: str
     id: str
@@ -745,7 +769,7 @@ class MemoryChange:
 
 @dataclass(frozen=True, slots=True)
 class GrownSession:
-    """A session with new turns: its id, its tool, and how many turns it has now."""
+    """A session with new turns: its id, tool and current number of turns."""
 
     id: str
     tool: str
@@ -753,7 +777,7 @@ class GrownSession:
 
 
 class Changes:
-    """Compares the memories with those of the last look, which a temporary table of the connection keeps."""
+    """Compares memories with their state at the last check, kept in a temporary table of the connection."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -763,60 +787,60 @@ class Changes:
             database.run("note_memories")
 
     def memories(self) -> list[MemoryChange]:
-        """What became of memories since the last call."""
+        """Return the changes to memories since the last call."""
         with self._db.reading():
-            found = [MemoryChange(*row) for row in self._db.all("list_memory_changes")]
-            ids = [{"id": one.id} for one in found]
+            changes = [MemoryChange(*row) for row in self._db.all("list_memory_changes")]
+            ids = [{"id": change.id} for change in changes]
             self._db.run_many("drop_known_memory", ids)
             self._db.run_many("note_memory", ids)
-        return found
+        return changes
 
     def last_turn(self) -> int:
-        """The number of the turn that was read last."""
+        """Return the number of the last turn read."""
         return int((self._db.one("last_read_turn") or (0,))[0])
 
     def grown_sessions(self, after_turn: int, most: int) -> list[GrownSession]:
-        """Sessions with turns that were read after that one, the one that grew last first."""
+        """Return sessions with turns read after ``after_turn``, last grown first."""
         return [
             GrownSession(*row)
             for row in self._db.all("list_grown_sessions", turn=after_turn, limit=most)
         ]
 
     def operations(self, since: datetime) -> list[tuple[str, str]]:
-        """Id and action of operations since a time, the oldest first."""
+        """Return (id, action) of operations since a time, oldest first."""
         return [
             (row[0], row[1]) for row in self._db.all("list_operations_since", since=to_ms(since))
         ]
 
     def doubted(self) -> frozenset[str]:
-        """Memories that a newer one may have outdated; all links are read."""
+        """Return memories possibly outdated by a newer one. Reads all links."""
         return frozenset(row[0] for row in self._db.all("list_doubted"))
 
     def queued(self) -> frozenset[str]:
-        """Memories to be reviewed, or perhaps out of date."""
+        """Return memories that are pending review or possibly out of date."""
         return frozenset(row[0] for row in self._db.all("list_queued"))
 
     def last_trace(self) -> str | None:
-        """The trace that ended last, as ids go by time."""
+        """Return the last trace to end, in the order of ids."""
         row = self._db.one("last_trace")
         return str(row[0]) if row and row[0] else None
 
     def free_pages(self) -> None:
-        """Give back the memory that reading took."""
+        """Free the memory used by reading."""
         self._db.all("give_pages_back")
 
 
-# ----------------------------------------------------------------------------
-# What the archive holds, as its packs tell it.
+# -- State of the archive -----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """How far a transcript is archived.
+    """The archive state of a transcript.
 
-    ``kind`` is what its pack holds; ``pack`` is the pack's path below the archive, ``None`` while there is none.
-    Bytes up to ``until`` are in it, of which there are ``raw`` in all, the pack has ``size``. ``changed`` (ns) and
-    ``inode`` are those of the transcript when it was looked at last. ``withheld``: never its own words.
+    ``kind`` is the type of its pack's contents. ``pack`` is the pack's path relative to the
+    archive, or ``None``. The pack contains the bytes up to ``until``, ``raw`` bytes in total, and
+    has ``size`` bytes. ``changed`` (ns) and ``inode`` describe the transcript at the last check. If
+    ``withheld``, the transcript's own text is never archived.
     """
 
     path: str
@@ -834,7 +858,7 @@ class Archived:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A transcript that was read since it was archived last: up to ``size``; ``changed`` then (ns)."""
+    """A transcript read since it was last archived, up to ``size``; ``changed`` is its time then (ns)."""
 
     path: str
     tool: str
@@ -860,30 +884,30 @@ class ArchiveIndex:
         self._db = database
 
     def all(self) -> list[Archived]:
-        """Everything, what changed last first."""
+        """Return the state of all transcripts, last changed first."""
         return [_archived(row) for row in self._db.all("list_archived")]
 
     def find(self, path: str) -> Archived | None:
-        """What is archived of a transcript."""
+        """Return the archive state of a transcript."""
         row = self._db.one("find_archived", path=path)
         return _archived(row) if row else None
 
     def alike(self, fingerprint: str, path: str) -> list[Archived]:
-        """Other transcripts that begin with the same bytes."""
-        found = self._db.all("find_archived_alike", fingerprint=fingerprint, path=path)
-        return [_archived(row) for row in found]
+        """Return other transcripts that begin with the same bytes."""
+        rows = self._db.all("find_archived_alike", fingerprint=fingerprint, path=path)
+        return [_archived(row) for row in rows]
 
     def has_below(self, folder: str) -> bool:
-        """Whether anything is archived of transcripts below a folder."""
+        """Return True if any transcript below a folder is archived."""
         return self._db.one("find_archived_below", start=f"{folder}/", end=f"{folder}0") is not None
 
     def due(self) -> list[Due]:
-        """Transcripts that were read further than they are archived, the oldest first."""
+        """Return transcripts read further than they are archived, oldest first."""
         return [Due(*row) for row in self._db.all("list_archive_due")]
 
     @in_transaction
     def save(self, archived: Archived, parts: Sequence[Part]) -> None:
-        """Remember what a pack holds."""
+        """Record the contents of a pack."""
         self._db.run(
             "save_archived",
             path=archived.path,
@@ -915,39 +939,36 @@ class ArchiveIndex:
         )
 
     def rename(self, before: str, path: str) -> None:
-        """A transcript goes by another name."""
         self._db.run("rename_archived", before=before, path=path)
 
     def withhold(self, path: str, tool: str) -> None:
-        """Of this transcript only what the index has may be archived from now on."""
+        """Restrict the archive of a transcript to its indexed text from now on."""
         self._db.run("withhold_archived", path=path, tool=tool)
 
     def delete(self, path: str) -> None:
-        """Nothing is known of a transcript any more."""
         self._db.run("delete_archived", path=path)
 
     def clear(self) -> None:
-        """Nothing is known."""
         self._db.run("clear_archived")
 
     def parts(self, path: str) -> list[Part]:
-        """The segments of a transcript's pack, in order."""
-        found = self._db.all("list_archive_segments", path=path)
+        """Return the segments of a transcript's pack, in order."""
+        segments = self._db.all("list_archive_segments", path=path)
         return [
-            Part(start, until, digest, bool(is_copy)) for start, until, digest, is_copy in found
+            Part(start, until, digest, bool(is_copy)) for start, until, digest, is_copy in segments
         ]
 
     def holder(self, digest: bytes, *, beside: str) -> str | None:
-        """A pack that has the bytes of a segment, not counting that of one transcript."""
+        """Return the path of a pack that contains a segment, other than the pack of transcript ``beside``."""
         row = self._db.one("find_archive_segment", digest=digest, path=beside)
         return str(row[0]) if row else None
 
     def copies(self, path: str) -> list[str]:
-        """Transcripts whose packs rely on the bytes in that of this one."""
+        """Return transcripts whose packs refer to bytes in the pack of this transcript."""
         return [str(other) for (other,) in self._db.all("list_archive_copies", path=path)]
 
     def sessions_of(self, tool: str, path: str) -> list[int]:
-        """Rows of the sessions that were read from a transcript."""
+        """Return the rows of sessions read from a transcript."""
         return [row for (row,) in self._db.all("list_session_rows_of_file", tool=tool, file=path)]
 
 
@@ -956,53 +977,52 @@ def _archived(row: Sequence[Any]) -> Archived:
     return replace(Archived(*values), withheld=bool(withheld))
 
 
-# ----------------------------------------------------------------------------
-# What belongs to projects: how much of it there is, and sessions that follow a project which has
-# another name now.
+# -- Contents of projects -----------------------------------------------------
 
 
 Counted = dict[str, tuple[int, datetime | None]]
-"""By project: how many, and when the last was."""
+"""By project: the number of items and the time of the last."""
 
 
 class ProjectContents:
-    """Reads what belongs to projects, and writes to which one sessions belong."""
+    """Reads the contents of projects, and assigns sessions to projects."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def sessions(self) -> Counted:
-        """The sessions of each project, without those of sub-agents and schedulers."""
+        """Count the sessions of each project, without sub-agent and scheduled ones."""
         return {
             slug: (count, from_ms(last))
             for slug, count, last in self._db.all("count_sessions_by_project")
         }
 
     def memories(self) -> Counted:
-        """The memories that hold in each project."""
+        """Count the valid memories of each project."""
         return {
             slug: (count, from_ms(last))
             for slug, count, last in self._db.all("count_memories_by_project")
         }
 
     def memory_ids(self, project: str, limit: int) -> list[str]:
-        """The memories of a project in any state, so many at most."""
+        """Return up to ``limit`` memories of a project in any state."""
         return [
-            one for (one,) in self._db.all("list_memories_of_project", project=project, limit=limit)
+            memory
+            for (memory,) in self._db.all("list_memories_of_project", project=project, limit=limit)
         ]
 
     def names_met(self) -> list[tuple[str, str]]:
-        """What projects of sessions were called when these were met, and are called now."""
+        """Return pairs of the former and current names of session projects."""
         return [(met, now) for met, now in self._db.all("list_names_met")]
 
     def move_sessions(self, met: str, project: str, into: str) -> None:
-        """Sessions of a project that was called ``met`` when they were met belong to another one."""
+        """Move sessions of a project that was named ``met`` at the time to another project."""
         self._db.run("move_sessions", met=met, project=project, into=into)
 
     def folders(self, project: str) -> list[str | None]:
-        """The folders of sessions that were met as a project's."""
+        """Return the folders of sessions first assigned to a project."""
         return [folder for (folder,) in self._db.all("list_folders_of_sessions", project=project)]
 
     def move_sessions_of_folder(self, folder: str | None, project: str, into: str) -> None:
-        """Sessions in a folder that were met as a project's belong to another one."""
+        """Move the sessions in a folder that were assigned to a project to another project."""
         self._db.run("move_sessions_of_folder", folder=folder, project=project, into=into)
