@@ -32,7 +32,7 @@ def a_memory(memory_id: str, content: str, **more: object) -> Memory:
 def test_a_few_memories_are_written_whole_however_slow_the_machine_is(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nacre.store.sqlite._BREATH_SECONDS", 0.0)  # as if each of them took long
+    monkeypatch.setattr("nacre.store.sqlite._MIN_LOCK_SECONDS", 0.0)  # as if each of them took long
     held: list[str] = []
     context = open_home(world.settings(), observe=lambda name, _: held.append(name))
     buoys = [

@@ -29,7 +29,7 @@ MANY = 25
 @pytest.fixture(autouse=True)
 def _breathing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if everything took long: a job lets others in after each part that may stand alone."""
-    monkeypatch.setattr("nacre.store.sqlite._BREATH_SECONDS", 0.0)
+    monkeypatch.setattr("nacre.store.sqlite._MIN_LOCK_SECONDS", 0.0)
 
 
 class Meanwhile:

@@ -26,7 +26,7 @@ MANY = 12
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file took long."""
     monkeypatch.setattr("nacre.data.sync._FILES_A_PART", 1)
-    monkeypatch.setattr("nacre.store.sqlite._BREATH_SECONDS", 0.0)
+    monkeypatch.setattr("nacre.store.sqlite._MIN_LOCK_SECONDS", 0.0)
 
 
 @pytest.fixture

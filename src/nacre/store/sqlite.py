@@ -1,4 +1,8 @@
-"""Numbered, forward-only migrations: ``sql/migrations/NNNN_name.sql``, and those of the gateway in ``sql/gateway``."""
+"""SQLite engine: migrations, row codecs, named statements, connections and snapshots.
+
+Migrations are numbered and forward-only: ``sql/migrations/NNNN_name.sql``; the gateway's are in
+``sql/gateway``.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +39,13 @@ if TYPE_CHECKING:
 
 _FOLDERS = Path(__file__).parent / "sql"
 MAIN = "migrations"
-"""The folder of those of ``nacre.db``."""
+"""Folder of the migrations of ``nacre.db``."""
 _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
 
 
 @cache
 def migrations(folder: str = MAIN) -> dict[int, str]:
-    """Return the SQL of each migration by its number, in order."""
+    """Return the SQL of each migration by number, in order."""
     found = {}
     for file in (_FOLDERS / folder).iterdir():
         match = _NAME.match(file.name)
@@ -52,15 +56,15 @@ def migrations(folder: str = MAIN) -> dict[int, str]:
 
 @cache
 def newest(folder: str = MAIN) -> int:
-    """Return the number of the present schema, by the files' names alone."""
+    """Return the number of the current schema, from the file names alone."""
     names = (_NAME.match(file.name) for file in (_FOLDERS / folder).iterdir())
     return max(int(name.group(1)) for name in names if name)
 
 
 def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None:
-    """Bring a database to the present schema in one transaction, and keep a copy of one that has data.
+    """Migrate a database to the current schema in one transaction, keeping a copy if it has data.
 
-    Raises SchemaTooNew when a newer nacre wrote it.
+    Raises SchemaTooNew for a schema written by a newer nacre.
     """
     version = _version(connection)
     if version == newest(folder):
@@ -85,7 +89,7 @@ def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None
 
 
 def is_present_schema(connection: apsw.Connection, folder: str = MAIN) -> bool:
-    """Return whether a database needs no migration."""
+    """Return True if a database needs no migration."""
     return _version(connection) == newest(folder)
 
 
@@ -101,13 +105,10 @@ def _keep_copy(connection: apsw.Connection, target: Path) -> None:
         connection.execute("VACUUM INTO ?", (str(file.name),))
 
 
-# ----------------------------------------------------------------------------
-# A value as the row of its table, and back: a field is listed in its dataclass, and has a column of
-# its name.
-#
-# Days are ISO texts, times milliseconds, lists and mappings JSON. The fields of a small value within
-# it have columns of
-# their own: ``valid_since`` for ``valid.since``.
+# -- Row codecs ---------------------------------------------------------------
+# Each dataclass field has a column of its name. Days are ISO texts, times milliseconds, lists and
+# mappings JSON. Each field of a nested value has its own column: ``valid_since`` for
+# ``valid.since``.
 
 
 T = TypeVar("T")
@@ -115,10 +116,11 @@ _Read = Callable[[Any], Any]
 
 
 class RowCodec(Generic[T]):
-    """Rows of a frozen dataclass.
+    """Converts a frozen dataclass to table rows and back.
 
-    ``elsewhere`` are fields that other tables hold. ``renamed`` are columns with another name than the rule gives.
-    ``columns`` are those to select: the number of a row, then one for each field, in the order in which they are read.
+    ``elsewhere`` lists the fields stored in other tables. ``renamed`` maps fields to columns whose
+    names differ from the rule. ``columns`` are the columns to select: the row number, then one per
+    field in reading order.
     """
 
     def __init__(
@@ -135,10 +137,12 @@ class RowCodec(Generic[T]):
             if not is_dataclass(bare):
                 self._single.append(self._column(name, renamed.get(name, name), type_))
                 continue
-            inner = {one: f"{name}_{one}" for one in _types(bare)}
+            inner = {field_name: f"{name}_{field_name}" for field_name in _types(bare)}
             parts = [
-                self._column(one, renamed.get(at, at), _types(bare)[one])
-                for one, at in inner.items()
+                self._column(
+                    field_name, renamed.get(column_name, column_name), _types(bare)[field_name]
+                )
+                for field_name, column_name in inner.items()
             ]
             self._nested.append(_Nested(name, bare, is_optional, parts))
 
@@ -147,17 +151,17 @@ class RowCodec(Generic[T]):
         return _Column(field, name, len(self.columns) - 1, _reader(kind))
 
     def encode(self, value: T) -> dict[str, object]:
-        """The columns of a value."""
+        """Return the columns of a value."""
         row = {column.name: _stored(getattr(value, column.field)) for column in self._single}
         for part in self._nested:
-            held = getattr(value, part.field)
+            nested = getattr(value, part.field)
             row |= {
-                column.name: _stored(getattr(held, column.field, None)) for column in part.columns
+                column.name: _stored(getattr(nested, column.field, None)) for column in part.columns
             }
         return row
 
     def decode(self, row: Row, **others: Any) -> T:
-        """The value of a row of ``columns``, with the fields that other tables hold."""
+        """Build a value from a row of ``columns`` and the fields stored in other tables."""
         for column in self._single:
             others[column.field] = column.value_in(row)
         for part in self._nested:
@@ -167,7 +171,7 @@ class RowCodec(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A field's column: its name, its number, and what reads it where that is not the value itself."""
+    """A field's column: name, position, and a converter (None if the stored value is used unchanged)."""
 
     field: str
     name: str
@@ -175,13 +179,13 @@ class _Column:
     read: _Read | None
 
     def value_in(self, row: Row) -> Any:
-        held = row[self.at]
-        return held if self.read is None or held is None else self.read(held)
+        stored = row[self.at]
+        return stored if self.read is None or stored is None else self.read(stored)
 
 
 @dataclass(frozen=True, slots=True)
 class _Nested:
-    """A field that is a small value; an optional one is there where its first column is."""
+    """A field with a nested value. An optional value is present if its first column is not null."""
 
     field: str
     kind: Any
@@ -196,20 +200,23 @@ class _Nested:
 
 @cache
 def memory_rows() -> RowCodec[Memory]:
-    """The rows of ``memories``, on both engines. Tags, links, confirmations and the claim have tables of their own."""
+    """Return the codec of ``memories`` rows, for both engines.
+
+    Tags, links, confirmations and claims have their own tables.
+    """
     renamed = {"source_session": "session", "source_turns": "turns"}
     return RowCodec(Memory, elsewhere=("tags", "links", "confirmed", "claim"), renamed=renamed)
 
 
 def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Two values that were noted as JSON, of the types of those that count where nothing is, or no such thing."""
+    """Parse two stored JSON values. Return the default if they are missing or of other types."""
     try:
-        one, other = json.loads(text or "null")
+        first, second = json.loads(text or "null")
     except (TypeError, ValueError, RecursionError):
         return default
     return (
-        (one, other)
-        if (type(one), type(other)) == (type(default[0]), type(default[1]))
+        (first, second)
+        if (type(first), type(second)) == (type(default[0]), type(default[1]))
         else default
     )
 
@@ -220,10 +227,10 @@ def _types(kind: Any) -> dict[str, Any]:
 
 
 def _required(kind: Any) -> tuple[Any, bool]:
-    """A type without ``None``, and whether it had it."""
+    """Return a type without ``None``, and whether it included ``None``."""
     is_optional = type(None) in get_args(kind)
     return (
-        (next(one for one in get_args(kind) if one is not type(None)), True)
+        (next(argument for argument in get_args(kind) if argument is not type(None)), True)
         if is_optional
         else (kind, False)
     )
@@ -242,7 +249,7 @@ def _stored(value: Any) -> object:
 
 
 def _reader(kind: Any) -> _Read | None:
-    """What makes a value of a column's; ``None`` where they are the same."""
+    """Return the converter for a column's values, or ``None`` if no conversion is needed."""
     kind, is_optional = _required(kind)
     origin = get_origin(kind) or kind
     if origin in (str, int, float):
@@ -254,21 +261,17 @@ def _reader(kind: Any) -> _Read | None:
         datetime: from_ms if is_optional else at_ms,
         date: date.fromisoformat,
     }
-    made: _Read = origin
-    return reads.get(origin, made)
+    constructor: _Read = origin
+    return reads.get(origin, constructor)
 
 
-# ----------------------------------------------------------------------------
-# nacre's own SQL statements, from ``sql/queries/*.sql``.
-#
-# Vectors are there twice: those in use, and those of another model, in tables of the same shape whose
-# names begin with
-# ``other_``. Each statement about the former stands in the files; the same about the latter is read
-# off it.
+# -- Named SQL statements, from ``sql/queries/*.sql`` -------------------------
+# Each vector table has a twin of the same shape for another model, named ``other_…``. Statements
+# about the twins are derived from the statements in the files.
 
 
 OTHER = "other_"
-_WHOLE = re.compile(r"SELECT (?:m\.)?\* (?=FROM (?:active_|past_)?memories\b)")
+_ALL_MEMORY_COLUMNS = re.compile(r"SELECT (?:m\.)?\* (?=FROM (?:active_|past_)?memories\b)")
 _VECTOR_TABLES = re.compile(
     r"(?<!other_)\b(passages|turn_passages|passage_bits|memory_vectors|embedding)\b"
 )
@@ -276,23 +279,22 @@ _VECTOR_TABLES = re.compile(
 
 @cache
 def query(name: str) -> str:
-    """The statement of that name. Raises KeyError."""
-    found = _load().get(
-        name
-    )  # those about other vectors are read off the rest, which few processes need
+    """Return the statement with a name. Raises KeyError."""
+    # Statements about the other vectors are derived, which few processes need.
+    found = _load().get(name)
     return with_columns(_all()[name] if found is None else found)
 
 
 def with_columns(statement: str) -> str:
-    """A statement that selects whole memories, with the columns that :func:`memory_rows` reads, in their order."""
-    if not _WHOLE.search(statement):
+    """Replace ``*`` for memories with the columns that :func:`memory_rows` reads, in order."""
+    if not _ALL_MEMORY_COLUMNS.search(statement):
         return statement
-    return _WHOLE.sub(f"SELECT {', '.join(memory_rows().columns)} ", statement)
+    return _ALL_MEMORY_COLUMNS.sub(f"SELECT {', '.join(memory_rows().columns)} ", statement)
 
 
 @cache
 def about_other(name: str) -> str:
-    """The name of the same statement about the vectors of another model; its own where it is about other tables."""
+    """Return the name of the same statement about the other model's vectors, or ``name`` if there is none."""
     return OTHER + name if OTHER + name in _all() else name
 
 
@@ -302,24 +304,21 @@ def _all() -> dict[str, str]:
 
 
 def with_other(statements: Mapping[str, str]) -> dict[str, str]:
-    """Statements, and those about the vectors of another model that are read off them."""
-    found = dict(statements)
+    """Return statements together with the derived statements about the other model's vectors."""
+    derived = dict(statements)
     for name, statement in statements.items():
         if _VECTOR_TABLES.search(statement) and OTHER not in statement:
-            found[OTHER + name] = _VECTOR_TABLES.sub(rf"{OTHER}\1", statement)
-    return found
+            derived[OTHER + name] = _VECTOR_TABLES.sub(rf"{OTHER}\1", statement)
+    return derived
 
 
 def _load() -> dict[str, str]:
     return statements("nacre.store", "sql/queries")
 
 
-# ----------------------------------------------------------------------------
-# A connection that only reads, where nothing can be written: on a full disk, on a read-only one.
-#
-# SQLite keeps a log and an index of it beside a database, and cannot read without them, unless it
-# knows that nobody
-# writes.
+# -- Read-only connections, for full and read-only disks ----------------------
+# SQLite keeps a log and its index next to a database, and cannot read without them unless no
+# process writes.
 
 
 _BUSY_MS = 1_000
@@ -328,14 +327,15 @@ _BUSY_MS = 1_000
 def connect_to_read(
     path: Path, patience_ms: int | None = None, migrations: str = MAIN
 ) -> apsw.Connection | None:
-    """A connection to a database of the present schema; ``None`` where it cannot be read, either.
+    """Connect to a database of the current schema, or return ``None`` if it cannot be read.
 
-    With ``patience_ms`` it waits for no lock longer than that, and takes none that others would wait for.
+    With ``patience_ms``, waits no longer than that for a lock, and takes no lock that others wait
+    for.
 
-    Three ways, the first that works: beside others; as the only one, which needs no index, while others wait for the
-    moment that takes; as a file that nobody can change, where the folder is read-only and nothing is left in a log.
+    Three ways are tried in order: shared; exclusive, which needs no log index but blocks others
+    briefly; immutable, if the folder is read-only and the log is empty.
     """
-    for connection in _ways(path, patience_ms):
+    for connection in _connections(path, patience_ms):
         try:
             connection.execute(
                 "PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000"
@@ -349,17 +349,17 @@ def connect_to_read(
     return None
 
 
-def _ways(path: Path, patience_ms: int | None) -> Iterator[apsw.Connection]:
+def _connections(path: Path, patience_ms: int | None) -> Iterator[apsw.Connection]:
     with contextlib.suppress(apsw.Error):
-        beside = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        beside.set_busy_timeout(_BUSY_MS if patience_ms is None else patience_ms)
-        yield beside
+        shared = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        shared.set_busy_timeout(_BUSY_MS if patience_ms is None else patience_ms)
+        yield shared
     with contextlib.suppress(apsw.Error):
         if patience_ms is None:
-            alone = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-            alone.set_busy_timeout(_BUSY_MS)
-            alone.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
-            yield alone
+            exclusive = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+            exclusive.set_busy_timeout(_BUSY_MS)
+            exclusive.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+            yield exclusive
     if not _is_writable(path.parent) and not _has_log(path):
         with contextlib.suppress(apsw.Error):
             name = f"file:{parse.quote(os.path.realpath(path))}?immutable=1"
@@ -377,29 +377,28 @@ def _has_log(path: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-# ----------------------------------------------------------------------------
-# Open the database, run named queries, hold transactions.
-#
-# One connection per :class:`FileDatabase`; threads each open their own. WAL lets readers go on while
-# one writer writes.
+# -- Database: named queries and transactions ---------------------------------
+# Each :class:`FileDatabase` has one connection, and each thread its own database. With WAL, readers
+# are not blocked by a writer.
 
 
 BUSY_TIMEOUT_MS = 15_000
 _READERS_PATIENCE_MS = 1_000
 _CHECKPOINT_PAGES = 1_000
-_BREATH_SECONDS = 0.03
+_MIN_LOCK_SECONDS = 0.03
 _PAUSE_SECONDS = 0.005
-_ASK_SECONDS = 0.003
-_TOKENS = ["unicode61", "remove_diacritics", "2"]
-_LEAST_FREE_BYTES = 65_536
-"""SQLite needs a page or two of room even to open; below this an I/O error is a full disk."""
+_LOCK_RETRY_SECONDS = 0.003
+_TOKENIZER = ["unicode61", "remove_diacritics", "2"]
+_MIN_FREE_BYTES = 65_536
+"""SQLite needs a page or two even to open. Below this, an I/O error means that the disk is full."""
 
 
 class FileDatabase:
-    """A connection to ``nacre.db``, or to another database whose ``migrations`` are named, with the present schema.
+    """A connection to ``nacre.db``, or to another database with its ``migrations``, at the current schema.
 
-    ``observe`` is told how long transactions held the write lock, named ``write``. ``unwritable`` is why nothing can be
-    written: then the database is only read, and each write raises it; ``patience_ms`` is how long that may wait.
+    ``observe`` receives the time that each transaction held the write lock, named ``write``.
+    ``unwritable`` is the reason why the database is opened read-only; each write raises it.
+    ``patience_ms`` limits the wait for a lock in that case.
     """
 
     is_server = False
@@ -418,25 +417,24 @@ class FileDatabase:
         self._depth = 0
         self._inode = path.stat().st_ino if path.exists() else 0
         if unwritable:
-            found = connect_to_read(path, patience_ms, migrations)
-            if found is None:
+            connection = connect_to_read(path, patience_ms, migrations)
+            if connection is None:
                 raise unwritable
-            self._connection = found
+            self._connection = connection
             self._connection.create_scalar_function("lower", _lower, 1, deterministic=True)
             return
         with _translated(path):
             self._connection = apsw.Connection(str(path))
             try:
-                if self._connection.readonly(
-                    "main"
-                ):  # what cannot be opened to be written, SQLite opens to be read
+                # SQLite opens a file read-only if it cannot be opened for writing.
+                if self._connection.readonly("main"):
                     raise apsw.ReadOnlyError("it can only be read")
                 self._connection.set_busy_handler(_wait_for_lock)
                 _keep_a_log(self._connection)
                 self._connection.execute(
                     "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
                     "PRAGMA cache_size = -32000"
-                ).fetchall()  # apsw stops at the first row: without this only the first pragma runs
+                ).fetchall()  # without fetchall, apsw runs only the first pragma
                 migrate(self._connection, path, migrations)
                 self._connection.create_scalar_function("lower", _lower, 1, deterministic=True)
             except BaseException:
@@ -446,37 +444,38 @@ class FileDatabase:
             self._measure(observe)
 
     def close(self) -> None:
-        """Close the connection; a second call does nothing.
+        """Close the connection, once.
 
-        It does not fail: what was committed is on disk, and a log that cannot be folded in now waits beside it.
+        Never fails: commits are on disk already, and a log that cannot be checkpointed stays next
+        to the file.
         """
         with contextlib.suppress(apsw.Error):
             self._connection.close()
 
     @property
     def identity(self) -> object:
-        """A number of the file that was opened; another file has another one."""
+        """The inode of the opened file."""
         return self._inode
 
     def is_in_place(self) -> bool:
-        """Whether the file at the path is still the one that was opened, and no new one took its place."""
+        """Return True if the file at the path is still the opened one."""
         try:
             return not self._inode or self.path.stat().st_ino == self._inode
         except OSError:
             return False
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
-        """All rows of a named query."""
+        """Return all rows of a named query."""
         return self.rows(query(name), parameters)
 
     def one(self, name: str, **parameters: Any) -> Row | None:
-        """The first row of a named query, or ``None``."""
+        """Return the first row of a named query, or ``None``."""
         with _translated(self.path):
             row: Row | None = self._connection.execute(query(name), parameters).fetchone()
         return row
 
     def run(self, name: str, **parameters: Any) -> int:
-        """Run a named statement; returns how many rows it changed."""
+        """Run a named statement and return the number of changed rows."""
         self._begin_alone()
         self._refuse_unwritable()
         with _translated(self.path):
@@ -485,36 +484,39 @@ class FileDatabase:
             return int(self._connection.total_changes()) - before
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
-        """Insert a row into a table, within a transaction; returns the value of one of its columns."""
+        """Insert a row within a transaction and return the value of one of its columns."""
         self._refuse_unwritable()
         marks = ", ".join(f":{column}" for column in row)
-        statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING {returning}"  # noqa: S608 - names of ours
+        statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING {returning}"  # noqa: S608 - internal names
         with _translated(self.path):
             return next(self._connection.execute(statement, row))[0]
 
     def columns(self, table: str) -> list[str]:
-        """The names of a table's columns, in their order."""
+        """Return the names of a table's columns, in order."""
         return [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", [table])]
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement once for each of ``rows``."""
+        """Run a named statement once per row."""
         self.many(query(name), rows)
 
     def many(self, sql: str, rows: Sequence[Mapping[str, Any] | Sequence[Any]]) -> None:
-        """Run a statement composed in this package once for each of ``rows``."""
+        """Run a statement composed in this package once per row."""
         self._begin_alone()
         self._refuse_unwritable()
         with _translated(self.path):
             self._connection.executemany(sql, rows)
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
-        """All rows of a statement composed in this package; values are always bound."""
+        """Return all rows of a statement composed in this package. Values are always bound."""
         with _translated(self.path):
             return self._connection.execute(sql, parameters).fetchall()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """``BEGIN IMMEDIATE`` … ``COMMIT``; rolled back when the block raises. Nested blocks join the outer one."""
+        """Run the block in ``BEGIN IMMEDIATE`` … ``COMMIT``, rolled back on exceptions.
+
+        Nested blocks join the outer one.
+        """
         if self._connection.in_transaction:
             self._depth += 1
             try:
@@ -537,12 +539,12 @@ class FileDatabase:
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether a transaction is open."""
+        """True if a transaction is open."""
         return bool(self._connection.in_transaction)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """One view of the database for all that is read in the block, whatever others write meanwhile."""
+        """Give the block one consistent view of the database while others write."""
         if self._connection.in_transaction:
             yield
             return
@@ -557,16 +559,17 @@ class FileDatabase:
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
     ) -> bool:
-        """Between two parts of a long transaction that may each stand alone: commit, and let others write.
+        """Commit between two independent parts of a long transaction, so that others can write.
 
-        ``first`` makes what was written so far whole; ``between`` runs while no transaction is open. Nothing happens
-        until the write lock was held for 30 ms, so that a batch holds it for less than 100 ms at a time, nor in a block
-        that joined an outer one. Returns whether another connection wrote: what was read before may have changed then.
+        ``first`` completes the data written so far. ``between`` runs while no transaction is open.
+        Does nothing until the write lock was held for 30 ms, so that batches hold it for less than
+        100 ms at a time, or in a nested block. Returns True if another connection wrote; data read
+        before may have changed.
         """
         if (
             not self._connection.in_transaction
             or self._depth
-            or time.monotonic() - self._since < _BREATH_SECONDS
+            or time.monotonic() - self._since < _MIN_LOCK_SECONDS
         ):
             return False
         if first:
@@ -576,18 +579,18 @@ class FileDatabase:
             self._connection.execute("COMMIT")
         if between:
             between()
-        time.sleep(_PAUSE_SECONDS)  # who waits for the lock asks again every few milliseconds
+        time.sleep(_PAUSE_SECONDS)  # waiting processes retry every few milliseconds
         with _translated(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
         self._since = time.monotonic()
         return self.edition() != edition
 
     def edition(self) -> object:
-        """A value that is another one when another connection has committed meanwhile."""
+        """Return a value that changes when another connection commits."""
         return self._connection.pragma("data_version")
 
     def state(self) -> object:
-        """A value that is another one when anybody has written meanwhile; ``None`` within a transaction."""
+        """Return a value that changes with any write, or ``None`` within a transaction."""
         return (
             None
             if self._connection.in_transaction
@@ -595,17 +598,17 @@ class FileDatabase:
         )
 
     def schema(self) -> int:
-        """The number of the last migration that the file went through, by whichever program."""
+        """Return the number of the file's last migration, by any program."""
         with _translated(self.path):
             return int(self._connection.pragma("user_version"))
 
     def interrupt(self) -> None:
-        """End the statement that another thread runs here, if one does: it raises Unavailable there."""
+        """Interrupt a statement running in another thread, which raises Unavailable there."""
         with contextlib.suppress(apsw.Error):
             self._connection.interrupt()
 
     def _begin_alone(self) -> None:
-        """A statement outside a transaction is one of its own."""
+        """Start the clock for a statement outside a transaction."""
         if not self._connection.in_transaction:
             self._since = time.monotonic()
 
@@ -614,7 +617,8 @@ class FileDatabase:
             raise self.unwritable
 
     def _measure(self, observe: Observe) -> None:
-        """Tell of every commit when it has given the lock back, and then checkpoint as SQLite does by itself."""
+        """Report each commit to ``observe`` after the lock was released, then checkpoint as SQLite
+        does by default."""
 
         def committed(connection: apsw.Connection, _: str, pages: int) -> int:
             if self._since:
@@ -627,32 +631,32 @@ class FileDatabase:
         self._connection.set_wal_hook(committed)
 
     def register_term_counts(self, function: Callable[..., str]) -> None:
-        """Let full-text statements call ``term_counts(<table>)``."""
+        """Register ``term_counts(<table>)`` for full-text statements."""
         self._connection.register_fts5_function("term_counts", function)
 
     def stems(self, text: str) -> list[str]:
-        """The words of a text as the full-text tables keep them: diacritics dropped, Porter stems."""
+        """Return the Porter stems of a text without diacritics, as in the full-text tables."""
         return self._stem(text)
 
     @cached_property
     def words(self) -> FileWords:
-        """Full text, to be written."""
-        made: FileWords = load("nacre.store.search:FileWords")(self)
-        return made
+        """The full-text index, for writing."""
+        index: FileWords = load("nacre.store.search:FileWords")(self)
+        return index
 
     @cached_property
     def _stem(self) -> Callable[[str], list[str]]:
         return stemmer(self._connection)
 
     def fts_size(self, table: str) -> tuple[int, int]:
-        """Rows in a full-text table, and words in all of them."""
+        """Return the number of rows of a full-text table and the number of their words."""
         row = self.one(f"{table}_size")
         if row is None or row[0] is None:
             return 0, 0
         return _averages(row[0])
 
     def relax(self) -> None:
-        """Let commits return before the disk confirms them: for what can be read again from transcripts."""
+        """Let commits return before the disk confirms them, for data that can be read again from transcripts."""
         self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def tighten(self) -> None:
@@ -660,7 +664,7 @@ class FileDatabase:
         self._connection.execute("PRAGMA synchronous = FULL")
 
     def fold_log(self) -> None:
-        """Bring all that was committed into the file itself, which may be moved then. Raises StoreBusy, Unavailable."""
+        """Checkpoint the log into the file, so that the file can be moved. Raises StoreBusy, Unavailable."""
         with _translated(self.path):
             busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy and busy[0]:
@@ -669,24 +673,24 @@ class FileDatabase:
             )
 
     def backup(self, target: Path) -> None:
-        """Write a compact, consistent copy of the database to ``target``, whole or not at all, for the owner alone.
+        """Write a compact, consistent, private copy of the database to ``target``, atomically.
 
-        Raises Conflict where the name is taken.
+        Raises Conflict if ``target`` exists.
         """
         with _translated(self.path), files.new_file(target) as file:
             self._connection.execute("VACUUM INTO ?", (str(file.name),))
 
     def compact(self) -> bool:
-        """Leave no byte of what was deleted in the file or its log; ``False`` while another process still reads it.
+        """Erase all traces of deleted data from the file and its log. Return False if another process still reads it.
 
-        Waits for the writer, and holds the database until it is done: seconds where it is large.
+        Waits for the writer and locks the database until done, which takes seconds for a large
+        database.
         """
         with _translated(self.path):
             self._connection.execute("PRAGMA secure_delete = ON").fetchall()
             self._since = time.monotonic()
-            self._connection.execute(
-                "PRAGMA temp_store = FILE"
-            )  # a second copy in memory could be too much
+            # A second copy in memory could be too large.
+            self._connection.execute("PRAGMA temp_store = FILE")
             try:
                 self._connection.execute("VACUUM")
             finally:
@@ -697,7 +701,7 @@ class FileDatabase:
         return row is not None and not row[0]
 
     def is_readable(self, table: str) -> bool:
-        """Whether every row of a table can be read; it takes as long as reading them all."""
+        """Return True if every row of a table can be read, by reading them all."""
         try:
             for _ in self._connection.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 - a name from the schema
                 pass
@@ -706,7 +710,7 @@ class FileDatabase:
         return True
 
     def check(self) -> list[str]:
-        """What SQLite's integrity check finds; empty when all is well, and where the database was closed."""
+        """Return the problems found by SQLite's integrity check; empty if none, or if the database was closed."""
         with _translated(self.path):
             try:
                 rows = self._connection.execute("PRAGMA integrity_check").fetchall()
@@ -717,7 +721,7 @@ class FileDatabase:
 
 @contextlib.contextmanager
 def _translated(path: Path) -> Iterator[None]:
-    """Turn apsw's errors into nacre's, with the way out."""
+    """Convert apsw errors to nacre errors with remedies."""
     try:
         yield
     except apsw.BusyError as error:
@@ -738,7 +742,7 @@ def _translated(path: Path) -> Iterator[None]:
     except (apsw.SQLError, apsw.ConstraintError, apsw.MismatchError, UnicodeDecodeError) as error:
         raise damaged(path, str(error)) from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
-        if path.parent.exists() and shutil.disk_usage(path.parent).free < _LEAST_FREE_BYTES:
+        if path.parent.exists() and shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES:
             raise _disk_full(path) from error
         raise StoreUnusable(
             f"cannot use the database {path}: {error}",
@@ -746,28 +750,32 @@ def _translated(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _lower(*told: Any) -> Any:
-    """Of all letters: SQLite's own knows those of ASCII only."""
-    (text,) = told
+def _lower(*arguments: Any) -> Any:
+    """Lowercase all letters; SQLite's own ``lower`` handles only ASCII."""
+    (text,) = arguments
     return text.lower() if isinstance(text, str) else text
 
 
 def damaged(path: Path, why: str = "") -> StoreUnusable:
-    """That a database holds what it should not, with the way out."""
-    told = f"{path} is damaged{f': {why}' if why else ''}"
-    return StoreUnusable(told, hint="the vault still has every memory: nacre db rebuild")
+    """Return the error for a damaged database."""
+    message = f"{path} is damaged{f': {why}' if why else ''}"
+    return StoreUnusable(message, hint="the vault still has every memory: nacre db rebuild")
 
 
-def _wait_for_lock(asked: int) -> bool:
-    """Ask for the write lock every 3 milliseconds, for 15 seconds: SQLite's own pauses grow, and others come first."""
-    time.sleep(_ASK_SECONDS)
-    return asked < BUSY_TIMEOUT_MS / (1000 * _ASK_SECONDS)
+def _wait_for_lock(attempts: int) -> bool:
+    """Retry the write lock every 3 ms for 15 seconds.
+
+    SQLite's own delays grow, so other processes would come first.
+    """
+    time.sleep(_LOCK_RETRY_SECONDS)
+    return attempts < BUSY_TIMEOUT_MS / (1000 * _LOCK_RETRY_SECONDS)
 
 
 def _keep_a_log(connection: apsw.Connection) -> None:
-    """Turn the write-ahead log on, which a new database has not.
+    """Enable the write-ahead log, which is off in a new database.
 
-    Where two processes open a new one at once, SQLite fails the later without asking the busy handler.
+    If two processes open a new database at once, SQLite fails the later one without calling the
+    busy handler.
     """
     until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
@@ -777,7 +785,7 @@ def _keep_a_log(connection: apsw.Connection) -> None:
         except apsw.BusyError:
             if time.monotonic() > until:
                 raise
-            time.sleep(_ASK_SECONDS)
+            time.sleep(_LOCK_RETRY_SECONDS)
 
 
 def _disk_full(path: Path) -> Unavailable:
@@ -787,7 +795,7 @@ def _disk_full(path: Path) -> Unavailable:
 
 
 def _averages(record: bytes) -> tuple[int, int]:
-    """FTS5's averages record: SQLite varints, the number of rows, then the words in each column."""
+    """Parse FTS5's averages record: SQLite varints for the number of rows, then the words per column."""
     values: list[int] = []
     value = 0
     for at, byte in enumerate(record):
@@ -799,41 +807,40 @@ def _averages(record: bytes) -> tuple[int, int]:
 
 
 def stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
-    """What makes the stems of a text, with the tokenizer of a connection."""
-    tokenize: Any = connection.fts5_tokenizer("porter", _TOKENS)
+    """Return a function that stems texts with the tokenizer of a connection."""
+    tokenize: Any = connection.fts5_tokenizer("porter", _TOKENIZER)
 
     def stems(text: str) -> list[str]:
-        found: list[str] = tokenize(
+        words: list[str] = tokenize(
             text.encode("utf-8", "replace"),
             apsw.FTS5_TOKENIZE_DOCUMENT,
             None,
             include_offsets=False,
             include_colocated=False,
         )
-        return found
+        return words
 
     return stems
 
 
 def engine_version() -> str:
-    """Which SQLite runs, and through which apsw."""
+    """Return the versions of SQLite and apsw."""
     return f"{apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})"
 
 
-# ----------------------------------------------------------------------------
-# Open a home's database: to be written, or only to be read where nothing can be written now.
+# -- Opening a database -------------------------------------------------------
 
 
-_SPOILED = (apsw.CorruptError, apsw.NotADBError)
+_CORRUPTION_ERRORS = (apsw.CorruptError, apsw.NotADBError)
 
 
 def open_database(
     path: Path, observe: Observe | None = None, migrations: str = MAIN
 ) -> FileDatabase:
-    """Open a database, making it where there is none.
+    """Open a database, creating it if needed.
 
-    One on a full or read-only disk, or that this user may only read, is opened to be read. Raises StoreUnusable,
-    StoreBusy, SchemaTooNew, Unavailable.
+    A database on a full or read-only disk, or without write permission, is opened read-only. Raises
+    StoreUnusable, StoreBusy, SchemaTooNew, Unavailable.
     """
     try:
         _create_private(path)
@@ -841,47 +848,45 @@ def open_database(
     except (SchemaTooNew, StoreBusy):
         raise
     except (StoreUnusable, Unavailable) as error:
-        if isinstance(error.__cause__, _SPOILED) or not path.is_file():
+        if isinstance(error.__cause__, _CORRUPTION_ERRORS) or not path.is_file():
             raise
         return FileDatabase(path, unwritable=error, migrations=migrations)
 
 
 def _create_private(path: Path) -> None:
-    """An empty file that only the owner can read: SQLite gives its side files the same mode.
+    """Create an empty file that only the owner can read. SQLite gives its log files the same mode.
 
-    The file may be a link to where the owner keeps large things.
+    The file may be a symlink to another disk.
     """
     try:
         os.close(files.open_file(os.path.realpath(path), os.O_WRONLY | os.O_CREAT))
     except OSError as error:
-        told, hint = error.strerror or str(error), "check that the folder exists and is writable"
+        reason, hint = error.strerror or str(error), "check that the folder exists and is writable"
         if error.errno == errno.EROFS:
-            told, hint = (
+            reason, hint = (
                 "it is on a read-only disk",
                 "make that writable, or set NACRE_HOME to another folder",
             )
-        raise StoreUnusable(f"cannot use the database {path}: {told}", hint=hint) from error
+        raise StoreUnusable(f"cannot use the database {path}: {reason}", hint=hint) from error
 
 
-# ----------------------------------------------------------------------------
-# One moment of the database, held while others go on writing, and copied at leisure.
+# -- Snapshots ----------------------------------------------------------------
 
 
-_PAGES = 4_000
-"""So many pages are copied between two words on how far it is."""
+_PAGES_PER_STEP = 4_000
+"""Number of pages copied between progress reports."""
 
 
 class Snapshot:
-    """The database as it is when this is made; use as a context manager. Writers are not kept waiting."""
+    """Context manager for a consistent snapshot of the database. Writers are not blocked."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection = apsw.Connection(str(path))
         self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         self._connection.execute("BEGIN")
-        self._connection.execute(
-            "SELECT count(*) FROM sqlite_schema"
-        ).fetchall()  # the first look is the moment
+        # The transaction's first read fixes the snapshot.
+        self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
 
     def __enter__(self) -> Snapshot:
         return self
@@ -895,13 +900,13 @@ class Snapshot:
         self._connection.close()
 
     def copy(self, target: Path, on_progress: Callable[[int, int], None]) -> None:
-        """Write it to a file that does not exist yet; tells pages done and in all. Raises StoreUnusable."""
+        """Write the snapshot to a new file, reporting copied and total pages. Raises StoreUnusable."""
         try:
             copy = apsw.Connection(str(target))
             try:
                 with copy.backup("main", self._connection, "main") as work:
                     while not work.done:
-                        work.step(_PAGES)
+                        work.step(_PAGES_PER_STEP)
                         on_progress(work.page_count - work.remaining, work.page_count)
                 copy.execute("PRAGMA journal_mode = DELETE").fetchall()
             finally:
