@@ -1,4 +1,4 @@
-"""What the index knows of the vault: files as last seen, writes that are pending, projects."""
+"""Index state of the vault, its journal, model calls, traces and tombstones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Seen = tuple[Times, Set[str], Mapping[str, str]]
 
 
 def intent_of(row: Row) -> Intent:
-    """An intent from its columns."""
+    """Parse an intent (a pending write) from its columns."""
     seq, action, path, document, base, memory, operation, former = row
     return Intent(action, path, document, base, memory, operation, former, seq)
 
@@ -54,15 +54,20 @@ class VaultIndex:
         self._seen_now: tuple[object, Seen] = None, ({}, set(), {})
 
     def seen(self) -> dict[str, SeenMemoryFile]:
-        """Every file, by path."""
+        """Return all files by path."""
         return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
 
     def seen_now(self) -> Seen:
-        """Time and size of every file by path, the paths of pending writes, why files are no memories: at one moment.
+        """Return the time and size of files by path, the paths of pending writes, and the reasons
+        why files are not memories.
 
-        They are read once until somebody writes: of 10,000 files that takes 4 ms.
+        All three describe the same moment.
+
+        They are cached until the next write: reading 10,000 files takes 4 ms.
         """
-        state = self._db.state()  # before the rows: what is written in between is read twice
+        state = (
+            self._db.state()
+        )  # Read the state before the rows, so that a concurrent write causes another read.
         if state is None or state != self._seen_now[0]:
             rows = self._db.all("list_seen", version=__version__)
             pending = {path for path, _, size, _ in rows if size < 0}
@@ -85,20 +90,29 @@ class VaultIndex:
         return self._seen_now[1]
 
     def keep_unreadable(self, present: Set[tuple[str, int, int]]) -> None:
-        """Forget what was no memory, and changed or is gone; ``present`` are path, time and size of every file."""
+        """Forget unreadable files that changed or were deleted.
+
+        ``present`` has the path, time and size of every file.
+        """
         for row in self._db.all("list_unreadable"):
             if row not in present:
                 self._db.run("delete_unreadable", path=row[0])
 
     def why_unreadable(self, path: str, mtime_ns: int, size: int) -> str | None:
-        """Why a file is no memory; ``None`` where it is another one now, or this version has not read it."""
+        """Return the reason why a file is not a memory.
+
+        Return ``None`` if it changed or this version has not read it.
+        """
         row = self._db.one(
             "find_unreadable", path=path, mtime_ns=mtime_ns, size=size, version=__version__
         )
         return row[0] if row else None
 
     def set_unreadable(self, path: str, mtime_ns: int, size: int, reason: str) -> None:
-        """Remember that a file as it is now is no memory, and why: it is read again when it changes."""
+        """Record that a file in its current state is not a memory, and the reason.
+
+        It is read again when it changes.
+        """
         self._db.run(
             "upsert_unreadable",
             path=path,
@@ -109,25 +123,25 @@ class VaultIndex:
         )
 
     def file_of(self, memory_id: str) -> SeenMemoryFile | None:
-        """The file of a memory."""
+        """Return the file of a memory."""
         row = self._db.one("find_vault_file", memory=memory_id)
         return SeenMemoryFile(row[0], memory_id, *row[1:]) if row else None
 
     def at(self, path: str) -> SeenMemoryFile | None:
-        """A file by its path."""
+        """Return a file by path."""
         row = self._db.one("find_vault_file_at", path=path)
         return SeenMemoryFile(*row) if row else None
 
     def journal_paths(self) -> set[str]:
-        """Paths that are in the journal, done or not: a commit is still to take them."""
+        """Return the paths in the journal, written or not, which await a commit."""
         return {path for (path,) in self._db.all("list_journal_paths")}
 
     def is_taken(self, path: str) -> bool:
-        """Whether a file has that path, also one that is still to be written."""
+        """Return True if a file, written or pending, has the path."""
         return self._db.one("find_vault_path", path=path) is not None
 
     def save(self, file: SeenMemoryFile) -> None:
-        """Remember a file as it is now."""
+        """Record a file in its current state."""
         self._db.run(
             "upsert_vault_file",
             path=file.path,
@@ -139,17 +153,16 @@ class VaultIndex:
         self._db.run("delete_unreadable", path=file.path)
 
     def distrust(self, path: str) -> None:
-        """Have the next scan read a file again, although it looks as it was last seen."""
+        """Make the next scan read a file again, even if it looks unchanged."""
         self._db.run("distrust_vault_file", path=path)
 
     def forget(self, path: str) -> None:
-        """A file is gone."""
         self._db.run("delete_vault_file", path=path)
 
     def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record writes to the vault, in order. Call inside the transaction that changes the index.
+        """Record pending writes in order. Call inside the transaction that changes the index.
 
-        ``applied`` ones are in their files already: they go to the journal only.
+        If ``applied``, the files are written already and the entries only go to the journal.
         """
         for intent in intents:
             self._db.run(
@@ -165,79 +178,81 @@ class VaultIndex:
             )
 
     def has_intents(self) -> bool:
-        """Whether any write is pending."""
+        """Return True if any write is pending."""
         return self._db.one("find_intent") is not None
 
     def pending_paths(self) -> set[str]:
-        """Paths that a pending write will make or change."""
+        """Return the paths that a pending write will create or change."""
         return {path for (path,) in self._db.all("list_pending_paths")}
 
     def awaited_paths(self) -> set[str]:
-        """Paths at which a pending write makes, changes or removes a file: no person did what differs there."""
+        """Return the paths that a pending write will create, change or remove.
+
+        A difference there is not a person's edit.
+        """
         return {path for (path,) in self._db.all("list_awaited_paths")}
 
     def pending_document(self, path: str) -> str | None:
-        """What a pending write will put at a path."""
+        """Return the document that a pending write will put at a path."""
         row = self._db.one("find_pending_document", path=path)
         return row[0] if row else None
 
     def unfiled(self) -> list[str]:
-        """Memories in the index that have no file."""
+        """Return the memories in the index that have no file."""
         return [memory for (memory,) in self._db.all("list_unfiled_memories")]
 
     def intents(self) -> list[Intent]:
-        """Writes that are not done yet."""
+        """Return the pending writes."""
         return [intent_of(row) for row in self._db.all("list_intents")]
 
     def done(self, seq: int) -> None:
-        """A write reached its file; it stays in the journal if it belongs to an operation."""
+        """Mark a write as applied. It stays in the journal if it belongs to an operation."""
         if not self._db.run("apply_intent", seq=seq):
             self.give_up(seq)
 
     def give_up(self, seq: int) -> None:
-        """A write is not to be done any more."""
+        """Delete a pending write."""
         self._db.run("delete_intent", seq=seq)
 
     def projects(self) -> list[Project]:
-        """Every project."""
         return [Project(*row) for row in self._db.all("list_projects")]
 
     def project_by(self, key: str, value: str) -> str | None:
-        """The slug of the project that a remote, root, label or alias resolves to."""
+        """Return the slug of the project that a remote, root, label or alias resolves to."""
         row = self._db.one("find_project_by_key", key=key, value=value)
         return row[0] if row else None
 
     def project_keys(self) -> list[tuple[str, str, str]]:
-        """What resolves to projects: (``remote``, ``root``, ``label`` or ``alias``, its value, the project's slug)."""
+        """Return the keys of projects: (``remote``, ``root``, ``label`` or ``alias``, its value,
+        the project's slug)."""
         return [(key, value, slug) for key, value, slug in self._db.all("list_project_keys")]
 
     def name_now(self, name: str) -> str:
-        """What a project is called that had a name, or that a page gives it; the name itself where no page does."""
+        """Return the current name for a former or alternative project name, or the name itself."""
         row = self._db.one("find_other_name", other=name)
         return row[0] if row else name
 
     def dependencies(self, project: str | None = None) -> list[tuple[str, str]]:
-        """Which projects depend on which, as their pages say: all of them, or those of one."""
+        """Return the dependencies stated by the pages of all projects or one."""
         return [(slug, other) for slug, other in self._db.all("list_dependencies", project=project)]
 
     def forget_project(self, slug: str, *, unless: str = "") -> None:
-        """The page of a project is gone, or has another id now."""
+        """Delete a project whose page was removed or has another id now."""
         if self._db.run("delete_project_at", slug=slug, id=unless):
             self._db.run("delete_orphaned_project_keys")
 
     def save_project(
         self, project: Project, keys: Iterable[tuple[str, str]], dependencies: Iterable[str] = ()
     ) -> None:
-        """Remember a project, what resolves to it, and the names of what it depends on.
+        """Store a project, its keys and the names of its dependencies.
 
-        A project of another id in the same folder is forgotten.
+        A project with another id in the same folder is deleted.
         """
         self.forget_project(project.slug, unless=project.id)
         self._db.run("upsert_project", id=project.id, slug=project.slug, mtime_ns=project.mtime_ns)
         self._db.run("delete_project_keys", project=project.id)
-        self._db.run(
-            "delete_orphaned_project_keys"
-        )  # or they would stand in the way of whoever claims the same
+        # Orphaned keys would block other projects with the same keys.
+        self._db.run("delete_orphaned_project_keys")
         self._db.run_many(
             "insert_project_key",
             [
@@ -251,22 +266,21 @@ class VaultIndex:
             self._db.run("insert_project_dependency", project=project.id, other=name)
 
 
-# ----------------------------------------------------------------------------
-# The journal: operations, and what each of them wrote, until git has it.
+# -- Journal: operations and their writes until git has them ------------------
 
 
-_LEAST_REFERENCE = 4
+_MIN_REFERENCE_CHARACTERS = 4
 
 
 class Journal:
-    """Reads and writes ``operations``, ``touched`` and the intents that are done."""
+    """Reads and writes ``operations``, ``touched`` and the applied intents."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     @in_transaction
     def record(self, operation: Operation, intents: Iterable[Intent]) -> None:
-        """Record an operation, unless it is there, and what it touches."""
+        """Record an operation, unless recorded, and the files it touches."""
         self._db.run(
             "insert_operation",
             id=operation.id,
@@ -279,7 +293,7 @@ class Journal:
         self.touch(operation.id, intents)
 
     def touch(self, operation_id: str, intents: Iterable[Intent]) -> None:
-        """Note which files and memories an operation touches."""
+        """Record the files and memories that an operation touches."""
         rows = [
             {"operation": operation_id, "path": intent.path, "memory": intent.memory or ""}
             for intent in intents
@@ -289,79 +303,78 @@ class Journal:
             self._db.run_many("insert_touched", rows)
 
     def explain(self, operation_id: str, why: str | None) -> None:
-        """Say why an operation was done."""
+        """Set the reason for an operation."""
         self._db.run("explain_operation", id=operation_id, why=why)
 
     def find(self, operation_id: str) -> Operation | None:
-        """An operation by its id."""
         row = self._db.one("find_operation", id=operation_id)
         return _operation(row) if row else None
 
     def unfinished(self) -> list[Operation]:
-        """Operations whose last write may be still to come, the oldest first."""
+        """Return operations that may have further writes, oldest first."""
         return [_operation(row) for row in self._db.all("list_open_operations")]
 
     def is_in_ledger(self, operation_id: str) -> bool:
-        """Whether an operation has a line of its own for the ledger."""
+        """Return True if an operation has its own ledger line."""
         return self._db.one("find_ledger_line", operation=operation_id) is not None
 
     def close(self, operation_id: str, subject: str | None) -> None:
-        """Nothing more belongs to an operation: from now on it may be committed."""
+        """Close an operation, so that it can be committed."""
         self._db.run("close_operation", id=operation_id, subject=subject)
 
     def withdraw(self, path: str) -> None:
-        """Forget what was withheld of a file: it says something else now."""
+        """Forget the withheld versions of a file, whose content changed."""
         if self._db.run("delete_withheld", path=path):
             self._db.run("delete_empty_operations")
 
     def rename(self, old: str, new: str) -> None:
-        """Call a file otherwise in all that is remembered of it: its name is not to be told any more."""
+        """Rename a file in all records, because its old name must not be kept."""
         self._db.run("delete_touched_twice", old=old, new=new)
         self._db.run("rename_touched", old=old, new=new)
         self._db.run("rename_journal", old=old, new=new)
 
     def touched(self, operation_id: str) -> list[tuple[str, str]]:
-        """Path and memory of every file an operation touched; a file that holds no memory has an empty one."""
+        """Return the path and memory of each file that an operation touched. The memory is empty for other files."""
         return [
             (path, memory) for path, memory in self._db.all("list_touched", operation=operation_id)
         ]
 
     def written_by(self, operation_id: str) -> list[Intent]:
-        """What an operation wrote, in order; empty once git has it."""
+        """Return the writes of an operation in order, or nothing once git has them."""
         return [intent_of(row) for row in self._db.all("list_journal", operation=operation_id)]
 
     def pending(self, limit: int = 2**31, offset: int = 0) -> list[Operation]:
-        """Closed operations that wait for a commit, in the order in which they were written."""
+        """Return closed operations without a commit, in order of writing."""
         return [
             _operation(row)
             for row in self._db.all("list_pending_operations", limit=limit, offset=offset)
         ]
 
     def without_texts(self) -> list[Operation]:
-        """Closed operations that no commit holds and nothing waits of: what they wrote is nowhere, or was forgotten."""
+        """Return closed operations without a commit or pending writes. Their texts are missing or were forgotten."""
         return [_operation(row) for row in self._db.all("list_operations_without_texts")]
 
     def waiting(self) -> tuple[int, datetime | None]:
-        """How many operations in the journal no commit holds, and the time of the oldest."""
+        """Return the number of uncommitted operations in the journal, and the time of the oldest."""
         row = self._db.one("count_pending_operations")
         return (row[0], from_ms(row[1])) if row else (0, None)
 
     def is_unapplied(self, operation_id: str) -> bool:
-        """Whether something of an operation is still to reach its file."""
+        """Return True if a write of an operation is pending."""
         return self._db.one("find_unapplied", operation=operation_id) is not None
 
     def committed(self, operation_id: str, commit: str) -> None:
-        """History has an operation: its journal goes."""
+        """Record the commit of an operation and delete its journal."""
         self._db.run("commit_operation", id=operation_id, committed=commit)
         self._db.run("delete_journal", operation=operation_id)
 
     def drop(self, operation_id: str) -> None:
-        """Forget an operation that changed nothing after all, or that history tells otherwise."""
+        """Delete an operation without changes, or one that the git history describes differently."""
         self._db.run("delete_journal", operation=operation_id)
         self._db.run("delete_operation", id=operation_id)
 
     def add_past(self, operation: Operation, touched: Iterable[tuple[str, str]]) -> None:
-        """Record an operation that history tells: what it did to which (path, memory)."""
+        """Record an operation from the git history, with the (path, memory) pairs it touched."""
         self._db.run(
             "insert_past_operation",
             id=operation.id,
@@ -379,7 +392,7 @@ class Journal:
             self._db.run_many("insert_touched", rows)
 
     def forget_past(self) -> None:
-        """History was rewritten: what was known of it goes."""
+        """Delete the operations read from the git history, after it was rewritten."""
         self._db.run("delete_past_operations")
 
     def operations(
@@ -393,7 +406,7 @@ class Journal:
         limit: int = 50,
         offset: int = 0,
     ) -> list[Operation]:
-        """Operations, the newest first; those on one memory, in one project, of one action, ``since <= t < until``."""
+        """Return operations, newest first, filtered by memory, project, action and ``since <= t < until``."""
         rows = self._db.all(
             "list_operations",
             memory=memory,
@@ -407,43 +420,46 @@ class Journal:
         return [_operation(row) for row in rows]
 
     def find_like(self, reference: str) -> list[Operation]:
-        """Operations whose id begins or ends so (four characters at least); at most three."""
-        if len(reference) < _LEAST_REFERENCE or not set(reference) <= set("0123456789abcdef-"):
+        """Find up to three operations whose id begins or ends with a reference (at least four characters)."""
+        if len(reference) < _MIN_REFERENCE_CHARACTERS or not set(reference) <= set(
+            "0123456789abcdef-"
+        ):
             return []
         return [
             _operation(row) for row in self._db.all("find_operations_like", reference=reference)
         ]
 
     def before(self, intent: Intent) -> tuple[str, str | None] | None:
-        """The last thing the journal knows of a file before a row: action and document; ``None`` for nothing."""
+        """Return the previous journal entry of a file as (action, document), or ``None``."""
         row = self._db.one("find_journal_before", path=intent.path, seq=intent.seq)
         return (row[0], row[1]) if row else None
 
     def withheld(self) -> list[str]:
-        """Paths of files with a secret in them, which no commit takes."""
+        """Return paths of files that contain a secret, which are never committed."""
         return [path for (path,) in self._db.all("list_withheld")]
 
     def keep_last(self, operations: int) -> int:
-        """Without a history: keep the texts of so many operations, drop older ones; returns how many rows went."""
+        """Without git history, keep the texts of the newest operations, delete older ones, and
+        return the number of rows deleted."""
         row = self._db.one("find_oldest_kept", operations=operations)
         return self._db.run("delete_journal_before", seq=row[0]) if row and row[0] else 0
 
     def git_state(self, key: str) -> str | None:
-        """What is known of the repository: ``read`` or ``index``, a commit each."""
+        """Return a known commit of the repository: ``read`` or ``index``."""
         row = self._db.one("find_git_state", key=key)
         return str(row[0]) if row and row[0] else None
 
     def set_git_state(self, key: str, value: str) -> None:
-        """Remember something of the repository."""
+        """Store a known commit of the repository."""
         self._db.run("upsert_git_state", key=key, value=value)
 
     def ledger_end(self) -> tuple[int, bytes]:
-        """How many bytes of the ledger are known, and a hash of the last of them."""
+        """Return the number of ledger bytes read, and a hash of the last of them."""
         row = self._db.one("find_ledger_end")
         return (int(row[0]), bytes(row[1])) if row else (0, b"")
 
     def set_ledger_end(self, size: int, digest: bytes) -> None:
-        """Remember how far the ledger is known."""
+        """Store the number of ledger bytes read, and a hash of the last of them."""
         self._db.run("upsert_ledger_end", size=size, hash=digest)
 
 
@@ -453,13 +469,12 @@ def _operation(row: Row) -> Operation:
     return Operation(row[0], at, *row[2:])
 
 
-# ----------------------------------------------------------------------------
-# What models were asked and what that cost, how they fare, and what they answered: state.
+# -- Model calls: ledger, health and cached answers ---------------------------
 
 
 MOST_ANSWERS = 2_000
 MOST_CHARACTERS = 20_000_000
-"""Of all answers together that are kept."""
+"""Total size of the cached answers."""
 
 
 class Spending:
@@ -469,11 +484,11 @@ class Spending:
         self._db = database
 
     def add(self, call: Call) -> None:
-        """Note a call; one that is noted already stays as it is."""
+        """Record a call, unless recorded."""
         self._db.run("insert_model_call", **_row(call))
 
     def finish(self, call: Call) -> None:
-        """Note what a call really took."""
+        """Record the actual usage of a call."""
         self._db.run(
             "finish_model_call",
             id=call.id,
@@ -489,8 +504,9 @@ class Spending:
     def in_background(
         self, day: date, task: str, is_priced: Callable[[str], bool] = lambda _: True
     ) -> tuple[int, int]:
-        """What background calls of a day cost so far, of models that have a price in all, and of any for a task; those
-        that run, what they may cost.
+        """Return the cost of a day's background calls: of all models with a price, and of all calls for a task.
+
+        Running calls count with their maximum cost.
         """
         rows = self._db.all("sum_background_cost", day=day.isoformat(), task=task)
         return sum(cost for model, cost, _ in rows if is_priced(model)), sum(
@@ -500,8 +516,10 @@ class Spending:
     def tokens_in_background(
         self, day: date, model: str, *, is_chat: bool = False
     ) -> tuple[int, int]:
-        """Tokens that background calls of a day took so far of a model and of others of its provider, and how many
-        calls that were: those that answered in conversations, or all others."""
+        """Return the tokens that a day's background calls used of a model's provider, and the number of calls.
+
+        Counts either chat calls or all others.
+        """
         provider = model.partition(":")[0]
         row = self._db.one(
             "sum_background_tokens", day=day.isoformat(), provider=provider, is_chat=is_chat
@@ -509,7 +527,7 @@ class Spending:
         return (row[0], row[1]) if row else (0, 0)
 
     def since(self, day: date) -> list[Spent]:
-        """Calls since a day, by day, task, model, and whether they were background work."""
+        """Return calls since a day, grouped by day, task, model and whether they ran in the background."""
         return [
             Spent(
                 date.fromisoformat(on),
@@ -527,20 +545,20 @@ class Spending:
         ]
 
     def usual(self, task: str, model: str) -> tuple[int, float, float, float]:
-        """Of the last calls of a task: how many, and the mean of tokens read, tokens written and seconds."""
+        """Return the number of a task's recent calls, and the mean of tokens read, tokens written and seconds."""
         count, read, written, seconds = self._db.one(
             "mean_model_calls", task=task, model=model
         ) or (0, 0, 0, 0)
         return count, read or 0.0, written or 0.0, seconds or 0.0
 
     def refuse(self, day: date, task: str, model: str, reason: str) -> None:
-        """Count a call that is not made."""
+        """Count a call that was refused."""
         self._db.run(
             "count_model_refusal", day=day.isoformat(), task=task, model=model, reason=reason
         )
 
     def refusals(self, day: date) -> list[Refusal]:
-        """Calls that were not made since a day."""
+        """Return the refused calls since a day."""
         return [
             Refusal(date.fromisoformat(on), task, model, reason, times)
             for on, task, model, reason, times in self._db.all(
@@ -549,40 +567,38 @@ class Spending:
         ]
 
     def health(self, model: str) -> Health | None:
-        """How a model that failed last fares."""
+        """Return the state of a model whose last call failed."""
         row = self._db.one("get_model_health", model=model)
         return Health(row[0], at_ms(row[1]), row[2]) if row else None
 
     def fail(self, health: Health) -> None:
-        """A model failed."""
+        """Record the failure of a model."""
         self._db.run(
             "set_model_health", model=health.model, until=to_ms(health.until), told=health.told
         )
 
     def recover(self, model: str) -> None:
-        """A model answers."""
+        """Clear the failure of a model."""
         self._db.run("clear_model_health", model=model)
 
     def answer(self, key: str, since: datetime) -> str | None:
-        """What was answered to a prompt, if that is not older."""
+        """Return the cached answer to a prompt, if recent enough."""
         row = self._db.one("find_model_answer", key=key, since=to_ms(since))
         return row[0] if row else None
 
     def keep_answer(self, key: str, at: datetime, model: str, answer: str) -> None:
-        """Keep an answer."""
         self._db.run("insert_model_answer", key=key, at=to_ms(at), model=model, answer=answer)
 
     def drop_answer(self, key: str) -> None:
-        """Keep an answer no longer."""
         self._db.run("delete_model_answer", key=key)
 
     def clear_answers(self) -> int:
-        """Keep no answer; returns how many there were."""
+        """Delete all cached answers and return their number."""
         return self._db.run("clear_model_answers")
 
     @in_transaction
     def prune(self, calls_before: date, answers_since: datetime) -> None:
-        """Delete calls of before a day, older answers, and the oldest of too many."""
+        """Delete calls before a day, answers before a time, and the oldest answers over the limits."""
         self._db.run("prune_model_calls", before=calls_before.isoformat())
         self._db.run("prune_model_refusals", before=calls_before.isoformat())
         self._db.run(
@@ -612,11 +628,10 @@ def _row(call: Call) -> dict[str, Any]:
     }
 
 
-# ----------------------------------------------------------------------------
-# Traces of runs and of answered questions: state.
+# -- Traces of runs and answered questions ------------------------------------
 
 
-_STEP = 500
+_TRACES_AT_ONCE = 500
 
 
 class Traces:
@@ -626,7 +641,7 @@ class Traces:
         self._db = database
 
     def add(self, trace: Trace) -> None:
-        """Keep a trace; one that is kept already stays as it is."""
+        """Store a trace, unless stored."""
         seconds = (trace.ended - trace.began).total_seconds() if trace.ended else 0.0
         self._db.run(
             "insert_trace",
@@ -643,52 +658,52 @@ class Traces:
     def latest(
         self, kind: TraceKind | None = None, since: datetime | None = None, limit: int = 20
     ) -> list[Trace]:
-        """The latest first."""
+        """Return traces, latest first."""
         rows = self._db.all(
             "list_traces", kind=kind.value if kind else None, since=to_ms(since), limit=limit
         )
         return [_trace(row) for row in rows]
 
     def unanswered(self, since: datetime) -> list[Trace]:
-        """Questions that nothing was shown for, the latest first."""
+        """Return questions without an answer, latest first."""
         outcomes = json.dumps([NOTHING_FOUND, NOT_SURE])
         rows = self._db.all("list_unanswered_cases", since=to_ms(since), outcomes=outcomes)
         return [_trace(row) for row in rows]
 
     def find(self, reference: str) -> list[Trace]:
-        """Those of an id, or of its beginning or end."""
+        """Return traces whose id begins or ends with a reference."""
         return [_trace(row) for row in self._db.all("find_traces", reference=reference)]
 
     def case_of(self, memory: str, session: str | None, since: datetime) -> str | None:
-        """The latest question that a memory was shown for."""
+        """Return the latest question for which a memory was shown."""
         row = self._db.one("list_cases_of", memory=memory, session=session, since=to_ms(since))
         return row[0] if row else None
 
     @in_transaction
     def add_step(self, trace_id: str, step: Step, outcome: str) -> None:
-        """Say what became of it later."""
+        """Append a later step to a trace and update its outcome."""
         for trace in self.find(trace_id):
             steps = _encoded((*trace.steps, step))
             self._db.run("update_trace_steps", id=trace.id, steps=steps, outcome=outcome)
 
-    def delete_where(self, tells: Callable[[str], bool]) -> int:
-        """Delete traces in whose texts something is told; returns how many."""
-        gone = [trace_id for trace_id, said in self._texts() if tells(said)]
+    def delete_where(self, matches: Callable[[str], bool]) -> int:
+        """Delete the traces whose text matches, and return their number."""
+        gone = [trace_id for trace_id, text in self._texts() if matches(text)]
         self._db.run_many("delete_trace", [{"id": trace_id} for trace_id in gone])
         return len(gone)
 
-    def count_where(self, tells: Callable[[str], bool]) -> int:
-        """How many traces there are in whose texts something is told."""
-        return sum(1 for _, said in self._texts() if tells(said))
+    def count_where(self, matches: Callable[[str], bool]) -> int:
+        """Count the traces whose text matches."""
+        return sum(1 for _, text in self._texts() if matches(text))
 
     def prune(self, before: datetime, most: int) -> None:
-        """Delete the old ones, and the oldest of too many."""
+        """Delete traces before a time, and the oldest over the limit."""
         self._db.run("prune_traces", before=to_ms(before), most=most)
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        """What each says, its steps as they are and not as JSON writes them."""
+        """Yield the text of each trace, with its steps decoded from JSON."""
         after = ""
-        while rows := self._db.all("list_trace_texts", after=after, limit=_STEP):
+        while rows := self._db.all("list_trace_texts", after=after, limit=_TRACES_AT_ONCE):
             for trace_id, subject, outcome, steps in rows:
                 yield trace_id, "\n".join((subject, outcome, *_strings(msgspec.json.decode(steps))))
             after = rows[-1][0]
@@ -713,7 +728,7 @@ def _strings(value: Any) -> Iterator[str]:
 def _trace(row: tuple[Any, ...]) -> Trace:
     trace_id, kind, subject, session, began, seconds, outcome, steps = row
     start = at_ms(began)
-    told = json_values.parse_json_values(steps, tuple[Step, ...])
+    parsed_steps = json_values.parse_json_values(steps, tuple[Step, ...])
     return Trace(
         trace_id,
         TraceKind(kind),
@@ -721,13 +736,12 @@ def _trace(row: tuple[Any, ...]) -> Trace:
         start,
         start + timedelta(seconds=seconds),
         outcome,
-        told,
+        parsed_steps,
         session=session or "",
     )
 
 
-# ----------------------------------------------------------------------------
-# Tombstones and standing retirements, as the ledger tells them, and what forgetting has left to do.
+# -- Tombstones and standing retirements from the ledger ----------------------
 
 
 class Tombstones:
@@ -737,92 +751,93 @@ class Tombstones:
         self._db = database
 
     def all(self) -> list[Tombstone]:
-        """Every tombstone that holds."""
-        found = self._db.all("list_tombstones")
+        """Return the valid tombstones."""
+        rows = self._db.all("list_tombstones")
         return [
-            Tombstone(TombstoneKind(kind), value, run, owner) for kind, value, run, owner in found
+            Tombstone(TombstoneKind(kind), value, run, owner) for kind, value, run, owner in rows
         ]
 
     def standing(self) -> list[StandingRetirement]:
-        """Every standing retirement, the oldest first."""
-        found = []
+        """Return all standing retirements, oldest first."""
+        retirements = []
         for rule, pattern, match, key, reason, contexts, at in self._db.all(
             "list_standing_retirements"
         ):
             moment = from_ms(at)
             if moment:
                 contexts = tuple(json.loads(contexts))
-                found.append(
+                retirements.append(
                     StandingRetirement(rule, pattern, Match(match), moment, key, reason, contexts)
                 )
-        return found
+        return retirements
 
     @in_transaction
     def add(self, tombstones: Iterable[Tombstone]) -> None:
-        """Let tombstones hold from this transaction on."""
+        """Add tombstones, effective from this transaction on."""
         self._db.run_many(
-            "insert_tombstone", [{**_row_tombstones(one), "owner": one.owner} for one in tombstones]
+            "insert_tombstone",
+            [{**_row_tombstones(tombstone), "owner": tombstone.owner} for tombstone in tombstones],
         )
         self.set("edition", str(int(self.value("edition") or 0) + 1))
 
     def add_standing(self, rules: Iterable[StandingRetirement]) -> None:
-        """Let standing retirements hold from this transaction on."""
+        """Add standing retirements, effective from this transaction on."""
         rows: list[dict[str, object]] = [
             {
-                "id": one.id,
-                "pattern": one.pattern,
-                "match": one.match.value,
-                "canonical_key": one.canonical_key,
-                "reason": one.reason,
-                "contexts": json.dumps(one.contexts),
-                "at": to_ms(one.at),
+                "id": rule.id,
+                "pattern": rule.pattern,
+                "match": rule.match.value,
+                "canonical_key": rule.canonical_key,
+                "reason": rule.reason,
+                "contexts": json.dumps(rule.contexts),
+                "at": to_ms(rule.at),
             }
-            for one in rules
+            for rule in rules
         ]
         self._db.run_many("insert_standing_retirement", rows)
 
     @in_transaction
     def change(self, more: Collection[Tombstone], fewer: Collection[Tombstone]) -> None:
-        """Let some hold, and others no longer."""
-        self._db.run_many("delete_tombstone", [_row_tombstones(one) for one in fewer])
+        """Add some tombstones and remove others."""
+        self._db.run_many("delete_tombstone", [_row_tombstones(tombstone) for tombstone in fewer])
         if more or fewer:
             self.add(more)
 
     @in_transaction
     def replace_standing(self, rules: Sequence[StandingRetirement]) -> None:
-        """All standing retirements anew."""
+        """Replace all standing retirements."""
         self._db.run("clear_standing_retirements")
         self.add_standing(rules)
 
     def edition(self) -> str:
-        """Changes whenever tombstones do; empty as long as there was none."""
+        """Return a value that changes with every tombstone, or "" if there never was one."""
         return self.value("edition") or ""
 
     def due(self) -> set[str]:
-        """The runs that are not carried out yet."""
+        """Return the forget runs still to be carried out."""
         return set(json.loads(self.value("due") or "[]"))
 
     def set_due(self, runs: Iterable[str]) -> None:
-        """What is left to carry out."""
+        """Set the forget runs still to be carried out."""
         self.set("due", json.dumps(sorted(runs)))
 
     def arrived(self) -> list[str]:
-        """Ids of memories that were here when a standing retirement for them arrived."""
+        """Return ids of memories that existed when a standing retirement for them arrived."""
         return list(json.loads(self.value("arrived") or "[]"))
 
     def set_arrived(self, memories: Iterable[str]) -> None:
-        """Which of them are still to be looked after."""
+        """Set the memories of :meth:`arrived` still to be processed."""
         self.set("arrived", json.dumps(sorted(memories)))
 
     def value(self, key: str) -> str | None:
-        """A value: ``ledger`` (its time and size when read), ``told``, ``due``, ``arrived``, ``erase``, ``edition``."""
+        """Return a value: ``ledger`` (its time and size when read), ``told``, ``due``, ``arrived``,
+        ``erase`` or ``edition``."""
         row = self._db.one("get_forgetting_value", key=key)
         return row[0] if row else None
 
     def set(self, key: str, value: str) -> None:
-        """Set a value."""
         self._db.run("set_forgetting_value", key=key, value=value)
 
 
-def _row_tombstones(one: Tombstone) -> dict[str, object]:
-    return {"kind": one.kind.value, "value": one.value, "run": one.run}
+def _row_tombstones(tombstone: Tombstone) -> dict[str, object]:
+    return {"kind": tombstone.kind.value, "value": tombstone.value, "run": tombstone.run}
