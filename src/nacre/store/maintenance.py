@@ -1,4 +1,4 @@
-"""State that no file of the vault holds, carried from the database that was into the one that takes its place."""
+"""Database maintenance: carry state to a new database, erase, mirror, rewrite stored texts and check consistency."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nacre.store.sqlite import FileDatabase, about_other, damaged
 from nacre.values.memory import SessionPlace, TurnPlace, TurnText
 from nacre.values.session import Deeds
 
-_OURS = "{0} IN (SELECT id FROM main.memories)"
+_MEMORY_EXISTS = "{0} IN (SELECT id FROM main.memories)"
 
 CARRIED = {
     "model_calls": ("what models cost", "true"),
@@ -33,18 +33,21 @@ CARRIED = {
     "model_answers": ("what models answered", "true"),
     "traces": ("traces", "json_valid(steps)"),
     "candidates": ("candidates", "true"),
-    "usage": ("how memories were used", _OURS.format("memory")),
-    "uses": ("when memories were used", _OURS.format("memory")),
+    "usage": ("how memories were used", _MEMORY_EXISTS.format("memory")),
+    "uses": ("when memories were used", _MEMORY_EXISTS.format("memory")),
     "usage_values": ("how far use was counted", "true"),
     "co_recall": (
         "which memories were used together",
-        f"{_OURS.format('a')} AND {_OURS.format('b')}",
+        f"{_MEMORY_EXISTS.format('a')} AND {_MEMORY_EXISTS.format('b')}",
     ),
-    "conflicts": ("judged contradictions", f"{_OURS.format('older')} AND {_OURS.format('newer')}"),
-    "claims_waiting": ("which claims were pending", _OURS.format("memory")),
-    "claimless": ("which memories claim nothing", _OURS.format("memory")),
-    "unsettled": ("which memories were to be compared", _OURS.format("memory")),
-    "stale_memories": ("which memories were stale", _OURS.format("memory")),
+    "conflicts": (
+        "judged contradictions",
+        f"{_MEMORY_EXISTS.format('older')} AND {_MEMORY_EXISTS.format('newer')}",
+    ),
+    "claims_waiting": ("which claims were pending", _MEMORY_EXISTS.format("memory")),
+    "claimless": ("which memories claim nothing", _MEMORY_EXISTS.format("memory")),
+    "unsettled": ("which memories were to be compared", _MEMORY_EXISTS.format("memory")),
+    "stale_memories": ("which memories were stale", _MEMORY_EXISTS.format("memory")),
     "review_queue": ("what waited for review", "carry_review_queue"),
     "sessions": ("what was learned from sessions", "carry_sessions"),
     "code_projects": ("which code was read", "true"),
@@ -54,7 +57,8 @@ CARRIED = {
     "code_outside": ("what code imports", "true"),
     "ingest_log": ("when transcripts were read", "true"),
 }
-"""Table → its contents in words, and the condition for a row to be carried, or the statement that carries them."""
+"""Maps tables to a description, and to the condition for carrying a row or the name of the
+statement that carries them."""
 
 DERIVED = frozenset(
     "archive_segments archived claims code_mentions code_mentions_read confirmations embedding file_uses "
@@ -62,16 +66,16 @@ DERIVED = frozenset(
     "project_dependencies project_keys projects session_files standing_retirements "
     "tags tombstones transcript_cursors turn_passages turns unreadable_files vault_files".split()
 )
-"""Tables that are read anew from the vault, the ledger, transcripts and the archive."""
+"""Tables rebuilt from the vault, the ledger, transcripts and the archive."""
 
 DISCARDED = frozenset(
     "git_state intents ledger_end operations other_embedding other_memory_vectors other_passage_bits other_passages "
     "other_turn_passages touched".split()
 )
-"""Tables that say something of one database file, of a model that is not in use, or what git tells again."""
+"""Tables specific to one database file or to an unused model, or restored from git."""
 
-_OF_READING = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ)
-_OF_WRITING = (
+_READ_ERROR_CODES = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ)
+_WRITE_ERRORS = (
     apsw.FullError,
     apsw.ReadOnlyError,
     apsw.CantOpenError,
@@ -81,22 +85,22 @@ _OF_WRITING = (
 
 
 def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
-    """Carry the rows of ``CARRIED``; returns, in words, the tables that the earlier database could not tell any more.
+    """Carry the rows of ``CARRIED`` and return the descriptions of tables that could not be read.
 
-    Both are of the present schema. A table with a row that cannot be read is left behind. Raises StoreUnusable,
-    StoreBusy, Unavailable where ``database`` cannot be written to.
+    Both databases have the current schema. A table with an unreadable row is skipped. Raises
+    StoreUnusable, StoreBusy, Unavailable if ``database`` cannot be written.
     """
     lost = []
     database.run("attach_earlier", path=str(earlier))
     try:
-        for table, (told, condition) in CARRIED.items():
+        for table, (description, condition) in CARRIED.items():
             try:
                 with database.transaction():
                     if condition.startswith("carry_"):
                         database.run(condition)
-                    else:  # with a condition: without one SQLite would copy records of whatever types
-                        copied = f"SELECT * FROM earlier.{table} WHERE {condition}"  # noqa: S608 - names from above
-                        database.many(f"INSERT OR REPLACE INTO main.{table} {copied}", [()])
+                    else:  # without a condition, SQLite would copy records of any type
+                        rows = f"SELECT * FROM earlier.{table} WHERE {condition}"  # noqa: S608 - names from above
+                        database.many(f"INSERT OR REPLACE INTO main.{table} {rows}", [()])
                     if not database.is_readable(table):
                         raise damaged(earlier)
                     if table == "traces":
@@ -106,35 +110,35 @@ def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
             except (NacreError, *UNREADABLE) as error:
                 if not _is_of_reading(error):
                     raise
-                lost.append(told)
+                lost.append(description)
     finally:
         database.run("detach_earlier")
     return lost
 
 
 def _is_of_reading(error: Exception) -> bool:
-    """Whether an error says that rows cannot be read, and not that they cannot be written."""
+    """Return True if an error means that rows cannot be read rather than written."""
     cause = error.__cause__
     if isinstance(cause, apsw.IOError):
-        return getattr(cause, "extendedresult", 0) in _OF_READING
-    return not isinstance(cause, _OF_WRITING)
+        return getattr(cause, "extendedresult", 0) in _READ_ERROR_CODES
+    return not isinstance(cause, _WRITE_ERRORS)
 
 
-# ----------------------------------------------------------------------------
-# Delete what was forgotten from every table, and the bytes of it from the file.
+# -- Erasing ------------------------------------------------------------------
+# Deletes forgotten content from every table, and its bytes from the file.
 
 
-_TURNS_A_TRANSACTION = 60
-_STEP = 5000
-_MERGES = (
+_TURNS_PER_TRANSACTION = 60
+_TURNS_AT_ONCE = 5000
+_MERGE_STATEMENTS = (
     "merge_turns_fts",
     "merge_turns_parts",
     "merge_failures_fts",
     "merge_memories_fts",
     "merge_memories_parts",
 )
-_PAGES_A_MERGE = 100
-_OF_MEMORY = (
+_PAGES_PER_MERGE = 100
+_ERASE_STATEMENTS = (
     "erase_links",
     "erase_usage",
     "erase_uses",
@@ -151,46 +155,46 @@ _OF_MEMORY = (
 
 
 class Erasing:
-    """What forgetting reads and deletes."""
+    """Reads and deletes content for the forget operation."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def sessions(self) -> list[SessionPlace]:
-        """Every session."""
+        """Return all sessions."""
         return [SessionPlace(*row) for row in self._db.all("list_session_places")]
 
     def turn_places(self) -> Iterator[TurnPlace]:
-        """Every turn, read in pieces."""
+        """Yield all turns in chunks."""
         after = 0
-        while found := self._db.all("list_turn_places", after=after, limit=_STEP):
-            yield from (TurnPlace(*row) for row in found)
-            after = int(found[-1][0])
+        while rows := self._db.all("list_turn_places", after=after, limit=_TURNS_AT_ONCE):
+            yield from (TurnPlace(*row) for row in rows)
+            after = int(rows[-1][0])
 
     def places_of(self, rows: Sequence[int]) -> list[TurnPlace]:
-        """Some turns by row."""
+        """Return turns by row."""
         return [
             TurnPlace(*row) for row in self._db.all("list_turn_keys", rows=json.dumps(list(rows)))
         ]
 
     def places_in(self, session: int) -> list[TurnPlace]:
-        """The turns of a session."""
+        """Return the turns of a session."""
         return [
             TurnPlace(*row) for row in self._db.all("list_turn_keys_of_session", session=session)
         ]
 
     def turn_texts(self) -> Iterator[TurnText]:
-        """What every turn says, read in pieces."""
+        """Yield the texts of all turns in chunks."""
         after = 0
-        while found := self._db.all("list_turn_texts", after=after, limit=_STEP):
-            for row, session, text, tools, author in found:
+        while rows := self._db.all("list_turn_texts", after=after, limit=_TURNS_AT_ONCE):
+            for row, session, text, tools, author in rows:
                 yield TurnText(row, session, text, stored_calls(tools), author)
-            after = int(found[-1][0])
+            after = int(rows[-1][0])
 
     def turns_before(
         self, moment: datetime, projects: Sequence[str] | None
     ) -> list[tuple[int, int]]:
-        """Turns said before a time, of some projects or of all: (row, session row)."""
+        """Return (row, session row) of turns before a time, in some projects or all."""
         names = json.dumps(list(projects)) if projects is not None else None
         return [
             (row, session)
@@ -200,25 +204,26 @@ class Erasing:
         ]
 
     def linking(self, memory_ids: Sequence[str]) -> list[str]:
-        """Memories that name some others."""
+        """Return memories that link to the given ones."""
         return [
             memory for (memory,) in self._db.all("list_linking", ids=json.dumps(list(memory_ids)))
         ]
 
     def alike(self, memory_ids: Sequence[str]) -> list[str]:
-        """Memories, in any state, that say the same in the same words; with those that were asked about."""
+        """Return memories in any state with the same text as the given ones, including those."""
         return [
             memory
             for (memory,) in self._db.all("list_memories_alike", ids=json.dumps(list(memory_ids)))
         ]
 
     def delete_turns(self, session: int, rows: Sequence[int]) -> None:
-        """Delete turns of a session with their full text, a few hundred a transaction: others can write in between.
+        """Delete turns of a session with their full text, in short transactions so that others can write.
 
-        The session is brought up to those that are left each time: after a crash nothing would tell that it was not.
+        Each transaction also updates the session, because after a crash nothing would show that it
+        is outdated.
         """
-        for start in range(0, len(rows), _TURNS_A_TRANSACTION):
-            portion = rows[start : start + _TURNS_A_TRANSACTION]
+        for start in range(0, len(rows), _TURNS_PER_TRANSACTION):
+            portion = rows[start : start + _TURNS_PER_TRANSACTION]
             with self._db.transaction():
                 self._db.words.drop(Indexed.TURNS, portion)
                 self._db.run_many("delete_turn", [{"row": row} for row in portion])
@@ -226,102 +231,111 @@ class Erasing:
                 self._db.run("refresh_session", rows=json.dumps([session]))
 
     def delete_sessions(self, rows: Sequence[int]) -> None:
-        """Delete sessions whose turns are gone."""
+        """Delete sessions whose turns were deleted."""
         with self._db.transaction():
             self._db.run_many("delete_session", [{"row": row} for row in rows])
 
     def clear_titles(self, rows: Sequence[int]) -> None:
-        """Sessions lose their titles."""
+        """Delete the titles of sessions."""
         with self._db.transaction():
             self._db.run_many("clear_title", [{"row": row} for row in rows])
 
     def delete_cursor(self, path: str) -> None:
-        """The file is read from its beginning next time."""
+        """Make the next run read a file from the beginning."""
         self._db.run("delete_cursor", path=path)
 
     def returned(self) -> set[str]:
-        """The runs that forgot what is there again: a memory, or the session of one."""
+        """Return forget runs whose content reappeared: a memory, or the session of one."""
         return {run for (run,) in self._db.all("list_runs_returned")}
 
     def delete_held_cursors(self) -> None:
-        """Files that something was left out of are read again."""
+        """Make the next run read again the files of which parts were left out."""
         self._db.run("delete_cursors_at_beginning")
 
     @in_transaction
     def delete_traces(self, memory_id: str) -> None:
-        """Delete what is kept about a memory beside its own row."""
-        for statement in _OF_MEMORY:
+        """Delete the data about a memory outside its own row."""
+        for statement in _ERASE_STATEMENTS:
             self._db.run(statement, id=memory_id)
 
     @in_transaction
-    def clear_journal(self, quotes: Callable[[str], object]) -> None:
-        """Take from the journal whatever quotes a text: what was written cannot be undone then."""
-        texts = self._db.all("list_journal_texts")
-        written = [seq for seq, *said in texts if any(map(quotes, said))]
+    def clear_journal(self, is_quoted: Callable[[str], object]) -> None:
+        """Delete journal entries that quote a text. Their operations can no longer be undone."""
+        intents = self._db.all("list_journal_texts")
+        written = [seq for seq, *texts in intents if any(map(is_quoted, texts))]
         operations = self._db.all("list_operation_texts")
-        told = [operation for operation, *said in operations if any(map(quotes, said))]
+        quoting = [operation for operation, *texts in operations if any(map(is_quoted, texts))]
         paths = [
             path
-            for path, *said in self._db.all("list_touched_paths")
-            if any(map(quotes, (path, *said)))
+            for path, *texts in self._db.all("list_touched_paths")
+            if any(map(is_quoted, (path, *texts)))
         ]
         self._db.run_many("delete_intent_for_good", [{"seq": seq} for seq in written])
-        self._db.run_many("erase_operation_words", [{"id": operation} for operation in told])
+        self._db.run_many("erase_operation_words", [{"id": operation} for operation in quoting])
         self._db.run_many("delete_touched_path", [{"path": path} for path in paths])
 
     def blank_passages(self) -> int:
-        """Take hash, vector and bits of passages that nobody says any more; returns how many.
+        """Delete hash, vector and bits of passages without turns, and return their number.
 
-        Those of another model, which are in the making, go as those in use do.
+        Includes the passages of another model that are being prepared.
         """
         return self._blank_all(str) + self._blank_all(about_other)
 
-    def _blank_all(self, named: Callable[[str], str]) -> int:
-        rows = [row for (row,) in self._db.all(named("list_orphaned_passages"))]
-        for start in range(0, len(rows), _TURNS_A_TRANSACTION):
+    def _blank_all(self, statement_name: Callable[[str], str]) -> int:
+        rows = [row for (row,) in self._db.all(statement_name("list_orphaned_passages"))]
+        for start in range(0, len(rows), _TURNS_PER_TRANSACTION):
             with self._db.transaction():
-                for row in rows[start : start + _TURNS_A_TRANSACTION]:
-                    self._blank(row, named)
+                for row in rows[start : start + _TURNS_PER_TRANSACTION]:
+                    self._blank(row, statement_name)
         return len(rows)
 
     def prune_names(self) -> None:
-        """Delete identifiers that no text holds any more, on a server."""
+        """Delete identifiers that no text contains, on a server."""
         self._db.run("prune_names")
 
     def merge_full_text(self) -> None:
-        """Leave no deleted word in the full text, in steps that let others write."""
-        for merge in _MERGES:
-            pages = -_PAGES_A_MERGE
-            while self._db.run(merge, pages=pages) >= 2:  # below: nothing was left to merge
-                pages = _PAGES_A_MERGE
+        """Purge deleted words from the full text, in steps that let others write."""
+        for merge in _MERGE_STATEMENTS:
+            pages = -_PAGES_PER_MERGE
+            while self._db.run(merge, pages=pages) >= 2:  # fewer: nothing left to merge
+                pages = _PAGES_PER_MERGE
 
-    def _blank(self, row: int, named: Callable[[str], str]) -> None:
-        self._db.run(named("blank_passage"), row=row)
-        found = self._db.one(named("find_bits"), row=row)
-        if found is None or not found[1] or row >= found[0] + found[1]:
+    def _blank(self, row: int, statement_name: Callable[[str], str]) -> None:
+        self._db.run(statement_name("blank_passage"), row=row)
+        run = self._db.one(statement_name("find_bits"), row=row)
+        if run is None or not run[1] or row >= run[0] + run[1]:
             return
-        first, count, bits = found
+        first, count, bits = run
         width = len(bits) // count
         at = (row - first) * width
         self._db.run(
-            named("update_bits"), first=first, bits=bits[:at] + bytes(width) + bits[at + width :]
+            statement_name("update_bits"),
+            first=first,
+            bits=bits[:at] + bytes(width) + bits[at + width :],
         )
 
 
-# ----------------------------------------------------------------------------
-# Forget in the gateway's database: also what no transcript has, or not yet.
+# -- Erasing in the gateway's database ----------------------------------------
+# Includes text that no transcript contains yet.
 
 
-_WORDS = ("text", "content", "name", "summary", "reason")
-"""Fields of messages, parts of answers and lines that hold what somebody wrote."""
+_TEXT_FIELDS = ("text", "content", "name", "summary", "reason")
+"""Fields of messages, answer parts and lines that hold written text."""
 
-_ERASE = {"inbound": "finish_inbound", "outbound": "drop_outbound", "line": "drop_pending_line"}
+_ERASE_BY_KIND = {
+    "inbound": "finish_inbound",
+    "outbound": "drop_outbound",
+    "line": "drop_pending_line",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Words that the database holds until they are answered, sent or in a transcript: in the row ``seq`` of ``kind``
-    (``inbound``, ``outbound`` or ``line``). ``session`` is the one that goes on there; empty where none does."""
+    """Text stored until it is answered, sent or in a transcript: row ``seq`` of a ``kind``.
+
+    ``kind`` is ``inbound``, ``outbound`` or ``line``. ``session`` is the session that continues
+    there, or empty.
+    """
 
     kind: str
     seq: int
@@ -331,10 +345,10 @@ class Held:
 
 
 class GatewayErasure(GatewayStore):
-    """The gateway's database, to be forgotten in."""
+    """Erases content of the gateway's database."""
 
     def held(self) -> list[Held]:
-        """All such words."""
+        """Return all such text."""
         return [
             Held(
                 kind,
@@ -347,21 +361,21 @@ class GatewayErasure(GatewayStore):
         ]
 
     def names(self) -> list[str]:
-        """Names of conversations, and of those who asked to be let in."""
+        """Return names of conversations and of people who requested access."""
         return [name for (name,) in self._db.all("list_chat_names")]
 
     @in_transaction
     def erase_held(self, held: Iterable[Held], names: Iterable[str] = ()) -> None:
-        """Nothing is kept of such words: they are answered and sent no more. Nor are names."""
-        for one in held:
-            self._db.run(_ERASE[one.kind], seq=one.seq)
+        """Delete stored texts, which are then neither answered nor sent, and names."""
+        for text in held:
+            self._db.run(_ERASE_BY_KIND[text.kind], seq=text.seq)
         for name in names:
             self._db.run("clear_chat_name", called=name)
             self._db.run("clear_pairing_name", called=name)
 
     @in_transaction
     def erase(self, lines: Iterable[str], pending: Iterable[int]) -> None:
-        """Nothing is kept of what lines told, by their ids, nor of lines that wait, by their numbers."""
+        """Delete the contents of lines by id, and pending lines by number."""
         for line in lines:
             self._db.run("erase_inbound", line=line)
             self._db.run("erase_outbound", line=line)
@@ -369,34 +383,34 @@ class GatewayErasure(GatewayStore):
             self._db.run("drop_pending_line", seq=seq)
 
     def delete_session(self, session: str) -> None:
-        """A session goes: the next message begins another one."""
+        """Delete a session. The next message starts another."""
         self._db.run("delete_chat_session", id=session)
 
     def compact(self) -> bool:
-        """Leave no byte of what is gone; ``False`` while another process still reads it. Raises StoreBusy."""
+        """Erase all traces of deleted data.
+
+        Return False if another process still reads the file. Raises StoreBusy.
+        """
         return self._db.compact()
 
 
 def _texts(value: Any) -> Iterator[str]:
-    for name, one in (
+    for name, item in (
         value.items()
         if isinstance(value, dict)
         else enumerate(value)
         if isinstance(value, list)
         else ()
     ):
-        if isinstance(one, str) and name in _WORDS:
-            yield one
-        yield from _texts(one)
+        if isinstance(item, str) and name in _TEXT_FIELDS:
+            yield item
+        yield from _texts(item)
 
 
-# ----------------------------------------------------------------------------
-# Makes the rows of one database those of another, whichever engines they are of.
-#
-# Both are read in the order of their keys, side by side; what differs is written. So a copy that was
-# interrupted goes on,
-# one during which the source changed is mended by another pass, and a pass that finds nothing to
-# write is the proof.
+# -- Mirroring databases ------------------------------------------------------
+# Makes the rows of one database equal to another's, across engines. Both are read in key order and
+# differences are written. An interrupted copy continues, and changes during a copy are corrected by
+# the next pass. A pass without changes proves that the copy is complete.
 
 
 TABLES = (
@@ -460,27 +474,30 @@ TABLES = (
     "code_mentions",
     "code_mentions_read",
 )
-"""What is carried: parents before their children, and what triggers of a table touch behind it."""
+"""Copied tables: parents before children, and tables modified by triggers after the tables with those triggers."""
 
 OF_ONE_ENGINE = frozenset({"ledger_end", "git_state", "names", "unreadable_files"})
-"""Tables of both that say something of the files, or of the full text, of one of them."""
+"""Tables of both engines whose content depends on local files or full text."""
 
-_AFRESH = {"turns": (Indexed.TURNS, Indexed.FAILURES), "memories": (Indexed.MEMORIES,)}
-"""Tables with full text. A row of theirs that is another one goes with all that hangs on it, and comes again."""
+_WITH_FULL_TEXT = {"turns": (Indexed.TURNS, Indexed.FAILURES), "memories": (Indexed.MEMORIES,)}
+"""Tables with full text. A changed row is deleted with all dependent rows and inserted again."""
 
 _KEYS = "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk"
-_PAGE = 2_000
-_PORTION = 1_000
-_MOST_PASSES = 10
+_ROWS_PER_PAGE = 2_000
+_ROWS_PER_WRITE = 1_000
+_MAX_PASSES = 10
 
 Stamp = Callable[[dict[str, Any]], dict[str, Any]]
-"""Makes a row of the source what it is to be in the target."""
+"""Converts a source row to the target row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mirrored:
-    """What stands in both: rows by table. ``written`` were written or removed, over all passes; ``is_settled`` says
-    that the last one wrote nothing."""
+    """Result of mirroring.
+
+    ``rows`` counts rows by table, and ``written`` the rows written or deleted in all passes.
+    ``is_settled`` is True if the last pass wrote nothing.
+    """
 
     rows: Mapping[str, int]
     written: int
@@ -493,7 +510,7 @@ class _Table:
     name: str
     columns: tuple[str, ...]
     keys: tuple[int, ...]
-    """Where the columns of its key stand."""
+    """Positions of the key columns."""
 
     def key(self, row: Row) -> Row:
         return tuple(row[at] for at in self.keys)
@@ -504,7 +521,7 @@ class _Table:
 
 
 class Mirror:
-    """Carries rows from ``source`` to ``target``. ``stamps`` say by table what a row is there."""
+    """Copies rows from ``source`` to ``target``. ``stamps`` convert rows by table."""
 
     def __init__(self, source: Database, target: Database, stamps: Mapping[str, Stamp]) -> None:
         self._source = source
@@ -514,15 +531,15 @@ class Mirror:
         self._tables = [_table(file, name) for name in TABLES]
 
     def run(self, notify: Callable[[str, int], object], index: Callable[[bool], int]) -> Mirrored:
-        """Carry until a pass finds nothing to do, and tell which table one is at, and how many rows were read.
+        """Copy until a pass finds no differences, reporting the table and the number of rows read.
 
-        ``index`` makes the full text that is missing; it is told whether rows came, and returns how many it made. Ends
-        after ten passes: then somebody writes all the time.
+        ``index`` builds missing full text. It receives whether rows were added and returns the
+        number indexed. Stops after ten passes, when the source changes constantly.
         """
         written = passes = 0
         changed = 1
         rows: dict[str, int] = {}
-        while changed and passes < _MOST_PASSES:
+        while changed and passes < _MAX_PASSES:
             passes += 1
             removed = sum(self._remove(table) for table in reversed(self._tables))
             added = 0
@@ -534,25 +551,25 @@ class Mirror:
         return Mirrored(rows, written, passes, is_settled=not changed)
 
     def number_above(self) -> None:
-        """What the target stores next is numbered above what comes with its numbers."""
+        """Set the target's row counters above the copied row numbers."""
         last = (self._source.one("next_turn_row") or (1,))[0] - 1
         self._target.run("keep_turn_rows_above", row=last)
         for table, column in self._target.all("list_numbered") if self._target.is_server else ():
-            (most,) = self._source.rows(f"SELECT max({column}) FROM {table}")[0]  # noqa: S608 - names of ours
-            self._target.one("keep_rows_above", held=table, row=most or 0)
+            (highest,) = self._source.rows(f"SELECT max({column}) FROM {table}")[0]  # noqa: S608 - internal names
+            self._target.one("keep_rows_above", held=table, row=highest or 0)
 
     def _remove(self, table: _Table) -> int:
-        """Rows of the target that the source has not; of tables with full text also those that are others there."""
+        """Delete target rows that the source does not have, or that differ in tables with full text."""
         gone: list[Row] = []
         removed = 0
-        if not self._target.rows(f"SELECT 1 FROM {table.name} LIMIT 1"):  # noqa: S608 - names of ours
+        if not self._target.rows(f"SELECT 1 FROM {table.name} LIMIT 1"):  # noqa: S608 - internal names
             return 0
-        for wanted, present in self._pairs(table):
+        for expected, present in self._pairs(table):
             if present is not None and (
-                wanted is None or (table.name in _AFRESH and wanted != present)
+                expected is None or (table.name in _WITH_FULL_TEXT and expected != present)
             ):
                 gone.append(table.key(present))
-            if len(gone) >= _PORTION:
+            if len(gone) >= _ROWS_PER_WRITE:
                 removed += self._delete(table, gone)
                 gone = []
         return removed + self._delete(table, gone)
@@ -561,23 +578,23 @@ class Mirror:
         if keys:
             where = " AND ".join(f"{column} = ?" for column in table.key_columns)
             with self._target.transaction():
-                for kind in _AFRESH.get(table.name, ()):
+                for kind in _WITH_FULL_TEXT.get(table.name, ()):
                     self._target.words.drop(kind, [key[0] for key in keys])
-                self._target.many(f"DELETE FROM {table.name} WHERE {where}", keys)  # noqa: S608 - names of ours
+                self._target.many(f"DELETE FROM {table.name} WHERE {where}", keys)  # noqa: S608 - internal names
         return len(keys)
 
     def _add(self, table: _Table, notify: Callable[[str, int], object]) -> tuple[int, int]:
-        """Write what the target has not, or has otherwise; returns how many rows the source has, and the written."""
+        """Write missing and different rows, and return the number of source rows and of written rows."""
         new: list[Row] = []
         read = added = 0
-        for wanted, present in self._pairs(table):
-            read += wanted is not None
-            if wanted is not None and wanted != present:
-                new.append(wanted)
-            if len(new) >= _PORTION:
+        for expected, present in self._pairs(table):
+            read += expected is not None
+            if expected is not None and expected != present:
+                new.append(expected)
+            if len(new) >= _ROWS_PER_WRITE:
                 added += self._write(table, new)
                 new = []
-            if read % _PAGE == 0:
+            if read % _ROWS_PER_PAGE == 0:
                 notify(table.name, read)
         notify(table.name, read)
         return read, added + self._write(table, new)
@@ -589,37 +606,39 @@ class Mirror:
         return len(rows)
 
     def _pairs(self, table: _Table) -> Iterator[tuple[Row | None, Row | None]]:
-        """Rows of both in the order of their keys; those of one key together."""
+        """Pair the rows of both databases by key, in key order."""
         stamp = self._stamps.get(table.name)
-        theirs, ours = (_read(self._source, table), _read(self._target, table))
-        wanted, present = next(theirs, None), next(ours, None)
-        while wanted is not None or present is not None:
-            if present is None or (wanted is not None and table.key(wanted) < table.key(present)):
-                yield self._as_there(table, wanted, stamp), None
-                wanted = next(theirs, None)
-            elif wanted is None or table.key(present) < table.key(wanted):
+        source_rows, target_rows = (_read(self._source, table), _read(self._target, table))
+        expected, present = next(source_rows, None), next(target_rows, None)
+        while expected is not None or present is not None:
+            if present is None or (
+                expected is not None and table.key(expected) < table.key(present)
+            ):
+                yield self._as_there(table, expected, stamp), None
+                expected = next(source_rows, None)
+            elif expected is None or table.key(present) < table.key(expected):
                 yield None, present
-                present = next(ours, None)
+                present = next(target_rows, None)
             else:
-                yield self._as_there(table, wanted, stamp), present
-                wanted, present = next(theirs, None), next(ours, None)
+                yield self._as_there(table, expected, stamp), present
+                expected, present = next(source_rows, None), next(target_rows, None)
 
     def _as_there(self, table: _Table, row: Row | None, stamp: Stamp | None) -> Row | None:
-        """A row of the source as the target can hold it: texts on a server hold no NUL."""
+        """Convert a source row to one that the target can store. Texts on a server cannot contain NUL."""
         if row is None:
             return None
         if stamp:
             row = tuple(stamp(dict(zip(table.columns, row, strict=True))).values())
         if self._target.is_server:
             row = tuple(
-                one.replace("\0", "\ufffd") if isinstance(one, str) and "\0" in one else one
-                for one in row
+                value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+                for value in row
             )
         return row
 
 
 def quoted(column: str) -> str:
-    """A column's name, which may be a word of SQL."""
+    """Quote a column name, which may be an SQL keyword."""
     return f'"{column}"'
 
 
@@ -630,43 +649,45 @@ def _table(file: Database, name: str) -> _Table:
 
 
 def _read(database: Database, table: _Table) -> Iterator[Row]:
-    """All rows, by their keys; a page at a time, so that nobody waits for it."""
+    """Yield all rows in key order, page by page, so that others are not blocked."""
     columns, keys = ", ".join(map(quoted, table.columns)), ", ".join(table.key_columns)
-    head, tail = f"SELECT {columns} FROM {table.name}", f" ORDER BY {keys} LIMIT {_PAGE}"  # noqa: S608 - names of ours
+    head, tail = f"SELECT {columns} FROM {table.name}", f" ORDER BY {keys} LIMIT {_ROWS_PER_PAGE}"  # noqa: S608 - internal names
     after = f" WHERE ({keys}) > ({', '.join('?' * len(table.keys))})"
     page = database.rows(head + tail)
     while page:
         yield from page
-        page = database.rows(head + after + tail, table.key(page[-1])) if len(page) == _PAGE else []
+        page = (
+            database.rows(head + after + tail, table.key(page[-1]))
+            if len(page) == _ROWS_PER_PAGE
+            else []
+        )
 
 
 def _upsert(table: _Table) -> str:
     columns = ", ".join(map(quoted, table.columns))
     others = [quoted(name) for at, name in enumerate(table.columns) if at not in table.keys]
-    told = (
+    resolution = (
         f"UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in others)}"
         if others
         else "NOTHING"
     )
     return (
         f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(table.columns))}) "  # noqa: S608
-        f"ON CONFLICT ({', '.join(table.key_columns)}) DO {told}"
+        f"ON CONFLICT ({', '.join(table.key_columns)}) DO {resolution}"
     )
 
 
-# ----------------------------------------------------------------------------
-# Every text that the database holds, table by table, so that new rules can be applied to old rows.
-#
-# The tables come from the schema: one that is added later is looked through, too. Full text follows
-# its rows; when all is
-# done, freed pages are overwritten, so that nothing that was taken out is left in the file.
+# -- Rewriting stored texts ---------------------------------------------------
+# Applies new rules to old rows. The tables come from the schema, so later tables are included. Full
+# text follows its rows. At the end, free pages are overwritten, so that no removed text is left in
+# the file.
 
 
 BATCH = 500
 
 _FULL_TEXT = ("turns_fts", "turns_parts", "failures_fts", "memories_fts", "memories_parts")
 
-_OWN_WAY = frozenset(
+_EXCLUDED_TABLES = frozenset(
     {
         "turns",
         "memories",
@@ -680,14 +701,14 @@ _OWN_WAY = frozenset(
         "mentions",
     }
 )
-"""Turns are rewritten here with their full text; memories, and what follows them, come from their files."""
+"""Turns are rewritten with their full text. Memories and dependent tables are restored from their files."""
 
 Clean = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table with texts: its key columns, and the columns that hold text."""
+    """A table with texts: its key columns and text columns."""
 
     name: str
     keys: tuple[str, ...]
@@ -695,16 +716,16 @@ class TextTable:
 
 
 class StoredTexts:
-    """Looks through texts and rewrites those that change."""
+    """Reads stored texts and rewrites the changed ones."""
 
     def __init__(self, database: FileDatabase) -> None:
         self._db = database
 
     def tables(self) -> list[TextTable]:
-        """The tables to look through, besides turns."""
-        found = []
+        """Return the tables to read, except turns."""
+        tables = []
         for (name,) in self._db.all("list_plain_tables"):
-            if name in _OWN_WAY or name.startswith(_FULL_TEXT):
+            if name in _EXCLUDED_TABLES or name.startswith(_FULL_TEXT):
                 continue
             columns = self._db.rows(
                 f"SELECT name, type, pk FROM pragma_table_info({_quoted(name)})"  # noqa: S608
@@ -712,11 +733,11 @@ class StoredTexts:
             keys = tuple(column for column, _, pk in sorted(columns, key=lambda row: row[2]) if pk)
             texts = tuple(column for column, kind, pk in columns if kind == "TEXT" and not pk)
             if keys and texts:
-                found.append(TextTable(name, keys, texts))
-        return found
+                tables.append(TextTable(name, keys, texts))
+        return tables
 
     def batches(self, table: TextTable) -> Iterator[list[tuple[str | None, ...]]]:
-        """The rows of a table, keys first, then texts, some hundred at a time; what others add at its end is theirs."""
+        """Yield the rows of a table (keys first, then texts) in batches. Skips rows added meanwhile."""
         columns = ", ".join(map(_quoted, (*table.keys, *table.columns)))
         keys = ", ".join(map(_quoted, table.keys))
         after: Sequence[object] = ()
@@ -734,14 +755,14 @@ class StoredTexts:
             after = rows[-1][: len(table.keys)]
 
     def rewrite(self, table: TextTable, key: Sequence[object], texts: Mapping[str, str]) -> None:
-        """Give a row other texts."""
+        """Replace texts of a row."""
         values = ", ".join(f"{_quoted(column)} = ?" for column in texts)
-        wanted = " AND ".join(f"{_quoted(column)} = ?" for column in table.keys)
-        statement = f"UPDATE {_quoted(table.name)} SET {values} WHERE {wanted}"  # noqa: S608
+        condition = " AND ".join(f"{_quoted(column)} = ?" for column in table.keys)
+        statement = f"UPDATE {_quoted(table.name)} SET {values} WHERE {condition}"  # noqa: S608
         self._db.rows(statement, (*texts.values(), *key))
 
     def turns(self) -> Iterator[list[tuple[int, str, str | None, str | None]]]:
-        """Turns as (row, text, tool calls as JSON, author), some hundred at a time; only those there at the start."""
+        """Yield batches of turns as (row, text, tool calls as JSON, author), except those added meanwhile."""
         last = (self._db.one("last_turn_row") or (0,))[0] or 0
         after = 0
         while rows := self._db.all("list_turns_to_scrub", after=after, last=last, limit=BATCH):
@@ -750,14 +771,14 @@ class StoredTexts:
 
     @in_transaction
     def rewrite_turn(self, row: int, text: str, tools: str | None, author: str | None) -> None:
-        """Write a turn anew, in its old place and under a new row: what was computed from its old words goes."""
-        kept = self._db.one("find_turn_to_scrub", row=row)
-        if kept is None:
+        """Rewrite a turn in its place under a new row, which discards data derived from its old text."""
+        stored = self._db.one("find_turn_to_scrub", row=row)
+        if stored is None:
             return
         self._db.words.drop(Indexed.TURNS, [row])
         self._db.run("delete_turn", row=row)
         new = (self._db.one("next_turn_row") or (1,))[0]
-        session, seq, native_id, identity, speaker, trust, flags, time = kept
+        session, seq, native_id, identity, speaker, trust, flags, time = stored
         values = (
             new,
             session,
@@ -778,7 +799,7 @@ class StoredTexts:
         DeedIndex(self._db).add([Deeds(new, calls)])
 
     def purge(self) -> None:
-        """Leave nothing of what was taken out in the file: merge the full text, overwrite what is free, cut the log.
+        """Erase all traces of removed text from the file: full text, free pages and the log.
 
         Raises StoreBusy while another process reads.
         """
@@ -800,7 +821,7 @@ def _quoted(name: str) -> str:
 
 
 def clean_stored(text: str, clean: Clean) -> str:
-    """A text without secrets; where it is JSON, value by value, so that it stays JSON."""
+    """Remove secrets from a text. JSON is cleaned value by value, so that it stays valid."""
     if text[:1] in ("{", "["):
         try:
             value = json_values.parse(text)
@@ -812,7 +833,7 @@ def clean_stored(text: str, clean: Clean) -> str:
 
 
 def clean_value(value: object, clean: Clean) -> object:
-    """JSON values, and their keys, without secrets in any of their texts."""
+    """Remove secrets from the keys and values of a JSON value."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
@@ -822,11 +843,10 @@ def clean_value(value: object, clean: Clean) -> object:
     return value
 
 
-# ----------------------------------------------------------------------------
-# Questions that prove the index: what is missing, what belongs to nothing.
+# -- Consistency checks of the index ------------------------------------------
 
 
-_FORGET = {
+_UNINDEX_STATEMENTS = {
     "memories_fts": "unindex_memory",
     "memories_parts": "unindex_memory_parts",
     "turns_fts": "unindex_turn",
@@ -836,60 +856,60 @@ _FORGET = {
 
 
 class Soundness:
-    """Asks; changes nothing but texts that belong to nothing, when told to."""
+    """Finds inconsistencies. Changes nothing except in :meth:`forget_text`."""
 
     def __init__(self, database: FileDatabase) -> None:
         self._db = database
 
     def pages(self) -> int:
-        """Pages of the file."""
+        """Return the number of pages of the file."""
         return int((self._db.one("count_pages") or (0,))[0])
 
     def unreadable(self) -> list[str]:
-        """Tables that hold a text which is no UTF-8."""
+        """Return tables that contain invalid UTF-8."""
         names = [name for (name,) in self._db.all("list_tables")]
         return [name for name in names if not self._db.is_readable(name)]
 
     def strays(self) -> list[tuple[str, int]]:
-        """Rows whose owner is gone: (table, how many)."""
+        """Return (table, count) of rows whose owner was deleted."""
         return [(table, count) for table, count in self._db.all("count_strays")]
 
     def texts(self) -> int:
-        """Memories and turns."""
+        """Count memories and turns."""
         return int((self._db.one("count_texts") or (0,))[0])
 
     def memories_unindexed(self) -> list[str]:
-        """Ids of memories that the full text lacks."""
+        """Return ids of memories missing from the full text."""
         return [memory for (memory,) in self._db.all("list_memories_unindexed")]
 
     def turns_unindexed(self) -> list[int]:
-        """Rows of turns that the full text lacks."""
+        """Return rows of turns missing from the full text."""
         return [row for (row,) in self._db.all("list_turns_unindexed")]
 
     def text_without_rows(self) -> dict[str, list[int]]:
-        """Rows of full text whose memory or turn is gone, by table."""
-        found: dict[str, list[int]] = {}
+        """Return full-text rows, by table, whose memory or turn was deleted."""
+        strays: dict[str, list[int]] = {}
         for table, row in self._db.all("list_text_without_rows"):
-            found.setdefault(table, []).append(row)
-        return found
+            strays.setdefault(table, []).append(row)
+        return strays
 
     def forget_text(self, table: str, rows: Sequence[int]) -> None:
-        """Take texts out of a full-text table."""
-        self._db.run_many(_FORGET[table], [{"row": row} for row in rows])
+        """Delete rows of a full-text table."""
+        self._db.run_many(_UNINDEX_STATEMENTS[table], [{"row": row} for row in rows])
 
     def vectors_of_other_size(self, dimensions: int) -> int:
-        """Vectors that do not have so many components of a byte each."""
+        """Count vectors whose number of dimensions (one byte each) is not ``dimensions``."""
         return int((self._db.one("count_odd_vectors", size=dimensions) or (0,))[0])
 
     def bits_missing(self) -> int:
-        """Passages that the quick index does not know, or knows too many."""
+        """Return the difference between the numbers of passages and of their bit vectors."""
         return abs(int((self._db.one("count_bits_missing") or (0,))[0]))
 
     def sessions_miscounted(self) -> list[tuple[int, str]]:
-        """Sessions whose count is not that of their turns: (row, id)."""
+        """Return (row, id) of sessions whose turn count is wrong."""
         return [(row, name) for row, name in self._db.all("list_sessions_miscounted")]
 
     def known_turns(self, identities: Sequence[bytes]) -> int:
-        """How many of some turns are in the index."""
+        """Count the given turns that are in the index."""
         encoded = json.dumps([identity.hex() for identity in identities])
         return int((self._db.one("count_known_turns", identities=encoded) or (0,))[0])

@@ -1,4 +1,7 @@
-"""A :class:`~nacre.values.recall.Filter` as SQL: fixed fragments, bound values. The only place that composes SQL."""
+"""The interface of database engines, filters as SQL, names of memories, and the format of turns.
+
+Only this module composes SQL from filters: fixed fragments with bound values.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from nacre.values.session import Action, Flag, Speaker, StoredTurn, ToolCall, Tr
 if TYPE_CHECKING:
     from nacre.values.memory import DeedFilter
 
-_VISIBLE = {
+_VISIBLE_SCOPES = {
     Scope.PRIVATE: (Scope.PRIVATE, Scope.PERSONAL, Scope.PUBLIC),
     Scope.PERSONAL: (Scope.PERSONAL, Scope.PUBLIC),
     Scope.PUBLIC: (Scope.PUBLIC,),
@@ -35,33 +38,33 @@ _IN_SESSIONS = """s.row IN (
     SELECT row FROM sessions WHERE tool || ':' || native_id IN (SELECT value FROM json_each(?))
     OR label IN (SELECT value FROM json_each(?))
 )"""
-_SAID_IN = """(m.session IN (SELECT value FROM json_each(?)) OR m.session IN (
+_MEMORY_IN_SESSIONS = """(m.session IN (SELECT value FROM json_each(?)) OR m.session IN (
     SELECT tool || ':' || native_id FROM sessions WHERE label IN (SELECT value FROM json_each(?))
 ))"""
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A condition (``TRUE`` where nothing restricts), the values that it binds in order, and the view that it is on."""
+    """An SQL condition (``TRUE`` without restrictions), its bound values in order, and the view it applies to."""
 
     sql: str
     values: tuple[object, ...] = ()
     source: str = "active_memories"
 
     def into(self, statement: str) -> str:
-        """A fixed statement with the condition at ``{where}`` and the view at ``{source}``."""
+        """Insert the condition at ``{where}`` and the view at ``{source}`` of a fixed statement."""
         return statement.format(where=self.sql, source=self.source)
 
     @property
     def is_open(self) -> bool:
-        """Whether everything passes."""
+        """True if there are no restrictions."""
         return not self.values and self.sql == "TRUE"
 
 
 def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
-    """The condition on memories ``m``: on those that are active, or were on the day that ``as_of`` names.
+    """Return the condition on memories ``m`` that are active, or were active on the day ``as_of``.
 
-    With ``today``, what is no longer true does not pass. What has expired by then passes only ``for_list``.
+    With ``today``, outdated memories are excluded. Expired memories are included only ``for_list``.
     """
     parts = [
         *_past_parts(wanted.as_of),
@@ -72,9 +75,9 @@ def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool =
         *_among("substr(m.session, 1, max(instr(m.session, ':') - 1, 0))", wanted.tools),
     ]
     if wanted.sessions:
-        parts.append((_SAID_IN, (json.dumps(wanted.sessions),) * 2))
+        parts.append((_MEMORY_IN_SESSIONS, (json.dumps(wanted.sessions),) * 2))
     if wanted.scope != Scope.PRIVATE:
-        parts += _among("m.scope", _VISIBLE[wanted.scope])
+        parts += _among("m.scope", _VISIBLE_SCOPES[wanted.scope])
     if today is not None and wanted.as_of is None:
         parts.append(("(m.valid_until IS NULL OR m.valid_until >= ?)", (today.isoformat(),)))
     if today is not None and not for_list:
@@ -97,7 +100,7 @@ def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool =
 
 
 FORMER = Clause("m.superseded_by IS NOT NULL", source="past_memories")
-"""The condition on memories that something took the place of."""
+"""The condition for superseded memories."""
 
 
 _HOLDS_WORD = """(instr(lower(m.subject || ' ' || m.content), lower(?)) > 0
@@ -105,7 +108,7 @@ OR EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND instr(lower(g.tag), lo
 
 
 def with_words(clause: Clause, words: Sequence[str]) -> Clause:
-    """The condition, and that a memory's subject, content or tags contain each of some words."""
+    """Add the condition that a memory's subject, content or tags contain each word."""
     if not words:
         return clause
     sql = " AND ".join((clause.sql, *(_HOLDS_WORD for _ in words)))
@@ -115,7 +118,7 @@ def with_words(clause: Clause, words: Sequence[str]) -> Clause:
 
 
 def turn_clause(wanted: Filter) -> Clause:
-    """The condition on ``turns t JOIN sessions s``; turns are private."""
+    """Return the condition on ``turns t JOIN sessions s``. Turns are private."""
     parts = [
         *_project_parts("s.project", wanted),
         *_time_parts("t.time", wanted),
@@ -136,7 +139,7 @@ def turn_clause(wanted: Filter) -> Clause:
 
 
 def deed_clause(wanted: DeedFilter) -> Clause:
-    """The condition on what was done, in ``turns t JOIN sessions s``."""
+    """Return the condition on actions in ``turns t JOIN sessions s``."""
     parts: list[tuple[str, tuple[object, ...]]] = []
     if wanted.project:
         parts.append(("s.project = ?", (wanted.project,)))
@@ -148,15 +151,15 @@ def deed_clause(wanted: DeedFilter) -> Clause:
 
 
 def _past_parts(day: date | None) -> list[tuple[str, tuple[object, ...]]]:
-    """What held on a day: it had begun, and had not ended; what was superseded that day had."""
+    """Return the condition for memories valid on a day. Those superseded on that day are excluded."""
     if day is None:
         return []
-    began = "coalesce(m.valid_since, date(m.created / 1000, 'unixepoch', 'localtime')) <= ?"
-    lasted = (
+    has_begun = "coalesce(m.valid_since, date(m.created / 1000, 'unixepoch', 'localtime')) <= ?"
+    not_ended = (
         "CASE WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= ?, TRUE)"
         " ELSE coalesce(m.valid_until > ?, FALSE) END"
     )
-    return [(began, (day.isoformat(),)), (lasted, (day.isoformat(), day.isoformat()))]
+    return [(has_begun, (day.isoformat(),)), (not_ended, (day.isoformat(), day.isoformat()))]
 
 
 def _project_parts(column: str, wanted: Filter) -> list[tuple[str, tuple[object, ...]]]:
@@ -183,7 +186,7 @@ def _time_parts(column: str, wanted: Filter) -> list[tuple[str, tuple[object, ..
 
 
 def _session_parts(wanted: Filter) -> list[tuple[str, tuple[object, ...]]]:
-    """What follows for a session from the times of its turns: there are few sessions, and many turns."""
+    """Return a condition on sessions implied by the times of turns, as there are few sessions and many turns."""
     parts: list[tuple[str, tuple[object, ...]]] = []
     if wanted.since:
         parts.append(("(s.ended IS NULL OR s.ended >= ?)", (to_ms(wanted.since),)))
@@ -209,21 +212,21 @@ def _all(parts: list[tuple[str, tuple[object, ...]]]) -> Clause:
     )
 
 
-# ----------------------------------------------------------------------------
-# What stores need of an engine, on a file or on a server: named queries, transactions, full text.
+# -- The interface of database engines ----------------------------------------
 
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What is raised by whoever goes on with a row that no nacre wrote; what an engine itself notices is StoreUnusable."""
+"""Exceptions caused by processing a row that nacre did not write. Errors found by the engine are StoreUnusable."""
 
 Row = tuple[Any, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-_MOST_KEY_BYTES = 2_000
+_MAX_KEY_BYTES = 2_000
 
 
 class Indexed(StrEnum):
-    """What has full text: ``memories`` (subject, content, tags), ``turns`` (said, did), ``failures`` (tried, error)."""
+    """Full-text tables: ``memories`` (subject, content, tags), ``turns`` (text, actions),
+    ``failures`` (call, error)."""
 
     MEMORIES = "memories"
     TURNS = "turns"
@@ -231,9 +234,9 @@ class Indexed(StrEnum):
 
 
 class Words(NamedTuple):
-    """A row, the texts of its columns (segmented), and the identifiers in it, between spaces.
+    """A row, its column texts (segmented), and its identifiers separated by spaces.
 
-    A tuple: the status line loads this module in a few milliseconds.
+    A tuple, because the status line must load this module in a few milliseconds.
     """
 
     row: int
@@ -242,124 +245,128 @@ class Words(NamedTuple):
 
 
 class WordIndex(Protocol):
-    """Full text of an engine. What writes is called within the transaction that writes the rows."""
+    """The full text of an engine. Call writing methods in the transaction that writes the rows."""
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
-        """Index rows that are not in it yet."""
+        """Index rows that are not indexed yet."""
 
     def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
-        """Take rows out; those that are not in it are left alone."""
+        """Remove rows from the index, if present."""
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """In how many rows some stems stand; those that stand in none are left out."""
+        """Return the number of rows that contain each stem. Stems in no row are left out."""
 
     def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
-        """Rows that hold any of some words and that a condition lets through, the best by BM25 first.
+        """Return rows that contain any of the words and match a condition, best BM25 first.
 
         The condition is on memories ``m``, or on ``turns t`` and their ``sessions s``.
         """
 
 
 class Database(Protocol):
-    """One connection to one memory. A statement outside a transaction is one of its own. One thread at a time.
+    """One connection to one memory, used by one thread at a time. Statements outside a transaction
+    commit immediately.
 
-    Each method may raise StoreBusy (somebody else writes), StoreUnusable and Unavailable; those that write also what
-    ``unwritable`` holds.
+    All methods may raise StoreBusy (another process writes), StoreUnusable and Unavailable. Writing
+    methods also raise ``unwritable``.
     """
 
     is_server: bool
-    """Whether the rows are on a server, which many machines may share, and not in a file here."""
+    """True for a server, which many machines may share; False for a local file."""
 
     unwritable: NacreError | None
-    """Why nothing can be written."""
+    """Reason why the database is read-only."""
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
-        """All rows of a named query."""
+        """Return all rows of a named query."""
 
     def one(self, name: str, **parameters: Any) -> Row | None:
-        """The first row of a named query, or ``None``."""
+        """Return the first row of a named query, or ``None``."""
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
-        """All rows of a statement composed in this package; values are always bound."""
+        """Return all rows of a statement composed in this package. Values are always bound."""
 
     def run(self, name: str, **parameters: Any) -> int:
-        """Run a named statement; returns how many rows it changed."""
+        """Run a named statement and return the number of changed rows."""
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement once for each of ``rows``."""
+        """Run a named statement once per row."""
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement composed in this package once for each of ``rows``, in one transaction."""
+        """Run a statement composed in this package once per row, in one transaction."""
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
-        """Insert a row into a table, within a transaction; returns the value of one of its columns."""
+        """Insert a row within a transaction and return the value of one of its columns."""
 
     def columns(self, table: str) -> list[str]:
-        """The names of a table's columns, in their order."""
+        """Return the names of a table's columns, in order."""
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Begin … commit, as the only one who writes; rolled back when the block raises. Nested ones join it."""
+        """Run the block as the only writer, and roll back on exceptions. Nested transactions join the outer one."""
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether a transaction is open."""
+        """True if a transaction is open."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """One view of all that is read in the block, whatever others write meanwhile."""
+        """Give the block one consistent view of the database while others write."""
 
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
     ) -> bool:
-        """Between two parts of a long transaction that may each stand alone: commit, and let others write.
+        """Commit between two independent parts of a long transaction, so that others can write.
 
-        ``first`` makes what was written so far whole; ``between`` runs while no transaction is open. Nothing happens
-        until the lock was held for 30 ms, nor in a block that joined an outer one. Returns whether anybody else wrote:
-        what was read before may have changed then.
+        ``first`` completes the data written so far. ``between`` runs while no transaction is open.
+        Does nothing until the lock was held for 30 ms, or in a nested block. Returns True if
+        another connection wrote; data read before may have changed.
         """
 
     def edition(self) -> object:
-        """A value that is another one when another connection has committed meanwhile."""
+        """Return a value that changes when another connection commits."""
 
     def state(self) -> object:
-        """A value that is another one when anybody has written meanwhile; ``None`` within a transaction."""
+        """Return a value that changes with any write, or ``None`` within a transaction."""
 
     @property
     def words(self) -> WordIndex:
-        """Full text, to be written."""
+        """The full-text index, for writing."""
 
     def stems(self, text: str) -> list[str]:
-        """The words of a text as full text keeps them: diacritics dropped, Porter stems."""
+        """Return the Porter stems of a text without diacritics, as in the full text."""
 
     def relax(self) -> None:
-        """Let commits return before the disk confirms them: for what can be read again from transcripts."""
+        """Let commits return before the disk confirms them, for data that can be read again from transcripts."""
 
     def tighten(self) -> None:
         """Let commits wait for the disk again."""
 
     def is_in_place(self) -> bool:
-        """Whether what was opened is still what others find there."""
+        """Return True if new connections would still open the same database."""
 
     @property
     def identity(self) -> object:
-        """A value that another file, or other rows on a server, do not have."""
+        """A value unique to the opened file, or to the rows on a server."""
 
     def schema(self) -> int:
-        """The number of the last migration that it went through, by whichever program."""
+        """Return the number of the last migration, by any program."""
 
     def interrupt(self) -> None:
-        """End the statement that another thread runs here, if one does: it raises Unavailable there."""
+        """Interrupt a statement running in another thread, which raises Unavailable there."""
 
     def close(self) -> None:
-        """Let go of the connection; a second call does nothing."""
+        """Close the connection, once."""
 
 
 def fits_index(text: str) -> bool:
-    """Whether one looks it up: what is longer is no name, path or tag, and PostgreSQL takes it into no index."""
-    return len(text.encode("utf-8", "replace")) <= _MOST_KEY_BYTES
+    """Return True if a text is short enough for an index.
+
+    Longer texts are not names, and PostgreSQL cannot index them.
+    """
+    return len(text.encode("utf-8", "replace")) <= _MAX_KEY_BYTES
 
 
 def in_transaction(method: Method) -> Method:
-    """Make a method of a store (its database is ``_db``) one transaction, or part of the one that is open."""
+    """Run a method of a store (its database is ``_db``) in a transaction, or in the open one."""
 
     @wraps(method)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -369,12 +376,11 @@ def in_transaction(method: Method) -> Method:
     return cast(Method, whole)
 
 
-# ----------------------------------------------------------------------------
-# What memories are called, and the links that their bodies make by these names.
+# -- Names of memories, and links by name in bodies ---------------------------
 
 
 ALIASES = "aliases"
-"""The front-matter key for other names, as Obsidian has it."""
+"""Front-matter key for other names, as in Obsidian."""
 
 
 class Names:
@@ -384,14 +390,14 @@ class Names:
         self._db = database
 
     def of(self, memory_id: str) -> set[str]:
-        """The keys of what a memory is called."""
+        """Return the keys of a memory's names."""
         return {name for (name,) in self._db.all("list_memory_names", memory=memory_id)}
 
     def put(self, memory: Memory, former: Collection[str] = ()) -> None:
-        """Note what a memory is called and what it links, and find the links anew that this changes.
+        """Store a memory's names and mentions, and resolve the affected links.
 
-        ``former``: what it was called before, where that is not known here any more. Call inside the transaction that
-        writes its row or names its file.
+        ``former`` holds previous names that are no longer stored. Call inside the transaction that
+        writes the memory's row or renames its file.
         """
         former = {*former, *self.of(memory.id)}
         self._db.run("delete_memory_names", memory=memory.id)
@@ -415,16 +421,16 @@ class Names:
         self.resolve({*former, *names}, *([memory.id] if links else []))
 
     def resolve(self, names: Collection[str], *sources: str) -> None:
-        """Find the links anew of whoever uses some names, and of some sources."""
+        """Resolve again the links of memories that mention some names, and of some sources."""
         using = (
             source for (source,) in self._db.all("list_mentioning", names=json.dumps([*names]))
         )
-        if found := [*dict.fromkeys((*sources, *using))]:
-            self._db.run("delete_body_links", sources=json.dumps(found))
-            self._db.run("insert_body_links", sources=json.dumps(found))
+        if memories := [*dict.fromkeys((*sources, *using))]:
+            self._db.run("delete_body_links", sources=json.dumps(memories))
+            self._db.run("insert_body_links", sources=json.dumps(memories))
 
     def lost(self, memory_id: str, kept: Collection[str]) -> list[str]:
-        """Names, as they were written, by which others link a memory, and which are not among the keys it keeps."""
+        """Return names, as written, that other memories use to link a memory and that are not in ``kept``."""
         return [
             written
             for (written,) in self._db.all(
@@ -433,35 +439,35 @@ class Names:
         ]
 
 
-# ----------------------------------------------------------------------------
-# What the row of a turn holds: its identity, what was said, which tools were called.
+# -- Turns as rows ------------------------------------------------------------
 
 
 encode = msgspec.json.Encoder().encode
-"""JSON as columns hold it."""
+"""Encodes column values as JSON."""
 
 
 def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
-    """16 bytes that are the same for every copy of a turn, wherever its tool guarantees the id across sessions."""
+    """Return 16 bytes that identify a turn in all copies, if its tool guarantees unique ids across sessions."""
     return shared_identity(tool if turn.unique else f"{tool}\0{row}", turn.id)
 
 
 def shared_identity(scope: str, turn_id: str) -> bytes:
-    """The identity of a turn whose id its tool guarantees across sessions (then ``scope`` is the tool)."""
+    """Return the identity of a turn. ``scope`` is the tool if its ids are unique across sessions."""
     return hashlib.blake2b(
         f"{scope}\0{turn_id}".encode("utf-8", errors="replace"), digest_size=16
     ).digest()
 
 
 def tools_column(turn: Turn) -> str | None:
-    """The tool calls of a turn as its row keeps them; ``None`` where there are none."""
+    """Encode the tool calls of a turn for its row, or return ``None`` without calls."""
     if not turn.tool_calls:
         return None
     return encode(kept_calls(turn.tool_calls)).decode()
 
 
 def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
-    """Tool calls as rows and exports keep them: name, input, outcome; then action, paths, error, made, where told."""
+    """Return tool calls for rows and exports as lists: name, input, outcome, then any action,
+    paths, error and created items."""
     kept: list[list[object]] = []
     for call in calls:
         values: list[object] = [
@@ -481,7 +487,7 @@ def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
 
 
 def stored_calls(tools: str | None) -> tuple[ToolCall, ...]:
-    """The tool calls of a turn as its row keeps them."""
+    """Decode the tool calls of a turn's row."""
     return tuple(kept_call(*call) for call in json.loads(tools)) if tools else ()
 
 
@@ -494,19 +500,19 @@ def kept_call(
     error: str | None = None,
     made: Sequence[str] = (),
 ) -> ToolCall:
-    """One of them; raises ValueError for an action nobody knows."""
+    """Build a tool call. Raises ValueError for an unknown action."""
     return ToolCall(name, brief, outcome, Action(action), tuple(paths), error, tuple(made))
 
 
 def did_of(calls: Sequence[ToolCall]) -> str:
-    """What a turn did, in words for the full text."""
+    """Describe the actions of a turn for the full text."""
     return "\n".join(
         f"{call.name} {call.input} {call.outcome if call.outcome != 'ok' else ''}" for call in calls
     )
 
 
 def turn_row(session: int, seq: int, identity: bytes, turn: Turn) -> tuple[object, ...]:
-    """The columns of a turn."""
+    """Return the column values of a turn."""
     return (
         session,
         seq,
@@ -523,7 +529,7 @@ def turn_row(session: int, seq: int, identity: bytes, turn: Turn) -> tuple[objec
 
 
 def stored_turn(row: Row) -> StoredTurn:
-    """A turn from its row."""
+    """Build a turn from its row."""
     number, session, seq, native_id, speaker, trust, flags, time, author, text, tools = row
     calls = stored_calls(tools)
     turn = Turn(
