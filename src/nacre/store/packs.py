@@ -1,4 +1,4 @@
-"""What a segment holds: lines of a transcript without secrets, and how long those were that changed."""
+"""The archive: removal of secrets from transcripts, Zstandard compression, and the pack file format."""
 
 from __future__ import annotations
 
@@ -19,42 +19,43 @@ import msgspec
 from nacre.base import files
 from nacre.errors import ArchiveDamaged, Unavailable
 
-_SHIFTS = msgspec.json.Decoder(list[tuple[int, int]])
+_LENGTHS_DECODER = msgspec.json.Decoder(list[tuple[int, int]])
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """Text that was cut at line ends. ``lengths`` has (number, bytes) of lines that were of another length.
+    """Text cut at line ends. ``lengths`` has (line number, original length in bytes) of lines whose length changed.
 
-    With these, every line keeps the offset that it had in the transcript: some tools' turns are known by it alone.
+    With these, each line keeps its offset in the transcript, which some tools use as the only id of
+    a turn.
     """
 
     text: bytes
     lengths: tuple[tuple[int, int], ...] = ()
 
     def pack(self) -> bytes:
-        """As bytes."""
+        """Encode the payload."""
         return msgspec.json.encode(self.lengths) + b"\n" + self.text
 
     def lines(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """Lines, blank ones too, each with its offset in the transcript; ``start`` is that of the first one."""
-        were = dict(self.lengths)
+        """Yield all lines with their offsets in the transcript. ``start`` is the offset of the first line."""
+        original_lengths = dict(self.lengths)
         for number, line in enumerate(self.text.split(b"\n")):
             yield start, line
-            start += were.get(number, len(line)) + 1
+            start += original_lengths.get(number, len(line)) + 1
 
 
 def unpack(data: bytes) -> Payload:
-    """The reverse of :meth:`Payload.pack`. Raises ArchiveDamaged."""
+    """Decode the output of :meth:`Payload.pack`. Raises ArchiveDamaged."""
     head, _, text = data.partition(b"\n")
     try:
-        return Payload(text, tuple(_SHIFTS.decode(head)))
+        return Payload(text, tuple(_LENGTHS_DECODER.decode(head)))
     except msgspec.DecodeError as error:
         raise ArchiveDamaged(f"a segment cannot be read: {error}") from error
 
 
 def join(payloads: Sequence[Payload]) -> Payload:
-    """Payloads that follow each other, as one."""
+    """Concatenate consecutive payloads."""
     lengths: list[tuple[int, int]] = []
     before = 0
     for payload in payloads:
@@ -63,31 +64,30 @@ def join(payloads: Sequence[Payload]) -> Payload:
     return Payload(b"".join(payload.text for payload in payloads), tuple(lengths))
 
 
-# ----------------------------------------------------------------------------
-# What in a value of JSON is looked at for secrets: texts, names, and short texts and numbers with
-# their names.
+# -- Text in JSON values that may contain secrets -----------------------------
+# Texts and names are examined, and short texts and numbers together with their names.
 
 
 CleanAll = Callable[[Sequence[str]], Sequence[str]]
-"""Texts without secrets, in the same order."""
+"""Removes secrets from texts, keeping their order."""
 
 PAIR_CHARACTERS = 400
-"""A longer value says itself what it is; a shorter one may be a secret by its name alone."""
+"""Length up to which a value may be a secret because of its name alone."""
 
 FindSuspects = Callable[[Sequence[bytes]], Collection[int]]
-"""The numbers of those pieces of text in which a secret may be."""
+"""Returns the indexes of texts that may contain a secret."""
 
 _DECODER = msgspec.json.Decoder()
 ENCODED_CHARACTERS = 1000
 _ENCODED = re.compile(r"(?:data:[\w.+/;=-]+,)?[A-Za-z0-9+/_-]+={0,2}")
 _SEALED = frozenset({"signature", "thinkingSignature", "thoughtSignature", "encrypted_content"})
-"""What a model's maker sealed: no one can read it, and its own tool wants it back."""
+"""Encrypted by the model's vendor: unreadable, but required by its tool."""
 
-_TELLING = re.compile(r"(?i)pass|pwd|pin|secret|token|key|cred|auth|code")
+_SECRET_NAME = re.compile(r"(?i)pass|pwd|pin|secret|token|key|cred|auth|code")
 
 
 def decoded(line: bytes) -> Any:
-    """The object or list in a line; ``None`` where it is none."""
+    """Decode the object or list in a line, or return ``None`` for other lines."""
     if line[:1] not in (b"{", b"["):
         return None
     try:
@@ -97,14 +97,14 @@ def decoded(line: bytes) -> Any:
 
 
 def texts_in(value: Any) -> list[str]:
-    """What is looked at: every text and name but encoded bytes, and short ones with the name before them."""
+    """Return all texts and names except encoded bytes, and also short texts together with their names."""
     texts: list[str] = []
     _collect(value, "", texts)
     return texts
 
 
 def holds_encoded(value: Any, name: str = "") -> bool:
-    """Whether any text is bytes that were written as one."""
+    """Return True if any text is encoded binary data."""
     if isinstance(value, str):
         return is_encoded(value, name)
     if isinstance(value, dict):
@@ -113,17 +113,17 @@ def holds_encoded(value: Any, name: str = "") -> bool:
 
 
 def is_telling(value: Any, name: str) -> bool:
-    """Whether a number may be a secret by its name."""
+    """Return True if a number may be a secret because of its name."""
     return isinstance(value, int | float) and not isinstance(value, bool) and is_telling_name(name)
 
 
 def is_telling_name(name: str) -> bool:
-    """Whether a number of that name may be a secret."""
-    return _TELLING.search(name) is not None
+    """Return True if a number with this name may be a secret."""
+    return _SECRET_NAME.search(name) is not None
 
 
 def is_encoded(text: str, name: str) -> bool:
-    """Whether a text is bytes that were written as one, and nobody needs back."""
+    """Return True if a text is encoded binary data that no tool needs."""
     return (
         len(text) >= ENCODED_CHARACTERS
         and name not in _SEALED
@@ -132,14 +132,16 @@ def is_encoded(text: str, name: str) -> bool:
 
 
 def pair(name: str, text: str) -> str:
-    """A text with its name, as rules know it."""
+    """Return a text with its name in the form that the rules match."""
     return f'"{name}": "{text}"'
 
 
 def changes(texts: dict[str, None], clean_all: CleanAll) -> dict[str, str]:
-    """The texts that become others, and which."""
-    wanted = list(texts)
-    return {old: new for old, new in zip(wanted, clean_all(wanted), strict=True) if old != new}
+    """Return the texts that change, with their replacements."""
+    originals = list(texts)
+    return {
+        old: new for old, new in zip(originals, clean_all(originals), strict=True) if old != new
+    }
 
 
 def _collect(value: Any, name: str, texts: list[str]) -> None:
@@ -159,40 +161,36 @@ def _collect(value: Any, name: str, texts: list[str]) -> None:
         texts.append(pair(name, str(value)))
 
 
-# ----------------------------------------------------------------------------
-# Tell from the bytes of lines of JSON which of them nothing has to be taken out of: nearly all, and
-# at little cost.
-#
-# Strings are found by one regular expression, each with its name. What was looked at once is not
-# looked at again, and
-# only a line with a string that changes is taken apart, by :mod:`nacre.store.packs`, which alone says
-# what is kept.
+# -- Fast detection of JSON lines without secrets -----------------------------
+# Most lines contain no secrets and must be recognised cheaply. One regular expression finds all
+# strings with their names. Known strings are skipped. Only lines with a changing string are parsed,
+# by :class:`Cleaner`, which alone decides what is kept.
 
 
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _NUMBER = rb"-?[0-9][0-9.eE+-]*+"
 _STRINGS = rb"\[\s*+%b(?:\s*+,\s*+%b)*+\s*+\]" % (_STRING, _STRING)
-_TOKENS = re.compile(
+_TOKEN = re.compile(
     rb"%b(?:\s*+:\s*+(?:%b|%b|%b|\[)?)?" % (_STRING, _STRING, _NUMBER, _STRINGS), re.DOTALL
 )
-"""A name with its string, number or strings, or with whatever else it names; or a string in a list of other things."""
+"""A name with its string, number or strings, or with the start of another value; or a string in a mixed list."""
 
-_VALID = msgspec.json.Decoder(msgspec.Raw)
-_WHOLE = re.compile(rb":\s*-?[0-9]{1,18}\Z")
-"""A number that is written in one way only."""
+_VALIDATOR = msgspec.json.Decoder(msgspec.Raw)
+_PLAIN_NUMBER = re.compile(rb":\s*-?[0-9]{1,18}\Z")
+"""A number with only one possible spelling."""
 
 _PLAIN_BYTES = 400
 _SHORT_BYTES = 200
-_MOST_KNOWN = 100_000
+_MAX_KNOWN_TOKENS = 100_000
 """About 15 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sifted:
-    """What sifting some lines told.
+    """Result of sifting lines.
 
-    ``suspects`` are the numbers of lines that are to be taken apart, ``sure`` those in which something changes;
-    ``asked`` are texts that were looked at, and ``changed`` those of them that become others.
+    ``suspects`` are the numbers of lines to parse, and ``sure`` those with a change. ``asked`` are
+    the examined texts, and ``changed`` maps changed texts to their replacements.
     """
 
     suspects: list[int]
@@ -202,7 +200,7 @@ class Sifted:
 
 
 class Sieve:
-    """Sifts lines; remembers, within bounds, short strings in which nothing changes."""
+    """Sifts lines, and caches short strings without secrets."""
 
     def __init__(self, clean_all: CleanAll, find_suspects: FindSuspects | None = None) -> None:
         self._clean_all = clean_all
@@ -210,31 +208,33 @@ class Sieve:
         self._known: set[bytes] = set()
 
     def sift(self, lines: Sequence[bytes]) -> Sifted:
-        """Which of some lines may change. Lines that are no JSON are among them."""
+        """Find the lines that may change. Lines that are not JSON are included."""
         fresh: dict[bytes, list[int]] = {}
         suspects: set[int] = set()
         for number, line in enumerate(lines):
             if _is_json(line):
-                for token in set(_TOKENS.findall(line)) - self._known:
+                for token in set(_TOKEN.findall(line)) - self._known:
                     fresh.setdefault(token, []).append(number)
             elif line and not line.isspace():
                 suspects.add(number)
         texts = {token: _texts_of(token) for token in self._to_ask(fresh)}
-        asked = {text: None for found in texts.values() if found for text in found}
-        changed = changes(asked, self._clean_all)
+        examined = {
+            text: None for token_texts in texts.values() if token_texts for text in token_texts
+        }
+        changed = changes(examined, self._clean_all)
         dirty = {
             token
-            for token, found in texts.items()
-            if found and not changed.keys().isdisjoint(found)
+            for token, token_texts in texts.items()
+            if token_texts and not changed.keys().isdisjoint(token_texts)
         }
-        odd = dirty.union(token for token, found in texts.items() if found is None)
+        odd = dirty.union(token for token, token_texts in texts.items() if token_texts is None)
         suspects.update(number for token in odd for number in fresh[token])
         self._remember(fresh.keys() - odd)
         sure = {number for token in dirty for number in fresh[token]}
-        return Sifted(sorted(suspects), sure, asked, changed)
+        return Sifted(sorted(suspects), sure, examined, changed)
 
     def _to_ask(self, fresh: Collection[bytes]) -> Iterable[bytes]:
-        """All but the tokens that say by their bytes that nothing in them is a secret, under whichever mark."""
+        """Return the tokens to examine, without those whose bytes show that they contain no secret."""
         if self._find_suspects is None:
             return fresh
         plain = [token for token in fresh if _is_plain(token)]
@@ -245,30 +245,30 @@ class Sieve:
         return [token for token in fresh if token not in spared]
 
     def _remember(self, tokens: set[bytes]) -> None:
-        if len(self._known) > _MOST_KNOWN:
+        if len(self._known) > _MAX_KNOWN_TOKENS:
             self._known.clear()
         self._known.update(token for token in tokens if len(token) <= _SHORT_BYTES)
 
 
 def _is_json(line: bytes) -> bool:
-    """Whether a line is one value of JSON, if all of its strings are."""
+    """Return True if a line is one JSON value, assuming that its strings are valid."""
     if line[:1] not in (b"{", b"["):
         return False
     try:
-        _VALID.decode(line)
+        _VALIDATOR.decode(line)
     except (msgspec.DecodeError, RecursionError):
         return False
     return True
 
 
 def _is_plain(token: bytes) -> bool:
-    """Whether what is looked at in a token stands there as it is, but for the marks between."""
+    """Return True if the text to examine appears in the token unescaped."""
     if len(token) > _PLAIN_BYTES or b"\\" in token:
         return False
     last = token[-1:]
     if last == b'"':
         return token.find(b'"', 1) != len(token) - 1
-    return last == b"]" or _WHOLE.search(token) is not None
+    return last == b"]" or _PLAIN_NUMBER.search(token) is not None
 
 
 def _is_text(tokens: Sequence[bytes]) -> bool:
@@ -280,7 +280,7 @@ def _is_text(tokens: Sequence[bytes]) -> bool:
 
 
 def _texts_of(token: bytes) -> list[str] | None:
-    """What is to be looked at in a token; ``None`` where the line must be taken apart to know."""
+    """Return the texts to examine in a token, or ``None`` if the line must be parsed."""
     last = token.rstrip()[-1:]
     if last in b":[":
         name = decoded(b"[" + token[: token.rindex(b":")] + b"]")
@@ -291,23 +291,22 @@ def _texts_of(token: bytes) -> list[str] | None:
     return texts_in(value)
 
 
-# ----------------------------------------------------------------------------
-# Take secrets out of lines of JSON, whoever reads them or not, so that they stay JSON.
+# -- Removing secrets from lines of JSON --------------------------------------
 
 
 class Cleaner:
-    """Cleans transcripts, one part after another; what it learned of one helps with the next."""
+    """Cleans transcripts part by part, with a cache shared by the parts."""
 
     def __init__(self, clean_all: CleanAll, find_suspects: FindSuspects | None = None) -> None:
-        """``find_suspects`` spares ``clean_all`` most of the texts."""
+        """``find_suspects`` preselects texts, so that ``clean_all`` receives fewer."""
         self._clean_all = clean_all
         self._sieve = Sieve(clean_all, find_suspects)
 
     def lines(self, raw: bytes) -> Payload:
-        """Lines of a transcript as the archive keeps them.
+        """Clean lines of a transcript for the archive.
 
-        Every text in them is looked at by itself and, where it is short, together with its name. Images and other
-        bytes that were written as text are left out.
+        Each text is examined alone and, if short, together with its name. Images and other encoded
+        bytes are removed.
         """
         lines = raw.split(b"\n")
         sifted = self._sieve.sift(lines)
@@ -320,27 +319,26 @@ class Cleaner:
         for number, line, value in zip(sifted.suspects, suspects, values, strict=True):
             lines[number] = cleaned.line(line, value)
             if lines[number] is line and number in sifted.sure:
-                lines[number] = msgspec.json.encode(
-                    value
-                )  # what changed stood under a name that comes twice: it goes
+                # The secret was in a duplicate key, which encoding drops.
+                lines[number] = msgspec.json.encode(value)
             if len(lines[number]) != len(line):
                 lengths.append((number, len(line)))
         return Payload(b"\n".join(lines), tuple(lengths))
 
 
 def clean_lines(raw: bytes, clean_all: CleanAll) -> Payload:
-    """What :meth:`Cleaner.lines` says of some lines."""
+    """Clean lines as :meth:`Cleaner.lines` does, without a cache."""
     return Cleaner(clean_all).lines(raw)
 
 
 def texts_of(line: bytes) -> Iterator[str]:
-    """Every text and name in a line; the line itself where it is no JSON."""
+    """Yield all texts and names in a line, or the line itself if it is not JSON."""
     value = decoded(line)
     yield from (line.decode("utf-8", "replace"),) if value is None else texts_in(value)
 
 
 class _Cleaned:
-    """What the texts of some lines are to be; those that stay as they are are not in it."""
+    """Replacements for the changed texts of some lines."""
 
     def __init__(
         self,
@@ -363,7 +361,7 @@ class _Cleaned:
             self._changed = sifted.changed | changes(rest, clean_all)
 
     def line(self, line: bytes, value: Any) -> bytes:
-        """A line as it is kept: untouched, where nothing in it changes."""
+        """Return a cleaned line, or the line itself if unchanged."""
         if value is None:
             new = self._changed.get(line.decode("utf-8", "replace"))
             return line if new is None else new.replace("\n", " ").encode("utf-8", "replace")
@@ -371,7 +369,7 @@ class _Cleaned:
         return line if kept is value else msgspec.json.encode(kept)
 
     def _value(self, value: Any, name: str) -> Any:
-        """A value without secrets; the same object where there are none."""
+        """Return a value without secrets, or the value itself if unchanged."""
         if isinstance(value, str):
             return self._text(value, name)
         if isinstance(value, dict):
@@ -403,7 +401,7 @@ class _Cleaned:
 
 
 def _value_of(paired: str, name: str) -> str:
-    """The value in a pair that was cleaned; where that cannot be told, nothing of it."""
+    """Extract the value from a cleaned pair, or return a placeholder if the pair was broken."""
     before = f'"{name}": "'
     return (
         paired[len(before) : -1]
@@ -413,7 +411,7 @@ def _value_of(paired: str, name: str) -> str:
 
 
 def clean_whole(raw: bytes, clean_all: CleanAll) -> Payload | None:
-    """A transcript that is one text, or one value of JSON over many lines; ``None`` where it is no text."""
+    """Clean a transcript that is a single text or JSON value. Return ``None`` if it is not text."""
     bare = raw.strip()
     value = decoded(bare)
     if value is None:
@@ -430,29 +428,28 @@ def clean_whole(raw: bytes, clean_all: CleanAll) -> Payload | None:
     return Payload(raw if kept is bare else kept)
 
 
-# ----------------------------------------------------------------------------
-# Zstandard: part of Python from 3.14 on, its backport before that. Loaded when something is packed or
-# unpacked.
+# -- Zstandard ----------------------------------------------------------------
+# Part of Python from 3.14 on, and a backport before that. Loaded when needed.
 
 
 LEVEL = 9
-"""A tenth smaller than what level 3 makes; level 19 gains less than that and takes ten times as long."""
+"""A tenth smaller than level 3. Level 19 gains less than that and is ten times slower."""
 
 _PACKAGE = "compression" if sys.version_info >= (3, 14) else "backports"
 
 
 def is_installed() -> bool:
-    """Whether there is anything to pack with."""
+    """Return True if Zstandard is available."""
     return find_spec(_PACKAGE) is not None and find_spec(f"{_PACKAGE}.zstd") is not None
 
 
 def compress(data: bytes, base: bytes) -> bytes:
-    """One frame. ``base`` is text that looks alike, and must be given again to read it; it may be empty."""
+    """Compress one frame. ``base`` is a similar text (or empty) that is also required for decompression."""
     return bytes(_zstd().compress(data, level=LEVEL, zstd_dict=_prefix(base)))
 
 
 def decompress(frame: bytes, base: bytes, most: int) -> bytes:
-    """What a frame holds, at most so many bytes. Raises ArchiveDamaged."""
+    """Decompress a frame of ``most`` bytes. Raises ArchiveDamaged."""
     zstd = _zstd()
     reader = zstd.ZstdDecompressor(zstd_dict=_prefix(base))
     try:
@@ -465,11 +462,11 @@ def decompress(frame: bytes, base: bytes, most: int) -> bytes:
 
 
 def _prefix(base: bytes) -> Any:
-    return _zstd().ZstdDict(base, is_raw=True).as_prefix if len(base) >= _LEAST_BASE else None
+    return _zstd().ZstdDict(base, is_raw=True).as_prefix if len(base) >= _MIN_BASE_BYTES else None
 
 
-_LEAST_BASE = 8
-"""Zstandard takes no shorter one."""
+_MIN_BASE_BYTES = 8
+"""Minimum required by Zstandard."""
 
 
 @cache
@@ -480,35 +477,32 @@ def _zstd() -> Any:
         raise Unavailable("Zstandard is missing", hint="pip install backports.zstd") from error
 
 
-# ----------------------------------------------------------------------------
-# A pack: all that the archive has of one transcript, in one file that only grows.
-#
-# A title, then segments. Each is a line of JSON, which says which bytes of the transcript it stands
-# for and what it
-# holds, and a Zstandard frame. All that the database knows of a pack can be read from it. A tail that
-# was cut off, by a
-# crash or a full disk, is recognised by its checksum and written over.
+# -- Packs --------------------------------------------------------------------
+# A pack is an append-only file with the archived content of one transcript: a title, then segments.
+# A segment is a line of JSON, which gives its byte range in the transcript and its contents, and a
+# Zstandard frame. The database's data about a pack can be restored from it. A tail truncated by a
+# crash or a full disk is recognised by its checksum and overwritten.
 
 
 SUFFIX = ".pack"
 VERSION = 1
 LINES, TURNS = "lines", "turns"
-"""What a pack holds: the transcript's own lines, or the sessions and turns that were read from it."""
+"""Contents of a pack: the transcript's own lines, or the sessions and turns read from it."""
 
 MOST_BYTES = 512 * 1024 * 1024
-_MOST_HEAD = 65_536
+_MAX_HEAD_BYTES = 65_536
 _BASE_BYTES = 256 * 1024
 _BLOCK_BYTES = 1024 * 1024
-_SMALL_BYTES = 1024 * 1024
-_MANY_SMALL = 32
+_SMALL_SEGMENT_BYTES = 1024 * 1024
+_MIN_SEGMENTS_TO_FOLD = 32
 
 Find = Callable[[bytes], Payload | None]
-"""What a segment of that digest holds, from another pack."""
+"""Returns a segment's payload from another pack by digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """Whose pack it is: the tool, the transcript's path (as it is kept), what it holds."""
+    """The tool and (stored) path of a pack's transcript, and the type of contents."""
 
     tool: str
     path: str
@@ -517,10 +511,10 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Bytes ``start`` to ``until`` of a transcript. ``digest`` names what is kept of them, wherever that is.
+    """Bytes ``start`` to ``until`` of a transcript. ``digest`` identifies the stored payload in any pack.
 
-    ``position`` is the place of its head in the pack, ``changed`` when the transcript was (ns). A segment without
-    ``size`` is a copy: another pack has the bytes.
+    ``position`` is the offset of its head in the pack, ``changed`` the transcript's time (ns). A
+    segment without ``size`` is a copy, stored in another pack.
     """
 
     start: int
@@ -534,13 +528,13 @@ class Segment:
 
     @property
     def is_copy(self) -> bool:
-        """Whether another pack has what it holds."""
+        """Return True if another pack already contains all of this segment's contents."""
         return not self.size
 
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A segment to be written. Without a payload it is a copy of one that another pack has."""
+    """A segment to write. Without a payload, it is a copy of a segment in another pack."""
 
     start: int
     until: int
@@ -550,7 +544,7 @@ class Fresh:
 
 
 class _Head(msgspec.Struct, omit_defaults=True):
-    """A line of a pack that is not a frame."""
+    """A line of JSON in a pack."""
 
     nacre_archive: int = 0
     tool: str = ""
@@ -570,9 +564,9 @@ _HEAD = msgspec.json.Decoder(_Head)
 
 @dataclass(slots=True)
 class Pack:
-    """A pack that lies at ``place``: its title, its segments in order, and where the next one goes.
+    """A pack at ``place``: its title, its segments in order, and the offset of the next segment.
 
-    ``torn`` bytes follow that are no segment: a crash left them, or the pack is damaged there.
+    ``torn`` is the number of invalid bytes that follow, caused by a crash or damage.
     """
 
     place: Path
@@ -583,14 +577,14 @@ class Pack:
     _base: bytes | None = None
 
     def payload(self, segment: Segment, find: Find) -> Payload:
-        """What a segment holds. Raises ArchiveDamaged."""
+        """Return the payload of a segment. Raises ArchiveDamaged."""
         if segment.is_copy:
-            found = find(segment.digest)
-            if found is None:
+            payload = find(segment.digest)
+            if payload is None:
                 raise ArchiveDamaged(
                     f"{self.place}: a segment that another pack should have is gone"
                 )
-            return found
+            return payload
         base = b"" if self._is_first(segment) else self._base_of()
         with _opened(self.place) as file:
             file.seek(segment.body)
@@ -600,12 +594,12 @@ class Pack:
         return unpack(data)
 
     def payloads(self, find: Find) -> Iterator[tuple[Segment, Payload]]:
-        """All segments with what they hold. Raises ArchiveDamaged."""
+        """Yield all segments with their payloads. Raises ArchiveDamaged."""
         for segment in self.segments:
             yield segment, self.payload(segment, find)
 
     def append(self, fresh: Iterable[Fresh], *, durable: bool = True) -> None:
-        """Add segments. A torn tail is written over. Raises OSError."""
+        """Append segments, overwriting a torn tail. Raises OSError."""
         with os.fdopen(files.open_file(self.place, os.O_RDWR), "r+b") as file:
             file.truncate(self.end)
             file.seek(self.end)
@@ -616,35 +610,35 @@ class Pack:
                 os.fsync(file.fileno())
 
     def foldable(self) -> list[Segment]:
-        """Small segments at the end that would better be one; none while there are few of them."""
+        """Return the small segments at the end if there are enough of them to merge."""
         tail: list[Segment] = []
         for segment in reversed(self.segments):
             if (
                 segment.is_copy
-                or segment.length > _SMALL_BYTES
+                or segment.length > _SMALL_SEGMENT_BYTES
                 or (tail and tail[0].start != segment.until)
             ):
                 break
             tail.insert(0, segment)
-        return tail if len(tail) >= _MANY_SMALL else []
+        return tail if len(tail) >= _MIN_SEGMENTS_TO_FOLD else []
 
     def fold(self, tail: Sequence[Segment], find: Find) -> None:
-        """Make one segment of the last ones, in a new file that takes the place of this one."""
+        """Merge the last segments into one, in a new file that replaces this one."""
         payload = join([self.payload(segment, find) for segment in tail])
-        whole = Fresh(
+        merged = Fresh(
             tail[0].start, tail[-1].until, digest_of(payload.pack()), payload, tail[-1].changed
         )
-        kept, cut = self.segments[: -len(tail)], tail[0].position
-        if not any(not segment.is_copy for segment in kept):
+        remaining, cut = self.segments[: -len(tail)], tail[0].position
+        if not any(not segment.is_copy for segment in remaining):
             self._base = None
         with files.new_file(self.place, overwrite=True) as file, _opened(self.place) as old:
             for at in range(0, cut, _BLOCK_BYTES):
                 file.write(old.read(min(_BLOCK_BYTES, cut - at)))
-            self.segments, self.end = kept, cut + file.write(_titled(self.title))
-            self._write(file, whole)
+            self.segments, self.end = remaining, cut + file.write(_titled(self.title))
+            self._write(file, merged)
 
     def retitle(self, title: Title) -> None:
-        """The transcript goes by another name now."""
+        """Record a new path of the transcript."""
         self.title = title
         with os.fdopen(files.open_file(self.place, os.O_RDWR), "r+b") as file:
             file.truncate(self.end)
@@ -690,12 +684,12 @@ class Pack:
         return all(segment.is_copy for segment in self.segments)
 
     def _is_first(self, segment: Segment) -> bool:
-        return next(one for one in self.segments if not one.is_copy) is segment
+        return next(item for item in self.segments if not item.is_copy) is segment
 
     def _base_of(self, file: BinaryIO | None = None) -> bytes:
-        """The beginning of the first segment: what follows looks alike, and what is small has little else."""
+        """Return the start of the first segment, which resembles later segments and helps to compress small ones."""
         if self._base is None:
-            first = next(one for one in self.segments if not one.is_copy)
+            first = next(segment for segment in self.segments if not segment.is_copy)
             with _opened(self.place) as own:
                 source = file or own
                 place = source.tell()
@@ -706,9 +700,10 @@ class Pack:
 
 
 def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool = True) -> Pack:
-    """A new pack with some segments; one that lies there is replaced, whole or not at all.
+    """Create a pack with some segments, replacing an existing one atomically.
 
-    Where there was none, a crash may leave the first of its segments. ``durable`` waits for the disk. Raises OSError.
+    If there was none, a crash may leave only some segments. ``durable`` waits for the disk. Raises
+    OSError.
     """
     pack = Pack(place, title)
     if place.exists():
@@ -729,9 +724,10 @@ def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool =
 
 
 def load(place: Path, *, thorough: bool = False) -> Pack:
-    """A pack as it lies there, without a torn tail; ``thorough`` compares every checksum, not only the last.
+    """Load a pack without a torn tail. ``thorough`` verifies all checksums instead of only the last.
 
-    Raises ArchiveDamaged for what is none or is damaged before its end, Unavailable where it cannot be read.
+    Raises ArchiveDamaged for an invalid pack or one damaged before its end, and Unavailable if it
+    cannot be read.
     """
     pack = Pack(place, Title("", ""))
     with _opened(place) as file:
@@ -767,12 +763,13 @@ def load(place: Path, *, thorough: bool = False) -> Pack:
 
 
 def digest_of(data: bytes) -> bytes:
-    """The name of a segment: 16 bytes of what it holds without secrets, so that it tells nothing about them."""
+    """Return the id of a segment: a 16-byte hash of its content without secrets, which reveals
+    nothing about them."""
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def _read_head(file: BinaryIO) -> _Head | None:
-    line = file.readline(_MOST_HEAD)
+    line = file.readline(_MAX_HEAD_BYTES)
     if not line.endswith(b"\n"):
         return None
     try:

@@ -1,8 +1,4 @@
-"""Rows of tenants on many nodes, by Citus: all that is a tenant's lies on one of them.
-
-A node knows nothing of the settings of a connection to the coordinator, but row-level security holds there, by the
-tenant's name. So each transaction begins with these settings, which Citus then carries along (decision 26).
-"""
+"""PostgreSQL engine: tenants' rows, optionally distributed by Citus, documents and locks."""
 
 from __future__ import annotations
 
@@ -47,37 +43,43 @@ from nacre.store.sqlite import stemmer
 from nacre.values.memory import Role
 
 SHARDS = 32
-"""So many parts have rows of tenants at first, and so many nodes can share them."""
+"""Initial number of shards of tenants' rows, which is the maximum number of nodes."""
 
 IS_DISTRIBUTED = (
     "(SELECT provolatile = 'i' FROM pg_proc WHERE oid = to_regprocedure('nacre.tenant()'))"
 )
-"""Where rows are distributed the coordinator takes the tenant's name for a constant, by which it finds the node."""
+"""On a distributed server, the coordinator must see the tenant's name as a constant to find the node."""
 
-_BESIDE = b"SET search_path = nacre_rows, nacre, pg_catalog, public, pg_temp; SET citus.propagate_set_commands = local"
-"""Rows are put into the tables themselves: Citus puts none into views."""
+_SEARCH_PATH = b"SET search_path = nacre_rows, nacre, pg_catalog, public, pg_temp; SET citus.propagate_set_commands = local"
+"""Rows are inserted into the tables themselves, because Citus cannot insert into views."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distributed:
-    """On how many nodes rows of tenants lie, and how many tables were distributed just now."""
+    """The number of nodes with tenants' rows, and the number of tables distributed by this call."""
 
     nodes: int
     tables: int
 
 
 def telling_nodes(connection: psycopg.Connection[Any], settings: Mapping[str, str]) -> bytes:
-    """Have a connection work with distributed rows; returns what its transactions begin with.
+    """Configure a connection for distributed rows, and return the SQL that must begin each transaction.
 
-    It may stand in front of a statement: both are one transaction then. It is a block of its own, since Citus hands on
-    the whole text of the message that a SET stands in.
+    Nodes do not know the settings of the coordinator's connections, but row-level security there
+    needs the tenant's name. Settings made in a transaction are passed on by Citus (decision 26).
+    The SQL may be put before a statement to form one transaction. It is a DO block, because Citus
+    passes on the whole message that contains a SET.
     """
-    connection.execute(_BESIDE)
-    told = sql.SQL("; ").join(
+    connection.execute(_SEARCH_PATH)
+    set_statements = sql.SQL("; ").join(
         sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(*name.split(".")), value)
         for name, value in settings.items()
     )
-    return sql.SQL("DO {};").format(f"BEGIN {told.as_string(connection)}; END").as_bytes(connection)
+    return (
+        sql.SQL("DO {};")
+        .format(f"BEGIN {set_statements.as_string(connection)}; END")
+        .as_bytes(connection)
+    )
 
 
 def distribute(
@@ -85,114 +87,108 @@ def distribute(
     shards: int = SHARDS,
     tell: Callable[[str], object] = lambda _: None,
 ) -> Distributed:
-    """Distribute the rows of a migrated server by tenant. What is distributed already stays; new nodes are told what
-    Citus does not tell them by itself.
+    """Distribute the rows of a migrated server by tenant.
 
-    ``tell`` is given the name of each table before it. Nobody else can write until it is done. Raises StoreUnusable,
-    NotAllowed, psycopg.Error.
+    Distributed tables stay as they are. New nodes receive the data that Citus does not copy by
+    itself. ``tell`` is called with each table's name first. Blocks all writers. Raises
+    StoreUnusable, NotAllowed, psycopg.Error.
     """
     _require_nodes(connection)
     with connection.transaction():
-        _ask(connection, "prepare")
-        _ask(connection, "be_quiet")
-        found = [name for (name,) in _ask(connection, "list_local")]
-        for name in found:
+        _run(connection, "prepare")
+        _run(connection, "be_quiet")
+        local_tables = [name for (name,) in _run(connection, "list_local")]
+        for name in local_tables:
             tell(name)
-            _ask(
+            _run(
                 connection,
                 "distribute_first" if name == "nacre_rows.memories" else "distribute_beside",
                 held=name,
                 shards=shards,
             )
-        for (name,) in _ask(connection, "list_functions"):
-            _ask(connection, "distribute_function", held=name)
+        for (name,) in _run(connection, "list_functions"):
+            _run(connection, "distribute_function", held=name)
         for step in ("grant_words", "close_words", "open_words", "let_in", "number_rows"):
-            _ask(connection, step)
+            _run(connection, step)
     with connection.transaction():
-        _ask(connection, "prepare")
-        for name in found:
-            _ask(connection, "drop_copy", held=name)
+        _run(connection, "prepare")
+        for name in local_tables:
+            _run(connection, "drop_copy", held=name)
     with connection.transaction():
-        _told(_ask(connection, "give_operator"))
-        _told(_ask(connection, "know_tenant_there"))
-        _ask(connection, "know_tenant")
-    return Distributed(_ask(connection, "count_nodes")[0][0], len(found))
+        _raise_failures(_run(connection, "give_operator"))
+        _raise_failures(_run(connection, "know_tenant_there"))
+        _run(connection, "know_tenant")
+    return Distributed(_run(connection, "count_nodes")[0][0], len(local_tables))
 
 
 def _require_nodes(connection: psycopg.Connection[Any]) -> None:
-    if not _ask(connection, "has_citus"):
+    if not _run(connection, "has_citus"):
         raise StoreUnusable(
             "this database has no Citus",
             hint="CREATE EXTENSION citus in it, on the coordinator and on each node",
         )
-    if not _ask(connection, "count_nodes")[0][0]:
+    if not _run(connection, "count_nodes")[0][0]:
         raise StoreUnusable(
             "no node is there to hold rows",
             hint="SELECT citus_add_node('host', 5432) on the coordinator, for each",
         )
-    if not _ask(connection, "sees_all")[0][0]:
+    if not _run(connection, "sees_all")[0][0]:
         raise NotAllowed(
             "row-level security holds rows back from this login",
             hint="let a superuser distribute the rows",
         )
 
 
-def _told(failed: list[Any]) -> None:
+def _raise_failures(failed: list[Any]) -> None:
     for node, port, reason in failed:
         raise StoreUnusable(
             f"the node {node}:{port} refuses it: {reason}", hint="mend that, and repeat the command"
         )
 
 
-def _ask(connection: psycopg.Connection[Any], name: str, **values: Any) -> list[Any]:
-    found = connection.execute(
+def _run(connection: psycopg.Connection[Any], name: str, **values: Any) -> list[Any]:
+    cursor = connection.execute(
         translated(statements("nacre.store", "sql/distribution")[name]).encode(), values
     )
-    return found.fetchall() if found.description else []
+    return cursor.fetchall() if cursor.description else []
 
 
-# ----------------------------------------------------------------------------
-# A tenant's rows on a PostgreSQL server: the same named queries and transactions as of a database
-# file.
-#
-# One connection a :class:`PostgresDatabase`; threads each open their own. Who writes holds the
-# tenant's lock until the
-# transaction ends, as who writes to a file holds the file's. A connection that broke is opened anew
-# by the first
-# statement of a block, except where a lock or temporary tables are gone with it; within a block, its
-# loss is
-# StoreUnusable. A statement that is a transaction of its own is done again where the server took it
-# back
-# (:mod:`nacre.store.postgres_connection`); whether a commit whose answer was lost went through, nobody
-# knows, and nothing is
-# done again.
+# -- Connections for one tenant -----------------------------------------------
+# Runs the same named queries and transactions as a database file. Each :class:`PostgresDatabase`
+# has one connection, and each thread needs its own. A writer holds the tenant's lock until the
+# transaction ends, like a file's lock. A broken connection is reopened by the first statement of a
+# block, unless locks or temporary tables were lost with it. Within a block, its loss is
+# StoreUnusable. A single-statement transaction is repeated if the server rolled it back
+# (:mod:`nacre.store.postgres_connection`). If the answer to a commit is lost, its result is unknown
+# and nothing is repeated.
 
 
 ROLE = "nacre_tenant"
-"""What a connection becomes: it sees one tenant's rows, whoever signed in."""
+"""Role of every connection: sees one tenant's rows, whoever signed in."""
 
 _SIGN_IN = f"""
 SET ROLE {ROLE}; SET search_path = nacre, pg_catalog, public, pg_temp;
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
 """
-"""What was committed is on the server's disk."""
+"""Ensures that commits are on the server's disk."""
 
-_SEARCH = {
+_SEARCH_SETTINGS = {
     "hnsw.ef_search": "400",
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.max_scan_tuples": "40000",
 }
-"""Searches of vectors go on until they have enough of this tenant's."""
+"""Settings that make vector searches continue until they have enough rows of this tenant."""
 
 _TENANT = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
-_BREATH_SECONDS = 0.03
+_MIN_LOCK_SECONDS = 0.03
 
 
 class PostgresDatabase:
-    """A connection to one tenant's rows, with the present schema. ``tenant`` is 1 to 64 letters, digits, ``._-``.
+    """A connection to one tenant's rows, at the current schema. ``tenant`` has 1 to 64 letters, digits or ``._-``.
 
-    ``account`` is who comes, by default the one that the tenant is called after. Nothing can be written where it may
-    only read, or where ``unwritable`` says why. A statement waits ``patience`` seconds for a byte of the server.
+    ``account`` is the caller, by default named like the tenant. The database is read-only if the
+    account is, or if ``unwritable`` gives a reason. A statement waits up to ``patience`` seconds
+    without data from the server.
     """
 
     is_server = True
@@ -207,7 +203,8 @@ class PostgresDatabase:
     ) -> None:
         """Connect, and migrate an older server.
 
-        Raises StoreUnusable, StoreBusy, SchemaTooNew, InvalidInput, NotAllowed where the account does not belong there.
+        Raises StoreUnusable, StoreBusy, SchemaTooNew, InvalidInput, and NotAllowed if the account
+        has no access.
         """
         if not _TENANT.fullmatch(tenant):
             raise InvalidInput(
@@ -221,12 +218,11 @@ class PostgresDatabase:
         self._patience = patience
         self._depth = 0
         self._since = 0.0
-        self._is_open = False  # a block
-        self._is_final = (
-            False  # the connection; its temporary tables cannot be had again, or it was closed
-        )
+        self._is_open = False  # in a block
+        # The connection was closed, or has temporary tables that a new one would lack.
+        self._is_final = False
         self._own = 0
-        self._has_written = False  # in the block that is open
+        self._has_written = False  # in the open block
         self._opening = b""
         self._held: set[str] = set()
         self._connect()
@@ -240,7 +236,9 @@ class PostgresDatabase:
                 self._connection.execute(_SIGN_IN)
                 info = self._connection.info
                 self._identity = info.host, info.port, info.dbname, self.tenant
-                self._settle({"nacre.tenant": self.tenant, "TimeZone": local_zone(), **_SEARCH})
+                self._settle(
+                    {"nacre.tenant": self.tenant, "TimeZone": local_zone(), **_SEARCH_SETTINGS}
+                )
             self.unwritable = self._admitted() or self.unwritable
         except BaseException:
             self._connection.close()
@@ -248,44 +246,44 @@ class PostgresDatabase:
 
     def _settle(self, settings: dict[str, str]) -> None:
         set_all = "set_config(%s, %s, false), " * len(settings)
-        values = [told for setting in settings.items() for told in setting]
-        found = self._connection.execute(
+        values = [value for setting in settings.items() for value in setting]
+        row = self._connection.execute(
             f"SELECT {set_all} {IS_DISTRIBUTED}".encode(), values
         ).fetchone()
-        self._opening = telling_nodes(self._connection, settings) if found and found[-1] else b""
+        self._opening = telling_nodes(self._connection, settings) if row and row[-1] else b""
 
     def _admitted(self) -> NacreError | None:
-        """Why nothing may be written. Raises NotAllowed where nothing may be read either."""
+        """Return the reason why writes are forbidden, if any. Raises NotAllowed if reads are forbidden too."""
         with translated_errors():
-            found = self._connection.execute(
+            row = self._connection.execute(
                 query("read_standing"), {"account": self.account}
             ).fetchone()
-        if found is None:
+        if row is None:
             raise NotAllowed(
                 f"{self.account} does not belong to the space {self.tenant}",
                 hint="storage.account says who you are; an owner lets you in: nacre spaces add",
             )
         return (
             NotAllowed(f"{self.account} may only read {self.tenant}")
-            if found[0] == Role.READER
+            if row[0] == Role.READER
             else None
         )
 
     def close(self) -> None:
-        """Close the connection; a second call does nothing."""
+        """Close the connection, once."""
         self._is_final = True
         self._connection.close()
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
-        """All rows of a named query."""
+        """Return all rows of a named query."""
         return self._fetch(query(name), parameters)
 
     def one(self, name: str, **parameters: Any) -> Row | None:
-        """The first row of a named query, or ``None``."""
+        """Return the first row of a named query, or ``None``."""
         return next(iter(self._fetch(query(name), parameters)), None)
 
     def run(self, name: str, **parameters: Any) -> int:
-        """Run a named statement; returns how many rows it changed."""
+        """Run a named statement and return the number of changed rows."""
         self._is_final |= name.startswith("create_")
         sql, values = query(name), _clean(parameters)
         return max(
@@ -293,11 +291,11 @@ class PostgresDatabase:
         )
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement once for each of ``rows``."""
+        """Run a named statement once per row."""
         self._many(query(name), rows)
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement composed in this package once for each of ``rows``, in one transaction."""
+        """Run a statement composed in this package once per row, in one transaction."""
         self._many(translated(sql), rows)
 
     def _many(self, sql: str, rows: Sequence[Mapping[str, Any] | Sequence[Any]]) -> None:
@@ -308,36 +306,39 @@ class PostgresDatabase:
             self._note(cursor)
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
-        """Insert a row into a table, within a transaction; returns the value of one of its columns."""
+        """Insert a row within a transaction and return the value of one of its columns."""
         marks = ", ".join(f":{column}" for column in row)
-        statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING {returning}"  # noqa: S608 - names of ours
+        statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING {returning}"  # noqa: S608 - internal names
         return self._fetch(translated(statement), dict(row))[0][0]
 
     def columns(self, table: str) -> list[str]:
-        """The names of a table's columns, in their order."""
-        found = (
+        """Return the names of a table's columns, in order."""
+        columns = (
             "SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'nacre'"
         )
         return [
             name
             for (name,) in self.rows(
-                f"{found} AND table_name = ? ORDER BY ordinal_position", [table]
+                f"{columns} AND table_name = ? ORDER BY ordinal_position", [table]
             )
             if name != "tenant"
         ]
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
-        """All rows of a statement composed in this package; values are always bound."""
+        """Return all rows of a statement composed in this package. Values are always bound."""
         return self._fetch(translated(sql), parameters)
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether a transaction is open."""
+        """True if a transaction is open."""
         return self._is_open
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Begin, take the tenant's lock … commit; rolled back when the block raises. Nested blocks join the outer."""
+        """Run the block in a transaction with the tenant's lock, rolled back on exceptions.
+
+        Nested blocks join the outer one.
+        """
         if self.is_in_transaction:
             self._depth += 1
             try:
@@ -355,7 +356,7 @@ class PostgresDatabase:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """One view of the database for all that is read in the block, whatever others write meanwhile."""
+        """Give the block one consistent view of the database while others write."""
         if self.is_in_transaction:
             yield
             return
@@ -366,21 +367,21 @@ class PostgresDatabase:
             yield
         finally:
             with contextlib.suppress(psycopg.Error):
-                self._connection.execute("COMMIT")  # of what the connection's own tables were given
+                self._connection.execute("COMMIT")  # keeps changes to temporary tables
             self._roll_back()
 
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
     ) -> bool:
-        """Between two parts of a long transaction that may each stand alone: commit, and let others write.
+        """Commit between two independent parts of a long transaction, so that others can write.
 
-        As of a database file: nothing happens until the lock was held for 30 ms, nor in a block that joined an outer
-        one. Returns whether anybody else wrote meanwhile.
+        Does nothing until the lock was held for 30 ms, or in a nested block, as with a database
+        file. Returns True if another connection wrote.
         """
         if (
             not self.is_in_transaction
             or self._depth
-            or time.monotonic() - self._since < _BREATH_SECONDS
+            or time.monotonic() - self._since < _MIN_LOCK_SECONDS
         ):
             return False
         if first:
@@ -393,23 +394,23 @@ class PostgresDatabase:
         return self.edition() != edition
 
     def edition(self) -> object:
-        """A value that is another one when another connection has committed meanwhile."""
+        """Return a value that changes when another connection commits."""
         return self._number() - self._own
 
     def state(self) -> object:
-        """A value that is another one when anybody has written meanwhile; ``None`` within a transaction."""
+        """Return a value that changes with any write, or ``None`` within a transaction."""
         return None if self.is_in_transaction else self._number()
 
     def _number(self) -> int:
         return int(self._fetch(query("read_edition"), {})[0][0])
 
     def stems(self, text: str) -> list[str]:
-        """The words of a text as full text keeps them: those of a database file."""
+        """Return the stems of a text, as in a database file."""
         return self._stem(text)
 
     @cached_property
     def words(self) -> ServerWords:
-        """Full text, to be written."""
+        """The full-text index, for writing."""
         return ServerWords(self, self.tenant)
 
     @cached_property
@@ -425,7 +426,7 @@ class PostgresDatabase:
         self._fetch("SELECT set_config('synchronous_commit', 'on', false)", ())
 
     def is_in_place(self) -> bool:
-        """Whether the connection is open."""
+        """Return True if the connection is open."""
         return not self._connection.closed
 
     @property
@@ -434,16 +435,17 @@ class PostgresDatabase:
         return self._identity
 
     def schema(self) -> int:
-        """The number of the oldest program's schema that still works with the server's database.
+        """Return the number of the oldest schema whose programs still work with the server's database.
 
-        Newer ones may have added what older ones need not know.
+        Newer migrations may have added objects that older programs do not use.
         """
         return self._first(lambda: state(self._connection).needs)
 
     def hold(self, lock: str) -> bool:
-        """Take a lock of the tenant's beside that of who writes; ``False`` where another connection holds it.
+        """Take a lock of the tenant other than the write lock. Return False if another connection holds it.
 
-        The server frees it with the connection: who holds one learns of its loss by StoreUnusable, until it lets go.
+        The server frees it when the connection ends. The holder then gets StoreUnusable until it
+        releases the lock.
         """
         if not (self.one("try_lock", lock=lock) or (0,))[0]:
             return False
@@ -451,18 +453,18 @@ class PostgresDatabase:
         return True
 
     def let_go(self, lock: str) -> None:
-        """Free a lock; nothing happens where it is not held, or went with the connection."""
+        """Release a lock, if it is held and was not lost with the connection."""
         self._held.discard(lock)
         if not self._connection.closed:
             self.one("free_lock", lock=lock)
 
     def interrupt(self) -> None:
-        """End the statement that another thread runs here, if one does: it raises Unavailable there."""
+        """Interrupt a statement running in another thread, which raises Unavailable there."""
         with contextlib.suppress(psycopg.Error):
             self._connection.cancel_safe(timeout=CONNECT_SECONDS)
 
     def _fetch(self, sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> list[Row]:
-        """A statement that writes is a transaction of its own, or part of the one that is open."""
+        """Run a statement. One that writes joins the open transaction or gets its own."""
         values = _clean(parameters)
         if writes(sql):
             return self._alone(lambda: self._note(self._connection.execute(sql, values)).fetchall())
@@ -480,7 +482,7 @@ class PostgresDatabase:
         return cursor
 
     def _alone(self, work: Callable[[], RetryResult]) -> RetryResult:
-        """A statement that writes: part of the transaction that is open, or one that is done again if need be."""
+        """Run a writing statement in the open transaction, or in one that is repeated if rolled back."""
 
         def whole() -> RetryResult:
             with self.transaction(), translated_errors():
@@ -489,8 +491,7 @@ class PostgresDatabase:
         return whole() if self.is_in_transaction else repeated(whole)
 
     def _first(self, work: Callable[[], RetryResult]) -> RetryResult:
-        """What changes nothing. Outside of a block, where it shows that the connection is lost, it is done over
-        another one."""
+        """Run a read. Outside a block, it is repeated on a new connection if the connection was lost."""
         self._revive()
         try:
             with translated_errors():
@@ -512,7 +513,7 @@ class PostgresDatabase:
         self._since = time.monotonic()
 
     def _ask_for_lock(self) -> None:
-        if self.unwritable:  # connecting tells anew
+        if self.unwritable:  # set again by each connect
             raise self.unwritable
         self._connection.execute(b"BEGIN;" + self._opening)
         self._connection.execute(
@@ -536,20 +537,20 @@ class PostgresDatabase:
             if self._connection.info.transaction_status != TransactionStatus.IDLE:
                 self._connection.execute("ROLLBACK")
         if self._connection.info.transaction_status != TransactionStatus.IDLE:
-            self._connection.close()  # the server takes everything back, and frees the lock
+            self._connection.close()  # the server then rolls back and frees the lock
 
     def _revive(self) -> None:
-        """Outside a block: where the server hung up meanwhile, connect again."""
+        """Reconnect if the server closed the connection, outside a block."""
         if not self._may_connect():
             return
         with contextlib.suppress(psycopg.OperationalError):
-            for _ in range(2):  # its last words, and then the end
+            for _ in range(2):  # the server's last message, then the end of file
                 self._connection.pgconn.consume_input()
         if self._connection.closed:
             self._connect()
 
     def _may_connect(self) -> bool:
-        """Whether nothing would be gone with the connection."""
+        """Return True if no state would be lost with the connection."""
         return not (self._is_open or self._is_final or self._held)
 
 
@@ -563,7 +564,7 @@ def _require_utf8(connection: psycopg.Connection[Row]) -> None:
 
 
 def _clean(parameters: Mapping[str, Any] | Sequence[Any]) -> Any:
-    """Values as the server takes them: its texts hold no NUL, and truth is a number."""
+    """Convert values for the server, whose texts cannot contain NUL. Booleans become numbers."""
     if isinstance(parameters, Mapping):
         return {name: _bindable(value) for name, value in parameters.items()}
     return [_bindable(value) for value in parameters]
@@ -575,15 +576,15 @@ def _bindable(value: Any) -> Any:
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
 
 
-# ----------------------------------------------------------------------------
-# Sign bits of passages, which a server compares by pgvector: a row a passage, which a trigger keeps.
+# -- Nearest passages by sign bits --------------------------------------------
+# pgvector compares the bits on the server. A trigger maintains one row per passage.
 
 
 _NEAREST = """
 SELECT passage FROM signs WHERE tenant = ? AND length(bits) = {size}
 ORDER BY CAST(bits AS bit({size})) <~> CAST(? AS bit({size})) LIMIT ?
 """
-"""It names the tenant, so that a graph of one tenant's passages can be used (decision 25)."""
+"""Names the tenant, so that an index of one tenant's passages can be used (decision 25)."""
 
 
 class ServerWalk:
@@ -597,28 +598,26 @@ class ServerWalk:
         self._seen: set[int] = set()
 
     def next(self, count: int) -> list[int]:
-        """So many rows beyond those that were given."""
-        found = [
+        """Return ``count`` rows that were not returned before."""
+        rows = [
             row
             for (row,) in self._db.rows(self._statement, (*self._values, len(self._seen) + count))
         ]
-        fresh = [row for row in found if row not in self._seen]
+        fresh = [row for row in rows if row not in self._seen]
         self._seen.update(fresh)
         return fresh
 
 
-# ----------------------------------------------------------------------------
-# Documents of a vault as rows: every version stays, unless it is forgotten: then its number stays,
-# without path and
-# bytes.
+# -- Documents of a vault as rows ---------------------------------------------
+# All versions are kept. Forgotten versions keep only their number, without path and bytes.
 
 
-_STEP = 500
+_VERSIONS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The present version of a document: a number that only grows, its bytes, milliseconds since 1970."""
+    """The current version of a document: an increasing number, its size in bytes, and its time in ms since 1970."""
 
     path: str
     version: int
@@ -628,7 +627,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A document got another version; its present one, ``None`` where it is there no more."""
+    """A new version of a document. ``present`` is the current version, or ``None`` if the document was deleted."""
 
     path: str
     version: int
@@ -644,33 +643,33 @@ class Documents:
         self._clock = clock
 
     def read(self, path: str) -> bytes | None:
-        """What a document holds; ``None`` where there is none."""
+        """Return the content of a document, or ``None``."""
         row = self._db.one("read_document", path=path)
         return bytes(row[0]) if row else None
 
     def head(self, path: str) -> Head | None:
-        """The present version of a document."""
+        """Return the current version of a document."""
         row = self._db.one("find_document", path=path)
         return Head(path, *row) if row else None
 
     def heads(self) -> list[Head]:
-        """Those of all documents, by their paths."""
+        """Return the current versions of all documents, by path."""
         return [Head(*row) for row in self._db.all("list_documents")]
 
     def changes(self, since: int) -> list[Change]:
-        """What was written and removed after a version; nothing of what was forgotten."""
+        """Return writes and deletions after a version, except forgotten ones."""
         return [Change(*row) for row in self._db.all("list_changes", since=since)]
 
     def count(self) -> int:
-        """How many documents there are."""
+        """Count the documents."""
         return int((self._db.one("count_documents") or (0,))[0])
 
     def state(self) -> object:
-        """A value that is another one when anybody has written meanwhile; ``None`` within a transaction."""
+        """Return a value that changes with any write, or ``None`` within a transaction."""
         return self._db.state()
 
     def versions(self, path: str) -> list[tuple[int, bytes | None, int]]:
-        """Every version of a document, the first one first: number, what it held, when it was written."""
+        """Return all versions of a document, oldest first: number, content, time."""
         return [
             (version, data, written)
             for version, data, written in self._db.all("list_document_versions", path=path)
@@ -678,7 +677,7 @@ class Documents:
 
     @in_transaction
     def write(self, path: str, data: bytes) -> None:
-        """A document holds this from now on."""
+        """Write a new version of a document."""
         (version,) = self._db.one(
             "insert_document_version", path=path, data=data, written=self._now()
         ) or (0,)
@@ -686,57 +685,59 @@ class Documents:
 
     @in_transaction
     def remove(self, path: str) -> None:
-        """A document is there no more; nothing happens where there is none."""
+        """Delete a document, if present."""
         if self._db.run("delete_document", path=path):
             self._db.one("insert_document_version", path=path, data=None, written=self._now())
 
     @in_transaction
     def append(self, lines: Iterable[bytes]) -> int:
-        """Append lines to the ledger that are not there yet; returns the bytes of all."""
+        """Append new lines to the ledger and return its total size in bytes."""
         rows: list[dict[str, object]] = [{"hash": _digest(line), "line": line} for line in lines]
         self._db.run_many("insert_ledger_line", rows)
         return int((self._db.one("size_of_ledger") or (0,))[0])
 
     def ledger(self) -> bytes:
-        """All lines of the ledger."""
+        """Return the ledger."""
         return b"".join(bytes(line) + b"\n" for _, line in self._db.all("list_ledger_lines"))
 
     def ledger_lines(self) -> int:
-        """The number of the ledger's last line; it grows with each."""
+        """Return the number of the ledger's last line, which increases with each line."""
         return int((self._db.one("last_ledger_line") or (0,))[0])
 
     @in_transaction
     def reword(self, lines: Sequence[bytes]) -> None:
-        """Some lines of the ledger say less from now on; ``lines`` are all of them."""
-        for (number, line), wanted in zip(self._db.all("list_ledger_lines"), lines, strict=True):
-            if bytes(line) != wanted and not self._db.run(
-                "update_ledger_line", number=number, hash=_digest(wanted), line=wanted
+        """Replace the ledger's lines by shorter ones. ``lines`` holds all lines."""
+        for (number, line), replacement in zip(
+            self._db.all("list_ledger_lines"), lines, strict=True
+        ):
+            if bytes(line) != replacement and not self._db.run(
+                "update_ledger_line", number=number, hash=_digest(replacement), line=replacement
             ):
                 self._db.run("delete_ledger_line", number=number)
 
     @in_transaction
     def forget(self, path: str) -> None:
-        """Remove a document with all its versions."""
+        """Delete a document with all versions."""
         self._db.run("delete_document", path=path)
         self._db.run("blank_versions_of", path=path)
 
     @in_transaction
     def keep_present(self, path: str) -> None:
-        """Delete what a page said before."""
+        """Delete the former versions of a document."""
         self._db.run("delete_former_versions", path=path)
 
     def former(self) -> Iterator[tuple[int, str, bytes]]:
-        """What documents said before, read in pieces: number, path, bytes."""
+        """Yield former versions in chunks: number, path, bytes."""
         after = 0
-        while found := self._db.all("list_former_versions", after=after, limit=_STEP):
-            yield from ((version, path, bytes(data)) for version, path, data in found)
-            after = found[-1][0]
+        while rows := self._db.all("list_former_versions", after=after, limit=_VERSIONS_AT_ONCE):
+            yield from ((version, path, bytes(data)) for version, path, data in rows)
+            after = rows[-1][0]
 
-    def forget_former(self, tells: Callable[[str, bytes], bool]) -> None:
-        """Forget former versions that tell something, by path or bytes."""
-        told = [version for version, path, data in self.former() if tells(path, data)]
+    def forget_former(self, matches: Callable[[str, bytes], bool]) -> None:
+        """Forget former versions whose path or bytes match."""
+        matching = [version for version, path, data in self.former() if matches(path, data)]
         with self._db.transaction():
-            self._db.run_many("blank_version", [{"version": version} for version in told])
+            self._db.run_many("blank_version", [{"version": version} for version in matching])
             self._db.run("blank_removals")
 
     def _now(self) -> int:
@@ -747,15 +748,14 @@ def _digest(line: bytes) -> bytes:
     return blake2b(line, digest_size=16).digest()
 
 
-# ----------------------------------------------------------------------------
-# A lock that one process of a tenant holds at a time, wherever it runs.
+# -- Locks on the server ------------------------------------------------------
 
 
 _PAUSE_SECONDS = 0.01
 
 
 class ServerLock(FileLock):
-    """A lock on a server, which frees it when the connection ends."""
+    """A lock that one process of a tenant holds, on any machine. The server frees it when the connection ends."""
 
     def __init__(
         self, database: PostgresDatabase, name: str, patience_seconds: float = PATIENCE_SECONDS
@@ -765,7 +765,7 @@ class ServerLock(FileLock):
         self._name = name
 
     def acquire(self, patience_seconds: float = 0.0) -> bool:
-        """Take the lock, waiting so long at most; returns whether it was to be had."""
+        """Take the lock, waiting up to ``patience_seconds``, and return True on success."""
         give_up = time.monotonic() + patience_seconds
         while self._depth == 0 and not self._db.hold(self._name):
             if time.monotonic() >= give_up:
@@ -775,23 +775,23 @@ class ServerLock(FileLock):
         return True
 
     def release(self) -> None:
-        """Give it back, once for every time it was taken."""
+        """Release the lock, once per acquisition."""
         self._depth = max(0, self._depth - 1)
         if self._depth == 0:
             self._db.let_go(self._name)
 
     def is_wanted(self) -> bool:
-        """Whether somebody waits for it: that is not to be seen, as who waits tries again and again."""
+        """Return False: waiting processes poll, so they cannot be seen."""
         return False
 
     def let_others(self) -> None:
-        """Give it to whoever waits for it, and take it again, unless somebody further out relies on it."""
+        """Let waiting processes take the lock, then take it again, unless an outer block needs it."""
         if self._depth == 1:
             self.release()
             self.give_way()
             self.__enter__()
 
     def give_way(self) -> None:
-        """Before taking the lock again: let those who wait for it take it first."""
+        """Wait before taking the lock again, so that waiting processes can take it first."""
         if self._depth == 0:
             time.sleep(2 * _PAUSE_SECONDS)
