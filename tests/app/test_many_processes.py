@@ -88,7 +88,7 @@ def test_who_lets_others_write_all_the_time_still_takes_files_in_once(world: Wor
         pass
     code = (
         "    import nacre.store.sqlite as database\n"
-        "    database._BREATH_SECONDS = 0.0\n"
+        "    database._MIN_LOCK_SECONDS = 0.0\n"
         "    memory.recall('turtles')\n"
         "    memory.list()\n"
     )

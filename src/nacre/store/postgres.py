@@ -50,7 +50,10 @@ IS_DISTRIBUTED = (
 )
 """On a distributed server, the coordinator must see the tenant's name as a constant to find the node."""
 
-_SEARCH_PATH = b"SET search_path = nacre_rows, nacre, pg_catalog, public, pg_temp; SET citus.propagate_set_commands = local"
+_DISTRIBUTED_SETTINGS = (
+    b"SET search_path = nacre_rows, nacre, pg_catalog, public, pg_temp;"
+    b" SET citus.propagate_set_commands = local"
+)
 """Rows are inserted into the tables themselves, because Citus cannot insert into views."""
 
 
@@ -70,7 +73,7 @@ def telling_nodes(connection: psycopg.Connection[Any], settings: Mapping[str, st
     The SQL may be put before a statement to form one transaction. It is a DO block, because Citus
     passes on the whole message that contains a SET.
     """
-    connection.execute(_SEARCH_PATH)
+    connection.execute(_DISTRIBUTED_SETTINGS)
     set_statements = sql.SQL("; ").join(
         sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(*name.split(".")), value)
         for name, value in settings.items()

@@ -1,4 +1,4 @@
-"""Accounts, spaces, keys and their log on a server: for who manages it, in the name of no tenant."""
+"""Spaces on a server, for administration without a tenant, and full-text search."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from nacre.values.recall import Filter
 
 
 class Registry:
-    """A connection that became no tenant. One thread at a time; the methods raise NotAllowed, StoreUnusable, and
-    Unavailable where the server says nothing for ``patience`` seconds, if that is given."""
+    """A connection without a tenant, for one thread at a time.
+
+    Methods raise NotAllowed, StoreUnusable, and Unavailable if the server sends nothing for
+    ``patience`` seconds (if given).
+    """
 
     def __init__(self, url: str, patience: float | None = None) -> None:
         self._connection = connect(url, patience=patience)
@@ -29,23 +32,23 @@ class Registry:
             migrate(self._connection)
 
     def all(self, name: str, **values: Any) -> list[Row]:
-        """All rows of a statement of ``sql/spaces``."""
+        """Return all rows of a statement of ``sql/spaces``."""
         with _refusals():
             return self._connection.execute(_statement(name), values).fetchall()
 
     def run(self, name: str, **values: Any) -> int:
-        """Run a statement of ``sql/spaces``; returns how many rows it changed."""
+        """Run a statement of ``sql/spaces`` and return the number of changed rows."""
         with _refusals():
             return self._connection.execute(_statement(name), values).rowcount
 
     def is_used(self, tenant: str) -> bool:
-        """Whether a tenant has written anything yet."""
+        """Return True if a tenant has written anything."""
         with self.transaction():
             self.run("name_tenant", space=tenant)
             return bool(self.all("read_use"))
 
     def weigh(self, tenant: str) -> dict[str, tuple[int, int]]:
-        """How many rows each table has of a tenant, and how many bytes these take without indexes."""
+        """Return the number of a tenant's rows per table, and their size in bytes without indexes."""
         with self.transaction():
             self.run("name_tenant", space=tenant)
             self.run("wait_long")
@@ -59,8 +62,10 @@ class Registry:
             }
 
     def delete_rows(self, tenant: str) -> int:
-        """Delete all rows of a tenant, in the transaction that is open; returns how many. Triggers may write while
-        others are deleted, so it goes on until none is left."""
+        """Delete all rows of a tenant in the open transaction, and return their number.
+
+        Repeats until no rows are left, because triggers may insert rows meanwhile.
+        """
         self.run("name_tenant", space=tenant)
         self.run("wait_long")
         tables, deleted = [table for (table,) in self.all("list_tables")], 0
@@ -73,19 +78,18 @@ class Registry:
 
     def _of_rows(self, what: str, table: str, tenant: str, then: str = "") -> list[Row]:
         with _refusals():
-            asked = sql.SQL("{} FROM nacre_rows.{} t WHERE tenant = %s{}").format(
+            statement = sql.SQL("{} FROM nacre_rows.{} t WHERE tenant = %s{}").format(
                 sql.SQL(what), sql.Identifier(table), sql.SQL(then)
             )
-            return self._connection.execute(asked, (tenant,)).fetchall()
+            return self._connection.execute(statement, (tenant,)).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All in the block, or nothing."""
+        """Run the block in one transaction."""
         with translated_errors(), self._connection.transaction():
             yield
 
     def close(self) -> None:
-        """Let go of the connection."""
         self._connection.close()
 
 
@@ -105,20 +109,19 @@ def _refusals() -> Iterator[None]:
             ) from error
 
 
-# ----------------------------------------------------------------------------
-# Search by words on a server, with the ranking of a database file.
+# -- Full-text search with the ranking of a database file ---------------------
 
 
 MOST_CANDIDATES = 20_000
-"""Rows that are weighed hold one of the rarest words of a question: as many words as bring no more rows than this."""
+"""Limit for the number of rows ranked: as many of the rarest words are used as stay within it."""
 
-_MOST_NAMES = 200
-"""Identifiers that hold a part: beyond, the part is everywhere."""
+_MAX_NAMES = 200
+"""Identifiers examined for a part. A part in more is too common."""
 
-_MOST_IN_PART = 1_000
-"""Of turns that hold one of those, so many are put in order: who asks wants a few, or learns that there are many."""
+_MAX_UNFILTERED_ROWS = 1_000
+"""Limit for sorting turns with one of these identifiers when there is no filter."""
 
-_LEAST_IDF = 1e-6
+_MIN_IDF = 1e-6
 
 _MEMORIES = "JOIN {source} m ON m.row = w.row"
 _TURNS = "JOIN turns t ON t.row = w.row JOIN sessions s ON s.row = t.session"
@@ -128,8 +131,9 @@ _PLACES = {
     Indexed.FAILURES: ("t.row, t.session, t.seq", _TURNS),
 }
 
-# The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too. Each stem of a question is a
-# column, as it is much dearer to go through them row by row. k1 = 1.2 and b = 0.75 are those of FTS5.
+# {where} is replaced by a Clause, whose SQL consists of fixed fragments too. Each stem of a
+# question is a column, because processing stems row by row is much slower. k1 = 1.2 and b = 0.75,
+# as in FTS5.
 _SCORED = """
 SELECT row, length, ARRAY[{names}] AS held, {score} AS score FROM (
     SELECT w.row, w.length, 1.2 * (0.25 + 0.75 * w.length / CAST(? AS float8)) AS slope, {counts}
@@ -154,11 +158,11 @@ SELECT t.row, t.session, t.seq, CAST(ARRAY[{counts}] AS float8[]), w.length
 FROM turns t JOIN word_rows w ON w.kind = 'turns' AND w.row = t.row
 WHERE (t.session, t.seq) IN (SELECT * FROM unnest(CAST(? AS bigint[]), CAST(? AS bigint[])))
 """
-_COUNT = "count_of(CAST(? AS bigint), w.keys, w.counts)"
+_STEM_COUNT = "count_of(CAST(? AS bigint), w.keys, w.counts)"
 
 
 class ServerSearch(WordSearch):
-    """Full text over rows of one kind."""
+    """Full-text search over rows of one kind."""
 
     def __init__(self, database: PostgresDatabase, kind: Indexed) -> None:
         super().__init__(database)
@@ -169,16 +173,14 @@ class ServerSearch(WordSearch):
         self._parts = _MATCH_PARTS.format(fields=fields, places=places)
 
     def corpus(self, terms: Sequence[Term]) -> Corpus:
-        """How common the terms are."""
         stems = [term.stem for term in terms]
         counted = self._db.words.frequencies(self._kind, stems)
         rows, words = self._db.one("word_totals", kind=self._kind.value) or (0, 0)
         return Corpus(rows, words / max(1, rows), tuple(counted.get(stem, 0) for stem in stems))
 
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
-        """The stems with an initial and so many characters, each with the number of its rows."""
         after = chr(ord(initial) + 1)
-        found = self._db.all(
+        rows = self._db.all(
             "list_vocabulary",
             kind=self._kind.value,
             initial=initial,
@@ -186,29 +188,28 @@ class ServerSearch(WordSearch):
             least=least,
             most=most,
         )
-        return [(term, count) for term, count in found]
+        return [(term, count) for term, count in rows]
 
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Rows that hold a stem, or a word that begins like it: what is looked for is stemmed once more."""
-        again = next(iter(self._db.stems(stem)), stem)
+        """Return rows that contain a stem, or a word that begins with it. The query is stemmed again."""
+        stem_of_query = next(iter(self._db.stems(stem)), stem)
         return [
             row
             for (row,) in self._db.all(
-                "find_rows_of_stem", kind=self._kind.value, stem=again, limit=limit
+                "find_rows_of_stem", kind=self._kind.value, stem=stem_of_query, limit=limit
             )
         ]
 
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
-        """Rows that hold any of the terms, the best by BM25 first."""
-        of = self.corpus(terms)
-        idf = [_idf(of.rows, count) for count in of.frequencies]
+        corpus = self.corpus(terms)
+        idf = [_idf(corpus.rows, count) for count in corpus.frequencies]
         keys = [key_of(self._tenant, self._kind, term.stem) for term in terms]
-        words = _words(terms, keys, of.frequencies)
+        words = _words(terms, keys, corpus.frequencies)
         if not words:
             return []
-        sought, arrays = _sought(words)
+        sought, arrays = _condition(words)
         scored, most = _scored(len(keys), sought), limit if self._is_open(where) else -1
-        values = (*idf, max(1.0, of.average_length), *keys, self._kind.value, *arrays, most)
+        values = (*idf, max(1.0, corpus.average_length), *keys, self._kind.value, *arrays, most)
         statement = where.into(self._match).replace("{scored}", scored)
         return [
             _to_match(row, terms)
@@ -218,35 +219,33 @@ class ServerSearch(WordSearch):
     def match_parts(
         self, names: Sequence[str], where: Clause, limit: int
     ) -> list[tuple[int, int, int]]:
-        """Rows whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
-        known = {
+        names_found = {
             row
             for name in names
             if len(name) >= 3
-            for (row,) in self._db.all("find_word_names", part=name, limit=_MOST_NAMES)
+            for (row,) in self._db.all("find_word_names", part=name, limit=_MAX_NAMES)
         }
-        if not known:
+        if not names_found:
             return []
-        most = _MOST_IN_PART if self._is_open(where) else -1
-        values = (self._kind.value, _array(sorted(known)), most, *where.values, limit)
+        most = _MAX_UNFILTERED_ROWS if self._is_open(where) else -1
+        values = (self._kind.value, _array(sorted(names_found)), most, *where.values, limit)
         return [
             (row, session, seq)
             for row, session, seq in self._db.rows(where.into(self._parts), values)
         ]
 
     def _is_open(self, where: Clause) -> bool:
-        """Whether all that words find passes: no more is wanted of it than in the end."""
+        """Return True if all matches pass the condition, so that the limit applies early."""
         return where.is_open and self._kind is not Indexed.MEMORIES
 
 
 def memory_search(database: PostgresDatabase) -> WordSearch:
-    """Full text over memories: the subject counts most."""
+    """Full-text search over memories. The subject has the highest weight."""
     return ServerSearch(database, Indexed.MEMORIES)
 
 
 class ServerTurnSearch:
-    """Finds turns by words and by parts of identifiers: what a database file's
-    :class:`~nacre.store.search.TurnSearch` does."""
+    """Finds turns by words and by parts of identifiers, like :class:`~nacre.store.search.TurnSearch`."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._db = database
@@ -257,52 +256,51 @@ class ServerTurnSearch:
         self.rows_of_stem = self._turns.rows_of_stem
 
     def match(self, terms: Sequence[Term], wanted: Filter, limit: int) -> list[Match]:
-        """Turns that hold any of the terms, the best by BM25 first."""
+        """Return turns that contain any of the terms, best BM25 first."""
         return self._turns.match(terms, turn_clause(wanted), limit)
 
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
-        """The turns at some places (session row, seq) and what they hold of the terms; places that do not exist are
-        left out."""
+        """Return the turns at (session row, seq) with their term counts. Missing places are left out."""
         keys = [key_of(self._db.tenant, Indexed.TURNS, term.stem) for term in terms]
         sessions, seqs = [session for session, _ in places], [seq for _, seq in places]
-        statement = _AT.format(counts=", ".join([_COUNT] * len(keys)))
-        found = self._db.rows(statement, (*keys, _array(sessions), _array(seqs)))
-        return [_to_match(row, terms) for row in found]
+        statement = _AT.format(counts=", ".join([_STEM_COUNT] * len(keys)))
+        rows = self._db.rows(statement, (*keys, _array(sessions), _array(seqs)))
+        return [_to_match(row, terms) for row in rows]
 
     def match_parts(
         self, names: Sequence[str], wanted: Filter, limit: int
     ) -> list[tuple[int, int, int]]:
-        """Turns whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
+        """Return (row, session, seq) of turns whose identifiers contain a name (at least three characters)."""
         return self._turns.match_parts(names, turn_clause(wanted), limit)
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word of a question: the stems it consists of, and in how many rows all of them can stand."""
+    """A word of a question: its stems, and the maximum number of rows that contain all of them."""
 
     keys: tuple[int, ...]
     rows: int
 
 
 def _words(terms: Sequence[Term], keys: Sequence[int], frequencies: Sequence[int]) -> list[_Word]:
-    """The rarest words that stand somewhere, as many as bring a bearable number of rows."""
+    """Return the rarest indexed words whose total number of rows stays within the limit."""
     stems: dict[str, list[int]] = {}
     for at, term in enumerate(terms):
         stems.setdefault(term.word, []).append(at)
-    found = [
+    words = [
         _Word(tuple(keys[at] for at in places), min(frequencies[at] for at in places))
         for places in stems.values()
     ]
     chosen: list[_Word] = []
-    for word in sorted((word for word in found if word.rows), key=lambda word: word.rows):
-        if chosen and sum(one.rows for one in chosen) + word.rows > MOST_CANDIDATES:
+    for word in sorted((word for word in words if word.rows), key=lambda word: word.rows):
+        if chosen and sum(chosen_word.rows for chosen_word in chosen) + word.rows > MOST_CANDIDATES:
             break
         chosen.append(word)
     return chosen
 
 
-def _sought(words: Sequence[_Word]) -> tuple[str, list[str]]:
-    """The condition that a row holds one of them, with its values: of a word of several stems it holds all."""
+def _condition(words: Sequence[_Word]) -> tuple[str, list[str]]:
+    """Return the condition, with its values, that a row contains one of the words (all stems of that word)."""
     single = [word.keys[0] for word in words if len(word.keys) == 1]
     several = [word.keys for word in words if len(word.keys) > 1]
     conditions = ["w.keys && CAST(? AS bigint[])"] * bool(single) + [
@@ -314,19 +312,19 @@ def _sought(words: Sequence[_Word]) -> tuple[str, list[str]]:
 
 
 def _scored(stems: int, sought: str) -> str:
-    """Rows that meet a condition, with what they hold of so many stems and their BM25."""
+    """Return the statement for rows that meet a condition, with their stem counts and BM25."""
     names = [f"c{at}" for at in range(stems)]
     return _SCORED.format(
         names=", ".join(names),
-        counts=", ".join(f"{_COUNT} AS {name}" for name in names),
+        counts=", ".join(f"{_STEM_COUNT} AS {name}" for name in names),
         sought=sought,
         score=" + ".join(f"CAST(? AS float8) * {name} * 2.2 / ({name} + slope)" for name in names),
     )
 
 
 def _idf(rows: int, count: int) -> float:
-    """FTS5's inverse document frequency, by which it chooses the best."""
-    return max(_LEAST_IDF, math.log((rows - count + 0.5) / (count + 0.5)))
+    """Return FTS5's inverse document frequency, used for the ranking."""
+    return max(_MIN_IDF, math.log((rows - count + 0.5) / (count + 0.5)))
 
 
 def _array(values: Sequence[float]) -> str:
@@ -334,12 +332,12 @@ def _array(values: Sequence[float]) -> str:
 
 
 def _to_match(found: Row, terms: Sequence[Term]) -> Match:
-    """A row, without the stems of words that it does not hold whole."""
+    """Convert a row, leaving out the stems of words that it contains only in part."""
     row, session, seq, counts, length = found
-    torn = {term.word for term, count in zip(terms, counts, strict=True) if not count}
-    held = {
+    incomplete = {term.word for term, count in zip(terms, counts, strict=True) if not count}
+    term_counts = {
         at: count
         for at, (term, count) in enumerate(zip(terms, counts, strict=True))
-        if term.word not in torn
+        if term.word not in incomplete
     }
-    return Match(row, session, seq, held, length)
+    return Match(row, session, seq, term_counts, length)
