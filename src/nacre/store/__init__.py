@@ -1,1 +1,1 @@
-"""Store."""
+"""SQLite and PostgreSQL storage of sessions, memories and derived data."""

@@ -1,4 +1,4 @@
-"""Files, symbols and edges of repositories."""
+"""Files, symbols and edges of repositories, and mentions of them in memories."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nacre.base.ids import from_ms, to_ms
 from nacre.store.schema import Database, in_transaction
 
 FILE = "file"
-"""The kind of the symbol that a file is."""
+"""Kind of the symbol that represents a file."""
 
-_MOST_LIKE = 500
+_MAX_SYMBOLS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class CodeProject:
-    """A project whose code was read: from which folder and when. ``is_linked``: its edges are whole."""
+    """A project whose code was read, with the folder and time. ``is_linked``: its edges are complete."""
 
     row: int
     project: str
@@ -31,7 +31,7 @@ class CodeProject:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A symbol, or a file, whose qualified name is empty."""
+    """A symbol, or a file (with an empty qualified name)."""
 
     row: int
     project: str
@@ -44,7 +44,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class NewSymbol:
-    """A symbol to be stored."""
+    """A symbol to store."""
 
     name: str
     qualified: str
@@ -55,7 +55,7 @@ class NewSymbol:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file that was read. ``facts`` are as :mod:`nacre.code.ask` packs them."""
+    """A file to store. ``facts`` are packed by :mod:`nacre.code.ask`."""
 
     path: str
     language: str
@@ -71,15 +71,15 @@ class CodeGraph:
         self._db = database
 
     def find(self, project: str) -> CodeProject | None:
-        """The code of a project."""
-        found = self._db.one("find_code_project", project=project)
-        if found is None:
+        """Return the code of a project."""
+        columns = self._db.one("find_code_project", project=project)
+        if columns is None:
             return None
-        row, name, root, at, is_linked = found
+        row, name, root, at, is_linked = columns
         return CodeProject(row, name, root, _time(at), bool(is_linked))
 
     def projects(self) -> list[tuple[str, str, datetime, int]]:
-        """All projects with code: slug, folder, when it was read, files."""
+        """Return (slug, folder, time read, number of files) of projects with code."""
         return [
             (name, root, _time(at), count)
             for name, root, at, count in self._db.all("list_code_projects")
@@ -87,25 +87,24 @@ class CodeGraph:
 
     @in_transaction
     def begin(self, project: str, root: str, at: datetime) -> CodeProject:
-        """Note that the code of a project is read from a folder."""
+        """Record that a project's code is read from a folder."""
         self._db.run("save_code_project", project=project, root=root, at=to_ms(at))
-        found = self.find(project)
-        assert found is not None  # noqa: S101 - it was written just now
-        return found
+        stored = self.find(project)
+        assert stored is not None  # noqa: S101 - just stored
+        return stored
 
     def forget(self, project: str) -> None:
-        """Delete all code of a project."""
         self._db.run("delete_code_project", project=project)
 
     def hashes(self, project: int) -> dict[str, tuple[int, bytes]]:
-        """The files of a project as they were read: path → row and hash."""
+        """Return path → (row, hash) of a project's files."""
         return {
             path: (row, digest)
             for path, row, digest in self._db.all("list_code_hashes", project=project)
         }
 
     def facts(self, project: int) -> list[tuple[int, str, bytes]]:
-        """What the files of a project say: row, path, facts."""
+        """Return (row, path, facts) of a project's files."""
         return [
             (row, path, facts)
             for row, path, facts in self._db.all("list_code_facts", project=project)
@@ -113,26 +112,26 @@ class CodeGraph:
 
     @in_transaction
     def drop(self, project: int, rows: Sequence[int]) -> None:
-        """Delete files with all that is known of them; the edges are not whole then."""
+        """Delete files with all their data. The edges are then incomplete."""
         self._db.run("mark_code_linked", project=project, linked=0)
         self._db.run("delete_code_files", rows=json.dumps(list(rows)))
 
     @in_transaction
     def put(self, project: int, files: Iterable[NewFile]) -> None:
-        """Store files that were read; the edges are not whole then."""
+        """Store files. The edges are then incomplete."""
         self._db.run("mark_code_linked", project=project, linked=0)
-        for one in files:
-            name = one.path.rsplit("/", 1)[-1]
+        for file in files:
+            name = file.path.rsplit("/", 1)[-1]
             self._db.run(
                 "insert_code_file",
                 project=project,
-                path=one.path,
+                path=file.path,
                 last=name.lower(),
-                language=one.language,
-                hash=one.hash,
-                facts=one.facts,
+                language=file.language,
+                hash=file.hash,
+                facts=file.facts,
             )
-            row = (self._db.one("find_code_file_row", project=project, path=one.path) or (0,))[0]
+            row = (self._db.one("find_code_file_row", project=project, path=file.path) or (0,))[0]
             own = NewSymbol("", "", FILE, 1, 1)
             self._db.run_many(
                 "insert_code_symbol",
@@ -145,14 +144,14 @@ class CodeGraph:
                         "line": symbol.line,
                         "end_line": symbol.end_line,
                     }
-                    for symbol in (own, *one.symbols)
+                    for symbol in (own, *file.symbols)
                 ],
             )
 
     def symbol_rows(self, project: int) -> dict[tuple[int, str], int]:
-        """The rows of a project's symbols, by file and qualified name."""
-        found = self._db.all("list_code_symbol_rows", project=project)
-        return {(file, qualified): row for file, qualified, row in found}
+        """Map (file, qualified name) to the rows of a project's symbols."""
+        rows = self._db.all("list_code_symbol_rows", project=project)
+        return {(file, qualified): row for file, qualified, row in rows}
 
     @in_transaction
     def link(
@@ -161,11 +160,11 @@ class CodeGraph:
         edges: Sequence[tuple[int, str, int, int]],
         outside: Sequence[tuple[str, int, int]],
     ) -> None:
-        """Replace what begins in some files: edges (target, kind, source, line), and imports of what is not there
-        (module, file, line)."""
-        named = json.dumps(list(files))
-        self._db.run("delete_code_edges", files=named)
-        self._db.run("delete_code_outside", files=named)
+        """Replace the edges (target, kind, source, line) that begin in some files, and their
+        external imports (module, file, line)."""
+        file_rows = json.dumps(list(files))
+        self._db.run("delete_code_edges", files=file_rows)
+        self._db.run("delete_code_outside", files=file_rows)
         self._db.run_many(
             "insert_code_edge",
             [
@@ -179,63 +178,65 @@ class CodeGraph:
         )
 
     def mark_linked(self, project: int) -> None:
-        """The edges of a project are whole."""
+        """Mark the edges of a project as complete."""
         self._db.run("mark_code_linked", project=project, linked=1)
 
     def counts(self, project: int) -> tuple[int, int]:
-        """Symbols and edges of a project."""
+        """Count the symbols and edges of a project."""
         symbols, edges = self._db.one("count_code", project=project) or (0, 0)
         return symbols, edges
 
     def named(self, name: str, project: str | None) -> list[Symbol]:
-        """Symbols by the last part of their names, in any case."""
+        """Return symbols by the last part of their names, ignoring case."""
         return _symbols(
-            self._db.all("find_code_symbols", last=name.lower(), project=project, limit=_MOST_LIKE)
+            self._db.all(
+                "find_code_symbols", last=name.lower(), project=project, limit=_MAX_SYMBOLS
+            )
         )
 
     def files_named(self, name: str, project: str | None) -> list[Symbol]:
-        """Files by the last part of their paths, in any case."""
+        """Return files by the last part of their paths, ignoring case."""
         return _symbols(
-            self._db.all("find_code_files", last=name.lower(), project=project, limit=_MOST_LIKE)
+            self._db.all("find_code_files", last=name.lower(), project=project, limit=_MAX_SYMBOLS)
         )
 
     def of_rows(self, rows: Iterable[int]) -> dict[int, Symbol]:
-        """Symbols by their rows."""
+        """Return symbols by row."""
         return {
-            one.row: one
+            symbol.row: symbol
             for one in _symbols(self._db.all("list_code_nodes", rows=json.dumps(list(rows))))
         }
 
     def beside(self, symbol: Symbol) -> list[Symbol]:
-        """All symbols of a file; what is defined within a symbol."""
+        """Return all symbols of a file, or the symbols defined within a symbol."""
         return _symbols(self._db.all("list_code_nodes_of", row=symbol.row, below=symbol.qualified))
 
     def edges(
         self, rows: Iterable[int], rels: Sequence[str], *, to: bool = True, limit: int = 100_000
     ) -> list[tuple[int, str, int, int]]:
-        """Edges that end at some symbols, else that begin there: (target, kind, source, line)."""
+        """Return (target, kind, source, line) of edges that end at some symbols, or begin there if not ``to``."""
         name = "list_code_edges_to" if to else "list_code_edges_from"
-        found = self._db.all(
+        edges_found = self._db.all(
             name, rows=json.dumps(list(rows)), rels=json.dumps(list(rels)), limit=limit
         )
-        return [(target, rel, source, line) for target, rel, source, line in found]
+        return [(target, rel, source, line) for target, rel, source, line in edges_found]
 
     def importers(self, module: str, project: str | None, limit: int) -> list[tuple[Symbol, str]]:
-        """Files that import a module of elsewhere, each with what they import as written; the line is the import's."""
-        found = self._db.all("list_code_importers", module=module, project=project, limit=limit)
-        return [(Symbol(*row[:7]), str(row[7])) for row in found]
+        """Return files that import an external module, with the import as written. The line is the import's."""
+        rows = self._db.all("list_code_importers", module=module, project=project, limit=limit)
+        return [(Symbol(*row[:7]), str(row[7])) for row in rows]
 
     def edits(
         self, files: Sequence[int], since: datetime, project: str | None
     ) -> list[tuple[int, int, datetime | None, datetime, int]]:
-        """Which sessions, of a project or of any, changed files from a time on: file, session, its beginning, the last
-        change, changes."""
+        """Return sessions that changed files since a time, in one project or any: (file, session,
+        its start, last change, changes)."""
         found = self._db.all(
             "list_file_edits", files=json.dumps(list(files)), since=to_ms(since), project=project
         )
         return [
             (file, session, from_ms(began), _time(at), count)
-            for file, session, began, at, count in found
+            for file, session, began, at, count in rows
             if at
         ]
 
@@ -245,19 +246,22 @@ def _symbols(rows: Sequence[tuple[Any, ...]]) -> list[Symbol]:
 
 
 def _time(milliseconds: int) -> datetime:
-    found = from_ms(milliseconds)
-    assert found is not None  # noqa: S101 - the column is never empty
-    return found
+    time = from_ms(milliseconds)
+    assert time is not None  # noqa: S101 - the column is never null
+    return time
 
 
-# ----------------------------------------------------------------------------
-# Files and symbols that memories name. Derived from their texts, and made again when these change.
+# -- Mentions of files and symbols in memories --------------------------------
+# Derived from the memories' texts and updated when these change.
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A name as it is written in a memory. ``manner`` is ``path``, ``marked`` (in backticks), ``fence`` (in a block of
-    code) or ``text``; ``key`` is its last part in lower case."""
+    """A name as written in a memory.
+
+    ``manner`` is ``path``, ``marked`` (in backticks), ``fence`` (in a code block) or ``text``.
+    ``key`` is the last part of the name in lower case.
+    """
 
     key: str
     written: str
@@ -265,50 +269,55 @@ class Mention:
 
 
 class CodeMentions:
-    """Reads and writes them."""
+    """Reads and writes mentions."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def unread(self, limit: int) -> list[tuple[str, str, str]]:
-        """Memories that nobody looked through yet: id, subject, content."""
+        """Return (id, subject, content) of memories whose mentions were not extracted yet."""
         return [
-            (one, subject, content)
-            for one, subject, content in self._db.all("list_unread_mentions", limit=limit)
+            (memory, subject, content)
+            for memory, subject, content in self._db.all("list_unread_mentions", limit=limit)
         ]
 
     @in_transaction
     def put(self, found: Iterable[tuple[str, Sequence[Mention]]]) -> None:
-        """Store what memories name."""
+        """Store the mentions in memories."""
         listed = list(found)
         self._db.run_many(
             "insert_code_mention",
             [
-                {"key": one.key, "memory": memory, "written": one.written, "manner": one.manner}
+                {
+                    "key": mention.key,
+                    "memory": memory,
+                    "written": mention.written,
+                    "manner": mention.manner,
+                }
                 for memory, mentions in listed
-                for one in mentions
+                for mention in mentions
             ],
         )
         self._db.run_many("mark_mentions_read", [{"memory": memory} for memory, _ in listed])
 
     def ending(self, keys: Iterable[str], project: str, limit: int) -> list[tuple[Mention, str]]:
-        """Names that end in one of these, with the memories that hold them, of a project or of none."""
-        found = self._db.all(
+        """Return mentions with the given keys, and their memories, in the project or in none."""
+        rows = self._db.all(
             "list_mentions_of_keys", keys=json.dumps(list(keys)), project=project, limit=limit
         )
-        return [(Mention(key, written, manner), memory) for key, written, manner, memory in found]
+        return [(Mention(key, written, manner), memory) for key, written, manner, memory in rows]
 
     def within(self, memories: Sequence[str]) -> dict[str, list[Mention]]:
-        """The names in some memories."""
-        found: dict[str, list[Mention]] = defaultdict(list)
+        """Return the mentions in some memories."""
+        mentions: dict[str, list[Mention]] = defaultdict(list)
         for memory, written, manner in self._db.all(
             "list_mentions_in", memories=json.dumps(list(memories))
         ):
-            found[memory].append(Mention(written.lower(), written, manner))
-        return found
+            mentions[memory].append(Mention(written.lower(), written, manner))
+        return mentions
 
     def with_paths(self, project: str | None, limit: int) -> list[str]:
-        """Memories that name files and may go out of date, the latest first."""
+        """Return memories that mention files and may become outdated, latest first."""
         return [
             memory
             for (memory,) in self._db.all("list_memories_with_paths", project=project, limit=limit)

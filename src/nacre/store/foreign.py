@@ -1,15 +1,14 @@
-"""Read-only looks into databases that other programs own, also while they write. Nothing is ever written, not even
-beside them.
+"""Read-only access to SQLite databases of other programs, even while they write. Creates no files next to them.
 
-Statements are composed from the names of tables and columns that the file itself has, or come from whoever knows the
-program. How a file is opened depends on how it is written (decision 7):
+Statements are composed from the file's own table and column names, or written by the reader of the
+program. The way of opening a file depends on its state (decision 7):
 
-- with a rollback journal: read-only, with SQLite's own locks, which are held while a statement runs and no longer;
-- with a write-ahead log that somebody holds open, or left after a crash: read-only, and the index of the log
-  (``-shm``) read-only, too: readers are then known by their locks alone;
-- with a log that is gone or empty and has no index: nobody has the file open. Only the file itself is read, and what a
-  statement gave is given once it is known that nobody opened it meanwhile;
-- with a log and no index, as in a copy, or with a journal to roll back: a copy of bounded size is looked at.
+- rollback journal: read-only with SQLite's own locks, held only while a statement runs;
+- write-ahead log that is in use or left by a crash: read-only, with a read-only log index
+  (``-shm``), so that readers only take locks;
+- log missing or empty, and no index: no process has the file open. Only the file itself is read,
+  and results are returned only if no process opened it meanwhile;
+- log without an index (as in a copy), or a journal to roll back: a copy of limited size is read.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ import apsw
 from nacre.errors import InvalidInput
 
 PATIENCE_MS = 500
-"""How long a statement waits for a program that is just writing."""
+"""Time a statement waits for a writing program."""
 
 MAX_COPY_BYTES = 512 * 1024 * 1024
 
 MAX_SECONDS = 120.0
-"""How long all statements on one file may run."""
+"""Total time limit for all statements on one file."""
 
-_STEPS = 10_000
+_INSTRUCTIONS_PER_CHECK = 10_000
 
 _HEADER_BYTES = 100
-_WITH_LOG = b"\x02\x02"
-_TRIES = 3
+_WAL_VERSIONS = b"\x02\x02"
+_ATTEMPTS = 3
 _VECTOR_FUNCTIONS = ("libsql_vector_idx", "vector", "vector32", "vector64", "vector_distance_cos")
-"""Functions of libSQL that may stand in the definition of an index; they are never called here."""
+"""Functions of libSQL that index definitions may contain. They are never called."""
 
 _HARMLESS = apsw.SQLITE_DETERMINISTIC | apsw.SQLITE_INNOCUOUS
 
@@ -50,7 +49,7 @@ Signature = tuple[tuple[int, int] | None, ...]
 
 
 class ForeignDatabase:
-    """Another program's SQLite file, opened by :func:`open_foreign`."""
+    """A SQLite file of another program, opened by :func:`open_foreign`."""
 
     def __init__(
         self,
@@ -71,22 +70,22 @@ class ForeignDatabase:
             raise
 
     def close(self) -> None:
-        """Close it, and remove the copy if there is one."""
+        """Close the database and delete the copy, if any."""
         self._stack.close()
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """The columns of a table; none when it does not exist."""
+        """Return the columns of a table, or none if it does not exist."""
         return tuple(
             str(name)
             for (name,) in self.all("SELECT name FROM pragma_table_info(:table)", table=table)
         )
 
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """All rows of a statement; the file is free again when this returns.
+        """Return all rows of a statement, and release the file.
 
-        Raises InvalidInput when the file is locked, damaged or changes all the time.
+        Raises InvalidInput if the file is locked or damaged, or changes constantly.
         """
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             with _translated(self._path):
                 rows = self._connection.execute(statement, values).fetchall()
             if self._sealed is None or self._sealed == _signature(self._path):
@@ -96,9 +95,12 @@ class ForeignDatabase:
         raise InvalidInput(f"{self._path} changes while it is read", hint="try again")
 
     def rows(self, table: str, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Every row of a table with those of the wanted columns that it has; nothing when there is no such table."""
-        known = self.columns(table)
-        names = [name for name in wanted if name in known]
+        """Yield the rows of a table with the existing columns among ``wanted``.
+
+        Yields nothing if the table is missing.
+        """
+        existing = self.columns(table)
+        names = [name for name in wanted if name in existing]
         if not names:
             return
         listed = ", ".join(_quoted(name) for name in names)
@@ -110,7 +112,7 @@ class ForeignDatabase:
                 yield dict(zip(names, values, strict=True))
 
     def _open(self) -> apsw.Connection:
-        """A connection at which the file was looked at once. Raises InvalidInput."""
+        """Open a connection that is known to be readable. Raises InvalidInput."""
         before = _signature(self._path)
         options = _options(self._path, before)
         self._sealed = before if options and "immutable" in options else None
@@ -133,7 +135,9 @@ class ForeignDatabase:
             for name in _VECTOR_FUNCTIONS:
                 connection.create_scalar_function(name, _nothing, flags=_HARMLESS)
             connection.execute("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF").fetchall()
-            connection.set_progress_handler(lambda: self._clock() > self._until, _STEPS)
+            connection.set_progress_handler(
+                lambda: self._clock() > self._until, _INSTRUCTIONS_PER_CHECK
+            )
             connection.set_authorizer(_only_tables(connection))
         except BaseException:
             connection.close()
@@ -142,18 +146,18 @@ class ForeignDatabase:
         return connection
 
     def _copy(self) -> Path:
-        """A copy of the file with its log or journal, all as they were at one moment. Raises InvalidInput."""
+        """Copy the file with its log or journal from one moment. Raises InvalidInput."""
         folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="nacre-look-")))
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             before = _signature(self._path)
-            if sum(known[0] for known in before if known) > MAX_COPY_BYTES:
+            if sum(size_and_time[0] for size_and_time in before if size_and_time) > MAX_COPY_BYTES:
                 hint = "start the program that wrote it once, which tidies it"
                 raise InvalidInput(
                     f"{self._path} was not closed properly and is too large to copy", hint=hint
                 )
-            for suffix, known in zip(_SUFFIXES, before, strict=True):
+            for suffix, size_and_time in zip(_SUFFIXES, before, strict=True):
                 (folder / f"copy.db{suffix}").unlink(missing_ok=True)
-                if known and suffix != "-shm":
+                if size_and_time and suffix != "-shm":
                     shutil.copyfile(f"{self._path}{suffix}", folder / f"copy.db{suffix}")
             if before == _signature(self._path):
                 return folder / "copy.db"
@@ -162,9 +166,10 @@ class ForeignDatabase:
 
 @contextlib.contextmanager
 def open_foreign(path: Path, clean: Callable[[str], str] = str) -> Iterator[ForeignDatabase]:
-    """Look into a database; every text of its rows goes through ``clean``.
+    """Open a database read-only. All texts of its rows are passed through ``clean``.
 
-    Raises InvalidInput for what is no SQLite database, is empty, encrypted, locked or damaged.
+    Raises InvalidInput if the file is not a SQLite database, or is empty, encrypted, locked or
+    damaged.
     """
     database = ForeignDatabase(path, clean)
     try:
@@ -177,24 +182,24 @@ _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 def _signature(path: Path) -> Signature:
-    """Sizes and times of a database and what lies beside it. The index of a log is known by its being there."""
-    found: list[tuple[int, int] | None] = []
+    """Return the sizes and times of a database and its log files. Only the existence of a log index counts."""
+    signature: list[tuple[int, int] | None] = []
     for suffix in _SUFFIXES:
         try:
-            seen = os.stat(f"{path}{suffix}")
-            found.append((0, 0) if suffix == "-shm" else (seen.st_size, seen.st_mtime_ns))
+            status = os.stat(f"{path}{suffix}")
+            signature.append((0, 0) if suffix == "-shm" else (status.st_size, status.st_mtime_ns))
         except FileNotFoundError:
-            found.append(None)
+            signature.append(None)
         except OSError as error:
             raise InvalidInput(
                 f"cannot read {path}: {error.strerror}", hint="check its permissions"
             ) from error
-    return tuple(found)
+    return tuple(signature)
 
 
-def _options(path: Path, beside: Signature) -> str:
-    """How to open a file; empty where only a copy can be looked at. Raises InvalidInput."""
-    main, log, index, _ = beside
+def _options(path: Path, signature: Signature) -> str:
+    """Return the URI options for opening a file, or "" if a copy is required. Raises InvalidInput."""
+    main, log, index, _ = signature
     if main is None:
         raise InvalidInput(f"there is nothing at {path}", hint="check the path")
     if main[0] == 0:  # SQLite would delete the log of an empty file
@@ -208,21 +213,21 @@ def _options(path: Path, beside: Signature) -> str:
         ) from error
     if log and log[0] and not index:
         return ""
-    if header[18:20] != _WITH_LOG:
+    if header[18:20] != _WAL_VERSIONS:
         return "mode=ro"
     return "mode=ro&readonly_shm=1" if log and index else "mode=ro&immutable=1"
 
 
-def _must_roll_back(error: apsw.Error, beside: Signature) -> bool:
-    """Whether a file cannot be read because its program died while it wrote."""
-    journal = beside[-1]
+def _must_roll_back(error: apsw.Error, signature: Signature) -> bool:
+    """Return True if a file is unreadable because its program died while writing."""
+    journal = signature[-1]
     return bool(journal and journal[0]) and isinstance(
         error, apsw.ReadOnlyError | apsw.CantOpenError
     )
 
 
 def _only_tables(connection: apsw.Connection) -> Callable[..., int]:
-    """An authorizer that refuses views and virtual tables: only a table's rows are sure to end."""
+    """Return an authorizer that rejects views and virtual tables, whose rows may be endless."""
     unsafe = {
         str(name).lower()
         for (name,) in connection.execute(
@@ -230,10 +235,8 @@ def _only_tables(connection: apsw.Connection) -> Callable[..., int]:
         )
     }
 
-    def allow(
-        _: int, first: str | None, __: str | None, ___: str | None, inside: str | None
-    ) -> int:
-        names = {(first or "").lower(), (inside or "").lower()}
+    def allow(_: int, first: str | None, __: str | None, ___: str | None, view: str | None) -> int:
+        names = {(first or "").lower(), (view or "").lower()}
         return apsw.SQLITE_OK if unsafe.isdisjoint(names) else apsw.SQLITE_DENY
 
     return allow
