@@ -204,7 +204,7 @@ class CodeGraph:
         """Return symbols by row."""
         return {
             symbol.row: symbol
-            for one in _symbols(self._db.all("list_code_nodes", rows=json.dumps(list(rows))))
+            for symbol in _symbols(self._db.all("list_code_nodes", rows=json.dumps(list(rows))))
         }
 
     def beside(self, symbol: Symbol) -> list[Symbol]:
@@ -231,7 +231,7 @@ class CodeGraph:
     ) -> list[tuple[int, int, datetime | None, datetime, int]]:
         """Return sessions that changed files since a time, in one project or any: (file, session,
         its start, last change, changes)."""
-        found = self._db.all(
+        rows = self._db.all(
             "list_file_edits", files=json.dumps(list(files)), since=to_ms(since), project=project
         )
         return [
