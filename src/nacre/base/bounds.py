@@ -1,7 +1,7 @@
-"""What a field of a request admits, and its help, beside its type: ``Annotated[int, bounds("At most.", ge=1)]``.
+"""Limits and help of request fields: ``Annotated[int, bounds("Maximum.", ge=1)]``.
 
-It costs nothing to whoever only makes a request: annotations are texts, which msgspec evaluates when a request is
-decoded or described. Loading msgspec takes 15 ms, which a hook does not have.
+Annotations are strings, which msgspec evaluates only to decode or describe a request. A hook cannot
+afford the 15 ms that loading msgspec takes.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ else:
 
 
 def bounds(description: str, **limits: Any) -> Any:
-    """A ``msgspec.Meta``: the field's help, and its limits as ``ge``, ``le``, ``min_length``, ``max_length``."""
+    """Return a ``msgspec.Meta`` with help and limits (``ge``, ``le``, ``min_length``,
+    ``max_length``).
+    """
 
     return msgspec.Meta(description=description, **limits)
 
 
 def bounds_of(request: type, name: str, description: str = "", **limits: Any) -> Any:
-    """The bounds and the help of a field of a request, for a face that has the same field; with its own on top."""
+    """Return the limits and help of a request's field, overridden by the arguments."""
 
-    found = _meta(annotations_of(request)[name]) or msgspec.Meta()
-    known = {word: value for word in _WORDS if (value := getattr(found, word)) is not None}
-    return msgspec.Meta(**known | ({"description": description} if description else {}) | limits)
+    declared = _meta(annotations_of(request)[name]) or msgspec.Meta()
+    merged = {word: value for word in _WORDS if (value := getattr(declared, word)) is not None}
+    return msgspec.Meta(**merged | ({"description": description} if description else {}) | limits)
 
 
 @cache
 def annotations_of(request: type) -> dict[str, Any]:
-    """The types of a request's fields, evaluated once: each costs as much as making its bounds."""
+    """Return the types of a request's fields, cached because each costs as much as its bounds."""
     return get_type_hints(request, include_extras=True)
 
 
 def _meta(kind: Any) -> Any:
-    """The ``Meta`` of an annotated type, also where it is one type of a union."""
+    """Return the ``Meta`` of an annotated type or of a member of a union."""
     own = next(
         (one for one in getattr(kind, "__metadata__", ()) if type(one).__name__ == "Meta"), None
     )

@@ -1,4 +1,4 @@
-"""The environment: read here and nowhere else. Standard library only, and little of it: hooks pay for every import."""
+"""Environment variables, read only here. Standard library only: hooks pay for every import."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 OWN_CALL_VARIABLE = "NACRE_OWN_CALL"
-"""Set in the environment of an agent's command that nacre asks: nacre, run there by a hook, does nothing."""
+"""Set for the agent commands that nacre calls, so that nacre does nothing in their hooks."""
 
 AGENTS = {
     "CLAUDECODE": "claude-code",
@@ -29,67 +29,69 @@ AGENTS = {
     "GOOSE_TERMINAL": "goose",
     "AI_AGENT": "an agent",
 }
-"""Variables that agent tools set in the shells in which their agents run commands, and people do not set; the tools."""
+"""Variables that only agent tools set in their shells, and the tool of each."""
 
 OWNERS = frozenset({"NACRE_OWNER_IDENTITIES", "NACRE_INGEST_ROOTS"})
-"""Variables of settings that count for nothing where an agent sets them, as does a file that it names in
-``NACRE_CONFIG``: it could speak as the owner, or name what does."""
+"""Settings variables ignored if an agent sets them, like a file named in ``NACRE_CONFIG``.
+
+With them, an agent could speak as the owner.
+"""
 
 SESSIONS = {
     "CLAUDE_CODE_SESSION_ID": "claude-code",
     "CODEX_THREAD_ID": "codex",
     "GEMINI_SESSION_ID": "gemini-cli",
 }
-"""Variables in which hosts name their session to what they start, and the tool as its transcripts' adapter calls it."""
+"""Variables with the session's id in processes that a host starts, and the tool of each."""
 
 
 def environment() -> dict[str, str]:
-    """The variables of this process, as they are now."""
+    """Return a copy of this process's variables."""
     return dict(os.environ)
 
 
 def user_home(environ: Mapping[str, str]) -> str:
-    """The folder of whoever runs this."""
+    """Return the user's home folder."""
     return environ.get("HOME") or environ.get("USERPROFILE") or _home_of_account()
 
 
 def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
-    """nacre's home: as it is named, else ``NACRE_HOME``, else ``~/.nacre``; absolute."""
-    found = home or environ.get("NACRE_HOME") or os.path.join(user_home(environ), ".nacre")
-    if found.startswith("~"):
-        found = os.path.join(user_home(environ), found[1:].lstrip("/\\"))
-    return os.path.abspath(found)
+    """Return the absolute path of nacre's home: ``home``, ``NACRE_HOME`` or ``~/.nacre``."""
+    folder = home or environ.get("NACRE_HOME") or os.path.join(user_home(environ), ".nacre")
+    if folder.startswith("~"):
+        folder = os.path.join(user_home(environ), folder[1:].lstrip("/\\"))
+    return os.path.abspath(folder)
 
 
 def server_address(environ: Mapping[str, str]) -> str:
-    """The address of the PostgreSQL server that ``NACRE_DB`` names; empty where it names a file, or nothing."""
-    named = environ.get("NACRE_DB", "")
-    return named if is_server(named) else ""
+    """Return the PostgreSQL address in ``NACRE_DB``; empty if it names a file or is not set."""
+    address = environ.get("NACRE_DB", "")
+    return address if is_server(address) else ""
 
 
 def is_server(address: str) -> bool:
-    """Whether it is the address of a PostgreSQL server, and not the path of a file."""
+    """Return True for the address of a PostgreSQL server, False for a file's path."""
     return address.startswith(("postgresql://", "postgres://"))
 
 
 def without_login(address: str) -> str:
-    """An address of a server as people are told it: without login, password and options."""
+    """Return a server's address for display, without login, password and options."""
     scheme, _, rest = address.partition("://")
     place, _, options = rest.partition("?")
     if "@" not in place and "@" in options:
-        return f"{scheme}://…"  # a password may hold the question mark
+        return f"{scheme}://…"  # the password may contain a question mark
     return f"{scheme}://{place.rpartition('@')[2]}"
 
 
 def is_own_call(environ: Mapping[str, str]) -> bool:
-    """Whether nacre runs within a command by which it asks a model itself: then there is nothing to do."""
+    """Return True in an agent command that nacre calls, where hooks must do nothing."""
     return bool(environ.get(OWN_CALL_VARIABLE))
 
 
 def session_in(environ: Mapping[str, str]) -> str | None:
-    """The session of the agent that runs this, as ``<tool>:<id>``, where its host names it.
+    """Return the session of the calling agent as ``<tool>:<id>``, if its host names it.
 
-    In what was started before a reset of the session it is the one before.
+    Processes started before a session's reset still have the previous id.
     """
     return next(
         (f"{tool}:{environ[name]}" for name, tool in SESSIONS.items() if environ.get(name)), None
@@ -97,28 +99,33 @@ def session_in(environ: Mapping[str, str]) -> str | None:
 
 
 def agent_in(environ: Mapping[str, str]) -> str | None:
-    """The tool in whose agent's shell this runs, if its variables tell."""
+    """Return the tool whose agent set this process's variables, if any."""
     return next((tool for name, tool in AGENTS.items() if environ.get(name)), None)
 
 
 def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables without those that say that an agent runs this, and which: what a hook starts is no agent's. What
-    an agent said in the owner's place goes, too."""
-    gone = {*AGENTS, *SESSIONS, *(OWNERS if any(environ.get(name) for name in AGENTS) else ())}
-    return {name: value for name, value in environ.items() if name not in gone}
+    """Remove the variables that mark a process as an agent's, and settings that the agent set.
+
+    A process that a hook starts is the owner's.
+    """
+    removed = {*AGENTS, *SESSIONS, *(OWNERS if any(environ.get(name) for name in AGENTS) else ())}
+    return {name: value for name, value in environ.items() if name not in removed}
 
 
 def turn_off_telemetry() -> None:
-    """Before onnxruntime is imported: else it numbers the device, keeps a file of events under the user's home, and has
-    an address of its maker's to send them to."""
+    """Turn off onnxruntime's telemetry; call before importing it.
+
+    It would number the device, write events under the user's home, and know an address to send them
+    to.
+    """
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
 def _home_of_account() -> str:
-    """What the system says of the account: an empty ``HOME`` would be the root of all files."""
+    """Return the account's home folder. An empty ``HOME`` would mean the root folder."""
     if os.name == "nt":
         return os.path.expanduser("~")
-    import pwd  # noqa: PLC0415 - Windows has no such module
+    import pwd  # noqa: PLC0415 - missing on Windows
 
     try:
         return pwd.getpwuid(os.getuid()).pw_dir
@@ -126,13 +133,9 @@ def _home_of_account() -> str:
         return os.path.expanduser("~")
 
 
-# ----------------------------------------------------------------------------
-# Whether an agent's program is among the parents of a process: what it runs is the agent's, whatever
-# it says.
-#
-# Editors that hold an agent are none: the terminal in them is the owner's. Where processes cannot be
-# looked at (Windows),
-# the variables that agents set tell alone.
+# -- Agents among the parents of a process ---------------------------------------------------------
+# A process below an agent's program is the agent's. Editors with an agent do not count: their
+# terminal is the owner's. On Windows, only the variables count.
 
 
 _PROGRAMS = {
@@ -155,35 +158,34 @@ _PROGRAMS = {
     "droid": "droid",
     "auggie": "augment",
 }
-"""Programs that are agents, and the tools they are, as transcripts call them."""
+"""Agent programs and their tools' names."""
 
-_FIRST = frozenset({"systemd", "init"})
-"""Programs that become the parent of processes whose own has ended."""
+_ADOPTERS = frozenset({"systemd", "init"})
+"""Programs that adopt processes whose parent has ended."""
 
 _INTERPRETERS = re.compile(r"(?:node|nodejs|bun|deno|python[\d.]*|pypy[\d.]*|uv|npx)(?:\.exe)?\Z")
-_PACKAGES = re.compile(r"/(?:node_modules|site-packages)/(?:@[^/]+/)?([^/]+)/")
-_MOST_PARENTS = 40
-_MOST_BYTES = 8_192
-_SECONDS = 2
+_PACKAGE_IN_PATH = re.compile(r"/(?:node_modules|site-packages)/(?:@[^/]+/)?([^/]+)/")
+_MAX_PARENTS = 40
+_MAX_COMMAND_BYTES = 8_192
+_PS_TIMEOUT_SECONDS = 2
 
 
 def agent_above(pid: int | None = None) -> str | None:
-    """The nearest agent among the parents of a process (this one, by default), by its tool's name."""
+    """Return the tool of the nearest agent above a process (default: this process)."""
     parent_of = _parent_by_proc if os.path.isdir("/proc/self") else _parent_by_ps
     at = os.getpid() if pid is None else pid
-    for _ in range(_MOST_PARENTS):
+    for _ in range(_MAX_PARENTS):
         parent = parent_of(at)
         if parent is None:
             return None
         at, words = parent
-        if found := agent_of(words):
-            return found
+        if agent := agent_of(words):
+            return agent
     return None
 
 
 def agent_of_process(pid: int) -> str | None:
-    """The agent that runs another process: one among its parents, or the one whose variables it was started with, which
-    it keeps when its parents end."""
+    """Return the agent that runs a process: from its parents or, if they have ended, its variables."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             pairs = (
@@ -196,27 +198,27 @@ def agent_of_process(pid: int) -> str | None:
 
 
 def is_orphan(pid: int) -> bool:
-    """Whether a process has no terminal and whoever started it has ended, so that nothing tells who that was."""
-    above = _parent_by_proc(pid)
-    if above is None:
+    """Return True if a process has no terminal and its starter has ended."""
+    parent_and_words = _parent_by_proc(pid)
+    if parent_and_words is None:
         return False
-    parent, words = above
+    parent, words = parent_and_words
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             terminal = int(file.read().rpartition(b")")[2].split()[4])
     except (OSError, ValueError, IndexError):
         return True
-    return not terminal and (parent == 1 or _stem(words[0]) in _FIRST)
+    return not terminal and (parent == 1 or _stem(words[0]) in _ADOPTERS)
 
 
 @cache
 def own_agent() -> str | None:
-    """The agent that started this process; its parents may be gone when it is asked for again."""
+    """Return the agent that started this process; cached because the parents may end."""
     return agent_above()
 
 
 def agent_of(words: tuple[str, ...]) -> str | None:
-    """The agent that a command line is: its program, or the script that an interpreter runs."""
+    """Return the agent that a command line runs, directly or as an interpreter's script."""
     if not words:
         return None
     program = _stem(words[0])
@@ -225,7 +227,7 @@ def agent_of(words: tuple[str, ...]) -> str | None:
     if not _INTERPRETERS.match(program):
         return None
     script = next((word for word in words[1:] if not word.startswith("-")), "")
-    package = _PACKAGES.search(script.replace("\\", "/"))
+    package = _PACKAGE_IN_PATH.search(script.replace("\\", "/"))
     return _PROGRAMS.get(_stem(script)) or (_PROGRAMS.get(package[1]) if package else None)
 
 
@@ -235,15 +237,17 @@ def _stem(path: str) -> str:
 
 
 def _parent_by_proc(pid: int) -> tuple[int, tuple[str, ...]] | None:
-    """The parent of a process, and its command line."""
+    """Return the parent of a process and the parent's command line."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             parent = int(file.read().rpartition(b")")[2].split()[1])
         with open(f"/proc/{parent}/cmdline", "rb") as file:
-            words = file.read(_MOST_BYTES).decode("utf-8", "replace").rstrip("\0").split("\0")
+            words = (
+                file.read(_MAX_COMMAND_BYTES).decode("utf-8", "replace").rstrip("\0").split("\0")
+            )
     except (OSError, ValueError, IndexError):
         return None
-    if len(words) == 1:  # a program that gave itself a title
+    if len(words) == 1:  # the program has set its own title
         words = words[0].split()
     return (parent, tuple(words)) if parent > 0 else None
 
@@ -256,63 +260,58 @@ def _parent_by_ps(pid: int) -> tuple[int, tuple[str, ...]] | None:
 
 @cache
 def _processes() -> Mapping[int, tuple[int, str]]:
-    """Every process with its parent and command line; empty where none can be listed."""
-    import subprocess  # noqa: PLC0415 - 8 ms that only systems without /proc pay
+    """Return the parent and command line of every process; empty if they cannot be listed."""
+    import subprocess  # noqa: PLC0415 - 8 ms, needed only without /proc
 
     try:
-        told = subprocess.run(
+        listing = subprocess.run(
             ["/bin/ps", "-axo", "pid=,ppid=,command="],
             capture_output=True,
-            timeout=_SECONDS,
+            timeout=_PS_TIMEOUT_SECONDS,
             check=False,
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return {}
-    rows = (line.split(None, 2) for line in told.decode("utf-8", "replace").splitlines())
+    rows = (line.split(None, 2) for line in listing.decode("utf-8", "replace").splitlines())
     return {int(row[0]): (int(row[1]), row[2]) for row in rows if len(row) == 3}
 
 
-# ----------------------------------------------------------------------------
-# What can be imported here. Apart from :mod:`nacre.base.lazy`, which hooks load.
+# -- Installed packages ----------------------------------------------------------------------------
 
 
 def is_installed(name: str) -> bool:
-    """Whether a module can be imported; it is not."""
+    """Return True if a module can be imported, without importing it."""
     return find_spec(name) is not None
-
-
-# ----------------------------------------------------------------------------
-# The distribution that brings nacre, whose name on an index is not that of the package.
 
 
 NAME = "nacre-memory"
 
 
 NO_VECTORS = f"pip install '{NAME}[vectors]'; the lexical mode needs none of it"
-"""What to do where the libraries of the vector lane are missing."""
+"""Hint for missing libraries of the vector lane."""
 
 
 def install_hint(extra: str) -> str:
-    """The command that adds an optional part, as a hint."""
+    """Return the command that installs an optional part."""
     return f"pip install '{NAME}[{extra}]'"
 
 
-# ----------------------------------------------------------------------------
-# Whether this machine runs on its battery.
+# -- Power supply ----------------------------------------------------------------------------------
 
 
 SUPPLIES = Path("/sys/class/power_supply")
 
 
 def is_on_battery(supplies: Path = SUPPLIES) -> bool:
-    """Whether a battery is being used up and no mains is connected; ``False`` where nothing tells, as off Linux."""
+    """Return True if a battery is discharging and no mains is connected; False if unknown."""
     own = [
-        one for one in _entries(supplies) if _read(one / "scope") != "Device"
-    ]  # a mouse has a battery, too
-    if any(_read(one / "type") == "Mains" and _read(one / "online") == "1" for one in own):
+        supply for supply in _entries(supplies) if _read(supply / "scope") != "Device"
+    ]  # the battery of a mouse has scope "Device"
+    if any(_read(supply / "type") == "Mains" and _read(supply / "online") == "1" for supply in own):
         return False
     return any(
-        _read(one / "type") == "Battery" and _read(one / "status") == "Discharging" for one in own
+        _read(supply / "type") == "Battery" and _read(supply / "status") == "Discharging"
+        for supply in own
     )
 
 

@@ -1,8 +1,9 @@
-"""Modules of nacre that run when something in them is first used.
+"""Lazy execution of nacre's modules.
 
-``from nacre.serve import server_web`` binds a module that has not run yet;
-``from nacre.serve.server_web import Web`` runs it at once. Import the module where a name is needed only by some calls and the module is slow to load.
-"""  # noqa: E501
+``from nacre.serve import server_web`` binds the module without running it; it runs when an
+attribute is first used. ``from nacre.serve.server_web import Web`` runs it at once. Import the
+module if it is slow to load and only some calls need it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from _thread import RLock
 from importlib.machinery import PathFinder
 
 TYPE_CHECKING = (
-    False  # as type checkers take it; typing itself takes longer to load than all of this
+    False  # type checkers take this as True; importing typing is slower than this module
 )
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ class _NotRunYet(ModuleType):
 
 
 class _Loader:
-    """Runs a module with its ``own`` loader once, in the first thread that needs it. Others wait for that."""
+    """A loader that runs a module once with its ``own`` loader, in the first thread that needs it."""
 
     def __init__(self, own: Any) -> None:
         self._own = own
@@ -57,7 +58,7 @@ class _Loader:
         module.__class__ = _NotRunYet
 
     def run(self, module: ModuleType) -> None:
-        """Run it, unless that was done, or is being done by this thread."""
+        """Run the module, unless it has run or this thread is running it."""
         with self._lock:
             if self._is_running or type(module) is ModuleType:
                 return
@@ -70,7 +71,7 @@ class _Loader:
 
 
 class _Finder:
-    """Finds modules of nacre, packages excepted."""
+    """A finder that makes nacre's modules lazy, except packages."""
 
     @staticmethod
     def find_spec(
@@ -79,12 +80,12 @@ class _Finder:
         """See importlib.abc.MetaPathFinder."""
         spec = PathFinder.find_spec(name, path, target) if name.startswith("nacre.") else None
         if spec and spec.loader and not spec.submodule_search_locations:
-            late: Any = _Loader(spec.loader)
-            spec.loader = late
+            lazy: Any = _Loader(spec.loader)
+            spec.loader = lazy
         return spec
 
 
 def install() -> None:
-    """Have modules of nacre run late from now on."""
-    late: Any = _Finder
-    sys.meta_path.insert(0, late)
+    """Make nacre's modules lazy from now on."""
+    lazy: Any = _Finder
+    sys.meta_path.insert(0, lazy)

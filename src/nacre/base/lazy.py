@@ -1,4 +1,4 @@
-"""The one door through which a module is loaded only when somebody wants what is in it."""
+"""Imports deferred until first use."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ T = TypeVar("T")
 
 @cache
 def load(target: str) -> Any:
-    """What ``package.module:name`` names. Its module is imported the first time. Raises ImportError, AttributeError."""
+    """Import and return ``package.module:name``. Raises ImportError, AttributeError."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
 
 
 class Module:
-    """A module that is imported when something in it is first used.
+    """A module that is imported when one of its attributes is first used.
 
-    A face names it beside the import that type checkers read, so that what it does not need this time costs nothing.
+    Declare it next to the import for type checkers, in interfaces that do not always need the
+    module.
     """
 
     def __init__(self, name: str) -> None:
@@ -31,10 +32,10 @@ class Module:
 
 
 class Lazy(Generic[T]):
-    """An attribute that is made when it is first read, and kept: ``stores: Lazy[Stores] = Lazy("module:Stores")``.
+    """An attribute created on first access: ``stores: Lazy[Stores] = Lazy("module:Stores")``.
 
-    ``make`` gets what the target names, and the object whose attribute it is; by default it is a store of the object's
-    database.
+    ``make`` gets the target and the owner of the attribute. By default, the target is a store that
+    takes the owner's database.
     """
 
     def __init__(
@@ -50,5 +51,5 @@ class Lazy(Generic[T]):
         self._attribute = name
 
     def __get__(self, owner: Any, _: type) -> T:
-        made = owner.__dict__[self._attribute] = self._make(load(self._target), owner)
-        return made
+        value = owner.__dict__[self._attribute] = self._make(load(self._target), owner)
+        return value

@@ -1,4 +1,7 @@
-"""Where a home's daemon listens, and where hooks leave what they note. Standard library only: they pay for imports."""
+"""The connection to a home's daemon, and the chores that hooks leave.
+
+Standard library only, because hooks pay for every import.
+"""
 
 from __future__ import annotations
 
@@ -19,53 +22,55 @@ from nacre.base.environment import of_the_owner, server_address
 from nacre.base.locks import is_held
 
 LOCK = "daemon.lock"
-"""In the home: held by its daemon, free as soon as that is gone."""
+"""Lock file in the home. The daemon holds it while it runs."""
 
 CHORES_LOCK = "chores.lock"
-"""In the home: held by whoever does what hooks left (:mod:`nacre.setup.chores`)."""
+"""Lock file in the home. The process that does chores holds it (:mod:`nacre.setup.chores`)."""
 
-_LONGEST = 100
-"""A path of a socket holds some 104 bytes at most."""
+_MAX_SOCKET_PATH_BYTES = 100
+"""In bytes; systems allow about 104 in a socket's path."""
 
-_LONGEST_NAME = 200
+_MAX_NAME_CHARACTERS = 200
 
 
 def socket_path(home: str) -> str:
-    """The socket of a home: in the home, else, where that path is too long, in a folder of the user's own.
+    """Return the socket's path, in the home or, if that path is too long, in :func:`run_folder`.
 
-    The home as its real path, so that links to it lead to one daemon.
+    It depends on the home's real path, so that links to the home reach the same daemon.
     """
     inside = os.path.join(os.path.realpath(home), "daemon.sock")
-    if len(os.fsencode(inside)) <= _LONGEST:
+    if len(os.fsencode(inside)) <= _MAX_SOCKET_PATH_BYTES:
         return inside
     return os.path.join(run_folder(), f"{_hash(os.fsencode(inside))[:16]}.sock")
 
 
 def run_folder() -> str:
-    """A short folder of the user's own: whoever listens there makes it with mode 0700, and refuses another's."""
-    base = "/private/tmp" if sys.platform == "darwin" else "/tmp"  # noqa: S108 - the folder in it is the user's alone
+    """Return a short folder of this user for sockets, created with mode 0700 by the listener."""
+    base = "/private/tmp" if sys.platform == "darwin" else "/tmp"  # noqa: S108 - the subfolder belongs to the user alone
     return os.path.join(base, f"nacre-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
 
 
 def session_file(home: str, session: str) -> str:
-    """Where it is kept what a host's session was given already."""
+    """Return the file that records the context already given to a host's session."""
     return os.path.join(home, "run", "sessions", f"{_name(session)}.json")
 
 
 def chores_folder(home: str) -> str:
-    """Where hooks leave what is to be done, a file each."""
+    """Return the folder of chores, which has one file for each."""
     return os.path.join(home, "run", "chores")
 
 
 def _name(text: str) -> str:
-    """A text as a file's name: no other text has it, and it is not hidden."""
+    """Return a file name that is unique to the text and not hidden."""
     name = "".join(
-        one if one.isascii() and (one.isalnum() or one in "-_.") else f"={ord(one):x}="
-        for one in text
+        character
+        if character.isascii() and (character.isalnum() or character in "-_.")
+        else f"={ord(character):x}="
+        for character in text
     )
     return (
         name
-        if len(name) <= _LONGEST_NAME and name[:1] != "."
+        if len(name) <= _MAX_NAME_CHARACTERS and name[:1] != "."
         else _hash(text.encode("utf-8", "surrogatepass"))
     )
 
@@ -75,53 +80,46 @@ def _hash(data: bytes) -> str:
 
 
 def is_own(path: str) -> bool:
-    """Whether the folder of a socket is the user's alone: who listens where others can put things is told nothing.
+    """Return True if only this user can write to the socket's folder; never connect otherwise.
 
     Raises OSError.
     """
     if not hasattr(os, "getuid"):
         return True
     folder = os.path.dirname(path)
-    seen, itself = os.stat(folder), os.lstat(folder)
+    target, itself = os.stat(folder), os.lstat(folder)
     return (
-        seen.st_uid == os.getuid()
+        target.st_uid == os.getuid()
         and itself.st_uid in (os.getuid(), 0)
-        and not seen.st_mode & 0o022
+        and not target.st_mode & 0o022
     )
 
 
-# ----------------------------------------------------------------------------
-# Ask the daemon of a home. Standard library only, and no other module of nacre that is not: hooks pay
-# for imports.
-#
-# The daemon speaks HTTP on its socket, one request a connection. ``POST /call/OPERATION`` runs an
-# operation of
-# :mod:`nacre.serve.catalogue`. Its body is ``{"protocol": <number>, "request": {…}}``, the response
-# ``{"result": …}`` or
-# ``{"error": {"code", "message", "hint"}}``. The body may have ``seconds``, for which the answer is
-# waited;
-# ``agent``, the tool whose agent asks by MCP;
-# ``settings``, the mark of those that it has to be given by (``Settings.mark``); ``notes: true`` for
-# what a person should
-# know beside the answer, which comes back as ``"notes": {"warnings": […], "problems": […]}``.
-# ``POST /hook/HOST/EVENT`` is a hook (:mod:`nacre.serve.server`).
+# -- Calls to the daemon ---------------------------------------------------------------------------
+# The daemon speaks HTTP on its socket, with one request per connection. ``POST /call/OPERATION``
+# runs an operation of :mod:`nacre.serve.catalogue`. The body is ``{"protocol": <number>, "request":
+# {…}}``, the response ``{"result": …}`` or ``{"error": {"code", "message", "hint"}}``. Optional
+# keys of the body: ``seconds``, how long the caller waits; ``agent``, the tool that calls through
+# MCP; ``settings``, the ``Settings.mark`` that the daemon must have; ``notes: true``, which adds
+# ``"notes": {"warnings": […], "problems": […]}`` to the response. ``POST /hook/HOST/EVENT`` runs a
+# hook (:mod:`nacre.serve.server`).
 
 
 PROTOCOL = 1
-_ELSEWHERE = ("other_version", "other_settings", "ending")
+_NOT_THIS_DAEMON = ("other_version", "other_settings", "ending")
 _CHUNK = 65_536
 MOST_BYTES = 64_000_000
-"""Of a request or a response."""
+"""Limit for a request or a response."""
 
 _LENGTH = re.compile(rb"^content-length: *(\d{1,9})\r$", re.IGNORECASE | re.MULTILINE)
 
 
-class Away(Exception):  # noqa: N818 - what is the case
-    """No daemon answers: none runs, or not in time, or one of another version."""
+class Away(Exception):  # noqa: N818 - public name
+    """No compatible daemon answered in time."""
 
 
-class Refused(Exception):  # noqa: N818 - what is the case
-    """The daemon answered that it could not: ``error`` has its code, message and hint."""
+class Refused(Exception):  # noqa: N818 - public name
+    """The daemon answered with an error; ``error`` has its code, message and hint."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(str(error.get("message", "")))
@@ -129,9 +127,9 @@ class Refused(Exception):  # noqa: N818 - what is the case
 
 
 def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -> Any:
-    """The result of an operation in the daemon, as JSON has it. Raises Away, Refused.
+    """Return the result of an operation in the daemon, as parsed JSON. Raises Away, Refused.
 
-    ``seconds`` bounds the whole exchange; the daemon does not begin with what nobody waits for any more.
+    ``seconds`` limits the whole exchange. The daemon does not start a request that has expired.
     """
     return ask_whole(home, operation, request, seconds=seconds).get("result")
 
@@ -139,11 +137,11 @@ def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -
 def ask_whole(
     home: str, operation: str, request: dict[str, Any], *, seconds: float, **more: Any
 ) -> dict[str, Any]:
-    """The whole response; ``more`` goes into the request. Raises Away, Refused."""
-    asked = {"protocol": PROTOCOL, "request": request, "seconds": seconds, **more}
-    body = json.dumps(asked, ensure_ascii=False).encode(
+    """Return the whole response; ``more`` is added to the body. Raises Away, Refused."""
+    message = {"protocol": PROTOCOL, "request": request, "seconds": seconds, **more}
+    body = json.dumps(message, ensure_ascii=False).encode(
         "utf-8", "replace"
-    )  # no daemon reads half a character
+    )  # daemons reject lone surrogates
     try:
         answer = json.loads(post(home, f"/call/{operation}", body, seconds=seconds)[1])
     except ValueError as error:
@@ -151,15 +149,15 @@ def ask_whole(
     if not isinstance(answer, dict):
         raise Away("the answer has no shape")
     if "error" in answer:
-        told = answer["error"] if isinstance(answer["error"], dict) else {}
-        if told.get("code") in _ELSEWHERE:
-            raise Away(str(told.get("message")))
-        raise Refused(told)
+        error_fields = answer["error"] if isinstance(answer["error"], dict) else {}
+        if error_fields.get("code") in _NOT_THIS_DAEMON:
+            raise Away(str(error_fields.get("message")))
+        raise Refused(error_fields)
     return answer
 
 
 def post(home: str, target: str, body: bytes, *, seconds: float) -> tuple[int, bytes]:
-    """Post a body to the daemon; returns the status and the body of its response. Raises Away."""
+    """Post a body to the daemon; return the status and the response's body. Raises Away."""
     if not hasattr(socket, "AF_UNIX"):
         raise Away("this system has no local sockets")
     path, until = socket_path(home), time.monotonic() + seconds
@@ -178,14 +176,14 @@ def post(home: str, target: str, body: bytes, *, seconds: float) -> tuple[int, b
                 if not chunk or len(received) > MOST_BYTES:
                     raise Away("the answer breaks off")
                 received += chunk
-        top, _, told = bytes(received).partition(b"\r\n\r\n")
-        return int(top.split(b" ", 2)[1]), told
+        top, _, payload = bytes(received).partition(b"\r\n\r\n")
+        return int(top.split(b" ", 2)[1]), payload
     except (OSError, ValueError, IndexError) as error:
         raise Away(os.fspath(path)) from error
 
 
 def is_whole(message: bytearray) -> bool:
-    """Whether a message of HTTP, of a length that it tells, has arrived."""
+    """Return True if an HTTP message has arrived completely, as its Content-Length says."""
     end = message.find(b"\r\n\r\n")
     length = _LENGTH.search(message, 0, end + 2) if end >= 0 else None
     return end >= 0 and len(message) - end - 4 >= (int(length[1]) if length else 0)
@@ -198,20 +196,16 @@ def _left(until: float) -> float:
     return left
 
 
-# ----------------------------------------------------------------------------
-# Start a process of nacre's that goes on by itself: the daemon, or one for work that waits. Nobody
-# waits for it.
-#
-# Standard library only, as hooks do it.
+# -- Background processes --------------------------------------------------------------------------
 
 
-_FILES = ("NACRE_CONFIG", "NACRE_DB")
+_PATH_VARIABLES = ("NACRE_CONFIG", "NACRE_DB")
 
 
 def start_daemon(
     home: str, environ: Mapping[str, str], *options: str
 ) -> subprocess.Popen[bytes] | None:
-    """Start the daemon of a home, until nobody asks it any more; nothing where one is there, also a silent one.
+    """Start the daemon of a home, which ends when idle; do nothing if its lock is held.
 
     Raises OSError.
     """
@@ -221,7 +215,7 @@ def start_daemon(
 
 
 def start_chores(home: str, environ: Mapping[str, str]) -> None:
-    """Start a process that does what hooks left, unless one is at it: that one takes what is left meanwhile, too.
+    """Start a process that does the chores, unless one runs. That one also takes later chores.
 
     Raises OSError.
     """
@@ -232,9 +226,9 @@ def start_chores(home: str, environ: Mapping[str, str]) -> None:
 def start_process(
     home: str, environ: Mapping[str, str], *arguments: str
 ) -> subprocess.Popen[bytes]:
-    """Start ``nacre <arguments>`` for a home: it holds no pipe, no terminal and no folder of whoever starts it.
+    """Start ``nacre <arguments>`` for a home, detached from the caller's pipes and terminal.
 
-    It is the owner's, also where an agent starts it. Raises OSError.
+    It runs as the owner's process even if an agent starts it. Raises OSError.
     """
     flags = getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(
         subprocess, "CREATE_NEW_PROCESS_GROUP", 0
@@ -252,37 +246,35 @@ def start_process(
 
 
 def program() -> list[str]:
-    """The words that start nacre, with absolute paths: services and programs with windows have another PATH."""
+    """Return the command that starts nacre; services and GUI programs may have another PATH."""
     return [sys.executable, "-P", "-m", "nacre"]
 
 
 def environment_of(home: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables for a process that works on the same home, whichever folder it is started in."""
-    found = {**environ, "NACRE_HOME": os.path.abspath(home)}
-    found |= {
-        name: os.path.abspath(os.path.expanduser(found[name])) for name in _FILES if found.get(name)
+    """Return the variables for a process on the same home, with absolute paths."""
+    variables = {**environ, "NACRE_HOME": os.path.abspath(home)}
+    variables |= {
+        name: os.path.abspath(os.path.expanduser(variables[name]))
+        for name in _PATH_VARIABLES
+        if variables.get(name)
     }
     if address := server_address(environ):
-        found["NACRE_DB"] = address
-    if modules := found.get("PYTHONPATH"):
-        found["PYTHONPATH"] = os.pathsep.join(
+        variables["NACRE_DB"] = address
+    if modules := variables.get("PYTHONPATH"):
+        variables["PYTHONPATH"] = os.pathsep.join(
             os.path.abspath(part) for part in modules.split(os.pathsep) if part
         )
-    return found
+    return variables
 
 
-# ----------------------------------------------------------------------------
-# Leave work for later: one small file a chore. Standard library only: hooks write them, in a
-# millisecond.
-#
-# Whoever does chores (:mod:`nacre.setup.chores`: the daemon, else ``nacre chores``) takes the files
-# away.
+# -- Chores ----------------------------------------------------------------------------------------
+# A chore is a small file. The daemon or ``nacre chores`` takes it (:mod:`nacre.setup.chores`).
 
 
-_NAMES = itertools.count()
+_CHORE_NUMBERS = itertools.count()
 
 EVENTS = frozenset({"session-start", "session-end", "pre-compact", "turn-end"})
-"""Kinds of chores that hooks leave, named after what happened (:class:`nacre.values.context.HookEvent`)."""
+"""Kinds of chores, named after the event (:class:`nacre.values.context.HookEvent`)."""
 
 
 def leave_chore(
@@ -295,10 +287,10 @@ def leave_chore(
     occasion: str = "",
     at: float | None = None,
 ) -> str:
-    """Leave a chore in a home, whole or not at all; returns its file's path. Raises OSError.
+    """Write a chore atomically to a home; return its path. Raises OSError.
 
-    ``kind`` is one of :data:`EVENTS`, ``session`` is ``<tool>:<the host's own id>``, ``transcript`` the file that it
-    writes, ``folder`` where it works, ``at`` when it happened (epoch seconds; now, by default).
+    ``kind`` is one of :data:`EVENTS`, ``session`` is ``<tool>:<the host's own id>``, ``transcript``
+    its file, ``folder`` its working folder, and ``at`` the time in epoch seconds (default: now).
     """
     chore = {
         "kind": kind,
@@ -311,7 +303,7 @@ def leave_chore(
     folder_path = chores_folder(home)
     for needed in (os.path.dirname(folder_path), folder_path):
         os.makedirs(needed, mode=0o700, exist_ok=True)
-    name = f"{time.time_ns():020d}-{os.getpid()}-{next(_NAMES)}.json"
+    name = f"{time.time_ns():020d}-{os.getpid()}-{next(_CHORE_NUMBERS)}.json"
     path, temporary = os.path.join(folder_path, name), os.path.join(folder_path, f".{name}")
     descriptor = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600

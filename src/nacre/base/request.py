@@ -1,4 +1,4 @@
-"""What every request of an operation is: keywords alone, frozen, and nothing that it does not name."""
+"""Base classes of requests."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import msgspec
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of requests. Those that a hook loads are dataclasses with :func:`nacre.base.bounds.bounds`."""
+    """The base of requests. Requests that hooks load are dataclasses with
+    :func:`nacre.base.bounds.bounds`.
+    """
 
 
 class Nothing(Request, frozen=True, kw_only=True):
-    """There is nothing to choose."""
+    """A request without fields."""

@@ -1,4 +1,4 @@
-"""What a hook answers where no daemon does: by words alone, from the database as it is; nothing is written."""
+"""The hook process, and the read-only answer that it computes when no daemon runs."""
 
 from __future__ import annotations
 
@@ -26,61 +26,58 @@ from nacre.settings import load_settings
 from nacre.values.context import HookCall, HookEvent, Occasion, SignalLimits
 
 PATIENCE_MS = 40
-"""So long a lock of the database's is waited for."""
+"""Maximum wait for a database lock."""
 
 
 def answer_alone(home: str, call: dict[str, Any]) -> dict[str, Any]:
-    """A :class:`nacre.values.context.HookAnswer` to a call, as the daemon would send it; empty where there is no home.
+    """Answer a call as the daemon would, with a :class:`nacre.values.context.HookAnswer`.
 
-    Raises NacreError.
+    Return an empty dict if the home does not exist. Raises NacreError.
     """
     if not os.path.isdir(home):
         return {}
     limits = SignalLimits(**call["signals"]) if call.get("signals") else None
     event, occasion = HookEvent(call["event"]), Occasion(call["occasion"])
-    known = {**call, "event": event, "occasion": occasion, "signals": limits, "alone": True}
+    fields = {**call, "event": event, "occasion": occasion, "signals": limits, "alone": True}
     return asdict(
-        answer_call(open_to_read(load_settings(home), patience_ms=PATIENCE_MS), HookCall(**known))
+        answer_call(open_to_read(load_settings(home), patience_ms=PATIENCE_MS), HookCall(**fields))
     )
 
 
-# ----------------------------------------------------------------------------
-# ``nacre-hook [--home PATH] HOST EVENT``: what a host runs. It ends within 150 ms, at a session's
-# start within
-# 1.5 s, whatever happens, and with 0.
-#
-# The work is done in a thread, and the process ends without waiting for it. The daemon is asked
-# first. Where it does not
-# answer, the start of a session is told from the database, and the daemon is started for what comes
-# next; a prompt is
-# told nothing then, unless no daemon may be started. ``--within MS``, else ``NACRE_HOOK_MS`` in the
-# environment, gives it
-# another time than that.
+# -- The command that hosts run --------------------------------------------------------------------
+# ``nacre-hook [--home PATH] HOST EVENT`` ends within 150 ms (1.5 s at a session's start), always
+# with status 0. A thread does the work, and the process exits without waiting for it. The daemon is
+# asked first. If it does not answer, a session's start is answered from the database and the daemon
+# is started; a prompt gets an answer only if the settings forbid a daemon. ``--within MS`` or
+# ``NACRE_HOOK_MS`` changes the limit.
 
 
 ALLOWED_MS = 138
-"""From the start of the process on; its end takes a few milliseconds more."""
+"""From the start of the process; exiting takes a few milliseconds more."""
 
 START_ALLOWED_MS = 1_450
-"""The same at a session's start, which happens once."""
+"""Limit at a session's start, which happens once."""
 
 WITHIN_VARIABLE = "NACRE_HOOK_MS"
-"""Gives hooks a longer time, where nothing on their command line does: on slow machines, or those busy with tests."""
+"""Environment variable with a longer limit, for slow machines and tests; ``--within`` overrides it.
+"""
 
-_LEAST_SECONDS = 0.04
-"""So long it has to itself, also where the machine was so busy that its start alone took that time."""
+_MIN_WORK_SECONDS = 0.04
+"""Minimum time for the work, even if starting the process took longer than the limit."""
 
-_SPARED_SECONDS = 0.008
-"""Before that the host is told, if only that there is nothing; the rest is for what is noted afterwards."""
+_RESERVED_SECONDS = 0.008
+"""Time reserved at the end: the host gets an empty answer, then the run is logged."""
 
 _WRITING_SECONDS = 0.01
-"""Also past its end, for what is being told already: on a busy machine a thread may wait for its turn to write."""
+"""Extra time for an answer that is being written: on a busy machine, the thread may start late."""
 
 _DAEMON_SHARE = {"session-start": 0.3, "prompt": 0.9, TOOL: 0.9}
-"""Of what is left, for the daemon's answer; half of it with other events. A daemon that was just started is loading."""
+"""Fraction of the remaining time to wait for the daemon, 0.5 for other events. A daemon that has
+just started is still loading.
+"""
 
 _SWITCH_SECONDS = 0.001
-"""So long a thread that loads something keeps one from running that has an end to keep."""
+"""Thread switch interval. A thread that imports modules would block the timer longer by default."""
 
 _HELP = b"""Usage: nacre-hook [--home PATH] [--within MS] HOST EVENT
 
@@ -92,13 +89,13 @@ Example:
   echo '{"session_id": "a", "cwd": "/code/acme"}' | nacre-hook claude-code SessionStart
 """
 
-_MOST_INPUT = 2_000_000
+_MAX_INPUT_BYTES = 2_000_000
 _URGENT = frozenset({"session-start", "pre-compact", "session-end"})
-"""Those after which something is to be done soon; where no daemon may be started, a process is for that."""
+"""Events whose work should be done soon: without a daemon, a process is started for it."""
 
 
 class Arguments(NamedTuple):
-    """What the host's settings say."""
+    """The command-line arguments from the host's settings."""
 
     home: str | None
     within_ms: int | None
@@ -107,8 +104,8 @@ class Arguments(NamedTuple):
 
 
 def main() -> None:
-    """Answer a hook; never returns, never fails."""
-    gc.disable()  # a process of a tenth of a second collects nothing worth the time
+    """Run a hook; never return and never fail."""
+    gc.disable()  # in a process this short, collection costs more than it frees
     sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(BaseException):
         began = time.monotonic() - age()
@@ -118,11 +115,11 @@ def main() -> None:
         shape = SHAPES.get(arguments.host)
         if shape:
             _Run(arguments, shape, began).answer()
-    os._exit(0)  # whatever the thread is at, and whatever waits to be written
+    os._exit(0)  # do not wait for the thread or for buffered output
 
 
 class _Run:
-    """One run of a hook. ``answer`` bounds it; the work is done in a thread."""
+    """A hook run: ``answer`` limits its time, and a thread does the work."""
 
     def __init__(self, arguments: Arguments, shape: Shape, began: float) -> None:
         self.environ = environment()
@@ -135,35 +132,35 @@ class _Run:
         within = (
             arguments.within_ms or max(allowed, int(self.environ.get(WITHIN_VARIABLE) or 0))
         ) / 1000
-        self.until = max(began + within, time.monotonic() + _LEAST_SECONDS)
+        self.until = max(began + within, time.monotonic() + _MIN_WORK_SECONDS)
         self.call: dict[str, Any] = {}
-        """What the host had to say, once it has."""
+        """The parsed call; empty until the host has sent it."""
         self.how, self.characters = "late", 0
-        """How it went, for the log."""
+        """The outcome and the length of the answer, for the log."""
         self.is_there = False
-        """The home is, and its disk answers."""
+        """True once the home was found on a disk that responds."""
         self._telling = threading.Lock()
         self._noting = threading.Lock()
         self._is_told = threading.Event()
 
     def answer(self) -> None:
-        """Tell the host what there is, and end in time."""
+        """Answer the host within the time limit."""
         worker = threading.Thread(target=self._work, daemon=True)
         worker.start()
-        worker.join(self._left(_SPARED_SECONDS))
+        worker.join(self._left(_RESERVED_SECONDS))
         if not worker.is_alive():
             return
-        self._tell(self._output(""))  # what came to be told meanwhile stands
-        self._is_told.wait(_WRITING_SECONDS)  # the worker may not have come to write it
+        self._tell(self._output(""))  # no effect if the worker has already answered
+        self._is_told.wait(_WRITING_SECONDS)  # the worker may still be writing
         worker.join(self._left())
         if self.is_there:
             self._note()
 
-    def _left(self, spared: float = 0.0) -> float:
-        return max(0.0, self.until - spared - time.monotonic())
+    def _left(self, reserved: float = 0.0) -> float:
+        return max(0.0, self.until - reserved - time.monotonic())
 
     def _work(self) -> None:
-        with suppress(BaseException):  # what fails here is nobody's trouble: nothing is told then
+        with suppress(BaseException):  # after a failure, the host gets an empty answer
             self._answer()
         with suppress(BaseException):
             self._tell(self._output(""), "failed")
@@ -183,18 +180,20 @@ class _Run:
             return
         self.call = call
         try:
-            seconds = self._left(_SPARED_SECONDS) * _DAEMON_SHARE.get(self.name, 0.5)
-            status, told = post(self.home, f"/hook/{self.host}/{self.event}", data, seconds=seconds)
+            seconds = self._left(_RESERVED_SECONDS) * _DAEMON_SHARE.get(self.name, 0.5)
+            status, answer = post(
+                self.home, f"/hook/{self.host}/{self.event}", data, seconds=seconds
+            )
         except Away:
             self._answer_alone()
             return
         if status != HTTPStatus.OK:
             self._answer_alone()
-        elif self._tell(told, "daemon", len(told)):
-            self._noting.acquire(blocking=False)  # the daemon has noted it
+        elif self._tell(answer, "daemon", len(answer)):
+            self._noting.acquire(blocking=False)  # the daemon has logged the run
 
     def _answer_alone(self) -> None:
-        """Tell what a session starts with, leave what is to be done, and start who does it."""
+        """Answer a session's start without a daemon, leave chores, and start a process for them."""
         if self.name in EVENTS:
             hook_shapes.leave_chore(self.home, self.name, self.call)
         if not self.is_there or self.name == TOOL:
@@ -215,7 +214,7 @@ class _Run:
             link.start_chores(self.home, self.environ)
 
     def _note(self) -> None:
-        """Note the run, once. A start that was missed is owed."""
+        """Log the run once, and record a session start that got no answer."""
         if not self._noting.acquire(blocking=False):
             return
         if self.how in ("late", "failed") and self.name == "session-start" and self.call:
@@ -229,52 +228,56 @@ class _Run:
         return self.shape.output(self.event, self.name, context)
 
     def _tell(self, data: bytes, how: str = "late", characters: int = 0) -> bool:
-        """Write the one answer to the host; returns whether it is this one. ``how`` it was come to is for the log.
+        """Write the only answer to the host; return False if it was already written.
 
-        An answer of nothing is written only where it waits for nobody: who does not read has no use for it.
+        ``how`` is the outcome for the log. An empty answer is written only if that does not block:
+        a host that does not read does not need it.
         """
         if not self._telling.acquire(blocking=False):
             return False
         self.how, self.characters = (
             how,
             characters,
-        )  # before the rest, which there may be no time for
+        )  # set first, because the time may run out while writing
         try:
             while data and (characters or _takes_output()):
                 data = data[os.write(1, data) :]
         except OSError:
-            self.how, self.characters = "late", 0  # the host is gone, or has closed its ear
+            self.how, self.characters = "late", 0  # the host is gone, or has closed the pipe
             raise
         self._is_told.set()
         return True
 
 
 def _takes_output() -> bool:
-    """Whether a few bytes for the host wait for nobody; Windows does not tell."""
+    """Return True if a small write to standard output would not block (unknown on Windows)."""
     return os.name == "nt" or bool(select.select([], [1], [], 0)[1])
 
 
 def _arguments(arguments: Sequence[str]) -> Arguments:
-    """Options stand anywhere, as ``--home PATH`` or ``--home=PATH``. Raises ValueError, IndexError."""
+    """Parse options at any position, as ``--home PATH`` or ``--home=PATH``.
+
+    Raises ValueError, IndexError.
+    """
     words: list[str] = []
     named = {"--home": "", "--within": "0"}
-    waiting = iter(arguments)
-    for word in waiting:
+    remaining = iter(arguments)
+    for word in remaining:
         name, has_value, value = word.partition("=")
         if name in named:
-            named[name] = value if has_value else next(waiting, "")
+            named[name] = value if has_value else next(remaining, "")
         elif not word.startswith("-"):
             words.append(word)
     return Arguments(named["--home"] or None, int(named["--within"]) or None, words[0], words[1])
 
 
 def read_input() -> bytes:
-    """What the host hands over; nothing where that is more than any host has to say.
+    """Read the host's input up to the end of the JSON object, even if the pipe stays open.
 
-    A host that keeps its end open is not waited for once an object is whole.
+    Return nothing if it is longer than any host's input.
     """
     data = bytearray()
-    while len(data) <= _MOST_INPUT and not os.isatty(0):
+    while len(data) <= _MAX_INPUT_BYTES and not os.isatty(0):
         chunk = os.read(0, 65_536)
         data += chunk
         is_end = not chunk or chunk.rstrip().endswith(b"}")
@@ -284,7 +287,7 @@ def read_input() -> bytes:
 
 
 def age() -> float:
-    """For how many seconds this process has run; on systems that do not tell, what Python's start takes."""
+    """Return how many seconds this process has run, or the time Python takes to start if unknown."""
     try:
         with open("/proc/self/stat", "rb") as file:
             ticks = int(file.read().rpartition(b")")[2].split()[19])

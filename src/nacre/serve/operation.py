@@ -1,4 +1,4 @@
-"""What an operation is: its name, where its request, result and function are, and how it behaves."""
+"""Operations: their names, types, functions and rules, independent of any interface."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _OWN = {"str": str, "int": int, "bool": bool, "None": type(None), "Path": Path}
 
 
 class Needs(StrEnum):
-    """What a function takes first: an open home, or the settings; ``closed``: while nobody has the home open."""
+    """The first argument of an operation's function.
+
+    ``CLOSED`` operations take the settings and require that no process has the home open.
+    """
 
     HOME = "home"
     SETTINGS = "settings"
@@ -36,12 +39,12 @@ class Needs(StrEnum):
 
 @cache
 def load(place: str) -> Any:
-    """A function or type, by the lazy door: what is at ``module:name`` of nacre, or one of Python's, as ``str``.
+    """Return the function or type at ``module:name`` of nacre, or a Python type such as ``str``.
 
-    Types may be ``list[module:name]`` or ``module:name | None``.
+    Types may also be written ``list[module:name]`` or ``module:name | None``.
     """
     if place.startswith(_LIST):
-        return list[load(place.removeprefix(_LIST).removesuffix("]"))]  # type: ignore[misc] # known at run time alone
+        return list[load(place.removeprefix(_LIST).removesuffix("]"))]  # type: ignore[misc] # known only at run time
     if place.endswith(_OPTIONAL):
         return load(place.removesuffix(_OPTIONAL)) | None
     if place in _OWN:
@@ -51,22 +54,22 @@ def load(place: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation.
+    """An operation.
 
-    ``place`` is its function, which takes what it ``needs``, its request unless that is :class:`Nothing`, and
-    ``on_progress`` if it ``reports_progress``. ``writes`` says that it changes more than usage and traces,
-    ``takes_long`` that it may take minutes: few of those run side by side, so that others are answered meanwhile.
-    ``owners`` says that it changes rules, privacy or the owner's words, which no agent may: always, or where one of
-    these fields of the request is set.
-    ``not_by`` are faces that do not offer it, each with the reason. ``command`` is what a person types for it, without
-    ``nacre``, where that is not its name.
+    ``place`` is its function. It takes the object that the operation ``needs``, the request (unless
+    that is :class:`Nothing`) and, if it ``reports_progress``, ``on_progress``. ``writes``: it
+    changes more than usage counts and traces. ``takes_long``: it may take minutes; few of these run
+    at once, so that other calls are still answered. ``owners``: it changes rules, privacy or the
+    owner's statements, so agents may not call it; either always, or when one of these request
+    fields is set. ``not_by`` maps each interface that does not offer the operation to the reason.
+    ``command`` is its command line without ``nacre``, if it differs from the name.
     """
 
     name: str
     place: str | Callable[..., Any]
     asked: str | type
     answered: str | type
-    """A type, or where it is; ``None`` for an operation that answers nothing is ``"None"``."""
+    """A type or its place; ``"None"`` for an operation without a result."""
 
     writes: bool = False
     takes_long: bool = False
@@ -78,22 +81,22 @@ class Operation:
 
     @property
     def in_words(self) -> str:
-        """What a person types for it."""
+        """Return the command line of the operation."""
         return f"nacre {self.command or self.name.replace('-', ' ')}"
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The function; loaded with the first use."""
+        """Load and return the function."""
         return load(self.place) if isinstance(self.place, str) else self.place
 
     @property
     def request(self) -> Any:
-        """The type of its request."""
+        """Load and return the request type."""
         return load(self.asked) if isinstance(self.asked, str) else self.asked
 
     @property
     def result(self) -> Any:
-        """The type of its result."""
+        """Load and return the result type."""
         return load(self.answered) if isinstance(self.answered, str) else self.answered
 
     def run(
@@ -102,30 +105,32 @@ class Operation:
         request: Any,
         on_progress: Callable[[Any], object] | None = None,
     ) -> Any:
-        """Run it, in what it :class:`needs <Needs>`.
+        """Run the operation with the object that it :class:`needs <Needs>`.
 
-        Raises OwnerOnly, InvalidInput for a number or a time that is too large, and what the operation raises.
+        Raises OwnerOnly, InvalidInput for a number or time that is too large, and the operation's
+        own errors.
         """
         if opened.actor.bearer:
             lazy.load("nacre.serve.catalogue:require")(self.name)
         if self.is_owners(request) or (opened.actor.face is Face.HTTP and _names_files(request)):
             fields = "" if isinstance(self.owners, bool) else f" with {' or '.join(self.owners)}"
             opened.actor.require_owner(self.in_words + fields)
-        given = () if self.request is Nothing else (request,)
+        arguments = () if self.request is Nothing else (request,)
         if on_progress is not None and self.reports_progress:
-            given = (*given, on_progress)
+            arguments = (*arguments, on_progress)
         try:
             with self.allowed(opened, request):
-                return self.function(opened, *given)
+                return self.function(opened, *arguments)
         except OverflowError as error:
             raise InvalidInput(
                 f"{self.name}: a number or a time is too large", hint="ask for less"
             ) from error
 
     def allowed(self, opened: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
-        """Refuses what the role of who asks does not allow, where the memory is on a server, and notes what writes.
+        """Return a context that checks the caller's role and records writes, if the store is on a
+        server.
 
-        Without a ``request`` it is none of those that only some fields make the owner's.
+        Without a ``request``, the operation does not count as the owner's because of its fields.
         """
         if self.needs is not Needs.HOME or not cast("Home", opened).database.is_server:
             return nullcontext()
@@ -135,7 +140,7 @@ class Operation:
         return allowed
 
     def is_owners(self, request: Any) -> bool:
-        """Whether a request is for the owner alone."""
+        """Return True if only the owner may make this request."""
         if isinstance(self.owners, bool):
             return self.owners
         return any(getattr(request, name, False) for name in self.owners)
@@ -143,13 +148,19 @@ class Operation:
     def run_in(
         self, home: Home, request: Any, on_progress: Callable[[Any], object] | None = None
     ) -> Any:
-        """Run it where a home is open. Raises Conflict where none may be, and what the operation raises."""
+        """Run the operation in an open home.
+
+        Raises Conflict if the operation needs a closed home, and the operation's own errors.
+        """
         if self.needs is Needs.CLOSED:
             raise Conflict(f"{self.name} needs the home to itself", hint="close it first")
         return self.run(home if self.needs is Needs.HOME else home.settings, request, on_progress)
 
     def make(self, fields: Mapping[str, Any]) -> Any:
-        """A request of these fields. Raises InvalidInput where one is out of bounds, missing or unknown."""
+        """Build a request from fields.
+
+        Raises InvalidInput if a field is out of bounds, missing or unknown.
+        """
         try:
             request = json.from_plain(json.to_plain(fields), self.request)
             if not isinstance(request, msgspec.Struct):
@@ -164,11 +175,17 @@ class Operation:
         asked: bytes | msgspec.Raw,
         on_progress: Callable[[Any], object] | None = None,
     ) -> bytes:
-        """Run it on a request in JSON; the result in JSON. Raises InvalidInput and what the operation raises."""
+        """Run the operation on a JSON request and return the result as JSON.
+
+        Raises InvalidInput and the operation's own errors.
+        """
         return json.encode(self.run_in(home, self.decode(asked), on_progress))
 
     def decode(self, asked: bytes | msgspec.Raw) -> Any:
-        """A request from JSON. Raises InvalidInput where it is none, is out of bounds, or names what there is not."""
+        """Decode a JSON request.
+
+        Raises InvalidInput if it is malformed, out of bounds or has unknown fields.
+        """
         try:
             request = json.decode(asked, self.request)
             if not isinstance(request, msgspec.Struct):
@@ -178,30 +195,32 @@ class Operation:
         return request
 
     def read(self, answered: bytes) -> Any:
-        """What an answer in JSON holds."""
+        """Decode a JSON result."""
         return json.decode(answered, self.result)
 
 
 def _names_files(request: Any) -> bool:
-    """Whether it names files of this machine, which whoever has the token from afar must not read or write."""
+    """Return True if the request names local files, which a remote caller must not read or write."""
     values = (getattr(request, name) for name in getattr(request, "__struct_fields__", ()))
     return any(
-        isinstance(one, Path)
+        isinstance(item, Path)
         for value in values
-        for one in (value if isinstance(value, tuple) else (value,))
+        for item in (value if isinstance(value, tuple) else (value,))
     )
 
 
-def _refuse_unknown(request: Any, given: Mapping[str, Any]) -> None:
-    """As msgspec does for its own structs: those requests are dataclasses that a hook loads."""
-    known = {one.name for one in dataclasses.fields(request)}
-    unknown = next((name for name in given if name not in known), None)
+def _refuse_unknown(request: Any, fields: Mapping[str, Any]) -> None:
+    """Reject unknown fields in requests that are dataclasses, because hooks load them.
+
+    msgspec rejects them only in its own structs.
+    """
+    field_names = {field.name for field in dataclasses.fields(request)}
+    unknown = next((name for name in fields if name not in field_names), None)
     if unknown is not None:
         raise msgspec.ValidationError(f"Object contains unknown field `{unknown}`")
 
 
-# ----------------------------------------------------------------------------
-# What several operations have in common.
+# -- Values shared by the catalogues ---------------------------------------------------------------
 
 
 NOTHING = "base.request:Nothing"
