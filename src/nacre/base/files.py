@@ -1,4 +1,7 @@
-"""What is the owner's alone: folders are 0700 and files 0600, whatever the umask. Windows keeps its own ways."""
+"""Private files (mode 0600, folders 0700), zips and SQL files.
+
+The umask has no effect. Windows keeps its own permissions.
+"""
 
 from __future__ import annotations
 
@@ -25,26 +28,26 @@ from nacre.errors import Conflict, StoreUnusable
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 _IS_POSIX = os.name == "posix"
-_SAFE = (
+_SAFE_FLAGS = (
     getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
-"""No symbolic link is followed, and no pipe waited for."""
-_LEFT = re.compile(r"\.([0-9]{1,9})\.tmp(-journal)?$")
+"""Do not follow symbolic links or block on pipes."""
+_TEMPORARY_NAME = re.compile(r"\.([0-9]{1,9})\.tmp(-journal)?$")
 
 
 def temporary_name(path: Path, part: str = "") -> Path:
-    """Where a file, or ``part`` of what goes into it, lies beside its place until it is whole.
+    """Return the path of a file, or of a ``part`` of it, until it is complete.
 
-    It names the process, so that what one leaves that is killed goes when the same file is written next.
+    It contains the process id, so that the next write can remove files of a killed process.
     """
     return path.with_name(f".{path.name}.{part}{os.getpid()}.tmp")
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it that are missing, for the owner alone; one that is there stays as it is."""
+    """Make a folder and its missing parents with mode 0700; leave an existing folder as it is."""
     missing = [path]
     while not missing[-1].exists() and missing[-1].parent != missing[-1]:
         missing.append(missing[-1].parent)
@@ -55,21 +58,21 @@ def make_folder(path: Path) -> None:
             if not folder.is_dir():
                 raise
         else:
-            with contextlib.suppress(PermissionError):  # some file systems know no modes
+            with contextlib.suppress(PermissionError):  # some file systems have no modes
                 folder.chmod(FOLDER_MODE)
 
 
 def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int:
-    """Open a regular file for the owner alone; returns its descriptor.
+    """Open a regular file, created with mode 0600; return its descriptor.
 
-    Raises OSError for what is not a regular file, a symbolic link among it, without waiting for it.
+    Raises OSError for anything else, including symbolic links, without blocking.
     """
-    descriptor = os.open(path, flags | _SAFE, FILE_MODE, dir_fd=dir_fd)
+    descriptor = os.open(path, flags | _SAFE_FLAGS, FILE_MODE, dir_fd=dir_fd)
     try:
-        seen = os.fstat(descriptor)
-        if not stat.S_ISREG(seen.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        if _IS_POSIX and flags & os.O_CREAT and stat.S_IMODE(seen.st_mode) != FILE_MODE:
+        if _IS_POSIX and flags & os.O_CREAT and stat.S_IMODE(status.st_mode) != FILE_MODE:
             with contextlib.suppress(PermissionError):
                 os.fchmod(descriptor, FILE_MODE)
     except BaseException:
@@ -79,16 +82,17 @@ def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int
 
 
 def write_file(path: Path, data: bytes | str) -> None:
-    """Write a file for the owner alone, whole or not at all; one of that name is replaced."""
+    """Write or replace a private file atomically."""
     with new_file(path, overwrite=True) as file:
         file.write(data.encode("utf-8", errors="replace") if isinstance(data, str) else data)
 
 
 @contextlib.contextmanager
 def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """A file for the owner alone that takes its name when the block ends well; else nothing of it is left.
+    """Yield a private file that gets its name only if the block succeeds, and is deleted otherwise.
 
-    Its ``name`` is where it lies until then. Raises Conflict where the name is taken and is not to be overwritten.
+    Its ``name`` is the temporary path. Raises Conflict if the file exists and ``overwrite`` is
+    false.
     """
     _refuse_taken(path, overwrite)
     make_folder(path.parent)
@@ -103,26 +107,27 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _refuse_taken(path, overwrite)  # the block may have taken its time
+        _refuse_taken(path, overwrite)  # another process may have created it during the block
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def sweep(folder: Path, name: str = "") -> None:
-    """Remove what processes that were killed left in a folder of a file of this name, or of any.
+    """Remove the temporary files of killed processes from a folder, for one file name or for all.
 
-    Of this process only what is of that name: other threads of it may be writing other files.
+    Files of this process are removed only for a given name: other threads may be writing the
+    others.
     """
-    for left in folder.glob(f".{glob.escape(name)}*.tmp*"):
-        found = _LEFT.search(left.name)
-        if found and (bool(name) if int(found[1]) == os.getpid() else not _is_alive(int(found[1]))):
+    for path in folder.glob(f".{glob.escape(name)}*.tmp*"):
+        match = _TEMPORARY_NAME.search(path.name)
+        if match and (bool(name) if int(match[1]) == os.getpid() else not _is_alive(int(match[1]))):
             with contextlib.suppress(OSError):
-                left.unlink()
+                path.unlink()
 
 
 def _is_alive(process: int) -> bool:
-    """Whether a process is there; where that cannot be asked, it is."""
+    """Return True if a process exists or this is unknown."""
     if not _IS_POSIX:
         return True
     try:
@@ -142,61 +147,59 @@ def _refuse_taken(path: Path, overwrite: bool) -> None:
 
 
 def refuse_unsafe(folder: Path) -> None:
-    """Raise StoreUnusable for a folder in which another user could put things, with the command that mends it.
+    """Raise StoreUnusable, with a command that fixes it, if other users can write to a folder.
 
-    That others may read it is not refused: ``nacre doctor`` tells. A symbolic link counts as what it points to, where
-    the owner, or the system, made it.
+    A folder that others can only read is accepted; ``nacre doctor`` reports it. A symbolic link
+    counts as its target if the owner or root made it.
     """
     if not _IS_POSIX:
         return
-    seen, itself, owner = folder.stat(), folder.lstat(), os.geteuid()
-    if seen.st_uid != owner or itself.st_uid not in (owner, 0):
+    status, itself, owner = folder.stat(), folder.lstat(), os.geteuid()
+    if status.st_uid != owner or itself.st_uid not in (owner, 0):
         raise StoreUnusable(
             f"{folder} belongs to another user",
             hint="run nacre as that user, set NACRE_HOME to a folder of your own, "
             f"or take it over: chown -R {owner} {shlex.quote(str(folder))}",
         )
-    if seen.st_mode & 0o022:
+    if status.st_mode & 0o022:
         raise StoreUnusable(
-            f"{folder} can be written to by other users ({stat.S_IMODE(seen.st_mode):o})",
+            f"{folder} can be written to by other users ({stat.S_IMODE(status.st_mode):o})",
             hint=f"look whether what is in it is yours, then: chmod 700 {shlex.quote(str(folder))}",
         )
 
 
 def shared(paths: list[Path]) -> Iterator[tuple[Path, int]]:
-    """Files and folders among ``paths`` and below them that others may use, each with the mode it should have.
+    """Yield the files and folders that other users can access, with their correct mode.
 
-    Symbolic links are left alone.
+    All paths below ``paths`` are checked, except symbolic links.
     """
     if not _IS_POSIX:
         return
-    waiting = list(paths)
-    while waiting:
-        path = waiting.pop()
+    pending = list(paths)
+    while pending:
+        path = pending.pop()
         try:
-            seen = path.lstat()
-            if stat.S_ISDIR(seen.st_mode):
-                waiting.extend(path.iterdir())
+            status = path.lstat()
+            if stat.S_ISDIR(status.st_mode):
+                pending.extend(path.iterdir())
         except OSError:
             continue
-        if not stat.S_ISLNK(seen.st_mode) and seen.st_mode & 0o077:
-            yield path, stat.S_IMODE(seen.st_mode) & FOLDER_MODE
+        if not stat.S_ISLNK(status.st_mode) and status.st_mode & 0o077:
+            yield path, stat.S_IMODE(status.st_mode) & FOLDER_MODE
 
 
-# ----------------------------------------------------------------------------
-# Files that the owner names to be written: new ones and regular ones outside the home, whole or not
-# at all.
+# -- Files written outside the home ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Territory:
-    """What nacre keeps itself: folders with all that is in them, and single files that may lie elsewhere."""
+    """Paths that belong to nacre: folders with all their contents, and single files elsewhere."""
 
     folders: Sequence[Path]
     files: Sequence[Path] = ()
 
     def holds(self, path: Path) -> bool:
-        """Whether a path leads to something of it, by whatever name: links, ``..`` and upper case are seen through."""
+        """Return True if a path is in the territory, also through links, ``..`` or upper case."""
         place = Path(os.path.realpath(path.parent))
         if any(
             _is_same(folder, above) for above in (place, *place.parents) for folder in self.folders
@@ -212,45 +215,45 @@ class Territory:
         )
 
     def _links_to(self, path: Path) -> bool:
-        """Whether a file is one of the territory by another hard link."""
+        """Return True if a file is a hard link to a file in the territory."""
         try:
-            seen = path.stat()
+            status = path.stat()
         except OSError:
             return False
-        if not stat.S_ISREG(seen.st_mode) or seen.st_nlink < 2:
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink < 2:
             return False
         walks = (os.walk(folder) for folder in self.folders)
         below = (
             Path(parent, name) for walk in walks for parent, _, names in walk for name in names
         )
-        return any(_is_same(one, path) for one in below)
+        return any(_is_same(file, path) for file in below)
 
 
 @contextlib.contextmanager
 def named_file(path: Path, keep_out: Territory, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """A file that the owner names; it takes its name when the block ends well, else nothing of it is left.
+    """Yield a file at a path that the owner named; it is complete or not written at all.
 
-    Raises Conflict where it lies in ``keep_out``, is there and is not to be overwritten, or is no regular file: a
-    device, a pipe and a link stay what they are.
+    Raises Conflict if the path is in ``keep_out``, exists without ``overwrite``, or is not a
+    regular file: devices, pipes and links are never replaced.
     """
     path = path.expanduser().absolute()
     refuse_named(path, keep_out)
     with new_file(path, overwrite=overwrite) as file:
         yield file
-        refuse_named(path, keep_out)  # the block may have taken its time
+        refuse_named(path, keep_out)  # the path may have changed during the block
 
 
 def refuse_named(path: Path, keep_out: Territory) -> None:
-    """Raise Conflict for a path that nothing may be written to, whoever allows it."""
+    """Raise Conflict for a path that must never be written, even with the owner's permission."""
     path = path.expanduser().absolute()
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        seen = path.lstat()
-        if stat.S_ISLNK(seen.st_mode):
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
             raise Conflict(
                 f"{path} is a link to {os.path.realpath(path)}",
                 hint="name that file, or another one",
             )
-        if not stat.S_ISREG(seen.st_mode) and not stat.S_ISDIR(seen.st_mode):
+        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
             raise Conflict(
                 f"{path} is not a regular file", hint="name a new file, or one that may be replaced"
             )
@@ -258,15 +261,14 @@ def refuse_named(path: Path, keep_out: Territory) -> None:
         raise Conflict(f"{path} is inside nacre's own home", hint="name a file somewhere else")
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same(first: Path, second: Path) -> bool:
     try:
-        return os.path.samefile(one, other)
+        return os.path.samefile(first, second)
     except OSError:
         return False
 
 
-# ----------------------------------------------------------------------------
-# Zips that others made.
+# -- Zip files from elsewhere ----------------------------------------------------------------------
 
 
 BROKEN = (
@@ -280,14 +282,11 @@ BROKEN = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
 )
-"""What reading one may raise: torn, spoiled, with a password, packed in a way that Python does not know."""
+"""Errors that a zip may raise: truncated, damaged, encrypted, or compressed in an unknown way."""
 
 
-# ----------------------------------------------------------------------------
-# SQL statements in files.
-#
-# A file is a row of blocks: a line ``-- name --``, comment lines that give the intent, then one
-# statement.
+# -- SQL files -------------------------------------------------------------------------------------
+# Each statement has a line ``-- name --`` and comment lines with its purpose before it.
 
 
 _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
@@ -295,8 +294,11 @@ _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
 
 @cache
 def statements(package: str, folder: str) -> dict[str, str]:
-    """The statements of all ``.sql`` files in a package's folder, by name. Raises ValueError when two share one."""
-    found: dict[str, str] = {}
+    """Return the statements of all ``.sql`` files in a package's folder, by name.
+
+    Raises ValueError if two have the same name.
+    """
+    result: dict[str, str] = {}
     for file in sorted(
         Path(modules[package].__path__[0], folder).iterdir(), key=lambda file: file.name
     ):
@@ -304,7 +306,7 @@ def statements(package: str, folder: str) -> dict[str, str]:
             continue
         parts = _HEADING.split(file.read_text(encoding="utf-8"))
         for name, body in zip(parts[1::2], parts[2::2], strict=True):
-            if name in found:
+            if name in result:
                 raise ValueError(f"two queries are called {name!r}")
-            found[name] = body.strip()
-    return found
+            result[name] = body.strip()
+    return result

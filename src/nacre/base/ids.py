@@ -1,4 +1,4 @@
-"""Ids and hashes. Time and randomness are injected, so that tests decide them."""
+"""Ids, hashes and epoch milliseconds. Time and randomness are injected for tests."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from typing import Any
 from nacre.base.times import UNKNOWN_TIME, is_known
 
 Clock = Callable[[], datetime]
-"""Returns the present as aware UTC."""
+"""A function that returns the current time as aware UTC."""
 
 Ids = Callable[[], str]
-"""Returns a new UUIDv7 in canonical form."""
+"""A function that returns a new UUIDv7 in canonical form."""
 
 
 def utc_now() -> datetime:
-    """The present as aware UTC."""
+    """Return the current time as aware UTC."""
     return datetime.now(UTC)
 
 
 def to_millisecond(moment: datetime) -> datetime:
-    """A moment without what is below a millisecond, as nacre writes times."""
+    """Truncate a time to milliseconds, the resolution of nacre's times."""
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.urandom) -> Ids:
-    """Make a source of UUIDv7 (RFC 9562): 48 bits of milliseconds, then a counter seeded at random, then random bits.
+    """Return a source of UUIDv7 (RFC 9562): milliseconds, a counter from a random start, random
+    bits.
 
-    Ids of one source never repeat and never go back, also within a millisecond.
+    Ids from one source are unique and ascending, also within a millisecond.
     """
     lock = threading.Lock()
     last_millisecond = -1
@@ -61,40 +62,40 @@ def _blake2b(data: bytes, **options: Any) -> hashlib.blake2b:
 
 
 def turn_hash(role: str, text: str, occurrence: int) -> str:
-    """A turn's id where the tool gives none: the same words said again in a session get the next occurrence."""
+    """Return an id for a turn without one; repeated text gets the next ``occurrence``."""
     body = f"{role}\n{occurrence}\n{text}".encode("utf-8", errors="replace")
     return _blake2b(body, digest_size=8).hexdigest()
 
 
 def bytes_hash(data: bytes) -> bytes:
-    """16 bytes that identify some bytes."""
+    """Return a 16-byte hash of bytes."""
     return _blake2b(data, digest_size=16).digest()
 
 
 def content_hash(text: str) -> bytes:
-    """16 bytes that identify a text."""
+    """Return a 16-byte hash of a text."""
     return bytes_hash(text.encode("utf-8", errors="replace"))
 
 
 def keyed_hash(key: bytes, *parts: str) -> str:
-    """16 hex digits that tell some texts from others, and nothing of them to whoever lacks the key."""
+    """Return 16 hex digits that identify texts but reveal nothing without the key."""
     joined = "\0".join(parts).encode("utf-8", errors="replace")
     return _blake2b(joined, digest_size=8, key=key).hexdigest()
 
 
 def to_ms(moment: datetime | None) -> int | None:
-    """Milliseconds of a time; ``None`` stays ``None``."""
+    """Return epoch milliseconds, or ``None`` for ``None``."""
     return None if moment is None else round(moment.timestamp() * 1000)
 
 
 def from_ms(value: int | None) -> datetime | None:
-    """The time, aware UTC; ``None`` where it is unknown."""
+    """Return the time in aware UTC, or ``None`` if it is unknown."""
     moment = None if value is None else at_ms(value)
     return None if moment == UNKNOWN_TIME and value else moment
 
 
 def at_ms(value: int) -> datetime:
-    """The time, aware UTC; ``UNKNOWN_TIME`` for a value that is no known time."""
+    """Return the time in aware UTC, or ``UNKNOWN_TIME`` for a value out of range."""
     try:
         moment = datetime.fromtimestamp(value / 1000, UTC)
     except (OverflowError, OSError, ValueError):
@@ -103,6 +104,6 @@ def at_ms(value: int) -> datetime:
 
 
 def first_id(millisecond: int) -> str:
-    """The least UUIDv7 that was made at a time (epoch milliseconds)."""
+    """Return the lowest UUIDv7 of a time in epoch milliseconds."""
     digits = f"{millisecond:012x}"
     return f"{digits[:8]}-{digits[8:]}"

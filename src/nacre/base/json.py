@@ -1,4 +1,4 @@
-"""The one door for JSON that lies in files and may be damaged: lines of the ledger, spools, exports, what is kept."""
+"""JSON: a safe parser for files that may be damaged, and the codec of nacre's values."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import msgspec
 from nacre.errors import NacreError
 
 MOST_LEVELS = 100
-"""What is nested deeper is no value of nacre's, and would end whoever goes through it later by its recursion."""
+"""Deeper values are rejected, because recursive code would fail on them later."""
 
 
 def parse(data: bytes | str) -> Any:
-    """The value in a text. Raises ValueError, and nothing else, for what is no JSON or nests too deeply.
+    """Parse JSON. Raises only ValueError, for malformed or too deeply nested text.
 
-    Bytes that are no UTF-8 are replaced. NaN and infinities are refused: what reads a line elsewhere stops at them.
+    Invalid UTF-8 is replaced. NaN and infinities are rejected, because other parsers fail on them.
     """
     text = data.decode("utf-8", errors="replace") if isinstance(data, bytes) else data
     try:
@@ -32,20 +32,20 @@ def parse(data: bytes | str) -> Any:
 
 
 def quoted(told: Mapping[str, object]) -> str:
-    """A value on one line for a prompt: nothing that it holds can end the quotation it stands in."""
+    """Return a value on one line for a prompt, escaped so that it cannot end its quotation."""
     return json.dumps(told, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _levels(value: Any) -> int:
-    """How deeply a value is nested, at most one more than is allowed."""
-    level, held = 0, [value]
-    while held and level <= MOST_LEVELS:
+    """Return the nesting depth of a value, at most one more than the limit."""
+    level, values = 0, [value]
+    while values and level <= MOST_LEVELS:
         level += 1
-        held = [
+        values = [
             inner
-            for one in held
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
+            for outer in values
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
         ]
     return level
 
@@ -54,27 +54,28 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-# ----------------------------------------------------------------------------
-# Values of nacre as JSON and back, by msgspec: also paths and patterns, which it does not know.
+# -- Nacre's values --------------------------------------------------------------------------------
+# msgspec encodes and decodes them, with hooks for types that it does not support, such as paths.
 
 
 T = TypeVar("T")
 
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
-_KNOWN: set[Any] = set()
-_MAKING = threading.RLock()
+_PREPARED: set[Any] = set()
+_PREPARING = threading.RLock()
 
 
-def _know(wanted: Any) -> None:
-    """Have msgspec learn a type, in one thread at a time.
+def _prepare(kind: Any) -> None:
+    """Prepare msgspec for a type, in one thread at a time.
 
-    What it knows of a class it keeps there before all of it is known: another thread that reads such a value meanwhile
-    ends the process. So nobody else in nacre has msgspec read values of a type, but by decoders made on import.
+    msgspec stores incomplete type information on the class. Another thread that decodes the same
+    type meanwhile crashes the process. Elsewhere in nacre, decode only with decoders made on
+    import.
     """
-    if wanted not in _KNOWN:
-        with _MAKING:
-            msgspec.json.Decoder(wanted)
-            _KNOWN.add(wanted)
+    if kind not in _PREPARED:
+        with _PREPARING:
+            msgspec.json.Decoder(kind)
+            _PREPARED.add(kind)
 
 
 def convert(
@@ -84,53 +85,53 @@ def convert(
     strict: bool = True,
     dec_hook: Callable[[Any, Any], Any] | None = None,
 ) -> T:
-    """As ``msgspec.convert``. Raises msgspec.ValidationError."""
-    _know(wanted)
+    """Convert like ``msgspec.convert``. Raises msgspec.ValidationError."""
+    _prepare(wanted)
     return msgspec.convert(value, wanted, strict=strict, dec_hook=dec_hook)
 
 
 def parse_json_values(data: bytes | str | msgspec.Raw, wanted: type[T]) -> T:
-    """As ``msgspec.json.decode``. Raises msgspec.ValidationError, msgspec.DecodeError."""
-    _know(wanted)
+    """Decode like ``msgspec.json.decode``. Raises msgspec.ValidationError, msgspec.DecodeError."""
+    _prepare(wanted)
     return msgspec.json.decode(data, type=wanted)
 
 
 def encode(value: Any) -> bytes:
-    """A value as JSON."""
+    """Encode a value as JSON."""
     return msgspec.json.encode(value, enc_hook=_plain)
 
 
 def decode(data: bytes | msgspec.Raw, wanted: Any) -> Any:
-    """A value of a type from JSON. Raises msgspec.ValidationError, msgspec.DecodeError, also where it nests deeply."""
+    """Decode JSON. Raises msgspec.ValidationError or, if unreadable, msgspec.DecodeError."""
     try:
         return _decoder(wanted).decode(data)
     except (RecursionError, UnicodeDecodeError) as error:
         raise msgspec.DecodeError(f"JSON cannot be read: {error}") from error
 
 
-def _decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
-    found = _DECODERS.get(wanted)
-    if found is None:
-        _know(wanted)
-        found = _DECODERS.setdefault(wanted, msgspec.json.Decoder(wanted, dec_hook=_special))
-    return found
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        _prepare(kind)
+        decoder = _DECODERS.setdefault(kind, msgspec.json.Decoder(kind, dec_hook=_special))
+    return decoder
 
 
 def to_plain(value: Any) -> Any:
-    """A value as dicts, lists, texts and numbers."""
+    """Convert a value to dicts, lists, strings and numbers."""
     return msgspec.to_builtins(value, enc_hook=_plain)
 
 
 def from_plain(value: Any, wanted: Any, *, strict: bool = True) -> Any:
-    """A value of a type from what :func:`to_plain` made; not ``strict``, texts stand for numbers and truth values, too.
+    """Build a value from the result of :func:`to_plain`. Raises msgspec.ValidationError.
 
-    Raises msgspec.ValidationError.
+    If not ``strict``, strings are accepted for numbers and booleans.
     """
     return convert(value, wanted, strict=strict, dec_hook=_special)
 
 
 def schema_hook(kind: type) -> dict[str, Any]:
-    """The JSON schema of what msgspec does not know."""
+    """Return the JSON schema of a type that msgspec does not support."""
     if issubclass(kind, Path):
         return {"type": "string"}
     if issubclass(kind, NacreError):
@@ -150,7 +151,7 @@ def schema_hook(kind: type) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, NacreError):  # for those who only show it: it is not read back
+    if isinstance(value, NacreError):  # for display; never decoded
         return {"code": value.code, "message": value.message, "hint": value.hint}
     raise NotImplementedError(f"{type(value).__name__} does not cross processes")
 

@@ -1,5 +1,7 @@
-"""Locks: between processes on one machine a file, held while open, which the system frees when a process dies; between
-threads that share a home, a turn."""
+"""Locks between processes, and turns between threads.
+
+A lock is a file; the system unlocks it when its process dies.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,20 @@ else:
     import fcntl
 
 PATIENCE_SECONDS = 30.0
-_TOLD_AFTER_SECONDS = 1.0
-_GIVES_WAY_SECONDS = 0.5
-"""Who waits asks every few milliseconds, and may itself wait for a core as long as that."""
+_WARN_AFTER_SECONDS = 1.0
+_MAX_GIVE_WAY_SECONDS = 0.5
+"""At most; a waiting process polls every few milliseconds, and may wait as long for a core."""
 _PAUSE_SECONDS = 0.005
 
 Observe = Callable[[str, float], None]
-"""Is told the name of a lock, and for how many seconds it was held, when it is free again: for measuring."""
+"""Called when a lock is released, with its name and how many seconds it was held."""
 
 
 class FileLock:
-    """An exclusive lock at a path. The holder may enter it again; others wait, then get StoreBusy. What
-    cannot be opened is StoreUnusable.
+    """An exclusive, reentrant lock on a file. Others wait, then get StoreBusy.
 
-    Who waits goes before who only asks whether it is free: a crowd that asks all the time keeps nobody out.
-
-    For one thread: threads that share a home each need a lock of their own.
+    A file that cannot be opened raises StoreUnusable. Waiting processes go before those that only
+    try the lock. Each thread needs its own object.
     """
 
     def __init__(
@@ -59,25 +59,25 @@ class FileLock:
         self.release()
 
     def acquire(self, patience_seconds: float = 0.0) -> bool:
-        """Take the lock, waiting so long at most; returns whether it was to be had."""
+        """Take the lock within a time in seconds; return True on success."""
         if self._depth == 0:
-            if not (self._wait(patience_seconds) if patience_seconds else self._ask()):
+            if not (self._wait(patience_seconds) if patience_seconds else self._try_unqueued()):
                 return False
             self._since = time.monotonic()
         self._depth += 1
         return True
 
     def release(self) -> None:
-        """Give it back, once for every time it was taken; nothing happens when it was lost meanwhile."""
+        """Release the lock, once for each time it was acquired; do nothing if it was lost."""
         self._depth = max(0, self._depth - 1)
         if self._depth == 0 and self._descriptor >= 0:
             self._free()
 
     def let_others(self) -> None:
-        """Give it to whoever waits for it, and take it again: what was read under it may have changed then.
+        """Let waiting processes have the lock, then take it again. Data read before may be stale.
 
-        Nothing happens where it was taken more than once, since somebody further out relies on it. Raises StoreBusy
-        when it is not to be had again; it is not held then.
+        Do nothing if the lock was taken more than once, because outer code relies on it. Raises
+        StoreBusy, with the lock released, if it cannot be taken again.
         """
         if self._depth != 1:
             return
@@ -87,8 +87,8 @@ class FileLock:
         self.__enter__()
 
     def give_way(self) -> None:
-        """Before taking the lock again: let those who wait for it take it first. Nothing happens while it is held."""
-        until = time.monotonic() + _GIVES_WAY_SECONDS
+        """Before acquiring: let waiting processes take the lock. Do nothing while it is held."""
+        until = time.monotonic() + _MAX_GIVE_WAY_SECONDS
         while (
             self._depth == 0
             and self.is_wanted()
@@ -99,7 +99,7 @@ class FileLock:
 
     @contextmanager
     def if_free(self, patience_seconds: float = 0.0) -> Iterator[bool]:
-        """Hold the lock if it is free, or becomes free in time; yields whether it is held."""
+        """Hold the lock if it is free in time; yield True if it is held."""
         is_held = self.acquire(patience_seconds)
         try:
             yield is_held
@@ -108,15 +108,15 @@ class FileLock:
                 self.release()
 
     def remove(self) -> None:
-        """Delete its files. Only for a lock of which all know that it is over."""
+        """Delete the lock's files. Call it only if no process uses the lock any more."""
         for path in (self._path, self._path.with_suffix(".wait")):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
     def is_wanted(self) -> bool:
-        """Whether somebody waits for it."""
-        with _opened(self._path.with_suffix(".wait")) as others:
-            return not _try(others)
+        """Return True if another process waits for the lock."""
+        with _open_descriptor(self._path.with_suffix(".wait")) as queue:
+            return not _try(queue)
 
     def _free(self) -> None:
         os.close(self._descriptor)
@@ -124,24 +124,24 @@ class FileLock:
         if self._observe:
             self._observe(self._path.name, time.monotonic() - self._since)
 
-    def _ask(self) -> bool:
-        with _opened(self._path.with_suffix(".wait")) as others:
-            return _try(others) and self._try()
+    def _try_unqueued(self) -> bool:
+        with _open_descriptor(self._path.with_suffix(".wait")) as queue:
+            return _try(queue) and self._try()
 
     def _wait(self, seconds: float) -> bool:
         if self._try():
             return True
         now = time.monotonic()
-        give_up, told = now + seconds, now + _TOLD_AFTER_SECONDS
-        with _opened(self._path.with_suffix(".wait")) as queue:
+        give_up, warn_at = now + seconds, now + _WARN_AFTER_SECONDS
+        with _open_descriptor(self._path.with_suffix(".wait")) as queue:
             while not self._try():
                 now = time.monotonic()
                 if now >= give_up:
                     return False
-                if now >= told:
-                    told = give_up
-                    _tell(f"waiting for another process, which has {self._path}")
-                _stand(queue)
+                if now >= warn_at:
+                    warn_at = give_up
+                    _warn(f"waiting for another process, which has {self._path}")
+                _join_queue(queue)
                 time.sleep(_PAUSE_SECONDS)
         return True
 
@@ -155,9 +155,10 @@ class FileLock:
 
 
 class Turn:
-    """Threads that share a home take turns. Whoever has the turn may take it again.
+    """A reentrant lock for threads that share a home.
 
-    One that waits for somebody outside stands :meth:`aside` meanwhile, and has its turn again before it goes on.
+    A thread that waits for an outside event uses :meth:`aside`, and takes its turn again
+    afterwards.
     """
 
     def __init__(self) -> None:
@@ -179,9 +180,10 @@ class Turn:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Let other threads go on within; nothing happens where this one has no turn.
+        """Release the turn in the block; do nothing if this thread does not have it.
 
-        What was read before may have changed afterwards: no lock is held and no transaction open.
+        Call it with no lock held and no transaction open: data read before may have changed
+        afterwards.
         """
         if self._holder != get_ident():
             yield
@@ -199,7 +201,7 @@ class Turn:
             self._came_back.notify_all()
 
     def wait_for_all(self) -> None:
-        """Wait until nobody stands aside any more. Call it with the turn, which others have meanwhile."""
+        """Wait until no thread is in :meth:`aside`. Call it with the turn; others get it meanwhile."""
         holder, depth = self._holder, self._depth
         self._holder = self._depth = 0
         self._came_back.wait_for(lambda: not self._aside)
@@ -207,7 +209,7 @@ class Turn:
 
 
 def is_held(path: Path) -> bool:
-    """Whether anybody holds the lock at a path, also one that can only be read; nothing is made where none was."""
+    """Return True if a process holds the lock at a path, also if read-only."""
     for flags in (os.O_RDWR, os.O_RDONLY):
         with suppress(OSError):
             descriptor = files.open_file(path, flags)
@@ -220,9 +222,9 @@ def is_held(path: Path) -> bool:
         os.close(descriptor)
 
 
-def _tell(message: str) -> None:
-    """Say it on standard error, unless the program that runs nacre handles log messages in another way."""
-    import logging  # noqa: PLC0415 - 8 ms, while somebody waits anyway
+def _warn(message: str) -> None:
+    """Log a warning, on standard error unless the application configured logging."""
+    import logging  # noqa: PLC0415 - 8 ms, only while waiting
 
     logging.getLogger("nacre").warning(message)
 
@@ -238,7 +240,7 @@ def _open(path: Path) -> int:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _open_descriptor(path: Path) -> Iterator[int]:
     descriptor = _open(path)
     try:
         yield descriptor
@@ -246,8 +248,8 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _stand(descriptor: int) -> None:
-    """Stand in a queue with others, so that nobody has it alone. Windows has no such locks: nobody goes first there."""
+def _join_queue(descriptor: int) -> None:
+    """Join the queue with a shared lock. On Windows, there is none and no priority."""
     if sys.platform != "win32":
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
