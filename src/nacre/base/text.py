@@ -1,4 +1,4 @@
-"""When two texts are written alike: they differ in layout alone."""
+"""Text: comparison, words and stems, cuts, expressions, wikilinks and model names."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ _SENTENCE = re.compile(r"(?:^|[.!?。！？]\s+)(\w)")
 
 
 def written(text: str) -> str:
-    """A text without its layout: spaces, emphasis, kinds of quotes and dashes, the full stop after a word, the case of
-    a first letter. Names of files and patterns (``__init__.py``, ``src/**/a``, ``cd ..``) stay as they are."""
+    """Normalize layout: spaces, emphasis, quotes, dashes, final full stops, the case of first
+    letters.
+
+    File names and patterns (``__init__.py``, ``src/**/a``, ``cd ..``) stay unchanged.
+    """
     text = _LAYOUT.sub("", unicodedata.normalize("NFC", text).translate(_MARKS))
     text = _STRONG.sub(r"\1", text)
-    text = _SENTENCE.sub(lambda found: found[0].lower(), text.strip())
+    text = _SENTENCE.sub(lambda match: match[0].lower(), text.strip())
     return " ".join(_END.sub("", text).split())
 
 
-# ----------------------------------------------------------------------------
-# Pure functions on text: what is searched for, how it is cut, how long it is.
+# -- Words, identifiers, lengths and safe display --------------------------------------------------
 
 
 CHARACTERS_PER_TOKEN = 4
@@ -49,7 +51,7 @@ _UNSPACED = re.compile(
 _SIGNS = {"++": "plusplus", "#": "sharp"}
 _SIGNED = re.compile(r"\b([A-Za-z])(\+\+|#)(?![A-Za-z_])")
 _VOICED = "\u3099\u309a"
-"""The marks of voiced kana, which make other letters."""
+"""Marks of voiced kana, which are different letters."""
 _ABOVE_ASCII = re.compile(r"[^\x00-\x7f]")
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _IDENTIFIER = re.compile(
@@ -71,15 +73,18 @@ _INVISIBLE = re.compile(
     "\x1b\\[[0-9;?<=>]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\x1b[@-Z\\\\-_]"
     "|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u2060\ufeff]"
 )
-_NEVER_SEEN = (
+_INVISIBLE_RANGES = (
     "\x80-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200e\u200f\u202a-\u202e\u2061-\u206f"
     "\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _UNSEEN = re.compile(
-    f"[{_NEVER_SEEN}]|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])|[\u200c\u200d]{{2,}}"
+    f"[{_INVISIBLE_RANGES}]|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])|[\u200c\u200d]{{2,}}"
 )
-"""What turns the direction of a line, and characters that only a model sees: texts are hidden in them, and marks of
-frames hide behind them. Joiners stay within words of scripts that are written with them."""
+"""Characters that change the direction of a line or only models see. They can hide text or frame
+marks.
+
+Joiners are kept within words of scripts that need them.
+"""
 
 FRAME_MARK = re.compile(
     r"[<\uff1c\ufe64](?=\|\w+\|>|(?:/\s*|\s+/?\s*(?=[^<]{0,200}>))?(?:antml|assistant|developer|environment|function|hook_context"
@@ -93,9 +98,9 @@ _ZERO_WIDTH = tuple(character.encode() for character in "\u200b\u2060\ufeff")
 
 
 def visible(text: str) -> str:
-    """A text without what nobody sees: terminal sequences, control characters, zero-width spaces.
+    """Remove terminal sequences, control characters and zero-width spaces.
 
-    Coloured output hides a token's beginning from redaction, and would colour whatever shows it again.
+    Coloured output hides the beginning of a token from redaction, and would colour the display.
     """
     if is_visible(text.encode("utf-8", "surrogatepass")):
         return text
@@ -103,7 +108,7 @@ def visible(text: str) -> str:
 
 
 def is_visible(data: bytes) -> bool:
-    """Whether the UTF-8 of a text holds nothing that :func:`visible` takes out."""
+    """Return True if :func:`visible` would not change this UTF-8 text."""
     odd = data.translate(None, _PLAIN)
     return not odd or (
         len(odd.translate(None, _CONTROLS)) == len(odd)
@@ -111,30 +116,31 @@ def is_visible(data: bytes) -> bool:
     )
 
 
-_MAY_DISGUISE = re.compile(f"[{_NEVER_SEEN}\u200c\u200d\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
+_MAY_DISGUISE = re.compile(
+    f"[{_INVISIBLE_RANGES}\u200c\u200d\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"
+)
 _DISGUISES = re.compile(
     rf"(?<=[\w.+/=~-])(?:{_UNSEEN.pattern})++(?=[\w.+/=~-])|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]{{8}}"
 )
 
 
 def is_disguised(text: str) -> bool:
-    """Whether characters that nobody sees stand within words, or words are written in wide letters."""
+    """Return True if invisible characters are inside words, or words have full-width letters."""
     return not text.isascii() and bool(_MAY_DISGUISE.search(text) and _DISGUISES.search(text))
 
 
 def undisguised(text: str) -> str:
-    """A text as whoever reads it, or has it read to them, takes it: without what nobody sees, in ordinary letters."""
+    """Return a text as its reader perceives it: without invisible characters, in ordinary letters."""
     return unicodedata.normalize("NFKC", _UNSEEN.sub("", visible(text)))
 
 
 def normalise(text: str) -> str:
-    """Lower case, single spaces, no punctuation: two texts that say the same in the same words become equal."""
+    """Return the words in lower case with single spaces, for comparison."""
     return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
 
 
 def harmless(text: str) -> str:
-    """A text in which everything is seen and nothing reads as a mark of a frame: neither of nacre's own, nor of an
-    agent's prompt."""
+    """Escape invisible characters and the frame marks of nacre and of agents' prompts."""
     text = visible(text)
     if not text.isascii():
         text = _UNSEEN.sub("", text)
@@ -142,7 +148,7 @@ def harmless(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """All white space runs become one space."""
+    """Replace each run of white space by one space."""
     return _SPACES.sub(" ", text).strip()
 
 
@@ -157,33 +163,35 @@ def shorten(text: str, characters: int) -> str:
 
 
 def title_of(text: str, characters: int = 80) -> str:
-    """The first sentence of a text, shortened: what a memory without a subject is called."""
+    """Return the first sentence, shortened, as the title of a memory without a subject."""
     first = (
         next((line for line in text.strip().splitlines() if line.strip()), "")
         .lstrip("#-*+> ")
         .strip()
     )
     for mark in (". ", "。", "; ", ": "):
-        head, found, _ = first.partition(mark)
-        if found and len(head) >= 12:
+        head, separator, _ = first.partition(mark)
+        if separator and len(head) >= 12:
             first = head
             break
     return shorten(first, characters).rstrip(".。") or "Untitled"
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """A number with its noun: ``3 memories``; ``many`` is ``one`` with an s where it is left out."""
+    """Return a number with its noun, as ``3 memories``; the plural is formed with s by default."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
 def count_tokens(text: str) -> int:
-    """Tokens a language model will count, estimated: four characters each, or one where a script has no spaces."""
+    """Estimate the tokens of a text: four characters each, one in scripts without spaces."""
     unspaced = sum(len(run) for run in _UNSPACED.findall(text)) if not text.isascii() else 0
     return unspaced + -(-(len(text) - unspaced) // CHARACTERS_PER_TOKEN)
 
 
 def is_unspaced(text: str) -> bool:
-    """Whether most letters of a text belong to scripts without spaces, a word of which is about two characters."""
+    """Return True if most letters are of scripts without spaces, with about two characters per
+    word.
+    """
     if text.isascii():
         return False
     unspaced = sum(len(run) for run in _UNSPACED.findall(text))
@@ -191,10 +199,10 @@ def is_unspaced(text: str) -> bool:
 
 
 def segment(text: str) -> str:
-    """Make a text searchable word by word.
+    """Prepare a text for a full-text index.
 
-    Half-width and full-width characters become ordinary ones, each run of an unspaced script its overlapping pairs of
-    characters, and the signs of a name like ``C++`` or ``F#`` letters, since full text has no signs.
+    Normalize character widths, split runs of unspaced scripts into overlapping pairs, and spell out
+    the signs in names like ``C++`` or ``F#``, which an index ignores.
     """
     if "#" in text or "++" in text:
         text = _SIGNED.sub(lambda match: f"{match[1]}{_SIGNS[match[2]]} ", text)
@@ -214,7 +222,7 @@ def _pairs(run: str) -> Iterator[str]:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text as the index sees them (before stemming): segmented, lower case, without diacritics."""
+    """Return the words as the index has them before stemming: segmented, lower case, no diacritics."""
     text = segment(text)
     if not text.isascii():
         text = unicodedata.normalize(
@@ -232,11 +240,11 @@ def _bare(match: re.Match[str]) -> str:
 
 
 def identifiers(text: str) -> list[str]:
-    """Paths, names of code, error codes and hashes in a text, each once, in order.
+    """Return the distinct paths, code names, error codes and hashes in a text, in order.
 
-    Plain words, nearly all there are, are passed over before the expression looks at anything.
+    Plain words are skipped before the slow expression runs.
     """
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for token in dict.fromkeys(text.split()):
         if len(token) < 3 or (token.isalpha() and token[1:].islower()):
             continue
@@ -246,19 +254,19 @@ def identifiers(text: str) -> list[str]:
         for match in _IDENTIFIER.finditer(bare):
             name = match.group()[:_IDENTIFIER_CHARACTERS]
             if _WORD.search(name):
-                found[name] = None
-    return list(found)
+                names[name] = None
+    return list(names)
 
 
 def pieces(text: str, characters: int) -> list[str]:
-    """Cut a text into pieces of at most ``characters``, at paragraphs, lines or sentences where there are any."""
+    """Split a text into pieces of at most ``characters``, at paragraphs, lines or sentences."""
     text = text.strip()
-    found: list[str] = []
+    result: list[str] = []
     while len(text) > characters:
         cut = _cut(text, characters)
-        found.append(text[:cut].strip())
+        result.append(text[:cut].strip())
         text = text[cut:].lstrip()
-    return [piece for piece in [*found, text] if piece]
+    return [piece for piece in [*result, text] if piece]
 
 
 def _cut(text: str, characters: int) -> int:
@@ -280,32 +288,32 @@ STOP_WORDS = frozenset(
     的 了 是 在 我 你 他 她 它 我们 你们 他们 什么 怎么 为什么
     哪 哪个 哪里 吗 呢 吧 和 与 或 也 都 就 还 这 那 这个 那个 有 没有""".split()
 )
-"""Words that say nothing about what is looked for (English and Chinese)."""
+"""Words ignored in questions (English and Chinese)."""
 
 
-# ----------------------------------------------------------------------------
-# The part of a long text that a question is about.
+# -- Excerpts --------------------------------------------------------------------------------------
 
 
 EXCERPT_CHARACTERS = 280
-_BEGINNING = 60
-"""Characters of words by which they are looked for as they are."""
+_LITERAL_CHARACTERS = 60
+"""Characters of ``wanted`` that are searched literally."""
 
 
 def excerpt(
     text: str, terms: Iterable[str], characters: int = EXCERPT_CHARACTERS, *, wanted: str = ""
 ) -> str:
-    """The stretch of a text that holds most of the terms, on one line, with ellipses where it was cut; where the words
-    ``wanted`` stand in it as they are, the stretch with these.
+    """Return the part of a text with the most terms, or with ``wanted`` literally, on one line.
+
+    Ellipses mark the cuts.
     """
     text = one_line(text)
     if len(text) <= characters:
         return text
     lowered = text.lower()
-    beginning = one_line(wanted).lower()[:_BEGINNING]
-    as_it_is = lowered.find(beginning) if beginning else -1
-    if as_it_is >= 0:
-        return _from(text, as_it_is, characters)
+    beginning = one_line(wanted).lower()[:_LITERAL_CHARACTERS]
+    literal_at = lowered.find(beginning) if beginning else -1
+    if literal_at >= 0:
+        return _from(text, literal_at, characters)
     places = sorted(place for term in dict.fromkeys(terms) for place in _places(lowered, term))
     if not places:
         return shorten(text, characters)
@@ -323,30 +331,32 @@ def _from(text: str, place: int, characters: int) -> str:
 
 def _places(lowered: str, term: str) -> list[int]:
     beginning = term[: max(3, len(term) - 2)] if term.isascii() and len(term) > 4 else term
-    found: list[int] = []
+    places: list[int] = []
     at = lowered.find(beginning)
-    while at >= 0 and len(found) < 20:
-        found.append(at)
+    while at >= 0 and len(places) < 20:
+        places.append(at)
         at = lowered.find(beginning, at + 1)
-    return found
+    return places
 
 
-# ----------------------------------------------------------------------------
-# Regular expressions of people and agents: bounded in size as they are compiled, and in time as they
-# search.
+# -- Regular expressions of users and agents -------------------------------------------------------
+# Compilation is limited in size, searches in time.
 
 
 _COUNT = re.compile(r"\{((?:\s|#.*\n)*[0-9](?:[0-9]|\s|#.*\n)*)")
-_MOST_CHARACTERS = 1_000
-_MOST_SIZE = 1_000_000
-"""A million nodes take 300 MB and a third of a second, and nothing ends that from outside."""
+_MAX_EXPRESSION_CHARACTERS = 1_000
+_MAX_EXPRESSION_NODES = 1_000_000
+"""A million nodes take 300 MB and a third of a second, and cannot be interrupted."""
 
 
 class Expression:
-    """A regular expression that ignores case. Raises QueryInvalid for what is none, or too large."""
+    """A case-insensitive regular expression. Raises QueryInvalid if it is invalid or too large."""
 
     def __init__(self, expression: str, seconds: float) -> None:
-        if len(expression) > _MOST_CHARACTERS or _size(expression) > _MOST_SIZE:
+        if (
+            len(expression) > _MAX_EXPRESSION_CHARACTERS
+            or _size(expression) > _MAX_EXPRESSION_NODES
+        ):
             raise QueryInvalid(
                 "the expression is too large", hint="fewer signs, and smaller counts in {…}"
             )
@@ -360,162 +370,162 @@ class Expression:
         self._seconds = seconds
 
     def search(self, text: str) -> Any:
-        """The first place that matches, if any. Raises TimeoutError."""
+        """Return the first match, if any. Raises TimeoutError."""
         return self._compiled.search(text, timeout=self._seconds)
 
 
 def _size(expression: str) -> int:
-    """How many nodes it has at most, were all its counts within each other: each is compiled so many times. Between
-    digits may stand spaces and comments, whose digits count, too."""
-    counts = ("".join(filter(str.isdecimal, found)) for found in _COUNT.findall(expression))
+    """Return the maximum number of nodes, as if all counts were nested: each multiplies them.
+
+    Spaces and comments may stand between digits; digits in comments count too.
+    """
+    counts = ("".join(filter(str.isdecimal, count)) for count in _COUNT.findall(expression))
     return len(expression) * math.prod(max(1, int(count)) for count in counts)
 
 
-# ----------------------------------------------------------------------------
-# English words without their endings, for whatever compares words itself.
-#
-# The full-text index has the stems of SQLite's Porter tokenizer, and what is looked up in it takes
-# them from there.
+# -- English stems ---------------------------------------------------------------------------------
+# The full-text index uses the stems of SQLite's Porter tokenizer instead.
 
 
 _PLURALS = (("ies", "y"), ("sses", "ss"), ("s", ""))
 _NO_PLURALS = ("ss", "us", "is")
 _VERB_ENDINGS = (("ing", ""), ("ied", "y"), ("ed", ""))
-_LEAST = 3
-"""Letters that stay; a singular may have one less."""
+_MIN_LETTERS = 3
+"""Minimum of letters that remain; one less for singulars."""
 
 
 def stem(word: str) -> str:
-    """A lower-case word without the ending of a plural, then of a verb, then a silent e.
+    """Remove the ending of a plural, then of a verb, then a silent e, from a lower-case word.
 
-    "meetings", "meeting" and "meet" are one; what holds anything but letters stays as it is.
+    "meetings", "meeting" and "meet" have the same stem. Words with other characters than letters
+    stay unchanged.
     """
-    if len(word) <= _LEAST or not word.isalpha():
+    if len(word) <= _MIN_LETTERS or not word.isalpha():
         return word
     word = singular(word)
     for ending, by in _VERB_ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _LEAST:
+        if word.endswith(ending) and len(word) - len(ending) >= _MIN_LETTERS:
             word = _undoubled(word[: -len(ending)] + by)
             break
-    return word[:-1] if word.endswith("e") and len(word) > _LEAST else word
+    return word[:-1] if word.endswith("e") and len(word) > _MIN_LETTERS else word
 
 
 def singular(word: str) -> str:
-    """A lower-case word without the ending of a plural: "policy" for "policies", "gb" for "gbs"."""
+    """Remove the plural ending of a lower-case word: "policy" for "policies", "gb" for "gbs"."""
     if word.endswith(_NO_PLURALS):
         return word
-    found = (
+    candidates = (
         word[: -len(ending)] + by
         for ending, by in _PLURALS
         if word.endswith(ending) and _leaves(word, ending)
     )
-    return next(found, word)
+    return next(candidates, word)
 
 
 def _leaves(word: str, ending: str) -> bool:
-    return len(word) - len(ending) >= _LEAST - 1
+    return len(word) - len(ending) >= _MIN_LETTERS - 1
 
 
 def _undoubled(word: str) -> str:
-    """ "plan" for the "plann" of "planned"; "call" and "miss" stay."""
-    is_double = len(word) > _LEAST and word[-1] == word[-2] and word[-1] not in "lsz"
+    """Return "plan" for the "plann" of "planned"; leave "call" and "miss"."""
+    is_double = len(word) > _MIN_LETTERS and word[-1] == word[-2] and word[-1] not in "lsz"
     return word[:-1] if is_double else word
 
 
-# ----------------------------------------------------------------------------
-# ``[[wikilinks]]`` in a text, and the form in which a name that is written and a name that is borne
-# are the same.
+# -- Wikilinks and names ---------------------------------------------------------------------------
 
 
 _LINK = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]")
 _CODE = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)|(`+)[^`\n]+\2", re.DOTALL | re.MULTILINE)
 _NAME_END = re.compile(r"[#|]|\\\|")
 _WORDS = re.compile(r"[^\W_]+")
-_MOST = 500
-"""Links of one text; a longer list is no prose."""
+_MAX_LINKS = 500
+"""Maximum of links in a text; a longer list is not prose."""
 
 
 def name_key(name: str) -> str:
-    """Words in lower case with hyphens between: ``Tide Gauge``, ``tide-gauge`` and ``design/Tide Gauge`` in part."""
+    """Join the words in lower case with hyphens: ``Tide Gauge`` becomes ``tide-gauge``."""
     return "-".join(_WORDS.findall(unicodedata.normalize("NFKC", name).lower()))
 
 
 def mentioned(text: str) -> list[str]:
-    """The keys of the names that a text links, each once; what stands in code is no link.
+    """Return the distinct keys of the names that a text links, except in code.
 
-    Of ``[[name#heading|shown]]`` the name counts, of a path from where the file lies (``../fact/name``) its end.
+    ``[[name#heading|shown]]`` links the name, and a relative path (``../fact/name``) its last part.
     """
     if "[[" not in text:
         return []
     links = _LINK.findall(_CODE.sub(" ", text))
     names = (_NAME_END.split(link, maxsplit=1)[0] for link in links)
     keys = (name_key(name.rpartition("/")[2] if name.startswith(".") else name) for name in names)
-    return [key for key in dict.fromkeys(keys) if key][:_MOST]
+    return [key for key in dict.fromkeys(keys) if key][:_MAX_LINKS]
 
 
 def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, tuple[str, bool]]:
-    """What a memory is called: keys with the name as it is written, and whether that is an alias.
+    """Return the keys of a memory's names, each with the name as written and True for an alias.
 
-    It is called by its subject, by its file, by the path of that in the vault, and by its aliases.
+    The names are the subject, the file's name, its path in the vault, and the aliases.
     """
     whole = (path or "").removesuffix(".md")
     own = (subject, whole.rpartition("/")[2], whole)
     names = [(name, False) for name in own] + [(name, True) for name in aliases]
-    found: dict[str, tuple[str, bool]] = {}
+    keys: dict[str, tuple[str, bool]] = {}
     for name, is_alias in names:
         if key := name_key(name):
-            found.setdefault(key, (name, is_alias))
-    return found
+            keys.setdefault(key, (name, is_alias))
+    return keys
 
 
 def aliases_in(value: object) -> list[str]:
-    """The names in a front matter's ``aliases``: a list, or a text with commas."""
+    """Return the names in ``aliases`` of a front matter: a list, or text with commas."""
     listed = (
         value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     )
     return [name.strip() for name in listed if isinstance(name, str) and name.strip()]
 
 
-# ----------------------------------------------------------------------------
-# Which models may run on the owner's own machine, by what transcripts call them.
+# -- Names of models -------------------------------------------------------------------------------
+# They show which models may run on the owner's machine.
 
 
 _TAGGED = re.compile(
     r"[^:]+:(?!\d+$|(?:free|nitro|floor|online|extended|beta|thinking|exacto|low|medium|high)$|.*cloud$)[^:]+"
 )
-"""Ollama's end in a tag, as ``tinystories:8b-q4_K_M``; so do some in the cloud: releases of Bedrock (``:0``), variants
-of OpenRouter (``:free``), Ollama's own cloud (``:120b-cloud``). What was tuned for somebody has several signs."""
+"""A name with Ollama's tag, as ``tinystories:8b-q4_K_M``, except similar names of hosted models.
+
+These are Bedrock releases (``:0``), OpenRouter variants (``:free``), Ollama's cloud
+(``:120b-cloud``), and fine-tuned models with several colons.
+"""
 
 OWN = "local:"
-"""Before a model's name: it ran at a provider of the owner's own, which follows, and a slash."""
+"""Prefix of a model that ran at the owner's own provider: ``local:PROVIDER/MODEL``."""
 
 _IN_THE_CLOUD = re.compile(r"[^:]+:(?:.+-)?cloud")
-"""Ollama on the owner's machine answers as these are called, and has its own cloud do it."""
+"""Models that Ollama on the owner's machine passes on to its cloud."""
 
 _HOSTED = re.compile(r".*(?::(?:free|nitro|floor|online|exacto)|[:-]cloud|-v\d+:\d+)")
-"""Signs by which a name says that the model ran at a provider, whatever its weights: those of OpenRouter, of Ollama's
-cloud and of Bedrock."""
+"""Signs of a hosted model in a name: OpenRouter, Ollama's cloud and Bedrock."""
 
 
 def has_open_weights(model: str) -> bool:
-    """Whether a model is of a family that people run on machines of their own, and has no sign of a host."""
+    """Return True for a model family that people run themselves, unless the name shows a host."""
     name = model.lower()
     return bool(_families().search(name)) and not is_hosted(name)
 
 
 def is_hosted(model: str) -> bool:
-    """Whether a model's name says that it ran at a provider, whatever its weights."""
+    """Return True if a model's name shows that it ran at a provider."""
     name = model.lower()
     own = name.rpartition("/")[2]
     return (
         bool(_HOSTED.fullmatch(name))
         or _has_host(name)
-        or any(fnmatch(own, one) for one in _words("hosted"))
+        or any(fnmatch(own, pattern) for pattern in _words("hosted"))
     )
 
 
 def is_called_local(model: str) -> bool:
-    """Whether a model has a name as those have that run on the owner's machine."""
+    """Return True if a model has a name of the kind used on the owner's machine."""
     name = model.lower()
     is_local = (
         bool(_TAGGED.fullmatch(name)) or name.endswith(".gguf") or _is_of_local_provider(name)
@@ -524,8 +534,10 @@ def is_called_local(model: str) -> bool:
 
 
 def answered_by(model: str | None, provider: str | None) -> str | None:
-    """What a model is called whose transcript names its provider, too: where that is not known to answer elsewhere,
-    both are, as the model's own name need not say whose it is.
+    """Return the name of a model whose transcript also names its provider.
+
+    It includes the provider unless that is known to be remote, because the model's own name may not
+    show where it ran.
     """
     if (
         not (model and provider)
@@ -538,8 +550,9 @@ def answered_by(model: str | None, provider: str | None) -> str | None:
 
 
 def noted(before: str | None, now: str | None) -> str | None:
-    """The model that a session is noted with, where another one answers: the later one, but never instead of one that
-    is more likely to be the owner's own.
+    """Return a session's model after another one answered.
+
+    This is the later one, but a model that is more likely local is never replaced.
     """
     if not (before and now):
         return now or before
@@ -551,10 +564,10 @@ def _likely_local(model: str) -> int:
 
 
 def _is_elsewhere(provider: str) -> bool:
-    """Whether a provider only answers over the network; so may one whose name was taken out of a transcript."""
+    """Return True for a provider that is only remote, or whose name was removed from a transcript."""
     name = _plain(re.split("[/:]", provider, maxsplit=1)[0])
     return provider.startswith(("[", "<")) or name in {
-        _plain(one) for one in _words("hosts") | _words("elsewhere")
+        _plain(host) for host in _words("hosts") | _words("elsewhere")
     }
 
 
@@ -567,18 +580,20 @@ def _has_host(name: str) -> bool:
 
 
 def _is_of_local_provider(name: str) -> bool:
-    """Whether what a name has before its first slash is a provider on the owner's machine."""
+    """Return True if the part before the first slash is a provider on the owner's machine."""
     provider, slash, _ = name.partition("/")
-    return bool(slash) and any(fnmatch(provider, one) for one in _words("local"))
+    return bool(slash) and any(fnmatch(provider, pattern) for pattern in _words("local"))
 
 
 @cache
 def _words(kind: str) -> frozenset[str]:
-    told = tomllib.loads((files(__package__) / "open_weights.toml").read_text(encoding="utf-8"))
-    return frozenset(told[kind])
+    table = tomllib.loads((files(__package__) / "open_weights.toml").read_text(encoding="utf-8"))
+    return frozenset(table[kind])
 
 
 @cache
 def _families() -> re.Pattern[str]:
-    names = "|".join(re.escape(one).replace(r"\-", r"[^a-z0-9]?") for one in _words("families"))
+    names = "|".join(
+        re.escape(family).replace(r"\-", r"[^a-z0-9]?") for family in _words("families")
+    )
     return re.compile(rf"(?<![a-z])(?:{names})(?![a-z])")

@@ -1,4 +1,4 @@
-"""Local days and moments. ``zone`` is the machine's own where none is given."""
+"""Times: local days, display, and dates in natural language. ``zone`` is the local one by default."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 def day_interval(
     first: date, last: date | None = None, zone: tzinfo | None = None
 ) -> tuple[datetime, datetime]:
-    """Return the half-open interval in UTC of a local day, or of all days from ``first`` to ``last``.
+    """Return the half-open interval in UTC of a local day, or of all days from ``first`` to
+    ``last``.
 
     A day lasts 23 or 25 hours where the clocks change. Raises OverflowError outside the calendar.
     """
@@ -35,14 +36,17 @@ def day_of(moment: datetime, zone: tzinfo | None = None) -> date:
 
 
 def in_utc(moment: datetime, zone: tzinfo | None = None) -> datetime:
-    """Return a moment in UTC; one without a zone is local. Raises OverflowError outside the calendar."""
+    """Return a moment in UTC; without a zone it is local. Raises OverflowError outside the
+    calendar.
+    """
     if moment.tzinfo is None and zone is not None:
         moment = moment.replace(tzinfo=zone)
     return moment.astimezone(UTC)
 
 
 def parsed(text: str) -> datetime | None:
-    """Return an ISO 8601 time that a program wrote, in UTC; ``None`` if it is none, or unknown.
+    """Parse an ISO 8601 time from a program and return it in UTC, or ``None`` if invalid or
+    unknown.
 
     A time without a zone is in UTC, a day begins at the local midnight.
     """
@@ -60,40 +64,38 @@ def parsed(text: str) -> datetime | None:
 
 
 def localised(moment: datetime, zone: tzinfo | None = None) -> datetime | None:
-    """Return a moment in local time, or ``None`` where it is unknown, or is not a time that can be shown."""
+    """Return a moment in local time, or ``None`` if it is unknown or cannot be converted."""
     try:
         return moment.astimezone(zone) if is_known(moment) else None
-    except (OverflowError, OSError, ValueError):  # the system knows no local time for it
+    except (OverflowError, OSError, ValueError):  # the system has no local time for it
         return None
 
 
 def is_known(moment: datetime) -> bool:
-    """Return False for the values that programs write instead of a time that they do not know."""
+    """Return False for the values that programs write for an unknown time."""
     return MINYEAR < moment.year < MAXYEAR and moment != UNKNOWN_TIME
 
 
 def shown(moment: date, form: str) -> str:
-    """Return a day, or a moment in local time, for a reader."""
+    """Format a day, or a moment in local time, for display."""
     local = localised(moment) if isinstance(moment, datetime) else moment
     return local.strftime(form) if local else UNKNOWN
 
 
 def shown_day(moment: date) -> str:
-    """Return a day, or the local day of a moment, for a reader."""
+    """Format a day, or the local day of a moment, for display."""
     return shown(moment, "%Y-%m-%d")
 
 
 def shown_minute(moment: datetime) -> str:
-    """Return a moment for a reader, in local time."""
+    """Format a moment in local time for display."""
     return shown(moment, "%Y-%m-%d %H:%M")
 
 
-# ----------------------------------------------------------------------------
-# Dates as people say them: "last week", "in March", "since monday", "2w", "昨天" → a window of time.
-#
-# Words name local days; a window is in UTC. A date without a year is the latest one that has begun,
-# and with "by",
-# "before" or "until" it may be the next one.
+# -- Dates in natural language ---------------------------------------------------------------------
+# "last week", "in March", "since monday", "2w" or "昨天" becomes a window in UTC, from local days. A
+# date without a year is the latest one that has begun; with "by", "before" or "until" it may be the
+# next.
 
 
 _DAY = timedelta(days=1)
@@ -180,7 +182,7 @@ _COUNT = r"\d+|" + "|".join(_NUMBERS)
 _CHINESE_COUNT = (
     r"(?<!\d)\d{1,3}|[一二三四五六七八九]?十[一二三四五六七八九几]?|[一两二三四五六七八九几]{1,2}"
 )
-_THIRDS = {
+_THIRD_OF_MONTH = {
     "early": 0,
     "beginning of": 0,
     "start of": 0,
@@ -212,7 +214,7 @@ _DAYS_BACK = {
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A span of time, either end open, and the words that said so."""
+    """A span of time, perhaps open at either end, and the words that named it."""
 
     since: datetime | None
     until: datetime | None
@@ -220,7 +222,8 @@ class Window:
 
 
 def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
-    """Return the moment, in UTC, that an option such as ``--since`` names: ``3d``, ``yesterday``, ``march``, ISO 8601.
+    """Return the UTC moment of an option such as ``--since``: ``3d``, ``yesterday``, ``march``, ISO
+    8601.
 
     Raises QueryInvalid.
     """
@@ -232,9 +235,9 @@ def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> dateti
         return in_utc(datetime.fromisoformat(text.strip()), zone)
     except (ValueError, OverflowError):
         pass
-    for said in (cleaned, f"on {cleaned}", f"in {cleaned}"):
-        window = find_window(said, now, zone)
-        if window and window.since and window.words.strip() == said:
+    for expression in (cleaned, f"on {cleaned}", f"in {cleaned}"):
+        window = find_window(expression, now, zone)
+        if window and window.since and window.words.strip() == expression:
             return window.since
     raise QueryInvalid(
         f"{text!r} is not a date", hint="write 2026-11-20, 3d, 2w, yesterday, last week or march"
@@ -242,20 +245,22 @@ def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> dateti
 
 
 def find_window(query: str, now: datetime, zone: tzinfo | None = None) -> Window | None:
-    """Return the first time expression in a question, as a window in UTC; ``None`` when there is none."""
+    """Return the first time expression in a question, as a window in UTC; ``None`` if there is
+    none.
+    """
     local = localised(now, zone)
     window = _find(query.lower(), local.replace(tzinfo=None)) if local else None
     if window is None:
         return None
     try:
         since, until = (in_utc(end, zone) if end else None for end in (window.since, window.until))
-    except (OverflowError, ValueError):  # a time that no calendar holds
+    except (OverflowError, ValueError):  # outside the calendar
         return None
     return Window(since, until, window.words)
 
 
 def _find(text: str, now: datetime) -> Window | None:
-    """The same in local times without a zone, as are all times below."""
+    """Find a window in local times without a zone, as in all functions below."""
     between = _search(_BETWEEN, "between from", text)
     span = _span(between, now) if between else None
     if span:
@@ -269,7 +274,7 @@ def _find(text: str, now: datetime) -> Window | None:
 
 
 def _search(pattern: str, needed: str, text: str) -> re.Match[str] | None:
-    """A match, which holds one of the words ``needed``: where none is, nothing has to be compiled and tried."""
+    """Search a pattern, only if the text has one of the ``needed`` words, to save compiling it."""
     return _compiled(pattern).search(text) if any(word in text for word in needed.split()) else None
 
 
@@ -279,7 +284,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _read(read: _Reader, match: re.Match[str], now: datetime) -> Window | None:
-    """What a reader makes of its words; ``None`` for a day or a time that no calendar holds."""
+    """Call a reader; return ``None`` for a time outside the calendar."""
     try:
         return read(match, now)
     except (ValueError, OverflowError):
@@ -287,7 +292,7 @@ def _read(read: _Reader, match: re.Match[str], now: datetime) -> Window | None:
 
 
 def _span(match: re.Match[str], now: datetime) -> Window | None:
-    """Both ends named; a year that only the second one has counts for both."""
+    """Return the window between two dates; a year only in the second applies to both."""
     first, second = match.groups()
     year = re.search(r"\b(?:19|20)\d\d\b", second)
     if year and not re.search(r"\d{4}", first):
@@ -319,9 +324,10 @@ def _named_month(name: str) -> int:
 def _yearly(
     match: re.Match[str], now: datetime, span: Callable[[int], tuple[datetime, datetime]]
 ) -> Window:
-    """Return the window of a date that has a year, or that comes every year: the last one or the next one.
+    """Return the window of a date with a year, or of the last or next yearly date.
 
-    A deadline is the nearer of both. A single day is the next one only if that is near and nothing began then.
+    With a deadline, take the nearer one. A single day is the next one only if that is within 31
+    days and the words do not ask for a beginning.
     """
     side, year = match.groupdict().get("side"), match.groupdict().get("year")
     if year:
@@ -330,19 +336,19 @@ def _yearly(
     for number in range(now.year - 8, now.year + 9):  # February 29 may be missing for eight years
         with suppress(ValueError):
             spans.append(span(number))
-    last, following = (
-        max(one for one in spans if one[0] <= now),
-        min(one for one in spans if one[0] > now),
+    previous, following = (
+        max(candidate for candidate in spans if candidate[0] <= now),
+        min(candidate for candidate in spans if candidate[0] > now),
     )
     ahead = following[0] - now
     if side in _DEADLINES:
-        return _side(match, *(following if ahead <= now - last[0] else last))
+        return _side(match, *(following if ahead <= now - previous[0] else previous))
     is_near = ahead <= 31 * _DAY and following[1] - following[0] < 28 * _DAY
-    return _side(match, *(following if is_near and side not in _BEGINNINGS else last))
+    return _side(match, *(following if is_near and side not in _BEGINNINGS else previous))
 
 
 def _unit(match: re.Match[str], now: datetime) -> Window:
-    """A calendar week, month or year: this one, the last one, the one before."""
+    """Return this or a previous calendar week, month or year."""
     steps, unit = _STEPS[match.group("which")], match.group("unit")
     today = _midnight(now)
     if unit in ("week", "周", "星期"):
@@ -377,15 +383,15 @@ def _ago(match: re.Match[str], now: datetime) -> Window | None:
 
 
 def _chinese_ago(match: re.Match[str], now: datetime) -> Window | None:
-    """三天前, 十二天前, and 两三天前: two or three."""
-    said = match.group("count")
-    if said.isdecimal():
-        least = most = int(said)
-    elif "十" in said:
-        tens, _, ones = said.partition("十")
+    """Read 三天前, 十二天前, and 两三天前 (two or three)."""
+    number = match.group("count")
+    if number.isdecimal():
+        least = most = int(number)
+    elif "十" in number:
+        tens, _, ones = number.partition("十")
         least = most = 10 * _CHINESE_NUMBERS.get(tens, 1) + _CHINESE_NUMBERS.get(ones, 0)
     else:
-        least, most = sorted((_CHINESE_NUMBERS[said[0]], _CHINESE_NUMBERS[said[-1]]))
+        least, most = sorted((_CHINESE_NUMBERS[number[0]], _CHINESE_NUMBERS[number[-1]]))
     return _back(match, now, least, most) if least else None
 
 
@@ -401,7 +407,7 @@ def _relative_day(match: re.Match[str], now: datetime) -> Window:
 
 
 def _side(match: re.Match[str], since: datetime, until: datetime) -> Window:
-    """What "since", "after", "before" and "until" do to a span."""
+    """Apply "since", "after", "before" or "until" to a span."""
     match match.groupdict().get("side"):
         case "since" | "以来":
             return Window(since, None, match.group())
@@ -429,7 +435,7 @@ def _month_day(match: re.Match[str], now: datetime) -> Window:
 
 
 def _on_weekday(match: re.Match[str], now: datetime) -> Window:
-    """The latest such day before today; as a deadline, the next one after it."""
+    """Return the latest such day before today or, with a deadline, the next after it."""
     ahead = (_WEEKDAYS[match.group("weekday")] - now.weekday()) % 7
     since = _midnight(now) + (ahead or 7) * _DAY
     if match.group("side") not in _DEADLINES or "last" in match.group().split():
@@ -443,7 +449,7 @@ def _year(match: re.Match[str], _: datetime) -> Window:
 
 
 def _quarter(match: re.Match[str], now: datetime) -> Window:
-    """Q3, of that year or the latest that has begun; last quarter; 上个季度."""
+    """Read Q3 (of a year, or the latest that has begun), last quarter, and 上个季度."""
     number, which = match.group("number"), match.groupdict().get("which")
 
     def span(year: int, quarter: int) -> tuple[datetime, datetime]:
@@ -458,7 +464,7 @@ def _quarter(match: re.Match[str], now: datetime) -> Window:
 
 
 def _weekend(match: re.Match[str], now: datetime) -> Window:
-    """Saturday and Sunday: the latest that has begun, or that of last week; as a deadline, the next one."""
+    """Return the latest weekend that has begun, last week's or, with a deadline, the next."""
     saturday = _midnight(now) - ((now.weekday() - 5) % 7) * _DAY
     if match.group("which") == "last":
         saturday -= 7 * _DAY if now.weekday() >= 5 else timedelta()
@@ -473,8 +479,8 @@ def _week_before_last(match: re.Match[str], now: datetime) -> Window:
 
 
 def _part_of_month(match: re.Match[str], now: datetime) -> Window:
-    """Early, mid and late: a third of the month."""
-    month, third = _named_month(match.group("month")), _THIRDS[match.group("third")]
+    """Return a third of the month for early, mid or late."""
+    month, third = _named_month(match.group("month")), _THIRD_OF_MONTH[match.group("third")]
 
     def span(year: int) -> tuple[datetime, datetime]:
         since, until = _month(year, month)
@@ -490,7 +496,7 @@ def _part_of_day(match: re.Match[str], now: datetime) -> Window:
 
 
 def _fixed_span(match: re.Match[str], now: datetime) -> Window:
-    """A fortnight ago, half a year ago."""
+    """Read "a fortnight ago" and "half a year ago"."""
     days = 14 if "fortnight" in match.group() else 182
     return _side(
         match,
@@ -500,9 +506,9 @@ def _fixed_span(match: re.Match[str], now: datetime) -> Window:
 
 
 def _chinese_past(match: re.Match[str], now: datetime) -> Window | None:
-    """最近三天, 过去两周, 前几天, 最近一个月."""
-    said = match.group("count")
-    count = int(said) if said.isdecimal() else _CHINESE_NUMBERS[said[-1]]
+    """Read 最近三天, 过去两周, 前几天, 最近一个月."""
+    number = match.group("count")
+    count = int(number) if number.isdecimal() else _CHINESE_NUMBERS[number[-1]]
     return (
         _side(match, now - count * _UNITS[match.group("unit").removeprefix("个")], now + _DAY)
         if count
@@ -518,7 +524,7 @@ _Reader = Callable[[re.Match[str], datetime], Window | None]
 _SIDE = r"\b(?:(?P<side>since|after|before|until|by)\s+)?"
 _CHINESE_SIDE = "(?P<side>以来|之后|以后|之前|以前)?"
 _OTHER_WORDS = "个起直些共样定次下气志程"
-"""With one of these a number after "last week" begins another word: 上周三个人, 上周一起, 上周天气."""
+"""Characters that, after "last week" and a number, begin another word: 上周三个人, 上周一起, 上周天气."""
 _NAMED_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
     (rf"{_SIDE}(?:on\s+)?(?P<date>\d{{4}}-\d\d-\d\d)\b", "-", _iso),
@@ -630,4 +636,4 @@ _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
     ),
     (r"\b(?P<side>since|after|before|until|in|during)\s+(?P<year>20\d\d)\b", "20", _year),
 )
-"""What is looked for, words of which one is in every match, and who reads it."""
+"""Patterns with words of which every match has one, and their readers."""

@@ -1,7 +1,7 @@
-"""The part of YAML that notes use, read within bounds: keys, texts, lists and mappings, every scalar as text.
+"""A safe subset of YAML for notes: keys, texts, lists and mappings, with every scalar as text.
 
-No aliases, tags, merge keys or repeated keys, and so many characters, values and levels at most: whatever a document
-wants, reading it costs no more than that. The library's own composing recurses in C, as deep as a file says.
+Aliases, tags, merge keys and repeated keys are rejected, and sizes are limited. The library's own
+composer recurses in C as deep as a file is nested.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ MAX_CHARACTERS = 256_000
 """In one document."""
 
 MAX_EVENTS = 20_000
-"""Values, and beginnings and ends of lists, in one document."""
+"""Maximum of values and of starts and ends of lists, in one document."""
 
 MAX_DEPTH = 16
-"""Lists and mappings within each other."""
+"""Maximum of nested lists and mappings."""
 
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _COLON = re.compile(r"[ \t]*:")
 
 
 class NotPlainError(ValueError):
-    """A document is not YAML, or more of it than is read here. ``line`` counts from 0, where it is known."""
+    """A document is not valid YAML of the subset. ``line`` counts from 0, if it is known."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem)
@@ -36,7 +36,7 @@ class NotPlainError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where one key of a document stands: its beginning, its end, the end of its value."""
+    """The position of a key in a document: its start, its end, and the end of its value."""
 
     start: int
     key_end: int
@@ -44,13 +44,13 @@ class Span:
 
 
 def read(document: str) -> tuple[dict[str, Any], dict[str, Span]]:
-    """A document's keys and values, and where each key stands. Raises NotPlainError."""
+    """Return a document's values and the position of each key. Raises NotPlainError."""
     if len(document) > MAX_CHARACTERS:
         raise NotPlainError(f"it is longer than {MAX_CHARACTERS:,} characters")
     if document.startswith("\ufeff"):
         raise NotPlainError(
             "a byte order mark stands within the file"
-        )  # the parser would not count it
+        )  # the parser does not count it in positions
     try:
         return _Reader(document).read()
     except UnicodeEncodeError as error:
@@ -62,7 +62,7 @@ def read(document: str) -> tuple[dict[str, Any], dict[str, Span]]:
 
 
 class _Reader:
-    """Builds values from the parser's events."""
+    """Builder of values from the parser's events."""
 
     def __init__(self, document: str) -> None:
         self._document = document
@@ -72,7 +72,7 @@ class _Reader:
         self._closed = 0
 
     def read(self) -> tuple[dict[str, Any], dict[str, Span]]:
-        """The mapping, and where each of its keys stands."""
+        """Return the mapping and the position of each key."""
         values: dict[str, Any] = {}
         spans: dict[str, Span] = {}
         event = self._begin()
@@ -98,7 +98,7 @@ class _Reader:
         return values, spans
 
     def _begin(self) -> Any:
-        """The first event of the one document; ``None`` for one without any values."""
+        """Return the first event of the only document; ``None`` if it has no values."""
         self._next()
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
@@ -128,13 +128,13 @@ class _Reader:
             )
         return event
 
-    def _key(self, event: Any, known: Mapping[str, Any]) -> str:
+    def _key(self, event: Any, previous: Mapping[str, Any]) -> str:
         if not isinstance(event, yaml.ScalarEvent):
             raise NotPlainError("a key is not a word", _line(event))
         key: str = event.value
         if key == "<<" and event.implicit[0]:
             raise NotPlainError("merge keys (<<) are not used here", _line(event))
-        if key in known:
+        if key in previous:
             raise NotPlainError(f"{key[:80]!r} is there twice", _line(event))
         return key
 
@@ -155,19 +155,19 @@ class _Reader:
         return value
 
     def _list(self, depth: int) -> list[Any]:
-        found = []
+        values = []
         while not isinstance(event := self._next(), yaml.SequenceEndEvent):
-            found.append(self._value(event, depth + 1))
+            values.append(self._value(event, depth + 1))
         self._closed = event.end_mark.index
-        return found
+        return values
 
     def _mapping(self, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            key = self._key(event, found)
-            found[key] = self._value(self._next(), depth + 1)
+            key = self._key(event, values)
+            values[key] = self._value(self._next(), depth + 1)
         self._closed = event.end_mark.index
-        return found
+        return values
 
 
 def _line(event: Any) -> int:
