@@ -1,4 +1,4 @@
-"""Open homes for threads that answer side by side: each has its own database connection, all share one model."""
+"""The daemon's open homes, its answers, the gateway and watcher threads, and its status."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ if TYPE_CHECKING:
     from nacre.store.search import Kept
 
 MOST = 6
-"""So many are open at once; who comes then waits for one of them."""
+"""Maximum of open homes; further callers wait."""
 
-_KEPT_SECONDS = 60.0
-_PATIENCE_SECONDS = 30.0
+_IDLE_SECONDS = 60.0
+_MAX_WAIT_SECONDS = 30.0
 
 _Stamp = tuple[int, int, int]
 
 
 @dataclass(slots=True)
 class _Open:
-    """An open home, how its settings' file and its database's schema were then, and when it was last needed."""
+    """An open home, the state of its settings file and schema when opened, and its last use."""
 
     home: Home
     stamp: _Stamp | None
@@ -73,9 +73,9 @@ class _Open:
 
 
 class Homes:
-    """Lends an open home to one thread at a time, and keeps it open for the next.
+    """A pool of open homes, each used by one thread at a time; all share one model.
 
-    One that is not what is on disk any more, as its database was made anew or its settings changed, is opened again.
+    A home is reopened if its database was replaced or its settings changed.
     """
 
     def __init__(
@@ -96,79 +96,82 @@ class Homes:
         self._is_closed = False
         self._keeps_none = False
         self.writing = threading.BoundedSemaphore(1)
-        """Who holds it writes there: one at a time."""
+        """Held by the only thread that may write."""
         self.outdated: str | None = None
-        """Why this program cannot work with the home any more."""
+        """Why this process cannot use the home any more, if so."""
 
     @contextmanager
-    def lent(self, seconds: float = _PATIENCE_SECONDS) -> Iterator[Home]:
-        """A home of one's own for the block. Raises what opening one raises, Unavailable where all are in use."""
+    def lent(self, seconds: float = _MAX_WAIT_SECONDS) -> Iterator[Home]:
+        """Yield a home for the block. Raises the errors of opening it, Unavailable if all are in
+        use.
+        """
         if not self._room.acquire(timeout=max(0.0, seconds)):
             raise Unavailable("the daemon is busy", hint="ask again")
         try:
-            found = self._taken() or self._opened()
-            self._share_with(found.home)
+            opened = self._take_free() or self._open_new()
+            self._share_with(opened.home)
             try:
-                yield found.home
+                yield opened.home
             finally:
-                self._give_back(found)
+                self._give_back(opened)
         finally:
             self._room.release()
 
     def shrink(self) -> bool:
-        """Close those that nobody needed for a minute, but one; returns whether there were any."""
+        """Close all but one of the homes unused for a minute; return True if there were any."""
         now = time.monotonic()
         with self._guard:
-            kept = [one for one in self._free if now - one.freed < _KEPT_SECONDS] or self._free[-1:]
-            old = [one for one in self._free if one not in kept]
+            kept = [
+                opened for opened in self._free if now - opened.freed < _IDLE_SECONDS
+            ] or self._free[-1:]
+            old = [opened for opened in self._free if opened not in kept]
             self._free = kept
-        for one in old:
-            one.home.disconnect()
+        for opened in old:
+            opened.home.disconnect()
         return bool(old)
 
     def give_way(self) -> None:
-        """Keep no home open any more: those that are lent close when they come back, and so do those that somebody asks
-        for yet who came before."""
+        """Stop keeping homes open: close unused homes now, and those in use when they are returned."""
         with self._guard:
             self._keeps_none = True
             free, self._free = self._free, []
             self._unwatch()
-        for one in free:
-            one.home.disconnect()
+        for opened in free:
+            opened.home.disconnect()
 
     def close(self) -> None:
-        """Close all homes; those that are lent close when they come back, and none is opened any more."""
+        """Close all homes, those in use when they are returned; open no more."""
         self._is_closed = True
         self.give_way()
         for embedder in self._embedders.values():
             if isinstance(embedder, RemoteEmbedder):
                 embedder.close()
 
-    def _taken(self) -> _Open | None:
-        """The home that was used last, if it still is what is on disk."""
+    def _take_free(self) -> _Open | None:
+        """Return the last used home that is still up to date."""
         while True:
             with self._guard:
                 if not self._free:
                     return None
-                found = self._free.pop()
-            if self._is_good(found):
-                return found
-            found.home.disconnect()
+                opened = self._free.pop()
+            if self._is_current(opened):
+                return opened
+            opened.home.disconnect()
 
-    def _is_good(self, one: _Open) -> bool:
-        home = one.home
+    def _is_current(self, opened: _Open) -> bool:
+        home = opened.home
         if not home.database.is_in_place() or home.database.unwritable:
             return False
-        if home.database.schema() != one.schema:
+        if home.database.schema() != opened.schema:
             self.outdated = "another version of nacre changed the database"
             raise Ending(self.outdated)
-        return one.stamp == _stamp(self._config)
+        return opened.stamp == _stamp(self._config)
 
-    def _opened(self) -> _Open:
+    def _open_new(self) -> _Open:
         if self._is_closed:
             raise Ending("the daemon is about to end")
         if self._was_there and not self._home.is_dir():
-            raise Ending("the home was moved or deleted")  # and is not made anew
+            raise Ending("the home was moved or deleted")  # do not create it again
         stamp = _stamp(self._config)
         try:
             home = self._open_home()
@@ -178,7 +181,7 @@ class Homes:
         self._was_there = True
         with (
             self._guard
-        ):  # not the one that is held while a model is loaded: who opens a home waits for no model
+        ):  # not the lock of loading a model, so that opening a home does not wait for that
             if stamp != self._stamp:
                 self._embedders, self._stamp = {}, stamp
                 self._unwatch()
@@ -188,21 +191,21 @@ class Homes:
         return _Open(shared, stamp, shared.database.schema())
 
     def _share_with(self, home: Home) -> None:
-        """What one home has in memory of the vectors, the others need not load: it may be a hundred megabytes."""
-        file, kept = self._kept
-        if kept and file == home.database.identity:
-            home.vectors.begin_with(kept)
+        """Let a home use the vectors in memory of the others, which may take a hundred megabytes."""
+        file, vectors = self._kept
+        if vectors and file == home.database.identity:
+            home.vectors.begin_with(vectors)
 
-    def _give_back(self, one: _Open) -> None:
-        one.home.problems.clear()
-        one.freed = time.monotonic()
+    def _give_back(self, opened: _Open) -> None:
+        opened.home.problems.clear()
+        opened.freed = time.monotonic()
         with self._guard:
-            if "vectors" in one.home.__dict__:
-                self._kept = one.home.database.identity, one.home.vectors.kept()
+            if "vectors" in opened.home.__dict__:
+                self._kept = opened.home.database.identity, opened.home.vectors.kept()
             if not self._keeps_none:
-                self._free.append(one)
+                self._free.append(opened)
                 return
-        one.home.disconnect()
+        opened.home.disconnect()
 
     def _unwatch(self) -> None:
         if self._watch:
@@ -210,25 +213,23 @@ class Homes:
         self._watch = None
 
     def _embedder(self, home: Home, settings: Settings) -> Embedder:
-        """One model for all threads, loaded by the first that needs it."""
+        """Return the model for all threads, loaded on first use."""
         name = str(settings.text("embedding.model"))
         with self._loading:
-            known = self._embedders
-            if name not in known:
-                known[name] = home.load_embedder(settings)
-            return known[name]
+            embedders = self._embedders
+            if name not in embedders:
+                embedders[name] = home.load_embedder(settings)
+            return embedders[name]
 
 
 def _stamp(path: Path) -> _Stamp | None:
     with suppress(OSError):
-        seen = os.stat(path)
-        return seen.st_mtime_ns, seen.st_size, seen.st_ino
+        status = os.stat(path)
+        return status.st_mtime_ns, status.st_size, status.st_ino
     return None
 
 
-# ----------------------------------------------------------------------------
-# How much memory the daemon takes, and how it gives back what it needs no more: glibc keeps what is
-# freed.
+# -- Memory of the process -------------------------------------------------------------------------
 
 
 _M_ARENA_MAX = -8
@@ -236,52 +237,51 @@ _ARENAS = 2
 
 
 def share_arenas() -> None:
-    """Let threads share two pools of memory, where the system's own way is many a core. To be called first."""
+    """Limit glibc to two memory pools instead of several per core. Call it first."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def give_back() -> None:
-    """Give what was freed back to the system, where it would be kept."""
+    """Return freed memory to the system, since glibc keeps it."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def memory_mb() -> float | None:
-    """How much memory this process takes now, or, where the system does not tell that simply, took at most."""
+    """Return the memory in use in MB; where unknown, the peak."""
     with (
         suppress(OSError, ValueError, IndexError),
-        open("/proc/self/statm", encoding="ascii") as told,
+        open("/proc/self/statm", encoding="ascii") as statm,
     ):
-        return round(int(told.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
+        return round(int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
     if sys.platform != "win32":
-        import resource  # noqa: PLC0415 - Windows has no such module
+        import resource  # noqa: PLC0415 - missing on Windows
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return round(peak / 1e6 if sys.platform == "darwin" else peak / 1e3, 1)
     return None
 
 
-# ----------------------------------------------------------------------------
-# The tools of agents that show a key to a space.
+# -- Tool calls with a key -------------------------------------------------------------------------
 
 
-class _Waiting:
-    """Whoever waits for a tool; it ends with its time."""
+class _ToolCaller:
+    """A caller without connection, for tool calls: only their time limit ends them."""
 
     def has_left(self) -> bool:
-        """Nobody tells."""
+        """Return False."""
         return False
 
     def agent(self) -> str | None:
-        """The key says who it is."""
+        """Return None: the key identifies the caller."""
         return None
 
 
 class KeyCalls(HomeCalls):
-    """Calls in the space whose key the request shows, else about the home."""
+    """Calls in the space of the request's key or, without one, in the home."""
 
     def __init__(self, home: Path, run: Run) -> None:
         super().__init__(home)
@@ -290,41 +290,39 @@ class KeyCalls(HomeCalls):
     def __call__(
         self, operation: str, request: Any, *, load_model: ModelLoader | None = None
     ) -> Any:
-        """The operation's result. Raises NacreError."""
+        """Return the operation's result. Raises NacreError."""
         actor = acting_now()
         if actor is None or actor.bearer is None:
             return super().__call__(operation, request, load_model=load_model)
-        asked = msgspec.json.encode(json.to_plain(request))
-        answer = self._run_by_key(operation, asked, actor, _Waiting())
+        message = msgspec.json.encode(json.to_plain(request))
+        answer = self._run_by_key(operation, message, actor, _ToolCaller())
         return json.from_plain(msgspec.json.decode(answer), CATALOGUE[operation].result)
 
 
-# ----------------------------------------------------------------------------
-# What a question asks for, and its answer: the catalogue's operations, in an open home, while
-# somebody waits.
+# -- Answers to callers ----------------------------------------------------------------------------
 
 
 MOST_SECONDS = 600.0
-"""Longest a caller may wait, in seconds."""
+"""Maximum time that a caller may wait."""
 
 _SLOW_SECONDS = 2.0
-_MOST_LONG = 2
+_MAX_LONG_CALLS = 2
 _GRACE_SECONDS = 2.0
-"""So long a question is gone on with after its caller left: what it loads meanwhile, the next one needs."""
+"""Extra time for a call after its caller left, as the next call needs the data it loads."""
 
-_LOOK_SECONDS = 0.25
-_AGENT_CHARACTERS = 40
+_POLL_SECONDS = 0.25
+_MAX_AGENT_CHARACTERS = 40
 
 
 class Waiting(Protocol):
-    """Whoever waits for an answer."""
+    """A caller that waits for an answer."""
 
     def has_left(self) -> bool:
-        """Whether nobody does any more."""
+        """Return True if the caller has left."""
         ...
 
     def agent(self) -> str | None:
-        """The agent in which it runs, if it is a process of this machine that runs in one."""
+        """Return the agent that runs the caller's process, if it is local."""
         ...
 
 
@@ -339,7 +337,7 @@ class _Call(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True, eq=False)
 class _AtWork:
-    """A question that runs; ``left`` is since when nobody waits for its answer."""
+    """A call in progress; ``left`` is the time when its caller left."""
 
     home: Home
     caller: Waiting
@@ -347,13 +345,16 @@ class _AtWork:
     left: float | None = None
 
 
-class _NobodyWaits(Exception):  # noqa: N818 - what is the case
-    """There is no use in an answer."""
+class _CallerLeft(Exception):  # noqa: N818 - not an error
+    """The caller has left."""
 
 
 class Answering:
-    """Answers calls, from any thread. ``own`` are operations of the daemon itself, by name: they get no home, but
-    whoever asks. How far operations are goes to the ``bus``. ``homes_of`` are those of the space that a key opens."""
+    """The thread-safe handler of calls.
+
+    ``own`` are the daemon's operations, which get the caller instead of a home. Progress goes to
+    the ``bus``. ``homes_of`` returns the homes of a key's space.
+    """
 
     def __init__(
         self,
@@ -371,32 +372,34 @@ class Answering:
         self._own = own
         self._bus = bus or Bus(utc_now)
         self._catalogue = offered_by(Face.DAEMON) if catalogue is None else catalogue
-        self._long = threading.BoundedSemaphore(_MOST_LONG)
+        self._long = threading.BoundedSemaphore(_MAX_LONG_CALLS)
         self._guard = threading.Lock()
         self._at_work: list[_AtWork] = []
 
     def answer(self, operation: str, body: bytes, caller: Waiting) -> tuple[HTTPStatus, bytes]:
-        """The status and the body of a response; no body where nobody waits for it any more."""
+        """Return the status and body of a response; the body is empty if the caller has left."""
         try:
             return HTTPStatus.OK, self._result(operation, body, caller)
-        except _NobodyWaits:
+        except _CallerLeft:
             return HTTPStatus.GATEWAY_TIMEOUT, b""
         except NacreError as error:
             return HTTPStatus.BAD_REQUEST, _refusal(error.code, error.message, error.hint)
-        except Exception as error:  # noqa: BLE001 - a question that breaks an answer must not break the daemon
+        except Exception as error:  # noqa: BLE001 - no call may end the daemon
             self._tell("".join(traceback.format_exception(error)).rstrip())
-            told = _refusal(
+            body = _refusal(
                 "internal", f"{type(error).__name__} in the daemon", "logs/daemon.log tells more"
             )
-            return HTTPStatus.INTERNAL_SERVER_ERROR, told
+            return HTTPStatus.INTERNAL_SERVER_ERROR, body
 
     def run(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-        """The result of an operation that an actor asks for in this process, in JSON; nothing where nobody waits for it
-        any more. Raises NacreError."""
-        asked = _Call(msgspec.Raw(request))
+        """Run an operation for an actor in this process; return JSON, empty if the caller has left.
+
+        Raises NacreError.
+        """
+        call = _Call(msgspec.Raw(request))
         try:
-            return self._answered(CATALOGUE[operation], asked, actor, caller)
-        except _NobodyWaits:
+            return self._answered(CATALOGUE[operation], call, actor, caller)
+        except _CallerLeft:
             return b""
         except NacreError:
             raise
@@ -407,44 +410,42 @@ class Answering:
             ) from error
 
     def mind(self, stop: threading.Event) -> None:
-        """Until ``stop`` is set, interrupt what nobody waits for any more. Writing is gone on with: it is wanted."""
-        while not stop.wait(_LOOK_SECONDS):
+        """Interrupt calls whose caller has left, except writes, until ``stop`` is set."""
+        while not stop.wait(_POLL_SECONDS):
             with self._guard:
-                for one in self._at_work:
+                for running in self._at_work:
                     now = time.monotonic()
-                    if one.left is None and (now > one.until or one.caller.has_left()):
-                        one.left = now
-                    if one.left is not None and now - one.left > _GRACE_SECONDS:
-                        one.home.database.interrupt()
+                    if running.left is None and (now > running.until or running.caller.has_left()):
+                        running.left = now
+                    if running.left is not None and now - running.left > _GRACE_SECONDS:
+                        running.home.database.interrupt()
 
     def _result(self, operation: str, body: bytes, caller: Waiting) -> bytes:
         try:
-            asked = json.parse_json_values(body, _Call)
+            call = json.parse_json_values(body, _Call)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InvalidInput(f"no question: {error}", hint="docs/daemon.md shows one") from error
         if operation in self._own:
             return b'{"result":' + msgspec.json.encode(self._own[operation](caller)) + b"}"
-        if asked.protocol != PROTOCOL:
-            raise OtherVersion(f"this daemon speaks protocol {PROTOCOL}, not {asked.protocol}")
+        if call.protocol != PROTOCOL:
+            raise OtherVersion(f"this daemon speaks protocol {PROTOCOL}, not {call.protocol}")
         entry = self._catalogue.get(operation)
         if entry is None:
             raise InvalidInput(
                 f"there is no operation {operation!r}", hint=f"one of {', '.join(self._catalogue)}"
             )
         return (
-            b'{"result":'
-            + self._answered(entry, asked, _actor(entry, asked, caller), caller)
-            + b"}"
+            b'{"result":' + self._answered(entry, call, _actor(entry, call, caller), caller) + b"}"
         )
 
-    def _answered(self, entry: Operation, asked: _Call, actor: Actor, caller: Waiting) -> bytes:
-        until = time.monotonic() + max(0.0, min(asked.seconds, MOST_SECONDS))
+    def _answered(self, entry: Operation, call: _Call, actor: Actor, caller: Waiting) -> bytes:
+        until = time.monotonic() + max(0.0, min(call.seconds, MOST_SECONDS))
         with self._turn(entry, until, actor.bearer) as home:
             if caller.has_left() or time.monotonic() >= until:
-                raise _NobodyWaits
+                raise _CallerLeft
             began = time.monotonic()
             with acting(actor):
-                answer = self._run(entry, home, asked, caller, until)
+                answer = self._run(entry, home, call, caller, until)
         took = time.monotonic() - began
         if took > _SLOW_SECONDS and not entry.takes_long:
             self._tell(f"{entry.name} took {took:.1f} s")
@@ -452,51 +453,54 @@ class Answering:
 
     @contextmanager
     def _turn(self, entry: Operation, until: float, bearer: Bearer | None) -> Iterator[Home]:
-        """A home, when it is an operation's turn: one writes to a space at a time, and few that take long run: these
-        let others write between their parts."""
+        """Yield a home once the operation may run.
+
+        Only one operation writes to a space at a time. Few long ones run at once; they let others
+        write between their parts.
+        """
         homes = self._homes_of(bearer) if bearer and self._homes_of else self._homes
         gate = self._long if entry.takes_long else homes.writing if entry.writes else None
-        with ExitStack() as held:
+        with ExitStack() as stack:
             if gate is not None:
                 if not gate.acquire(timeout=max(0.0, until - time.monotonic())):
                     raise Unavailable("the daemon is busy", hint="ask again")
-                held.callback(gate.release)
-            yield held.enter_context(homes.lent(until - time.monotonic()))
+                stack.callback(gate.release)
+            yield stack.enter_context(homes.lent(until - time.monotonic()))
 
     def _run(
-        self, entry: Operation, home: Home, asked: _Call, caller: Waiting, until: float
+        self, entry: Operation, home: Home, call: _Call, caller: Waiting, until: float
     ) -> bytes:
-        if asked.settings is not None and asked.settings != home.settings.mark:
+        if call.settings is not None and call.settings != home.settings.mark:
             raise OtherSettings
-        one = _AtWork(home, caller, until)
+        running = _AtWork(home, caller, until)
         if not entry.writes:
             with self._guard:
-                self._at_work.append(one)
+                self._at_work.append(running)
         try:
             with published(self._bus, entry.name) as on_progress:
-                result = entry.answer(home, asked.request, on_progress)
+                result = entry.answer(home, call.request, on_progress)
             embed_new_memories(home)
         except Unavailable:
-            if one.left is not None:
-                raise _NobodyWaits from None
+            if running.left is not None:
+                raise _CallerLeft from None
             raise
         finally:
             with self._guard:
-                if one in self._at_work:
-                    self._at_work.remove(one)
-        if not asked.notes:
+                if running in self._at_work:
+                    self._at_work.remove(running)
+        if not call.notes:
             return result
-        told = {"warnings": warnings_of(home), "problems": home.problems}
-        return result + b',"notes":' + msgspec.json.encode(told)
+        notes = {"warnings": warnings_of(home), "problems": home.problems}
+        return result + b',"notes":' + msgspec.json.encode(notes)
 
 
-def _actor(entry: Operation, asked: _Call, caller: Waiting) -> Actor:
-    """Who asks: MCP's tools say for which agent; what other processes ask for is the agent's in which they run.
+def _actor(entry: Operation, call: _Call, caller: Waiting) -> Actor:
+    """Return the actor of a call: MCP names its agent; for other writes it is the caller's agent.
 
-    Reading is nobody's in particular, and hooks, which agents run, only read.
+    Reads need no agent, and hooks, which agents run, only read.
     """
-    if asked.agent is not None:
-        return Actor(Face.MCP, shorten(one_line(asked.agent), _AGENT_CHARACTERS) or AN_AGENT)
+    if call.agent is not None:
+        return Actor(Face.MCP, shorten(one_line(call.agent), _MAX_AGENT_CHARACTERS) or AN_AGENT)
     return Actor(Face.DAEMON, caller.agent() if entry.writes or entry.owners else None)
 
 
@@ -504,49 +508,48 @@ def _refusal(code: str, message: str, hint: str | None) -> bytes:
     return msgspec.json.encode({"error": {"code": code, "message": message, "hint": hint}})
 
 
-# ----------------------------------------------------------------------------
-# The gateway in the daemon: it answers in channels unless another process does, and takes over when
-# that ends.
+# -- Gateway ---------------------------------------------------------------------------------------
 
 
-_PAUSE_SECONDS = 60.0
+_RETRY_SECONDS = 60.0
 
 
 class Chatting:
-    """Serves the channels in a thread, from ``run`` until ``stop``."""
+    """A thread that serves the channels unless another process does."""
 
     def __init__(self, settings: Settings, lend: Lend, tell: Callable[[str], None]) -> None:
         self._settings = settings
         self._lend = lend
         self._tell = tell
-        self._told = ""
+        self._last_line = ""
 
     def run(self, stop: threading.Event) -> None:
-        """Until ``stop`` is set. What fails is told once, and tried again in a minute."""
+        """Serve until ``stop`` is set; log each failure once, and retry every minute."""
         while not stop.is_set():
             try:
                 engine.serve(self._settings, self._lend, self._tell, stop)
             except Conflict:
-                self._say("another process answers in the channels")
+                self._tell_once("another process answers in the channels")
             except NacreError as error:
-                self._say(
+                self._tell_once(
                     f"no gateway: {error.message}" + (f" ({error.hint})" if error.hint else "")
                 )
-            stop.wait(_PAUSE_SECONDS)
+            stop.wait(_RETRY_SECONDS)
 
-    def _say(self, line: str) -> None:
-        if line != self._told:
-            self._told = line
+    def _tell_once(self, line: str) -> None:
+        if line != self._last_line:
+            self._last_line = line
             self._tell(line)
 
 
-# ----------------------------------------------------------------------------
-# The watcher in the daemon: it follows sessions unless another watcher does, and takes over when that
-# ends.
+# -- Watcher ---------------------------------------------------------------------------------------
 
 
 class Following:
-    """Follows sessions in a thread, from ``run`` until ``stop``. ``nacre watcher stop`` ends it until ``again``."""
+    """A thread that follows sessions unless another watcher does.
+
+    ``nacre watcher stop`` ends it until ``again``.
+    """
 
     def __init__(
         self,
@@ -562,13 +565,13 @@ class Following:
         self._tell = tell
         self._version = version
         self._wanted = threading.Event()
-        self._told: str | None = None
+        self._last_line: str | None = None
         self._watcher: Watcher | None = None
         self.follows = False
-        """Whether it does now."""
+        """True while it follows sessions."""
 
     def run(self, stop: threading.Event) -> None:
-        """Until ``stop`` is set. What fails is told once, and tried again."""
+        """Follow until ``stop`` is set; log each failure once, and retry."""
         self._wanted.set()
         while not stop.is_set():
             if self._wanted.is_set():
@@ -579,61 +582,62 @@ class Following:
             self._wanted.wait(1.0)
 
     def again(self) -> None:
-        """Follow now, where that was ended, or another one did."""
+        """Follow again after an end."""
         self._wanted.set()
 
     def reads(self, path: Path) -> bool:
-        """Whether a transcript is followed: it is read soon then."""
+        """Return True if a transcript is followed, and thus read soon."""
         return self.follows and self._watcher is not None and self._watcher.reads(path)
 
     def _follow_once(self, stop: threading.Event) -> None:
         try:
-            self._watcher = Watcher(self._open_home, WatchOptions(), self._hear, self._version)
-            self._watcher.run(stop)  # which also ends when somebody asks the watcher to
+            self._watcher = Watcher(
+                self._open_home, WatchOptions(), self._note_event, self._version
+            )
+            self._watcher.run(stop)  # also returns when the watcher is asked to end
         except Conflict:
-            self._say("another watcher follows the sessions")
-            self._later(stop)
+            self._tell_once("another watcher follows the sessions")
+            self._wait_for_retry(stop)
         except NacreError as error:
-            self._say(f"sessions are not followed: {error.message}")
-            self._later(stop)
+            self._tell_once(f"sessions are not followed: {error.message}")
+            self._wait_for_retry(stop)
         else:
-            self._told = None
+            self._last_line = None
         finally:
             self.follows = False
 
-    def _hear(self, event: WatchEvent) -> None:
+    def _note_event(self, event: WatchEvent) -> None:
         self.follows = self.follows or event.kind == "started"
         self._watched(event)
 
-    def _later(self, stop: threading.Event) -> None:
-        """Try again in a minute, or at once when the other watcher ended, or somebody wants it."""
-        for _ in range(int(_PAUSE_SECONDS)):
+    def _wait_for_retry(self, stop: threading.Event) -> None:
+        """Wait a minute, or until the other watcher ends or ``again`` is called."""
+        for _ in range(int(_RETRY_SECONDS)):
             if self._wanted.is_set() or stop.wait(1.0):
                 break
         if not stop.is_set() and not follow.is_asked_to_end(self._home):
             self._wanted.set()
 
-    def _say(self, line: str) -> None:
-        if line != self._told:
-            self._told = line
+    def _tell_once(self, line: str) -> None:
+        if line != self._last_line:
+            self._last_line = line
             self._tell(line)
 
 
-# ----------------------------------------------------------------------------
-# What a daemon says of itself, and how others have it end. Light: commands ask before they load
-# anything.
+# -- Status of a daemon ----------------------------------------------------------------------------
+# Light, because commands call it before they load anything.
 
 
-_PAUSE_SECONDS_GREETING = 0.02
+_STOP_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a daemon says of itself.
+    """The status of a daemon.
 
-    It runs for so many ``seconds``, answered ``answered`` questions and is at ``at_work``, this one left out.
-    ``follows`` says whether it follows sessions; ``is_warm`` whether what it loads first is loaded. ``http`` is where
-    it serves agents over HTTP. One that is ``on_demand`` ends when nobody asks for ``idle_minutes``.
+    ``seconds`` is its age. ``answered`` counts requests, ``at_work`` those in progress except this
+    one. ``follows``: it follows sessions. ``is_warm``: its model is loaded. ``http`` is the address
+    for agents. With ``on_demand``, it ends after ``idle_minutes`` without a request.
     """
 
     pid: int
@@ -652,7 +656,7 @@ class Greeting:
 
 
 def greet(home: Path, seconds: float = 1.0) -> Greeting | None:
-    """What the daemon of a home says of itself; ``None`` where none answers."""
+    """Return the status of a home's daemon; ``None`` if none answers."""
     try:
         return json.convert(ask(str(home), "hello", {}, seconds=seconds), Greeting)
     except (Away, Refused, msgspec.ValidationError):
@@ -660,12 +664,12 @@ def greet(home: Path, seconds: float = 1.0) -> Greeting | None:
 
 
 def ask_to_stop(home: Path, seconds: float = 5.0) -> bool:
-    """Have the daemon of a home finish and end; returns whether it is gone."""
+    """Stop the daemon of a home; return True if it is gone in time."""
     with suppress(Away, Refused):
         ask(str(home), "stop", {}, seconds=1.0)
     until = time.monotonic() + seconds
     while is_held(home / LOCK):
         if time.monotonic() > until:
             return False
-        time.sleep(_PAUSE_SECONDS_GREETING)
+        time.sleep(_STOP_POLL_SECONDS)
     return True

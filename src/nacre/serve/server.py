@@ -1,4 +1,4 @@
-"""The daemon's server: HTTP on a local socket, one request a connection, each answered in a thread of its own."""
+"""The daemon: its server on a local socket, spaces, background work and hooks."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ if TYPE_CHECKING:
     from nacre.store.postgres_schema import Registry
 
 _CHUNK = 65_536
-_PATIENCE_SECONDS = 5.0
-"""So long a caller may take to ask, and to take the answer."""
+_CALLER_TIMEOUT_SECONDS = 5.0
+"""Limit for receiving a request, and for sending its response."""
 
-_MOST_WAITING = 1024
-"""So many may connect before the first of them is looked at."""
+_BACKLOG = 1024
+"""Connections accepted before the first is handled."""
 
-_PAUSE_SECONDS = 0.1
+_ACCEPT_PAUSE_SECONDS = 0.1
 
 _REQUEST = re.compile(
     rb"POST /(call/(?P<operation>[\w-]+)|hook/(?P<host>[\w-]+)/(?P<event>[\w-]+)) HTTP/1\.1\r\n"
@@ -96,13 +96,13 @@ Answer = Callable[[str, bytes, "Caller"], tuple[HTTPStatus, bytes]]
 
 
 class Caller:
-    """Whoever asks, over one connection."""
+    """The client of a connection."""
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
 
     def has_left(self) -> bool:
-        """Whether nobody is there any more to take an answer. Only Linux tells that from one who has said all."""
+        """Return True if the client has disconnected. Other systems than Linux cannot detect this."""
         if sys.platform != "linux":
             return False
         poll = select.poll()
@@ -110,28 +110,30 @@ class Caller:
         return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
     def is_allowed(self) -> bool:
-        """Whether it is a process of this user, or of the system's."""
+        """Return True for a process of this user or of root."""
         if sys.platform != "linux":
-            return True  # the folder and the socket are the user's alone
+            return True  # the folder and the socket belong to the user alone
         return self._credentials()[1] in (os.getuid(), 0)
 
     def agent(self) -> str | None:
-        """The agent that runs the process that asks; only Linux tells which process that is."""
+        """Return the agent that runs the client's process (Linux only)."""
         return agent_of_process(self._credentials()[0]) if sys.platform == "linux" else None
 
     def is_orphan(self) -> bool:
-        """Whether nothing tells who started the process that asks; only Linux tells which process that is."""
+        """Return True if the starter of the client's process is unknown (Linux only)."""
         return sys.platform == "linux" and is_orphan(self._credentials()[0])
 
     def _credentials(self) -> tuple[int, int, int]:
-        """Process, user and group of who asks, as Linux tells them."""
-        told = self._link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        process, user, group = struct.unpack("3i", told)
+        """Return the client's process, user and group ids (Linux only)."""
+        credentials = self._link.getsockopt(
+            socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+        )
+        process, user, group = struct.unpack("3i", credentials)
         return process, user, group
 
     def question(self) -> bytes:
-        """Its request; nothing where it left or asks too much. Raises OSError."""
-        until = time.monotonic() + _PATIENCE_SECONDS
+        """Read the request; return nothing if it is too long or the client left. Raises OSError."""
+        until = time.monotonic() + _CALLER_TIMEOUT_SECONDS
         received = bytearray()
         while not is_whole(received):
             self._link.settimeout(max(0.001, until - time.monotonic()))
@@ -142,18 +144,18 @@ class Caller:
         return bytes(received)
 
     def take(self, status: HTTPStatus, body: bytes) -> None:
-        """Send it the response. Raises OSError."""
+        """Send the response. Raises OSError."""
         head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        self._link.settimeout(_PATIENCE_SECONDS)
+        self._link.settimeout(_CALLER_TIMEOUT_SECONDS)
         self._link.sendall(head.encode() + body)
 
 
 class Server:
-    """Listens on a home's socket, from ``start`` until ``stop``.
+    """An HTTP server on a home's socket with one thread per connection, from ``start`` to ``stop``.
 
-    ``answer`` makes a status and a body of an operation's name and the body of a request; no body where nobody waits
-    for it. ``tell`` writes to the daemon's log. ``hook`` is given the host, the event and the body of a hook, and has
-    the caller take what it answers. Both run in as many threads as there are callers.
+    ``answer`` takes an operation's name and the body of a request, and returns the status and the
+    body, empty if the client has left. ``hook`` takes the host, the event and the body of a hook,
+    and sends the response itself. ``tell`` writes to the daemon's log.
     """
 
     def __init__(
@@ -169,16 +171,16 @@ class Server:
         self._tell = tell
         self._guard = threading.Lock()
         self.at_work = 0
-        """How many callers there are now."""
+        """Number of current callers."""
         self._socket: socket.socket | None = None
-        self._made: os.stat_result | None = None
+        self._socket_status: os.stat_result | None = None
         self.answered = 0
-        """How many were answered."""
+        """Number of answered requests."""
         self.asked_at = time.monotonic()
-        """When the last question came or was answered (``time.monotonic``)."""
+        """Time of the last request or answer (``time.monotonic``)."""
 
     def start(self) -> None:
-        """Listen; who asked an earlier daemon's socket finds this one. Raises StoreUnusable, Unavailable."""
+        """Listen, replacing the socket of an earlier daemon. Raises StoreUnusable, Unavailable."""
         if not hasattr(socket, "AF_UNIX"):
             raise Unavailable(
                 "this system has no local sockets", hint="everything works without a daemon"
@@ -188,34 +190,36 @@ class Server:
             files.make_folder(folder)
             files.refuse_unsafe(folder)
             for left in folder.glob(f"{Path(self.path).name}.*"):
-                left.unlink(missing_ok=True)  # of one that was killed as it began
+                left.unlink(missing_ok=True)  # of a process killed at its start
             listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             fresh = f"{self.path}.{os.getpid()}"
             listening.bind(fresh)
             os.chmod(fresh, stat.S_IRUSR | stat.S_IWUSR)
-            listening.listen(_MOST_WAITING)
+            listening.listen(_BACKLOG)
             os.replace(fresh, self.path)
-            self._made = os.stat(self.path)
+            self._socket_status = os.stat(self.path)
         except OSError as error:
-            told = f"cannot listen at {self.path}: {error.strerror or error}"
-            raise StoreUnusable(told, hint="is the home on a disk that knows sockets?") from error
+            message = f"cannot listen at {self.path}: {error.strerror or error}"
+            raise StoreUnusable(
+                message, hint="is the home on a disk that knows sockets?"
+            ) from error
         self._socket = listening
         threading.Thread(
             target=self._accept, args=(listening,), daemon=True, name="accepting"
         ).start()
 
     def is_in_place(self) -> bool:
-        """Whether callers still find this server: the home was not moved or deleted."""
+        """Return True if the socket is still in place; the home may be moved or deleted."""
         with suppress(OSError):
-            seen = os.stat(self.path)
-            return self._made is not None and (seen.st_ino, seen.st_dev) == (
-                self._made.st_ino,
-                self._made.st_dev,
+            status = os.stat(self.path)
+            return self._socket_status is not None and (status.st_ino, status.st_dev) == (
+                self._socket_status.st_ino,
+                self._socket_status.st_dev,
             )
         return False
 
     def stop(self) -> None:
-        """Listen no more; what is being answered goes on."""
+        """Stop listening; requests in progress continue."""
         listening, self._socket = self._socket, None
         if listening is None:
             return
@@ -223,7 +227,7 @@ class Server:
             with suppress(OSError):
                 os.unlink(self.path)
         with suppress(OSError):
-            listening.shutdown(socket.SHUT_RDWR)  # which wakes the thread that accepts
+            listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         listening.close()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -234,10 +238,10 @@ class Server:
             except (
                 OSError,
                 RuntimeError,
-            ) as error:  # no more files or threads: others may be free in a moment
+            ) as error:  # out of files or threads, perhaps only briefly
                 if self._socket is listening:
                     self._tell(f"a caller was turned away: {error}")
-                    time.sleep(_PAUSE_SECONDS)
+                    time.sleep(_ACCEPT_PAUSE_SECONDS)
 
     def _begin(self, link: socket.socket) -> None:
         self._note(1)
@@ -253,7 +257,7 @@ class Server:
         try:
             with link, suppress(OSError):
                 self._respond(Caller(link))
-        except Exception as error:  # noqa: BLE001 - whatever a caller brings about, the next one is answered
+        except Exception as error:  # noqa: BLE001 - no caller's error may end the server
             self._tell("".join(traceback.format_exception(error)).rstrip())
         finally:
             self._note(-1)
@@ -263,17 +267,17 @@ class Server:
         if not message:
             return
         body = message.partition(b"\r\n\r\n")[2]
-        asked = _REQUEST.match(message)
-        if asked is None:
+        request = _REQUEST.match(message)
+        if request is None:
             caller.take(HTTPStatus.NOT_FOUND, b"")
-        elif asked["operation"]:
-            status, answer = self._answer(asked["operation"].decode(), body, caller)
+        elif request["operation"]:
+            status, answer = self._answer(request["operation"].decode(), body, caller)
             if answer:
                 self._note(0, answered=1)
                 caller.take(status, answer)
         else:
             self._note(0, answered=1)
-            self._hook(asked["host"].decode(), asked["event"].decode(), body, caller)
+            self._hook(request["host"].decode(), request["event"].decode(), body, caller)
 
     def _note(self, callers: int, *, answered: int = 0) -> None:
         with self._guard:
@@ -282,24 +286,24 @@ class Server:
             self.asked_at = time.monotonic()
 
 
-# ----------------------------------------------------------------------------
-# Spaces on a server that programs open by their keys, beside the home that is served.
+# -- Spaces of keys --------------------------------------------------------------------------------
+# They are on a PostgreSQL server, in addition to the served home.
 
 
 T = TypeVar("T")
 
 MOST_SPACES = 32
-"""So many accounts have their homes open; who asked longest ago gives way."""
+"""Maximum of accounts with open homes; the least recently used is closed."""
 
-_MOST_OPEN = 2
-"""Of one account, side by side."""
+_MAX_HOMES_PER_ACCOUNT = 2
+"""Of one account at the same time."""
 
-_SILENT_SECONDS = 15.0
-"""Keys are looked up one after the other, and in milliseconds: so long nobody hears from the server."""
+_REGISTRY_TIMEOUT_SECONDS = 15.0
+"""Limit for the server's answer. Keys are looked up one at a time, normally in milliseconds."""
 
 
 class Spaces:
-    """Tells whose key a secret is, and lends homes of the spaces that keys open. All share one model."""
+    """A lookup of keys, and the open homes of their spaces. All homes share one model."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = replace(settings.having("storage.spaces", []), face=Face.DAEMON)
@@ -313,18 +317,20 @@ class Spaces:
         self._embedders: dict[str, Embedder] = {}
 
     def bearer(self, secret: str) -> Bearer | None:
-        """Whose key it is; ``None`` where it does not hold. Raises QuotaSpent, and other NacreErrors where
-        it cannot be looked up now."""
-        return self._asked(lambda registry: self._counted(registry, secret))
+        """Return the key's owner, or ``None`` if the key is invalid.
 
-    def _counted(self, registry: Registry, secret: str) -> Bearer | None:
+        Raises QuotaSpent, and other NacreErrors if the lookup fails.
+        """
+        return self._ask(lambda registry: self._count(registry, secret))
+
+    def _count(self, registry: Registry, secret: str) -> Bearer | None:
         bearer = bearer_of(registry, secret)
         if bearer:
             self._calls.count(registry, bearer)
         return bearer
 
-    def _asked(self, ask: Callable[[Registry], T]) -> T:
-        """What the registry answers; a connection that broke is opened again."""
+    def _ask(self, ask: Callable[[Registry], T]) -> T:
+        """Call the registry; reconnect once if the connection is broken."""
         with self._asking:
             try:
                 return ask(self._opened())
@@ -339,28 +345,30 @@ class Spaces:
                 raise
 
     def homes(self, bearer: Bearer) -> Homes:
-        """Homes of an account in a space."""
+        """Return the homes of an account in a space."""
         key = bearer.account, bearer.space, bearer.quota
         with self._guard:
-            found = self._homes[key] = (
+            homes = self._homes[key] = (
                 self._homes.pop(key) if key in self._homes else self._made(bearer)
             )
-            gone = self._homes.popitem(last=False)[1] if len(self._homes) > MOST_SPACES else None
-        if gone:
-            gone.give_way()  # somebody may be about to ask there
-        return found
+            evicted = self._homes.popitem(last=False)[1] if len(self._homes) > MOST_SPACES else None
+        if evicted:
+            evicted.give_way()  # a caller may be about to use it
+        return homes
 
     def live(self, bearer: Bearer) -> Live:
-        """The events of a space, in a thread of its own that ends when others need the room. They hold ids and no
-        texts. Raises NacreError."""
+        """Return the events of a space, whose thread ends when others need the room.
+
+        They contain ids but no texts. Raises NacreError.
+        """
         key = bearer.space
         with self._guard:
             if key not in self._lives:
-                self._lives[key] = self._began(bearer.space)
+                self._lives[key] = self._start_live(bearer.space)
                 idle = [
-                    one
-                    for one, (live, _) in self._lives.items()
-                    if not live.bus.listeners and one != key
+                    space
+                    for space, (live, _) in self._lives.items()
+                    if not live.bus.listeners and space != key
                 ]
                 if len(self._lives) > MOST_SPACES and idle:
                     self._lives.pop(idle[0])[1].set()
@@ -368,12 +376,12 @@ class Spaces:
             return self._lives[key][0]
 
     def end_events(self) -> None:
-        """Wake whoever listens, so that it is seen that they may no more."""
+        """Wake all listeners, so that their permissions are checked again."""
         with self._guard:
             for live, _ in self._lives.values():
                 live.bus.publish("leaving")
 
-    def _began(self, space: str) -> tuple[Live, threading.Event]:
+    def _start_live(self, space: str) -> tuple[Live, threading.Event]:
         live, stop = (
             Live(lambda: open_home(self._settings_of(self.owner_of(space))), Bus(utc_now)),
             threading.Event(),
@@ -382,20 +390,21 @@ class Spaces:
         return live, stop
 
     def owner_of(self, space: str) -> Bearer:
-        """In whose name this program does something in a space by itself. Raises NacreError, NotFound where nobody owns
-        it."""
-        found = self._asked(lambda registry: registry.all("read_owner", space=space))
-        if not found:
+        """Return the owner of a space, for background work. Raises NacreError, NotFound without an
+        owner.
+        """
+        owners = self._ask(lambda registry: registry.all("read_owner", space=space))
+        if not owners:
             raise NotFound(
                 f"nobody owns the space {space}", hint=f"nacre spaces add {space} NAME --role owner"
             )
-        account, *quota = found[0]
+        account, *quota = owners[0]
         return Bearer(account, space, Role.OWNER, Quota(*quota))
 
     def is_reachable(self) -> bool:
-        """Whether keys can be looked up now."""
+        """Return True if keys can be looked up."""
         try:
-            self._asked(lambda registry: registry.all("read_role", space="", account=""))
+            self._ask(lambda registry: registry.all("read_role", space="", account=""))
         except NacreError:
             return False
         return True
@@ -403,17 +412,17 @@ class Spaces:
     def _opened(self) -> Registry:
         if self._registry is None:
             self._registry = load("nacre.store.postgres_schema:Registry")(
-                self._settings.server, _SILENT_SECONDS
+                self._settings.server, _REGISTRY_TIMEOUT_SECONDS
             )
         return self._registry
 
     def fold(self) -> None:
-        """Count what was noted on the way, as far as nobody is at work there."""
+        """Store the counts of calls and of use, except in homes that are in use."""
         with suppress(NacreError):
-            self._asked(self._calls.fold)
+            self._ask(self._calls.fold)
         with self._guard:
-            found = list(self._homes.values())
-        for homes in found:
+            open_homes = list(self._homes.values())
+        for homes in open_homes:
             with suppress(NacreError), homes.lent(0.0) as home:
                 fold_usage(home)
 
@@ -434,15 +443,15 @@ class Spaces:
         self._registry = None
 
     def _settings_of(self, bearer: Bearer) -> Settings:
-        found = self._settings.having("storage.account", bearer.account).having(
+        settings = self._settings.having("storage.account", bearer.account).having(
             "storage.tenant", bearer.space
         )
         if bearer.quota.usd is not None:
-            found = found.having(DAILY, min(bearer.quota.usd, found.number(DAILY)))
+            settings = settings.having(DAILY, min(bearer.quota.usd, settings.number(DAILY)))
         return (
-            found
+            settings
             if bearer.quota.turns is None
-            else found.having("storage.most_turns", bearer.quota.turns)
+            else settings.having("storage.most_turns", bearer.quota.turns)
         )
 
     def _made(self, bearer: Bearer) -> Homes:
@@ -452,7 +461,7 @@ class Spaces:
             home = open_home(settings)
             return replace(home, load_embedder=lambda wanted: self._embedder(home, wanted))
 
-        return Homes(opened, settings.home, settings.config, _MOST_OPEN)
+        return Homes(opened, settings.home, settings.config, _MAX_HOMES_PER_ACCOUNT)
 
     def _embedder(self, home: Home, settings: Settings) -> Embedder:
         name = settings.text("embedding.model")
@@ -462,22 +471,20 @@ class Spaces:
             return self._embedders[name]
 
 
-# ----------------------------------------------------------------------------
-# What the daemon does unasked, besides following sessions: vectors, history, chores, giving back
-# memory.
+# -- Background work -------------------------------------------------------------------------------
 
 
 HISTORY_SECONDS = 10.0
 REST_SECONDS = 600.0
-"""So long nobody has asked for anything before the daemon dreams."""
+"""Idle time before the daemon consolidates memories."""
 
-_LOOK_SECONDS = 0.5
-_LEAST_PAUSE, _MOST_PAUSE = 1.0, 300.0
-_GRACE_SECONDS = 1.0
+_POLL_SECONDS = 0.5
+_MIN_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 1.0, 300.0
+_TERMINATE_SECONDS = 1.0
 
 
 class Tending:
-    """Looks after a home until it is told to stop."""
+    """Maintenance of a home: vectors, history, chores, freeing memory."""
 
     def __init__(
         self,
@@ -487,8 +494,9 @@ class Tending:
         reads: Callable[[Path], bool],
         rested: Callable[[], float],
     ) -> None:
-        """``reads`` says whether a transcript is followed, and has it read; ``rested`` for how many seconds nobody has
-        asked for anything."""
+        """Take callbacks: ``reads`` returns True if a transcript is followed, and reads it;
+        ``rested`` returns the seconds since the last request.
+        """
         self._settings = settings
         self._homes = homes
         self._tell = tell
@@ -496,13 +504,13 @@ class Tending:
         self._chores = Chores(settings, tell, reads)
         self._embedded: object = None
         self._embeds_at = 0.0
-        self._embed_pause = _LEAST_PAUSE
+        self._embed_pause = _MIN_PAUSE_SECONDS
 
     def run(self, stop: threading.Event) -> None:
-        """Until ``stop`` is set."""
+        """Work until ``stop`` is set."""
         last = time.monotonic()
         is_rested = False
-        while not stop.wait(_LOOK_SECONDS):
+        while not stop.wait(_POLL_SECONDS):
             self._chores.look()
             self._embed()
             was_rested, is_rested = is_rested, self._rested() >= REST_SECONDS
@@ -516,7 +524,7 @@ class Tending:
         self._chores.end()
 
     def _embed(self) -> None:
-        """Read edits by hand, and embed memories without a vector; while that fails, try ever less often."""
+        """Read manual edits and embed new memories; retry with growing pauses on failure."""
         if time.monotonic() < self._embeds_at:
             return
         is_stuck = False
@@ -529,7 +537,9 @@ class Tending:
                 left = home.vectors.memories_to_embed(1)
                 is_stuck = bool(left) and left == newest
                 self._embedded = None if left else home.database.state()
-        self._embed_pause = min(2 * self._embed_pause, _MOST_PAUSE) if is_stuck else _LEAST_PAUSE
+        self._embed_pause = (
+            min(2 * self._embed_pause, _MAX_PAUSE_SECONDS) if is_stuck else _MIN_PAUSE_SECONDS
+        )
         self._embeds_at = time.monotonic() + self._embed_pause
 
     def _keep_history(self) -> None:
@@ -538,9 +548,9 @@ class Tending:
                 keep_history(context)
                 fold_notes(
                     context
-                )  # else whoever watches sees no question before somebody asks for traces
+                )  # otherwise listeners see a question only when traces are requested
         except NacreError:
-            return  # all homes are at work, or cannot be opened: the next look, or whoever asks, tells
+            return  # all homes are busy or cannot be opened; retry later
         except OSError as error:
             self._tell(f"history is not kept: {error}")
 
@@ -558,7 +568,9 @@ class Tending:
 
 
 class Chores:
-    """What hooks left to be done, by a process of its own: one at a time, seldom where it comes to nothing."""
+    """A process for the chores of hooks: one at a time, with growing pauses if it makes no
+    progress.
+    """
 
     def __init__(
         self, settings: Settings, tell: Callable[[str], None], reads: Callable[[Path], bool]
@@ -568,10 +580,10 @@ class Chores:
         self._reads = reads
         self._process: subprocess.Popen[bytes] | None = None
         self._not_before = 0.0
-        self._pause = _LEAST_PAUSE
+        self._pause = _MIN_PAUSE_SECONDS
 
     def look(self) -> None:
-        """Start the process if something is due."""
+        """Start the process if a chore is due."""
         if self._process and self._process.poll() is None:
             return
         if self._process:
@@ -587,10 +599,10 @@ class Chores:
             )
         except OSError as error:
             self._tell(f"no process for chores can be started: {error.strerror}")
-            self._not_before = time.monotonic() + _MOST_PAUSE
+            self._not_before = time.monotonic() + _MAX_PAUSE_SECONDS
 
     def _is_needless(self, chore: chores.Chore) -> bool:
-        """After a turn a session is read, no more: of those that are followed no process need be started for that."""
+        """Return True for a chore after a turn if the session's transcript is followed anyway."""
         return (
             chore.kind == HookEvent.TURN_END
             and bool(chore.transcript)
@@ -598,42 +610,42 @@ class Chores:
         )
 
     def end(self) -> None:
-        """Ask the process to end; what it did not do waits for the next daemon."""
+        """Stop the process; the next daemon continues."""
         if self._process and self._process.poll() is None:
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_GRACE_SECONDS)
+                self._process.wait(_TERMINATE_SECONDS)
 
     def _ended(self, code: int) -> None:
-        """It is begun again when something is due; where that is so at once, or it failed, ever later."""
+        """Set the pause before the next start: longer each time it failed or left chores that are
+        due.
+        """
         self._process = None
-        goes_wrong = bool(code) or chores.is_due(self._settings.home, time.time())
-        self._pause = min(2 * self._pause, _MOST_PAUSE) if goes_wrong else _LEAST_PAUSE
-        self._not_before = time.monotonic() + (self._pause if goes_wrong else 0.0)
+        is_stuck = bool(code) or chores.is_due(self._settings.home, time.time())
+        self._pause = min(2 * self._pause, _MAX_PAUSE_SECONDS) if is_stuck else _MIN_PAUSE_SECONDS
+        self._not_before = time.monotonic() + (self._pause if is_stuck else 0.0)
         if code:
             self._tell(f"chores ended with {code}")
 
 
-# ----------------------------------------------------------------------------
-# Hooks answered by the daemon: what the host handed over is posted to ``/hook/HOST/EVENT``.
-#
-# The response is what the host is told, in its own shape, or 503 where whoever asked is to look
-# elsewhere.
+# -- Hooks -----------------------------------------------------------------------------------------
+# A host's input is posted to ``/hook/HOST/EVENT``. The response is the host's output, or 503 if the
+# hook must compute its own answer.
 
 
-_SECONDS = 1.0
-"""What nobody could take any more is not begun with."""
+_HOOK_SECONDS = 1.0
+"""Time limit. Hooks do not wait longer."""
 
 
 class Hooks:
-    """Answers the hooks of a home; ``answer`` runs an operation."""
+    """The handler of a home's hooks; ``answer`` runs an operation."""
 
     def __init__(self, home: Path, answer: Answer) -> None:
         self._home = str(home)
         self._answer = answer
 
     def take(self, host: str, event: str, body: bytes, caller: Caller) -> None:
-        """Have a caller take what its host is told, then keep that it was."""
+        """Answer a hook, then record the answer."""
         began = time.monotonic()
         shape = SHAPES.get(host)
         if shape is None:
@@ -648,7 +660,7 @@ class Hooks:
         context = context_of(host, name, answer)
         try:
             caller.take(HTTPStatus.OK, shape.output(event, name, context))
-        except OSError:  # it has gone, as it does when its time is over
+        except OSError:  # the hook's time limit is over
             how, context = "late", ""
             if name == "session-start":
                 hook_shapes.owe_start(self._home, call["session"], call["occasion"])
@@ -660,29 +672,27 @@ class Hooks:
     def _answered(
         self, name: str, call: Mapping[str, Any], caller: Caller
     ) -> tuple[str, dict[str, Any] | None]:
-        """How it was answered, and the answer; none where it could not be."""
+        """Return how a call was answered, for the log, and the answer, ``None`` if it failed."""
         if call["is_apart"] or not (name in TELLING or name in EVENTS or name == TOOL):
             return "apart", {}
-        asked = {"protocol": PROTOCOL, "request": call, "seconds": _SECONDS}
-        body = self._answer("hook", json.dumps(asked).encode(), caller)[1]
+        message = {"protocol": PROTOCOL, "request": call, "seconds": _HOOK_SECONDS}
+        body = self._answer("hook", json.dumps(message).encode(), caller)[1]
         answer = json.loads(body).get("result") if body else {}
         if answer is not None and name in EVENTS:
             hook_shapes.leave_chore(self._home, name, call)
         return "held-out" if answer and answer.get("held_out") else "daemon", answer
 
 
-# ----------------------------------------------------------------------------
-# One daemon a home, from its start to its end: it answers, follows sessions, and leaves when it is
-# not needed.
+# -- The daemon ------------------------------------------------------------------------------------
 
 
-_END_SECONDS = 1.5
+_SHUTDOWN_SECONDS = 1.5
 _MINUTE = 60.0
-_WARMING = "what was decided here, and why?"
+_SAMPLE_QUESTION = "what was decided here, and why?"
 
 
 class End(StrEnum):
-    """Why a daemon ended."""
+    """The reason why a daemon ended."""
 
     ASKED = "it was asked to"
     IDLE = "nobody asked for a while"
@@ -693,8 +703,12 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DaemonOptions:
-    """``idle_minutes`` without a question end one that was started ``on_demand``, which also gives way to one that was
-    not. ``watches`` says whether it follows sessions, ``http`` where it serves HTTP, and to whom."""
+    """Options of a daemon.
+
+    With ``on_demand``, it ends after ``idle_minutes`` without a request, and gives way to a daemon
+    without ``on_demand``. ``watches``: it follows sessions. ``http``: where it serves HTTP, and to
+    whom.
+    """
 
     on_demand: bool = False
     idle_minutes: float = 30.0
@@ -705,14 +719,14 @@ class DaemonOptions:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """Who is told what a daemon does, and what its watcher does."""
+    """Callbacks for the events of a daemon and of its watcher."""
 
     tell: Callable[[str], None]
     watched: Callable[[WatchEvent], None]
 
 
 class Daemon:
-    """Serves one home until it is told to stop, or has no reason to stay. Not to be run twice."""
+    """The daemon of one home. Run it only once."""
 
     def __init__(
         self,
@@ -772,19 +786,19 @@ class Daemon:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether questions are still being answered; after the end, those that took too long."""
+        """Return True if requests are in progress, also slow ones after the end."""
         return self._server.at_work > 0
 
     def run(self, stop: threading.Event) -> End:
-        """Serve until ``stop`` is set; returns why it ended.
+        """Serve until ``stop`` is set, the home is gone or nacre is outdated; return the reason.
 
-        Raises Conflict where a daemon serves this home, and what opening it raises.
+        Raises Conflict if another daemon serves the home, and the errors of opening it.
         """
         self._stop = stop
         share_arenas()
         lock = FileLock(self._settings.home / LOCK)
         with self._homes.lent():
-            pass  # a home that cannot be opened is told to whoever starts it
+            pass  # raises if the home cannot be opened
         self._take_place(lock)
         try:
             self._begin()
@@ -796,22 +810,22 @@ class Daemon:
             lock.release()
 
     def _take_place(self, lock: FileLock) -> None:
-        """Be the only daemon of the home. One that was started on demand gives way to one that is to stay."""
+        """Take the daemon's lock, stopping a daemon on demand if this one is not."""
         home = self._settings.home
         if lock.acquire():
             return
-        there = greet(home)
-        if there and there.on_demand and not self._options.on_demand:
+        daemon = greet(home)
+        if daemon and daemon.on_demand and not self._options.on_demand:
             ask_to_stop(home)
             if lock.acquire(1.0):
                 return
-        told = f" (process {there.pid})" if there else ""
+        process = f" (process {daemon.pid})" if daemon else ""
         raise Conflict(
-            f"a daemon serves {home} already{told}", hint="nacre serve status tells how it is"
+            f"a daemon serves {home} already{process}", hint="nacre serve status tells how it is"
         )
 
     def _begin(self) -> None:
-        self._begin_http()  # before anybody can ask where it is
+        self._begin_http()  # clients must not ask for its address earlier
         self._server.start()
         reads = self._following.reads if self._following else lambda _: False
         tending = Tending(self._settings, self._homes, self._tell, reads, self._rested)
@@ -830,7 +844,7 @@ class Daemon:
             self._tell(problem)
 
     def _begin_http(self) -> None:
-        """Where it was asked for, or where a browser still knows the home: at the port that it knows."""
+        """Serve HTTP if configured, or at the port that a browser knows."""
         port = None if self._web else self._site.browsers.port
         if port is not None:
             self._web = Web(self._site, Door.of(self._settings, str(port)))
@@ -855,13 +869,13 @@ class Daemon:
         )
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
-        """Do it in a thread; what fails is told, and begun again in a minute."""
+        """Run it in a thread; log errors and restart it a minute later."""
 
         def guarded() -> None:
             while not self._stop.is_set():
                 try:
                     work()
-                except Exception as error:  # noqa: BLE001 - who asks is answered, whatever befalls the rest
+                except Exception as error:  # noqa: BLE001 - callers must still be answered
                     self._tell("".join(traceback.format_exception(error)).rstrip())
                     self._stop.wait(_MINUTE)
                 else:
@@ -871,7 +885,7 @@ class Daemon:
         self._threads[-1].start()
 
     def _wait(self) -> End:
-        while not self._stop.wait(_LOOK_SECONDS):
+        while not self._stop.wait(_POLL_SECONDS):
             if not self._server.is_in_place():
                 return End.GONE
             if self._homes.outdated:
@@ -883,13 +897,13 @@ class Daemon:
         return End.ASKED
 
     def _is_upgraded(self) -> bool:
-        """Whether another nacre lies where this one was loaded from, and has come to rest there."""
-        seen = _program()
-        if seen == self._program:
+        """Return True if another nacre was installed here, once its files no longer change."""
+        current = _program()
+        if current == self._program:
             return False
-        while not self._stop.wait(2 * _LOOK_SECONDS):
-            before, seen = seen, _program()
-            if seen == before:
+        while not self._stop.wait(2 * _POLL_SECONDS):
+            before, current = current, _program()
+            if current == before:
                 return True
         return False
 
@@ -900,7 +914,7 @@ class Daemon:
         return self._rested() > self._options.idle_minutes * _MINUTE
 
     def _rested(self) -> float:
-        """For how many seconds nobody has asked for anything; 0 while somebody is answered."""
+        """Return the seconds since the last request; 0 while one is in progress."""
         over_socket = 0.0 if self._server.at_work else time.monotonic() - self._server.asked_at
         return min(over_socket, self._web.rested) if self._web else over_socket
 
@@ -910,7 +924,7 @@ class Daemon:
         self._server.stop()
         if self._web:
             self._web.stop()
-        until = time.monotonic() + _END_SECONDS
+        until = time.monotonic() + _SHUTDOWN_SECONDS
         while self._server.at_work and time.monotonic() < until:
             time.sleep(0.01)
         for thread in self._threads:
@@ -924,25 +938,25 @@ class Daemon:
         publish_watched(self._live.bus, event)
 
     def _hook(self, home: Home, call: HookCall) -> HookAnswer:
-        """What a hook is answered: by words alone until the model is loaded, since hooks wait for milliseconds."""
+        """Answer a hook, lexically until the model is loaded, because hooks wait only milliseconds."""
         answer: HookAnswer = CATALOGUE["hook"].run(
             home, call if self._is_warm else replace(call, alone=True)
         )
         return answer
 
     def _warm(self) -> None:
-        """Load what the first questions need, before they are asked; nothing is told, and no use is noted."""
+        """Load the model and caches with sample requests that are not recorded."""
         try:
             with self._homes.lent() as home:
                 CATALOGUE["hook"].run(
-                    home, HookCall("", HookEvent.PROMPT, prompt=_WARMING, alone=True)
+                    home, HookCall("", HookEvent.PROMPT, prompt=_SAMPLE_QUESTION, alone=True)
                 )
-                CATALOGUE["recall"].run(home, RecallQuery(_WARMING, limit=1, turns=1, update=False))
-                CATALOGUE["hook"].run(home, HookCall("", HookEvent.PROMPT, prompt=_WARMING))
+                CATALOGUE["recall"].run(
+                    home, RecallQuery(_SAMPLE_QUESTION, limit=1, turns=1, update=False)
+                )
+                CATALOGUE["hook"].run(home, HookCall("", HookEvent.PROMPT, prompt=_SAMPLE_QUESTION))
                 if home.settings.text("embedding.model") != "none":
-                    _ = embedder_in_use(
-                        home
-                    )  # also where there is nothing yet that it could be compared with
+                    _ = embedder_in_use(home)  # also loads it if there are no memories to compare
         except NacreError as error:
             self._tell(f"nothing could be loaded beforehand: {error.message}")
         self._is_warm = True
@@ -975,7 +989,9 @@ class Daemon:
         return bool(self._following)
 
     def _asked_to_open(self, caller: Waiting) -> str:
-        """An address at which one browser becomes the owner's: only for whoever is known to run in no agent."""
+        """Return an address that makes a browser the owner's; refused to agents and unknown
+        callers.
+        """
         Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
         if isinstance(caller, Caller) and caller.is_orphan():
             raise OwnerOnly(
@@ -987,7 +1003,7 @@ class Daemon:
             return self._web.invite()
 
     def _opened_web(self) -> Web:
-        """HTTP at the port that browsers know, else that of the settings, else any."""
+        """Serve HTTP at the port that browsers know, the configured port, or any port."""
         with self._homes.lent() as home:
             door = Door.of(home.settings, "")
         ports = (self._site.browsers.port or 0, home.settings.whole("web.port"))
@@ -1009,8 +1025,8 @@ class Daemon:
 
 
 def _program() -> tuple[int, int]:
-    """What changes when another nacre is installed in the place of this one."""
+    """Return the time and inode of nacre's file, which change when another version is installed."""
     with suppress(OSError):
-        seen = os.stat(nacre.__file__)
-        return seen.st_mtime_ns, seen.st_ino
+        status = os.stat(nacre.__file__)
+        return status.st_mtime_ns, status.st_ino
     return 0, 0
