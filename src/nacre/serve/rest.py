@@ -1,4 +1,4 @@
-"""Cursors: where a list goes on, in a text that its reader need not understand."""
+"""The REST API: resources with pages and entity tags, and its OpenAPI document and page."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 _MARK_BYTES = 6
-_LONGEST = 200
+_MAX_CURSOR_CHARACTERS = 200
 
 
 class Cursor(msgspec.Struct, array_like=True, frozen=True):
-    """A list goes on after ``skip`` items, of which ``last`` is the last one, as :func:`name_of` names it."""
+    """A position in a list: after ``skip`` items, with the name of the last one."""
 
     skip: int
     mark: str
@@ -54,53 +54,51 @@ class _Record(msgspec.Struct):
     memory: msgspec.Raw | None = None
 
 
-def mark(path: str, asked: Mapping[str, object]) -> str:
-    """A short text for what is asked for: a cursor of another question is refused by it."""
+def mark(path: str, fields: Mapping[str, object]) -> str:
+    """Return a hash of a request, which rejects cursors of other requests."""
     return hashlib.blake2b(
-        msgspec.json.encode([path, asked], order="sorted"), digest_size=_MARK_BYTES
+        msgspec.json.encode([path, fields], order="sorted"), digest_size=_MARK_BYTES
     ).hexdigest()
 
 
 def name_of(record: msgspec.Raw) -> str:
-    """A short text for a record: by its id or that of its memory, else by all that it says."""
+    """Return a hash of a record: of its id or its memory's id, otherwise of the whole record."""
     key = bytes(record)
     if key.startswith(b"{"):
-        found = json_values.parse_json_values(record, _Record)
-        if found.id is not None:
-            key = msgspec.json.encode(found.id)
-        elif found.memory is not None and bytes(found.memory).startswith(b"{"):
-            return name_of(found.memory)
+        fields = json_values.parse_json_values(record, _Record)
+        if fields.id is not None:
+            key = msgspec.json.encode(fields.id)
+        elif fields.memory is not None and bytes(fields.memory).startswith(b"{"):
+            return name_of(fields.memory)
     return hashlib.blake2b(key, digest_size=_MARK_BYTES).hexdigest()
 
 
 def write(cursor: Cursor) -> str:
-    """The text of a cursor."""
+    """Encode a cursor."""
     return base64.urlsafe_b64encode(msgspec.json.encode(cursor)).decode().rstrip("=")
 
 
 def read(cursor: str, marked: str) -> Cursor:
-    """What a text says. Raises InvalidInput for what is no cursor, or none of what is marked so."""
+    """Decode a cursor. Raises InvalidInput if it is malformed or belongs to another request."""
     try:
-        if len(cursor) > _LONGEST:
+        if len(cursor) > _MAX_CURSOR_CHARACTERS:
             raise ValueError("it is too long")
-        found = json_values.parse_json_values(
+        result = json_values.parse_json_values(
             base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), Cursor
         )
     except (ValueError, Error, msgspec.DecodeError) as error:
         raise InvalidInput(
             f"{cursor[:40]!r} is no cursor", hint="take the address that Link: rel=next names"
         ) from error
-    if found.mark != marked or found.skip < 0:
+    if result.mark != marked or result.skip < 0:
         raise InvalidInput(
             "this cursor belongs to another question",
             hint="change nothing but the limit between pages",
         )
-    return found
+    return result
 
 
-# ----------------------------------------------------------------------------
-# The routes that a program expects of a server: each is an operation by another name, and the table
-# says which.
+# -- Table of resources ----------------------------------------------------------------------------
 
 
 PREFIX = "/api/v1"
@@ -109,12 +107,12 @@ _REFERENCE = "/{reference:path}"
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One route: a method and a path below ``PREFIX``, and the operation that it runs.
+    """A route: a method and a path below ``PREFIX``, and the operation that it runs.
 
-    Parameters of the path and of the query are fields of the request, or of the filter in it. ``names`` says which
-    where they are called otherwise, ``given`` holds fields that have another default here: whoever reads by GET uses
-    nothing up. ``rows`` is the field of the result that holds a list, and empty where the result is one; ``offset`` is
-    the field of the request that skips items of it.
+    Parameters of the path and the query are fields of the request or of its filter. ``names`` maps
+    parameters with another name to their fields. ``given`` holds defaults of this route: a GET must
+    not count as use. ``rows`` is the result's field with the list, or empty if the result is the
+    list. ``offset`` is the request's field that skips items.
     """
 
     method: str
@@ -128,7 +126,7 @@ class Resource:
 
     @property
     def reads(self) -> bool:
-        """Whether it changes nothing."""
+        """True if the route changes nothing."""
         return self.method == "GET"
 
 
@@ -198,15 +196,14 @@ RESOURCES = (
     _get("/archive", "archive-status"),
     _get("/watcher", "watcher"),
 )
-"""In the order in which they are tried: what is more exact comes first."""
+"""In order of matching: more specific paths first."""
 
 
-# ----------------------------------------------------------------------------
-# Parameters of a path and a query as fields of a request.
+# -- Parameters ------------------------------------------------------------------------------------
 
 
 EXPECTED = "expected"
-"""The field of a request that holds the entity tag of what its sender has read."""
+"""The request's field for the entity tag that the client has read."""
 
 _LISTS = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
 _OBJECTS = (inspect.StructType, inspect.DataclassType)
@@ -215,9 +212,9 @@ _MAPPINGS = (inspect.DictType, *_OBJECTS)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A field that a query can name: where it is in the request, and whether it may be given more than once.
+    """A field that a query can set: its place in the request, and ``many`` if it may be repeated.
 
-    A moment is given in words, as on the command line: 2026-11-20, 3d, yesterday.
+    A time is given in words as on the command line: 2026-11-20, 3d, yesterday.
     """
 
     place: tuple[str, ...]
@@ -228,19 +225,19 @@ class Parameter:
 
 @cache
 def parameters_of(request: Any) -> Mapping[str, Parameter]:
-    """The fields of a request, and those of the filter in it, by name; a field that holds objects is none."""
+    """Return the fields of a request and of its filter by name, except fields that hold objects."""
     fields = _fields(inspect.type_info(request))
-    found: dict[str, Parameter] = {}
-    for one in fields:
-        kind = _bare(one.type)
+    parameters: dict[str, Parameter] = {}
+    for outer in fields:
+        kind = _bare(outer.type)
         if not _holds_objects(kind):
-            found[one.name] = _parameter(kind, one.name, required=one.required)
-    for one in fields:
-        for inner in _fields(_bare(one.type)):
+            parameters[outer.name] = _parameter(kind, outer.name, required=outer.required)
+    for outer in fields:
+        for inner in _fields(_bare(outer.type)):
             kind = _bare(inner.type)
             if not _holds_objects(kind):
-                found.setdefault(inner.name, _parameter(kind, one.name, inner.name))
-    return found
+                parameters.setdefault(inner.name, _parameter(kind, outer.name, inner.name))
+    return parameters
 
 
 def _parameter(kind: inspect.Type, *place: str, required: bool = False) -> Parameter:
@@ -250,23 +247,23 @@ def _parameter(kind: inspect.Type, *place: str, required: bool = False) -> Param
 
 
 def named(request: Any, name: str) -> Parameter | None:
-    """The parameter of a name; a list may be named by one of it, as ``kind`` for ``kinds``."""
-    known = parameters_of(request)
-    if name in known:
-        return known[name]
-    plural = known.get(f"{name}s")
+    """Return a parameter by name; a list also by its singular, such as ``kind`` for ``kinds``."""
+    parameters = parameters_of(request)
+    if name in parameters:
+        return parameters[name]
+    plural = parameters.get(f"{name}s")
     return plural if plural and plural.many else None
 
 
 def has_pages(resource: Resource) -> bool:
-    """Whether a list can be gone on with."""
+    """Return True if the list of a resource has pages."""
     return resource.rows is not None and resource.offset in parameters_of(
         CATALOGUE[resource.operation].request
     )
 
 
 def expects(operation: Operation) -> bool:
-    """Whether a request can say what its sender has read: by its entity tag."""
+    """Return True if a request can be conditional on an entity tag."""
     return EXPECTED in parameters_of(operation.request)
 
 
@@ -276,24 +273,24 @@ def request_of(
     names: Mapping[str, str],
     fields: dict[str, Any],
 ) -> dict[str, Any]:
-    """The fields of a request with what a path and a query say of it, which have to be texts.
+    """Add the parameters of a path and a query to the fields of a request.
 
-    Raises InvalidInput for what the operation does not know, or what is given twice and is no list.
+    Raises InvalidInput for an unknown parameter, or one that is repeated but not a list.
     """
     for name, text in texts:
-        known = named(operation.request, names.get(name, name))
-        if known is None:
+        parameter = named(operation.request, names.get(name, name))
+        if parameter is None:
             offered = ", ".join(sorted(parameters_of(operation.request))) or "it has none"
             raise InvalidInput(
                 f"{operation.name} has no parameter {name!r}", hint=f"parameters: {offered}"
             )
-        *outer, last = known.place
+        *outer, last = parameter.place
         inside = fields
-        for one in outer:
-            inside = inside.setdefault(one, {})
-        if not known.many:
+        for step in outer:
+            inside = inside.setdefault(step, {})
+        if not parameter.many:
             inside[last] = _once(
-                inside, last, stamp(parse_moment(text, utc_now())) if known.is_moment else text
+                inside, last, stamp(parse_moment(text, utc_now())) if parameter.is_moment else text
             )
         else:
             inside.setdefault(last, []).append(text)
@@ -307,7 +304,7 @@ def _once(inside: Mapping[str, Any], name: str, text: str) -> str:
 
 
 def converted(operation: Operation, fields: Mapping[str, Any]) -> Any:
-    """The request of texts, which stand for numbers and truth values, too. Raises InvalidInput."""
+    """Build the request, converting strings to numbers and booleans. Raises InvalidInput."""
     try:
         return json_values.from_plain(fields, operation.request, strict=False)
     except (msgspec.ValidationError, NotImplementedError) as error:
@@ -321,12 +318,12 @@ def _fields(kind: inspect.Type) -> tuple[inspect.Field, ...]:
 
 
 def _bare(kind: inspect.Type) -> inspect.Type:
-    """A type without its notes, and without ``None`` or nothing beside it."""
+    """Return a type without annotations and without ``None``."""
     if isinstance(kind, inspect.Metadata):
         return _bare(kind.type)
     if isinstance(kind, inspect.UnionType):
-        some = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
-        return _bare(some[0]) if len(some) == 1 else kind
+        members = [member for member in kind.types if not isinstance(member, inspect.NoneType)]
+        return _bare(members[0]) if len(members) == 1 else kind
     return kind
 
 
@@ -336,15 +333,14 @@ def _holds_objects(kind: inspect.Type) -> bool:
     return isinstance(kind, _MAPPINGS)
 
 
-# ----------------------------------------------------------------------------
-# The routes as OpenAPI 3.1, made from the catalogue: the requests' bounds and help, the results'
-# fields.
+# -- OpenAPI 3.1 document --------------------------------------------------------------------------
+# It is made from the catalogue: bounds and help from the requests, fields from the results.
 
 
 _REFERENCES = "#/components/schemas/{name}"
 _JSON, _PROBLEM, _NDJSON = "application/json", "application/problem+json", "application/x-ndjson"
 _ROLE = re.compile(r":\w+:`(?:~?[\w.]+\.)?(\w+)(?: <[^>]*>)?`")
-_NO_WORD = re.compile(r"\W+")
+_NOT_WORD = re.compile(r"\W+")
 _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
 
 _ABOUT = """What nacre remembers, over HTTP. Every operation is `POST /api/v1/<operation>`, with its request as JSON;
@@ -357,9 +353,9 @@ _Schema = dict[str, Any]
 
 @cache
 def document(cookie: str) -> bytes:
-    """The document, in JSON; ``cookie`` is the name of the owner's."""
-    types = [one.request for one in _offered().values()] + [
-        one.result for one in _offered().values()
+    """Return the document as JSON; ``cookie`` is the name of the owner's cookie."""
+    types = [resource.request for resource in _offered().values()] + [
+        resource.result for resource in _offered().values()
     ]
     schemas, components = msgspec.json.schema_components(
         types, schema_hook=json_values.schema_hook, ref_template=_REFERENCES
@@ -369,10 +365,10 @@ def document(cookie: str) -> bytes:
     requests = dict(zip(_offered(), schemas, strict=False))
     results = dict(zip(_offered(), schemas[len(requests) :], strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for one in RESOURCES:
-        path = _IN_PATH.sub(r"{\1}", PREFIX + one.path)
-        paths.setdefault(path, {})[one.method.lower()] = _resource(
-            one, requests, results, components
+    for resource in RESOURCES:
+        path = _IN_PATH.sub(r"{\1}", PREFIX + resource.path)
+        paths.setdefault(path, {})[resource.method.lower()] = _resource(
+            resource, requests, results, components
         )
     for name, operation in _offered().items():
         paths.setdefault(f"{PREFIX}/{name}", {})["post"] = _posted(
@@ -382,35 +378,35 @@ def document(cookie: str) -> bytes:
 
 
 def summary_of(operation: Operation) -> str:
-    """What an operation does, in a sentence or two."""
-    told = (
+    """Return the summary of an operation from its function's docstring."""
+    summary = (
         (getdoc(operation.function) or "")
         .partition("\n\n")[0]
         .replace("\n", " ")
         .partition(" Raises ")[0]
     )
-    return _ROLE.sub(r"`\1`", told).removesuffix(".")
+    return _ROLE.sub(r"`\1`", summary).removesuffix(".")
 
 
 def _correct(schema: Any) -> None:
-    """Durations may have a fraction of a second, which JSON Schema's format of that name does not know."""
+    """Remove the format of durations: JSON Schema's format does not allow fractions of seconds."""
     if isinstance(schema, dict) and schema.get("format") == "duration":
         del schema["format"]
         schema["description"] = "A duration in seconds, by ISO 8601: PT12.5S"
-    for one in (
+    for value in (
         schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
     ):
-        _correct(one)
+        _correct(value)
 
 
 def help_of(schema: _Schema) -> str:
-    """What a schema says of itself, or one of those of which it may be any."""
+    """Return the description of a schema or of its first alternative with one."""
     return str(
         next(
             (
-                one["description"]
-                for one in (schema, *schema.get("anyOf", ()))
-                if one.get("description")
+                option["description"]
+                for option in (schema, *schema.get("anyOf", ()))
+                if option.get("description")
             ),
             "",
         )
@@ -462,7 +458,7 @@ _FLAGS: _Schema = {
     "minimum": 0,
     "title": Flag.__name__,
     "description": "What a turn is besides plain talk, added up: "
-    + ", ".join(f"{one.value} {(one.name or '').lower()}" for one in Flag)
+    + ", ".join(f"{flag.value} {(flag.name or '').lower()}" for flag in Flag)
     + ".",
 }
 _PROBLEM_SCHEMA: _Schema = {
@@ -495,10 +491,10 @@ _FAILURES = {
 }
 _RESPONSES: _Schema = {
     f"Problem{status}": {
-        "description": told,
+        "description": description,
         "content": {_PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    for status, told in _FAILURES.items()
+    for status, description in _FAILURES.items()
 }
 _PARAMETERS: _Schema = {
     "IfMatch": {
@@ -550,50 +546,56 @@ def _answers(result: _Schema, rows: _Schema | None = None) -> _Schema:
     content: _Schema = {_JSON: {"schema": result}}
     if rows is not None:
         content[_NDJSON] = {"schema": rows}
-    statuses = [one for one in _FAILURES if one != "412"]
-    failures: _Schema = {one: {"$ref": f"#/components/responses/Problem{one}"} for one in statuses}
+    statuses = [status for status in _FAILURES if status != "412"]
+    failures: _Schema = {
+        status: {"$ref": f"#/components/responses/Problem{status}"} for status in statuses
+    }
     return {"200": {"description": "The result.", "content": content}, **failures}
 
 
 def _resource(
-    one: Resource,
+    resource: Resource,
     requests: Mapping[str, _Schema],
     results: Mapping[str, _Schema],
     components: _Schema,
 ) -> _Schema:
-    operation = CATALOGUE[one.operation]
-    answers = _answers(results[one.operation], {} if one.rows is not None else None)
-    name = one.method.lower() + _NO_WORD.sub("-", one.path.replace(":path", "")).rstrip("-")
+    operation = CATALOGUE[resource.operation]
+    answers = _answers(results[resource.operation], {} if resource.rows is not None else None)
+    name = resource.method.lower() + _NOT_WORD.sub("-", resource.path.replace(":path", "")).rstrip(
+        "-"
+    )
     described: _Schema = {
         "operationId": name,
         "tags": ["resources"],
         "summary": summary_of(operation),
         "description": " ".join(_notes(operation)),
         "responses": answers,
-        "parameters": list(_parameters(one, requests[one.operation], components)),
+        "parameters": list(_parameters(resource, requests[resource.operation], components)),
     }
-    if one.creates:
+    if resource.creates:
         answers["201"] = {
             **answers["200"],
             "description": "It was stored; Location says where it is.",
         }
-    if one.reads:
+    if resource.reads:
         answers["304"] = {"description": "It has the entity tag still."}
-    elif one.method != "DELETE":
+    elif resource.method != "DELETE":
         described["requestBody"] = {
-            "content": {_JSON: {"schema": _body(one, requests[one.operation], components)}},
+            "content": {
+                _JSON: {"schema": _body(resource, requests[resource.operation], components)}
+            },
             "required": True,
         }
-    if not one.reads:
+    if not resource.reads:
         answers["412"] = {"$ref": "#/components/responses/Problem412"}
     if operation.owners is True:
         described["security"] = [{"cookie": []}]
     return described
 
 
-def _parameters(one: Resource, request: _Schema, components: _Schema) -> Iterator[_Schema]:
-    """Those of the path, those of the query, and headers."""
-    in_path = _IN_PATH.findall(one.path)
+def _parameters(resource: Resource, request: _Schema, components: _Schema) -> Iterator[_Schema]:
+    """Yield the parameters of the path, of the query, and headers."""
+    in_path = _IN_PATH.findall(resource.path)
     for name in in_path:
         yield {
             "name": name,
@@ -601,68 +603,69 @@ def _parameters(one: Resource, request: _Schema, components: _Schema) -> Iterato
             "required": True,
             "schema": {"type": "string", "minLength": 1},
         }
-    if one.reads or one.method == "DELETE":
+    if resource.reads or resource.method == "DELETE":
         yield from _queried(
-            one, {one.names.get(name, name) for name in in_path}, request, components
+            resource, {resource.names.get(name, name) for name in in_path}, request, components
         )
-    if one.reads:
+    if resource.reads:
         yield {"$ref": "#/components/parameters/IfNoneMatch"}
-        if has_pages(one):
+        if has_pages(resource):
             yield {"$ref": "#/components/parameters/Cursor"}
         return
-    if expects(CATALOGUE[one.operation]):
+    if expects(CATALOGUE[resource.operation]):
         yield {"$ref": "#/components/parameters/IfMatch"}
 
 
 def _queried(
-    one: Resource, besides: set[str], request: _Schema, components: _Schema
+    resource: Resource, excluded: set[str], request: _Schema, components: _Schema
 ) -> Iterator[_Schema]:
-    shown = {field: name for name, field in one.names.items()}
-    for name, known in parameters_of(CATALOGUE[one.operation].request).items():
-        if name in besides:
+    query_names = {field: name for name, field in resource.names.items()}
+    for name, parameter in parameters_of(CATALOGUE[resource.operation].request).items():
+        if name in excluded:
             continue
         schema = request
-        for step in known.place:
+        for step in parameter.place:
             schema = _followed(schema, components)["properties"][step]
         described = {
             key: value for key, value in schema.items() if key not in ("description", "default")
         }
-        default = one.given.get(name, schema.get("default"))
+        default = resource.given.get(name, schema.get("default"))
         if default is not None:
             described["default"] = default
         yield {
-            "name": shown.get(name, name),
+            "name": query_names.get(name, name),
             "in": "query",
-            "required": known.required,
+            "required": parameter.required,
             "description": help_of(schema),
             "schema": described,
         }
 
 
 def _followed(schema: _Schema, components: _Schema) -> _Schema:
-    some = [schema, *schema.get("anyOf", ())]
-    name = next((one["$ref"].rpartition("/")[2] for one in some if "$ref" in one), None)
-    found: _Schema = components[name] if name else schema
-    return found
+    options = [schema, *schema.get("anyOf", ())]
+    name = next((option["$ref"].rpartition("/")[2] for option in options if "$ref" in option), None)
+    target: _Schema = components[name] if name else schema
+    return target
 
 
-def _body(one: Resource, request: _Schema, components: _Schema) -> _Schema:
-    """The request without what the path says."""
+def _body(resource: Resource, request: _Schema, components: _Schema) -> _Schema:
+    """Return the request without the fields in the path."""
     whole = _followed(request, components)
-    besides = {one.names.get(name, name) for name in _IN_PATH.findall(one.path)}
-    if not besides:
+    path_fields = {resource.names.get(name, name) for name in _IN_PATH.findall(resource.path)}
+    if not path_fields:
         return request
-    left = {name: schema for name, schema in whole["properties"].items() if name not in besides}
+    remaining = {
+        name: schema for name, schema in whole["properties"].items() if name not in path_fields
+    }
     return {
         **whole,
-        "properties": left,
-        "required": [name for name in whole["required"] if name not in besides],
+        "properties": remaining,
+        "required": [name for name in whole["required"] if name not in path_fields],
     }
 
 
-# ----------------------------------------------------------------------------
-# ``/api/docs``: all routes on a page of nacre's own, without a script and without anything from a
-# network.
+# -- Page of the API -------------------------------------------------------------------------------
+# ``/api/docs`` lists all routes, without scripts and external resources.
 
 
 _STYLE = """
@@ -695,7 +698,7 @@ _HEAD = """<!doctype html>
 
 
 def api_routes() -> list[Route]:
-    """The document, and the page that is made from it."""
+    """Return the routes of the document and the page."""
     return [
         Route("/api/openapi.json", _answer(document, "application/json")),
         Route("/api/docs", _answer(page, "text/html")),
@@ -705,17 +708,19 @@ def api_routes() -> list[Route]:
 
 @cache
 def page(cookie: str) -> bytes:
-    """The page; ``cookie`` is the name of the owner's."""
-    known = msgspec.json.decode(document(cookie))
-    about = "".join(f"<p>{_text(one)}</p>" for one in known["info"]["description"].split("\n\n"))
+    """Return the page; ``cookie`` is the name of the owner's cookie."""
+    openapi = msgspec.json.decode(document(cookie))
+    about = "".join(
+        f"<p>{_text(route)}</p>" for route in openapi["info"]["description"].split("\n\n")
+    )
     parts = [_HEAD, about, '<p>As a document: <a href="/api/openapi.json">OpenAPI 3.1</a>.</p>']
     for tag, heading in (("resources", "Resources"), ("operations", "Operations")):
         parts.append(f"<h2>{heading}</h2>")
         parts += [
-            _route(path, method, one, known["components"])
-            for path, methods in known["paths"].items()
-            for method, one in methods.items()
-            if tag in one["tags"]
+            _route(path, method, route, openapi["components"])
+            for path, methods in openapi["paths"].items()
+            for method, route in methods.items()
+            if tag in route["tags"]
         ]
     return "\n".join([*parts, "</body></html>"]).encode()
 
@@ -727,91 +732,94 @@ def _answer(make: Callable[[str], bytes], kind: str) -> Callable[[Request], Awai
     return answer
 
 
-def _route(path: str, method: str, one: dict[str, Any], components: dict[str, Any]) -> str:
-    fields = _fields_page(one, components)
+def _route(path: str, method: str, route: dict[str, Any], components: dict[str, Any]) -> str:
+    fields = _fields_page(route, components)
     rows = "".join(
-        f"<tr><td><code>{_text(name)}</code></td><td>{_text(kind)}</td><td>{_text(told)}</td></tr>"
-        for name, kind, told in fields
+        f"<tr><td><code>{_text(name)}</code></td><td>{_text(kind)}</td><td>{_text(help_text)}</td></tr>"
+        for name, kind, help_text in fields
     )
     table = (
         f"<table><tr><th>Field</th><th>Type</th><th>Meaning</th></tr>{rows}</table>" if rows else ""
     )
     return (
         f'<details><summary><span class="method">{method.upper()}</span> <code>{_text(path)}</code> '
-        f'<span class="quiet">{_text(one["summary"])}</span></summary>'
-        f"<p>{_text(one['description'])}</p>{table}"
-        f"<pre>{_text(_example(path, method, one, components))}</pre></details>"
+        f'<span class="quiet">{_text(route["summary"])}</span></summary>'
+        f"<p>{_text(route['description'])}</p>{table}"
+        f"<pre>{_text(_example(path, method, route, components))}</pre></details>"
     )
 
 
-def _fields_page(one: dict[str, Any], components: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Of the parameters and the body: each with its type and its help."""
-    found = [
+def _fields_page(route: dict[str, Any], components: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the parameters and the fields of the body with their types and help."""
+    rows = [
         (
-            known["name"],
-            _kind(known["schema"], components, needed=known["required"]),
-            known.get("description", ""),
+            parameter["name"],
+            _kind(parameter["schema"], components, needed=parameter["required"]),
+            parameter.get("description", ""),
         )
-        for known in one.get("parameters", ())
-        if known.get("in") in ("path", "query")
+        for parameter in route.get("parameters", ())
+        if parameter.get("in") in ("path", "query")
     ]
-    body = _body_page(one, components)
+    body = _body_page(route, components)
     for name, schema in body.get("properties", {}).items():
         kind = _kind(schema, components, needed=name in body["required"])
-        found.append((name, kind, help_of(schema)))
-    return found
+        rows.append((name, kind, help_of(schema)))
+    return rows
 
 
-def _body_page(one: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+def _body_page(route: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
     schema = (
-        one.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+        route.get("requestBody", {})
+        .get("content", {})
+        .get("application/json", {})
+        .get("schema", {})
     )
     return _followed_page(schema, components)
 
 
 def _followed_page(schema: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
     name = schema.get("$ref", "").rpartition("/")[2]
-    found: dict[str, Any] = components["schemas"][name] if name else schema
-    return found
+    target: dict[str, Any] = components["schemas"][name] if name else schema
+    return target
 
 
 def _kind(schema: dict[str, Any], components: dict[str, Any], *, needed: bool) -> str:
-    options = [one for one in schema.get("anyOf", [schema]) if one != {"type": "null"}]
-    told = " or ".join(dict.fromkeys(_one_kind(one, components) for one in options))
+    options = [option for option in schema.get("anyOf", [schema]) if option != {"type": "null"}]
+    label = " or ".join(dict.fromkeys(_type_name(option, components) for option in options))
     default = schema.get("default")
     if needed:
-        return f"{told}, required"
-    return f"{told}, default {json.dumps(default)}" if default not in (None, [], "", {}) else told
+        return f"{label}, required"
+    return f"{label}, default {json.dumps(default)}" if default not in (None, [], "", {}) else label
 
 
-def _one_kind(schema: dict[str, Any], components: dict[str, Any]) -> str:
+def _type_name(schema: dict[str, Any], components: dict[str, Any]) -> str:
     schema = _followed_page(schema, components)
     if "enum" in schema:
-        return ", ".join(str(one) for one in schema["enum"])
+        return ", ".join(str(value) for value in schema["enum"])
     if schema.get("type") == "array":
         items = schema.get("items") or (schema.get("prefixItems") or [{}])[0]
-        return f"list of {_one_kind(items, components)}" if items else "list"
+        return f"list of {_type_name(items, components)}" if items else "list"
     if schema.get("type") == "object" and schema.get("properties"):
         return "{" + ", ".join(schema["properties"]) + "}"
     bounds = [f"{word} {schema[name]:,}" for name, word in _BOUNDS.items() if name in schema]
     return " ".join([str(schema.get("format") or schema.get("type", "any value")), *bounds])
 
 
-def _example(path: str, method: str, one: dict[str, Any], components: dict[str, Any]) -> str:
-    """A call from a shell, with what has to be there."""
+def _example(path: str, method: str, route: dict[str, Any], components: dict[str, Any]) -> str:
+    """Return a sample shell command with the required fields."""
     address = f"http://127.0.0.1:7077{path}"
-    needed = [
-        known["name"]
-        for known in one.get("parameters", ())
-        if known.get("in") == "query" and known["required"]
+    required = [
+        parameter["name"]
+        for parameter in route.get("parameters", ())
+        if parameter.get("in") == "query" and parameter["required"]
     ]
-    if needed:
-        address += "?" + "&".join(f"{name}=…" for name in needed)
+    if required:
+        address += "?" + "&".join(f"{name}=…" for name in required)
     lines = ['curl -H "Authorization: Bearer $(cat ~/.nacre/http.token)"']
     if method != "get":
         lines[0] += f" -X {method.upper()}"
-    if "requestBody" in one:
-        body = dict.fromkeys(_body_page(one, components).get("required", ()), "…")
+    if "requestBody" in route:
+        body = dict.fromkeys(_body_page(route, components).get("required", ()), "…")
         lines += [
             "  -H 'Content-Type: application/json'",
             f"  -d '{json.dumps(body, ensure_ascii=False)}'",
@@ -820,39 +828,39 @@ def _example(path: str, method: str, one: dict[str, Any], components: dict[str, 
 
 
 def _text(text: str) -> str:
-    """A text as HTML; what stands between backquotes is code."""
+    """Convert text to HTML, with backquoted parts as code."""
     return _CODE.sub(r"<code>\1</code>", html.escape(text))
 
 
-# ----------------------------------------------------------------------------
-# How resources are answered: entity tags, pages with a cursor, and lists as one record a line.
+# -- Resources -------------------------------------------------------------------------------------
+# Their responses have entity tags, pages with a cursor, or one record per line.
 
 
 NDJSON = "application/x-ndjson"
 _JSON_ROUTES = "application/json"
-_PAGE = 200
-"""Items that are read at once where all of them are asked for."""
+_PAGE_ITEMS = 200
+"""Items read at once when all are requested."""
 
-_NEAR = 25
-"""Places before and after its own at which the last item of a page is looked for."""
+_SEARCH_ITEMS = 25
+"""Positions searched for the last item, before and after its previous position."""
 
 _TAG_BYTES = 12
 _EMPTY = msgspec.Raw(b"[]")
 
 
 def resource_routes() -> list[Route]:
-    """The routes of the table, in its order; a path is one route with all of its methods."""
-    found: dict[str, dict[str, Resource]] = {}
-    for one in RESOURCES:
-        found.setdefault(one.path, {})[one.method] = one
+    """Return one route per path of the table, in its order, with all methods."""
+    routes: dict[str, dict[str, Resource]] = {}
+    for resource in RESOURCES:
+        routes.setdefault(resource.path, {})[resource.method] = resource
     return [
-        Route(path, _Endpoint(methods), methods=list(methods)) for path, methods in found.items()
+        Route(path, _Endpoint(methods), methods=list(methods)) for path, methods in routes.items()
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request for a resource: the fields of the operation's request, some of them still texts."""
+class _Call:
+    """A call of a resource: the fields of the operation's request, some still as strings."""
 
     resource: Resource
     fields: dict[str, Any]
@@ -862,21 +870,21 @@ class _Asked:
         return CATALOGUE[self.resource.operation]
 
     def encoded(self, **further: Any) -> bytes:
-        """The operation's request in JSON. Raises InvalidInput."""
+        """Encode the operation's request as JSON. Raises InvalidInput."""
         return json_values.encode(
             converted(self.operation, {**self.resource.given, **self.fields, **further})
         )
 
     def number(self, name: str) -> int:
-        """A whole number of the request, as it is given or by default. Raises InvalidInput."""
-        found = getattr(
+        """Return an integer of the request or its default. Raises InvalidInput."""
+        value = getattr(
             converted(self.operation, {**self.resource.given, **self.fields}), name, None
         )
-        return found or 0
+        return value or 0
 
 
 class _Endpoint:
-    """Answers at one path; an ASGI app, of which Starlette asks for these methods, and ``HEAD`` for ``GET``."""
+    """An ASGI app for one path. Starlette also passes ``HEAD`` requests for ``GET``."""
 
     def __init__(self, methods: Mapping[str, Resource]) -> None:
         self._methods = methods
@@ -889,17 +897,17 @@ class _Endpoint:
 
 
 async def _read(resource: Resource, request: Request) -> Response:
-    asked, cursor = _asked(resource, request)
+    call, cursor = _parse_call(resource, request)
     wants_lines = resource.rows is not None and NDJSON in request.headers.get("accept", "")
-    if wants_lines and "limit" not in asked.fields:
-        return await _all_lines(asked, request)
-    skipped = await _place(asked, request, cursor) if cursor else 0
+    if wants_lines and "limit" not in call.fields:
+        return await _all_lines(call, request)
+    skipped = await _place(call, request, cursor) if cursor else 0
     further = {resource.offset: skipped} if cursor else {}
-    result = await answer_of(request, resource.operation, asked.encoded(**further))
-    headers = _next_page(asked, request, result, skipped)
+    result = await answer_of(request, resource.operation, call.encoded(**further))
+    headers = _next_page(call, request, result, skipped)
     if wants_lines:
         return Response(
-            b"".join(bytes(one) + b"\n" for one in _rows(resource, result)), 200, headers, NDJSON
+            b"".join(bytes(row) + b"\n" for row in _rows(resource, result)), 200, headers, NDJSON
         )
     tag = entity_tag(result)
     if _is_named(tag, request.headers.get("if-none-match")):
@@ -907,24 +915,25 @@ async def _read(resource: Resource, request: Request) -> Response:
     return Response(result, 200, headers | {"ETag": tag}, _JSON_ROUTES)
 
 
-async def _place(asked: _Asked, request: Request, cursor: Cursor) -> int:
-    """How many items come up to the one with which the page before ended: what was stored or deleted since moved it.
+async def _place(call: _Call, request: Request, cursor: Cursor) -> int:
+    """Return how many items precede the next page, even if items were added or deleted.
 
-    It is looked for where it was, then near by; what is gone, or ranked for a question, has the place that it had.
+    Look for the last item of the previous page at its position, then nearby. Use the old position
+    if it is gone, or if the list is ranked for a query.
     """
-    if asked.operation.name == "recall" or not cursor.last:
+    if call.operation.name == "recall" or not cursor.last:
         return cursor.skip
-    near = max(0, cursor.skip - 1 - _NEAR)
-    for start, limit in ((cursor.skip - 1, 1), (near, 2 * _NEAR)):
-        rows = await _page(asked, request, {asked.resource.offset: start, "limit": limit})
+    near = max(0, cursor.skip - 1 - _SEARCH_ITEMS)
+    for start, limit in ((cursor.skip - 1, 1), (near, 2 * _SEARCH_ITEMS)):
+        rows = await _page(call, request, {call.resource.offset: start, "limit": limit})
         names = [name_of(row) for row in rows]
         if cursor.last in names:
             return start + names.index(cursor.last) + 1
     return cursor.skip
 
 
-def _asked(resource: Resource, request: Request) -> tuple[_Asked, Cursor | None]:
-    """What is asked for, and where it goes on. Raises InvalidInput."""
+def _parse_call(resource: Resource, request: Request) -> tuple[_Call, Cursor | None]:
+    """Return the call and its cursor. Raises InvalidInput."""
     query = list(request.query_params.multi_items())
     cursor = next((text for name, text in query if name == "cursor"), None)
     if cursor is not None and not has_pages(resource):
@@ -933,51 +942,51 @@ def _asked(resource: Resource, request: Request) -> tuple[_Asked, Cursor | None]
         *request.path_params.items(),
         *((name, text) for name, text in query if name != "cursor"),
     ]
-    asked = _Asked(resource, request_of(CATALOGUE[resource.operation], texts, resource.names, {}))
-    return asked, read(cursor, _mark(asked)) if cursor else None
+    call = _Call(resource, request_of(CATALOGUE[resource.operation], texts, resource.names, {}))
+    return call, read(cursor, _mark(call)) if cursor else None
 
 
-def _mark(asked: _Asked) -> str:
-    """What a cursor belongs to: all that is asked for but how many at once."""
-    return mark(asked.resource.path, {**asked.fields, "limit": None})
+def _mark(call: _Call) -> str:
+    """Return the mark of a cursor, for all parameters except the limit."""
+    return mark(call.resource.path, {**call.fields, "limit": None})
 
 
-def _next_page(asked: _Asked, request: Request, result: bytes, skipped: int) -> dict[str, str]:
-    """Where the next page is, if there may be one."""
-    if not has_pages(asked.resource):
+def _next_page(call: _Call, request: Request, result: bytes, skipped: int) -> dict[str, str]:
+    """Return the ``Link`` header of the next page, if there may be one."""
+    if not has_pages(call.resource):
         return {}
-    rows = _rows(asked.resource, result)
-    found = len(rows)
-    limit = asked.number("limit")
-    skipped = skipped or asked.number(asked.resource.offset)
-    if not found or found < limit or _is_last(result, skipped + found):
+    rows = _rows(call.resource, result)
+    count = len(rows)
+    limit = call.number("limit")
+    skipped = skipped or call.number(call.resource.offset)
+    if not count or count < limit or _is_last(result, skipped + count):
         return {}
     query = [
-        one
-        for one in request.query_params.multi_items()
-        if one[0] not in ("cursor", asked.resource.offset)
+        pair
+        for pair in request.query_params.multi_items()
+        if pair[0] not in ("cursor", call.resource.offset)
     ]
-    cursor = Cursor(skipped + found, _mark(_without_offset(asked)), name_of(rows[-1]))
+    cursor = Cursor(skipped + count, _mark(_without_offset(call)), name_of(rows[-1]))
     return {
         "Link": f'<{quote(request.url.path)}?{urlencode([*query, ("cursor", write(cursor))])}>; rel="next"'
     }
 
 
-def _without_offset(asked: _Asked) -> _Asked:
+def _without_offset(call: _Call) -> _Call:
     return replace(
-        asked,
-        fields={name: one for name, one in asked.fields.items() if name != asked.resource.offset},
+        call,
+        fields={name: value for name, value in call.fields.items() if name != call.resource.offset},
     )
 
 
 def _is_last(result: bytes, seen: int) -> bool:
-    """Whether the result itself says that nothing follows."""
-    told = json_values.parse_json_values(result, _Told) if result.startswith(b"{") else _Told()
-    return told.more is False or (told.total is not None and seen >= told.total)
+    """Return True if the result shows that nothing follows."""
+    size = json_values.parse_json_values(result, _Size) if result.startswith(b"{") else _Size()
+    return size.more is False or (size.total is not None and seen >= size.total)
 
 
-class _Told(msgspec.Struct):
-    """What results say of how much there is."""
+class _Size(msgspec.Struct):
+    """The size of a list, as results give it."""
 
     more: bool | None = None
     total: int | None = None
@@ -994,26 +1003,28 @@ def _rows(resource: Resource, result: bytes) -> list[msgspec.Raw]:
     return json_values.parse_json_values(listed, list[msgspec.Raw])
 
 
-async def _all_lines(asked: _Asked, request: Request) -> Response:
-    """All records, one page of them after the other; the first is read before anything is answered."""
-    goes_on = has_pages(asked.resource)
-    further = {"limit": _PAGE} if goes_on else {}
-    first = await _page(asked, request, further)
+async def _all_lines(call: _Call, request: Request) -> Response:
+    """Stream all records by pages. The first page is read before the response starts."""
+    goes_on = has_pages(call.resource)
+    further = {"limit": _PAGE_ITEMS} if goes_on else {}
+    first = await _page(call, request, further)
 
     async def lines() -> AsyncIterator[bytes]:
         page, seen = first, 0
         while page:
-            yield b"".join(bytes(one) + b"\n" for one in page)
+            yield b"".join(bytes(row) + b"\n" for row in page)
             seen += len(page)
-            further[asked.resource.offset] = seen
-            page = await _page(asked, request, further) if goes_on and len(page) == _PAGE else []
+            further[call.resource.offset] = seen
+            page = (
+                await _page(call, request, further) if goes_on and len(page) == _PAGE_ITEMS else []
+            )
 
     return StreamingResponse(lines(), media_type=NDJSON)
 
 
-async def _page(asked: _Asked, request: Request, further: dict[str, int]) -> list[msgspec.Raw]:
+async def _page(call: _Call, request: Request, further: dict[str, int]) -> list[msgspec.Raw]:
     return _rows(
-        asked.resource, await answer_of(request, asked.resource.operation, asked.encoded(**further))
+        call.resource, await answer_of(request, call.resource.operation, call.encoded(**further))
     )
 
 
@@ -1041,12 +1052,12 @@ async def _write(resource: Resource, request: Request) -> Response:
         return Response(
             result, 200, {"ETag": entity_tag(result)} if _own_tag(result) else None, _JSON_ROUTES
         )
-    made = json_values.parse_json_values(result, _Made)
-    place = {"Location": f"{PREFIX}{resource.path}/{made.memory_id}"}
-    return Response(result, 201 if made.action == "stored" else 200, place, _JSON_ROUTES)
+    stored = json_values.parse_json_values(result, _Stored)
+    place = {"Location": f"{PREFIX}{resource.path}/{stored.memory_id}"}
+    return Response(result, 201 if stored.action == "stored" else 200, place, _JSON_ROUTES)
 
 
-class _Made(msgspec.Struct):
+class _Stored(msgspec.Struct):
     action: str
     memory_id: str
 
@@ -1066,7 +1077,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def entity_tag(result: bytes) -> str:
-    """The entity tag of a result: of its bytes, and before them, if there is one, that of the file it tells of."""
+    """Return the entity tag of a result: its hash, after the tag of its file, if any."""
     own = _own_tag(result)
     whole = hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()
     return f'"{own}.{whole}"' if own else f'"{whole}"'
@@ -1077,7 +1088,7 @@ def _own_tag(result: bytes) -> str | None:
 
 
 def _expected(tag: str) -> str:
-    """What an ``If-Match`` says of the file."""
+    """Return the file's tag in an ``If-Match`` header."""
     return tag.strip().removeprefix("W/").strip('"').partition(".")[0]
 
 
@@ -1086,6 +1097,6 @@ class _Tagged(msgspec.Struct):
 
 
 def _is_named(tag: str, header: str | None) -> bool:
-    """Whether an ``If-None-Match`` names a tag (RFC 9110 13.1.2: weakly compared)."""
-    named = [one.strip().removeprefix("W/") for one in (header or "").split(",")]
-    return tag in named or named == ["*"]
+    """Return True if an ``If-None-Match`` header has the tag (RFC 9110 13.1.2, weak comparison)."""
+    tags = [name.strip().removeprefix("W/") for name in (header or "").split(",")]
+    return tag in tags or tags == ["*"]

@@ -1,4 +1,6 @@
-"""The browsers in which the home is the owner's: each got a cookie for a code that ``nacre open`` had made."""
+"""HTTP of the daemon: browsers' cookies, errors, rate limits, callers, operations, events and
+files.
+"""
 
 from __future__ import annotations
 
@@ -61,22 +63,27 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 BROWSERS = "browsers.json"
-"""In the home: when each cookie ends, by its hash, so that a restart of the daemon ends none."""
+"""File in the home with each cookie's hash and end, so that cookies survive a restart of the
+daemon.
+"""
 
 CODE_SECONDS = 60.0
-"""So long a code may be turned into a cookie, once."""
+"""Lifetime of a code, which gives one cookie."""
 
 COOKIE_SECONDS = 90 * 86_400
-_BYTES = 32
-_MOST_BYTES = 1_000_000
-_MOST = 200
-"""So many browsers are kept; of more, those that end first go."""
+_SECRET_BYTES = 32
+_MAX_FILE_BYTES = 1_000_000
+_MAX_BROWSERS = 200
+"""Maximum of browsers; those whose cookies end first are removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a browser gets: a cookie, which it sends to every port of this machine, and a key, which the dashboard keeps
-    for the origin and sends with what changes something. So another server here that sees the cookie can only read."""
+    """The credentials of a browser.
+
+    The cookie is sent to every port of this machine. The dashboard keeps the key for its origin and
+    sends it with every change. So another local server that sees the cookie can only read.
+    """
 
     cookie: str
     key: str
@@ -87,17 +94,17 @@ class _Browser(msgspec.Struct, frozen=True):
     key: str
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _StoredBrowsers(msgspec.Struct, frozen=True):
     port: int = 0
     cookies: dict[str, _Browser] = {}
 
     def living(self) -> dict[str, _Browser]:
         now = time.time()
-        return {name: one for name, one in self.cookies.items() if one.until > now}
+        return {name: browser for name, browser in self.cookies.items() if browser.until > now}
 
 
 class Browsers:
-    """Codes, which this process alone knows, and cookies, of which the home keeps hashes."""
+    """The codes, kept in this process, and the cookies, kept as hashes in the home."""
 
     def __init__(self, home: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -105,58 +112,64 @@ class Browsers:
         self._guard = threading.Lock()
         self._codes: dict[str, float] = {}
         self.cookie = f"nacre_{_hash(os.path.realpath(home))[:8]}"
-        """The name of the cookie: browsers send those of all ports of a host."""
+        """Name of the cookie. It depends on the home, since browsers send cookies to all ports of a
+        host.
+        """
 
     def make_code(self) -> str:
-        """What one browser can turn into a cookie, within a minute."""
-        code = secrets.token_urlsafe(_BYTES)
+        """Return a code that one browser can exchange for a cookie within a minute."""
+        code = secrets.token_urlsafe(_SECRET_BYTES)
         now = self._clock()
         with self._guard:
-            self._codes = {one: until for one, until in self._codes.items() if until > now}
+            self._codes = {stored: until for stored, until in self._codes.items() if until > now}
             self._codes[_hash(code)] = now + CODE_SECONDS
         return code
 
     def redeem(self, code: str, port: int = 0) -> Entry | None:
-        """Cookie and key for a code; ``None`` where it is not known, was used or is too old. Raises OSError."""
+        """Exchange a code for cookie and key; ``None`` if it is unknown, used or expired. Raises
+        OSError.
+        """
         with self._guard:
             until = self._codes.pop(_hash(code), 0.0)
             if until <= self._clock():
                 return None
-            made = Entry(secrets.token_urlsafe(_BYTES), secrets.token_urlsafe(_BYTES))
-            living = sorted(self._kept().living().items(), key=lambda one: one[1].until)[
-                1 - _MOST :
+            entry = Entry(
+                secrets.token_urlsafe(_SECRET_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
+            )
+            living = sorted(self._load().living().items(), key=lambda item: item[1].until)[
+                1 - _MAX_BROWSERS :
             ]
-            known = _Browser(time.time() + COOKIE_SECONDS, _hash(made.key))
-            kept = _Kept(port, {**dict(living), _hash(made.cookie): known})
-            files.write_file(self._file, msgspec.json.encode(kept))
-            return made
+            browser = _Browser(time.time() + COOKIE_SECONDS, _hash(entry.key))
+            stored = _StoredBrowsers(port, {**dict(living), _hash(entry.cookie): browser})
+            files.write_file(self._file, msgspec.json.encode(stored))
+            return entry
 
     def knows(self, cookie: str, key: str | None = None) -> bool:
-        """Whether it is the cookie of a browser that was not forgotten, and the key, if one is given, the one to it."""
-        found = self._kept().living().get(_hash(cookie))
-        return found is not None and (key is None or hmac.compare_digest(found.key, _hash(key)))
+        """Return True for a valid cookie, with its key if one is given."""
+        browser = self._load().living().get(_hash(cookie))
+        return browser is not None and (key is None or hmac.compare_digest(browser.key, _hash(key)))
 
     @property
     def port(self) -> int | None:
-        """The port at which browsers know the home; ``None`` where there are none."""
-        kept = self._kept()
-        return kept.port if kept.living() else None
+        """The port at which browsers know the home; ``None`` if no browser does."""
+        stored = self._load()
+        return stored.port if stored.living() else None
 
     def forget(self) -> bool:
-        """End all cookies; returns whether there were any."""
+        """End all cookies; return True if there were any."""
         with self._guard:
             self._codes.clear()
-            were = bool(self._kept().cookies)
+            had_any = bool(self._load().cookies)
             self._file.unlink(missing_ok=True)
-        return were
+        return had_any
 
-    def _kept(self) -> _Kept:
+    def _load(self) -> _StoredBrowsers:
         with (
             suppress(OSError, msgspec.MsgspecError),
             os.fdopen(files.open_file(self._file, os.O_RDONLY), "rb") as file,
         ):
-            return json.parse_json_values(file.read(_MOST_BYTES), _Kept)
-        return _Kept()
+            return json.parse_json_values(file.read(_MAX_FILE_BYTES), _StoredBrowsers)
+        return _StoredBrowsers()
 
 
 def _hash(text: str | bytes) -> str:
@@ -165,24 +178,24 @@ def _hash(text: str | bytes) -> str:
     ).hexdigest()
 
 
-# ----------------------------------------------------------------------------
-# Answers that are errors: ``application/problem+json`` (RFC 9457), with code and hint.
+# -- Errors ----------------------------------------------------------------------------------------
+# They are sent as ``application/problem+json`` (RFC 9457), with code and hint.
 
 
 class Unprocessable(errors.InvalidInput):
-    """What was asked can be read, and cannot be."""
+    """The request is well-formed, but cannot be done."""
 
     code = "unprocessable"
 
 
 class TooLarge(errors.InvalidInput):
-    """A request has a body that is too large."""
+    """The body of a request is too large."""
 
     code = "too_large"
 
 
 class OtherKind(errors.InvalidInput):
-    """A request has a body of another kind."""
+    """The body of a request has an unsupported type."""
 
     code = "unsupported_media_type"
 
@@ -204,7 +217,7 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
     (errors.QuotaSpent, 429),
     (errors.SpaceFull, 507),
 )
-"""The rest is 503: the home, or something that it needs, cannot be used now."""
+"""Status of each error; 503 for all others: the home or a service is unavailable."""
 
 _COOKIE_HINT = "open the dashboard by nacre open, in a terminal of your own, and do it there"
 _HINT = "/api/docs lists the routes, and what may be given"
@@ -218,12 +231,12 @@ def problem_response(
     hint: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """An answer that says what is wrong, and what to do."""
+    """Return a response that describes an error and its remedy."""
     return Response(problem(status, code, message, hint), status, headers, PROBLEM)
 
 
 def of_error(error: errors.NacreError) -> Response:
-    """The answer for an error of nacre's."""
+    """Return the response for a NacreError."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
     wait = (
         error.seconds
@@ -238,14 +251,14 @@ def of_error(error: errors.NacreError) -> Response:
 
 
 async def of_nacre(_: Request, error: Exception) -> Response:
-    """As Starlette has errors handled: those of nacre's."""
-    assert isinstance(error, errors.NacreError)  # noqa: S101 - the table of handlers says so
+    """Starlette exception handler for NacreError."""
+    assert isinstance(error, errors.NacreError)  # noqa: S101 - registered for this class
     return of_error(error)
 
 
 async def of_http(_: Request, error: Exception) -> Response:
-    """As Starlette has errors handled: no such route, another method."""
-    assert isinstance(error, HTTPException)  # noqa: S101 - the table of handlers says so
+    """Starlette exception handler for HTTP errors, such as unknown routes or methods."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class
     code = HTTPStatus(error.status_code).name.lower()
     return problem_response(
         error.status_code, code, error.detail, "docs/rest.md lists the routes", error.headers
@@ -253,45 +266,43 @@ async def of_http(_: Request, error: Exception) -> Response:
 
 
 async def of_fault(request: Request, error: Exception) -> Response:
-    """As Starlette has errors handled: what nobody foresaw."""
+    """Starlette exception handler for unexpected errors."""
     request.app.state.served.tell("".join(traceback.format_exception(error)).rstrip())
     message = f"{type(error).__name__} in the daemon"
     return problem_response(500, "internal", message, "logs/daemon.log tells more")
 
 
-# ----------------------------------------------------------------------------
-# How often one client may ask, and how much of it is done at once: so that who asks much leaves room
-# for others.
+# -- Limits on requests ----------------------------------------------------------------------------
 
 
 _WINDOW_SECONDS = 60.0
-_MOST_CLIENTS = 1_000
-_AT_ONCE = 4
+_MAX_CLIENTS = 1_000
+_MAX_REQUESTS_PER_SPACE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """So many requests a minute, of all that have the same name."""
+    """A limit on requests per minute, shared by all limits with the same name."""
 
     name: str
     a_minute: int
 
 
 ASKING = Limit("asking", 3_000)
-"""For what is answered at once."""
+"""For short operations."""
 
 LONG = Limit("long", 60)
 """For operations that may take minutes."""
 
 AGENT_KNOWLEDGE = Limit("agent-knowledge", 100)
-"""For agent-knowledge's routes, as it has it (seed facts 2.8)."""
+"""For agent-knowledge's routes, with its value (seed facts 2.8)."""
 
 AGENT_KNOWLEDGE_HEAVY = Limit("agent-knowledge, at length", 20)
-"""For those that search or analyse."""
+"""For its routes that search or analyse."""
 
 
 class Limits:
-    """Counts requests of each client, in windows of a minute. For any thread."""
+    """Counts of requests by client and minute. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -299,7 +310,7 @@ class Limits:
         self._windows: dict[tuple[str, str], tuple[float, int]] = {}
 
     def wait(self, client: str, limit: Limit) -> float:
-        """Count one more; returns for how many seconds it has to wait, which is 0 where it may be answered now."""
+        """Count a request; return how many seconds it must wait, 0 if it may be answered now."""
         now, key = self._clock(), (client, limit.name)
         with self._guard:
             ends, count = self._windows.get(key, (0.0, 0))
@@ -310,91 +321,93 @@ class Limits:
         return ends - now if count >= limit.a_minute else 0.0
 
     def _make_room(self, now: float) -> None:
-        if len(self._windows) >= _MOST_CLIENTS:
-            living = {key: window for key, window in self._windows.items() if window[0] > now}
-            self._windows = living if len(living) < _MOST_CLIENTS else {}
+        if len(self._windows) >= _MAX_CLIENTS:
+            current = {key: window for key, window in self._windows.items() if window[0] > now}
+            self._windows = current if len(current) < _MAX_CLIENTS else {}
 
 
 class Turns:
-    """Few requests for one space are done at once; its others wait for their turn, and take no thread from the requests
-    for other spaces. In the event loop alone."""
+    """A limit on parallel requests for each space, so that they do not take all threads.
 
-    def __init__(self, at_once: int = _AT_ONCE) -> None:
+    Use it only in the event loop.
+    """
+
+    def __init__(self, at_once: int = _MAX_REQUESTS_PER_SPACE) -> None:
         self._at_once = at_once
         self._rooms: dict[str, anyio.CapacityLimiter] = {}
 
     @asynccontextmanager
     async def turn(self, space: str) -> AsyncIterator[None]:
-        """Wait for a turn; it lasts as long as the block."""
+        """Wait for a turn, which lasts as long as the block."""
         room = self._rooms.setdefault(space, anyio.CapacityLimiter(self._at_once))
         try:
             async with room:
                 yield
         finally:
-            seen = room.statistics()
-            if not seen.borrowed_tokens and not seen.tasks_waiting:
+            statistics = room.statistics()
+            if not statistics.borrowed_tokens and not statistics.tasks_waiting:
                 self._rooms.pop(space, None)
 
 
-# ----------------------------------------------------------------------------
-# What the routes are given: the home's operations, and who may ask for them.
+# -- Callers and the served home -------------------------------------------------------------------
 
 
 A_PROGRAM = "a program"
-"""The agent that asks where a request shows the token and no cookie."""
+"""Agent name of a request with the token and without a cookie."""
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 BEARER = "nacre.bearer"
-"""In the state of a request: whose key to a space it shows, if it shows one that holds."""
+"""Key in a request's state: the owner of the valid key to a space, if any."""
 
 KEYS = "Bearer nacre_"
-"""How the authorization of such a request begins."""
+"""Start of the Authorization header with a key."""
 
 OWN_HEADER = b"x-nacre"
-"""The browser's key: pages of other origins know none, and could not send it."""
+"""Header with the browser's key, which pages of other origins do not know."""
 
-_MOST_LONG = 4
+_MAX_LONG_REQUESTS = 4
 _OWN_SITES = frozenset({"same-origin", "none"})
 
 
 def program_of(bearer: Bearer) -> str:
-    """The agent that asks where a request shows a key."""
+    """Return the agent name of a request with a key."""
     return f"{bearer.account}'s program"
 
 
 class Asking(Protocol):
-    """Whoever waits for an answer."""
+    """A caller that waits for an answer."""
 
     def has_left(self) -> bool:
-        """Whether nobody does any more."""
+        """Return True if the caller has left."""
         ...
 
     def agent(self) -> str | None:
-        """The agent that asks, where one does."""
+        """Return the calling agent, if any."""
         ...
 
 
 class Run(Protocol):
-    """Runs an operation of the home, in this process, on a request in JSON; the result in JSON. Raises NacreError."""
+    """A function that runs an operation in this process, from and to JSON. Raises NacreError."""
 
     def __call__(self, operation: str, request: bytes, actor: Actor, caller: Asking) -> bytes:
-        """Blocks until the operation's turn has come and it is done; nothing comes where ``caller`` has left."""
+        """Run it when it is the operation's turn; return nothing if ``caller`` has left."""
         ...
 
 
 @dataclass(slots=True)
 class Traffic:
-    """What goes on at the port: how many are answered (a page that is open listens to events), and when the last one
-    was (``time.monotonic``)."""
+    """Requests at the port: the number in progress, including open event streams, and the time of
+    the last one (``time.monotonic``).
+    """
 
     at_work: int = 0
     asked_at: float = field(default_factory=time.monotonic)
     is_leaving: bool = False
-    """Whether clients are to go elsewhere, as the process is about to end."""
+    """True if the process is about to end; clients should use another one."""
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """While somebody is answered. In the event loop alone."""
+        """Count a request during the block. Use it only in the event loop."""
         self.at_work += 1
         try:
             yield
@@ -405,8 +418,11 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One home, as it is served. ``facts`` are told to whoever may ask, ``token`` is ``None`` where none is asked,
-    ``tell`` writes to the daemon's log."""
+    """The home that is served.
+
+    ``facts`` are returned to any permitted caller. ``token`` is ``None`` if none is required.
+    ``tell`` writes to the daemon's log.
+    """
 
     home: Path
     run: Run
@@ -417,51 +433,59 @@ class Served:
     names: Names
     tell: Callable[[str], None]
     bearer: Callable[[str], Bearer | None] | None = None
-    """Whose key a secret is, where the memory is on a server; blocks."""
+    """Return the owner of a key, if the memory is on a server; blocking."""
 
     live_of: Callable[[Bearer], Live] | None = None
-    """The events of the space that a key opens."""
+    """Return the events of a key's space."""
 
     is_ready: Callable[[], bool] = lambda: True
-    """Whether what answers need is there; blocks."""
+    """Return True if the memory can be reached; blocking."""
 
     traffic: Traffic = field(default_factory=Traffic)
-    room: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_MOST_LONG))
-    """For operations that take long: else those that wait for their turn would take the threads of all others."""
+    room: anyio.CapacityLimiter = field(
+        default_factory=lambda: anyio.CapacityLimiter(_MAX_LONG_REQUESTS)
+    )
+    """Separate threads for long operations, which would otherwise take those of all others."""
 
     turns: Turns = field(default_factory=Turns)
-    """For what keys ask of a space."""
+    """Turns of requests with keys."""
 
     def actor(self, scope: Scope) -> Actor | None:
-        """Who asks: the owner by a cookie, a program by the token or by a key to a space (it counts as an agent), or
-        nobody known."""
+        """Return the caller: the owner (cookie), a program (token or key, an agent), or None."""
         if self._is_owner(scope):
             return Actor(Face.HTTP)
-        if given := self.given_key(scope):
+        if key := self.given_key(scope):
             bearer = scope.get("state", {}).get(BEARER)
-            return Actor(Face.HTTP, program_of(bearer), bearer) if given and bearer else None
+            return Actor(Face.HTTP, program_of(bearer), bearer) if key and bearer else None
         if self.token is None or shows_token(self.token)(scope):
             return Actor(Face.HTTP, A_PROGRAM)
         return None
 
     def live_for(self, scope: Scope) -> Live:
-        """The events for whoever asks: of the home, or of the space whose key is shown."""
+        """Return the events of the home, or of the space of the request's key."""
         bearer = scope.get("state", {}).get(BEARER)
         return self.live_of(bearer) if bearer and self.live_of else self.live
 
     def given_key(self, scope: Scope) -> str:
-        """The key to a space that a request shows; empty where it shows none, or none is asked for."""
-        given = values_of(scope, b"authorization")
-        is_one = self.bearer is not None and len(given) == 1 and given[0].startswith(KEYS)
-        return given[0].partition(" ")[2].strip() if is_one else ""
+        """Return the request's key to a space; empty if there is none or keys are not used."""
+        headers = values_of(scope, b"authorization")
+        has_key = self.bearer is not None and len(headers) == 1 and headers[0].startswith(KEYS)
+        return headers[0].partition(" ")[2].strip() if has_key else ""
 
     def lacks(self, scope: Scope) -> Refusal:
-        """How somebody is refused who is nobody known."""
-        return NO_KEY if any(self.browsers.knows(one) for one in self._cookies(scope)) else NO_TOKEN
+        """Return the refusal of an unknown caller."""
+        return (
+            NO_KEY
+            if any(self.browsers.knows(cookie) for cookie in self._cookies(scope))
+            else NO_TOKEN
+        )
 
     def _is_owner(self, scope: Scope) -> bool:
-        """By a cookie; with the key where something may change, and not where a page of another origin is behind it: to
-        cookies all ports of a machine are one site."""
+        """Return True for a valid cookie from this origin, with the key if the request may change
+        something.
+
+        Cookies do not distinguish the ports of a machine.
+        """
         keys = values_of(scope, OWN_HEADER)
         changes = scope["type"] == "http" and scope["method"] not in SAFE
         if (changes and len(keys) != 1) or not set(
@@ -474,11 +498,12 @@ class Served:
         ):
             return False
         return any(
-            self.browsers.knows(one, keys[0] if changes else None) for one in self._cookies(scope)
+            self.browsers.knows(cookie, keys[0] if changes else None)
+            for cookie in self._cookies(scope)
         )
 
     def _cookies(self, scope: Scope) -> list[str]:
-        """Those of this home; browsers send all of a machine."""
+        """Return the cookies of this home; browsers send those of all ports."""
         pairs = (
             pair.strip().partition("=")
             for text in values_of(scope, b"cookie")
@@ -487,13 +512,12 @@ class Served:
         return [value for name, _, value in pairs if name == self.browsers.cookie]
 
 
-# ----------------------------------------------------------------------------
-# Every operation at ``POST /api/v1/<operation>``: its request is the body, in JSON, and its result
-# the answer.
+# -- Operations ------------------------------------------------------------------------------------
+# Each is at ``POST /api/v1/<operation>``, with its request and result as JSON.
 
 
 MOST_BYTES = 4_000_000
-"""Of one request."""
+"""Maximum size of a request's body."""
 
 OFFERED = offered_by(Face.HTTP)
 _JSON = "application/json"
@@ -501,7 +525,7 @@ _JSON = "application/json"
 
 @dataclass(slots=True)
 class _Client:
-    """Whoever asks over HTTP."""
+    """A caller over HTTP."""
 
     actor: Actor
     left: bool = False
@@ -524,50 +548,50 @@ async def post_operation(request: Request) -> Response:
 
 
 async def get_me(request: Request) -> Response:
-    """``GET /api/v1/me``: who asks, and of what."""
+    """``GET /api/v1/me``: the caller and the home."""
     facts = await anyio.to_thread.run_sync(served_by(request).facts)
     return JSONResponse({"owner": not actor_of(request).is_agent, **facts})
 
 
 def served_by(request: HTTPConnection) -> Served:
-    """The home that is served."""
+    """Return the served home."""
     served: Served = request.app.state.served
     return served
 
 
 def actor_of(request: Request) -> Actor:
-    """Who asks; whoever gets here was let in."""
+    """Return the actor of a request that passed the access check."""
     return served_by(request).actor(request.scope) or Actor(Face.HTTP, A_PROGRAM)
 
 
-async def answer_of(request: Request, operation: str, asked: bytes) -> bytes:
-    """The result of an operation in JSON, for whoever asks; what only reads ends when that one leaves.
+async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
+    """Return an operation's result as JSON; if the caller leaves, reading ends.
 
     Raises NacreError.
     """
     client = _Client(actor_of(request))
     served = served_by(request)
     room = served.room if CATALOGUE[operation].takes_long else None
-    found: bytes | NacreError = b""
+    outcome: bytes | NacreError = b""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_note_leaving, request, client)
         try:
             async with _turn(served, client.actor, room):
-                found = await anyio.to_thread.run_sync(
-                    served.run, operation, asked, client.actor, client, limiter=room
+                outcome = await anyio.to_thread.run_sync(
+                    served.run, operation, body, client.actor, client, limiter=room
                 )
         except NacreError as error:
-            found = error  # raised within the group it would come out as a group of errors
+            outcome = error  # raised inside, it would become an ExceptionGroup
         tasks.cancel_scope.cancel()
-    if isinstance(found, NacreError):
-        raise found
-    return found
+    if isinstance(outcome, NacreError):
+        raise outcome
+    return outcome
 
 
 def _turn(
     served: Served, actor: Actor, room: anyio.CapacityLimiter | None
 ) -> AbstractAsyncContextManager[None]:
-    """When it is a space's turn; what takes long has threads of its own."""
+    """Return the turn for a space; long operations have their own threads."""
     return served.turns.turn(actor.bearer.space) if actor.bearer and room is None else nullcontext()
 
 
@@ -578,7 +602,7 @@ async def _note_leaving(request: Request, client: _Client) -> None:
 
 
 async def json_body(request: Request) -> bytes:
-    """The body, ``{}`` where there is none. Raises TooLarge, OtherKind."""
+    """Return the body, ``{}`` if empty. Raises TooLarge, OtherKind."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -590,25 +614,27 @@ async def json_body(request: Request) -> bytes:
     return bytes(body) or b"{}"
 
 
-# ----------------------------------------------------------------------------
-# ``/api/v1/events``: what changes in the home, as server-sent events and over a WebSocket.
+# -- Events ----------------------------------------------------------------------------------------
+# ``/api/v1/events`` sends changes in the home as server-sent events or over a WebSocket.
 
 
 BEAT_SECONDS = 15.0
-"""So long nothing happens before a comment tells that the connection is alive."""
+"""Idle time after which a comment keeps the connection alive."""
 
 MOST_LISTENERS = 50
-"""Each holds a connection open, of the 64 at which requests are answered: others have to find room beside them."""
+"""Each takes one of the 64 connections; others must remain for requests."""
 
 _RETRY = b"retry: 2000\n\n"
-_BEAT = b":\n\n"
+_HEARTBEAT = b":\n\n"
 _REFUSED = 1008
 
 Permit = Callable[[], Awaitable[bool]]
 
 
 async def get_events(request: Request) -> Response:
-    """``GET /api/v1/events``: server-sent events, from now on or after ``Last-Event-ID``. Raises NacreError."""
+    """``GET /api/v1/events``: server-sent events, from now or after ``Last-Event-ID``. Raises
+    NacreError.
+    """
     live = await _ready(request)
     after = request.headers.get("last-event-id") or request.query_params.get("after", "")
     return StreamingResponse(
@@ -617,7 +643,9 @@ async def get_events(request: Request) -> Response:
 
 
 async def socket(websocket: WebSocket) -> None:
-    """``/api/v1/events/ws``: an event a message, from now on or after ``?after=``; what comes in is not heard."""
+    """``/api/v1/events/ws``: one event per message, from now or after ``?after=``; input is
+    ignored.
+    """
     try:
         live = await _ready(websocket)
     except NacreError as error:
@@ -656,7 +684,7 @@ async def _stream(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[bytes]
     async with aclosing(_events(bus, after, permit)) as events:
         async for event in events:
             yield (
-                _BEAT
+                _HEARTBEAT
                 if event is None
                 else b"id: %b-%d\nevent: %b\ndata: %b\n\n"
                 % (
@@ -669,7 +697,7 @@ async def _stream(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[bytes]
 
 
 def _permit(connection: HTTPConnection) -> Permit:
-    """Whether whoever listens still may: ``nacre open --forget`` ends that, and the end of a key."""
+    """Return a check that the listener's cookie or key is still valid."""
     served, scope = served_by(connection), connection.scope
     actor, key, bearer_of = served.actor(scope), served.given_key(scope), served.bearer
 
@@ -684,7 +712,7 @@ def _permit(connection: HTTPConnection) -> Permit:
 
 
 async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event | None]:
-    """Events as they come, as long as they may be told; ``None`` where none came for a while."""
+    """Yield events while permitted, and ``None`` after an idle time."""
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
@@ -697,11 +725,11 @@ async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event 
     try:
         while True:
             woken.clear()
-            found = listener.take()
-            if found or loop.time() >= due:
+            events = listener.take()
+            if events or loop.time() >= due:
                 if not await permit():
                     return
-                for event in found or (None,):
+                for event in events or (None,):
                     yield event
                 due = loop.time() + BEAT_SECONDS
             else:
@@ -712,18 +740,16 @@ async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event 
         listener.close()
 
 
-# ----------------------------------------------------------------------------
-# Whether a process lives, and whether it is to be sent requests: asked by what starts and balances
-# processes.
+# -- Health checks ---------------------------------------------------------------------------------
 
 
 async def get_live(_: Request) -> Response:
-    """``GET /health/live``: 200 as long as the process answers."""
+    """``GET /health/live``: 200 while the process answers."""
     return JSONResponse({"status": "ok"})
 
 
 async def get_ready(request: Request) -> Response:
-    """``GET /health/ready``: 503 where the process is about to end, or the memory is away."""
+    """``GET /health/ready``: 503 if the process is about to end or the memory is unavailable."""
     served = served_by(request)
     if served.traffic.is_leaving:
         return JSONResponse({"status": "leaving"}, 503)
@@ -731,8 +757,7 @@ async def get_ready(request: Request) -> Response:
     return JSONResponse({"status": "ok" if is_ready else "no memory"}, 200 if is_ready else 503)
 
 
-# ----------------------------------------------------------------------------
-# The dashboard's files, and the door through which ``nacre open`` sends a browser.
+# -- Dashboard -------------------------------------------------------------------------------------
 
 
 STATIC = Path(__file__).parent / "static"
@@ -746,7 +771,7 @@ POLICY = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""What every answer says to browsers."""
+"""Headers of every response."""
 
 API = ("/api/", "/clawxmemory/api/")
 _FOREVER = "public, max-age=31536000, immutable"
@@ -756,20 +781,20 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="view
 
 
 class Assets(StaticFiles):
-    """Files that have a hash of what they hold in their names: they never change."""
+    """Files with a hash in their names, which never change."""
 
-    def file_response(self, *given: object, **named: object) -> Response:
+    def file_response(self, *args: object, **kwargs: object) -> Response:
         """See StaticFiles."""
-        answer = super().file_response(*given, **named)  # type: ignore[arg-type]
+        answer = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
         answer.headers["Cache-Control"] = _FOREVER
         return answer
 
     async def check_config(self) -> None:
-        """See StaticFiles: they may not have been built."""
+        """Accept a missing folder: the dashboard may not be built."""
 
 
 async def get_page(request: Request) -> Response:
-    """The dashboard, which finds out by itself which page of it was asked for."""
+    """Return the dashboard, which itself selects the page."""
     if request.url.path.startswith(API):
         raise HTTPException(404)
     index = STATIC / "index.html"
@@ -781,15 +806,15 @@ async def get_page(request: Request) -> Response:
 
 
 async def get_open(request: Request) -> Response:
-    """``GET /open?code=…``: the browser's cookie for a code of ``nacre open``."""
+    """``GET /open?code=…``: exchange a code of ``nacre open`` for the browser's cookie."""
     served = served_by(request)
     entry = served.browsers.redeem(request.query_params.get("code", ""), request.scope["server"][1])
     if entry is None:
-        told = (
+        message = (
             "This address was used, or is older than a minute. Run <code>nacre open</code> again."
         )
-        return HTMLResponse(_PAGE.format(told), 403)
-    answer = RedirectResponse(f"/#key={entry.key}", 303)  # what stands after # is sent to no server
+        return HTMLResponse(_PAGE.format(message), 403)
+    answer = RedirectResponse(f"/#key={entry.key}", 303)  # browsers do not send the part after #
     answer.set_cookie(
         served.browsers.cookie,
         entry.cookie,
