@@ -1,7 +1,7 @@
-"""The Model Context Protocol as a server with tools, resources and prompts speaks it: what is asked, and in which form.
+"""The Model Context Protocol: messages, sessions and standard input and output.
 
-Revisions up to 2025-11-25 begin with a handshake; since 2026-07-28 each request brings what a handshake said. Tests
-hold all of it against the official SDK.
+Revisions up to 2025-11-25 start with a handshake; since 2026-07-28, each request has an envelope
+with the same data. Tests compare with the official SDK.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from nacre.settings import Settings
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""The revisions with a handshake, the latest last."""
+"""Revisions with a handshake, the latest last."""
 
 ENVELOPES = ("2026-07-28",)
-"""The revisions without one."""
+"""Revisions with an envelope."""
 
 ABOUT: Mapping[str, Any] = {
     "name": "nacre",
@@ -58,7 +58,7 @@ VERSION = "io.modelcontextprotocol/protocolVersion"
 _CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-_CACHED = (
+_CACHEABLE = (
     "tools/list",
     "resources/list",
     "resources/templates/list",
@@ -69,14 +69,14 @@ _CACHED = (
 
 
 class ProtocolError(Exception):
-    """What a request is answered that cannot be done."""
+    """An error response to a request."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
         self.code, self.message, self.data = code, message, data
 
     def answer(self, number: int | str | None) -> dict[str, Any]:
-        """The message that says so."""
+        """Return the error message."""
         error: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.data is not None:
             error["data"] = self.data
@@ -94,31 +94,31 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def token(self) -> int | str | None:
-        """With what the client wants to be told how far it is."""
+        """The token for progress notifications."""
         return self.meta.progress_token if self.meta else None
 
 
 class ListAsked(Asked, frozen=True, kw_only=True):
-    """Of a list; all of it is one page."""
+    """The parameters of a list, which is a single page."""
 
     cursor: str | None = None
 
 
 class CallAsked(Asked, frozen=True, kw_only=True):
-    """Of a tool's call."""
+    """The parameters of a tool call."""
 
     name: str
     arguments: dict[str, Any] | None = None
 
 
 class ReadAsked(Asked, frozen=True, kw_only=True):
-    """Of a resource."""
+    """The parameters for reading a resource."""
 
     uri: str
 
 
 class PromptAsked(Asked, frozen=True, kw_only=True):
-    """Of a prompt."""
+    """The parameters of a prompt."""
 
     name: str
     arguments: dict[str, str] | None = None
@@ -130,7 +130,7 @@ class _Client(msgspec.Struct, frozen=True):
 
 
 class Greeting(Asked, frozen=True, kw_only=True):
-    """Of a handshake."""
+    """The parameters of a handshake."""
 
     revision: str = msgspec.field(name="protocolVersion")
     capabilities: dict[str, Any]
@@ -156,52 +156,51 @@ WITH_ENVELOPE: Mapping[str, type[Asked]] = {**_SHARED, "server/discover": Asked}
 
 
 def parsed(line: bytes) -> dict[str, Any]:
-    """A message of JSON-RPC. Raises ProtocolError. Halves of characters become question marks."""
+    """Parse a JSON-RPC message, replacing lone surrogates by question marks. Raises ProtocolError."""
     try:
-        told = json.loads(line)
+        message = json.loads(line)
         if b"\\ud" in line.lower():
-            told = json.loads(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
+            message = json.loads(json.dumps(message, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         raise ProtocolError(PARSE_ERROR, "this is no JSON") from None
-    if not _is_message(told):
-        raise WrongMessageError(number_of(told), "this is no message of JSON-RPC 2.0")
-    if told.get("id") is not None and number_of(told) is None:
+    if not _is_message(message):
+        raise WrongMessageError(number_of(message), "this is no message of JSON-RPC 2.0")
+    if message.get("id") is not None and number_of(message) is None:
         raise WrongMessageError(None, "an id is a text or a whole number")
-    return dict(told)
+    return dict(message)
 
 
 class WrongMessageError(ProtocolError):
-    """JSON that is no message; ``number`` is the one it gives."""
+    """JSON that is not a valid message; ``number`` is its id."""
 
     def __init__(self, number: int | str | None, message: str) -> None:
         super().__init__(INVALID_REQUEST, message)
         self.number = number
 
 
-def number_of(told: Any) -> int | str | None:
-    """The number of a request or an answer."""
-    number = told.get("id") if isinstance(told, dict) else None
+def number_of(message: Any) -> int | str | None:
+    """Return the id of a request or an answer."""
+    number = message.get("id") if isinstance(message, dict) else None
     return number if isinstance(number, int | str) and not isinstance(number, bool) else None
 
 
-def _is_message(told: Any) -> bool:
-    if not isinstance(told, dict) or told.get("jsonrpc") != "2.0":
+def _is_message(message: Any) -> bool:
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return False
-    if "method" in told:
-        return isinstance(told["method"], str) and isinstance(told.get("params"), dict | None)
-    return "id" in told and ("result" in told or "error" in told)
+    if "method" in message:
+        return isinstance(message["method"], str) and isinstance(message.get("params"), dict | None)
+    return "id" in message and ("result" in message or "error" in message)
 
 
 def has_envelope_protocol(params: Mapping[str, Any]) -> bool:
-    """Whether a request is one of the revisions without a handshake."""
+    """Return True if a request has an envelope."""
     meta = params.get("_meta")
     return isinstance(meta, dict) and VERSION in meta
 
 
 def check_envelope(params: Mapping[str, Any], *, is_known: bool = True) -> None:
-    """Raise ProtocolError where a request lacks what each has to bring, or is of an unknown revision.
-
-    With ``is_known`` false the revision may be any.
+    """Raise ProtocolError if the envelope is incomplete or, with ``is_known``, its revision
+    unknown.
     """
     meta = params.get("_meta")
     if not isinstance(meta, dict):
@@ -226,7 +225,7 @@ def check_envelope(params: Mapping[str, Any], *, is_known: bool = True) -> None:
 
 
 def refused_handshake(params: Mapping[str, Any]) -> ProtocolError:
-    """What a handshake is answered where the client began without one."""
+    """Return the error for a handshake after a start without one."""
     message = f"connection is serving the {ENVELOPES[-1]} protocol; the initialize handshake is not accepted"
     return ProtocolError(UNSUPPORTED_VERSION, message, _served(params.get("protocolVersion")))
 
@@ -239,26 +238,26 @@ def _served(revision: Any) -> dict[str, Any]:
 
 
 def asked_of(method: str, params: Mapping[str, Any], *, with_envelope: bool) -> Asked:
-    """The parameters of a request. Raises ProtocolError, also for a method that is not served."""
-    known = WITH_ENVELOPE if with_envelope else WITH_HANDSHAKE
-    if method not in known:
+    """Return the parameters of a request. Raises ProtocolError, also for unknown methods."""
+    parameters = WITH_ENVELOPE if with_envelope else WITH_HANDSHAKE
+    if method not in parameters:
         raise ProtocolError(METHOD_NOT_FOUND, "Method not found", method)
     try:
         if with_envelope:
             json_values.convert(params["_meta"], _Envelope)
-        return json_values.convert(params, known[method])
+        return json_values.convert(params, parameters[method])
     except msgspec.ValidationError:
         raise invalid_params() from None
 
 
 def invalid_params() -> ProtocolError:
-    """What a request is answered whose parameters make no sense, or that comes before the handshake."""
+    """Return the error for invalid parameters or a request before the handshake."""
     return ProtocolError(INVALID_PARAMS, "Invalid request parameters", "")
 
 
-def greeted(asked: Greeting) -> dict[str, Any]:
-    """The server's side of a handshake."""
-    revision = asked.revision if asked.revision in HANDSHAKES else HANDSHAKES[-1]
+def greeted(greeting: Greeting) -> dict[str, Any]:
+    """Return the server's part of a handshake."""
+    revision = greeting.revision if greeting.revision in HANDSHAKES else HANDSHAKES[-1]
     return {
         "protocolVersion": revision,
         "capabilities": CAPABILITIES,
@@ -268,7 +267,7 @@ def greeted(asked: Greeting) -> dict[str, Any]:
 
 
 def discovered() -> dict[str, Any]:
-    """What a client without a handshake may ask first."""
+    """Return the answer to ``server/discover``."""
     return {
         "supportedVersions": list(ENVELOPES),
         "capabilities": CAPABILITIES,
@@ -277,37 +276,39 @@ def discovered() -> dict[str, Any]:
 
 
 def enveloped(method: str, result: dict[str, Any]) -> dict[str, Any]:
-    """A result as the revisions without a handshake have it."""
-    cache = {"cacheScope": "private", "ttlMs": 0} if method in _CACHED else {}
+    """Add the fields of revisions with an envelope to a result."""
+    cache = {"cacheScope": "private", "ttlMs": 0} if method in _CACHEABLE else {}
     return {**result, **cache, "resultType": "complete", "_meta": {_SERVER_INFO: ABOUT}}
 
 
-# ----------------------------------------------------------------------------
-# The client's own model, for the operations that may ask one: where the settings name it and the
-# client offers it.
+# -- Sampling --------------------------------------------------------------------------------------
+# Operations that use a model can use the client's, if the settings name it and the client offers
+# it.
 
 
 PROVIDER = "mcp-sampling"
-_ASKING = frozenset({"deep-recall", "extract"})
+_MODEL_OPERATIONS = frozenset({"deep-recall", "extract"})
 
 Asker = Callable[[str, str, int], tuple[str, str]]
-"""Asks the client: system, text, most tokens; gives the answer and the model's name. From any thread but the loop's."""
+"""A function that takes a system prompt, a text and the maximum of tokens, and returns the client's
+answer and the model's name. Call it from any thread except the event loop's.
+"""
 
 
 def sampled(call: Call, asker: Asker | None) -> Call:
-    """The same calls, of which those that may ask a model ask the client's, if it offers one and it is the one set.
+    """Return calls that use the client's model if it is offered and configured.
 
-    They run in this process then: the daemon has no client to ask.
+    They run in this process, because the daemon has no connection to the client.
     """
     if asker is None or not isinstance(call, HomeCalls):
         return call
 
-    def asking(operation: str, request: Any) -> Any:
-        if operation not in _ASKING or not call.is_set_to(PROVIDER):
+    def call_with_model(operation: str, request: Any) -> Any:
+        if operation not in _MODEL_OPERATIONS or not call.is_set_to(PROVIDER):
             return call(operation, request)
         return call(operation, request, load_model=_loader(asker))
 
-    return asking
+    return call_with_model
 
 
 def _loader(asker: Asker) -> Callable[[Settings, str], LanguageModel]:
@@ -321,18 +322,16 @@ def _loader(asker: Asker) -> Callable[[Settings, str], LanguageModel]:
     return load
 
 
-# ----------------------------------------------------------------------------
-# One client: requests are answered as they come, and what takes long in threads of its own.
-#
-# So a ping is answered while a tool is at work, and whoever cancels does not wait.
+# -- Sessions --------------------------------------------------------------------------------------
+# Long work runs in threads, so that pings and cancellations are answered meanwhile.
 
 
 PATIENCE_SECONDS = 5.0
-"""At the end of input, so long what was asked before is still answered."""
+"""Time to finish requests after the end of input."""
 
-_TICK_SECONDS = 1.0
-_AT_ONCE = 8
-_LONGEST_ANSWER_SECONDS = 600.0
+_PROGRESS_SECONDS = 1.0
+_MAX_PARALLEL = 8
+_SAMPLING_TIMEOUT_SECONDS = 600.0
 
 Send = Callable[[dict[str, Any]], None]
 Result = dict[str, Any]
@@ -340,7 +339,7 @@ Result = dict[str, Any]
 
 @dataclass(eq=False)
 class _Work:
-    """A request that a thread works at."""
+    """A request handled by a thread."""
 
     number: int | str
     method: str
@@ -348,15 +347,16 @@ class _Work:
     is_over: threading.Event = field(default_factory=threading.Event)
 
     def tell(self, words: str) -> None:
-        """Say how far it is."""
+        """Set the progress message."""
         self.words = words
 
 
 class Session:
-    """Answers one client. ``send`` writes a message; it raises OSError where nobody reads any more.
+    """The connection to one client. ``send`` writes a message, and raises OSError if the client has
+    left.
 
-    Of a client whose requests stand by themselves it is told whether they have an envelope; no handshake comes before
-    them then. ``slots`` bound how much is done at once.
+    If requests are independent, ``with_envelope`` is given and there is no handshake. ``slots``
+    limit parallel work.
     """
 
     def __init__(
@@ -373,12 +373,12 @@ class Session:
         self._client: Mapping[str, Any] | None = None if with_envelope is None else {}
         self._open: dict[int | str, _Work] = {}
         self._changed = threading.Condition()
-        self._slots = slots or threading.BoundedSemaphore(_AT_ONCE)
+        self._slots = slots or threading.BoundedSemaphore(_MAX_PARALLEL)
         self._numbers = count(1)
-        self._asked: dict[int | str | None, SimpleQueue[dict[str, Any]]] = {}
+        self._sampling: dict[int | str | None, SimpleQueue[dict[str, Any]]] = {}
 
     def take(self, line: bytes) -> None:
-        """Take a line that came in. Raises OSError where nobody reads any more."""
+        """Handle a line of input. Raises OSError if the client has left."""
         try:
             message = parsed(line)
         except ProtocolError as error:
@@ -387,18 +387,18 @@ class Session:
         self.answer(message)
 
     def answer(self, message: dict[str, Any]) -> None:
-        """Take a message. Raises OSError where nobody reads any more."""
+        """Handle a message. Raises OSError if the client has left."""
         number = number_of(message)
         if "method" not in message:
-            if number in self._asked:
-                self._asked[number].put(message)
+            if number in self._sampling:
+                self._sampling[number].put(message)
         elif number is None:
             self._notice(message)
         else:
             self._request(number, message["method"], message.get("params") or {})
 
     def finish(self) -> None:
-        """Wait a little until what was asked is answered."""
+        """Wait a short time until all requests are answered."""
         with self._changed:
             self._changed.wait_for(lambda: not self._open, PATIENCE_SECONDS)
 
@@ -410,17 +410,17 @@ class Session:
 
     def _request(self, number: int | str, method: str, params: dict[str, Any]) -> None:
         try:
-            asked = self._understood(method, params)
-            result = self._at_once(method, asked)
+            parameters = self._parse(method, params)
+            result = self._immediate(method, parameters)
             if result is None:
-                self._start(_Work(number, method), asked)
+                self._start(_Work(number, method), parameters)
             else:
                 self._send(self._result(number, method, result))
         except ProtocolError as error:
             self._send(error.answer(number))
 
-    def _understood(self, method: str, params: dict[str, Any]) -> Asked:
-        """What is asked, in the form that the client began with. Raises ProtocolError."""
+    def _parse(self, method: str, params: dict[str, Any]) -> Asked:
+        """Return the parameters in the form that the client started with. Raises ProtocolError."""
         is_greeting, has_envelope = method == "initialize", has_envelope_protocol(params)
         if self._with_envelope is None:
             self._with_envelope = has_envelope and not is_greeting
@@ -432,23 +432,23 @@ class Session:
             message = "this connection serves the handshake protocol era; "
             message += f"requests carrying the {ENVELOPES[-1]} envelope are not accepted on it"
             raise ProtocolError(INVALID_REQUEST, message)
-        asked = asked_of(method, params, with_envelope=self._with_envelope)
+        parameters = asked_of(method, params, with_envelope=self._with_envelope)
         if (
             not self._with_envelope
             and self._client is None
             and method not in ("initialize", "ping")
         ):
             raise invalid_params()
-        return asked
+        return parameters
 
-    def _at_once(self, method: str, asked: Asked) -> Result | None:
-        """The result of what takes no time; ``None`` is for a thread."""
-        if isinstance(asked, Greeting):
-            self._client = self._client if self._client == {} else asked.capabilities
-            return greeted(asked)
-        if isinstance(asked, PromptAsked):
-            return _prompt(asked)
-        if isinstance(asked, CallAsked | ReadAsked):
+    def _immediate(self, method: str, parameters: Asked) -> Result | None:
+        """Return the result of a short request; ``None`` for work in a thread."""
+        if isinstance(parameters, Greeting):
+            self._client = self._client if self._client == {} else parameters.capabilities
+            return greeted(parameters)
+        if isinstance(parameters, PromptAsked):
+            return _prompt(parameters)
+        if isinstance(parameters, CallAsked | ReadAsked):
             return None
         return {
             "ping": {},
@@ -459,36 +459,40 @@ class Session:
             "resources/templates/list": {"resourceTemplates": mcp_pages.TEMPLATES},
         }[method]
 
-    def _start(self, work: _Work, asked: Asked) -> None:
-        job = self._read(work, asked) if isinstance(asked, ReadAsked) else self._call(work, asked)
+    def _start(self, work: _Work, parameters: Asked) -> None:
+        job = (
+            self._read(work, parameters)
+            if isinstance(parameters, ReadAsked)
+            else self._call(work, parameters)
+        )
         with self._changed:
             self._open[work.number] = work
         self._spawn(self._run, work, job)
-        if asked.token is not None:
-            self._spawn(self._report, work, asked.token)
+        if parameters.token is not None:
+            self._spawn(self._report, work, parameters.token)
 
     def _spawn(self, run: Callable[..., None], work: _Work, more: Any) -> None:
-        target = partial(copy_context().run, run, work, more)  # the context says for whom it is
+        target = partial(copy_context().run, run, work, more)  # the context identifies the caller
         threading.Thread(target=target, daemon=True, name=f"nacre-mcp-{work.number}").start()
 
-    def _call(self, work: _Work, asked: Any) -> Callable[[], Result]:
-        offer = self._face.named.get(asked.name)
+    def _call(self, work: _Work, parameters: Any) -> Callable[[], Result]:
+        offer = self._face.named.get(parameters.name)
         if offer is None:
             names = ", ".join(self._face.named)
             raise ProtocolError(
-                INVALID_PARAMS, f"there is no tool {asked.name[:80]!r}; there are {names}"
+                INVALID_PARAMS, f"there is no tool {parameters.name[:80]!r}; there are {names}"
             )
         desk = self._face.desk(work.tell, sampled(self._face.call, self._asker()))
-        return partial(self._face.answer, offer, asked.arguments or {}, desk)
+        return partial(self._face.answer, offer, parameters.arguments or {}, desk)
 
-    def _read(self, work: _Work, asked: ReadAsked) -> Callable[[], Result]:
+    def _read(self, work: _Work, parameters: ReadAsked) -> Callable[[], Result]:
         def read() -> Result:
-            text = kept(partial(mcp_pages.read, self._face.desk(work.tell), asked.uri))
+            text = kept(partial(mcp_pages.read, self._face.desk(work.tell), parameters.uri))
             if isinstance(text, dict):
                 raise ProtocolError(
-                    RESOURCE_NOT_FOUND, text["error"]["message"], {"uri": asked.uri, **text}
+                    RESOURCE_NOT_FOUND, text["error"]["message"], {"uri": parameters.uri, **text}
                 )
-            return {"contents": [{"uri": asked.uri, "mimeType": mcp_pages.MIME, "text": text}]}
+            return {"contents": [{"uri": parameters.uri, "mimeType": mcp_pages.MIME, "text": text}]}
 
         return read
 
@@ -501,7 +505,7 @@ class Session:
         self._close(work.number, message)
 
     def _close(self, number: int | str, message: dict[str, Any] | None = None) -> None:
-        """End a request that is still open: with its answer, or cancelled, with none."""
+        """Finish an open request with its answer, or without one if it is cancelled."""
         with self._changed:
             work = self._open.get(number)
         if work is None:
@@ -511,20 +515,26 @@ class Session:
             if message is not None:
                 self._send(message)
         except OSError:
-            pass  # whoever reads the next line ends the connection
+            pass  # the thread that reads ends the connection
         finally:
             with self._changed:
                 self._open.pop(number, None)
                 self._changed.notify_all()
 
     def _report(self, work: _Work, token: int | str) -> None:
-        """Once a second, tell a client that wants to know that work goes on."""
-        passed = 0.0
-        while not work.is_over.wait(_TICK_SECONDS):
-            passed += _TICK_SECONDS
-            told = {"progressToken": token, "progress": passed, "message": work.words or "working"}
+        """Send a progress notification every second."""
+        elapsed = 0.0
+        while not work.is_over.wait(_PROGRESS_SECONDS):
+            elapsed += _PROGRESS_SECONDS
+            progress = {
+                "progressToken": token,
+                "progress": elapsed,
+                "message": work.words or "working",
+            }
             try:
-                self._send({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
+                self._send(
+                    {"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}
+                )
             except OSError:
                 return
 
@@ -533,14 +543,14 @@ class Session:
         return {"jsonrpc": "2.0", "id": number, "result": shaped}
 
     def _asker(self) -> Asker | None:
-        """A way to the client's own model, where it offers one: only where there was a handshake."""
+        """Return a function that samples the client's model, if a handshake offered it."""
         return self._ask if self._client and self._client.get("sampling") is not None else None
 
     def _ask(self, system: str, text: str, most_tokens: int) -> tuple[str, str]:
         number = f"nacre-{next(self._numbers)}"
-        answers = self._asked[number] = SimpleQueue()
-        said = {"role": "user", "content": {"type": "text", "text": text}}
-        params = {"messages": [said], "systemPrompt": system, "maxTokens": most_tokens}
+        answers = self._sampling[number] = SimpleQueue()
+        message = {"role": "user", "content": {"type": "text", "text": text}}
+        params = {"messages": [message], "systemPrompt": system, "maxTokens": most_tokens}
         try:
             self._send(
                 {
@@ -550,11 +560,11 @@ class Session:
                     "params": params,
                 }
             )
-            answer = answers.get(timeout=_LONGEST_ANSWER_SECONDS).get("result")
+            answer = answers.get(timeout=_SAMPLING_TIMEOUT_SECONDS).get("result")
         except (Empty, OSError):
             answer = None
         finally:
-            del self._asked[number]
+            del self._sampling[number]
         content = answer.get("content") if isinstance(answer, dict) else None
         if not isinstance(answer, dict) or not isinstance(content, dict):
             raise ModelUnavailable(
@@ -563,30 +573,27 @@ class Session:
         return str(content.get("text", "")), str(answer.get("model", ""))
 
 
-def _prompt(asked: PromptAsked) -> Result:
+def _prompt(parameters: PromptAsked) -> Result:
     try:
-        description, text = mcp_pages.prompt_text(asked.name, asked.arguments or {})
+        description, text = mcp_pages.prompt_text(parameters.name, parameters.arguments or {})
     except InvalidInput as error:
         raise ProtocolError(INVALID_PARAMS, error.message, refusal(error)) from None
     message = {"role": "user", "content": {"type": "text", "text": text}}
     return {"description": description, "messages": [message]}
 
 
-# ----------------------------------------------------------------------------
-# A connection over standard input and output.
-#
-# Nothing but JSON-RPC reaches standard output: its descriptor is put aside, and whatever prints, in
-# this process or in
-# one that it starts, prints to standard error. The end of standard input ends the server.
+# -- Standard input and output ---------------------------------------------------------------------
+# Only JSON-RPC goes to standard output. Its descriptor is moved, so that all other output of this
+# process and its children goes to standard error. The server ends with its input.
 
 
 LONGEST_LINE = 16_000_000
-"""Bytes; what is longer is refused as no JSON."""
+"""In bytes; longer lines are rejected as invalid JSON."""
 
 
 @dataclass
 class Wire:
-    """The two ends of a connection: lines that come in, and where answers go. Lines of answers never mix."""
+    """The input and output of a connection. Lines of output are never mixed."""
 
     incoming: BinaryIO
     outgoing: BinaryIO
@@ -594,19 +601,19 @@ class Wire:
 
     @classmethod
     def taken(cls) -> Wire:
-        """Standard input and output, put aside: from now on nothing else reads or writes them."""
+        """Take over standard input and output; other code can no longer use them."""
         incoming, outgoing = os.dup(0), os.dup(1)
         os.set_inheritable(incoming, False)
         os.set_inheritable(outgoing, False)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
+        devnull = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(devnull, 0)
+        os.close(devnull)
         os.dup2(2, 1)
         sys.stdout = sys.stderr
         return cls(os.fdopen(incoming, "rb"), os.fdopen(outgoing, "wb", buffering=0))
 
     def lines(self) -> Iterator[bytes]:
-        """What comes in, line by line; of a line that is too long nothing is kept but a sign of it."""
+        """Yield lines of input, with a placeholder for a line that is too long."""
         while line := self.incoming.readline(LONGEST_LINE):
             if len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
                 while (rest := self.incoming.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
@@ -616,7 +623,7 @@ class Wire:
                 yield line
 
     def send(self, message: dict[str, Any]) -> None:
-        """Write one message. Raises BrokenPipeError where nobody reads any more."""
+        """Write a message. Raises BrokenPipeError if the client has left."""
         text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
         data = memoryview(text.encode("utf-8", "replace") + b"\n")
         with self._lock:
@@ -625,7 +632,7 @@ class Wire:
 
 
 def serve(face: Face, wire: Wire) -> None:
-    """Serve one client until it closes its end, or reads no more."""
+    """Serve one client until it closes its input or stops reading."""
 
     def load() -> None:
         try:
@@ -634,10 +641,10 @@ def serve(face: Face, wire: Wire) -> None:
             gc.freeze()
             gc.enable()
 
-    gc.disable()  # until all is loaded, which stays: looking through it again and again is a fifth of the work
+    gc.disable()  # all loaded modules stay; scanning them repeatedly is a fifth of the work
     threading.Thread(target=load, daemon=True, name="nacre-mcp-load").start()
     session = Session(face, wire.send)
-    with suppress(OSError):  # nobody reads any more
+    with suppress(OSError):  # the client has left
         for line in wire.lines():
             session.take(line)
     session.finish()

@@ -1,4 +1,4 @@
-"""``memory_admin``: how memory is, what is in it, reading what is new, and what a dream would do."""
+"""The MCP tools for administration, code, analysis, extraction, storing and retiring."""
 
 from __future__ import annotations
 
@@ -48,37 +48,37 @@ if TYPE_CHECKING:
     from nacre.values.reports import IngestReport
     from nacre.values.review import Reflection, Unanswered
 
-_PROJECTS = 40
-_STEPS = 20
+_MAX_PROJECTS = 40
+_MAX_STEPS = 20
 
 
-def administer(desk: Desk, asked: mcp_arguments.Admin) -> Answer:
-    """One of five actions."""
-    if asked.action == "flush":
+def administer(desk: Desk, arguments: mcp_arguments.Admin) -> Answer:
+    """Run one of the five actions of ``memory_admin``."""
+    if arguments.action == "flush":
         return _flush(desk)
-    if asked.action == "vacuum":
+    if arguments.action == "vacuum":
         return _vacuum(desk)
-    if asked.action == "dream":
+    if arguments.action == "dream":
         return _dream_plan(desk)
-    return _status(desk) if asked.action == "status" else _overview(desk)
+    return _status(desk) if arguments.action == "status" else _overview(desk)
 
 
-def _looked(desk: Desk) -> Overview:
+def _load_overview(desk: Desk) -> Overview:
     desk.tell("looking at everything")
-    found: Overview = desk.call("overview", Nothing())
-    return found
+    overview: Overview = desk.call("overview", Nothing())
+    return overview
 
 
 def _status(desk: Desk) -> Answer:
-    checks = _looked(desk).checks
+    checks = _load_overview(desk).checks
     lines = [
         f"- {check.name}: {check.state}; {shorten(check.detail, 300)}"
         + (f"; {check.hint}" if check.hint else "")
         for check in checks
     ]
     records = [
-        {"name": one.name, "state": one.state, "detail": one.detail, "hint": one.hint}
-        for one in checks
+        {"name": check.name, "state": check.state, "detail": check.detail, "hint": check.hint}
+        for check in checks
     ]
     return Answer(
         framed("\n".join(one_line(harmless(line)) for line in lines)), {"checks": records}
@@ -86,26 +86,32 @@ def _status(desk: Desk) -> Answer:
 
 
 def _overview(desk: Desk) -> Answer:
-    found = _looked(desk)
-    kinds = ", ".join(f"{number} {kind}" for kind, number in found.memories.items() if number)
-    told = {
+    overview = _load_overview(desk)
+    kinds = ", ".join(f"{number} {kind}" for kind, number in overview.memories.items() if number)
+    details = {
         check.name: check.detail
-        for check in found.checks
+        for check in overview.checks
         if check.name in ("sessions", "review", "vectors")
     }
-    projects = ", ".join(found.projects[:_PROJECTS]) + (
-        ", …" if len(found.projects) > _PROJECTS else ""
+    projects = ", ".join(overview.projects[:_MAX_PROJECTS]) + (
+        ", …" if len(overview.projects) > _MAX_PROJECTS else ""
     )
-    number = count(sum(found.memories.values()), "active memory", "active memories")
+    number = count(sum(overview.memories.values()), "active memory", "active memories")
     text = framed(
-        f"{number}: {kinds}. {count(found.links, 'link', 'links')}." if kinds else f"{number}.",
+        f"{number}: {kinds}. {count(overview.links, 'link', 'links')}." if kinds else f"{number}.",
         f"Projects: {harmless(projects)}." if projects else "No project yet.",
         "\n".join(
-            harmless(one_line(f"{name.capitalize()}: {detail}.")) for name, detail in told.items()
+            harmless(one_line(f"{name.capitalize()}: {detail}."))
+            for name, detail in details.items()
         ),
     )
     return Answer(
-        text, {"memories": found.memories, "links": found.links, "projects": list(found.projects)}
+        text,
+        {
+            "memories": overview.memories,
+            "links": overview.links,
+            "projects": list(overview.projects),
+        },
     )
 
 
@@ -113,7 +119,7 @@ def _flush(desk: Desk) -> Answer:
     desk.tell("reading what is new in transcripts")
     report: IngestReport = desk.call("ingest", IngestOptions())
     learned, files = len(report.memories), report.files
-    problems = [f"- {shorten(one.message, 200)}" for one in report.problems[:5]]
+    problems = [f"- {shorten(problem.message, 200)}" for problem in report.problems[:5]]
     text = framed(
         f"Read {count(files, 'transcript', 'transcripts')} with something new; learned "
         f"{count(learned, 'memory', 'memories')}, {report.duplicates:,} known already.",
@@ -128,11 +134,11 @@ def _flush(desk: Desk) -> Answer:
 
 def _vacuum(desk: Desk) -> Answer:
     desk.tell("making the database smaller")
-    done: Vacuumed = desk.call("db-vacuum", Nothing())
+    sizes: Vacuumed = desk.call("db-vacuum", Nothing())
     text = framed(
-        f"The database has {done.after / 1e6:,.1f} MB; before it had {done.before / 1e6:,.1f}."
+        f"The database has {sizes.after / 1e6:,.1f} MB; before it had {sizes.before / 1e6:,.1f}."
     )
-    return Answer(text, {"bytes_before": done.before, "bytes_after": done.after})
+    return Answer(text, {"bytes_before": sizes.before, "bytes_after": sizes.after})
 
 
 def _dream_plan(desk: Desk) -> Answer:
@@ -145,72 +151,78 @@ def _dream_plan(desk: Desk) -> Answer:
         f"- {step.action}: {shorten(step.subject, 80)} ({len(step.ends or step.links):,}); {step.why}"
         for step in plan.steps
     ]
-    told = [harmless(one_line(line)) for line in lines[:_STEPS]]
+    shown = [harmless(one_line(line)) for line in lines[:_MAX_STEPS]]
     dropped = (
         f", and drop {count(plan.dropped, 'link', 'links')} to nothing" if plan.dropped else ""
     )
     text = framed(
         f"A dream would retire {plan.ending:,} of {count(plan.seen, 'memory', 'memories')}{dropped}. "
         "Whoever owns them has it done: nacre dream",
-        "\n".join([*told, f"and {len(lines) - _STEPS:,} more"] if len(lines) > _STEPS else told),
+        "\n".join(
+            [*shown, f"and {len(lines) - _MAX_STEPS:,} more"] if len(lines) > _MAX_STEPS else shown
+        ),
     )
     steps = [
         {
-            "action": str(one.action),
-            "ends": list(one.ends),
-            "into": one.into,
-            "links": list(one.links),
-            "why": one.why,
+            "action": str(step.action),
+            "ends": list(step.ends),
+            "into": step.into,
+            "links": list(step.links),
+            "why": step.why,
         }
-        for one in plan.steps
+        for step in plan.steps
     ]
-    return Answer(text, {"steps": steps[:_STEPS], "ending": plan.ending, "seen": plan.seen})
+    return Answer(text, {"steps": steps[:_MAX_STEPS], "ending": plan.ending, "seen": plan.seen})
 
 
-# ----------------------------------------------------------------------------
-# What ``memory_graph`` tells of code.
+# -- Questions about code in ``memory_graph`` ------------------------------------------------------
 
 
-_LIMIT = 40
-_WORDS = 300
+_MAX_NODES = 40
+_MAX_CHARACTERS = 300
 
 
-def ask_code(desk: Desk, asked: mcp_arguments.Graph) -> Answer:
-    """One of four questions about the code of repositories."""
-    if not (asked.name or "").strip():
+def ask_code(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+    """Answer one of four questions about the code of repositories."""
+    if not (arguments.name or "").strip():
         raise InvalidInput(
-            f"{asked.action} needs a name", hint="the name of a symbol, or the path of a file"
+            f"{arguments.action} needs a name", hint="the name of a symbol, or the path of a file"
         )
-    fields: dict[str, Any] = {"name": asked.name, "near": desk.place(None).project, "limit": _LIMIT}
-    if asked.action == "callers":
-        request: CodeRequest = CallersRequest(**fields, depth=asked.depth)
-    elif asked.action == "impact":
-        request = ImpactRequest(**fields, symbol=asked.symbol, depth=max(2, asked.depth))
+    fields: dict[str, Any] = {
+        "name": arguments.name,
+        "near": desk.place(None).project,
+        "limit": _MAX_NODES,
+    }
+    if arguments.action == "callers":
+        request: CodeRequest = CallersRequest(**fields, depth=arguments.depth)
+    elif arguments.action == "impact":
+        request = ImpactRequest(**fields, symbol=arguments.symbol, depth=max(2, arguments.depth))
     else:
         request = CodeRequest(**fields)
-    found: CodeAnswer = desk.call(f"graph-{asked.action}", request)
-    return _answer(found, asked.budget)
+    answer: CodeAnswer = desk.call(f"graph-{arguments.action}", request)
+    return _answer(answer, arguments.budget)
 
 
-def _answer(found: CodeAnswer, budget: int) -> Answer:
+def _answer(answer: CodeAnswer, budget: int) -> Answer:
     records = {
-        "nodes": plain(found.nodes),
-        "choices": plain(found.choices),
-        "links": plain(found.links),
-        "memories": [one.memory.id for one in found.memories],
+        "nodes": plain(answer.nodes),
+        "choices": plain(answer.choices),
+        "links": plain(answer.links),
+        "memories": [node.memory.id for node in answer.memories],
     }
-    if found.choices:
+    if answer.choices:
         listed = [
-            f"- {harmless(one.path)}#{harmless(one.name)} ({one.kind})" for one in found.choices
+            f"- {harmless(node.path)}#{harmless(node.name)} ({node.kind})"
+            for node in answer.choices
         ]
         shown = fitting(listed, budget)
         return Answer(
             framed("It may mean several; name one of them:", "\n".join(listed[:shown])), records
         )
-    head = ", ".join(f"{one.path}#{one.name}".rstrip("#") for one in found.nodes)
-    blocks = [*map(_memory, found.memories), *map(_link, found.links)]
+    head = ", ".join(f"{node.path}#{node.name}".rstrip("#") for node in answer.nodes)
+    blocks = [*map(_memory, answer.memories), *map(_link, answer.links)]
     shown = fitting(blocks, budget)
-    more = "There is more." if found.more or shown < len(blocks) else ""
+    more = "There is more." if answer.more or shown < len(blocks) else ""
     return Answer(
         framed(harmless(head), "\n".join(blocks[:shown]) or "Nothing was found.", more), records
     )
@@ -224,50 +236,51 @@ def _link(link: CodeLink) -> str:
     )
 
 
-def _memory(one: CodeMemory) -> str:
-    mark = " (UNTRUSTED)" if one.memory.trust.value == "untrusted" else ""
-    text = indented(shorten(one_line(one.memory.content), _WORDS))
-    return f"- memory [{short_id(one.memory.id)}] {title_of(one.memory)}{mark}\n{text}"
+def _memory(item: CodeMemory) -> str:
+    mark = " (UNTRUSTED)" if item.memory.trust.value == "untrusted" else ""
+    text = indented(shorten(one_line(item.memory.content), _MAX_CHARACTERS))
+    return f"- memory [{short_id(item.memory.id)}] {title_of(item.memory)}{mark}\n{text}"
 
 
-def stale(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
-    """Memories whose files were changed since, the surest first."""
-    found: Staleness = desk.call("graph-stale", StaleRequest(limit=asked.limit, folder=desk.folder))
-    blocks = [_out_of_date(one) for one in found.memories]
-    shown = fitting(blocks, asked.budget)
+def stale(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+    """List memories whose files have changed since, the most certain first."""
+    staleness: Staleness = desk.call(
+        "graph-stale", StaleRequest(limit=arguments.limit, folder=desk.folder)
+    )
+    blocks = [_out_of_date(item) for item in staleness.memories]
+    shown = fitting(blocks, arguments.budget)
     records = [
         {
-            "id": one.memory.id,
-            "confidence": one.confidence,
-            "files": [file.path for file in one.files],
-            "missing": list(one.missing),
+            "id": item.memory.id,
+            "confidence": item.confidence,
+            "files": [file.path for file in item.files],
+            "missing": list(item.missing),
         }
-        for one in found.memories[:shown]
+        for item in staleness.memories[:shown]
     ]
     more = (
-        f"{found.total - shown} more: a higher limit or budget shows them."
-        if shown < found.total
+        f"{staleness.total - shown} more: a higher limit or budget shows them."
+        if shown < staleness.total
         else ""
     )
-    told = (
+    text = (
         "\n".join(blocks[:shown]) or "No file that a memory names was changed in a session since."
     )
-    return Answer(framed(told, more), {"stale": records, "total": found.total})
+    return Answer(framed(text, more), {"stale": records, "total": staleness.total})
 
 
-def _out_of_date(one: StaleMemory) -> str:
-    return f"- {one.confidence:.2f} [{short_id(one.memory.id)}] {title_of(one.memory)}\n  {harmless(one.why)}"
+def _out_of_date(item: StaleMemory) -> str:
+    return f"- {item.confidence:.2f} [{short_id(item.memory.id)}] {title_of(item.memory)}\n  {harmless(item.why)}"
 
 
-# ----------------------------------------------------------------------------
-# ``memory_analyze``: what waits for a judgement, who changed a file, what mended an error.
+# -- ``memory_analyze`` ----------------------------------------------------------------------------
 
 
-def analyze(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
-    """One of the questions that need no model."""
-    if asked.about in ("file", "error") and not (asked.subject or "").strip():
-        what = "a path" if asked.about == "file" else "the error's text"
-        raise InvalidInput(f"{asked.about} needs a subject", hint=f"the subject is {what}")
+def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+    """Answer a question without a model."""
+    if arguments.about in ("file", "error") and not (arguments.subject or "").strip():
+        what = "a path" if arguments.about == "file" else "the error's text"
+        raise InvalidInput(f"{arguments.about} needs a subject", hint=f"the subject is {what}")
     answers = {
         "brief": _brief,
         "central": _central,
@@ -281,16 +294,16 @@ def analyze(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
         "unanswered": _unanswered,
         "stale": stale,
     }
-    return answers[asked.about](desk, asked)
+    return answers[arguments.about](desk, arguments)
 
 
-def _waiting(desk: Desk) -> PendingPage:
-    found: PendingPage = desk.call("review", ReviewRequest(limit=0))
-    return found
+def _pending(desk: Desk) -> PendingPage:
+    page: PendingPage = desk.call("review", ReviewRequest(limit=0))
+    return page
 
 
-def _told(blocks: list[str], asked: mcp_arguments.Analyze, nothing: str, hint: str = "") -> str:
-    shown = min(fitting(blocks, asked.budget), asked.limit)
+def _text(blocks: list[str], arguments: mcp_arguments.Analyze, nothing: str, hint: str = "") -> str:
+    shown = min(fitting(blocks, arguments.budget), arguments.limit)
     more = (
         f"{len(blocks) - shown} more: a higher limit or budget shows them."
         if shown < len(blocks)
@@ -299,88 +312,92 @@ def _told(blocks: list[str], asked: mcp_arguments.Analyze, nothing: str, hint: s
     return framed("\n".join(blocks[:shown]) or nothing, hint if blocks else "", more)
 
 
-def _about_links(desk: Desk, asked: mcp_arguments.Analyze) -> AnalysisRequest:
-    return AnalysisRequest(limit=asked.limit, project=_project(desk, asked))
+def _about_links(desk: Desk, arguments: mcp_arguments.Analyze) -> AnalysisRequest:
+    return AnalysisRequest(limit=arguments.limit, project=_project(desk, arguments))
 
 
-def _project(desk: Desk, asked: mcp_arguments.Analyze) -> str | None:
-    """The project that is named; without one it is about all of them."""
-    return next(iter(desk.projects(asked.project)), None) if asked.project else None
+def _project(desk: Desk, arguments: mcp_arguments.Analyze) -> str | None:
+    """Return the named project; without one, the question is about all projects."""
+    return next(iter(desk.projects(arguments.project)), None) if arguments.project else None
 
 
-def _brief(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
-    found: Brief = desk.call("graph-brief", BriefRequest(project=_project(desk, asked)))
-    waiting = _waiting(desk)
-    told = [
-        *harmless(found.text).splitlines(),
-        f"{count(waiting.conflicts, 'contradiction', 'contradictions')} and "
-        f"{count(waiting.doubts, 'memory', 'memories')} to look over wait for the person.",
+def _brief(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+    brief: Brief = desk.call("graph-brief", BriefRequest(project=_project(desk, arguments)))
+    pending = _pending(desk)
+    lines = [
+        *harmless(brief.text).splitlines(),
+        f"{count(pending.conflicts, 'contradiction', 'contradictions')} and "
+        f"{count(pending.doubts, 'memory', 'memories')} to look over wait for the person.",
     ]
-    shown = fitting(told, asked.budget)
+    shown = fitting(lines, arguments.budget)
     records = {
-        "memories": found.memories,
-        "links": found.links,
-        "alike": found.alike,
-        "projects": found.projects,
-        "components": found.components,
-        "gaps": found.gaps,
-        "unlinked": found.unlinked,
-        "todos": found.todos,
-        "stale": found.stale,
-        "conflicts": waiting.conflicts,
-        "doubts": waiting.doubts,
-        "central": [one.memory.id for one in found.central],
-        "decisions": [one.id for one in found.decisions],
+        "memories": brief.memories,
+        "links": brief.links,
+        "alike": brief.alike,
+        "projects": brief.projects,
+        "components": brief.components,
+        "gaps": brief.gaps,
+        "unlinked": brief.unlinked,
+        "todos": brief.todos,
+        "stale": brief.stale,
+        "conflicts": pending.conflicts,
+        "doubts": pending.doubts,
+        "central": [memory.memory.id for memory in brief.central],
+        "decisions": [memory.id for memory in brief.decisions],
     }
-    return Answer(framed("\n".join(told[:shown])), records)
+    return Answer(framed("\n".join(lines[:shown])), records)
 
 
-def _central(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
-    found: Central = desk.call("graph-central", _about_links(desk, asked))
-    records = [{"id": one.memory.id, "links": one.degree} for one in found.found]
-    blocks = [f"{_short(one.memory)}: {count(one.degree, 'link', 'links')}" for one in found.found]
-    hint = f"{count(found.links, 'link', 'links')} in all; memory_graph follows them."
+def _central(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+    report: Central = desk.call("graph-central", _about_links(desk, arguments))
+    records = [{"id": item.memory.id, "links": item.degree} for item in report.found]
+    blocks = [
+        f"{_short(item.memory)}: {count(item.degree, 'link', 'links')}" for item in report.found
+    ]
+    hint = f"{count(report.links, 'link', 'links')} in all; memory_graph follows them."
     return Answer(
-        _told(blocks, asked, "No memories are linked yet.", hint),
-        {"central": records, "links": found.links},
+        _text(blocks, arguments, "No memories are linked yet.", hint),
+        {"central": records, "links": report.links},
     )
 
 
-def _gaps(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
-    found: Gaps = desk.call("graph-gaps", _about_links(desk, asked))
+def _gaps(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+    report: Gaps = desk.call("graph-gaps", _about_links(desk, arguments))
     blocks = [
-        f"{_short(one.memory)}: {count(one.degree, 'link', 'links')}, {one.maturity.value}, idle {one.idle_days} days"
-        for one in found.found
+        f"{_short(gap.memory)}: {count(gap.degree, 'link', 'links')}, {gap.maturity.value}, idle {gap.idle_days} days"
+        for gap in report.found
     ]
-    hint = f"{count(found.total, 'memory', 'memories')} with one link at most, {found.unlinked:,} without any."
+    hint = f"{count(report.total, 'memory', 'memories')} with one link at most, {report.unlinked:,} without any."
     records = [
-        {"id": one.memory.id, "links": one.degree, "maturity": one.maturity.value}
-        for one in found.found
+        {"id": gap.memory.id, "links": gap.degree, "maturity": gap.maturity.value}
+        for gap in report.found
     ]
-    text = _told(blocks, asked, "Every memory has two links or more.", hint)
-    return Answer(text, {"gaps": records, "total": found.total, "unlinked": found.unlinked})
+    text = _text(blocks, arguments, "Every memory has two links or more.", hint)
+    return Answer(text, {"gaps": records, "total": report.total, "unlinked": report.unlinked})
 
 
-def _components(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
-    found: Components = desk.call("graph-components", _about_links(desk, asked))
+def _components(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+    report: Components = desk.call("graph-components", _about_links(desk, arguments))
     blocks = [
         "\n".join(
             [
-                f"{count(one.size, 'memory', 'memories')}, {count(one.links, 'link', 'links')}, around:",
-                *(f"  {_short(memory)}" for memory in one.central),
+                f"{count(group.size, 'memory', 'memories')}, {count(group.links, 'link', 'links')}, around:",
+                *(f"  {_short(memory)}" for memory in group.central),
             ]
         )
-        for one in found.found
+        for group in report.found
     ]
-    hint = (
-        f"{count(found.total, 'group', 'groups')} in all; {found.alone:,} memories without a link."
-    )
+    hint = f"{count(report.total, 'group', 'groups')} in all; {report.alone:,} memories without a link."
     records = [
-        {"size": one.size, "links": one.links, "central": [memory.id for memory in one.central]}
-        for one in found.found
+        {
+            "size": group.size,
+            "links": group.links,
+            "central": [memory.id for memory in group.central],
+        }
+        for group in report.found
     ]
-    text = _told(blocks, asked, "No memories are linked yet.", hint)
-    return Answer(text, {"components": records, "total": found.total, "alone": found.alone})
+    text = _text(blocks, arguments, "No memories are linked yet.", hint)
+    return Answer(text, {"components": records, "total": report.total, "alone": report.alone})
 
 
 def _short(memory: Memory) -> str:
@@ -388,77 +405,78 @@ def _short(memory: Memory) -> str:
     return f"- [{short_id(memory.id)}] {title_of(memory)}{mark}"
 
 
-def _review(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
-    items = [item for item in _waiting(desk).items if item.kind is not PendingKind.CANDIDATE]
+def _review(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+    items = [item for item in _pending(desk).items if item.kind is not PendingKind.CANDIDATE]
     blocks = [
-        f"- [{short_id(one.memory.id)}] {title_of(one.memory)}"
-        + (f"\n  against [{short_id(one.newer.id)}] {title_of(one.newer)}" if one.newer else "")
-        + f"\n  {one.why.replace('_', ' ')}"
-        + (f", {one_line(harmless(one.detail))}" if one.detail else "")
-        for one in items
+        f"- [{short_id(item.memory.id)}] {title_of(item.memory)}"
+        + (f"\n  against [{short_id(item.newer.id)}] {title_of(item.newer)}" if item.newer else "")
+        + f"\n  {item.why.replace('_', ' ')}"
+        + (f", {one_line(harmless(item.detail))}" if item.detail else "")
+        for item in items
     ]
     records = [
-        {"id": one.memory.id, "newer": one.newer.id if one.newer else None, "reason": one.why}
-        for one in items[: asked.limit]
+        {"id": item.memory.id, "newer": item.newer.id if item.newer else None, "reason": item.why}
+        for item in items[: arguments.limit]
     ]
     hint = "The person decides; memory_retire takes out what they say no longer holds."
-    return Answer(_told(blocks, asked, "Nothing waits for review.", hint), {"review": records})
+    return Answer(_text(blocks, arguments, "Nothing waits for review.", hint), {"review": records})
 
 
-def _alike(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
-    found: Alike = desk.call("alike", AlikeRequest(limit=asked.limit))
-    blocks = ["\n".join(map(_short, group)) for group in found.groups]
+def _alike(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+    report: Alike = desk.call("alike", AlikeRequest(limit=arguments.limit))
+    blocks = ["\n".join(map(_short, group)) for group in report.groups]
     hint = "Alike is not the same. The person decides; memory_retire takes out what says nothing more than another."
-    records = [[one.id for one in group] for group in found.groups]
+    records = [[memory.id for memory in group] for group in report.groups]
     return Answer(
-        _told(blocks, asked, "No memories look alike.", hint),
-        {"alike": records, "total": found.total},
+        _text(blocks, arguments, "No memories look alike.", hint),
+        {"alike": records, "total": report.total},
     )
 
 
-def _questions(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
-    found: Reflection = desk.call("reflect", ReflectRequest(limit=asked.limit))
+def _questions(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+    reflection: Reflection = desk.call("reflect", ReflectRequest(limit=arguments.limit))
     blocks = [
-        f"{_short(one.first)}\n{_short(one.second)}\n  {one_line(harmless(one.why))}"
-        for one in found.questions
+        f"{_short(question.first)}\n{_short(question.second)}\n  {one_line(harmless(question.why))}"
+        for question in reflection.questions
     ]
     hint = "The person answers: nacre reflect"
     records = [
         {
-            "id": one.id,
-            "first": one.first.id,
-            "second": one.second.id,
-            "contradicts": one.contradicts,
+            "id": question.id,
+            "first": question.first.id,
+            "second": question.second.id,
+            "contradicts": question.contradicts,
         }
-        for one in found.questions
+        for question in reflection.questions
     ]
     return Answer(
-        _told(blocks, asked, "Nothing to ask.", hint), {"questions": records, "total": found.total}
+        _text(blocks, arguments, "Nothing to ask.", hint),
+        {"questions": records, "total": reflection.total},
     )
 
 
-def _unanswered(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
-    found: Unanswered = desk.call("unanswered", UnansweredRequest(limit=asked.limit))
+def _unanswered(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+    report: Unanswered = desk.call("unanswered", UnansweredRequest(limit=arguments.limit))
     blocks = [
-        f"- “{one_line(harmless(shorten(one.question, _WORDS)))}” asked {count(one.times, 'time', 'times')}, "
-        f"last {shown_day(one.last)}" + (f", of {', '.join(one.projects)}" if one.projects else "")
-        for one in found.gaps
+        f"- “{one_line(harmless(shorten(gap.question, _MAX_CHARACTERS)))}” asked {count(gap.times, 'time', 'times')}, "
+        f"last {shown_day(gap.last)}" + (f", of {', '.join(gap.projects)}" if gap.projects else "")
+        for gap in report.gaps
     ]
     hint = "memory_store keeps an answer that you know; the person has the rest: nacre gaps"
-    records = [{"id": one.id, "question": one.question, "times": one.times} for one in found.gaps]
+    records = [{"id": gap.id, "question": gap.question, "times": gap.times} for gap in report.gaps]
     return Answer(
-        _told(blocks, asked, "Every question has an answer.", hint),
-        {"gaps": records, "total": found.total},
+        _text(blocks, arguments, "Every question has an answer.", hint),
+        {"gaps": records, "total": report.total},
     )
 
 
-def _file(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
-    found: FileHistory = desk.call(
-        "did", DidQuery(path=(asked.subject or "").strip(), limit=asked.limit)
+def _file(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+    history: FileHistory = desk.call(
+        "did", DidQuery(path=(arguments.subject or "").strip(), limit=arguments.limit)
     )
-    blocks = [_change(change) for change in found.changes]
+    blocks = [_change(change) for change in history.changes]
     nothing = "No session that was read changed such a file."
-    text = _told(blocks, asked, nothing, f"{count(found.edits, 'change', 'changes')} in all.")
+    text = _text(blocks, arguments, nothing, f"{count(history.edits, 'change', 'changes')} in all.")
     records = [
         {
             "path": change.path,
@@ -466,45 +484,48 @@ def _file(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
             "edits": change.edits,
             "time": change.time.isoformat() if change.time else None,
         }
-        for change in found.changes
+        for change in history.changes
     ]
-    return Answer(text, {"changes": records, "edits": found.edits})
+    return Answer(text, {"changes": records, "edits": history.edits})
 
 
 def _change(change: FileChange) -> str:
     day = f"{shown_day(change.time)} " if change.time else ""
-    told = [
+    lines = [
         f"- {day}{harmless(change.path)}, {count(change.edits, 'edit', 'edits')} in {short_session(change.session.id)}"
     ]
     if change.request:
-        told.append(f"  asked for: {harmless(shorten(change.request.text, _WORDS))}")
+        lines.append(f"  asked for: {harmless(shorten(change.request.text, _MAX_CHARACTERS))}")
     if change.words:
-        told.append(f"  the agent: {harmless(shorten(change.words.text, _WORDS))}")
-    return "\n".join(told)
+        lines.append(f"  the agent: {harmless(shorten(change.words.text, _MAX_CHARACTERS))}")
+    return "\n".join(lines)
 
 
-def _error(desk: Desk, asked: mcp_arguments.Analyze) -> Answer:
-    found: FixResult = desk.call("fix", FixQuery(error=asked.subject or "", limit=asked.limit))
-    blocks = [_trouble(trouble) for trouble in found.troubles]
+def _error(desk: Desk, arguments: mcp_arguments.Analyze) -> Answer:
+    result: FixResult = desk.call(
+        "fix", FixQuery(error=arguments.subject or "", limit=arguments.limit)
+    )
+    blocks = [_trouble(trouble) for trouble in result.troubles]
     blocks += [
         f"- lesson [{short_id(hit.memory.id)}]:\n{indented(hit.memory.content)}"
-        for hit in found.lessons
+        for hit in result.lessons
     ]
     records = {
         "troubles": [
-            {"error": one.error, "times": one.times, "mended": one.mended} for one in found.troubles
+            {"error": trouble.error, "times": trouble.times, "mended": trouble.mended}
+            for trouble in result.troubles
         ],
-        "lessons": [hit.memory.id for hit in found.lessons],
+        "lessons": [hit.memory.id for hit in result.lessons],
     }
     return Answer(
-        _told(blocks, asked, "No such error was met in the sessions that were read."), records
+        _text(blocks, arguments, "No such error was met in the sessions that were read."), records
     )
 
 
 def _trouble(trouble: Trouble) -> str:
     head = f"- met {count(trouble.times, 'time', 'times')}, mended {trouble.mended} (a tool's words, UNTRUSTED):"
     return "\n".join(
-        [head, indented(shorten(trouble.error, _WORDS)), *map(_repair, trouble.repairs)]
+        [head, indented(shorten(trouble.error, _MAX_CHARACTERS)), *map(_repair, trouble.repairs)]
     )
 
 
@@ -514,51 +535,52 @@ def _repair(repair: Repair) -> str:
     steps = "; ".join(
         filter(None, (shorten(step.input or step.name, 100) for step in repair.steps))
     )
-    words = shorten(repair.words.text, _WORDS) if repair.words else ""
-    told = ": ".join(["", *filter(None, (steps, words))])
-    return f"  {day}in {short_session(repair.session.id)}, what was tried {worked}{one_line(harmless(told))}"
+    words = shorten(repair.words.text, _MAX_CHARACTERS) if repair.words else ""
+    details = ": ".join(["", *filter(None, (steps, words))])
+    return f"  {day}in {short_session(repair.session.id)}, what was tried {worked}{one_line(harmless(details))}"
 
 
-# ----------------------------------------------------------------------------
-# ``memory_extract``: what a text or a session would teach.
+# -- ``memory_extract`` ----------------------------------------------------------------------------
 
 
-def extract(desk: Desk, asked: mcp_arguments.Extract) -> Answer:
-    """Memories that extraction would make; none is stored."""
-    if bool((asked.text or "").strip()) == bool(asked.session):
+def extract(desk: Desk, arguments: mcp_arguments.Extract) -> Answer:
+    """Return the memories that extraction would make, without storing them."""
+    if bool((arguments.text or "").strip()) == bool(arguments.session):
         raise InvalidInput(
             "give either a text or a session", hint="memory_sessions with list shows sessions"
         )
     desk.tell("reading")
-    found: Extracted = desk.call(
+    extracted: Extracted = desk.call(
         "extract",
-        ExtractRequest(text=asked.text or "", session=asked.session, by_model=asked.by_model),
+        ExtractRequest(
+            text=arguments.text or "", session=arguments.session, by_model=arguments.by_model
+        ),
     )
-    blocks = [_block(candidate) for candidate in found.candidates]
-    shown = fitting(blocks, asked.budget)
+    blocks = [_block(candidate) for candidate in extracted.candidates]
+    shown = fitting(blocks, arguments.budget)
     text = framed(
         "Nothing there that would be kept."
         if not blocks
         else "Would be kept; nothing was stored. memory_store keeps what is right and of use:",
         "\n".join(blocks[:shown]),
         f"{len(blocks) - shown} more: ask with a higher budget." if shown < len(blocks) else "",
-        f"Rules did what the model did not: {one_line(harmless(found.problem))}."
-        if found.problem
+        f"Rules did what the model did not: {one_line(harmless(extracted.problem))}."
+        if extracted.problem
         else "",
     )
     records = [
         {
-            "kind": one.kind.value,
-            "subject": one.subject,
-            "content": one.content,
-            "importance": one.importance,
-            "tags": list(one.tags),
-            "trust": one.trust.value,
-            "is_candidate": bool(one.held),
+            "kind": candidate.kind.value,
+            "subject": candidate.subject,
+            "content": candidate.content,
+            "importance": candidate.importance,
+            "tags": list(candidate.tags),
+            "trust": candidate.trust.value,
+            "is_candidate": bool(candidate.held),
         }
-        for one in found.candidates
+        for candidate in extracted.candidates
     ]
-    return Answer(text, {"candidates": records, "problem": found.problem})
+    return Answer(text, {"candidates": records, "problem": extracted.problem})
 
 
 def _block(candidate: Candidate) -> str:
@@ -568,11 +590,10 @@ def _block(candidate: Candidate) -> str:
     return f"{one_line(head)}\n{indented(candidate.content)}"
 
 
-# ----------------------------------------------------------------------------
-# ``memory_store`` and ``memory_retire``.
+# -- ``memory_store`` and ``memory_retire`` --------------------------------------------------------
 
 
-_DONE = {
+_ACTION_LABELS = {
     "stored": "Stored",
     "known": "Known already, and confirmed",
     "updated": "Merged into what was known",
@@ -583,13 +604,13 @@ _DONE = {
 _PROPOSED = "as your proposal: found when searched for; the person can keep it in review, or say it"
 
 
-def store(desk: Desk, asked: mcp_arguments.Store) -> Answer:
-    """Store memories, one after the other; what cannot be stored does not keep the others out."""
-    project, is_known = _project_keeping(desk, asked.project)
-    folder = None if project or _is_global(asked.project) else _repository(desk)
+def store(desk: Desk, arguments: mcp_arguments.Store) -> Answer:
+    """Store memories one by one; a failed one does not affect the others."""
+    project, is_known = _project_keeping(desk, arguments.project)
+    folder = None if project or _is_global(arguments.project) else _repository(desk)
     lines, records, failed = [], [], None
-    for number, entry in enumerate(asked.entries, start=1):
-        desk.tell(f"storing {number} of {len(asked.entries)}")
+    for number, entry in enumerate(arguments.entries, start=1):
+        desk.tell(f"storing {number} of {len(arguments.entries)}")
         try:
             outcome: StoreOutcome = desk.call("store", _new(desk, entry, project, folder))
         except NacreError as error:
@@ -599,7 +620,7 @@ def store(desk: Desk, asked: mcp_arguments.Store) -> Answer:
             continue
         lines.append(_line(outcome))
         records.append(_record(outcome))
-    if failed and len(asked.entries) == 1:
+    if failed and len(arguments.entries) == 1:
         raise failed
     fresh = (
         ""
@@ -610,13 +631,15 @@ def store(desk: Desk, asked: mcp_arguments.Store) -> Answer:
 
 
 def _project_keeping(desk: Desk, name: str | None) -> tuple[str | None, bool]:
-    """The slug that new memories get, and whether it is known; a name that nobody knows is a new project's."""
+    """Return the slug for new memories, and whether the project is known. Unknown names are new
+    projects.
+    """
     if _is_global(name):
         return None, True
     if name is not None and name.strip() == "*":
         raise InvalidInput("a memory belongs to one project", hint='name it, or "global"')
-    found = desk.place(name)
-    return found.project, found.is_known
+    place = desk.place(name)
+    return place.project, place.is_known
 
 
 def _is_global(name: str | None) -> bool:
@@ -624,17 +647,17 @@ def _is_global(name: str | None) -> bool:
 
 
 def _repository(desk: Desk) -> str | None:
-    """The folder of the client, where that is a repository: nobody knows its project yet. Else it says little."""
+    """Return the client's folder if it is a repository; other folders do not identify a project."""
 
     return desk.folder if desk.folder and location.locate(desk.folder).is_repository else None
 
 
 def _new(desk: Desk, entry: mcp_arguments.NewEntry, project: str | None, folder: str | None) -> Any:
-    given = {
+    fields = {
         name: getattr(entry, name) for name in entry.__struct_fields__ if name != "from_outside"
     }
     return StoreRequest(
-        **given,
+        **fields,
         project=project,
         folder=folder,
         speaker=Speaker.AGENT,
@@ -644,22 +667,22 @@ def _new(desk: Desk, entry: mcp_arguments.NewEntry, project: str | None, folder:
 
 
 def _line(outcome: StoreOutcome) -> str:
-    told = f"- [{short_id(outcome.memory_id)}] {_DONE.get(outcome.action, outcome.action)}"
+    line = f"- [{short_id(outcome.memory_id)}] {_ACTION_LABELS.get(outcome.action, outcome.action)}"
     for replaced in outcome.supersedes:
-        told += f"; replaces [{short_id(replaced.memory.id)}] {title_of(replaced.memory, 80)}"
+        line += f"; replaces [{short_id(replaced.memory.id)}] {title_of(replaced.memory, 80)}"
     if outcome.superseded_by:
         newer = outcome.superseded_by.memory
-        told += f"; a newer memory says otherwise: [{short_id(newer.id)}] {title_of(newer, 80)}"
+        line += f"; a newer memory says otherwise: [{short_id(newer.id)}] {title_of(newer, 80)}"
     if outcome.similar and outcome.action == "stored":
-        likest = outcome.similar[0]
-        told += (
-            f"; like [{short_id(likest.id)}] {title_of(likest, 80)}: retire what no longer holds"
+        closest = outcome.similar[0]
+        line += (
+            f"; like [{short_id(closest.id)}] {title_of(closest, 80)}: retire what no longer holds"
         )
     if outcome.note:
-        told += f" ({one_line(harmless(outcome.note))})"
+        line += f" ({one_line(harmless(outcome.note))})"
     if outcome.proposed:
-        told += f"; {_PROPOSED}"
-    return told + "."
+        line += f"; {_PROPOSED}"
+    return line + "."
 
 
 def _record(outcome: StoreOutcome) -> dict[str, Any]:
@@ -668,39 +691,41 @@ def _record(outcome: StoreOutcome) -> dict[str, Any]:
         "id": outcome.memory_id,
         "reason": outcome.reason,
         "proposed": outcome.proposed,
-        "supersedes": [one.memory.id for one in outcome.supersedes],
+        "supersedes": [old.memory.id for old in outcome.supersedes],
         "superseded_by": outcome.superseded_by.memory.id if outcome.superseded_by else None,
     }
 
 
-def retire(desk: Desk, asked: mcp_arguments.Retire) -> Answer:
-    """Take memories out of recall: all that are named, or none."""
-    wide = next((one for one in asked.ids if "*" in one), None)
-    if wide:
+def retire(desk: Desk, arguments: mcp_arguments.Retire) -> Answer:
+    """Retire all memories that are given, or none."""
+    pattern = next((item for item in arguments.ids if "*" in item), None)
+    if pattern:
         raise InvalidInput(
-            f"{wide!r} is a pattern", hint="name each memory by its id; memory_search shows ids"
+            f"{pattern!r} is a pattern", hint="name each memory by its id; memory_search shows ids"
         )
     with desk.naming("memory_search shows the ids of memories"):
         retired: list[Memory] = desk.call(
             "retire",
-            RetireRequest(references=asked.ids, reason=asked.reason, persist=asked.persist),
+            RetireRequest(
+                references=arguments.ids, reason=arguments.reason, persist=arguments.persist
+            ),
         )
-    gone, waiting = (
-        [one for one in retired if one.retired],
-        [one for one in retired if not one.retired],
+    removed, proposed = (
+        [item for item in retired if item.retired],
+        [item for item in retired if not item.retired],
     )
     lines = []
-    if gone:
+    if removed:
         lines += [
             "Retired; the files are kept, and the person can bring them back:",
-            *map(_named, gone),
+            *map(_named, removed),
         ]
-    if waiting:
+    if proposed:
         lines += [
             "Not retired: these are the person's words. What you want waits for their review:"
         ]
-        lines += map(_named, waiting)
-    records = {"retired": [one.id for one in gone], "waiting": [one.id for one in waiting]}
+        lines += map(_named, proposed)
+    records = {"retired": [item.id for item in removed], "waiting": [item.id for item in proposed]}
     return Answer(noted(*lines), records)
 
 
