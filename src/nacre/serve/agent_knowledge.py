@@ -1,4 +1,4 @@
-"""agent-knowledge's routes on sessions (seed facts 2.8). A session is named as nacre names it: ``<tool>:<its id>``."""
+"""The routes of agent-knowledge (seed facts 2.8). A session is named ``<tool>:<its id>``."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from nacre.serve.compatibility import (
 )
 from nacre.vault import documents
 
-_ALL = 100_000
+_NO_LIMIT = 100_000
 _ROLES = {"owner": "user", "agent": "assistant", "tool": "tool_result", "system": "system"}
-_ASKED = {"user": "owner", "assistant": "agent"}
-_MOST_TOPICS = 300
-"""Characters of a topic."""
+_ROLE_FILTERS = {"user": "owner", "assistant": "agent"}
+_MAX_TOPIC_CHARACTERS = 300
+"""In characters of a topic."""
 
 
 def session_routes() -> list[Route]:
-    """All of them, the more exact paths first."""
+    """Return the routes of sessions, more specific paths first."""
     return [
         route("GET", "/api/sessions", listed),
         route("GET", "/api/sessions/search", search),
@@ -46,12 +46,14 @@ def session_routes() -> list[Route]:
 
 
 async def listed(call: Call) -> Any:
-    """``GET /api/sessions``: all, or with ``limit`` or ``offset`` some and how many there are."""
-    found = await call.ask("sessions", limit=_ALL, filter={"project": call.text("project") or None})
-    lines = [_line(one) for one in found["lines"]]
+    """``GET /api/sessions``: all; with ``limit`` or ``offset``, a page and the total."""
+    result = await call.ask(
+        "sessions", limit=_NO_LIMIT, filter={"project": call.text("project") or None}
+    )
+    lines = [_line(line) for line in result["lines"]]
     if not (call.has("limit") or call.has("offset")):
         return lines
-    offset = call.number("offset", 0, _ALL, least=0)
+    offset = call.number("offset", 0, _NO_LIMIT, least=0)
     return {"sessions": lines[offset : offset + call.number("limit", 20, 500)], "total": len(lines)}
 
 
@@ -81,42 +83,42 @@ def _meta(stored: Any, opening: str | None) -> dict[str, Any]:
 
 
 async def search(call: Call) -> Any:
-    """``GET /api/sessions/search``: by rank, or, with ``ranked=false``, by a regular expression."""
+    """``GET /api/sessions/search``: by rank or, with ``ranked=false``, by a regular expression."""
     if not call.flag("ranked", default=True):
         return await _matches(call)
     mode = "hybrid" if call.flag("semantic", default=True) else "lexical"
-    return await _found(call, mode=mode, role=_ASKED.get(call.text("role"), "all"))
+    return await _ranked(call, mode=mode, role=_ROLE_FILTERS.get(call.text("role"), "all"))
 
 
 async def recall(call: Call) -> Any:
     """``GET /api/sessions/recall``: turns about errors, plans, configs, tools, files or decisions."""
-    return await _found(call, aspect=call.text("scope", "all"))
+    return await _ranked(call, aspect=call.text("scope", "all"))
 
 
-async def _found(call: Call, **how: str) -> Any:
+async def _ranked(call: Call, **options: str) -> Any:
     text = call.text("q")
     if not text:
         return []
-    found = await call.ask(
+    result = await call.ask(
         "search-sessions",
         text=text,
         limit=call.number("max_results", 20, 500),
         update=False,
         filter=_where(call),
-        **how,
+        **options,
     )
-    return [_hit(one) for one in found["turns"]]
+    return [_hit(hit) for hit in result["turns"]]
 
 
 async def _matches(call: Call) -> Any:
     text = call.text("q")
     if not text:
         return []
-    role, most = _ASKED.get(call.text("role"), "all"), call.number("max_results", 20, 500)
-    found = await call.ask(
-        "match-sessions", expression=text, limit=most, role=role, filter=_where(call)
+    role, limit = _ROLE_FILTERS.get(call.text("role"), "all"), call.number("max_results", 20, 500)
+    result = await call.ask(
+        "match-sessions", expression=text, limit=limit, role=role, filter=_where(call)
     )
-    return [_hit(one) for one in found["turns"]]
+    return [_hit(hit) for hit in result["turns"]]
 
 
 def _where(call: Call) -> dict[str, Any]:
@@ -143,72 +145,74 @@ def _hit(hit: Any) -> dict[str, Any]:
 
 
 async def detail(call: Call) -> Any:
-    """``GET /api/sessions/{id}``: its messages, with ``tail`` the last, with ``include_tools`` the tool calls, too."""
-    tail = call.number("tail", 0, _ALL, least=0)
+    """``GET /api/sessions/{id}``: its messages; the last ``tail``; with ``include_tools``, tool
+    calls.
+    """
+    tail = call.number("tail", 0, _NO_LIMIT, least=0)
     view = await call.ask(
         "session", reference=call.path["session"], limit=tail or None, at_end=bool(tail)
     )
     with_tools = call.flag("include_tools", default=False)
     messages = [
         message
-        for one in view["turns"]
-        for message in _messages(one["turn"], with_tools=with_tools)
+        for turn in view["turns"]
+        for message in _messages(turn["turn"], with_tools=with_tools)
     ]
     return {"meta": _meta(view["session"], view["opening"]), "messages": messages}
 
 
 def _messages(turn: Any, *, with_tools: bool) -> list[dict[str, Any]]:
     role = _ROLES[turn["speaker"]]
-    found = []
+    messages = []
     if turn["text"] and (with_tools or role in ("user", "assistant")):
-        found.append({"role": role, "content": turn["text"], "timestamp": turn["time"]})
+        messages.append({"role": role, "content": turn["text"], "timestamp": turn["time"]})
     if with_tools:
-        found += [
+        messages += [
             {
                 "role": "tool_use",
-                "content": f"{one['name']} {one['input']}".strip(),
+                "content": f"{tool_call['name']} {tool_call['input']}".strip(),
                 "timestamp": turn["time"],
-                "outcome": one["outcome"],
+                "outcome": tool_call["outcome"],
             }
-            for one in turn["tool_calls"]
+            for tool_call in turn["tool_calls"]
         ]
-    return found
+    return messages
 
 
 async def summary(call: Call) -> Any:
     """``GET /api/sessions/{id}/summary``."""
-    found = await call.ask("session-summary", reference=call.path["session"])
-    view, told = found["view"], found["summary"]
-    topics = [{"timestamp": None, "content": one["text"][:_MOST_TOPICS]} for one in told["topics"]]
+    report = await call.ask("session-summary", reference=call.path["session"])
+    view, facts = report["view"], report["summary"]
+    topics = [
+        {"timestamp": None, "content": item["text"][:_MAX_TOPIC_CHARACTERS]}
+        for item in facts["topics"]
+    ]
     return {
         "meta": _meta(view["session"], view["opening"]),
         "topicCount": len(topics),
         "topics": topics,
-        "toolsUsed": sorted({one["name"] for one in told["tools"]}),
-        "filesModified": sorted(one["path"] for one in told["files"] if one["edits"]),
-        "gitCommits": told["commits"],
-        "errorPatterns": [one["text"] for one in told["errors"]],
-        "urlsAccessed": told["urls"],
-        "packagesChanged": told["packages"],
+        "toolsUsed": sorted({item["name"] for item in facts["tools"]}),
+        "filesModified": sorted(item["path"] for item in facts["files"] if item["edits"]),
+        "gitCommits": facts["commits"],
+        "errorPatterns": [item["text"] for item in facts["errors"]],
+        "urlsAccessed": facts["urls"],
+        "packagesChanged": facts["packages"],
     }
 
 
-# ----------------------------------------------------------------------------
-# agent-knowledge's routes (seed facts 2.8), as its clients ask them.
-#
-# An entry is a memory; its path ends in eight characters of its id. What is written goes through
-# ``store``: secrets are
-# taken out, what is known is not stored twice, what it replaces is superseded, and the answer says
-# so.
+# -- Routes of entries -----------------------------------------------------------------------------
+# An entry is a memory; its path ends in eight characters of its id. Writes go through ``store``:
+# secrets are redacted, known content is not stored twice, replaced content is superseded, and the
+# answer reports it.
 
 
-_MOST_LINKS = 3
-_SAYS = ("message", "text", "title")
-_MOST_BYTES, _NOTICE_CHARACTERS = 20_000, 300
+_MAX_AUTO_LINKS = 3
+_TEXT_FIELDS = ("message", "text", "title")
+_MAX_NOTICE_INPUT, _NOTICE_CHARACTERS = 20_000, 300
 _STARTED = time.monotonic()
 
 PATHS = ("/health", "/api/index-status", "/api/knowledge", "/api/sessions", "/api/events")
-"""How its routes begin."""
+"""Prefixes of the routes."""
 
 HEAVY = frozenset(
     {
@@ -222,11 +226,11 @@ HEAVY = frozenset(
         "/api/sessions/recall",
     }
 )
-"""What may be asked 20 times a minute; the rest 100 times."""
+"""Routes limited to 20 calls per minute, all others to 100."""
 
 
 def agent_knowledge_routes() -> list[Route]:
-    """All of them, the more exact paths first."""
+    """Return all routes, more specific paths first."""
     return [
         route("GET", "/health", health),
         route("GET", "/api/index-status", index_status),
@@ -247,10 +251,10 @@ def agent_knowledge_routes() -> list[Route]:
 
 
 async def health(call: Call) -> Any:
-    """``GET /health``: how many entries there are, whoever may ask is told."""
+    """``GET /health``: callers with access also get the number of entries."""
     seconds = round(time.monotonic() - _STARTED, 1)
-    found: dict[str, Any] = {"status": "ok", "version": __version__, "uptime": seconds}
-    return found | (
+    status: dict[str, Any] = {"status": "ok", "version": __version__, "uptime": seconds}
+    return status | (
         {"knowledge_entries": _active(await call.ask("db-stats"))} if call.is_known else {}
     )
 
@@ -258,12 +262,12 @@ async def health(call: Call) -> Any:
 async def index_status(call: Call) -> Any:
     """``GET /api/index-status``."""
     stats = await call.ask("db-stats")
-    turns = sum(one["turns"] for one in stats["tools"])
+    turns = sum(tool["turns"] for tool in stats["tools"])
     return {
         "totalEntries": _active(stats) + stats["passages"],
         "knowledgeEntries": _active(stats),
         "sessionEntries": stats["passages"],
-        "uniqueSessions": sum(one["sessions"] for one in stats["tools"]),
+        "uniqueSessions": sum(tool["sessions"] for tool in stats["tools"]),
         "turns": turns,
         "dbSizeMB": round(stats["database_bytes"] / 1_000_000, 2),
         "provider": stats["model"],
@@ -280,20 +284,22 @@ def _active(stats: Any) -> int:
 
 
 async def entries(call: Call) -> Any:
-    """``GET /api/knowledge``: all of them, or those of a category or with a tag."""
+    """``GET /api/knowledge``: all entries, or those of a category or with a tag."""
     tag = call.text("tag")
-    found = await call.ask("list", limit=_ALL, filter={"tags": [tag]} if tag else {})
+    result = await call.ask("list", limit=_NO_LIMIT, filter={"tags": [tag]} if tag else {})
     category = call.text("category")
-    return [entry_of(one) for one in found["memories"] if category in ("", category_of(one))]
+    return [
+        entry_of(memory) for memory in result["memories"] if category in ("", category_of(memory))
+    ]
 
 
 async def entry(call: Call) -> Any:
-    """``GET /api/knowledge/{path}``: an entry with its content and how it was used."""
+    """``GET /api/knowledge/{path}``: an entry with its content and usage."""
     view = await call.ask("look", reference=_reference(call), update=False)
-    found = entry_of(view["memory"], whole=True)
+    result = entry_of(view["memory"], whole=True)
     return {
-        "entry": found,
-        "content": file_of(found),
+        "entry": result,
+        "content": file_of(result),
         "maturity": view["maturity"],
         "access_count": view["usage"]["access_count"],
         "last_accessed": view["usage"]["last_recalled"],
@@ -302,8 +308,8 @@ async def entry(call: Call) -> Any:
 
 async def links(call: Call) -> Any:
     """``GET /api/knowledge/{path}/links``."""
-    found = await call.ask("graph-list", reference=_reference(call), limit=1000)
-    return [_edge(one) for one in found["links"]]
+    result = await call.ask("graph-list", reference=_reference(call), limit=1000)
+    return [_edge(link) for link in result["links"]]
 
 
 def _edge(link: Any) -> dict[str, Any]:
@@ -319,7 +325,7 @@ def _edge(link: Any) -> dict[str, Any]:
 
 
 def _reference(call: Call) -> str:
-    """The memory that the path names. Raises NotFound."""
+    """Return the memory that the path names. Raises NotFound."""
     reference = reference_of(call.path["path"])
     if not reference:
         raise NotFound("no entry has that path", hint="GET /api/knowledge lists them")
@@ -328,116 +334,129 @@ def _reference(call: Call) -> str:
 
 async def search_agent_knowledge(call: Call) -> Any:
     """``GET /api/knowledge/search``."""
-    category, most = call.text("category"), call.number("max_results", 10, 500)
+    category, limit = call.text("category"), call.number("max_results", 10, 500)
     text = call.text("q")
     if not text:
         return []
-    found = await call.ask("recall", text=text, limit=most * (5 if category else 1), update=False)
-    hits = [one for one in found["hits"] if category in ("", category_of(one["memory"]))]
+    result = await call.ask("recall", text=text, limit=limit * (5 if category else 1), update=False)
+    hits = [hit for hit in result["hits"] if category in ("", category_of(hit["memory"]))]
     return [
         {
-            "entry": entry_of(one["memory"], whole=True),
-            "score": one["score"],
-            "excerpt": one["memory"]["content"][:300],
+            "entry": entry_of(hit["memory"], whole=True),
+            "score": hit["score"],
+            "excerpt": hit["memory"]["content"][:300],
         }
-        for one in hits[:most]
+        for hit in hits[:limit]
     ]
 
 
 async def consolidate(call: Call) -> Any:
-    """``GET /api/knowledge/consolidate``: groups of entries that are near in meaning."""
-    found = await call.ask("alike", limit=50)
-    groups = [[entry_of(one) for one in group] for group in found["groups"]]
+    """``GET /api/knowledge/consolidate``: groups of entries with similar meaning."""
+    result = await call.ask("alike", limit=50)
+    groups = [[entry_of(memory) for memory in group] for group in result["groups"]]
     category = call.text("category")
     kept = [
-        one for one in groups if not category or all(entry["category"] == category for entry in one)
+        group
+        for group in groups
+        if not category or all(entry["category"] == category for entry in group)
     ]
-    return {"clusters": [{"entries": one} for one in kept], "total": found["total"]}
+    return {"clusters": [{"entries": group} for group in kept], "total": result["total"]}
 
 
 async def reflect(call: Call) -> Any:
-    """``GET /api/knowledge/reflect``: questions on how entries stand to each other, and a prompt that asks them."""
-    found = await call.ask("reflect", limit=call.number("max_entries", 20, 100))
+    """``GET /api/knowledge/reflect``: questions about pairs of entries, and a prompt with them."""
+    result = await call.ask("reflect", limit=call.number("max_entries", 20, 100))
     questions = [
-        {"first": entry_of(one["first"]), "second": entry_of(one["second"]), "why": one["why"]}
-        for one in found["questions"]
+        {
+            "first": entry_of(question["first"]),
+            "second": entry_of(question["second"]),
+            "why": question["why"],
+        }
+        for question in result["questions"]
     ]
     lines = [
-        f"- {one['first']['path']} and {one['second']['path']}: {one['why']}" for one in questions
+        f"- {question['first']['path']} and {question['second']['path']}: {question['why']}"
+        for question in questions
     ]
-    return {"questions": questions, "total": found["total"], "prompt": "\n".join(lines)}
+    return {"questions": questions, "total": result["total"], "prompt": "\n".join(lines)}
 
 
 async def god_nodes(call: Call) -> Any:
     """``GET /api/knowledge/god-nodes``: the entries with the most links."""
-    found = await call.ask("graph-central", limit=call.number("top_n", 10, 1000))
-    return [entry_of(one["memory"]) | {"degree": one["degree"]} for one in found["found"]]
+    result = await call.ask("graph-central", limit=call.number("top_n", 10, 1000))
+    return [entry_of(item["memory"]) | {"degree": item["degree"]} for item in result["found"]]
 
 
 async def gaps(call: Call) -> Any:
-    """``GET /api/knowledge/gaps``: the entries with one link at most."""
-    found = await call.ask("graph-gaps", limit=call.number("max_entries", 30, 1000))
+    """``GET /api/knowledge/gaps``: the entries with at most one link."""
+    result = await call.ask("graph-gaps", limit=call.number("max_entries", 30, 1000))
     return [
-        entry_of(one["memory"])
+        entry_of(item["memory"])
         | {
-            "degree": one["degree"],
-            "maturity": one["maturity"],
-            "daysSinceAccess": one["idle_days"],
+            "degree": item["degree"],
+            "maturity": item["maturity"],
+            "daysSinceAccess": item["idle_days"],
         }
-        for one in found["found"]
+        for item in result["found"]
     ]
 
 
 async def brief(call: Call) -> Any:
     """``GET /api/knowledge/brief``."""
-    found = await call.ask("graph-brief")
+    report = await call.ask("graph-brief")
     return {
-        "total_entries": found["memories"],
-        "total_edges": found["links"],
-        "core_concepts": [one["memory"]["subject"] for one in found["central"]],
-        "active_projects": found["active_projects"],
-        "recent_decisions": [one["subject"] for one in found["decisions"]],
-        "stale_count": found["stale"],
-        "gap_count": found["gaps"],
-        "text": found["text"],
+        "total_entries": report["memories"],
+        "total_edges": report["links"],
+        "core_concepts": [item["memory"]["subject"] for item in report["central"]],
+        "active_projects": report["active_projects"],
+        "recent_decisions": [item["subject"] for item in report["decisions"]],
+        "stale_count": report["stale"],
+        "gap_count": report["gaps"],
+        "text": report["text"],
     }
 
 
 async def graph_data(call: Call) -> Any:
-    """``GET /api/knowledge/graph-data``: nodes and edges for a picture."""
-    found = await call.ask("graph-map", limit=5000)
+    """``GET /api/knowledge/graph-data``: nodes and edges for a graph."""
+    graph = await call.ask("graph-map", limit=5000)
     nodes = [
         {
-            "id": path_of(one),
-            "label": one["subject"],
-            "group": category_of(one),
-            "degree": one["degree"],
+            "id": path_of(item),
+            "label": item["subject"],
+            "group": category_of(item),
+            "degree": item["degree"],
         }
-        for one in found["nodes"]
+        for item in graph["nodes"]
     ]
     edges = [
         {
-            "from": nodes[one["source"]]["id"],
-            "to": nodes[one["target"]]["id"],
-            "rel_type": one["rel"],
-            "strength": one["strength"],
-            "origin": one["origin"],
+            "from": nodes[item["source"]]["id"],
+            "to": nodes[item["target"]]["id"],
+            "rel_type": item["rel"],
+            "strength": item["strength"],
+            "origin": item["origin"],
         }
-        for one in found["edges"]
+        for item in graph["edges"]
     ]
     return {"nodes": nodes, "edges": edges}
 
 
 async def notify(call: Call) -> Any:
-    """``POST /api/events``: shows a line to whoever follows the home's events, as ``notice``. Raises Incomplete."""
+    """``POST /api/events``: publish a line of text as a ``notice`` event. Raises Incomplete."""
     body = await call.body()
     text = next(
-        (body[name] for name in _SAYS if isinstance(body.get(name), str) and body[name].strip()),
+        (
+            body[name]
+            for name in _TEXT_FIELDS
+            if isinstance(body.get(name), str) and body[name].strip()
+        ),
         None,
     )
     if text is None:
-        raise Incomplete("there is nothing to show", hint=f"one of {', '.join(_SAYS)}, a text")
-    shown = shorten(one_line(_redactor().clean(text[:_MOST_BYTES])), _NOTICE_CHARACTERS)
+        raise Incomplete(
+            "there is nothing to show", hint=f"one of {', '.join(_TEXT_FIELDS)}, a text"
+        )
+    shown = shorten(one_line(_redactor().clean(text[:_MAX_NOTICE_INPUT])), _NOTICE_CHARACTERS)
     call.publish("notice", text=shown)
     return {"ok": True, "text": shown}
 
@@ -448,9 +467,9 @@ def _redactor() -> Redactor:
 
 
 async def write(call: Call) -> Any:
-    """``POST /api/knowledge``: store an entry; answers what became of it.
+    """``POST /api/knowledge``: store an entry and return the outcome.
 
-    Raises Incomplete for a field that is missing or cannot be.
+    Raises Incomplete for a field that is missing or invalid.
     """
     body = await call.body()
     category, filename, content = (
@@ -470,27 +489,27 @@ async def write(call: Call) -> Any:
     return {
         "path": path_of(memory),
         "git": {"pushed": False, "message": "the vault is committed within minutes"},
-        "autoLinks": [await _auto_link(call, one) for one in _automatic(view)],
+        "autoLinks": [await _auto_link(call, item) for item in _automatic(view)],
         "duplicateWarnings": _duplicates(outcome, memory, content),
         "id": memory["id"],
         "action": outcome["action"],
         "reason": outcome["reason"],
         "proposed": outcome["proposed"],
-        "supersedes": [path_of(one["memory"]) for one in outcome["supersedes"]],
+        "supersedes": [path_of(item["memory"]) for item in outcome["supersedes"]],
     }
 
 
 def _word(body: dict[str, Any], name: str) -> str:
-    found = body.get(name)
-    if not isinstance(found, str) or not found.strip():
+    value = body.get(name)
+    if not isinstance(value, str) or not value.strip():
         raise Incomplete(
             f"{name} is missing", hint="required: category, filename, content, each a text"
         )
-    return found.strip()
+    return value.strip()
 
 
 def _memory(category: str, name: str, content: str) -> dict[str, Any]:
-    """The request that stores an entry as an import would."""
+    """Return the request that stores an entry as an import does."""
     try:
         head, body = documents.split(content)
         front = documents.load(head) if head else {}
@@ -510,7 +529,7 @@ def _memory(category: str, name: str, content: str) -> dict[str, Any]:
 
 
 def _automatic(view: Any) -> list[Any]:
-    return [one for one in view["links"] if one["origin"] == "auto"][:_MOST_LINKS]
+    return [link for link in view["links"] if link["origin"] == "auto"][:_MAX_AUTO_LINKS]
 
 
 async def _auto_link(call: Call, link: Any) -> dict[str, Any]:
@@ -519,13 +538,13 @@ async def _auto_link(call: Call, link: Any) -> dict[str, Any]:
 
 
 def _duplicates(outcome: Any, memory: Any, content: str) -> list[dict[str, Any]]:
-    """What says the same, or may: with the share of words that both have."""
-    known = [memory] if outcome["action"] == "known" else []
+    """Return memories with the same or similar content, with the share of common words."""
+    same = [memory] if outcome["action"] == "known" else []
     return [
         {
-            "path": path_of(one),
-            "title": one["subject"],
-            "similarity": likeness(content, one["content"]),
+            "path": path_of(candidate),
+            "title": candidate["subject"],
+            "similarity": likeness(content, candidate["content"]),
         }
-        for one in (*known, *outcome["similar"])
+        for candidate in (*same, *outcome["similar"])
     ]

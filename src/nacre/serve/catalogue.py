@@ -1,7 +1,7 @@
-"""Every operation, once: its name, what is asked, what is answered, where its function is, and how it behaves.
+"""The catalogue of all operations.
 
-The Python API, the daemon, MCP and the command line go by it, and docs/json.md is written from it. An operation has the
-name of the command that people know it by, its words joined by ``-``. Listing the catalogue imports no operation.
+All interfaces use it, and docs/json.md is generated from it. An operation is named after its
+command, with ``-`` between words. Listing the catalogue does not import the operations.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _with_reasons(operation: Operation) -> Operation:
 
 
 CATALOGUE: Mapping[str, Operation] = {
-    one.name: _with_reasons(one)
+    operation.name: _with_reasons(operation)
     for part in (
         MEMORIES,
         GRAPH,
@@ -56,24 +56,24 @@ CATALOGUE: Mapping[str, Operation] = {
         MODELS,
         CARE,
     )
-    for one in part
+    for operation in part
 }
-"""By name."""
+"""All operations by name."""
 
-_OPEN = (Face.DAEMON, Face.MCP, Face.HTTP)
+_WITH_OPEN_HOME = (Face.DAEMON, Face.MCP, Face.HTTP)
 
 
 def offered_by(face: Face) -> Mapping[str, Operation]:
-    """The operations that a face offers, by name; the daemon, agents and programs find the home open."""
+    """Return the operations of an interface by name; closed-home operations need the command line."""
     return {
-        name: one
-        for name, one in CATALOGUE.items()
-        if face not in one.not_by and not (face in _OPEN and one.needs is Needs.CLOSED)
+        name: operation
+        for name, operation in CATALOGUE.items()
+        if face not in operation.not_by
+        and not (face in _WITH_OPEN_HOME and operation.needs is Needs.CLOSED)
     }
 
 
-# ----------------------------------------------------------------------------
-# What programs may do that show a key to a space on a server.
+# -- Access with a key -----------------------------------------------------------------------------
 
 
 BY_KEY = frozenset(
@@ -88,12 +88,14 @@ BY_KEY = frozenset(
     remote-changes remote-versions remote-push remote-turns
     """.split()
 )
-"""Operations that keep to rows of that space. All others read or write what is on the machine that serves, spend its
-money, or are for the owner alone."""
+"""Operations limited to the rows of a key's space.
+
+All others use the server's machine or its money, or are for the owner alone.
+"""
 
 
 def require(operation: str) -> None:
-    """Raises NotAllowed where a key does not do."""
+    """Raise NotAllowed if an operation is not permitted with a key."""
     if operation not in BY_KEY:
         raise NotAllowed(
             f"{operation} is not done by a key",

@@ -1,4 +1,6 @@
-"""Operations on the home: what comes and goes, models, health, settings, hosts, the watcher."""
+"""Catalogue of the operations on the home: imports, models, health, settings, hosts, spaces,
+sessions.
+"""
 
 from __future__ import annotations
 
@@ -458,9 +460,8 @@ CARE = (
 )
 
 
-# ----------------------------------------------------------------------------
-# Operations that keep a home in step with a space on a server; the last four are what machines ask of
-# it.
+# -- Remote spaces ---------------------------------------------------------------------------------
+# The last four are called by other machines.
 
 
 REMOTE = (
@@ -511,8 +512,7 @@ REMOTE = (
 )
 
 
-# ----------------------------------------------------------------------------
-# What a face does not offer.
+# -- Operations missing from interfaces ------------------------------------------------------------
 
 
 NOT_BY: Mapping[Face, Mapping[str, str]] = {
@@ -588,11 +588,10 @@ NOT_BY: Mapping[Face, Mapping[str, str]] = {
         ),
     },
 }
-"""Operations that a face does not offer, by the reason."""
+"""Operations that an interface does not offer, by the reason."""
 
 
-# ----------------------------------------------------------------------------
-# Operations on spaces: whose memory it is, who belongs to it, keys to it, and what is shared.
+# -- Spaces ----------------------------------------------------------------------------------------
 
 
 _OWNERS: dict[str, Any] = {"writes": True, "owners": True}
@@ -673,8 +672,7 @@ SPACES = (
 )
 
 
-# ----------------------------------------------------------------------------
-# Operations on sessions, and those that agents and hosts ask for.
+# -- Sessions and agents ---------------------------------------------------------------------------
 
 
 SESSIONS = (

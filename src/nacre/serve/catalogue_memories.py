@@ -1,4 +1,4 @@
-"""Operations on memories: finding, writing, judging, consolidating, forgetting and undoing."""
+"""Catalogue of the operations on memories: search, writes, review, consolidation, forgetting, undo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ClawXMemory's routes on traces (seed facts 3.6): recall, what was read and learned, and dreams."""
+"""The routes of ClawXMemory (seed facts 3.6)."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from nacre.values.memory import Kind, Memory
 from nacre.values.models import Step, Trace
 from nacre.vault import documents
 
-_MOST = 200
+_MAX_ITEMS = 200
 _STATUS = {"done": "success", "failed": "error", "skipped": "skipped"}
 
 
 def trace_routes(base: str) -> list[Route]:
-    """The lists, and a trace of each."""
-    found = []
+    """Return the routes of traces: a list and a single trace of each kind."""
+    routes = []
     for path, kind, name in (
         ("cases", "case", "caseId"),
         ("index-traces", "index", "indexTraceId"),
         ("dream-traces", "dream", "dreamTraceId"),
     ):
-        found += [
+        routes += [
             route("GET", f"{base}/{path}", _lister(kind, name)),
             route("GET", f"{base}/{path}/{{trace}}", _shower(name)),
         ]
-    return found
+    return routes
 
 
 def _lister(kind: str, name: str) -> Handler:
     async def traces(call: Call) -> Any:
-        """The latest ones of a kind."""
-        found = await call.read(
-            "traces", kind=kind, limit=call.number("limit", 5 if kind == "case" else 12, _MOST)
+        """List the latest traces of a kind."""
+        runs = await call.read(
+            "traces", kind=kind, limit=call.number("limit", 5 if kind == "case" else 12, _MAX_ITEMS)
         )
-        return [_run(one, name) for one in found]
+        return [_run(run, name) for run in runs]
 
     return traces
 
 
 def _shower(name: str) -> Handler:
     async def trace(call: Call) -> Any:
-        """One of them. Raises NotFound."""
+        """Return a trace. Raises NotFound."""
         return _run((await call.read("trace", reference=call.path["trace"])).trace, name)
 
     return trace
@@ -59,23 +59,23 @@ def _shower(name: str) -> Handler:
 
 def _run(trace: Trace, name: str) -> dict[str, Any]:
     failed = any(step.status == "failed" for step in trace.steps)
-    found = {
+    record = {
         name: trace.id,
         "sessionKey": trace.session,
         "startedAt": stamp(trace.began),
         "finishedAt": stamp(trace.ended) if trace.ended else None,
         "status": "error" if failed else "completed" if trace.ended else "running",
     }
-    steps = [_step(number, one) for number, one in enumerate(trace.steps)]
+    steps = [_step(number, step) for number, step in enumerate(trace.steps)]
     if name != "caseId":
-        return found | {
+        return record | {
             "trigger": "scheduled",
             "steps": steps,
             "outcome": {"summary": trace.outcome},
         }
     inner = {"traceId": trace.id, "query": trace.subject, "mode": "auto", "steps": steps}
     retrieval = {"injected": bool(steps), "contextPreview": trace.outcome, "trace": inner}
-    return found | {
+    return record | {
         "query": trace.subject,
         "retrieval": retrieval,
         "toolEvents": [],
@@ -97,17 +97,14 @@ def _step(number: int, step: Step) -> dict[str, Any]:
     }
 
 
-# ----------------------------------------------------------------------------
-# ClawXMemory's routes (seed facts 3.6), as its interface and other clients ask them, below
-# ``/clawxmemory/api``.
-#
-# An entry is a memory of a project, or one that waits in the inbox (there: ``_tmp``); what holds
-# everywhere is the user's
-# profile. Entries are named by their paths, which end in eight characters of an id.
+# -- Routes of entries -----------------------------------------------------------------------------
+# They are below ``/clawxmemory/api``. An entry is a memory of a project or of the inbox (there
+# ``_tmp``); global memories form the user's profile. The path of an entry ends in eight characters
+# of its id.
 
 
 _BASE = "/clawxmemory/api"
-_ALL = 100_000
+_NO_LIMIT = 100_000
 _DESCRIPTION_CHARACTERS = 180
 _DAY_MINUTES = 1_440
 _KINDS = {"user", "feedback", "project"}
@@ -115,7 +112,7 @@ _PROFILE = "global/User/user-profile.md"
 
 
 def clawxmemory_routes() -> list[Route]:
-    """All of them."""
+    """Return all routes."""
     return [
         route("GET", f"{_BASE}/overview", overview),
         route("GET", f"{_BASE}/settings", settings),
@@ -128,7 +125,7 @@ def clawxmemory_routes() -> list[Route]:
         route("POST", f"{_BASE}/memory/actions", act),
         route("GET", f"{_BASE}/memory/user-summary", user_summary),
         route("GET", f"{_BASE}/projects", projects),
-        route("GET", f"{_BASE}/tmp", staged),  # noqa: S108 - of an address
+        route("GET", f"{_BASE}/tmp", staged),  # noqa: S108 - part of an address
         route("POST", f"{_BASE}/clear", clear),
         route("GET", f"{_BASE}/export", export),
         route("POST", f"{_BASE}/import", import_),
@@ -140,26 +137,26 @@ async def overview(call: Call) -> Any:
     """``GET overview``."""
     memories = await _memories(call)
     checks = (await call.read("overview")).checks
-    wrong = [one for one in checks if one.state != "ok"]
+    problems = [item for item in checks if item.state != "ok"]
     traces = {
         kind: await call.read("traces", kind=kind, limit=30) for kind in ("case", "index", "dream")
     }
-    last = {kind: found[0] if found else None for kind, found in traces.items()}
+    last = {kind: runs[0] if runs else None for kind, runs in traces.items()}
     return {
         "pendingSessions": 0,
-        "formalProjectCount": len({one.project for one in memories if one.project}),
-        "userProfileCount": sum(_type(one) == "user" for one in memories),
-        "tmpTotalFiles": sum(one.inbox for one in memories),
+        "formalProjectCount": len({item.project for item in memories if item.project}),
+        "userProfileCount": sum(_type(item) == "user" for item in memories),
+        "tmpTotalFiles": sum(item.inbox for item in memories),
         "recentRecallTraceCount": len(traces["case"]),
         "recentIndexTraceCount": len(traces["index"]),
         "recentDreamTraceCount": len(traces["dream"]),
         "lastIndexedAt": _ended(last["index"]),
         "lastDreamAt": _ended(last["dream"]),
         "lastDreamSummary": last["dream"].outcome if last["dream"] else None,
-        "dashboardStatus": "warning" if wrong else "healthy",
-        "dashboardWarning": f"{wrong[0].name}: {wrong[0].detail}" if wrong else None,
+        "dashboardStatus": "warning" if problems else "healthy",
+        "dashboardWarning": f"{problems[0].name}: {problems[0].detail}" if problems else None,
         "dashboardDiagnostics": {
-            "issues": [f"{one.name}: {one.detail}" for one in wrong],
+            "issues": [f"{item.name}: {item.detail}" for item in problems],
             "conflictingFiles": [],
         },
     }
@@ -170,7 +167,7 @@ def _ended(run: Any) -> str | None:
 
 
 async def settings(call: Call) -> Any:
-    """``GET settings``: nacre reads sessions as they grow (0 minutes), and dreams at night or not at all."""
+    """``GET settings``: sessions are read continuously (0 minutes), dreams run daily or never."""
     at_night = await call.read("config-get", key="dream.at_night")
     minutes = _DAY_MINUTES if str(at_night.value).lower() == "true" else 0
     return {
@@ -181,11 +178,13 @@ async def settings(call: Call) -> Any:
 
 
 async def save_settings(call: Call) -> Any:
-    """``POST settings``: whether dreams run by themselves; the owner's. Raises InvalidInput for the others."""
-    wanted = await call.body()
-    minutes = wanted.pop("autoDreamIntervalMinutes", None)
-    known = await settings(call)
-    other = next((name for name, value in wanted.items() if known.get(name) != value), None)
+    """``POST settings``: turn nightly dreams on or off (owner only). Raises InvalidInput for
+    others.
+    """
+    changes = await call.body()
+    minutes = changes.pop("autoDreamIntervalMinutes", None)
+    current = await settings(call)
+    other = next((name for name, value in changes.items() if current.get(name) != value), None)
     if other:
         raise InvalidInput(f"{other} cannot be set", hint="nacre config lists what can")
     if minutes is not None:
@@ -199,27 +198,27 @@ async def save_settings(call: Call) -> Any:
 
 async def snapshot(call: Call) -> Any:
     """``GET snapshot``."""
-    recent = (await _memories(call))[: call.number("limit", 20, _MOST)]
+    recent = (await _memories(call))[: call.number("limit", 20, _MAX_ITEMS)]
     return {
         "overview": await overview(call),
         "settings": await settings(call),
-        "recentMemoryFiles": [_manifest(one) for one in recent],
+        "recentMemoryFiles": [_manifest(memory) for memory in recent],
     }
 
 
 async def index_run(call: Call) -> Any:
-    """``POST index/run``: read what is new in transcripts, and learn from it."""
+    """``POST index/run``: read new transcripts and learn from them."""
     report = await call.read("watch-once")
     return {
         "sessions": report.sessions,
         "turns": report.turns,
         "memories": len(report.memories),
-        "problems": [one.message for one in report.problems],
+        "problems": [problem.message for problem in report.problems],
     }
 
 
 async def dream_run(call: Call) -> Any:
-    """``POST dream/run``: the owner's; the first one in a home only plans."""
+    """``POST dream/run`` (owner only): the first dream in a home only plans."""
     report = await call.read("dream")
     planned, left = len(report.plan.steps), len(report.left)
     return {
@@ -235,23 +234,26 @@ async def listed(call: Call) -> Any:
     """``GET memory/list``: entries by kind, project and words."""
     kind = call.text("kind") if call.text("kind") in _KINDS else ""
     project = await _project(call, call.text("projectId"))
-    found = [
-        one
-        for one in await _memories(call, call.text("q"))
-        if kind in ("", _type(one)) and (not project or one.project == project)
+    memories = [
+        memory
+        for memory in await _memories(call, call.text("q"))
+        if kind in ("", _type(memory)) and (not project or memory.project == project)
     ]
-    offset = call.number("offset", 0, _ALL, least=0)
-    return [_manifest(one) for one in found[offset : offset + call.number("limit", 20, _MOST)]]
+    offset = call.number("offset", 0, _NO_LIMIT, least=0)
+    return [
+        _manifest(memory)
+        for memory in memories[offset : offset + call.number("limit", 20, _MAX_ITEMS)]
+    ]
 
 
 async def records(call: Call) -> Any:
-    """``GET memory/get``: entries by their paths, with what they say. Raises InvalidInput without one."""
+    """``GET memory/get``: entries with their content, by path. Raises InvalidInput without a path."""
     names = [name.strip() for name in call.text("ids").split(",") if name.strip()]
     if not names:
         raise InvalidInput("ids are missing", hint="?ids=PATH,PATH as memory/list shows them")
     return [
         _record(await call.read("get", reference=reference_of(name), update=False))
-        for name in names[:_MOST]
+        for name in names[:_MAX_ITEMS]
     ]
 
 
@@ -261,63 +263,71 @@ def _record(memory: Memory) -> dict[str, Any]:
 
 
 async def user_summary(call: Call) -> Any:
-    """``GET memory/user-summary``: what holds everywhere, and the owner's own page."""
+    """``GET memory/user-summary``: global memories and the owner's page."""
     page = await call.read("page-own", name="profile")
-    mine = [one for one in await _memories(call) if _type(one) == "user"]
+    mine = [memory for memory in await _memories(call) if _type(memory) == "user"]
     return {
         "profile": page.text,
-        "preferences": [one.content for one in mine if one.kind is Kind.PREFERENCE],
+        "preferences": [memory.content for memory in mine if memory.kind is Kind.PREFERENCE],
         "constraints": [],
-        "relationships": [one.content for one in mine if one.kind is Kind.RELATIONSHIP],
+        "relationships": [memory.content for memory in mine if memory.kind is Kind.RELATIONSHIP],
         "notes": [
-            one.content for one in mine if one.kind not in (Kind.PREFERENCE, Kind.RELATIONSHIP)
+            memory.content
+            for memory in mine
+            if memory.kind not in (Kind.PREFERENCE, Kind.RELATIONSHIP)
         ],
-        "files": [_manifest(one) for one in mine],
+        "files": [_manifest(memory) for memory in mine],
     }
 
 
 async def projects(call: Call) -> Any:
-    """``GET projects``: each with its entries."""
+    """``GET projects``: each project with its entries."""
     memories = await _memories(call)
-    wanted = call.text("q").lower()
-    found = []
-    for one in await call.read("project-list"):
-        entries = [_manifest(memory) for memory in memories if memory.project == one.slug]
+    query = call.text("q").lower()
+    matches = []
+    for project in await call.read("project-list"):
+        entries = [_manifest(memory) for memory in memories if memory.project == project.slug]
         if (
-            wanted
-            in " ".join([one.name, *one.aliases, *(entry["name"] for entry in entries)]).lower()
+            query
+            in " ".join(
+                [project.name, *project.aliases, *(entry["name"] for entry in entries)]
+            ).lower()
         ):
-            found.append(
+            matches.append(
                 {
-                    "projectId": project_id_of(one.slug),
-                    "projectName": one.name,
+                    "projectId": project_id_of(project.slug),
+                    "projectName": project.name,
                     "description": "",
-                    "aliases": one.aliases,
+                    "aliases": project.aliases,
                     "status": "active",
-                    "updatedAt": stamp(one.last) if one.last else "",
+                    "updatedAt": stamp(project.last) if project.last else "",
                     **_by_type(entries),
                 }
             )
-    offset = call.number("offset", 0, _ALL, least=0)
-    return found[offset : offset + call.number("limit", 20, _MOST)]
+    offset = call.number("offset", 0, _NO_LIMIT, least=0)
+    return matches[offset : offset + call.number("limit", 20, _MAX_ITEMS)]
 
 
 async def staged(call: Call) -> Any:
-    """``GET tmp``: what waits in the inbox."""
-    entries = [_manifest(one) for one in await _memories(call, call.text("q")) if one.inbox]
+    """``GET tmp``: the entries in the inbox."""
+    entries = [
+        _manifest(memory) for memory in await _memories(call, call.text("q")) if memory.inbox
+    ]
     return {"totalFiles": len(entries), **_by_type(entries)}
 
 
 def _by_type(entries: list[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for kind in ("project", "feedback"):
-        found[f"{kind}Entries"] = [one for one in entries if one["type"] == kind]
-        found[f"{kind}Count"] = len(found[f"{kind}Entries"])
-    return found
+        result[f"{kind}Entries"] = [entry for entry in entries if entry["type"] == kind]
+        result[f"{kind}Count"] = len(result[f"{kind}Entries"])
+    return result
 
 
 async def act(call: Call) -> Any:
-    """``POST memory/actions``. Raises InvalidInput for what is no action or lacks a field, and as operations do."""
+    """``POST memory/actions``. Raises InvalidInput for an invalid action, and the operations'
+    errors.
+    """
     body = await call.body()
     action = str(body.get("action") or "")
     if action not in _ACTIONS:
@@ -336,12 +346,12 @@ async def act(call: Call) -> Any:
 
 
 async def _edit_project(call: Call, body: dict[str, Any]) -> list[str]:
-    """The name and what is said of it go into the project's page; the owner's."""
+    """Write name and description into the project's page (owner only)."""
     project = await _project(call, _text(body, "projectId"))
     name, description = _text(body, "projectName"), _text(body, "description")
     page = await call.read("page-own", name="project", project=project)
     front = documents.load(documents.split(page.text)[0] or "")
-    aliases = [one for one in body.get("aliases") or () if isinstance(one, str)]
+    aliases = [alias for alias in body.get("aliases") or () if isinstance(alias, str)]
     changed = {
         "name": name,
         "status": _text(body, "status"),
@@ -355,7 +365,7 @@ async def _edit_project(call: Call, body: dict[str, Any]) -> list[str]:
 
 
 async def _edit_entry(call: Call, body: dict[str, Any]) -> list[str]:
-    """The name is the subject; fields make the content, one line each."""
+    """Set the subject to the name and the content to the fields, one line each."""
     name = _text(body, "id")
     fields = body.get("fields") if isinstance(body.get("fields"), dict) else {}
     lines = [
@@ -370,39 +380,39 @@ async def _edit_entry(call: Call, body: dict[str, Any]) -> list[str]:
 
 async def _deprecate(call: Call, body: dict[str, Any]) -> list[str]:
     await call.ask(
-        "retire", references=[reference_of(one) for one in _named(body)], reason="deprecated"
+        "retire", references=[reference_of(path) for path in _paths(body)], reason="deprecated"
     )
-    return _named(body)
+    return _paths(body)
 
 
 async def _restore(call: Call, body: dict[str, Any]) -> list[str]:
-    await call.ask("unretire", references=[reference_of(one) for one in _named(body)])
-    return _named(body)
+    await call.ask("unretire", references=[reference_of(path) for path in _paths(body)])
+    return _paths(body)
 
 
 async def _delete(call: Call, body: dict[str, Any]) -> list[str]:
-    """Forgets what is retired already; the owner's."""
-    found = [
-        await call.read("get", reference=reference_of(one), update=False) for one in _named(body)
+    """Forget retired memories (owner only)."""
+    memories = [
+        await call.read("get", reference=reference_of(item), update=False) for item in _paths(body)
     ]
-    active = next((one for one in found if one.is_active), None)
+    active = next((item for item in memories if item.is_active), None)
     if active:
         raise Conflict(f"{active.subject!r} is not deprecated", hint="deprecate_entries first")
-    await call.ask("forget", memories=[one.id for one in found])
-    return _named(body)
+    await call.ask("forget", memories=[item.id for item in memories])
+    return _paths(body)
 
 
 async def _file(call: Call, body: dict[str, Any]) -> list[str]:
-    """Gives what waits in the inbox to a project."""
+    """Move entries from the inbox to a project."""
     target = str(body.get("targetProjectId") or "")
     project = await _project(call, target) if target else _text(body, "newProjectName")
-    for one in _named(body):
-        memory = await call.read("get", reference=reference_of(one), update=False)
+    for path in _paths(body):
+        memory = await call.read("get", reference=reference_of(path), update=False)
         if not memory.inbox:
             raise Conflict(f"{memory.subject!r} is not in the inbox", hint="GET tmp lists what is")
-    for one in _named(body):
-        await call.ask("edit", reference=reference_of(one), project=project)
-    return _named(body)
+    for path in _paths(body):
+        await call.ask("edit", reference=reference_of(path), project=project)
+    return _paths(body)
 
 
 _ACTIONS = {
@@ -416,17 +426,17 @@ _ACTIONS = {
 
 
 def _text(body: dict[str, Any], name: str) -> str:
-    found = body.get(name)
-    if not isinstance(found, str) or not found.strip():
+    value = body.get(name)
+    if not isinstance(value, str) or not value.strip():
         raise InvalidInput(f"{name} is missing", hint="it is a text")
-    return found.strip()
+    return value.strip()
 
 
-def _named(body: dict[str, Any]) -> list[str]:
-    found = body.get("ids")
+def _paths(body: dict[str, Any]) -> list[str]:
+    paths = body.get("ids")
     names = (
-        [one.strip() for one in found if isinstance(one, str) and one.strip()]
-        if isinstance(found, list)
+        [path.strip() for path in paths if isinstance(path, str) and path.strip()]
+        if isinstance(paths, list)
         else []
     )
     if not names:
@@ -435,7 +445,7 @@ def _named(body: dict[str, Any]) -> list[str]:
 
 
 async def clear(_: Call) -> Any:
-    """``POST clear``: nothing clears a home over HTTP. Raises Conflict."""
+    """``POST clear``: not supported. Raises Conflict."""
     raise Conflict(
         "a home is not cleared over HTTP",
         hint="nacre forget takes out sessions, projects or a text",
@@ -443,7 +453,7 @@ async def clear(_: Call) -> Any:
 
 
 async def export(call: Call) -> Any:
-    """``GET export``: a bundle that ClawXMemory imports."""
+    """``GET export``: a bundle that ClawXMemory can import."""
     memories = [*await _memories(call), *await call.read("retired")]
     file = io.BytesIO()
     await anyio.to_thread.run_sync(write_snapshot, ids.utc_now(), memories, file)
@@ -451,7 +461,7 @@ async def export(call: Call) -> Any:
 
 
 async def import_(call: Call) -> Any:
-    """``POST import``: a bundle, as ``nacre import`` takes it. Raises InvalidInput for what is none."""
+    """``POST import``: a bundle for ``nacre import``. Raises InvalidInput if it is invalid."""
     bundle = await call.body()
     if bundle.get("formatVersion") != FORMAT:
         raise InvalidInput("this is no bundle of ClawXMemory's", hint=f"formatVersion is {FORMAT}")
@@ -472,14 +482,14 @@ async def import_(call: Call) -> Any:
 
 
 async def _memories(call: Call, words: str = "") -> list[Memory]:
-    """All active memories, the newest first, or those with some words."""
-    return list((await call.read("list", limit=_ALL, words=words)).memories)
+    """List active memories, the newest first, optionally only those with some words."""
+    return list((await call.read("list", limit=_NO_LIMIT, words=words)).memories)
 
 
 async def _project(call: Call, name: str) -> str:
-    """The slug of a project that is named as ClawXMemory does, or by its name; the name itself where none is."""
-    known = [one.slug for one in await call.read("project-list")] if name else []
-    return next((slug for slug in known if name in (slug, project_id_of(slug))), name)
+    """Return a project's slug from its ClawXMemory id; an unknown name is returned unchanged."""
+    slugs = [project.slug for project in await call.read("project-list")] if name else []
+    return next((slug for slug in slugs if name in (slug, project_id_of(slug))), name)
 
 
 def _type(memory: Memory) -> str:
@@ -489,7 +499,7 @@ def _type(memory: Memory) -> str:
 
 
 def _manifest(memory: Memory) -> dict[str, Any]:
-    """An entry without what it says."""
+    """Return an entry without its content."""
     kind = _type(memory)
     path = (
         f"{_PROFILE.removesuffix('.md')}-{memory.id[-8:]}.md"

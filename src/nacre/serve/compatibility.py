@@ -1,4 +1,4 @@
-"""What a client of another system asks for, and how it is answered: by operations, in that system's shapes."""
+"""Requests of clients of other systems, answered by operations in these systems' formats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _JSON = "application/json"
 
 
 class Call:
-    """One request of such a client."""
+    """A request of such a client."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -35,45 +35,45 @@ class Call:
         self.address = request.url.path
 
     async def ask(self, operation: str, **fields: Any) -> Any:
-        """The result of an operation, as plain values. Raises NacreError."""
+        """Return the result of an operation as plain values. Raises NacreError."""
         return msgspec.json.decode(
             await answer_of(self._request, operation, json_values.encode(fields))
         )
 
     async def read(self, operation: str, **fields: Any) -> Any:
-        """The result of an operation, as its own type. Raises NacreError."""
+        """Return the result of an operation as its own type. Raises NacreError."""
         return CATALOGUE[operation].read(
             await answer_of(self._request, operation, json_values.encode(fields))
         )
 
     def publish(self, kind: str, **fields: Any) -> None:
-        """Tell whoever follows the home's events."""
+        """Publish an event of the home."""
         served_by(self._request).live.bus.publish(kind, **fields)
 
     @property
     def home(self) -> Path:
-        """The folder of the home that is served."""
+        """The folder of the served home."""
         return served_by(self._request).home
 
     @property
     def is_known(self) -> bool:
-        """Whether the request shows who asks: by the token, or a cookie."""
+        """True if the request has a valid token or cookie."""
         return served_by(self._request).actor(self._request.scope) is not None
 
     def has(self, name: str) -> bool:
-        """Whether the query names it."""
+        """Return True if the query has this parameter."""
         return name in self._request.query_params
 
     def text(self, name: str, default: str = "") -> str:
-        """A word of the query."""
+        """Return a parameter of the query."""
         return self._request.query_params.get(name, "").strip() or default
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """A truth value of the query."""
+        """Return a boolean parameter of the query."""
         return self.text(name, str(default)).lower() == "true"
 
     def number(self, name: str, default: int, most: int, least: int = 1) -> int:
-        """A whole number of the query, within bounds. Raises InvalidInput for what is none."""
+        """Return an integer parameter of the query, clamped to the bounds. Raises InvalidInput."""
         text = self.text(name, str(default))
         if not text.isdecimal() or not text.isascii() or len(text) > len(str(most)) + 1:
             raise InvalidInput(
@@ -83,7 +83,7 @@ class Call:
         return max(least, min(most, int(text)))
 
     async def body(self) -> dict[str, Any]:
-        """The body as an object, empty where there is none. Raises InvalidInput."""
+        """Return the body as an object, empty by default. Raises InvalidInput."""
         try:
             return json_values.parse_json_values(await json_body(self._request), dict[str, Any])
         except (
@@ -101,35 +101,34 @@ Handler = Callable[[Call], Awaitable[Any]]
 
 
 class Incomplete(Unprocessable):
-    """A write lacks a field, or has one that cannot be."""
+    """A write has a missing or invalid field."""
 
     code = "incomplete"
 
 
 def route(method: str, path: str, handler: Handler, status: int = 200) -> Route:
-    """A route that a handler answers: with JSON, and errors as such clients read them, in ``error`` beside the rest."""
+    """Return a route for a handler, with JSON answers, and errors also in the field ``error``."""
 
     async def answer(request: Request) -> Response:
         try:
-            found = await handler(Call(request))
+            result = await handler(Call(request))
         except NacreError as error:
-            return _refused(error)
-        return Response(json_values.encode(found), status, media_type=_JSON)
+            return _error_response(error)
+        return Response(json_values.encode(result), status, media_type=_JSON)
 
     return Route(path, answer, methods=[method])
 
 
-def _refused(error: NacreError) -> Response:
+def _error_response(error: NacreError) -> Response:
     problem = of_error(error)
-    told = json.loads(bytes(problem.body))
+    fields = json.loads(bytes(problem.body))
     headers = {name: value for name, value in problem.headers.items() if name == "retry-after"}
-    content = json.dumps({**told, "error": error.message})
+    content = json.dumps({**fields, "error": error.message})
     return Response(content, problem.status_code, headers, problem.headers["content-type"])
 
 
-# ----------------------------------------------------------------------------
-# Memories as entries of agent-knowledge: files by category, whose names end in eight characters of an
-# id.
+# -- Entries of agent-knowledge --------------------------------------------------------------------
+# A memory is a file in a category's folder; its name ends in eight characters of the id.
 
 
 _BY_KIND = {
@@ -142,26 +141,26 @@ _ID_CHARACTERS = 8
 
 
 def category_of(memory: Mapping[str, Any]) -> str:
-    """The category of a memory: the one that it is tagged with, else by its kind."""
+    """Return the category of a memory: a tag or, without one, that of its kind."""
     tagged = next((tag for tag in memory.get("tags", ()) if tag in CATEGORIES), None)
     by_kind = _BY_KIND.get(memory.get("kind") or "")
     return tagged or by_kind or ("projects" if memory.get("project") else "notes")
 
 
 def path_of(memory: Mapping[str, Any]) -> str:
-    """Where an entry is, for a memory or a node of the graph."""
+    """Return the path of an entry for a memory or a node of the graph."""
     name = slugify(memory.get("subject") or "") or "entry"
     return f"{category_of(memory)}/{name}-{memory['id'][-_ID_CHARACTERS:]}.md"
 
 
 def reference_of(path: str) -> str:
-    """The memory that a path names: by the end of its id."""
+    """Return the end of the id in a path."""
     return path.rpartition("/")[2].removesuffix(".md")[-_ID_CHARACTERS:]
 
 
 def entry_of(memory: Mapping[str, Any], *, whole: bool = False) -> dict[str, Any]:
-    """A memory as an entry, ``whole`` with its content."""
-    found = {
+    """Return a memory as an entry; with its content if ``whole``."""
+    entry = {
         "path": path_of(memory),
         "title": memory["subject"],
         "tags": memory["tags"],
@@ -171,17 +170,17 @@ def entry_of(memory: Mapping[str, Any], *, whole: bool = False) -> dict[str, Any
         "id": memory["id"],
     }
     if memory["confidence_score"] is not None:
-        found["confidence_score"] = memory["confidence_score"]
-    return found | ({"content": memory["content"]} if whole else {})
+        entry["confidence_score"] = memory["confidence_score"]
+    return entry | ({"content": memory["content"]} if whole else {})
 
 
 def file_of(entry: Mapping[str, Any]) -> str:
-    """A whole entry as the file that agent-knowledge would have written."""
+    """Return a whole entry as a file of agent-knowledge."""
     front = {name: entry[name] for name in ("title", "tags", "updated", "confidence")}
     return f"---\n{dump(front)}---\n\n{entry['content']}\n"
 
 
 def likeness(one: str, other: str) -> float:
-    """The share of the words of two texts that both have (Jaccard), to two digits."""
+    """Return the share of words that two texts have in common (Jaccard), to two digits."""
     first, second = set(words(one)), set(words(other))
     return round(len(first & second) / (len(first | second) or 1), 2)

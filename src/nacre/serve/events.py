@@ -1,7 +1,6 @@
-"""The last events of a home, with numbers: each listener reads them at its own pace, and is told what it missed.
+"""Events of a home: the bus with its listeners, and the threads that look for changes.
 
-A listener is a place in one row of events, and keeps nothing of its own: however many there are, and however slow they
-are, the row alone takes memory.
+A listener is only a position in one list of events, so slow listeners take no memory.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
     from nacre.care.watcher import WatchEvent
 
 MOST_EVENTS = 2_000
-"""So many are kept for those that were away."""
+"""Maximum of events kept for listeners that reconnect."""
 
 MOST_BYTES = 4_000_000
-"""Of all that are kept."""
+"""Maximum size of all kept events."""
 
 MISSED = "missed"
 HELLO = "hello"
@@ -43,7 +42,7 @@ HELLO = "hello"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event: its number, its kind, and all of it as JSON."""
+    """An event: its number, its kind, and the whole event as JSON."""
 
     seq: int
     kind: str
@@ -51,7 +50,7 @@ class Event:
 
 
 class Bus:
-    """Takes events from any thread, and hands them to listeners. Numbers begin anew with each ``epoch``."""
+    """A thread-safe list of events for listeners. Numbers restart with each ``epoch``."""
 
     def __init__(
         self, clock: Clock, *, most: int = MOST_EVENTS, most_bytes: int = MOST_BYTES
@@ -73,11 +72,11 @@ class Bus:
 
     @property
     def listeners(self) -> int:
-        """How many listen."""
+        """The number of listeners."""
         return len(self._listeners)
 
     def publish(self, kind: str, **fields: Any) -> None:
-        """Tell all that listen, and keep it for those that come back."""
+        """Send an event to all listeners, and keep it for reconnecting ones."""
         with self._guard:
             self._seq += 1
             event = self._event(self._seq, kind, fields)
@@ -86,35 +85,41 @@ class Bus:
             while len(self._kept) > self._most or self._bytes > self._most_bytes:
                 self._bytes -= len(self._kept.popleft().data)
             listeners = tuple(self._listeners)
-        for one in listeners:
-            one.wake()
+        for listener in listeners:
+            listener.wake()
 
     def forget(self) -> None:
-        """Nobody looked for a while: what happened since is in no event, and whoever listened before missed it."""
+        """Drop all events after a time without observation, so that listeners know they missed
+        some.
+        """
         with self._guard:
             self._kept.clear()
             self._bytes = 0
             self._seq += 1
             listeners = tuple(self._listeners)
-        for one in listeners:
-            one.wake()
+        for listener in listeners:
+            listener.wake()
 
     def listen(self, wake: Callable[[], None], after: str = "") -> Listener:
-        """Listen from now on, or from after the event with the id ``<epoch>-<seq>``; ``wake`` is called, in any thread,
-        when there is something to take. Close it in the end."""
+        """Add a listener, from now or from the event ``<epoch>-<seq>``; close it at the end.
+
+        ``wake`` is called, in any thread, when there are new events.
+        """
         with self._guard:
             listener = Listener(self, wake, after)
             self._listeners.append(listener)
         return listener
 
     def leave(self, listener: Listener) -> None:
-        """It listens no more."""
+        """Remove a listener."""
         with self._guard:
             if listener in self._listeners:
                 self._listeners.remove(listener)
 
     def after(self, seq: int, most: int) -> list[Event]:
-        """The events after a number, at most so many; one that says so where some of them are kept no more."""
+        """Return at most ``most`` events after a number, or one ``missed`` event if some were
+        dropped.
+        """
         with self._guard:
             oldest = self._kept[0].seq if self._kept else self._seq + 1
             if seq + 1 < oldest:
@@ -123,20 +128,20 @@ class Bus:
             return [self._kept[at] for at in range(first, min(first + most, len(self._kept)))]
 
     def hello(self, seq: int) -> Event:
-        """What a listener hears first: from which number on it is told."""
+        """Return the first event of a listener, with its starting number."""
         return self._event(seq, HELLO, {"epoch": self.epoch})
 
     def missed_all(self) -> Event:
-        """What a listener hears that was here in another epoch."""
+        """Return the event for a listener of another epoch."""
         return self._event(self._seq, MISSED, {"from": 0, "to": self._seq})
 
     def _event(self, seq: int, kind: str, fields: Mapping[str, Any]) -> Event:
-        told = {"seq": seq, "at": self._clock(), "kind": kind, **fields}
-        return Event(seq, kind, msgspec.json.encode(told))
+        content = {"seq": seq, "at": self._clock(), "kind": kind, **fields}
+        return Event(seq, kind, msgspec.json.encode(content))
 
 
 class Listener:
-    """One that listens, at a place in the row of events."""
+    """A position in the list of events."""
 
     def __init__(self, bus: Bus, wake: Callable[[], None], after: str) -> None:
         self._bus = bus
@@ -147,32 +152,31 @@ class Listener:
         self._first = [bus.hello(self._seq)] + ([] if is_back or not after else [bus.missed_all()])
 
     def take(self, most: int = 100) -> list[Event]:
-        """What it has not taken yet, the oldest first, at most so many; nothing where there is nothing."""
+        """Return its next events, the oldest first, at most ``most``."""
         if self._first:
-            found, self._first = self._first, []
-            return found
-        found = self._bus.after(self._seq, most)
-        if found:
-            self._seq = found[-1].seq
-        return found
+            events, self._first = self._first, []
+            return events
+        events = self._bus.after(self._seq, most)
+        if events:
+            self._seq = events[-1].seq
+        return events
 
     def close(self) -> None:
-        """Listen no more."""
+        """Remove the listener."""
         self._bus.leave(self)
 
 
-# ----------------------------------------------------------------------------
-# Looks what changed in the gateway's conversations, in whichever process a gateway or a terminal
-# writes them.
+# -- Changes in the gateway's conversations --------------------------------------------------------
+# Another process may write them.
 
 
 MOST_SESSIONS = 200
-"""So many sessions are compared, those that were used last."""
+"""Maximum of compared sessions, the last used ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What was there when it was looked at last."""
+class _ChatState:
+    """The state at the last look."""
 
     sessions: Mapping[str, SessionState] = field(default_factory=dict)
     open: Mapping[str, OpenState] = field(default_factory=dict)
@@ -181,112 +185,118 @@ class _Seen:
 
 
 class ChatLook:
-    """Compares conversations with what they were, over a connection that only reads, once there is a database."""
+    """A comparison of conversations with their last state, over a read-only connection."""
 
     def __init__(self, home: Path, bus: Bus) -> None:
         self._home = home
         self._bus = bus
         self._edition: object = None
         self._store: GatewayStore | None = None
-        self._seen = _Seen()
+        self._state = _ChatState()
         with suppress(NacreError):
-            store = self._opened()
+            store = self._open()
             self._edition = store.edition() if store else None
-            self._seen = self._read()
+            self._state = self._read()
 
     def look(self) -> bool:
-        """Publish what changed since the last look; returns whether anything was written meanwhile.
+        """Publish the changes since the last look; return True if there was any write.
 
-        A database that cannot be read just now is looked at again the next time: all else is told nevertheless.
+        If the database cannot be read, the next look tries again.
         """
         try:
-            store = self._opened()
+            store = self._open()
             edition = store.edition() if store else None
             if edition == self._edition:
                 return False
-            before, self._seen = self._seen, self._read()
+            before, self._state = self._state, self._read()
         except NacreError:
             self.close()
             return False
-        self._tell(before)
+        self._publish_changes(before)
         self._edition = edition
         return True
 
     def close(self) -> None:
-        """Look no more."""
+        """Close the connection."""
         if self._store:
             self._store.close()
         self._store, self._edition = None, object()
 
-    def _opened(self) -> GatewayStore | None:
+    def _open(self) -> GatewayStore | None:
         if self._store and not self._store.is_in_place():
             self.close()
         if self._store is None:
             self._store = GatewayStore.open_to_read(self._home)
         return self._store
 
-    def _read(self) -> _Seen:
+    def _read(self) -> _ChatState:
         store = self._store
         if store is None:
-            return _Seen()
-        return _Seen(
-            {one.id: one for one in store.recent_states(MOST_SESSIONS)},
-            {one.key: one for one in store.open_states()},
+            return _ChatState()
+        return _ChatState(
+            {state.id: state for state in store.recent_states(MOST_SESSIONS)},
+            {state.key: state for state in store.open_states()},
             frozenset(store.pairings()),
             tuple(store.problems()),
         )
 
-    def _tell(self, before: _Seen) -> None:
-        now = self._seen
-        for one in now.sessions.values():
-            known = before.sessions.get(one.id)
-            if one != known:
+    def _publish_changes(self, before: _ChatState) -> None:
+        now = self._state
+        for state in now.sessions.values():
+            previous = before.sessions.get(state.id)
+            if state != previous:
                 self._publish(
-                    "ended" if one.is_closed and known and not known.is_closed else "grew", one
+                    "ended" if state.is_closed and previous and not previous.is_closed else "grew",
+                    state,
                 )
-        for other in now.open.values():
-            was = before.open.get(other.key, OpenState(other.key, other.channel, 0, 0))
-            if other.taken and not was.taken:
-                self._publish("answering", other)
-            elif other.waiting > was.waiting:
-                self._publish("waiting", other)
-        for channel in sorted({one.channel for one in now.pairings ^ before.pairings}):
+        for conversation in now.open.values():
+            previous = before.open.get(
+                conversation.key, OpenState(conversation.key, conversation.channel, 0, 0)
+            )
+            if conversation.taken and not earlier.taken:
+                self._publish("answering", conversation)
+            elif conversation.waiting > earlier.waiting:
+                self._publish("waiting", conversation)
+        for channel in sorted({state.channel for state in now.pairings ^ before.pairings}):
             self._bus.publish("chat", change="pairing", channel=channel, key=None, session=None)
         for channel in _changed(before.undelivered, now.undelivered):
             self._bus.publish("chat", change="undelivered", channel=channel, key=None, session=None)
 
-    def _publish(self, change: str, one: SessionState | OpenState) -> None:
-        session = one.id if isinstance(one, SessionState) else self._session_of(one.key)
-        self._bus.publish("chat", change=change, channel=one.channel, key=one.key, session=session)
+    def _publish(self, change: str, state: SessionState | OpenState) -> None:
+        session = state.id if isinstance(state, SessionState) else self._session_of(state.key)
+        self._bus.publish(
+            "chat", change=change, channel=state.channel, key=state.key, session=session
+        )
 
     def _session_of(self, key: str) -> str | None:
-        found = (
-            one.id for one in self._seen.sessions.values() if one.key == key and not one.is_closed
+        matches = (
+            state.id
+            for state in self._state.sessions.values()
+            if state.key == key and not state.is_closed
         )
-        return next(found, None)
+        return next(matches, None)
 
 
 def _changed(before: Iterable[Undelivered], now: Iterable[Undelivered]) -> list[str]:
-    return sorted({one.channel for one in set(before) ^ set(now)})
+    return sorted({message.channel for message in set(before) ^ set(now)})
 
 
-# ----------------------------------------------------------------------------
-# Looks what changed in a home, and publishes it: as cheap as one number that SQLite keeps where
-# nothing did.
+# -- Changes in a home -----------------------------------------------------------------------------
+# If nothing changed, a look only reads one number from SQLite.
 
 
 MOST_IDS = 100
-"""So many ids are named in one event; ``total`` counts all."""
+"""Maximum of ids in an event; ``total`` counts all."""
 
 MOST_SESSIONS_LOOK = 20
-"""So many sessions are told of one by one in a look."""
+"""Maximum of single sessions published by a look."""
 
-_LATE = timedelta(hours=1)
-"""So much later than it began, an operation may be recorded: with its first write."""
+_MAX_RECORD_DELAY = timedelta(hours=1)
+"""An operation is recorded with its first write, at most this long after its start."""
 
 
 class Look:
-    """Compares a home with what it was, over a connection that nobody else writes with."""
+    """A comparison of a home with its last state, over a connection used only for this."""
 
     def __init__(self, home: Home, bus: Bus) -> None:
         self._home = home
@@ -295,8 +305,10 @@ class Look:
         self._changes = Changes(home.database)
         self._turn = self._changes.last_turn()
         self._since = home.now()
-        self._operations = {one for one, _ in self._changes.operations(self._since - _LATE)}
-        self._waiting = home.candidates.count()
+        self._operations = {
+            operation for operation, _ in self._changes.operations(self._since - _MAX_RECORD_DELAY)
+        }
+        self._candidates = home.candidates.count()
         self._doubted, self._queued = self._changes.doubted(), self._changes.queued()
         self._trace = self._changes.last_trace()
         self._day = home.today()
@@ -305,7 +317,7 @@ class Look:
         self._chats = ChatLook(home.settings.home, bus)
 
     def look(self) -> bool:
-        """Publish what changed since the last look; returns whether anything was written meanwhile."""
+        """Publish the changes since the last look; return True if there was any write."""
         has_talked = self._chats.look()
         edition = self._home.database.edition()
         if edition == self._edition:
@@ -321,47 +333,47 @@ class Look:
         return True
 
     def close(self) -> None:
-        """Look no more; the home is closed by who opened it."""
+        """Close the connection to the gateway's store; the caller closes the home."""
         self._chats.close()
 
     def _look_at_operations(self) -> None:
         now = self._home.now()
-        found = self._changes.operations(self._since - _LATE)
-        for one, name in found:
-            if one not in self._operations:
-                self._bus.publish("operation", id=one, name=name)
-        self._operations = {one for one, _ in found}
+        operations = self._changes.operations(self._since - _MAX_RECORD_DELAY)
+        for operation, name in operations:
+            if operation not in self._operations:
+                self._bus.publish("operation", id=operation, name=name)
+        self._operations = {operation for operation, _ in operations}
         self._since = now
 
     def _look_at_memories(self) -> bool:
-        found: dict[tuple[str, str | None], list[str]] = {}
-        for one in self._changes.memories():
-            found.setdefault((one.change, one.operation), []).append(one.id)
-        for (change, operation), ids in found.items():
+        groups: dict[tuple[str, str | None], list[str]] = {}
+        for row in self._changes.memories():
+            groups.setdefault((row.change, row.operation), []).append(row.id)
+        for (change, operation), ids in groups.items():
             self._bus.publish(
                 "memory", change=change, ids=ids[:MOST_IDS], total=len(ids), operation=operation
             )
-        return bool(found)
+        return bool(groups)
 
     def _look_at_sessions(self) -> None:
         last = self._changes.last_turn()
         if last <= self._turn:
             return
-        found = self._changes.grown_sessions(self._turn, MOST_SESSIONS_LOOK + 1)
+        grown = self._changes.grown_sessions(self._turn, MOST_SESSIONS_LOOK + 1)
         self._turn = last
-        for one in reversed(found[:MOST_SESSIONS_LOOK]):
-            self._bus.publish("session", id=one.id, tool=one.tool, turns=one.turns)
-        if len(found) > MOST_SESSIONS_LOOK:
+        for session in reversed(grown[:MOST_SESSIONS_LOOK]):
+            self._bus.publish("session", id=session.id, tool=session.tool, turns=session.turns)
+        if len(grown) > MOST_SESSIONS_LOOK:
             self._bus.publish("session", id=None, tool=None, turns=None)
 
     def _look_at_review(self, doubted: frozenset[str]) -> None:
         waiting, queued = self._home.candidates.count(), self._changes.queued()
-        if waiting != self._waiting:
+        if waiting != self._candidates:
             self._bus.publish("candidate", waiting=waiting)
         ids = sorted((doubted ^ self._doubted) | (queued ^ self._queued))
         if ids:
             self._bus.publish("doubt", ids=ids[:MOST_IDS], total=len(ids))
-        self._waiting, self._doubted, self._queued = waiting, doubted, queued
+        self._candidates, self._doubted, self._queued = waiting, doubted, queued
 
     def _look_at_spending(self) -> None:
         day = self._home.today()
@@ -381,33 +393,32 @@ class Look:
         self._trace = last
 
     def _spent_by_task(self, day: date) -> dict[str, tuple[int, int]]:
-        """Calls, and what they cost in millionths of a US dollar."""
+        """Return calls and costs in millionths of a US dollar, by task."""
         spent: dict[str, tuple[int, int]] = {}
-        for one in self._home.spending.since(day):
-            calls, cost = spent.get(one.task, (0, 0))
-            spent[one.task] = calls + one.calls, cost + one.cost
+        for row in self._home.spending.since(day):
+            calls, cost = spent.get(row.task, (0, 0))
+            spent[row.task] = calls + row.calls, cost + row.cost
         return spent
 
 
-# ----------------------------------------------------------------------------
-# The events of a home while somebody listens: a thread looks a few times a second, and rests where
-# nobody does.
+# -- Observation -----------------------------------------------------------------------------------
+# A thread looks for changes a few times a second while there are listeners.
 
 
 LOOK_SECONDS = 0.2
 LEAST_SHARE = 10
-"""So many times longer than a look took, the next one waits: it takes a tenth of a core at most."""
+"""Minimum ratio of pause to look, so that looking takes at most a tenth of a core."""
 
 KEEP_SECONDS = 300.0
-"""So long after the last listener left, it is remembered how the home was: who comes back by then missed nothing."""
+"""Time to keep observing after the last listener left, so that it misses nothing if it returns."""
 
 _IDLE_SECONDS = 1.0
 _RETRY_SECONDS = 5.0
-_BEGIN_SECONDS = 10.0
+_READY_TIMEOUT_SECONDS = 10.0
 
 
 class Live:
-    """The bus of a home, and who looks what to publish there. ``open_home`` opens a home of its own."""
+    """The bus of a home and the thread that publishes changes. ``open_home`` opens its own home."""
 
     def __init__(self, open_home: Callable[[], Home], bus: Bus) -> None:
         self.bus = bus
@@ -418,54 +429,56 @@ class Live:
         self._error: NacreError | None = None
 
     def wait_ready(self) -> None:
-        """Return once it is known how the home is: whoever listens then is told of every change.
+        """Wait until the home's state is known, so that a listener gets every later change.
 
-        Raises what opening the home raises, Unavailable where that takes too long.
+        Raises the errors of opening the home, and Unavailable if it takes too long.
         """
         self._wanted.set()
         with self._began:
-            self._began.wait_for(lambda: self._is_ready or self._error, _BEGIN_SECONDS)
+            self._began.wait_for(lambda: self._is_ready or self._error, _READY_TIMEOUT_SECONDS)
             if not self._is_ready:
                 raise self._error or Unavailable(
                     "events are not ready", hint="ask again in a moment"
                 )
 
     def wake(self) -> None:
-        """Have :meth:`run` look at once whether it should stop."""
+        """Make :meth:`run` check its stop event."""
         self._wanted.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Look until ``stop`` is set. Raises what looking raises: it may be begun again."""
+        """Look for changes until ``stop`` is set. Raises the errors of looking; it can be called
+        again.
+        """
         while not stop.is_set():
             if (self._wanted.wait(_IDLE_SECONDS) or self.bus.listeners) and not stop.is_set():
                 self._follow(stop)
 
     def _follow(self, stop: threading.Event) -> None:
-        """Look until nobody has listened for a while, or the database is another file."""
+        """Look until there are no listeners for a while or the database file was replaced."""
         try:
             with closing(self._open_home()) as home:
                 self._wanted.clear()
                 with closing(Look(home, self.bus)) as look:
                     self.bus.forget()
-                    self._tell(is_ready=True)
+                    self._set_ready(is_ready=True)
                     try:
-                        self._look_on(home, look, stop)
+                        self._look_repeatedly(home, look, stop)
                     finally:
-                        self._tell(is_ready=False)
+                        self._set_ready(is_ready=False)
         except NacreError as error:
-            self._tell(is_ready=False, error=error)
+            self._set_ready(is_ready=False, error=error)
             stop.wait(_RETRY_SECONDS)
             self._error = None
 
-    def _look_on(self, home: Home, look: Look, stop: threading.Event) -> None:
-        heard, pause = time.monotonic(), LOOK_SECONDS
+    def _look_repeatedly(self, home: Home, look: Look, stop: threading.Event) -> None:
+        last_listener, pause = time.monotonic(), LOOK_SECONDS
         while not stop.wait(pause) and home.database.is_in_place():
             began = time.monotonic()
             if self.bus.listeners:
-                heard = began
-                with suppress(StoreBusy):  # the next look sees it
+                last_listener = began
+                with suppress(StoreBusy):  # the next look sees the change
                     look.look()
-            elif began - heard > KEEP_SECONDS:
+            elif began - last_listener > KEEP_SECONDS:
                 return
             else:
                 self._wanted.clear()
@@ -476,25 +489,24 @@ class Live:
                 else 0.0
             )
 
-    def _tell(self, *, is_ready: bool, error: NacreError | None = None) -> None:
+    def _set_ready(self, *, is_ready: bool, error: NacreError | None = None) -> None:
         with self._began:
             self._is_ready, self._error = is_ready, error
             self._began.notify_all()
 
 
-# ----------------------------------------------------------------------------
-# How far what the daemon does is, as events: few a second, however often it is told.
+# -- Progress --------------------------------------------------------------------------------------
 
 
 LEAST_SECONDS = 0.2
-"""Between two events of a task."""
+"""Minimum time between two events of a task."""
 
-_TOLD = ("read", "learned", "problem")
+_PUBLISHED_KINDS = ("read", "learned", "problem")
 
 
 @contextmanager
 def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
-    """What takes the progress of a task while the block runs; that it ended is an event where any was."""
+    """Yield a callback that publishes a task's progress; publish the end if there was any progress."""
     last: Progress | None = None
     due = 0.0
 
@@ -515,8 +527,8 @@ def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
 
 
 def publish_watched(bus: Bus, event: WatchEvent) -> None:
-    """What the watcher in the daemon read and learned, and what it could not read."""
-    if event.kind in _TOLD:
+    """Publish the results and problems of the daemon's watcher."""
+    if event.kind in _PUBLISHED_KINDS:
         done = event.turns if event.kind == "read" else event.memories
         text = event.note or ", ".join(event.tools)
         bus.publish(

@@ -386,10 +386,10 @@ class Answering:
             return HTTPStatus.BAD_REQUEST, _refusal(error.code, error.message, error.hint)
         except Exception as error:  # noqa: BLE001 - no call may end the daemon
             self._tell("".join(traceback.format_exception(error)).rstrip())
-            body = _refusal(
+            refusal = _refusal(
                 "internal", f"{type(error).__name__} in the daemon", "logs/daemon.log tells more"
             )
-            return HTTPStatus.INTERNAL_SERVER_ERROR, body
+            return HTTPStatus.INTERNAL_SERVER_ERROR, refusal
 
     def run(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
         """Run an operation for an actor in this process; return JSON, empty if the caller has left.

@@ -1,7 +1,4 @@
-"""What each host hands its hooks, what it can be told with which event, and how: one entry a host.
-
-Standard library only.
-"""
+"""The input and output of each host's hooks, and the files that hooks write. Standard library only."""
 
 from __future__ import annotations
 
@@ -19,39 +16,41 @@ from nacre.base.link import session_file
 
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _APART = re.compile(r":(?:subagent|cron|heartbeat)\b|[/\\]subagents[/\\]")
-_PROMPT_CHARACTERS = 20_000
-_ARGUMENT_CHARACTERS = 4_000
+_MAX_PROMPT_CHARACTERS = 20_000
+_MAX_ARGUMENT_CHARACTERS = 4_000
 
-_LIMITS = (
+_LIMIT_NAMES = (
     "min_importance",
     "most_at_once",
     "cooldown_seconds",
     "most_per_session",
     "max_age_seconds",
 )
-"""Of :class:`nacre.values.context.SignalLimits`, which costs this process too much."""
+"""Fields of :class:`nacre.values.context.SignalLimits`, which is too slow to import here."""
 
 TELLING = frozenset({"session-start", "prompt"})
-"""The events with which a host can be told something, by the daemon or without it."""
+"""Events with which a host can get context, from the daemon or without it."""
 
 TOOL = "tool"
-"""With a tool that is about to run only the daemon tells something: it happens too often to look alone."""
+"""A tool is about to run. Only the daemon answers, since it happens too often to answer alone."""
 
 ASKS = ("claude-code", "turn-end")
-"""The host and event with which the daemon, and nobody else, may have something to ask the agent."""
+"""The host and event with which only the daemon may ask the agent something."""
 
-_MOST_CHARACTERS = 9_900
-"""Hosts cut what is longer than 10,000."""
+_MAX_CONTEXT_CHARACTERS = 9_900
+"""Hosts cut text longer than 10,000 characters."""
 
 Given = Mapping[str, Any]
 Asked = dict[str, Any]
 
 
 class Shape(NamedTuple):
-    """``events`` are the host's names of what :class:`nacre.values.context.HookEvent` lists; ``read`` makes a call of
-    what it hands over; ``tell`` makes its output of the event, as the host and as nacre calls it, and a context.
+    """The formats of a host.
 
-    ``tool`` is the name of the adapter that reads the host's transcripts: it makes the session's name.
+    ``tool`` is the adapter for its transcripts, which is part of the session's name. ``events``
+    maps its event names to those of :class:`nacre.values.context.HookEvent`. ``read`` converts its
+    input to a call. ``tell`` converts the event (host's name, nacre's name) and the context to
+    output.
     """
 
     tool: str
@@ -59,33 +58,33 @@ class Shape(NamedTuple):
     read: Callable[[Given], Asked]
     tell: Callable[[str, str, str], str]
     silent: str = ""
-    """What is written where there is nothing to tell."""
+    """Output without context."""
 
     def name_of(self, event: str) -> str:
-        """An event of the host's, as nacre calls it; empty where nacre has no use for it."""
+        """Return nacre's name of a host's event; empty for events that nacre ignores."""
         return self.events.get(event, "") if self.events else event
 
     def call(self, host: str, name: str, given: Given) -> Asked:
-        """What the daemon is asked for an event, or the process itself: a :class:`nacre.values.context.HookCall`."""
+        """Return the call for an event, as a :class:`nacre.values.context.HookCall`."""
         call = {"host": host, "event": name, **self.read(given)}
         call["session"] = f"{self.tool}:{call['session']}" if call["session"] else ""
         return call
 
     def output(self, event: str, name: str, context: str) -> bytes:
-        """What is written to the host."""
+        """Return the output for the host."""
         text = self.tell(event, name, context) if context else self.silent
         return text.encode("utf-8", "replace")
 
 
 def context_of(host: str, name: str, answer: Mapping[str, Any]) -> str:
-    """What of an answer a host is told with an event of nacre's name; nothing where that is too long for it."""
+    """Return the context for a host with an event, empty if it may not get any or it is too long."""
     may_tell = name in TELLING or name == TOOL or (host, name) == ASKS
     context = answer.get("context", "") if may_tell else ""
-    return context if len(context) <= _MOST_CHARACTERS else ""
+    return context if len(context) <= _MAX_CONTEXT_CHARACTERS else ""
 
 
 def parsed(data: bytes) -> dict[str, Any] | None:
-    """What a host hands over: empty where that is no object; ``None`` where it is not JSON, or not all of it."""
+    """Parse a host's input: empty if it is not an object, ``None`` if it is not complete JSON."""
     with suppress(ValueError, RecursionError):
         given = json.loads(data.decode("utf-8-sig", "replace"))
         return given if isinstance(given, dict) else {}
@@ -100,12 +99,12 @@ def _text(given: Given, *names: str) -> str:
     return ""
 
 
-def _like_claude(given: Given) -> Asked:
+def _read_claude(given: Given) -> Asked:
     budget = given.get("budget_tokens")
     return {
         "session": _text(given, "session_id"),
         "folder": _text(given, "cwd") or None,
-        "prompt": _text(given, "prompt")[:_PROMPT_CHARACTERS],
+        "prompt": _text(given, "prompt")[:_MAX_PROMPT_CHARACTERS],
         "occasion": _occasion(_text(given, "source")),
         "transcript": _text(given, "transcript_path") or None,
         "reason": _text(given, "reason", "trigger"),
@@ -120,14 +119,14 @@ def _like_claude(given: Given) -> Asked:
     }
 
 
-def _like_gemini(given: Given) -> Asked:
-    """Its prompt holds what other hooks injected."""
-    asked = _like_claude(given)
-    asked["prompt"] = _HOOK_CONTEXT.sub("", asked["prompt"]).strip()
-    return asked
+def _read_gemini(given: Given) -> Asked:
+    """Read a call without the context that other hooks injected into the prompt."""
+    call = _read_claude(given)
+    call["prompt"] = _HOOK_CONTEXT.sub("", call["prompt"]).strip()
+    return call
 
 
-def _like_cursor(given: Given) -> Asked:
+def _read_cursor(given: Given) -> Asked:
     roots = given.get("workspace_roots")
     folder = (
         roots[0]
@@ -135,38 +134,40 @@ def _like_cursor(given: Given) -> Asked:
         else _text(given, "cwd")
     )
     return {
-        **_like_claude(given),
+        **_read_claude(given),
         "session": _text(given, "conversation_id", "session_id"),
         "folder": folder or None,
     }
 
 
-def _like_cline(given: Given) -> Asked:
-    roots, said = given.get("workspaceRoots"), given.get("userPromptSubmit")
+def _read_cline(given: Given) -> Asked:
+    roots, submission = given.get("workspaceRoots"), given.get("userPromptSubmit")
     folder = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else None
     return {
-        **_like_claude(given),
+        **_read_claude(given),
         "session": _text(given, "taskId"),
         "folder": folder,
-        "prompt": _text(said, "prompt")[:_PROMPT_CHARACTERS] if isinstance(said, dict) else "",
+        "prompt": _text(submission, "prompt")[:_MAX_PROMPT_CHARACTERS]
+        if isinstance(submission, dict)
+        else "",
         "occasion": "resume" if given.get("hookName") == "TaskResume" else "startup",
     }
 
 
 def _signals(given: object) -> dict[str, int] | None:
-    """The limits of signals that a plugin of ours passes on from its host's settings."""
+    """Return the limits of signals that a plugin passes on from its host's settings."""
     if not isinstance(given, dict):
         return None
-    return {name: given[name] for name in _LIMITS if isinstance(given.get(name), int)} or None
+    return {name: given[name] for name in _LIMIT_NAMES if isinstance(given.get(name), int)} or None
 
 
 def _arguments(given: object) -> str:
-    """What a tool is called with: its texts, each cut. A file's path and a command are short."""
+    """Return the string arguments of a tool, each shortened; paths and commands are short."""
     if not isinstance(given, dict):
         return ""
     return json.dumps(
         {
-            key: value[:_ARGUMENT_CHARACTERS]
+            key: value[:_MAX_ARGUMENT_CHARACTERS]
             for key, value in given.items()
             if isinstance(value, str)
         }
@@ -174,7 +175,7 @@ def _arguments(given: object) -> str:
 
 
 def _is_apart(given: Given) -> bool:
-    """Whether nobody talks in this session: a sub-agent's, a scheduled one, a heartbeat."""
+    """Return True for a session without a user: of a sub-agent, a schedule or a heartbeat."""
     names = (_text(given, "session_id"), _text(given, "transcript_path"))
     return bool(given.get("agent_id") or given.get("isSidechain") or any(map(_APART.search, names)))
 
@@ -183,14 +184,14 @@ def _occasion(source: str) -> str:
     return source if source in ("startup", "resume", "clear", "compact") else "startup"
 
 
-def _additional(event: str, _: str, context: str) -> str:
-    """No key but those that Codex' closed schema knows."""
-    told = {"hookEventName": event, "additionalContext": context}
-    return json.dumps({"hookSpecificOutput": told}, ensure_ascii=False)
+def _tell_additional(event: str, _: str, context: str) -> str:
+    """Return only the keys that Codex's closed schema allows."""
+    output = {"hookEventName": event, "additionalContext": context}
+    return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
 
 
-def _cursor(_: str, name: str, context: str) -> str:
-    """With a prompt it takes nothing but whether to go on."""
+def _tell_cursor(_: str, name: str, context: str) -> str:
+    """Return no context with a prompt: Cursor accepts only whether to continue."""
     return (
         json.dumps({"additional_context": context}, ensure_ascii=False)
         if name == "session-start"
@@ -198,11 +199,11 @@ def _cursor(_: str, name: str, context: str) -> str:
     )
 
 
-def _cline(_: str, __: str, context: str) -> str:
+def _tell_cline(_: str, __: str, context: str) -> str:
     return json.dumps({"cancel": False, "contextModification": context}, ensure_ascii=False)
 
 
-def _plain(_: str, __: str, context: str) -> str:
+def _tell_plain(_: str, __: str, context: str) -> str:
     return context
 
 
@@ -216,8 +217,8 @@ _CLAUDE = {
 }
 
 SHAPES: Mapping[str, Shape] = {
-    "claude-code": Shape("claude-code", _CLAUDE, _like_claude, _additional),
-    "codex": Shape("codex", _CLAUDE, _like_claude, _additional),
+    "claude-code": Shape("claude-code", _CLAUDE, _read_claude, _tell_additional),
+    "codex": Shape("codex", _CLAUDE, _read_claude, _tell_additional),
     "gemini-cli": Shape(
         "gemini-cli",
         {
@@ -228,8 +229,8 @@ SHAPES: Mapping[str, Shape] = {
             "PreCompress": "pre-compact",
             "SessionEnd": "session-end",
         },
-        _like_gemini,
-        _additional,
+        _read_gemini,
+        _tell_additional,
         silent="{}",
     ),
     "cursor": Shape(
@@ -241,8 +242,8 @@ SHAPES: Mapping[str, Shape] = {
             "preCompact": "pre-compact",
             "sessionEnd": "session-end",
         },
-        _like_cursor,
-        _cursor,
+        _read_cursor,
+        _tell_cursor,
         silent="{}",
     ),
     "cline": Shape(
@@ -256,32 +257,30 @@ SHAPES: Mapping[str, Shape] = {
             "TaskComplete": "session-end",
             "TaskCancel": "turn-end",
         },
-        _like_cline,
-        _cline,
+        _read_cline,
+        _tell_cline,
         silent='{"cancel": false}',
     ),
-    "openclaw": Shape("openclaw", {}, _like_claude, _plain),
-    "opencode": Shape("opencode", {}, _like_claude, _plain),
-    "generic": Shape("generic", {}, _like_claude, _plain),
+    "openclaw": Shape("openclaw", {}, _read_claude, _tell_plain),
+    "opencode": Shape("opencode", {}, _read_claude, _tell_plain),
+    "generic": Shape("generic", {}, _read_claude, _tell_plain),
 }
-"""By the host's name. Those without events of their own speak nacre's."""
+"""Formats by host. Hosts without own events use nacre's names."""
 
 
-# ----------------------------------------------------------------------------
-# What a hook leaves in the home: what a session was given, what is to be done, and a line about its
-# run.
-#
-# Standard library only, and nothing of it is waited for: where the disk does not take it, it is lost.
-# A home that is not
-# there is not made.
+# -- Files written by hooks ------------------------------------------------------------------------
+# Standard library only. Writing never blocks or fails: data is lost if the disk rejects it. A
+# missing home is not created.
 
 
-_LOG_BYTES = 1_000_000
-_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_MAX_LOG_BYTES = 1_000_000
+_SAFE_FLAGS = (
+    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+)
 
 
 def keep(home: str, call: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-    """Keep what a session was given, once it was, and leave what is to be done because of that."""
+    """Store the context given to a session, and leave the answer's chores."""
     session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
         _replace(home, session_file(home, session), state)
@@ -291,16 +290,17 @@ def keep(home: str, call: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
 
 
 def owe_start(home: str, session: str, occasion: str) -> None:
-    """A session was not told what it starts with: its next prompt is.
+    """Record that a session's start got no answer; its next prompt gets the context.
 
-    What was given before it began anew is out of sight. One that is gone on with has it in sight, and is owed nothing.
+    Context given before a new start is out of sight. In a resumed session it is still visible, so
+    nothing is recorded.
     """
     if session and (occasion != "resume" or not os.path.exists(session_file(home, session))):
         _replace(home, session_file(home, session), {"owed": occasion})
 
 
 def leave_chore(home: str, kind: str, call: Mapping[str, Any]) -> None:
-    """Leave what is to be done for whoever has the time; a home that is not there is not made."""
+    """Leave a chore, unless the home is missing."""
     if os.path.isdir(home):
         with suppress(OSError):
             link.leave_chore(
@@ -314,8 +314,11 @@ def leave_chore(home: str, kind: str, call: Mapping[str, Any]) -> None:
 
 
 class Line(NamedTuple):
-    """What is noted of a run: ``ms`` since its process started, or since the daemon heard of it where that answers the
-    host itself; and how many characters were told."""
+    """A line of the log.
+
+    ``ms`` is the time since the process started or, in the daemon, since it got the call.
+    ``characters`` is the length of the context.
+    """
 
     host: str
     event: str
@@ -325,14 +328,14 @@ class Line(NamedTuple):
 
 
 def log(home: str, line: Line) -> None:
-    """One line about a run, without a word of what was said."""
+    """Log a run without any content of the session."""
     data = json.dumps({"at": round(time.time(), 3), **line._asdict()}).encode() + b"\n"
     with suppress(OSError):
         path = os.path.join(_folder(home, "logs"), "hooks.jsonl")
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE_FLAGS, 0o600)
         try:
             os.write(descriptor, data)
-            is_full = os.fstat(descriptor).st_size > _LOG_BYTES
+            is_full = os.fstat(descriptor).st_size > _MAX_LOG_BYTES
         finally:
             os.close(descriptor)
         if is_full:
@@ -340,11 +343,11 @@ def log(home: str, line: Line) -> None:
 
 
 def _replace(home: str, path: str, value: dict[str, Any]) -> None:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     with suppress(OSError):
         folder = _folder(home, "run", os.path.basename(os.path.dirname(path)))
         fresh = os.path.join(folder, f".{os.getpid()}-{threading.get_ident()}.tmp")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE, 0o600)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE_FLAGS, 0o600)
         try:
             os.write(descriptor, json.dumps(value).encode())
         finally:
@@ -353,7 +356,7 @@ def _replace(home: str, path: str, value: dict[str, Any]) -> None:
 
 
 def _folder(home: str, *names: str) -> str:
-    """A folder of the home, for the owner alone. Raises OSError."""
+    """Return a private folder of the home, creating it. Raises OSError."""
     folder = os.path.abspath(home)
     for name in names:
         folder = os.path.join(folder, name)

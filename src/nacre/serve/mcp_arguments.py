@@ -1,7 +1,7 @@
-"""What each tool may be given: the fields of the requests that it makes, and a few of its own.
+"""Arguments of the MCP tools.
 
-Bounds and help are those of the requests (:func:`nacre.base.bounds.bounds_of`); beside them stands only what agents
-need otherwise: a name, a tighter limit for answers that fit, an example.
+Limits and help come from the requests (:func:`nacre.base.bounds.bounds_of`). Only differences for
+agents are given here: names, tighter limits for shorter answers, examples.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ Role = Literal["all", "owner", "agent"]
 
 
 class _Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing that is not named."""
+    """A base that rejects unknown fields."""
 
 
 class Search(_Arguments):
-    """What ``memory_search`` takes."""
+    """The arguments of ``memory_search``."""
 
     query: Annotated[
         str,
@@ -124,7 +124,7 @@ class Search(_Arguments):
 
 
 class Get(_Arguments):
-    """What ``memory_get`` takes."""
+    """The arguments of ``memory_get``."""
 
     ids: Annotated[
         tuple[Id, ...],
@@ -135,7 +135,7 @@ class Get(_Arguments):
 
 
 class NewEntry(_Arguments):
-    """One memory to be stored."""
+    """A memory to store."""
 
     content: Annotated[
         str,
@@ -182,7 +182,7 @@ class NewEntry(_Arguments):
 
 
 class Store(_Arguments):
-    """What ``memory_store`` takes."""
+    """The arguments of ``memory_store``."""
 
     entries: Annotated[tuple[NewEntry, ...], Meta(min_length=1, max_length=20)]
     project: Annotated[
@@ -194,7 +194,7 @@ class Store(_Arguments):
 
 
 class Retire(_Arguments):
-    """What ``memory_retire`` takes."""
+    """The arguments of ``memory_retire``."""
 
     ids: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=20)]
     reason: (
@@ -207,7 +207,7 @@ class Retire(_Arguments):
 
 
 class List(_Arguments):
-    """What ``memory_list`` takes."""
+    """The arguments of ``memory_list``."""
 
     query: Annotated[
         str, bounds_of(ListRequest, "words", "Words that subject, content or tags must hold.")
@@ -224,7 +224,7 @@ class List(_Arguments):
 
 
 class Extract(_Arguments):
-    """What ``memory_extract`` takes."""
+    """The arguments of ``memory_extract``."""
 
     text: Annotated[str, bounds_of(ExtractRequest, "text")] | None = None
     session: Session | None = None
@@ -233,7 +233,7 @@ class Extract(_Arguments):
 
 
 class Sessions(_Arguments):
-    """What ``memory_sessions`` takes."""
+    """The arguments of ``memory_sessions``."""
 
     action: Annotated[
         Literal["list", "read", "summary", "search"],
@@ -279,7 +279,7 @@ class Sessions(_Arguments):
 
 
 class NewEdge(_Arguments):
-    """One link to be drawn."""
+    """A link to create."""
 
     id: Id
     relation: Annotated[Relation, bounds_of(NewLink, "relation")]
@@ -293,7 +293,7 @@ class NewEdge(_Arguments):
 
 
 class Graph(_Arguments):
-    """What ``memory_graph`` takes."""
+    """The arguments of ``memory_graph``."""
 
     action: Annotated[
         Literal[
@@ -353,7 +353,7 @@ class Graph(_Arguments):
 
 
 class Analyze(_Arguments):
-    """What ``memory_analyze`` takes."""
+    """The arguments of ``memory_analyze``."""
 
     about: Annotated[
         Literal[
@@ -391,7 +391,7 @@ class Analyze(_Arguments):
 
 
 class Admin(_Arguments):
-    """What ``memory_admin`` takes."""
+    """The arguments of ``memory_admin``."""
 
     action: Annotated[
         Literal["status", "overview", "flush", "dream", "vacuum"],
@@ -404,40 +404,39 @@ class Admin(_Arguments):
     budget: Budget = DEFAULT_BUDGET
 
 
-# ----------------------------------------------------------------------------
-# The JSON schema of a struct as models are shown it: flat, without what tells them nothing.
+# -- JSON schemas ----------------------------------------------------------------------------------
 
 
-_UNTOLD = ("title", "description")
+_OMITTED = ("title", "description")
 _NO_DEFAULTS: tuple[object, ...] = (None, (), [])
 
 
 def schema_of(arguments: type[msgspec.Struct]) -> dict[str, Any]:
-    """An object's schema: every struct in its place, optional fields without ``null``, nothing else admitted."""
-    (whole,), known = msgspec.json.schema_components([arguments])
-    found: dict[str, Any] = _flat(whole, known)
-    for word in _UNTOLD:
-        found.pop(word, None)
-    return found
+    """Return a compact schema: structs inlined, optional fields without ``null``, no other fields."""
+    (whole,), components = msgspec.json.schema_components([arguments])
+    schema: dict[str, Any] = _flat(whole, components)
+    for word in _OMITTED:
+        schema.pop(word, None)
+    return schema
 
 
-def _flat(schema: Any, known: dict[str, Any]) -> Any:
+def _flat(schema: Any, components: dict[str, Any]) -> Any:
     if isinstance(schema, list):
-        return [_flat(item, known) for item in schema]
+        return [_flat(item, components) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         target = {
             key: value
-            for key, value in known[schema["$ref"].rpartition("/")[2]].items()
-            if key not in _UNTOLD
+            for key, value in components[schema["$ref"].rpartition("/")[2]].items()
+            if key not in _OMITTED
         }
-        return _flat(target | rest, known)
-    flat = {key: _flat(value, known) for key, value in schema.items()}
+        return _flat(target | rest, components)
+    flat = {key: _flat(value, components) for key, value in schema.items()}
     if "anyOf" in flat:
-        some = [option for option in flat.pop("anyOf") if option != {"type": "null"}]
-        flat = {**some[0], **flat} if len(some) == 1 else {**flat, "anyOf": some}
+        options = [option for option in flat.pop("anyOf") if option != {"type": "null"}]
+        flat = {**options[0], **flat} if len(options) == 1 else {**flat, "anyOf": options}
     if "default" in flat and flat["default"] in _NO_DEFAULTS:
         del flat["default"]
     if flat.get("enum") and "type" not in flat:

@@ -1,4 +1,4 @@
-"""The server over streamable HTTP: every request stands by itself, so that any replica can answer any request."""
+"""MCP over streamable HTTP. Requests are independent, so that any replica can answer them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from nacre.serve.mcp import Face
 from nacre.serve.mcp_protocol import ProtocolError, Session
 
 MOST_BYTES = 4_000_000
-"""Of one request."""
+"""Maximum size of a request."""
 
-_AT_ONCE = 8
+_MAX_PARALLEL = 8
 _PING_SECONDS = 15.0
 _REVISION, _METHOD, _NAME = "mcp-protocol-version", "mcp-method", "mcp-name"
-_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
-_STATUS = {
+_HTTP_STATUS = {
     mcp.PARSE_ERROR: 400,
     mcp.INVALID_REQUEST: 400,
     mcp.INVALID_PARAMS: 400,
@@ -34,20 +34,20 @@ _STATUS = {
     mcp.UNSUPPORTED_VERSION: 400,
     mcp.METHOD_NOT_FOUND: 404,
 }
-_STREAM = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
+_STREAM_HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
 
 Message = dict[str, Any]
 
 
 def endpoint(make_face: Callable[[], Face]) -> Callable[[Request], Awaitable[Response]]:
-    """What answers requests to one address. The face is made with the first of them."""
-    face, slots = cache(make_face), threading.BoundedSemaphore(_AT_ONCE)
+    """Return the handler of an address. ``make_face`` is called on the first request."""
+    face, slots = cache(make_face), threading.BoundedSemaphore(_MAX_PARALLEL)
 
     async def answer(request: Request) -> Response:
-        refused = _refused(request)
-        if refused:
+        status = _rejection(request)
+        if status:
             return Response(
-                status_code=refused, headers={"Allow": "POST"} if refused == 405 else None
+                status_code=status, headers={"Allow": "POST"} if status == 405 else None
             )
         body = b""
         try:
@@ -62,13 +62,13 @@ def endpoint(make_face: Callable[[], Face]) -> Callable[[Request], Awaitable[Res
             != "application/json"
         ):
             return Response(status_code=400)
-        return await _answered(face(), slots, request, body)
+        return await _respond(face(), slots, request, body)
 
     return answer
 
 
-def _refused(request: Request) -> int:
-    """The status for a request that is no message; 0 for one that may be."""
+def _rejection(request: Request) -> int:
+    """Return the HTTP status for an invalid method or Accept header, 0 if they are valid."""
     if request.method != "POST":
         return 405
     accepted = request.headers.get("accept", "*/*").lower()
@@ -79,7 +79,7 @@ def _refused(request: Request) -> int:
     return 0
 
 
-async def _answered(
+async def _respond(
     face: Face, slots: threading.BoundedSemaphore, request: Request, body: bytes
 ) -> Response:
     revision = request.headers.get(_REVISION)
@@ -90,7 +90,7 @@ async def _answered(
             _check_headers(request, message)
     except ProtocolError as error:
         number = error.number if isinstance(error, mcp.WrongMessageError) else None
-        return _whole(error.answer(number), with_envelope=True)
+        return _json_response(error.answer(number), with_envelope=True)
     if "method" not in message or mcp.number_of(message) is None:
         return Response(status_code=202)
     answers: asyncio.Queue[Message] = asyncio.Queue()
@@ -105,24 +105,24 @@ async def _answered(
     Session(face, send, with_envelope=with_envelope, slots=slots).answer(message)
     first = await _next(answers)
     if first and "id" in first:
-        return _whole(first, with_envelope=with_envelope)
+        return _json_response(first, with_envelope=with_envelope)
     return StreamingResponse(
-        _events(first, answers), media_type="text/event-stream", headers=_STREAM
+        _events(first, answers), media_type="text/event-stream", headers=_STREAM_HEADERS
     )
 
 
 def _check_headers(request: Request, message: Message) -> None:
-    """Raise ProtocolError where headers, by which proxies choose where a request goes, say another thing than it."""
+    """Raise ProtocolError if the headers, which proxies use for routing, differ from the message."""
     params = message.get("params") or {}
     meta = params.get("_meta")
     mcp.check_envelope(params, is_known=False)
-    wanted = {_REVISION: (meta or {}).get(mcp.VERSION), _METHOD: message["method"]}
-    named = params.get(_NAMED.get(message["method"], ""))
-    if named is not None:
-        wanted[_NAME] = named
-    for header, value in wanted.items():
-        told = request.headers.getlist(header)
-        if len(told) != 1 or _decoded(told[0]) != value:
+    expected = {_REVISION: (meta or {}).get(mcp.VERSION), _METHOD: message["method"]}
+    name = params.get(_NAME_PARAMETERS.get(message["method"], ""))
+    if name is not None:
+        expected[_NAME] = name
+    for header, value in expected.items():
+        values = request.headers.getlist(header)
+        if len(values) != 1 or _decoded(values[0]) != value:
             raise ProtocolError(mcp.HEADER_MISMATCH, f"{header} header does not match the request")
 
 
@@ -134,13 +134,13 @@ def _decoded(value: str) -> str | None:
         return None
 
 
-def _whole(answer: Message, *, with_envelope: bool) -> Response:
-    status = _STATUS.get(answer.get("error", {}).get("code", 0), 200) if with_envelope else 200
+def _json_response(answer: Message, *, with_envelope: bool) -> Response:
+    status = _HTTP_STATUS.get(answer.get("error", {}).get("code", 0), 200) if with_envelope else 200
     return Response(_in_json(answer), status, media_type="application/json")
 
 
 async def _next(answers: asyncio.Queue[Message]) -> Message | None:
-    """The next message; ``None`` where it takes so long that the connection needs a sign of life."""
+    """Return the next message, or ``None`` if the connection needs a ping."""
     try:
         return await asyncio.wait_for(answers.get(), _PING_SECONDS)
     except TimeoutError:

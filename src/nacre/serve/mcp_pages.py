@@ -1,4 +1,4 @@
-"""``memory_sessions``: what was said, session by session."""
+"""The MCP tools for sessions and single memories, and MCP's resources and prompts."""
 
 from __future__ import annotations
 
@@ -50,44 +50,44 @@ if TYPE_CHECKING:
     )
     from nacre.sessions.find import Matches
 
-_TURN_CHARACTERS = 1_200
-_TITLE_CHARACTERS = 100
-_CALL_CHARACTERS = 400
-_OPEN_ENDS = 6
+_MAX_TURN_CHARACTERS = 1_200
+_MAX_TITLE_CHARACTERS = 100
+_MAX_CALL_CHARACTERS = 400
+_MAX_OPEN_ENDS = 6
 _REGEX_SECONDS = 3.0
-"""An agent waits, and the daemon's other callers wait with it."""
+"""Time limit for a search: the agent waits, and so do the daemon's other callers."""
 
-_IDS = "memory_sessions with list shows ids"
+_ID_HINT = "memory_sessions with list shows ids"
 
 
-def sessions(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
-    """List, read, sum up or search the sessions with agents."""
-    return {"list": _list, "read": _read, "summary": _summary, "search": _search}[asked.action](
-        desk, asked
+def sessions(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
+    """List, read, summarize or search the sessions with agents."""
+    return {"list": _list, "read": _read, "summary": _summary, "search": _search}[arguments.action](
+        desk, arguments
     )
 
 
-def _named(asked: mcp_arguments.Sessions) -> str:
-    if not asked.session:
-        raise InvalidInput(f"{asked.action} needs a session", hint=_IDS)
-    return asked.session
+def _reference(arguments: mcp_arguments.Sessions) -> str:
+    if not arguments.session:
+        raise InvalidInput(f"{arguments.action} needs a session", hint=_ID_HINT)
+    return arguments.session
 
 
-def _list(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
-    projects = desk.projects(asked.project)
-    wanted = SessionFilter(
-        tool=asked.channel,
+def _list(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
+    projects = desk.projects(arguments.project)
+    session_filter = SessionFilter(
+        tool=arguments.channel,
         project=projects[0] if projects else None,
-        since=desk.moment("since", asked.since),
-        until=desk.moment("until", asked.until),
-        words=asked.query or None,
+        since=desk.moment("since", arguments.since),
+        until=desk.moment("until", arguments.until),
+        words=arguments.query or None,
     )
-    at = page_of(asked.cursor)
+    at = page_of(arguments.cursor)
     page: SessionPage = desk.call(
-        "sessions", SessionsRequest(filter=wanted, limit=asked.limit, offset=at)
+        "sessions", SessionsRequest(filter=session_filter, limit=arguments.limit, offset=at)
     )
     lines = [_line(line) for line in page.lines]
-    shown = fitting(lines, asked.budget)
+    shown = fitting(lines, arguments.budget)
     more = page.more or shown < len(lines)
     text = framed(
         "\n".join(lines[:shown]) or "No session fits.",
@@ -103,9 +103,11 @@ def _list(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
 def _line(line: SessionLine) -> str:
     stored = line.session
     day = shown_day(stored.session.started) if stored.session.started else "no date"
-    title = shorten(stored.session.title or line.opening or "without a title", _TITLE_CHARACTERS)
-    told = f"{stored.session.id}, {day}, {stored.project or 'no project'}, {count(stored.turns, 'turn', 'turns')}"
-    return f"- {harmless(one_line(told))}: {one_line(harmless(title))}"
+    title = shorten(
+        stored.session.title or line.opening or "without a title", _MAX_TITLE_CHARACTERS
+    )
+    facts = f"{stored.session.id}, {day}, {stored.project or 'no project'}, {count(stored.turns, 'turn', 'turns')}"
+    return f"- {harmless(one_line(facts))}: {one_line(harmless(title))}"
 
 
 def _session_record(line: SessionLine) -> dict[str, Any]:
@@ -120,31 +122,33 @@ def _session_record(line: SessionLine) -> dict[str, Any]:
     }
 
 
-def _read(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
-    reference = _named(asked)
-    first = page_of(asked.cursor) if asked.cursor else asked.from_turn
+def _read(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
+    reference = _reference(arguments)
+    first = page_of(arguments.cursor) if arguments.cursor else arguments.from_turn
     request = SessionRequest(
-        reference=reference, first=first or 0, limit=asked.limit, at_end=first is None
+        reference=reference, first=first or 0, limit=arguments.limit, at_end=first is None
     )
-    with desk.naming(_IDS):
+    with desk.naming(_ID_HINT):
         view: SessionView = desk.call("session", request)
-    return told_session(view, asked.budget, from_end=first is None, with_tools=asked.include_tools)
+    return told_session(
+        view, arguments.budget, from_end=first is None, with_tools=arguments.include_tools
+    )
 
 
 def told_session(
     view: SessionView, budget: int, *, from_end: bool = False, with_tools: bool = False
 ) -> Answer:
-    """Turns of a session, as many as fit; those at its end where they were asked for from there.
+    """Return as many turns of a session as fit, from its start or its end.
 
-    ``with_tools`` tells what each tool was given and what came of it, instead of its name alone.
+    ``with_tools`` adds the input and the outcome of tool calls instead of their names alone.
     """
     blocks = [_turn(item.seq, item.turn, with_tools=with_tools) for item in view.turns]
     if from_end:
         shown = fitting(blocks[::-1], budget)
-        turns, told = view.turns[len(blocks) - shown :], blocks[len(blocks) - shown :]
+        turns, chosen = view.turns[len(blocks) - shown :], blocks[len(blocks) - shown :]
     else:
         shown = fitting(blocks, budget)
-        turns, told = view.turns[:shown], blocks[:shown]
+        turns, chosen = view.turns[:shown], blocks[:shown]
     last = turns[-1].seq + 1 if turns else 0
     before = (
         f"Turns 0 to {turns[0].seq - 1} come before: from_turn reads there."
@@ -157,7 +161,7 @@ def told_session(
     text = framed(
         head,
         before,
-        "\n".join(told) or "No turns from there on.",
+        "\n".join(chosen) or "No turns from there on.",
         going_on("memory_sessions", last, stored.turns) if more else "",
     )
     records = {
@@ -185,7 +189,7 @@ def _turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
     day = f" {shown_minute(turn.time)}" if turn.time else ""
     outside = f" (UNTRUSTED: {OUTSIDE})" if turn.trust is Trust.UNTRUSTED else ""
     words = (
-        indented(shorten_lines(turn.text, _TURN_CHARACTERS))
+        indented(shorten_lines(turn.text, _MAX_TURN_CHARACTERS))
         if turn.text.strip()
         else "  (no words)"
     )
@@ -203,16 +207,18 @@ def _turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
 
 
 def _call(call: ToolCall) -> str:
-    """What a tool was given, in its agent's words, and what it put out, which is from outside."""
-    came = f" -> {call.outcome}" if call.outcome else ""
-    told = [one_line(harmless(shorten(f"[{call.name}] {call.input}{came}", _CALL_CHARACTERS)))]
+    """Return the input of a tool call, which the agent wrote, and its untrusted output."""
+    outcome = f" -> {call.outcome}" if call.outcome else ""
+    lines = [
+        one_line(harmless(shorten(f"[{call.name}] {call.input}{outcome}", _MAX_CALL_CHARACTERS)))
+    ]
     if call.made:
-        told.append(one_line(harmless(f"made {', '.join(call.made)}")))
+        lines.append(one_line(harmless(f"made {', '.join(call.made)}")))
     if call.error:
-        told.append(
-            f"put out (UNTRUSTED): {one_line(harmless(shorten(call.error, _CALL_CHARACTERS)))}"
+        lines.append(
+            f"put out (UNTRUSTED): {one_line(harmless(shorten(call.error, _MAX_CALL_CHARACTERS)))}"
         )
-    return "\n".join(f"  {line}" for line in told)
+    return "\n".join(f"  {line}" for line in lines)
 
 
 def _call_record(call: ToolCall) -> dict[str, Any]:
@@ -225,16 +231,16 @@ def _call_record(call: ToolCall) -> dict[str, Any]:
     }
 
 
-def _summary(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
-    with desk.naming(_IDS):
+def _summary(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
+    with desk.naming(_ID_HINT):
         report: SessionReport = desk.call(
-            "session-summary", SessionRequest(reference=_named(asked))
+            "session-summary", SessionRequest(reference=_reference(arguments))
         )
     return told_summary(report)
 
 
 def told_summary(report: SessionReport) -> Answer:
-    """What a session came to."""
+    """Return the summary of a session."""
     summary, stored = report.summary, report.view.session
     outcome = summary.outcome
     parts = [
@@ -242,7 +248,8 @@ def told_summary(report: SessionReport) -> Answer:
         _section("Asked for", [topic.text for topic in summary.topics]),
         f"Ended: {outcome.ending.value}; {harmless(one_line(f'{outcome.reason}. {outcome.words}'))}",
         _section(
-            "Left open", [f"{end.kind.value}: {end.text}" for end in summary.open_ends[:_OPEN_ENDS]]
+            "Left open",
+            [f"{end.kind.value}: {end.text}" for end in summary.open_ends[:_MAX_OPEN_ENDS]],
         ),
         _section("Changed", [file.path for file in summary.modified[:12]]),
         _section("Learned", [memory.subject for memory in report.view.memories[:12]]),
@@ -267,18 +274,18 @@ def _section(title: str, lines: list[str]) -> str:
     )
 
 
-def _search(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
-    if not (asked.query or "").strip():
+def _search(desk: Desk, arguments: mcp_arguments.Sessions) -> Answer:
+    if not (arguments.query or "").strip():
         raise InvalidInput("search needs a query", hint="words that were said")
-    wanted = Filter(
-        projects=desk.projects(asked.project),
-        tools=(asked.channel,) if asked.channel else (),
-        since=desk.moment("since", asked.since),
-        until=desk.moment("until", asked.until),
+    turn_filter = Filter(
+        projects=desk.projects(arguments.project),
+        tools=(arguments.channel,) if arguments.channel else (),
+        since=desk.moment("since", arguments.since),
+        until=desk.moment("until", arguments.until),
     )
-    at = page_of(asked.cursor)
-    hits, has_more, remark = (_matched if asked.match == "regex" else _found)(
-        desk, asked, wanted, at
+    at = page_of(arguments.cursor)
+    hits, has_more, remark = (_match_regex if arguments.match == "regex" else _match_words)(
+        desk, arguments, turn_filter, at
     )
     lines = [
         (f"- {shown_day(hit.turn.time)} " if hit.turn.time else "- ")
@@ -287,7 +294,7 @@ def _search(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
         f"{one_line(harmless(hit.excerpt))}"
         for hit in hits
     ]
-    shown = fitting(lines, asked.budget)
+    shown = fitting(lines, arguments.budget)
     more = has_more or shown < len(lines)
     text = framed(
         "\n".join(lines[:shown]) or "No turn matches.",
@@ -307,59 +314,58 @@ def _search(desk: Desk, asked: mcp_arguments.Sessions) -> Answer:
 _MODES = {"all": Mode.HYBRID, "words": Mode.LEXICAL, "meaning": Mode.VECTOR}
 
 
-def _found(
-    desk: Desk, asked: mcp_arguments.Sessions, wanted: Filter, at: int
+def _match_words(
+    desk: Desk, arguments: mcp_arguments.Sessions, turn_filter: Filter, at: int
 ) -> tuple[Sequence[TurnHit], bool, str]:
-    """The turns that match a query, the best first; whether there are more; and what is to be said of it."""
+    """Return the matching turns, the best first, whether there are more, and a remark."""
     query = ranking.TurnQuery(
-        asked.query or "",
-        wanted,
-        _MODES[asked.match],
-        at + asked.limit,
+        arguments.query or "",
+        turn_filter,
+        _MODES[arguments.match],
+        at + arguments.limit,
         update=False,
         session=desk.session,
-        aspect=asked.scope,
-        role=asked.role,
+        aspect=arguments.scope,
+        role=arguments.role,
     )
-    found: RecallResult = desk.call("search-sessions", query)
-    return found.turns[at:], found.truncated, ""
+    result: RecallResult = desk.call("search-sessions", query)
+    return result.turns[at:], result.truncated, ""
 
 
-def _matched(
-    desk: Desk, asked: mcp_arguments.Sessions, wanted: Filter, at: int
+def _match_regex(
+    desk: Desk, arguments: mcp_arguments.Sessions, turn_filter: Filter, at: int
 ) -> tuple[Sequence[TurnHit], bool, str]:
-    """The same of a regular expression, the newest first."""
+    """Return the turns that match a regular expression, the newest first, in the same form."""
     request = MatchRequest(
-        expression=asked.query or "",
-        filter=wanted,
-        limit=asked.limit,
+        expression=arguments.query or "",
+        filter=turn_filter,
+        limit=arguments.limit,
         offset=at,
-        aspect=asked.scope,
-        role=asked.role,
+        aspect=arguments.scope,
+        role=arguments.role,
         seconds=_REGEX_SECONDS,
     )
     desk.tell("looking through all turns")
-    found: Matches = desk.call("match-sessions", request)
+    matches: Matches = desk.call("match-sessions", request)
     unread = (
         "Not all turns were looked at in three seconds: narrow it with since, project or scope."
     )
-    return found.turns, found.more, unread if found.unread or found.given_up else ""
+    return matches.turns, matches.more, unread if matches.unread or matches.given_up else ""
 
 
-# ----------------------------------------------------------------------------
-# ``memory_get``.
+# -- ``memory_get`` --------------------------------------------------------------------------------
 
 
-_LEAST_TOKENS = 80
-_MOST_LINKS = 8
-_EVIDENCE_CHARACTERS = 160
+_MIN_TOKENS = 80
+_MAX_LINKS = 8
+_MAX_EVIDENCE_CHARACTERS = 160
 
 
-def get(desk: Desk, asked: mcp_arguments.Get) -> Answer:
-    """Whole memories, with where they were said and what they are linked with."""
-    room = max(_LEAST_TOKENS, (asked.budget - 60) // len(asked.ids))
+def get(desk: Desk, arguments: mcp_arguments.Get) -> Answer:
+    """Return whole memories with their sources and links."""
+    room = max(_MIN_TOKENS, (arguments.budget - 60) // len(arguments.ids))
     blocks, records, errors = [], [], []
-    for reference in asked.ids:
+    for reference in arguments.ids:
         try:
             view = _look(desk, reference, update=True)
         except NacreError as error:
@@ -369,10 +375,10 @@ def get(desk: Desk, asked: mcp_arguments.Get) -> Answer:
             )
             records.append({"asked": reference} | refusal(error))
             continue
-        blocks.append(_block(view, asked.line, room))
+        blocks.append(_block(view, arguments.line, room))
         links = [_link_record(link) for link in view.links]
         records.append(record_of(view.memory) | {"doubt": view.doubt, "links": links})
-    if len(errors) == len(asked.ids):
+    if len(errors) == len(arguments.ids):
         raise errors[0]
     return Answer(framed("\n\n".join(blocks)), {"memories": records})
 
@@ -388,33 +394,33 @@ def _look(desk: Desk, reference: str, *, update: bool) -> MemoryView:
 def _block(view: MemoryView, line: int, room: int) -> str:
     memory = view.memory
     lines = memory.content.strip().splitlines()
-    wanted = "\n".join(lines[line - 1 :])
+    content = "\n".join(lines[line - 1 :])
     facts = [
         f"[{memory.id}] {title_of(memory)}",
         f"  ({origin_of(memory)}; {memory.expiry.value}; {said_in(memory)})",
         f"  may be out of date: {one_line(harmless(view.doubt))}" if view.doubt else "",
         f"  tags: {harmless(', '.join(memory.tags))}" if memory.tags else "",
         *(_evidence(view) if line == 1 else ()),
-        *(_link(link) for link in view.links[:_MOST_LINKS] if line == 1),
+        *(_link(link) for link in view.links[:_MAX_LINKS] if line == 1),
     ]
-    told = [fact for fact in facts if fact]
-    left = max(_LEAST_TOKENS, room - count_tokens("\n".join(told)))
-    shown = cut(wanted, left)
-    if shown != wanted:
+    parts = [fact for fact in facts if fact]
+    left = max(_MIN_TOKENS, room - count_tokens("\n".join(parts)))
+    shown = cut(content, left)
+    if shown != content:
         at = line + max(1, shown.count("\n"))
         long_line = " and a higher budget" if at >= len(lines) else ""
-        told.append(
+        parts.append(
             f"  (cut: memory_get {short_id(memory.id)} with line {min(at, len(lines))}{long_line} goes on)"
         )
-    return "\n".join([told[0], indented(shown) or "  (nothing from that line on)", *told[1:]])
+    return "\n".join([parts[0], indented(shown) or "  (nothing from that line on)", *parts[1:]])
 
 
 def _evidence(view: MemoryView) -> Sequence[str]:
     return [
-        f"  {one.speaker.value} in {short_session(one.session_id)}: "
-        f"{harmless(shorten(one.excerpt, _EVIDENCE_CHARACTERS))}"
-        for one in view.evidence[:2]
-        if one_line(one.excerpt) != one_line(view.memory.content)
+        f"  {turn.speaker.value} in {short_session(turn.session_id)}: "
+        f"{harmless(shorten(turn.excerpt, _MAX_EVIDENCE_CHARACTERS))}"
+        for turn in view.evidence[:2]
+        if one_line(turn.excerpt) != one_line(view.memory.content)
     ]
 
 
@@ -438,15 +444,13 @@ def _link_record(link: LinkView) -> dict[str, Any]:
     }
 
 
-# ----------------------------------------------------------------------------
-# What can be read by its address: memories, sessions, the owner's profile, projects. And prompts for
-# the person.
+# -- Resources and prompts -------------------------------------------------------------------------
 
 
 MIME = "text/markdown"
-_ADDRESS = re.compile(r"nacre://(memory|session|profile|project)(?:/([^/?#]+))?/?")
+_RESOURCE_URI = re.compile(r"nacre://(memory|session|profile|project)(?:/([^/?#]+))?/?")
 _PAGE_BUDGET = 4_000
-_TURNS = 60
+_MAX_TURNS = 60
 
 RESOURCES: list[dict[str, Any]] = [
     {
@@ -490,9 +494,9 @@ TEMPLATES: list[dict[str, Any]] = [
 
 
 def read(desk: Desk, address: str) -> str:
-    """The text at an address, in nacre's frame. Raises NotFound and its kin."""
-    found = _ADDRESS.fullmatch(address)
-    kind, name = (found[1], unquote(found[2] or "")) if found else ("", "")
+    """Return the text at an address, in nacre's frame. Raises NotFound and its subclasses."""
+    match = _RESOURCE_URI.fullmatch(address)
+    kind, name = (match[1], unquote(match[2] or "")) if match else ("", "")
     if not kind or (kind in ("memory", "session") and not name) or (kind == "profile" and name):
         raise NotFound(
             f"there is nothing at {address[:200]!r}",
@@ -507,7 +511,7 @@ def read(desk: Desk, address: str) -> str:
 
 def _session(desk: Desk, name: str) -> str:
     view: SessionView = desk.call(
-        "session", SessionRequest(reference=name, limit=_TURNS, at_end=True)
+        "session", SessionRequest(reference=name, limit=_MAX_TURNS, at_end=True)
     )
     return told_session(view, _PAGE_BUDGET, from_end=True).text
 
@@ -582,17 +586,17 @@ PROMPTS: list[dict[str, Any]] = [
 ]
 
 
-def prompt_text(name: str, given: Mapping[str, str]) -> tuple[str, str]:
-    """What a prompt is about, and its text. Raises InvalidInput."""
+def prompt_text(name: str, arguments: Mapping[str, str]) -> tuple[str, str]:
+    """Return the description and the text of a prompt. Raises InvalidInput."""
     prompt = _PROMPTS.get(name)
     if prompt is None:
         raise InvalidInput(
             f"there is no prompt {name[:80]!r}", hint=f"one of: {', '.join(_PROMPTS)}"
         )
-    unknown = next((one for one in given if one != prompt.argument), None)
+    unknown = next((argument for argument in arguments if argument != prompt.argument), None)
     if unknown is not None:
         raise InvalidInput(f"{name} takes no {unknown[:80]!r}", hint=f"it takes {prompt.argument}")
-    value = given.get(prompt.argument, "").strip()
+    value = arguments.get(prompt.argument, "").strip()
     if prompt.is_required and not value:
         raise InvalidInput(f"{name} needs {prompt.argument}", hint=prompt.meaning)
     about = {
@@ -600,10 +604,10 @@ def prompt_text(name: str, given: Mapping[str, str]) -> tuple[str, str]:
         "topic": f" about {value}" if value else "",
     }
     text = prompt.text
-    for mark, told in {
+    for mark, replacement in {
         "{value}": value,
         "{focus}": about["focus"],
         "{topic}": about["topic"],
     }.items():
-        text = text.replace(mark, told)
+        text = text.replace(mark, replacement)
     return prompt.description, text

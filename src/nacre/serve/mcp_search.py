@@ -1,4 +1,4 @@
-"""``memory_graph``: links, followed, listed, drawn and ended."""
+"""The MCP tools for searching and listing memories, and for their links."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ if TYPE_CHECKING:
     from nacre.sessions.search import Passage, Passages
     from nacre.values.context import ContextBlock
 
-_HINT = "memory_search shows the ids of memories"
+_ID_HINT = "memory_search shows the ids of memories"
 
 
-def graph(desk: Desk, asked: mcp_arguments.Graph) -> Answer:
-    """One of six things that can be done with links, or a question about code."""
+def graph(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+    """Do one of six actions with links, or answer a question about code."""
     actions = {
         "traverse": _traverse,
         "list": _list,
@@ -73,195 +73,203 @@ def graph(desk: Desk, asked: mcp_arguments.Graph) -> Answer:
         "invalidate": _invalidate,
         "bulk_link": _bulk_link,
     }
-    if asked.action not in actions:
-        return ask_code(desk, asked)
-    with desk.naming(_HINT):
-        return actions[asked.action](desk, asked)
+    if arguments.action not in actions:
+        return ask_code(desk, arguments)
+    with desk.naming(_ID_HINT):
+        return actions[arguments.action](desk, arguments)
 
 
-def _traverse(desk: Desk, asked: mcp_arguments.Graph) -> Answer:
+def _traverse(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
     request = TraverseRequest(
-        reference=_required(asked, "id"),
-        depth=asked.depth,
-        direction=asked.direction,
-        relations=asked.relations,
-        as_of=asked.as_of,
-        limit=asked.limit,
+        reference=_required(arguments, "id"),
+        depth=arguments.depth,
+        direction=arguments.direction,
+        relations=arguments.relations,
+        as_of=arguments.as_of,
+        limit=arguments.limit,
     )
-    found: Traversal = desk.call("graph-show", request)
-    depths = _depths(found)
-    lines = [_hop(found, hop, depths[hop.parent]) for hop in _in_order(found)]
-    shown = fitting(lines, asked.budget)
+    tree: Traversal = desk.call("graph-show", request)
+    depths = _depths(tree)
+    lines = [_hop(tree, hop, depths[hop.parent]) for hop in _in_order(tree)]
+    shown = fitting(lines, arguments.budget)
     more = "more: a higher budget or limit, fewer relations or a smaller depth."
     text = framed(
-        f"{_node(found.nodes[0])}: {count(len(lines), 'link', 'links')}.",
+        f"{_node(tree.nodes[0])}: {count(len(lines), 'link', 'links')}.",
         "\n".join(lines[:shown]),
-        _together(found),
+        _together(tree),
         f"{len(lines) - shown} {more}"
         if shown < len(lines)
         else f"There are {more}"
-        if found.more
+        if tree.more
         else "",
     )
     records = {
-        "memory": found.nodes[0].id,
-        "edges": [_hop_record(found, hop) for hop in found.hops],
-        "together": [one.node.id for one in found.together],
-        "more": found.more,
+        "memory": tree.nodes[0].id,
+        "edges": [_hop_record(tree, hop) for hop in tree.hops],
+        "together": [near.node.id for near in tree.together],
+        "more": tree.more,
     }
     return Answer(text, records)
 
 
-def _together(found: Traversal) -> str:
-    lines = [f"  {_node(one.node)}" for one in found.together]
+def _together(tree: Traversal) -> str:
+    lines = [f"  {_node(near.node)}" for near in tree.together]
     return "\n".join(["Used together with:", *lines]) if lines else ""
 
 
-def _depths(found: Traversal) -> list[int]:
-    depths = [0] * len(found.nodes)
-    for hop in found.hops:
+def _depths(tree: Traversal) -> list[int]:
+    depths = [0] * len(tree.nodes)
+    for hop in tree.hops:
         if not hop.is_again:
             depths[hop.child] = depths[hop.parent] + 1
     return depths
 
 
-def _in_order(found: Traversal) -> list[Hop]:
-    """Links as a tree is read: below each memory those that follow from it."""
+def _in_order(tree: Traversal) -> list[Hop]:
+    """Return the links in the order of a tree: each memory's own links follow it."""
     below: dict[int, list[Hop]] = {}
-    for hop in found.hops:
+    for hop in tree.hops:
         below.setdefault(hop.parent, []).append(hop)
-    told: list[Hop] = []
-    waiting = below.get(0, [])[::-1]
-    while waiting:
-        hop = waiting.pop()
-        told.append(hop)
-        waiting += [] if hop.is_again else below.get(hop.child, [])[::-1]
-    return told
+    ordered: list[Hop] = []
+    pending = below.get(0, [])[::-1]
+    while pending:
+        hop = pending.pop()
+        ordered.append(hop)
+        pending += [] if hop.is_again else below.get(hop.child, [])[::-1]
+    return ordered
 
 
-def _list(desk: Desk, asked: mcp_arguments.Graph) -> Answer:
-    relations = (asked.relation,) if asked.relation else asked.relations
+def _list(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+    relations = (arguments.relation,) if arguments.relation else arguments.relations
     request = LinksRequest(
-        reference=asked.id,
+        reference=arguments.id,
         relations=relations,
-        origins=asked.origins,
-        as_of=asked.as_of,
-        limit=asked.limit,
+        origins=arguments.origins,
+        as_of=arguments.as_of,
+        limit=arguments.limit,
     )
-    found: LinkPage = desk.call("graph-list", request)
-    lines = [_line(one) for one in found.links]
-    shown = fitting(lines, asked.budget)
-    told = f"{count(found.total, 'link', 'links')} in all."
+    page: LinkPage = desk.call("graph-list", request)
+    lines = [_line(link) for link in page.links]
+    shown = fitting(lines, arguments.budget)
+    total = f"{count(page.total, 'link', 'links')} in all."
     return Answer(
-        framed("\n".join(lines[:shown]) or "No such link.", told),
-        {"links": [_record(one) for one in found.links], "total": found.total},
+        framed("\n".join(lines[:shown]) or "No such link.", total),
+        {"links": [_record(link) for link in page.links], "total": page.total},
     )
 
 
-def _link(desk: Desk, asked: mcp_arguments.Graph) -> Answer:
-    relation = _required(asked, "relation")
-    if relation not in {one.value for one in Relation}:
+def _link(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+    relation = _required(arguments, "relation")
+    if relation not in {option.value for option in Relation}:
         raise InvalidInput(
             f"{relation!r} is no relation",
-            hint=f"one of: {', '.join(one.value for one in Relation)}",
+            hint=f"one of: {', '.join(option.value for option in Relation)}",
         )
     drawn = NewLink(
-        source=_required(asked, "id"),
+        source=_required(arguments, "id"),
         relation=Relation(relation),
-        target=_required(asked, "to"),
-        strength=asked.strength,
-        since=asked.valid_from,
-        until=asked.valid_to,
-        reason=asked.reason,
+        target=_required(arguments, "to"),
+        strength=arguments.strength,
+        since=arguments.valid_from,
+        until=arguments.valid_to,
+        reason=arguments.reason,
     )
-    return _done(desk.call("graph-link", LinkRequest(links=(drawn,))), asked)
+    return _format_change(desk.call("graph-link", LinkRequest(links=(drawn,))), arguments)
 
 
-def _bulk_link(desk: Desk, asked: mcp_arguments.Graph) -> Answer:
-    if not asked.links:
+def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+    if not arguments.links:
         raise InvalidInput(
             "bulk_link needs links", hint='links: [{"id": …, "relation": "depends_on", "to": …}]'
         )
     drawn = tuple(
         NewLink(
-            source=one.id,
-            relation=one.relation,
-            target=one.to,
-            strength=one.strength,
-            since=one.valid_from,
-            until=one.valid_to,
-            reason=one.reason,
+            source=link.id,
+            relation=link.relation,
+            target=link.to,
+            strength=link.strength,
+            since=link.valid_from,
+            until=link.valid_to,
+            reason=link.reason,
         )
-        for one in asked.links
+        for link in arguments.links
     )
-    return _done(desk.call("graph-link", LinkRequest(links=drawn)), asked)
+    return _format_change(desk.call("graph-link", LinkRequest(links=drawn)), arguments)
 
 
-def _unlink(desk: Desk, asked: mcp_arguments.Graph) -> Answer:
-    return _done(desk.call("graph-unlink", UnlinkRequest(**_ends(asked))), asked)
+def _unlink(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+    return _format_change(desk.call("graph-unlink", UnlinkRequest(**_ends(arguments))), arguments)
 
 
-def _invalidate(desk: Desk, asked: mcp_arguments.Graph) -> Answer:
-    return _done(
-        desk.call("graph-invalidate", InvalidateRequest(**_ends(asked), at=asked.at)), asked
+def _invalidate(desk: Desk, arguments: mcp_arguments.Graph) -> Answer:
+    return _format_change(
+        desk.call("graph-invalidate", InvalidateRequest(**_ends(arguments), at=arguments.at)),
+        arguments,
     )
 
 
-def _ends(asked: mcp_arguments.Graph) -> dict[str, Any]:
+def _ends(arguments: mcp_arguments.Graph) -> dict[str, Any]:
     return {
-        "source": _required(asked, "id"),
-        "target": _required(asked, "to"),
-        "relation": asked.relation or None,
+        "source": _required(arguments, "id"),
+        "target": _required(arguments, "to"),
+        "relation": arguments.relation or None,
     }
 
 
-def _required(asked: mcp_arguments.Graph, name: str) -> str:
-    value: str | None = getattr(asked, name)
+def _required(arguments: mcp_arguments.Graph, name: str) -> str:
+    value: str | None = getattr(arguments, name)
     if not value or not value.strip():
         raise InvalidInput(
-            f"{asked.action} needs {name}", hint="link needs id, relation and to; traverse an id"
+            f"{arguments.action} needs {name}",
+            hint="link needs id, relation and to; traverse an id",
         )
     return value.strip()
 
 
-def _done(done: LinkChange, asked: mcp_arguments.Graph) -> Answer:
-    told = [
+def _format_change(change: LinkChange, arguments: mcp_arguments.Graph) -> Answer:
+    counts = [
         f"{number:,} {word}"
         for number, word in (
-            (done.made, "new"),
-            (done.changed, "changed"),
-            (done.removed, "removed"),
+            (change.made, "new"),
+            (change.changed, "changed"),
+            (change.removed, "removed"),
         )
         if number
     ]
-    waiting = (
-        f"{count(len(done.waiting), 'memory is', 'memories are')} the person's: what you want of their links waits "
+    proposed = (
+        f"{count(len(change.waiting), 'memory is', 'memories are')} the person's: what you want of their links waits "
         "for them to review."
     )
-    head = f"Links: {', '.join(told)}." if told else "" if done.waiting else "It is so already."
-    lines = [_line(one) for one in done.links]
+    head = (
+        f"Links: {', '.join(counts)}." if counts else "" if change.waiting else "It is so already."
+    )
+    lines = [_line(link) for link in change.links]
     text = framed(
-        head, waiting if done.waiting else "", "\n".join(lines[: fitting(lines, asked.budget)])
+        head,
+        proposed if change.waiting else "",
+        "\n".join(lines[: fitting(lines, arguments.budget)]),
     )
     records = {
-        "made": done.made,
-        "changed": done.changed,
-        "removed": done.removed,
-        "waiting": list(done.waiting),
-        "links": [_record(one) for one in done.links],
+        "made": change.made,
+        "changed": change.changed,
+        "removed": change.removed,
+        "waiting": list(change.waiting),
+        "links": [_record(link) for link in change.links],
     }
     return Answer(text, records)
 
 
-def _hop(found: Traversal, hop: Hop, depth: int) -> str:
-    parent, child = found.nodes[hop.parent], found.nodes[hop.child]
+def _hop(tree: Traversal, hop: Hop, depth: int) -> str:
+    parent, child = tree.nodes[hop.parent], tree.nodes[hop.child]
     arrow = f"{hop.rel} →" if hop.is_outgoing else f"← {hop.rel}"
     again = " (told above)" if hop.is_again else ""
     return f"{'  ' * depth}[{short_id(parent.id)}] {one_line(harmless(arrow))} {_node(child)}{_facts(hop)}{again}"
 
 
-def _line(one: LinkLine) -> str:
-    return f"{_node(one.source)} {one_line(harmless(one.rel))} → {_node(one.target)}{_facts(one)}"
+def _line(link: LinkLine) -> str:
+    return (
+        f"{_node(link.source)} {one_line(harmless(link.rel))} → {_node(link.target)}{_facts(link)}"
+    )
 
 
 def _node(node: Node) -> str:
@@ -276,24 +284,24 @@ def _node(node: Node) -> str:
     return f"[{harmless(name)}] {one_line(harmless(shorten(node.subject or 'unknown', 80)))}{mark}"
 
 
-def _facts(one: Hop | LinkLine) -> str:
-    """What is not usual about a link."""
-    days = (("from", one.valid.since), ("until", one.valid.until))
-    told = [
-        f"{one.strength:g}" if one.strength != USUAL_STRENGTH else "",
-        one.origin,
+def _facts(link: Hop | LinkLine) -> str:
+    """Return the unusual facts about a link."""
+    days = (("from", link.valid.since), ("until", link.valid.until))
+    parts = [
+        f"{link.strength:g}" if link.strength != USUAL_STRENGTH else "",
+        link.origin,
         *(f"{word} {day}" for word, day in days if day),
-        one_line(harmless(one.reason)) if one.reason else "",
+        one_line(harmless(link.reason)) if link.reason else "",
     ]
-    facts = ", ".join(filter(None, told))
+    facts = ", ".join(filter(None, parts))
     return f" ({facts})" if facts else ""
 
 
-def _hop_record(found: Traversal, hop: Hop) -> dict[str, Any]:
+def _hop_record(tree: Traversal, hop: Hop) -> dict[str, Any]:
     return {
-        "from": found.nodes[hop.parent].id,
+        "from": tree.nodes[hop.parent].id,
         "rel": hop.rel,
-        "id": found.nodes[hop.child].id,
+        "id": tree.nodes[hop.child].id,
         "outgoing": hop.is_outgoing,
         "origin": hop.origin,
         "strength": hop.strength,
@@ -302,82 +310,81 @@ def _hop_record(found: Traversal, hop: Hop) -> dict[str, Any]:
     }
 
 
-def _record(one: LinkLine) -> dict[str, Any]:
+def _record(link: LinkLine) -> dict[str, Any]:
     return {
-        "from": one.source.id,
-        "rel": one.rel,
-        "to": one.target.id,
-        "origin": one.origin,
-        "strength": one.strength,
-        "valid": plain(one.valid),
-        "reason": one.reason,
-        "holds": one.holds,
+        "from": link.source.id,
+        "rel": link.rel,
+        "to": link.target.id,
+        "origin": link.origin,
+        "strength": link.strength,
+        "valid": plain(link.valid),
+        "reason": link.reason,
+        "holds": link.holds,
     }
 
 
-# ----------------------------------------------------------------------------
-# ``memory_search`` and ``memory_list``.
+# -- ``memory_search`` and ``memory_list`` ---------------------------------------------------------
 
 
-_MOST = 200
-_HIT_TOKENS = 220
-"""Of one memory's content in an answer with several; the rest is had by memory_get."""
+_MAX_HITS = 200
+_MAX_HIT_TOKENS = 220
+"""Limit for one memory's content if there are several; memory_get returns the rest."""
 
-_TURN_TOKENS = 90
-_MOST_OF = 0.6
+_MAX_TURN_TOKENS = 90
+_MAX_OVERLAP = 0.6
 
 
-def search(desk: Desk, asked: mcp_arguments.Search) -> Answer:
-    """Memories that answer a question, with what was said beside them."""
-    if asked.context == "session-start":
-        return _at_start(desk, asked)
-    if asked.context == "chats":
-        return _chats(desk, asked)
-    wanted = Filter(
-        projects=desk.projects(asked.project),
-        kinds=asked.kinds,
-        tags=asked.tags,
-        since=desk.moment("since", asked.since),
-        until=desk.moment("until", asked.until),
-        tools=(asked.channel,) if asked.channel else (),
+def search(desk: Desk, arguments: mcp_arguments.Search) -> Answer:
+    """Return memories that answer a question, with related turns."""
+    if arguments.context == "session-start":
+        return _at_start(desk, arguments)
+    if arguments.context == "chats":
+        return _chats(desk, arguments)
+    memory_filter = Filter(
+        projects=desk.projects(arguments.project),
+        kinds=arguments.kinds,
+        tags=arguments.tags,
+        since=desk.moment("since", arguments.since),
+        until=desk.moment("until", arguments.until),
+        tools=(arguments.channel,) if arguments.channel else (),
     )
-    if asked.deep and asked.query.strip() and not asked.cursor:
-        found_deep = _deep(desk, asked, wanted)
-        if found_deep:
-            return found_deep
-    at = page_of(asked.cursor)
-    browses = asked.context == "browse" or not asked.query.strip()
+    if arguments.deep and arguments.query.strip() and not arguments.cursor:
+        deep_answer = _deep(desk, arguments, memory_filter)
+        if deep_answer:
+            return deep_answer
+    at = page_of(arguments.cursor)
+    browses = arguments.context == "browse" or not arguments.query.strip()
     query = RecallQuery(
-        asked.query,
-        wanted,
+        arguments.query,
+        memory_filter,
         Mode.BROWSE if browses else Mode.HYBRID,
-        min(at + asked.limit, _MOST),
-        around=desk.moment("around", asked.around),
-        radius_days=asked.around_days,
-        threshold=asked.threshold,
-        ignore_time=asked.ignore_time,
-        turns=0 if at or browses else asked.turns,
+        min(at + arguments.limit, _MAX_HITS),
+        around=desk.moment("around", arguments.around),
+        radius_days=arguments.around_days,
+        threshold=arguments.threshold,
+        ignore_time=arguments.ignore_time,
+        turns=0 if at or browses else arguments.turns,
         update=at == 0,
         session=desk.session,
     )
-    found: RecallResult = desk.call("recall", query)
-    return _told(asked, found, at)
+    result: RecallResult = desk.call("recall", query)
+    return _format_hits(arguments, result, at)
 
 
-def _at_start(desk: Desk, asked: mcp_arguments.Search) -> Answer:
-    """What a session in the working folder begins with: for hosts whose hooks do not tell it."""
-    if asked.project or asked.cursor:
+def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> Answer:
+    """Return the context for a session in the working folder, for hosts without such a hook."""
+    if arguments.project or arguments.cursor:
         raise InvalidInput(
             "session-start is about the working folder, on one page",
             hint="leave project and cursor out",
         )
     request = contexts.ContextRequest(
-        prompt=asked.query, folder=desk.folder, budget_tokens=asked.budget
+        prompt=arguments.query, folder=desk.folder, budget_tokens=arguments.budget
     )
     block: ContextBlock = desk.call("context", request)
     inner = (
         block.text.partition("\n\n")[2].rpartition("\n")[0].strip()
-    )  # our own head goes before it
+    )  # the frame's own heading replaces its heading
     return Answer(
         framed(inner or "Nothing is known yet that a session here should begin with."),
         {
@@ -389,31 +396,31 @@ def _at_start(desk: Desk, asked: mcp_arguments.Search) -> Answer:
     )
 
 
-def _chats(desk: Desk, asked: mcp_arguments.Search) -> Answer:
-    """What was said in channels: passages of question and answer."""
-    if not asked.query.strip():
+def _chats(desk: Desk, arguments: mcp_arguments.Search) -> Answer:
+    """Return passages of questions and answers from channels."""
+    if not arguments.query.strip():
         raise InvalidInput("chats needs a query", hint="a question, or words that were said")
     request = ChatSearchRequest(
-        query=asked.query,
-        limit=asked.limit,
-        channel=asked.channel,
-        since=desk.moment("since", asked.since),
-        until=desk.moment("until", asked.until),
+        query=arguments.query,
+        limit=arguments.limit,
+        channel=arguments.channel,
+        since=desk.moment("since", arguments.since),
+        until=desk.moment("until", arguments.until),
     )
-    found: Passages = desk.call("search-chats", request)
-    blocks = [_passage(one) for one in found.passages]
-    shown = fitting(blocks, asked.budget)
+    passages: Passages = desk.call("search-chats", request)
+    blocks = [_passage(passage) for passage in passages.passages]
+    shown = fitting(blocks, arguments.budget)
     records = [
         {
-            "session": one.session,
-            "key": one.key,
-            "channel": one.channel,
-            "score": one.score,
-            "trust": one.trust.value,
-            "time": one.time.isoformat() if one.time else None,
-            "text": one.text,
+            "session": passage.session,
+            "key": passage.key,
+            "channel": passage.channel,
+            "score": passage.score,
+            "trust": passage.trust.value,
+            "time": passage.time.isoformat() if passage.time else None,
+            "text": passage.text,
         }
-        for one in found.passages[:shown]
+        for passage in passages.passages[:shown]
     ]
     return Answer(
         framed(
@@ -433,24 +440,24 @@ def _passage(passage: Passage) -> str:
     return f"- {where}, {short_session(passage.session)}{outside}:\n{indented(passage.text)}"
 
 
-def _told(asked: mcp_arguments.Search, found: RecallResult, at: int) -> Answer:
-    hits = found.hits[at:]
+def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int) -> Answer:
+    hits = result.hits[at:]
     blocks = [_hit(hit) for hit in hits]
-    shown = fitting(blocks, asked.budget)
-    beside = _not_told(found.turns, hits[:shown])
-    turns = [_turn(hit) for hit in beside]
-    room = asked.budget - sum(map(count_tokens, blocks[:shown]))
-    told_turns = fitting(turns, room) if turns and room > _TURN_TOKENS else 0
+    shown = fitting(blocks, arguments.budget)
+    unshown = _unshown_turns(result.turns, hits[:shown])
+    turns = [_turn(hit) for hit in unshown]
+    room = arguments.budget - sum(map(count_tokens, blocks[:shown]))
+    shown_turns = fitting(turns, room) if turns and room > _MAX_TURN_TOKENS else 0
     last = at + shown
-    more = last < len(found.hits) or (len(hits) == asked.limit and last < _MOST)
+    more = last < len(result.hits) or (len(hits) == arguments.limit and last < _MAX_HITS)
     text = framed(
-        "" if hits or told_turns else _nothing(asked.channel),
-        "\n".join((*blocks[:shown], *turns[:told_turns])),
+        "" if hits or shown_turns else _nothing(arguments.channel),
+        "\n".join((*blocks[:shown], *turns[:shown_turns])),
         going_on("memory_search", last) if hits and more else "",
-        f"“{found.time_words}”: what is {found.span} counts more. ignore_time leaves this out."
-        if found.time_words
+        f"“{result.time_words}”: what is {result.span} counts more. ignore_time leaves this out."
+        if result.time_words
         else "",
-        _degraded(found),
+        _degraded(result),
     )
     records = {
         "memories": [
@@ -464,19 +471,19 @@ def _told(asked: mcp_arguments.Search, found: RecallResult, at: int) -> Answer:
             }
             for hit in hits[:shown]
         ],
-        "turns": [_turn_record(hit) for hit in beside[:told_turns]],
+        "turns": [_turn_record(hit) for hit in unshown[:shown_turns]],
         "cursor": str(last) if hits and more else None,
-        "since": found.since and stamp(found.since),
-        "until": found.until and stamp(found.until),
-        "time_words": found.time_words,
+        "since": result.since and stamp(result.since),
+        "until": result.until and stamp(result.until),
+        "time_words": result.time_words,
     }
     return Answer(text, records)
 
 
-def _not_told(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[TurnHit]:
-    """The turns without those of which a memory that is shown says most."""
-    told = {one.turn_id: len(hit.memory.content) for hit in hits for one in hit.evidence}
-    return [hit for hit in turns if told.get(hit.turn.id, 0) < _MOST_OF * len(hit.excerpt)]
+def _unshown_turns(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[TurnHit]:
+    """Return the turns except those whose text is mostly in a memory that is shown."""
+    shown = {turn.turn_id: len(hit.memory.content) for hit in hits for turn in hit.evidence}
+    return [hit for hit in turns if shown.get(hit.turn.id, 0) < _MAX_OVERLAP * len(hit.excerpt)]
 
 
 def _nothing(channel: str | None) -> str:
@@ -487,7 +494,7 @@ def _nothing(channel: str | None) -> str:
 
 def _hit(hit: MemoryHit) -> str:
     memory = hit.memory
-    content = cut(memory.content, _HIT_TOKENS)
+    content = cut(memory.content, _MAX_HIT_TOKENS)
     rest = (
         f"\n  (cut: memory_get {short_id(memory.id)} has the rest)"
         if content != memory.content
@@ -506,14 +513,14 @@ def _hit(hit: MemoryHit) -> str:
     body = indented(content)
     head = (
         f"[{short_id(memory.id)}] {title}"
-        if not _says(content, title)
+        if not _contains_title(content, title)
         else f"[{short_id(memory.id)}]"
     )
     space = f"space {hit.space}, " if hit.space else ""
     return f"{head}\n{body}{rest}{doubts}\n  ({hit.confidence.value}; {space}{origin_of(memory)}; {said_in(memory)})"
 
 
-def _says(content: str, title: str) -> bool:
+def _contains_title(content: str, title: str) -> bool:
     return title.rstrip("….").lower() in one_line(harmless(content)).lower()
 
 
@@ -521,7 +528,7 @@ def _turn(hit: TurnHit) -> str:
     turn = hit.turn
     day = f"{shown_day(turn.time)} " if turn.time else ""
     outside = ", UNTRUSTED" if turn.trust is Trust.UNTRUSTED else ""
-    words = one_line(harmless(cut(hit.excerpt, _TURN_TOKENS)))
+    words = one_line(harmless(cut(hit.excerpt, _MAX_TURN_TOKENS)))
     return f"- {hit.confidence.value}: {day}{turn.speaker.value} in {short_session(hit.session.id)}{outside}: {words}"
 
 
@@ -538,10 +545,10 @@ def _turn_record(hit: TurnHit) -> dict[str, Any]:
     }
 
 
-def _degraded(found: RecallResult | DeepResult) -> str:
+def _degraded(result: RecallResult | DeepResult) -> str:
     lanes = [
         f"{lane.name} {lane.state.value}" + (f" ({lane.note})" if lane.note else "")
-        for lane in found.degraded
+        for lane in result.degraded
     ]
     return (
         f"Not all of memory was looked through: {one_line(harmless('; '.join(lanes)))}."
@@ -550,61 +557,66 @@ def _degraded(found: RecallResult | DeepResult) -> str:
     )
 
 
-def _deep(desk: Desk, asked: mcp_arguments.Search, wanted: Filter) -> Answer | None:
-    """What deep recall has to tell; ``None`` where it is silent, and single memories may still be known."""
+def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) -> Answer | None:
+    """Return the result of deep recall; ``None`` without one, though single memories may match."""
     desk.tell("choosing the project and its memories")
     here = desk.place(None).project
-    projects = wanted.projects if asked.project else ()
+    projects = memory_filter.projects if arguments.project else ()
     query = DeepQuery(
-        text=asked.query, filter=replace(wanted, projects=projects), here=here, session=desk.session
+        text=arguments.query,
+        filter=replace(memory_filter, projects=projects),
+        here=here,
+        session=desk.session,
     )
-    found: DeepResult = desk.call("deep-recall", query)
+    result: DeepResult = desk.call("deep-recall", query)
     records = {
-        "memories": [record_of(hit.memory) for hit in found.hits],
-        "project": found.project,
-        "clarify": list(found.clarify),
+        "memories": [record_of(hit.memory) for hit in result.hits],
+        "project": result.project,
+        "clarify": list(result.clarify),
     }
-    if not found.context:
+    if not result.context:
         return None
-    inner = found.context.partition("\n")[2].rpartition("\n")[0].strip()
-    told = cut(inner, asked.budget)
-    ids = ", ".join(short_id(hit.memory.id) for hit in found.hits)
+    inner = result.context.partition("\n")[2].rpartition("\n")[0].strip()
+    text = cut(inner, arguments.budget)
+    ids = ", ".join(short_id(hit.memory.id) for hit in result.hits)
     rest = (
-        f"(Cut: a higher budget, or memory_get with {ids}, has the rest.)" if told != inner else ""
+        f"(Cut: a higher budget, or memory_get with {ids}, has the rest.)" if text != inner else ""
     )
-    return Answer(framed(told, rest, _degraded(found)), records)
+    return Answer(framed(text, rest, _degraded(result)), records)
 
 
-def list_memories(desk: Desk, asked: mcp_arguments.List) -> Answer:
-    """Active memories, the newest first."""
-    wanted = Filter(
-        projects=desk.projects(asked.project),
-        kinds=asked.kinds,
-        tags=asked.tags,
-        since=desk.moment("since", asked.since),
-        until=desk.moment("until", asked.until),
-        min_importance=asked.min_importance,
+def list_memories(desk: Desk, arguments: mcp_arguments.List) -> Answer:
+    """List active memories, the newest first."""
+    memory_filter = Filter(
+        projects=desk.projects(arguments.project),
+        kinds=arguments.kinds,
+        tags=arguments.tags,
+        since=desk.moment("since", arguments.since),
+        until=desk.moment("until", arguments.until),
+        min_importance=arguments.min_importance,
     )
-    at = page_of(asked.cursor)
-    request = ListRequest(filter=wanted, words=asked.query, limit=asked.limit, offset=at)
-    found: views.Listing = desk.call("list", request)
-    lines = [_line_searching(memory) for memory in found.memories]
-    shown = fitting(lines, asked.budget)
+    at = page_of(arguments.cursor)
+    request = ListRequest(
+        filter=memory_filter, words=arguments.query, limit=arguments.limit, offset=at
+    )
+    listing: views.Listing = desk.call("list", request)
+    lines = [_memory_line(memory) for memory in listing.memories]
+    shown = fitting(lines, arguments.budget)
     last = at + shown
     text = framed(
-        f"{count(found.total, 'memory', 'memories')}, the newest first:"
-        if found.total
+        f"{count(listing.total, 'memory', 'memories')}, the newest first:"
+        if listing.total
         else "No memory fits.",
         "\n".join(lines[:shown]),
-        going_on("memory_list", last, found.total) if last < found.total else "",
+        going_on("memory_list", last, listing.total) if last < listing.total else "",
     )
     records = {
-        "memories": [record_of(memory) for memory in found.memories[:shown]],
-        "total": found.total,
-        "cursor": str(last) if last < found.total else None,
+        "memories": [record_of(memory) for memory in listing.memories[:shown]],
+        "total": listing.total,
+        "cursor": str(last) if last < listing.total else None,
     }
     return Answer(text, records)
 
 
-def _line_searching(memory: Memory) -> str:
+def _memory_line(memory: Memory) -> str:
     return f"- [{short_id(memory.id)}] {title_of(memory)} ({origin_of(memory)})"

@@ -1,4 +1,4 @@
-"""The one app of a home's port: operations, the dashboard, and MCP."""
+"""The Starlette app of a home's port: operations, the dashboard and MCP."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
 
 def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlette:
-    """The app. ``make_face`` makes what agents are offered, when the first of them asks."""
+    """Return the app. ``make_face`` is called when an agent first uses it."""
     app = Starlette(
         routes=[
             Route(MCP, mcp_http.endpoint(make_face), methods=["GET", "POST", "DELETE"]),
@@ -73,8 +73,8 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
             Middleware(_Edge, traffic=served.traffic),
             Middleware(_Bearers, served=served),
             _guard(served),
-            *_shared(served),
-            Middleware(_Counted, served=served),
+            *_cors(served),
+            Middleware(_RateLimit, served=served),
         ],
         exception_handlers={
             NacreError: web.of_nacre,
@@ -87,18 +87,18 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
 
 
 def _guard(served: Served) -> Middleware:
-    """Agents show the token, programs that or a cookie; whoever asks for the dashboard's files need show nothing."""
-    is_agents = shows_token(served.token)
+    """Require the token or a key for MCP, also a cookie for the API, and nothing for other files."""
+    has_token = shows_token(served.token)
 
     def shows(scope: Scope) -> bool:
         if scope["path"].startswith(MCP):
-            return is_agents(scope) or BEARER in scope.get("state", {})
+            return has_token(scope) or BEARER in scope.get("state", {})
         return served.actor(scope) is not None
 
     def lacks(scope: Scope) -> Refusal | None:
         is_open = served.token is None and not served.given_key(
             scope
-        )  # with a key that ended nobody is somebody else
+        )  # a request with an invalid key is refused
         if is_open or not scope["path"].startswith((MCP, *web.API)) or _is_preflight(scope):
             return None
         return served.lacks(scope)
@@ -107,7 +107,7 @@ def _guard(served: Served) -> Middleware:
 
 
 def _is_preflight(scope: Scope) -> bool:
-    """Whether a browser asks if a page of another origin may ask; that brings nothing, and is told nothing else."""
+    """Return True for a preflight request of another origin, which gets no data."""
     return (
         scope["type"] == "http"
         and scope["method"] == "OPTIONS"
@@ -115,8 +115,10 @@ def _is_preflight(scope: Scope) -> bool:
     )
 
 
-def _shared(served: Served) -> list[Middleware]:
-    """For pages of the origins that the owner named: with the token, as no cookie is sent for them."""
+def _cors(served: Served) -> list[Middleware]:
+    """Allow pages of the configured origins; they need the token, since cookies are not sent for
+    them.
+    """
     if not served.names.origins:
         return []
     origins = sorted(served.names.origins)
@@ -133,8 +135,9 @@ def _shared(served: Served) -> list[Middleware]:
 
 
 class _Bearers:
-    """Notes whose key to a space a request shows. Such a key opens operations and resources, events and tools of that
-    space, and nothing that is of the home that serves."""
+    """Middleware that identifies the owner of a key. A key permits operations, resources, events
+    and tools of its space, and no access to the home itself.
+    """
 
     def __init__(self, app: ASGIApp, served: Served) -> None:
         self._app = app
@@ -145,7 +148,7 @@ class _Bearers:
         if key and self._served.bearer and _is_of_a_space(scope["path"]):
             try:
                 bearer = await anyio.to_thread.run_sync(self._served.bearer, key)
-            except NacreError as error:  # whose key it is cannot be told now
+            except NacreError as error:  # the key cannot be looked up
                 if scope["type"] == "http":
                     await web.of_error(error)(scope, receive, send)
                     return
@@ -154,7 +157,7 @@ class _Bearers:
                 scope = {**scope, "state": {**scope.get("state", {}), BEARER: bearer}}
                 with acting(
                     Actor(Face.MCP, program_of(bearer), bearer)
-                ):  # the tools of agents ask who it is
+                ):  # the agents' tools read the actor
                     await self._app(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -164,8 +167,8 @@ def _is_of_a_space(path: str) -> bool:
     return path.startswith(("/api/v1/", MCP)) and not path.startswith("/api/v1/me")
 
 
-class _Counted:
-    """Has clients wait that ask too often (429)."""
+class _RateLimit:
+    """Middleware that limits requests per client (429)."""
 
     def __init__(self, app: ASGIApp, served: Served) -> None:
         self._app = app
@@ -178,21 +181,26 @@ class _Counted:
         if not seconds:
             await self._app(scope, receive, send)
             return
-        told = f"{limit.a_minute:,} requests a minute are answered" if limit else ""
+        message = f"{limit.a_minute:,} requests a minute are answered" if limit else ""
         headers = {"Retry-After": str(math.ceil(seconds))}
-        refusal = web.problem_response(429, "too_many_requests", told, "come again later", headers)
+        refusal = web.problem_response(
+            429, "too_many_requests", message, "come again later", headers
+        )
         await refusal(scope, receive, send)
 
     def _client(self, scope: Scope) -> str:
-        """Who asks, as far as that can be told: programs that have the token of a machine are one. Those who show
-        nothing use up nobody's share: any page of the web can have a browser ask."""
+        """Return the client's identity for limits: programs with the token count as one per
+        machine.
+
+        Requests without credentials count separately, as any web page can cause them.
+        """
         place = scope["client"][0] if scope.get("client") else ""
         actor = self._served.actor(scope)
         return f"{place} {'nobody' if actor is None else actor.in_words}"
 
 
 def limit_of(scope: Scope) -> Limit | None:
-    """How often one client may ask for this."""
+    """Return the limit for a request."""
     path = scope["path"]
     if path.startswith(agent_knowledge.PATHS):
         return AGENT_KNOWLEDGE_HEAVY if path in agent_knowledge.HEAVY else AGENT_KNOWLEDGE
@@ -203,14 +211,14 @@ def limit_of(scope: Scope) -> Limit | None:
 
 
 class _Edge:
-    """Counts who is answered, and puts on every answer what browsers have to know."""
+    """Middleware that counts requests and adds headers for browsers."""
 
     def __init__(self, app: ASGIApp, traffic: Traffic) -> None:
         self._app = app
         self._traffic = traffic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def policed(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 if self._traffic.is_leaving:
@@ -224,6 +232,6 @@ class _Edge:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        listens = scope["path"].startswith(EVENTS)  # a page that is left open asks for nothing
+        listens = scope["path"].startswith(EVENTS)  # an idle page does not count as a request
         with nullcontext() if listens else self._traffic.one():
-            await self._app(scope, receive, policed if scope["type"] == "http" else send)
+            await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)

@@ -1,4 +1,6 @@
-"""The daemon over HTTP: the app of :mod:`nacre.serve.program`, in a thread. It needs the extra ``web``."""
+"""The daemon's HTTP server: the app of :mod:`nacre.serve.program` in a thread. Needs the extra
+``web``.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +40,16 @@ if TYPE_CHECKING:
 else:
     uvicorn = Module("uvicorn")
 
-TOKEN = "http.token"  # noqa: S105 - the name of a file
+TOKEN = "http.token"  # noqa: S105 - a file name
 _TOKEN_BYTES = 32
-_MOST_TOKEN = 4_000
+_MAX_TOKEN_BYTES = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is served: a home, its operations, and what anybody who may ask is told of it. ``everything``: agents get
-    the tools of ``mcp.tools = all``."""
+    """The served home and its operations. ``everything``: agents get all tools (``mcp.tools =
+    all``).
+    """
 
     home: Path
     run: Run
@@ -56,22 +59,25 @@ class Site:
     tell: Callable[[str], None]
     everything: bool = False
     bearer: Callable[[str], Bearer | None] | None = None
-    """Whose key to a space a secret is, where the memory is on a server."""
+    """Return the owner of a key, if the memory is on a server."""
 
     live_of: Callable[[Bearer], Live] | None = None
-    """The events of the space that a key opens."""
+    """Return the events of a key's space."""
 
     is_ready: Callable[[], bool] = lambda: True
 
     around: Callable[[ASGIApp], ASGIApp] | None = None
-    """What stands around the program that answers."""
+    """Middleware around the app."""
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where HTTP is served, and to whom: at ``place`` (``[HOST:]PORT``, by default at this machine alone; empty:
-    nowhere), encrypted by a certificate (``cert`` and ``key``, files), or beyond this machine ``unencrypted`` where
-    that is said. ``asks_token``: only to programs that have the token. ``origins``: pages of these may ask, too."""
+    """The address of HTTP and its access rules.
+
+    ``place`` is ``[HOST:]PORT`` (default host: this machine), or empty for no HTTP. ``cert`` and
+    ``key`` are files for TLS; ``unencrypted`` allows other machines without it. ``asks_token``
+    requires the token. Pages of ``origins`` are allowed.
+    """
 
     place: str = ""
     asks_token: bool = True
@@ -80,14 +86,14 @@ class Door:
     unencrypted: bool = False
     origins: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    """Further names by which it is called, as through a proxy."""
+    """Further host names, such as a proxy's."""
 
     room: int = 0
-    """So many clients are served at once, if not as many as usual."""
+    """Maximum of simultaneous clients, if not the default."""
 
     @classmethod
     def of(cls, settings: Settings, place: str, *, asks_token: bool = True) -> Door:
-        """As the settings have it, at a place."""
+        """Return the door at a place with the configured options."""
         return cls(
             place,
             asks_token,
@@ -98,7 +104,7 @@ class Door:
         )
 
     def check(self) -> None:
-        """Raises InvalidInput where others could reach it and it asks for no token, or is not encrypted."""
+        """Raise InvalidInput if other machines can reach it without a token or encryption."""
         if not names_of(split_place(self.place)[0]):
             return
         if not self.asks_token:
@@ -113,10 +119,10 @@ class Door:
 
 
 class Web:
-    """Serves a home behind a door, from ``start`` until ``stop``."""
+    """The HTTP server of a home, from ``start`` to ``stop``."""
 
     def __init__(self, site: Site, door: Door) -> None:
-        """Raises InvalidInput for a door that should not be opened."""
+        """Check the door. Raises InvalidInput if it is unsafe."""
         door.check()
         self._site = site
         self._door = door
@@ -126,11 +132,14 @@ class Web:
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self.address = ""
-        """Where it listens, once it does; agents add ``/mcp``."""
+        """Address once it listens; agents add ``/mcp``."""
 
     def start(self) -> None:
-        """Listen. Raises Unavailable where that port is taken or a library is missing, StoreUnusable where no token can
-        be kept."""
+        """Listen for requests.
+
+        Raises Unavailable if the port is in use or a library is missing, StoreUnusable if the token
+        cannot be stored.
+        """
         for library in ("starlette", "uvicorn", "websockets"):
             if not is_installed(library):
                 raise Unavailable(
@@ -161,9 +170,9 @@ class Web:
         try:
             config.load()
         except (OSError, ssl.SSLError) as error:
-            told = f"the certificate {self._door.cert} cannot be used: {error}"
+            message = f"the certificate {self._door.cert} cannot be used: {error}"
             raise InvalidInput(
-                told, hint="--tls-cert and --tls-key take PEM files that belong together"
+                message, hint="--tls-cert and --tls-key take PEM files that belong together"
             ) from error
         listening = listen_at(self._host, self._port, "another port may be free: --http PORT")
         shown = f"[{self._host}]" if ":" in self._host else self._host
@@ -177,14 +186,14 @@ class Web:
         self._thread.start()
 
     def _names(self) -> serving_guard.Names:
-        """By which clients may call it."""
+        """Return the names by which clients may call it."""
         further = *names_of(self._host), *self._door.names
         return serving_guard.Names.of(
             serving_guard.LOOPBACK, further, self._door.origins, is_tls=bool(self._door.cert)
         )
 
     def invite(self) -> str:
-        """An address at which one browser becomes the owner's, within a minute."""
+        """Return an address that makes one browser the owner's, within a minute."""
         base = self.address
         if self._host in EVERYWHERE:
             base = base.replace(
@@ -193,25 +202,26 @@ class Web:
         return f"{base}/open?code={self._site.browsers.make_code()}"
 
     def _own_name(self) -> str:
-        """A name for which the certificate may be made, where there is one."""
+        """Return a name that the certificate may have, if there is one."""
         return socket.gethostname() if self._door.cert else "127.0.0.1"
 
     @property
     def rested(self) -> float:
-        """For how many seconds nobody has asked; 0 while somebody is answered."""
+        """Seconds since the last request; 0 while one is in progress."""
         if self._served is None:
             return float("inf")
         traffic = self._served.traffic
         return 0.0 if traffic.at_work else time.monotonic() - traffic.asked_at
 
     def leave(self) -> None:
-        """Tell clients with each answer, and whoever asks whether it is ready, that they should go elsewhere."""
+        """Tell clients in each response and health check to use another server."""
         if self._served:
             self._served.traffic.is_leaving = True
 
     def drain(self, linger: float, seconds: float) -> bool:
-        """After ``linger`` seconds listen no more, and let what is being answered end, for so many seconds at most;
-        returns whether it did."""
+        """Stop listening after ``linger`` seconds; return True if all requests end within
+        ``seconds``.
+        """
         if not self._server or not self._thread:
             return True
         self._thread.join(linger)
@@ -221,24 +231,24 @@ class Web:
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        """Listen no more; what is being answered ends with the daemon."""
+        """Stop listening; requests in progress end with the daemon."""
         if self._server:
             self._server.should_exit = True
 
 
 def token_of(home: Path) -> str:
-    """What clients send to be let in; made when it is first needed. Raises StoreUnusable."""
+    """Return the token of clients, made on first use. Raises StoreUnusable."""
     path = home / TOKEN
     try:
         with suppress(FileNotFoundError):
             with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
-                kept = file.read(_MOST_TOKEN).decode("ascii", "replace").strip()
-            if kept:
-                return kept
-        made = secrets.token_urlsafe(_TOKEN_BYTES)
-        files.write_file(path, made + "\n")
+                stored = file.read(_MAX_TOKEN_BYTES).decode("ascii", "replace").strip()
+            if stored:
+                return stored
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        files.write_file(path, token + "\n")
     except OSError as error:
         raise StoreUnusable(
             f"cannot use {path}: {error.strerror}", hint="check its permissions"
         ) from error
-    return made
+    return token

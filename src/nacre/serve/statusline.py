@@ -1,8 +1,8 @@
-"""``nacre statusline``: a line for Claude Code to show: what a session was told, and what waits for a person.
+"""``nacre statusline``: a line about the session for Claude Code.
 
-Claude Code runs it after every message, with an object on standard input. It ends within 50 ms of its start and with 0,
-whatever happens: what is not known by then is left out. It reads one small file and counts in the database as it is;
-it waits for no lock, and writes nothing.
+Claude Code runs it after every message, with an object on standard input. It ends within 50 ms with
+status 0, leaving out counts that take longer. It reads one small file and the database without
+locks, and writes nothing.
 """
 
 from __future__ import annotations
@@ -22,81 +22,93 @@ from nacre.errors import StoreUnusable
 from nacre.serve.hook_process import WITHIN_VARIABLE, age, read_input
 
 ALLOWED_MS = 46
-"""From the start of the process on; its end takes a few milliseconds more."""
+"""From the start of the process; exiting takes a few milliseconds more."""
 
-_TIMES_ITS_START = 2.5
-"""Where the machine is so busy that its start alone took long, so many times that."""
+_START_FACTOR = 2.5
+"""Limit as a multiple of the process's start, for busy machines."""
 
 _PATIENCE_MS = 5
-_MOST_BYTES = 200_000
+_MAX_BYTES = 200_000
 _TOOL = "claude-code"
 _HELD_OUT = -1
-"""Told memories of a session that is told nothing, to see what telling does."""
+"""Count for a session that gets no memories, as a control group."""
 
 
 def main() -> None:
-    """Print the line; never returns, never fails."""
-    gc.disable()  # a process of a twentieth of a second collects nothing worth the time
+    """Print the line; never return and never fail."""
+    gc.disable()  # in a process this short, collection costs more than it frees
     with suppress(BaseException):
         started = age()
         environ = environment()
         within = max(ALLOWED_MS, int(environ.get(WITHIN_VARIABLE) or 0)) / 1000
-        left = max(within, _TIMES_ITS_START * started) - started
+        left = max(within, _START_FACTOR * started) - started
         os.write(1, f"{line(look(environ, left))}\n".encode())
-    os._exit(0)  # whatever threads are at
+    os._exit(0)  # do not wait for the threads
 
 
 def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
-    """``told`` memories in the session that standard input names, whether it is ``held_out``, and how many wait
-    ``to_review``, as far as that is known in time."""
-    home, until, found = home_folder(environ), time.monotonic() + seconds, dict[str, int]()
+    """Return the counts that are known in time.
+
+    ``told``: memories given to the session on standard input; ``held_out``: 1 if it gets none on
+    purpose; ``to_review``: pending items.
+    """
+    home, until, counts = home_folder(environ), time.monotonic() + seconds, dict[str, int]()
     looks: dict[str, Callable[[], int]] = {
         "told": lambda: _told(home),
         "to_review": lambda: _to_review(environ, home),
     }
 
     def note(name: str) -> None:
-        with suppress(BaseException):  # what cannot be read is not known
-            found[name] = looks[name]()
+        with suppress(BaseException):  # unreadable counts are left out
+            counts[name] = looks[name]()
 
     threads = [threading.Thread(target=note, args=(name,), daemon=True) for name in looks]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    told = dict(found)
-    return {**told, "told": 0, "held_out": 1} if told.get("told") == _HELD_OUT else told
+    known_counts = dict(counts)
+    return (
+        {**known_counts, "told": 0, "held_out": 1}
+        if known_counts.get("told") == _HELD_OUT
+        else known_counts
+    )
 
 
-def line(found: Mapping[str, int]) -> str:
-    """The line: ``nacre: 3 told, 12 to review``, without what is none; ``held out`` where a session is told nothing."""
+def line(counts: Mapping[str, int]) -> str:
+    """Return the line: ``nacre: 3 told, 12 to review``, without zeros; ``held out`` if so."""
     words = {"told": "told", "to_review": "to review"}
-    parts = ["held out"] if found.get("held_out") else []
-    parts += [f"{found[name]:,} {word}" for name, word in words.items() if found.get(name)]
+    parts = ["held out"] if counts.get("held_out") else []
+    parts += [f"{counts[name]:,} {word}" for name, word in words.items() if counts.get(name)]
     return f"nacre: {', '.join(parts)}" if parts else "nacre"
 
 
 def _told(home: str) -> int:
-    """How many memories and handoffs the session was given (:class:`nacre.values.context.SessionState`). Raises
-    OSError, ValueError, KeyError."""
+    """Count the memories and handoffs given to a session
+    (:class:`nacre.values.context.SessionState`).
+
+    Raises OSError, ValueError, KeyError.
+    """
     session = json.loads(read_input())["session_id"]
     with open(session_file(home, f"{_TOOL}:{session}"), "rb") as file:
-        state = json.loads(file.read(_MOST_BYTES))
+        state = json.loads(file.read(_MAX_BYTES))
     return (
         _HELD_OUT if state.get("held_out") else sum("#" not in ref for ref in state["given"])
-    )  # turns have one
+    )  # turns have a number sign
 
 
 def _to_review(environ: Mapping[str, str], home: str) -> int:
-    """How many candidates and memories wait; nobody waits for a server. Raises StoreUnusable and its kin."""
+    """Count pending candidates and memories, 0 on a server, which is too slow. Raises
+    StoreUnusable.
+    """
     if server_address(environ):
         return 0
-    from nacre.store.sqlite import FileDatabase  # noqa: PLC0415 - 20 ms in which the other is looked up
+    from nacre.store.sqlite import FileDatabase  # noqa: PLC0415 - takes 20 ms, in parallel to the other count
 
     only_read = StoreUnusable("it is opened to be read")
-    opened = FileDatabase(
+    database = FileDatabase(
         Path(environ.get("NACRE_DB") or f"{home}/nacre.db").expanduser(),
         unwritable=only_read,
         patience_ms=_PATIENCE_MS,
     )
-    return sum(opened.one("count_waiting") or ())
+    return sum(database.one("count_waiting") or ())
