@@ -250,7 +250,7 @@ class ChatLook:
                     state,
                 )
         for conversation in now.open.values():
-            previous = before.open.get(
+            earlier = before.open.get(
                 conversation.key, OpenState(conversation.key, conversation.channel, 0, 0)
             )
             if conversation.taken and not earlier.taken:
