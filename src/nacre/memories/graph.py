@@ -1,4 +1,7 @@
-"""The graph of active memories and their links, with memories as numbers."""
+"""Links between memories: requests, changes, traversal, analyses, the map and the brief.
+
+Analyses use a graph of active memories in which each memory is a number.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +38,10 @@ T = TypeVar("T")
 
 
 class Net:
-    """Memories by number, in a stable order, and the links between them.
+    """A graph of memories, numbered in a stable order.
 
-    ``links`` lead from one number to another, one for each link that there is; ``neighbours`` are each other memory
-    once, in whichever direction.
+    ``links`` has one (source, target) pair per link. ``neighbours`` lists each linked memory once,
+    in either direction.
     """
 
     def __init__(self, ids: Sequence[str], links: Sequence[tuple[int, int]]) -> None:
@@ -48,78 +51,80 @@ class Net:
     @cached_property
     def degrees(self) -> list[int]:
         """The number of links of each memory."""
-        found = [0] * len(self.ids)
+        degrees = [0] * len(self.ids)
         for source, target in self.links:
-            found[source] += 1
-            found[target] += 1
-        return found
+            degrees[source] += 1
+            degrees[target] += 1
+        return degrees
 
     @cached_property
     def neighbours(self) -> list[list[int]]:
-        """The memories that each one is linked with."""
-        found: list[set[int]] = [set() for _ in self.ids]
+        """The memories linked with each memory, in ascending order."""
+        neighbours: list[set[int]] = [set() for _ in self.ids]
         for source, target in self.links:
-            found[source].add(target)
-            found[target].add(source)
-        return [sorted(one) for one in found]
+            neighbours[source].add(target)
+            neighbours[target].add(source)
+        return [sorted(others) for others in neighbours]
 
     @cached_property
     def linked(self) -> list[int]:
-        """The memories with any link."""
+        """The memories with at least one link."""
         return [at for at, degree in enumerate(self.degrees) if degree]
 
     @cached_property
     def components(self) -> list[list[int]]:
-        """The connected components, the largest first; memories without a link are in none."""
-        left = set(self.linked)
-        found = []
-        for at in self.linked:
-            if at in left:
-                reached, waiting = {at}, [at]
-                while waiting:
-                    new = set(self.neighbours[waiting.pop()]) - reached
-                    reached |= new
-                    waiting += new
-                left -= reached
-                found.append(sorted(reached))
-        return sorted(found, key=lambda one: (-len(one), one))
+        """The connected components, largest first. Memories without links are left out."""
+        unvisited = set(self.linked)
+        components = []
+        for start in self.linked:
+            if start in unvisited:
+                members, stack = {start}, [start]
+                while stack:
+                    new = set(self.neighbours[stack.pop()]) - members
+                    members |= new
+                    stack += new
+                unvisited -= members
+                components.append(sorted(members))
+        return sorted(components, key=lambda members: (-len(members), members))
 
     def most_linked(self, among: Iterable[int], limit: int) -> list[int]:
-        """Those of some memories with the most links; of even ones, the older."""
+        """Return the memories with the most links. Ties go to the older memory."""
         return sorted(among, key=lambda at: (-self.degrees[at], at))[:limit]
 
 
-def cached(home: Home, asked: object, kind: type[T], analyse: Callable[[], T]) -> T:
-    """An analysis of a kind, as it was kept if nothing was written since, today; else made anew and kept."""
-    key = (kind, asked, home.memories.snapshot(), home.links.state(), home.today())
-    known = home.analyses.get(key)
-    if isinstance(known, kind):
-        return known
-    found = analyse()
-    home.analyses.put(key, found)
-    return found
+def cached(home: Home, request: object, kind: type[T], analyse: Callable[[], T]) -> T:
+    """Return the analysis of ``kind`` for a request from today's cache, or compute and cache it.
+
+    A write to memories or links invalidates the cache.
+    """
+    key = (kind, request, home.memories.snapshot(), home.links.state(), home.today())
+    hit = home.analyses.get(key)
+    if isinstance(hit, kind):
+        return hit
+    result = analyse()
+    home.analyses.put(key, result)
+    return result
 
 
 def net_of(home: Home, project: str | None) -> Net:
-    """The graph of all active memories, or of those of one project, with the links that hold today."""
+    """Return the graph of all active memories, or of one project, with the links valid today."""
     ids = home.links.nodes(project)
     places = {name: at for at, name in enumerate(ids)}
-    found = home.links.between(home.today(), project)
-    return Net(ids, [(places[source], places[target]) for source, target, _ in found])
+    edges = home.links.between(home.today(), project)
+    return Net(ids, [(places[source], places[target]) for source, target, _ in edges])
 
 
 def memories_of(home: Home, net: Net, places: Iterable[int]) -> dict[int, Memory]:
-    """The memories of some nodes, by number."""
-    wanted = {net.ids[at]: at for at in places}
-    return {wanted[one.id]: one for one in home.memories.in_any_state(list(wanted))}
+    """Return the memories of some nodes, by number."""
+    numbers = {net.ids[at]: at for at in places}
+    return {numbers[memory.id]: memory for memory in home.memories.in_any_state(list(numbers))}
 
 
-# ----------------------------------------------------------------------------
-# Requests about links between memories.
+# -- Requests ------------------------------------------------------------------
 
 
 MOST_LINKS = 1000
-"""Links that are drawn together, at most."""
+"""Maximum links in one request."""
 
 
 class Relation(StrEnum):
@@ -281,15 +286,15 @@ class BriefRequest(Request, frozen=True, kw_only=True):
     project: Project = None
 
 
-# ----------------------------------------------------------------------------
-# Values about links and the graph of memories.
+# -- Results -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node at an end of a link. ``state``: ``active``, ``superseded``, ``retired``, ``code`` or ``unknown``.
+    """A node at an end of a link.
 
-    ``subject`` is ``None`` if it is unknown.
+    ``state`` is ``active``, ``superseded``, ``retired``, ``code`` or ``unknown``. ``subject`` is
+    ``None`` if the node is unknown.
     """
 
     id: str
@@ -302,7 +307,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class LinkLine:
-    """A link with both of its ends. ``holds`` says that it does on the day that was asked about."""
+    """A link with both of its nodes. ``holds`` is true if it is valid on the requested day."""
 
     source: Node
     rel: str
@@ -316,7 +321,7 @@ class LinkLine:
 
 @dataclass(frozen=True, slots=True)
 class LinkPage:
-    """Some links, of ``total``."""
+    """One page of links. ``total`` counts all matches."""
 
     links: tuple[LinkLine, ...]
     total: int
@@ -324,9 +329,10 @@ class LinkPage:
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
-    """The result of changing links: the numbers of new, changed and removed ones; ``links`` as they are now.
+    """The result of changing links: counts of new, changed and removed links, and the ``links`` as they are now.
 
-    ``waiting`` are the memories of the owner whose links an agent wants changed: that waits for review.
+    ``waiting`` holds the ids of the owner's memories whose changes, requested by an agent, are
+    pending review.
     """
 
     links: tuple[LinkLine, ...] = ()
@@ -338,9 +344,9 @@ class LinkChange:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A link on the way from a memory: from the node at ``parent`` (its place among the nodes) to the one at ``child``.
+    """A link followed by a traversal, from the node at index ``parent`` to the node at index ``child``.
 
-    ``is_again`` says that the child was reached before, by as short a way.
+    ``is_again`` is true if the child was already reached by an equally short path.
     """
 
     parent: int
@@ -356,7 +362,10 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """A memory that was used together with another: how strongly (0 to 1), in how many sessions. It is no link."""
+    """A memory that is often used with another, although no link connects them.
+
+    ``weight`` is 0 to 1. ``sessions`` counts the sessions in which both were used.
+    """
 
     node: Node
     weight: float
@@ -365,9 +374,9 @@ class Companion:
 
 @dataclass(frozen=True, slots=True)
 class Traversal:
-    """What a memory, the first of the ``nodes``, is linked with. ``more``: nodes beyond the limit were left out.
+    """The nodes and links reached from a memory, which is the first of ``nodes``.
 
-    ``together`` are the memories that it was used together with, the closest first.
+    ``more`` is true if the limit left out nodes. ``together`` lists companions, closest first.
     """
 
     nodes: tuple[Node, ...]
@@ -378,7 +387,7 @@ class Traversal:
 
 @dataclass(frozen=True, slots=True)
 class CentralMemory:
-    """A memory and how many links it has (``degree``)."""
+    """A memory and its number of links (``degree``)."""
 
     memory: Memory
     degree: int
@@ -386,7 +395,7 @@ class CentralMemory:
 
 @dataclass(frozen=True, slots=True)
 class Central:
-    """The memories with the most links, of ``memories`` and ``links`` in all."""
+    """The memories with the most links, and the total numbers of memories and links."""
 
     found: tuple[CentralMemory, ...]
     memories: int
@@ -395,7 +404,10 @@ class Central:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A memory with one link at most. ``idle_days``: since it was last recalled, or stored."""
+    """A memory with at most one link.
+
+    ``idle_days`` counts from its last recall, or else from when it was stated.
+    """
 
     memory: Memory
     degree: int
@@ -405,7 +417,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Memories with one link at most, the proven first, of ``total``; ``unlinked`` of them have none."""
+    """Memories with at most one link, proven ones first. ``unlinked`` of the ``total`` have none."""
 
     found: tuple[Gap, ...]
     total: int
@@ -414,7 +426,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A connected component: the numbers of memories and links, and its most linked memories."""
+    """A connected component: its numbers of memories and links, and its most linked memories."""
 
     size: int
     links: int
@@ -423,7 +435,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """The largest components, of ``total``; ``alone`` memories have no link."""
+    """The largest components. ``total`` counts all of them, ``alone`` the memories without links."""
 
     found: tuple[Component, ...]
     total: int
@@ -432,7 +444,7 @@ class Components:
 
 @dataclass(frozen=True, slots=True)
 class MapNode:
-    """A memory to be drawn: how many links it has among all that were meant (``degree``), and since when it holds."""
+    """A memory on the map. ``degree`` counts its links within the selection."""
 
     id: str
     subject: str
@@ -447,7 +459,7 @@ class MapNode:
 
 @dataclass(frozen=True, slots=True)
 class MapEdge:
-    """A link between the nodes at two places; ``origin`` is ``auto`` for likeness."""
+    """A link between two nodes, given by index. ``origin`` is ``auto`` for computed similarity."""
 
     source: int
     target: int
@@ -459,7 +471,10 @@ class MapEdge:
 
 @dataclass(frozen=True, slots=True)
 class GraphMap:
-    """The most linked memories, and the links between them, of ``memories`` and ``links`` in all."""
+    """The most linked memories and the links between them.
+
+    ``memories`` and ``links`` count the whole selection.
+    """
 
     nodes: tuple[MapNode, ...]
     edges: tuple[MapEdge, ...]
@@ -469,9 +484,10 @@ class GraphMap:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """A summary: counts, the most linked memories, active projects, the latest decisions; ``text`` has it in words.
+    """A summary of all memories, as numbers and as ``text``.
 
-    ``gaps`` have one link at most, ``unlinked`` none; ``stale`` may be out of date, as was found last.
+    ``gaps`` counts memories with at most one link, ``unlinked`` those with none, and ``stale``
+    those that may be outdated according to the latest check.
     """
 
     text: str
@@ -489,60 +505,59 @@ class Brief:
     decisions: tuple[Memory, ...] = ()
 
 
-# ----------------------------------------------------------------------------
-# Analyses of the graph of memories: central ones, gaps, connected components.
+# -- Analyses ------------------------------------------------------------------
 #
-# No model is asked. Links are those that :meth:`nacre.store.memories.Links.count` counts, so that
-# likeness is none of
-# them: a memory that only resembles others is a gap (the seed leaves such ones out of its ranking,
-# seed facts 2.2). The
-# same home gives the same answer.
+# No model is used. Links are the ones that :meth:`nacre.store.memories.Links.count` counts, which
+# excludes similarity: a memory that only resembles others is a gap (the seed leaves such memories
+# out of its ranking, seed facts 2.2). The results are deterministic.
 
 
 GAP_LINKS = 1
-"""Most links of a memory that is a gap (seed facts 2.2)."""
+"""Maximum links of a gap (seed facts 2.2)."""
 
-_NAMED = 3
+_SHORTLIST = 3
 _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
 
 
-def central(home: Home, asked: AnalysisRequest) -> Central:
-    """The memories with the most links."""
+def central(home: Home, request: AnalysisRequest) -> Central:
+    """Return the memories with the most links."""
     catch_up(home)
-    net = net_of(home, asked.project)
-    return Central(central_of(home, net, asked.limit), len(net.ids), len(net.links))
+    net = net_of(home, request.project)
+    return Central(central_of(home, net, request.limit), len(net.ids), len(net.links))
 
 
 def central_of(home: Home, net: Net, limit: int) -> tuple[CentralMemory, ...]:
-    """The most linked memories of a graph."""
+    """Return the most linked memories of a graph."""
     chosen = net.most_linked(net.linked, limit)
     memories = memories_of(home, net, chosen)
     return tuple(CentralMemory(memories[at], net.degrees[at]) for at in chosen if at in memories)
 
 
-def gaps(home: Home, asked: AnalysisRequest) -> Gaps:
-    """Memories with one link at most: the proven first, then those without any, then the most used."""
+def gaps(home: Home, request: AnalysisRequest) -> Gaps:
+    """Return memories with at most one link: proven first, then unlinked, then the most used."""
     catch_up(home)
     fold_usage(home)
-    net = net_of(home, asked.project)
-    few = [at for at, degree in enumerate(net.degrees) if degree <= GAP_LINKS]
-    usage = home.usage.of([net.ids[at] for at in few])
+    net = net_of(home, request.project)
+    numbers = [at for at, degree in enumerate(net.degrees) if degree <= GAP_LINKS]
+    usage = home.usage.of([net.ids[at] for at in numbers])
 
-    def used(at: int) -> Usage:
+    def usage_of(at: int) -> Usage:
         return usage.get(net.ids[at], Usage())
 
-    few.sort(
+    numbers.sort(
         key=lambda at: (
-            _RANKS.index(maturity(used(at))),
+            _RANKS.index(maturity(usage_of(at))),
             net.degrees[at],
-            -used(at).access_count,
+            -usage_of(at).access_count,
             at,
         )
     )
-    chosen = few[: asked.limit]
+    chosen = numbers[: request.limit]
     memories = memories_of(home, net, chosen)
-    found = [_gap(home, memories[at], net.degrees[at], used(at)) for at in chosen if at in memories]
-    return Gaps(tuple(found), len(few), len(net.ids) - len(net.linked))
+    gaps_found = [
+        _gap(home, memories[at], net.degrees[at], usage_of(at)) for at in chosen if at in memories
+    ]
+    return Gaps(tuple(gaps_found), len(numbers), len(net.ids) - len(net.linked))
 
 
 def _gap(home: Home, memory: Memory, degree: int, usage: Usage) -> Gap:
@@ -550,61 +565,65 @@ def _gap(home: Home, memory: Memory, degree: int, usage: Usage) -> Gap:
     return Gap(memory, degree, maturity(usage), max(0, (home.now() - last).days))
 
 
-def components(home: Home, asked: AnalysisRequest) -> Components:
-    """The connected components, the largest first, each with its most linked memories."""
+def components(home: Home, request: AnalysisRequest) -> Components:
+    """Return the connected components, largest first, each with its most linked memories."""
     catch_up(home)
-    net = net_of(home, asked.project)
+    net = net_of(home, request.project)
     counts = [0] * len(net.ids)
     for source, _ in net.links:
         counts[source] += 1
-    found = []
-    for members in net.components[: asked.limit]:
-        named = net.most_linked(members, _NAMED)
-        memories = memories_of(home, net, named)
-        most = tuple(memories[at] for at in named if at in memories)
-        found.append(Component(len(members), sum(counts[at] for at in members), most))
-    return Components(tuple(found), len(net.components), len(net.ids) - len(net.linked))
+    largest = []
+    for members in net.components[: request.limit]:
+        top = net.most_linked(members, _SHORTLIST)
+        memories = memories_of(home, net, top)
+        central_memories = tuple(memories[at] for at in top if at in memories)
+        largest.append(Component(len(members), sum(counts[at] for at in members), central_memories))
+    return Components(tuple(largest), len(net.components), len(net.ids) - len(net.linked))
 
 
-# ----------------------------------------------------------------------------
-# A summary of everything that is remembered, in about 200 tokens.
+# -- Brief ---------------------------------------------------------------------
 
 
 RECENT = timedelta(days=30)
 _RECENT_MEMORIES = 200
-_LOOKED_AT = 20
-"""Of the most linked memories, those that somebody answers for are named."""
+_CENTRAL_CANDIDATES = 20
+"""Most linked memories to look at. Only vouched ones are named."""
 
-_SUBJECT = 70
+_SUBJECT_CHARACTERS = 70
 
 
-def brief(home: Home, asked: BriefRequest) -> Brief:
-    """The summary. The daemon caches it until something is written, for at most half a minute."""
+def brief(home: Home, request: BriefRequest) -> Brief:
+    """Return a summary of all memories in about 200 tokens.
+
+    The daemon caches it until the next write, for at most 30 seconds.
+    """
     catch_up(home)
-    return cached(home, asked, Brief, lambda: _brief(home, asked.project))
+    return cached(home, request, Brief, lambda: _brief(home, request.project))
 
 
 def _brief(home: Home, project: str | None) -> Brief:
     net = net_of(home, project)
-    within = (project,) if project else ()
+    in_project = (project,) if project else ()
     since = home.now() - RECENT
-    _, todos = list_active(home, Filter(kinds=(Kind.TODO,), projects=within, strict=True), limit=1)
-    decided = Filter(
+    _, todos = list_active(
+        home, Filter(kinds=(Kind.TODO,), projects=in_project, strict=True), limit=1
+    )
+    recent_decisions = Filter(
         kinds=(Kind.DECISION,),
-        projects=within,
+        projects=in_project,
         strict=True,
         since=since,
         trusted=True,
         settled=True,
     )
-    decisions, _ = list_active(home, decided, limit=_NAMED)
+    decisions, _ = list_active(home, recent_decisions, limit=_SHORTLIST)
     recent, _ = list_active(
-        home, Filter(projects=within, strict=True, since=since), limit=_RECENT_MEMORIES
+        home, Filter(projects=in_project, strict=True, since=since), limit=_RECENT_MEMORIES
     )
-    central = tuple(one for one in central_of(home, net, _LOOKED_AT) if one.memory.is_vouched)[
-        :_NAMED
-    ]
-    found = Brief(
+    central = tuple(
+        item for item in central_of(home, net, _CENTRAL_CANDIDATES) if item.memory.is_vouched
+    )[:_SHORTLIST]
+    summary = Brief(
         "",
         len(net.ids),
         len(net.links),
@@ -616,48 +635,47 @@ def _brief(home: Home, project: str | None) -> Brief:
         todos,
         len(home.memories.stale().keys() & set(net.ids)),
         central,
-        tuple(dict.fromkeys(one.project for one in recent if one.project))[:_NAMED],
+        tuple(dict.fromkeys(item.project for item in recent if item.project))[:_SHORTLIST],
         tuple(decisions),
     )
-    return replace(found, text=_in_words(found, project))
+    return replace(summary, text=_in_words(summary, project))
 
 
-def _in_words(found: Brief, project: str | None) -> str:
+def _in_words(brief: Brief, project: str | None) -> str:
     lines = [
-        f"{count(found.memories, 'memory', 'memories')} in {project or count(found.projects, 'project')}, "
-        f"{count(found.links, 'link')} between them (and {count(found.alike, 'pair')} alike). "
-        f"{count(found.components, 'group')} of linked memories, {found.unlinked:,} without a link, "
-        f"{found.gaps:,} with one at most. {count(found.todos, 'open todo')}, {found.stale:,} that may be out of date."
+        f"{count(brief.memories, 'memory', 'memories')} in {project or count(brief.projects, 'project')}, "
+        f"{count(brief.links, 'link')} between them (and {count(brief.alike, 'pair')} alike). "
+        f"{count(brief.components, 'group')} of linked memories, {brief.unlinked:,} without a link, "
+        f"{brief.gaps:,} with one at most. {count(brief.todos, 'open todo')}, {brief.stale:,} that may be out of date."
     ]
-    if found.central:
+    if brief.central:
         lines.append(
             "Most linked: "
-            + "; ".join(f"{_short(one.memory)} ({one.degree})" for one in found.central)
+            + "; ".join(f"{_short(item.memory)} ({item.degree})" for item in brief.central)
             + "."
         )
-    if found.active_projects and not project:
-        lines.append(f"Active in the last 30 days: {', '.join(found.active_projects)}.")
-    if found.decisions:
-        lines.append("Decided lately: " + "; ".join(map(_short, found.decisions)) + ".")
+    if brief.active_projects and not project:
+        lines.append(f"Active in the last 30 days: {', '.join(brief.active_projects)}.")
+    if brief.decisions:
+        lines.append("Decided lately: " + "; ".join(map(_short, brief.decisions)) + ".")
     return "\n".join(lines)
 
 
 def _short(memory: Memory) -> str:
-    return f"{one_line(shorten(memory.subject, _SUBJECT))} [{memory.id[-8:]}]"
+    return f"{one_line(shorten(memory.subject, _SUBJECT_CHARACTERS))} [{memory.id[-8:]}]"
 
 
-# ----------------------------------------------------------------------------
-# The nodes at the ends of links, as they are shown.
+# -- Nodes ---------------------------------------------------------------------
 
 
 CODE = "code:"
-"""Prefix of the id of a symbol of code."""
+"""Prefix of the ids of code symbols."""
 
 
 def nodes_of(home: Home, ids: Collection[str]) -> Mapping[str, Node]:
-    """The nodes by id; unknown ids get a node of their own."""
-    known = {row[0]: _node(row) for row in home.links.ends(ids)}
-    return {one: known.get(one) or _unknown(one) for one in ids}
+    """Return the nodes by id. Unknown ids get a node with state ``unknown`` or ``code``."""
+    nodes = {row[0]: _node(row) for row in home.links.ends(ids)}
+    return {node_id: nodes.get(node_id) or _unknown(node_id) for node_id in ids}
 
 
 def _node(row: Row) -> Node:
@@ -671,124 +689,146 @@ def _unknown(name: str) -> Node:
 
 
 def lines_of(home: Home, edges: Sequence[LinksEdge], day: date) -> tuple[LinkLine, ...]:
-    """Links with both nodes, and whether they are valid on a day."""
-    nodes = nodes_of(home, {end for one in edges for end in (one.source, one.target)})
+    """Return links with both nodes, and whether each is valid on ``day``."""
+    nodes = nodes_of(home, {end for edge in edges for end in (edge.source, edge.target)})
     return tuple(
         LinkLine(
-            nodes[one.source],
-            one.rel,
-            nodes[one.target],
-            one.origin,
-            one.strength,
-            one.valid,
-            one.reason,
-            holds_on(one.valid, day),
+            nodes[edge.source],
+            edge.rel,
+            nodes[edge.target],
+            edge.origin,
+            edge.strength,
+            edge.valid,
+            edge.reason,
+            holds_on(edge.valid, day),
         )
-        for one in edges
+        for edge in edges
     )
 
 
 def holds_on(valid: Validity, day: date) -> bool:
-    """Whether a link is valid on a day; the day of its end is excluded."""
+    """Return True if a link is valid on ``day``. The end day is excluded."""
     return (valid.since is None or valid.since <= day) and (
         valid.until is None or day < valid.until
     )
 
 
-# ----------------------------------------------------------------------------
-# Draw, end and remove links. A link is stored in the front matter of its source.
+# -- Changing links ------------------------------------------------------------
 #
-# ``supersedes`` and ``contradicts`` say what holds: the first is written on both sides, the second is
-# a doubt that waits
-# for the owner (``nacre review``). Neither has a strength, an end or an origin of its own.
+# A link is stored in the front matter of its source. ``supersedes`` is written on both sides.
+# ``contradicts`` is a doubt that the owner settles in ``nacre review``. Neither has a strength, an
+# end or an origin.
 #
-# An agent draws and ends links of what it stored itself. What it wants of the owner's memories waits
-# for review.
+# An agent changes links of memories that it stored itself. Its changes to the owner's memories are
+# pending until reviewed.
 
 
 MANUAL, AGENT, TOGETHER = "manual", "agent", "co-recall"
 COMPUTED = (ALIKE, IN_BODY, TOGETHER)
-"""Origins of computed links (from texts and use): nobody draws them, and a removed one comes back."""
+"""Origins of links computed from texts and use.
+
+They cannot be made by hand, and a removed link comes back.
+"""
 
 _DECISIVE = (SUPERSEDES, CONTRADICTS)
 _OF_CODE = (Relation.CALLS, Relation.IMPORTS, Relation.INHERITS)
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
-    """A link to be written into the front matter of its source."""
+class _NewLink:
+    """A link to write into the front matter of its source."""
 
     source: Memory
     link: Link
 
 
-def link(home: Home, asked: LinkRequest) -> LinkChange:
-    """Draw links: all of them or none. Raises NotFound, Conflict, InvalidInput, EditConflict, MemoryInvalid."""
+def link(home: Home, request: LinkRequest) -> LinkChange:
+    """Create links: all of them or none.
+
+    Raises NotFound, Conflict, InvalidInput, EditConflict, MemoryInvalid.
+    """
     catch_up(home)
     with home.change("link") as change:
-        wanted = [
-            _numbered(home, one, at, len(asked.links)) for at, one in enumerate(asked.links, 1)
+        requested = [
+            _resolve_numbered(home, item, number, len(request.links))
+            for number, item in enumerate(request.links, 1)
         ]
-        drawn = [one for one in wanted if _may(home, one.source, _present(one) or one.link)]
-        change.describe(subject=subject_of([one.source for one in drawn or wanted]))
+        allowed = [
+            item
+            for item in requested
+            if _is_allowed(home, item.source, _present(item) or item.link)
+        ]
+        change.describe(subject=subject_of([item.source for item in allowed or requested]))
         with change.transaction():
-            made, changed = _draw(change, drawn)
-        waiting = _wish(home, [one for one in wanted if one not in drawn], "linked")
-        return LinkChange(_shown(home, wanted), made, changed, waiting=waiting)
+            made, changed = _write_links(change, allowed)
+        waiting = _request_review(
+            home, [item for item in requested if item not in allowed], "linked"
+        )
+        return LinkChange(_as_lines(home, requested), made, changed, waiting=waiting)
 
 
-def unlink(home: Home, asked: UnlinkRequest) -> LinkChange:
-    """Remove links. A memory that only such a link superseded is active again. Raises as :func:`link`."""
+def unlink(home: Home, request: UnlinkRequest) -> LinkChange:
+    """Remove links. A memory that was superseded only by a removed link is active again.
+
+    Raises the same errors as :func:`link`.
+    """
     catch_up(home)
     with home.change("unlink") as change:
-        source, gone = _find(home, asked)
-        if not all(_may(home, source, one.link) for one in gone):
-            return LinkChange(_shown(home, gone), waiting=_wish(home, gone, "without its link"))
+        source, removed = _find(home, request)
+        if not all(_is_allowed(home, source, item.link) for item in removed):
+            return LinkChange(
+                _as_lines(home, removed), waiting=_request_review(home, removed, "without its link")
+            )
         change.describe(subject=source.subject)
-        shown, removed = _shown(home, gone), [one.link for one in gone]
+        shown, links = _as_lines(home, removed), [item.link for item in removed]
         with change.transaction():
-            _write(change, source, [one for one in source.links if one not in removed])
-        return LinkChange(shown, removed=len(gone))
+            _write(change, source, [item for item in source.links if item not in links])
+        return LinkChange(shown, removed=len(removed))
 
 
-def invalidate(home: Home, asked: InvalidateRequest) -> LinkChange:
-    """End links and keep them. Raises as :func:`link`."""
+def invalidate(home: Home, request: InvalidateRequest) -> LinkChange:
+    """End links but keep them in the file. Raises the same errors as :func:`link`."""
     catch_up(home)
     with home.change("invalidate") as change:
-        source, found = _find(home, asked)
-        ended = [_ended(one, asked.at or home.today()) for one in found]
-        if not all(_may(home, source, one.link) for one in found):
-            return LinkChange(_shown(home, ended), waiting=_wish(home, ended, "no longer linked"))
+        source, matches = _find(home, request)
+        ended = [_ended(match, request.at or home.today()) for match in matches]
+        if not all(_is_allowed(home, source, match.link) for match in matches):
+            return LinkChange(
+                _as_lines(home, ended), waiting=_request_review(home, ended, "no longer linked")
+            )
         change.describe(subject=source.subject)
         with change.transaction():
-            _, changed = _draw(change, ended)
-        return LinkChange(_shown(home, ended), changed=changed)
+            _, changed = _write_links(change, ended)
+        return LinkChange(_as_lines(home, ended), changed=changed)
 
 
-def _ended(drawn: _Drawn, at: date) -> _Drawn:
-    if drawn.link.rel in _DECISIVE:
-        raise Conflict(f"{drawn.link.rel} has no end", hint=_REMEDY[drawn.link.rel])
-    valid = replace(drawn.link.valid, until=at)
+def _ended(item: _NewLink, day: date) -> _NewLink:
+    if item.link.rel in _DECISIVE:
+        raise Conflict(f"{item.link.rel} has no end", hint=_REMEDY[item.link.rel])
+    valid = replace(item.link.valid, until=day)
     _refuse_backwards(valid)
-    return replace(drawn, link=replace(drawn.link, valid=valid))
+    return replace(item, link=replace(item.link, valid=valid))
 
 
-def unlink_origin(home: Home, asked: UnlinkOriginRequest) -> LinkChange:
-    """Remove all links of an origin, except those that decide what holds. Raises InvalidInput, EditConflict."""
-    if asked.origin in COMPUTED:
+def unlink_origin(home: Home, request: UnlinkOriginRequest) -> LinkChange:
+    """Remove all links of an origin, except ``supersedes`` and ``contradicts``.
+
+    Raises InvalidInput, EditConflict.
+    """
+    if request.origin in COMPUTED:
         raise InvalidInput(
-            f"links of origin {asked.origin!r} are computed", hint="they would come again"
+            f"links of origin {request.origin!r} are computed", hint="they would come again"
         )
     catch_up(home)
     removed = 0
-    sources = home.links.of_origin(asked.origin, asked.project)
-    with home.change("unlink", why=f"all of origin {asked.origin}") as change:
+    sources = home.links.of_origin(request.origin, request.project)
+    with home.change("unlink", why=f"all of origin {request.origin}") as change:
         for start in range(0, len(sources), BATCH):
             with home.database.transaction():
                 for memory in home.memories.in_any_state(sources[start : start + BATCH]):
-                    kept = [one for one in memory.links if not _is_of(one, asked.origin)]
-                    removed += len(memory.links) - len(kept)
-                    _write(change, memory, kept)
+                    remaining = [link for link in memory.links if not _is_of(link, request.origin)]
+                    removed += len(memory.links) - len(remaining)
+                    _write(change, memory, remaining)
     return LinkChange(removed=removed)
 
 
@@ -796,61 +836,64 @@ def _is_of(link: Link, origin: str) -> bool:
     return (link.origin or MANUAL) == origin and link.rel not in _DECISIVE
 
 
-def _numbered(home: Home, asked: NewLink, at: int, many: int) -> _Drawn:
-    """The link to write for one of several requests; an error names which."""
+def _resolve_numbered(home: Home, request: NewLink, number: int, total: int) -> _NewLink:
+    """Return the link to write for one of ``total`` requests. Errors name the request's number."""
     try:
-        return _meant(home, asked)
+        return _resolve(home, request)
     except NacreError as error:
-        if many > 1:
-            error.args = (f"link {at} of {many}: {error.message}; none was drawn",)
+        if total > 1:
+            error.args = (f"link {number} of {total}: {error.message}; none was drawn",)
         raise
 
 
-def _meant(home: Home, asked: NewLink) -> _Drawn:
-    source = get(home, asked.source)
-    target = asked.target if asked.target.startswith(CODE) else get(home, asked.target).id
-    rel = asked.relation.value
+def _resolve(home: Home, request: NewLink) -> _NewLink:
+    source = get(home, request.source)
+    target = request.target if request.target.startswith(CODE) else get(home, request.target).id
+    rel = request.relation.value
     if source.id == target:
         raise Conflict("a memory cannot be linked with itself", hint="give two different memories")
     if source.retired:
         raise Conflict(f"{source.subject!r} is retired", hint=f"nacre unretire {source.id[-8:]}")
-    if asked.relation in _OF_CODE:
+    if request.relation in _OF_CODE:
         raise InvalidInput(
             f"{rel} links symbols of code, not memories",
             hint="between memories: depends_on, builds_on",
         )
-    if asked.origin in COMPUTED:
+    if request.origin in COMPUTED:
         raise InvalidInput(
-            f"links of origin {asked.origin!r} are computed", hint="leave out --origin"
+            f"links of origin {request.origin!r} are computed", hint="leave out --origin"
         )
-    valid = Validity(asked.since, asked.until)
+    valid = Validity(request.since, request.until)
     _refuse_backwards(valid)
     if rel in _DECISIVE:
-        return _judged(home, asked, source, target)
-    reason = home.redactor.clean(asked.reason) if asked.reason else None
-    origin = AGENT if home.actor.is_agent else asked.origin
-    return _Drawn(
+        return _resolve_decisive(home, request, source, target)
+    reason = home.redactor.clean(request.reason) if request.reason else None
+    origin = AGENT if home.actor.is_agent else request.origin
+    return _NewLink(
         source,
-        Link(rel, target, reason, None if origin == MANUAL else origin, asked.strength, valid),
+        Link(rel, target, reason, None if origin == MANUAL else origin, request.strength, valid),
     )
 
 
-def _judged(home: Home, asked: NewLink, source: Memory, target: str) -> _Drawn:
-    """A link that decides what holds; a contradiction is stored with the later memory."""
-    if (asked.strength, asked.since, asked.until) != (None, None, None):
+def _resolve_decisive(home: Home, request: NewLink, source: Memory, target: str) -> _NewLink:
+    """Resolve a ``supersedes`` or ``contradicts`` link.
+
+    A contradiction is stored with the later memory.
+    """
+    if (request.strength, request.since, request.until) != (None, None, None):
         raise InvalidInput(
-            f"{asked.relation} takes no strength and no end", hint="leave out strength and end"
+            f"{request.relation} takes no strength and no end", hint="leave out strength and end"
         )
     other = home.memories.find(target)
     if other is None or not other.is_active or source.superseded_by:
         raise Conflict(
-            f"{asked.relation} links two active memories",
+            f"{request.relation} links two active memories",
             hint="nacre show shows which one is retired or superseded",
         )
-    if asked.relation == CONTRADICTS and other.is_said_after(source):
+    if request.relation == CONTRADICTS and other.is_said_after(source):
         source, other = other, source
-    reason = home.redactor.clean(asked.reason) if asked.reason else None
-    return _Drawn(source, Link(asked.relation.value, other.id, reason))
+    reason = home.redactor.clean(request.reason) if request.reason else None
+    return _NewLink(source, Link(request.relation.value, other.id, reason))
 
 
 def _refuse_backwards(valid: Validity) -> None:
@@ -866,25 +909,25 @@ _REMEDY = {
 }
 
 
-def _find(home: Home, asked: UnlinkRequest) -> tuple[Memory, list[_Drawn]]:
-    """The memory that holds the requested links, and these; without a relation, in either direction.
+def _find(home: Home, request: UnlinkRequest) -> tuple[Memory, list[_NewLink]]:
+    """Return the memory that stores the requested links, and those links.
 
-    Raises NotFound, Conflict.
+    Without a relation, search both directions. Raises NotFound, Conflict.
     """
-    source = get(home, asked.source)
-    target = asked.target if asked.target.startswith(CODE) else _other_end(home, asked.target)
+    source = get(home, request.source)
+    target = request.target if request.target.startswith(CODE) else _other_end(home, request.target)
     ends = [(source, target)]
-    if asked.relation is None and (other := home.memories.find(target)):
+    if request.relation is None and (other := home.memories.find(target)):
         ends.append((other, source.id))
     for holder, to in ends:
         refuse_broken(home, holder)
-        if found := [
-            one for one in holder.links if one.to == to and asked.relation in (None, one.rel)
+        if matching := [
+            link for link in holder.links if link.to == to and request.relation in (None, link.rel)
         ]:
-            return holder, [_Drawn(holder, one) for one in found]
+            return holder, [_NewLink(holder, link) for link in matching]
     for edge in home.links.of(source.id):
-        if target in (edge.source, edge.target) and asked.relation in (None, edge.rel):
-            raise _not_here(edge.origin, source)
+        if target in (edge.source, edge.target) and request.relation in (None, edge.rel):
+            raise _unchangeable(edge.origin, source)
     raise NotFound(
         f"{source.subject!r} has no such link",
         hint=f"nacre graph list --of {source.id[-8:]} shows its links",
@@ -892,15 +935,15 @@ def _find(home: Home, asked: UnlinkRequest) -> tuple[Memory, list[_Drawn]]:
 
 
 def _other_end(home: Home, reference: str) -> str:
-    """The id of the memory at the other end; one that is gone is named by its id."""
+    """Return the id of the memory at the other end, or the reference itself if no memory matches."""
     try:
         return get(home, reference).id
     except NotFound:
         return reference
 
 
-def _not_here(origin: str, source: Memory) -> NacreError:
-    """Why an existing link cannot be changed from this side."""
+def _unchangeable(origin: str, source: Memory) -> NacreError:
+    """Return the error for a link that cannot be changed from ``source``."""
     if origin == IN_BODY:
         return Conflict(
             "the text names that memory: [[…]]",
@@ -913,111 +956,118 @@ def _not_here(origin: str, source: Memory) -> NacreError:
     )
 
 
-def _present(drawn: _Drawn) -> Link | None:
-    """The link that is there already, and would be changed."""
-    name = (drawn.link.rel, drawn.link.to)
-    return next((one for one in drawn.source.links if (one.rel, one.to) == name), None)
+def _present(new: _NewLink) -> Link | None:
+    """Return the stored link with the same relation and target, if any."""
+    name = (new.link.rel, new.link.to)
+    return next((link for link in new.source.links if (link.rel, link.to) == name), None)
 
 
-def _may(home: Home, source: Memory, link: Link) -> bool:
-    """Whether the actor may draw or change a link: an agent only its own, of memories that it stored."""
+def _is_allowed(home: Home, source: Memory, link: Link) -> bool:
+    """Return True if the actor may change a link.
+
+    An agent may change its own links of memories that it stored.
+    """
     if not home.actor.is_agent:
         return True
     return link.origin == AGENT and not is_owners(source) and link.rel not in _DECISIVE
 
 
-def _wish(home: Home, wanted: Sequence[_Drawn], what: str) -> tuple[str, ...]:
-    """Add the changes that an agent wants to the review queue; returns the ids of the memories."""
-    nodes = nodes_of(home, {one.link.to for one in wanted})
-    for one in wanted:
+def _request_review(home: Home, items: Sequence[_NewLink], action: str) -> tuple[str, ...]:
+    """Queue an agent's link changes for review and return the ids of their memories."""
+    nodes = nodes_of(home, {item.link.to for item in items})
+    for item in items:
         wish(
             home,
-            [one.source],
-            f"{what}: {one.link.rel} {nodes[one.link.to].subject or one.link.to}",
+            [item.source],
+            f"{action}: {item.link.rel} {nodes[item.link.to].subject or item.link.to}",
         )
-    return tuple(dict.fromkeys(one.source.id for one in wanted))
+    return tuple(dict.fromkeys(item.source.id for item in items))
 
 
-def _draw(change: Change, drawn: Iterable[_Drawn]) -> tuple[int, int]:
-    """Write links; returns the numbers of new and of changed ones."""
-    made = changed = 0
+def _write_links(change: Change, items: Iterable[_NewLink]) -> tuple[int, int]:
+    """Write links and return the numbers of new and of changed links."""
+    added = changed = 0
     sources: dict[str, Memory] = {}
-    wanted: dict[str, dict[tuple[str, str], Link]] = {}
-    for one in drawn:
-        sources[one.source.id] = one.source
-        wanted.setdefault(one.source.id, {})[one.link.rel, one.link.to] = one.link
+    new_by_source: dict[str, dict[tuple[str, str], Link]] = {}
+    for item in items:
+        sources[item.source.id] = item.source
+        new_by_source.setdefault(item.source.id, {})[item.link.rel, item.link.to] = item.link
     for source in sources.values():
         refuse_broken(change.home, source)
-        before = {(one.rel, one.to): one for one in source.links}
-        after = {**before, **wanted[source.id]}
-        made += len(after) - len(before)
-        changed += sum(after[name] != one for name, one in before.items())
+        before = {(link.rel, link.to): link for link in source.links}
+        after = {**before, **new_by_source[source.id]}
+        added += len(after) - len(before)
+        changed += sum(after[name] != link for name, link in before.items())
         if after != before:
             _write(change, source, list(after.values()))
-    return made, changed
+    return added, changed
 
 
 def _write(change: Change, source: Memory, links: Sequence[Link]) -> None:
-    """Write the links of a memory; if ``supersedes`` links change, update the other side."""
+    """Write the links of a memory. If its ``supersedes`` links change, update the other side too."""
     after = replace(source, links=tuple(links))
     change.set_links(after)
-    if {one.to for one in source.links if one.rel == SUPERSEDES} ^ {
-        one.to for one in links if one.rel == SUPERSEDES
+    if {link.to for link in source.links if link.rel == SUPERSEDES} ^ {
+        link.to for link in links if link.rel == SUPERSEDES
     }:
         change.put(agreed(change.home, [(source, after)]))
 
 
-def _shown(home: Home, drawn: Sequence[_Drawn]) -> tuple[LinkLine, ...]:
-    nodes = nodes_of(home, {end for one in drawn for end in (one.source.id, one.link.to)})
+def _as_lines(home: Home, items: Sequence[_NewLink]) -> tuple[LinkLine, ...]:
+    nodes = nodes_of(home, {end for item in items for end in (item.source.id, item.link.to)})
     today = home.today()
     return tuple(
         LinkLine(
-            nodes[one.source.id],
-            one.link.rel,
-            nodes[one.link.to],
-            one.link.origin or MANUAL,
-            USUAL_STRENGTH if one.link.strength is None else one.link.strength,
-            one.link.valid,
-            one.link.reason,
-            holds_on(one.link.valid, today),
+            nodes[item.source.id],
+            item.link.rel,
+            nodes[item.link.to],
+            item.link.origin or MANUAL,
+            USUAL_STRENGTH if item.link.strength is None else item.link.strength,
+            item.link.valid,
+            item.link.reason,
+            holds_on(item.link.valid, today),
         )
-        for one in drawn
+        for item in items
     )
 
 
-# ----------------------------------------------------------------------------
-# List links, and follow them from one memory.
+# -- Listing and traversal -----------------------------------------------------
 
 
-_COMPANIONS = 10
+_MAX_COMPANIONS = 10
 
 
-def list_links(home: Home, asked: LinksRequest) -> LinkPage:
-    """Links between memories that hold, or all at one memory; those of the newest memories first. Raises NotFound."""
+def list_links(home: Home, request: LinksRequest) -> LinkPage:
+    """List links between active memories, or all links of one memory, newest memories first.
+
+    Raises NotFound.
+    """
     catch_up(home)
-    day = asked.as_of or home.today()
-    wanted = EdgeFilter(
-        _named(home, asked.reference) if asked.reference else None,
-        asked.relations,
-        asked.origins,
-        None if asked.ended else day,
-        asked.project,
+    day = request.as_of or home.today()
+    filters = EdgeFilter(
+        _node_id(home, request.reference) if request.reference else None,
+        request.relations,
+        request.origins,
+        None if request.ended else day,
+        request.project,
     )
-    edges, total = home.links.page(wanted, limit=asked.limit, offset=asked.offset)
+    edges, total = home.links.page(filters, limit=request.limit, offset=request.offset)
     return LinkPage(lines_of(home, edges, day), total)
 
 
-def traverse(home: Home, asked: TraverseRequest) -> Traversal:
-    """What a memory is linked with: each link once, each memory where it is reached first.
+def traverse(home: Home, request: TraverseRequest) -> Traversal:
+    """Follow links from a memory.
+
+    Each link is reported once, each memory where it is first reached.
 
     Raises NotFound, Conflict.
     """
     catch_up(home)
-    day = asked.as_of or home.today()
-    walk = _Walk(_named(home, asked.reference), asked)
+    day = request.as_of or home.today()
+    walk = _Walk(_node_id(home, request.reference), request)
     ring: list[str] = [walk.names[0]]
-    for _ in range(asked.depth):
-        ring = walk.step(ring, _edges_at(home, ring, asked, day, walk))
+    for _ in range(request.depth):
+        ring = walk.step(ring, _edges_at(home, ring, request, day, walk))
         if not ring:
             break
     if len(walk.names) == 1 and walk.names[0].startswith(CODE) and not walk.hops:
@@ -1033,57 +1083,59 @@ def traverse(home: Home, asked: TraverseRequest) -> Traversal:
 
 
 def _together(home: Home, name: str) -> tuple[Companion, ...]:
-    edges = home.co_recall.of([name], today(home))[:_COMPANIONS]
+    edges = home.co_recall.of([name], today(home))[:_MAX_COMPANIONS]
     nodes = nodes_of(home, {edge.other for edge in edges})
     return tuple(Companion(nodes[edge.other], edge.weight, edge.sessions) for edge in edges)
 
 
-def _named(home: Home, reference: str) -> str:
+def _node_id(home: Home, reference: str) -> str:
     return reference if reference.startswith(CODE) else get(home, reference).id
 
 
 def _edges_at(
-    home: Home, ids: Collection[str], asked: TraverseRequest, day: date, walk: _Walk
+    home: Home, ids: Collection[str], request: TraverseRequest, day: date, walk: _Walk
 ) -> list[LinksEdge]:
-    """The links at some nodes to follow, the strongest first; those between known nodes where no more may come."""
-    among = walk.names if walk.more else None
-    found = home.links.at(ids, day, walk.followed, among)
-    wanted = [one for one in found if not asked.relations or one.rel in asked.relations]
-    return sorted(wanted, key=lambda one: (-one.strength, one.rel, one.source, one.target))
+    """Return the links to follow from some nodes, strongest first.
+
+    Once the limit is reached, return only links between known nodes.
+    """
+    within = walk.names if walk.more else None
+    edges = home.links.at(ids, day, walk.followed, within)
+    selected = [edge for edge in edges if not request.relations or edge.rel in request.relations]
+    return sorted(selected, key=lambda edge: (-edge.strength, edge.rel, edge.source, edge.target))
 
 
 class _Walk:
-    """A breadth-first walk: the nodes reached, by distance, and the links between them."""
+    """A breadth-first traversal: the nodes by distance, and the links between them."""
 
-    def __init__(self, start: str, asked: TraverseRequest) -> None:
-        self._asked = asked
+    def __init__(self, start: str, request: TraverseRequest) -> None:
+        self._request = request
         self._places = {start: 0}
         self._seen: set[tuple[str, str, str]] = set()
         self.names = [start]
         self.followed: set[str] = set()
-        """Nodes whose links were all followed, whichever way they lead."""
 
         self.hops: list[Hop] = []
         self.more = False
 
     def step(self, ring: Sequence[str], edges: Sequence[LinksEdge]) -> list[str]:
-        """Follow links from a ring of nodes; returns the next ring."""
+        """Follow links from the current ring and return the nodes of the next."""
         first_new = len(self.names)
         members = set(ring)
         for edge in edges:
             if (edge.source, edge.rel, edge.target) in self._seen:
                 continue
-            if self._asked.direction != "inbound" and edge.source in members:
+            if self._request.direction != "inbound" and edge.source in members:
                 self._follow(edge, edge.source, edge.target, is_outgoing=True)
-            elif self._asked.direction != "outbound" and edge.target in members:
+            elif self._request.direction != "outbound" and edge.target in members:
                 self._follow(edge, edge.target, edge.source, is_outgoing=False)
-        if self._asked.direction == "both":
+        if self._request.direction == "both":
             self.followed |= members
         return self.names[first_new:]
 
     def _follow(self, edge: LinksEdge, here: str, there: str, *, is_outgoing: bool) -> None:
         is_again = there in self._places
-        if not is_again and len(self.names) > self._asked.limit:
+        if not is_again and len(self.names) > self._request.limit:
             self.more = True
             return
         self._seen.add((edge.source, edge.rel, edge.target))
@@ -1105,32 +1157,35 @@ class _Walk:
         )
 
 
-# ----------------------------------------------------------------------------
-# The graph as a picture needs it: memories by number, the most linked first, and the links between
-# them.
+# -- Map -----------------------------------------------------------------------
 
 
-def graph_map(home: Home, asked: MapRequest) -> GraphMap:
-    """The memories with the most links, and the links between them; of even ones, first the more important.
+def graph_map(home: Home, request: MapRequest) -> GraphMap:
+    """Return the memories with the most links, and the links between them.
 
-    With ``as_of``, what was true on that day by what is known now, as recall has it.
+    Ties go to the more important memory.
+
+    With ``as_of``, return the memories and links valid on that day according to present knowledge,
+    as recall does.
     """
     catch_up(home)
-    return cached(home, asked, GraphMap, lambda: _drawn(home, asked))
+    return cached(home, request, GraphMap, lambda: _graph_map(home, request))
 
 
-def _drawn(home: Home, asked: MapRequest) -> GraphMap:
-    rows = {row[0]: row for row in home.links.map_nodes(asked.project, asked.kinds, asked.as_of)}
-    day = asked.as_of or home.today()
+def _graph_map(home: Home, request: MapRequest) -> GraphMap:
+    rows = {
+        row[0]: row for row in home.links.map_nodes(request.project, request.kinds, request.as_of)
+    }
+    day = request.as_of or home.today()
     links = [
         link
-        for link in home.links.map_links(day, asked.relations, alike=asked.alike)
+        for link in home.links.map_links(day, request.relations, alike=request.alike)
         if link[0] in rows and link[2] in rows
     ]
     degrees = Counter(link[0] for link in links)
     degrees.update(link[2] for link in links)
     chosen = sorted(rows.values(), key=lambda row: (-degrees[row[0]], -row[4], row[0]))[
-        : asked.limit
+        : request.limit
     ]
     places = {row[0]: at for at, row in enumerate(chosen)}
     return GraphMap(
@@ -1158,12 +1213,12 @@ def _node_map(row: Row, degree: int) -> MapNode:
 
 
 def _edge(link: Row, places: Mapping[str, int]) -> MapEdge:
-    found = as_edge(link)
+    edge = as_edge(link)
     return MapEdge(
-        places[found.source],
-        places[found.target],
-        found.rel,
-        found.strength,
-        found.valid,
-        found.origin,
+        places[edge.source],
+        places[edge.target],
+        edge.rel,
+        edge.strength,
+        edge.valid,
+        edge.origin,
     )
