@@ -1,8 +1,10 @@
-"""Decide without a model how a later statement stands to an earlier one: only where words alone leave no doubt.
+"""Compare statements and decide what a new memory means for the stored ones.
 
-Two statements are the same if their words are equal, or if their vectors are near and numbers, names and denials agree.
-A statement supersedes another if it says that something rare is gone which the other asserts, or gives another value in
-the same slot. Everything less certain leaves both as they are; a person is asked where one may be out of date.
+Without a model, only clear cases are decided. Two statements are the same if their words are equal,
+or if their vectors are close and their numbers, names and negations agree. A statement supersedes
+another if it says that something rare that the other asserts is gone, or if it gives another value
+in the same slot. If an earlier statement may be outdated, the owner is asked; in all other cases
+both are kept.
 """
 
 from __future__ import annotations
@@ -50,33 +52,33 @@ from nacre.vault import files as ledger
 from nacre.vault.files import LEDGER
 
 LONGEST = 4_000
-"""Characters of a text that are compared."""
+"""Maximum characters of a text that are compared."""
 
 ENOUGH_TURNS = 500
-"""From so many turns on, the words of a home tell which of them are rare."""
+"""Minimum turns in a home before its own word counts decide which words are rare."""
 
 _PRIOR_TURNS = 500
-_WORDS_A_TURN = 20
+_WORDS_PER_TURN = 20
 _FIRST_WORD = 1_996
-"""Rank of the first whole word in the vocabulary; letters and signs stand before it."""
+"""Rank of the first whole word in the vocabulary. Letters and signs come before it."""
 
 _ZIPF = 10.0
-_RARE = 0.0004
-_RARE_HERE = 0.02
-_MOST_OF_IT = 0.34
-_ALIKE = 0.7
-_BLOCK = 3
+_MAX_RARE_SHARE = 0.0004
+_MAX_RARE_SHARE_AT_HOME = 0.02
+_MIN_COMMON_SHARE = 0.34
+_MIN_OVERLAP = 0.7
+_MAX_BLOCK_WORDS = 3
 _CLAIMS = (Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP)
 _ASIDE = re.compile(r"[,;:(]\s|[，；：（]")
-_TIMES = frozenset({"weekday", "date", "time", "path"})
-_TURNED = frozenset({"of", "by", "von"})
+_TIME_SORTS = frozenset({"weekday", "date", "time", "path"})
+_INVERTING_WORDS = frozenset({"of", "by", "von"})
 
 
 class Relation(StrEnum):
-    """How a later statement stands to an earlier one.
+    """The relation of a later statement to an earlier one.
 
-    ``supersedes``: the earlier one is no longer true; ``doubts``: it may be out of date. ``same``: it says nothing new;
-    ``related``: both are about one thing.
+    ``supersedes``: the earlier one is no longer true. ``doubts``: it may be outdated. ``same``: the
+    later one adds nothing. ``related``: both are about the same subject.
     """
 
     SUPERSEDES = "supersedes"
@@ -88,7 +90,7 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How two statements stand to each other, why in a few words, and how much of a change both have in common."""
+    """The relation of two statements, a short reason, and how similar they are (0 to 1)."""
 
     relation: Relation
     reason: str = ""
@@ -98,37 +100,42 @@ class Verdict:
 _UNRELATED = Verdict(Relation.UNRELATED)
 
 Counts = Callable[[Sequence[str]], tuple[int, Sequence[int]]]
-"""How many turns a home has, and in how many of them some words stand."""
+"""Returns the number of turns in a home, and for each word the number of turns that contain it."""
 
 
 class Rarity:
-    """Which words are rare in a home: by its turns, smoothed with the vocabulary of the bundled model's tokenizer."""
+    """Tells rare words from common ones, by a home's turns smoothed with the vocabulary of the bundled tokenizer."""
 
     def __init__(self, count: Counts = lambda words: (0, [0] * len(words))) -> None:
         self._count = count
 
     @cached_property
     def is_known(self) -> bool:
-        """Whether the home has turns enough to tell."""
+        """True if the home has enough turns to tell."""
         return self._count([])[0] >= ENOUGH_TURNS
 
     def has_rare(self, words: Sequence[str]) -> bool:
-        """Whether one of some words is rare."""
-        turns, found = self._count(words)
-        for word, held in zip(words, found, strict=True):
-            usual = min(1.0, _usual(word))
+        """Return True if any of the words is rare."""
+        turns, counts = self._count(words)
+        for word, count in zip(words, counts, strict=True):
+            expected = min(1.0, _expected_share(word))
             if turns < ENOUGH_TURNS:
-                if usual < _RARE:
+                if expected < _MAX_RARE_SHARE:
                     return True
-            elif (held + _PRIOR_TURNS * usual) / (turns + _PRIOR_TURNS) < _RARE_HERE:
+            elif (count + _PRIOR_TURNS * expected) / (
+                turns + _PRIOR_TURNS
+            ) < _MAX_RARE_SHARE_AT_HOME:
                 return True
         return False
 
 
-def _usual(word: str) -> float:
-    """The share of turns that would hold a word, by its rank in the vocabulary; a word that is not there is rare."""
+def _expected_share(word: str) -> float:
+    """Return the expected share of turns that contain a word, from its rank in the vocabulary.
+
+    Words missing from the vocabulary are rare (0).
+    """
     rank = vocabulary().get(word, 0)
-    return _WORDS_A_TURN / (_ZIPF * max(1, rank - _FIRST_WORD)) if rank >= _FIRST_WORD else 0.0
+    return _WORDS_PER_TURN / (_ZIPF * max(1, rank - _FIRST_WORD)) if rank >= _FIRST_WORD else 0.0
 
 
 def judge(
@@ -138,9 +145,11 @@ def judge(
     limits: Calibration,
     rarity: Rarity | None = None,
 ) -> Verdict:
-    """What ``later`` means for ``earlier``, which hold in one project, or one of them everywhere.
+    """Return what ``later`` means for ``earlier``.
 
-    ``cosine`` is that of their vectors where both have one.
+    At least one holds everywhere, or both in the same project.
+
+    ``cosine`` compares their vectors, if both have one.
     """
     project = later.project or earlier.project
     old, new = read(earlier.content[:LONGEST], project), read(later.content[:LONGEST], project)
@@ -161,17 +170,22 @@ def judge(
             return change
     is_near = cosine is not None and cosine >= limits.link
     subjects = read(earlier.subject).words, read(later.subject).words
-    is_alike = 2 * len(old.words & new.words) >= _ALIKE * max(1, len(old.words) + len(new.words))
-    is_about = is_near or is_alike or (subjects[0] and subjects[0] == subjects[1])
+    has_overlap = 2 * len(old.words & new.words) >= _MIN_OVERLAP * max(
+        1, len(old.words) + len(new.words)
+    )
+    is_about = is_near or has_overlap or (subjects[0] and subjects[0] == subjects[1])
     return Verdict(Relation.RELATED, "about the same") if is_about else _UNRELATED
 
 
-def _keeps(kind: Kind, later: Kind) -> bool:
-    """Events stay true, only a todo moves a todo, and a lesson ends nothing but a lesson."""
+def _keeps(kind: Kind, later_kind: Kind) -> bool:
+    """Return True if a memory of the later kind never ends one of ``kind``.
+
+    Events stay true, only a todo ends a todo, and a lesson ends only a lesson.
+    """
     return (
         kind is Kind.EVENT
-        or (later is Kind.TODO) != (kind is Kind.TODO)
-        or (later is Kind.LESSON) > (kind is later)
+        or (later_kind is Kind.TODO) != (kind is Kind.TODO)
+        or (later_kind is Kind.LESSON) > (kind is later_kind)
     )
 
 
@@ -189,15 +203,15 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
     is_turned = (
         old.order != new.order
         and sorted(old.order) == sorted(new.order)
-        and not (_turns(old) or _turns(new))
+        and not (_has_inverting_word(old) or _has_inverting_word(new))
     )
     named = {*old.names, *new.names}
     of_old, of_new = (
-        [word.text.lower() for word in one.tokens if word.text.lower() in named]
-        for one in (old, new)
+        [word.text.lower() for word in statement.tokens if word.text.lower() in named]
+        for statement in (old, new)
     )
     is_named = of_old == of_new or (
-        sorted(of_old) == sorted(of_new) and (_turns(old) or _turns(new))
+        sorted(of_old) == sorted(of_new) and (_has_inverting_word(old) or _has_inverting_word(new))
     )
     is_alike = is_named and (old.slots, old.negations) == (new.slots, new.negations)
     is_alike = is_alike and bool(old.departures) == bool(new.departures)
@@ -205,25 +219,28 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
     return is_alike and len(new.words - old.words) <= len(old.words - new.words)
 
 
-def _turns(one: Statement) -> bool:
-    """Whether a small word may turn the order of what it says: "the gate of the quarry"."""
-    return any(word.text in _TURNED for word in one.tokens)
+def _has_inverting_word(statement: Statement) -> bool:
+    """Return True if a small word may invert the order of the words: "the gate of the quarry"."""
+    return any(word.text in _INVERTING_WORDS for word in statement.tokens)
 
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """The later statement says that something is gone that the earlier one asserts."""
-    for one in new.departures:
-        if not one.gone <= old.words or one.case - old.words or _denies(old, one):
+    """Return the verdict if the later statement says that something asserted by the earlier one is gone."""
+    for departure in new.departures:
+        if not departure.gone <= old.words or departure.case - old.words or _denies(old, departure):
             continue
-        named = [word.text.lower() for word in old.tokens if word.stem in one.gone]
-        is_rare = _asserts(old, one) and rarity.has_rare(named)
+        gone_words = [word.text.lower() for word in old.tokens if word.stem in departure.gone]
+        is_rare = _asserts(old, departure) and rarity.has_rare(gone_words)
         if is_rare or (
-            2 * len(one.beside & old.words) >= len(one.beside) and _common(old, new) >= _MOST_OF_IT
+            2 * len(departure.beside & old.words) >= len(departure.beside)
+            and _common(old, new) >= _MIN_COMMON_SHARE
         ):
             relation = (
-                Relation.SUPERSEDES if is_rare and one.beside <= old.words else Relation.DOUBTS
+                Relation.SUPERSEDES
+                if is_rare and departure.beside <= old.words
+                else Relation.DOUBTS
             )
-            return Verdict(relation, f"no longer: {one.text}", _common(old, new))
+            return Verdict(relation, f"no longer: {departure.text}", _common(old, new))
     if (
         new.has("again")
         and old.negations
@@ -235,61 +252,64 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
     return None
 
 
-def _denies(old: Statement, one: Departure) -> bool:
-    """Whether the earlier statement says itself that this is gone, or denies it in the same clause."""
-    told = [read(clause) for clause in _ASIDE.split(old.text)]
-    is_denied = any(clause.negations for clause in told if one.gone & clause.words)
-    return is_denied or any(one.gone & said.gone for said in old.departures)
+def _denies(old: Statement, departure: Departure) -> bool:
+    """Return True if the earlier statement itself says that this is gone, or negates it in the same clause."""
+    clauses = [read(clause) for clause in _ASIDE.split(old.text)]
+    is_denied = any(clause.negations for clause in clauses if departure.gone & clause.words)
+    return is_denied or any(departure.gone & other.gone for other in old.departures)
 
 
-def _asserts(old: Statement, one: Departure) -> bool:
-    """Whether what is gone is what the earlier statement is about: not in an aside, nor a word beside another one ("the
-    Redis outage").
+def _asserts(old: Statement, departure: Departure) -> bool:
+    """Return True if the earlier statement is about the thing that is gone.
+
+    The thing must not be in an aside, or a modifier of another word ("the Redis outage").
     """
-    if not one.gone <= read(_ASIDE.split(old.text)[0]).words:
+    if not departure.gone <= read(_ASIDE.split(old.text)[0]).words:
         return False
-    at = max(place for place, token in enumerate(old.tokens) if token.stem in one.gone)
-    following = old.tokens[at + 1 : at + 2]
-    return at < len(one.gone) + 1 or not following or following[0].stem not in old.words
+    last_gone = max(index for index, token in enumerate(old.tokens) if token.stem in departure.gone)
+    following = old.tokens[last_gone + 1 : last_gone + 2]
+    return (
+        last_gone < len(departure.gone) + 1 or not following or following[0].stem not in old.words
+    )
 
 
 def _common(old: Statement, new: Statement) -> float:
-    """The share of the earlier statement's words that the later one has."""
+    """Return the share of the earlier statement's words that the later one contains."""
     return len(old.words & new.words) / len(old.words) if old.words else 0.0
 
 
 def _other_value(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Both say the same, but for a day, a time, a version or a measure in one slot."""
-    mine, theirs = _apart(old.slots, new.slots), _apart(new.slots, old.slots)
-    if not (len(mine) == len(theirs) == 1) or mine[0].sort != theirs[0].sort:
+    """Return the verdict if both say the same except for a day, time, version or measure in one slot."""
+    old_slots, new_slots = _slots_not_in(old.slots, new.slots), _slots_not_in(new.slots, old.slots)
+    if not (len(old_slots) == len(new_slots) == 1) or old_slots[0].sort != new_slots[0].sort:
         return None
-    told, place = f"{mine[0].text} → {theirs[0].text}", f"\x00{mine[0].sort}"
-    frame, of_new = ([word.stem for word in one.frame] for one in (old, new))
-    if old.negations == new.negations and frame == of_new and frame.index(place) > 1:
-        is_sure = new.has("now") or mine[0].sort not in _TIMES
-        return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, told, 1.0)
+    change, place = f"{old_slots[0].text} → {new_slots[0].text}", f"\x00{old_slots[0].sort}"
+    frame, new_frame = ([word.stem for word in statement.frame] for statement in (old, new))
+    if old.negations == new.negations and frame == new_frame and frame.index(place) > 1:
+        is_sure = new.has("now") or old_slots[0].sort not in _TIME_SORTS
+        return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, change, 1.0)
     if _topic(old) == _topic(new) and len(_topic(old)) > (not new.has("now")):
         is_sure = new.has("now") and rarity.is_known
-        return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, told, 1.0)
+        return Verdict(Relation.SUPERSEDES if is_sure else Relation.DOUBTS, change, 1.0)
     return None
 
 
-def _apart(slots: Sequence[Slot], others: Sequence[Slot]) -> list[Slot]:
-    given = {(one.sort, one.value) for one in others}
-    return [one for one in slots if (one.sort, one.value) not in given]
+def _slots_not_in(slots: Sequence[Slot], others: Sequence[Slot]) -> list[Slot]:
+    excluded = {(other.sort, other.value) for other in others}
+    return [slot for slot in slots if (slot.sort, slot.value) not in excluded]
 
 
-def _topic(one: Statement) -> frozenset[str]:
-    """What a statement is about beside its values."""
-    return one.words - {
-        token.stem for slot in one.slots for token in read(f"{slot.sort} {slot.text}").tokens
+def _topic(statement: Statement) -> frozenset[str]:
+    """Return the words of a statement without its values."""
+    return statement.words - {
+        token.stem for slot in statement.slots for token in read(f"{slot.sort} {slot.text}").tokens
     }
 
 
 def _contradiction(
     earlier: Memory, later: Memory, old: Statement, new: Statement
 ) -> Verdict | None:
-    """Both have one subject, given or as the words begin, or one verb, and cannot both hold."""
+    """Return a doubt if both have the same subject (given, or as the text begins) or verb and cannot both hold."""
     if old.departures or new.departures or earlier.kind not in _CLAIMS:
         return None
     is_opposite = (old.negations > 0) != (new.negations > 0)
@@ -300,40 +320,46 @@ def _contradiction(
         and (old.words == new.words or (has_subject and old.words & new.words))
     ):
         return Verdict(Relation.DOUBTS, "says the opposite", 1.0)
-    mine, theirs = _apart(old.slots, new.slots), _apart(new.slots, old.slots)
-    if has_subject and len(mine) == len(theirs) == 1 and mine[0].sort == theirs[0].sort:
-        return Verdict(Relation.DOUBTS, f"{mine[0].text} → {theirs[0].text}", _common(old, new))
+    old_slots, new_slots = _slots_not_in(old.slots, new.slots), _slots_not_in(new.slots, old.slots)
+    if (
+        has_subject
+        and len(old_slots) == len(new_slots) == 1
+        and old_slots[0].sort == new_slots[0].sort
+    ):
+        return Verdict(
+            Relation.DOUBTS, f"{old_slots[0].text} → {new_slots[0].text}", _common(old, new)
+        )
     return None if is_opposite else _other_object(old, new)
 
 
 def _other_object(old: Statement, new: Statement) -> Verdict | None:
-    """The same verb with another object: "use tabs", "use two spaces"."""
-    mine, theirs = ([word.stem for word in one.frame] for one in (old, new))
+    """Return a doubt for the same verb with another object: "use tabs", "use two spaces"."""
+    old_stems, new_stems = ([word.stem for word in statement.frame] for statement in (old, new))
     changes = [
-        one
-        for one in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes()
-        if one[0] != "equal"
+        change
+        for change in SequenceMatcher(None, old_stems, new_stems, autojunk=False).get_opcodes()
+        if change[0] != "equal"
     ]
     if len(changes) != 1 or changes[0][0] != "replace":
         return None
     _, begin, end, start, stop = changes[0]
-    is_short = begin > 0 and max(end - begin, stop - start) <= _BLOCK
-    blocks = mine[begin:end], theirs[start:stop]
+    is_short = begin > 0 and max(end - begin, stop - start) <= _MAX_BLOCK_WORDS
+    blocks = old_stems[begin:end], new_stems[start:stop]
     is_number = any(all(word.isdigit() or word[0] == "\x00" for word in block) for block in blocks)
-    if not is_short or is_number or (mine[end:] and mine[end] not in cues().border):
+    if not is_short or is_number or (old_stems[end:] and old_stems[end] not in cues().border):
         return None
-    is_order = old.tokens[0].stem == mine[0] and set(mine[1:begin]) <= cues().border
+    is_order = old.tokens[0].stem == old_stems[0] and set(old_stems[1:begin]) <= cues().border
     if not (is_order or new.has("now") or new.has("equation")):
         return None
-    told = (
+    texts = (
         " ".join(word.text for word in block)
         for block in (old.frame[begin:end], new.frame[start:stop])
     )
-    return Verdict(Relation.DOUBTS, " → ".join(told), 1.0)
+    return Verdict(Relation.DOUBTS, " → ".join(texts), 1.0)
 
 
 def closes(todo: Memory, later: Memory) -> bool:
-    """Whether a later event, fact or decision says that an open todo is done (seed facts 1.3, step 4)."""
+    """Return True if a later event, fact or decision says that an open todo is done (seed facts 1.3, step 4)."""
     if later.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION) or not says_done(
         later.content[:LONGEST]
     ):
@@ -343,49 +369,54 @@ def closes(todo: Memory, later: Memory) -> bool:
         read(later.content[:LONGEST], todo.project),
     )
     has_key = bool(todo.canonical_key) and todo.canonical_key == later.canonical_key
-    there = {one.stem for one in new.tokens}
-    is_all = all(
-        word in there or (not word.isascii() and set(word) <= set(new.text)) for word in old.words
+    stems = {token.stem for token in new.tokens}
+    has_all_words = all(
+        word in stems or (not word.isascii() and set(word) <= set(new.text)) for word in old.words
     )
-    return has_key or (len(old.words) > 1 and is_all)
+    return has_key or (len(old.words) > 1 and has_all_words)
 
 
 def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
-    """Whether a part of a text says that something is done, with no denial in the 40 characters before; ``None`` where
-    it says neither.
+    """Return True if ``text[start:end]`` says that something is done, False if a negation precedes
+    it within 40 characters.
+
+    Return ``None`` if it says neither.
     """
-    found = cues().pattern["done"].search(text, start, len(text) if end is None else end)
-    if found is None:
+    match = cues().pattern["done"].search(text, start, len(text) if end is None else end)
+    if match is None:
         return None
-    return not cues().pattern["undone"].search(text[max(0, found.start() - 40) : found.start()])
+    return not cues().pattern["undone"].search(text[max(0, match.start() - 40) : match.start()])
 
 
-# ----------------------------------------------------------------------------
-# One memory against others: which of two is later, what the later one means for the earlier one.
+# -- Comparing memories --------------------------------------------------------
 
 
 APART = "alternative_to"
-"""A link of this relation between two memories says that both hold, whatever a comparison finds."""
+"""Link relation between two memories that both hold, whatever a comparison finds."""
 
 
 SUPERSEDES = "supersedes"
-"""A link of this relation says which memory another one replaced."""
+"""Link relation from a memory to the one that it replaced."""
 
 SPECIALIZES = "specializes"
-"""A link of this relation says that a memory is of a special case of another one's: both hold."""
+"""Link relation from a special case to the general memory. Both hold."""
 
 CONTRADICTS = "contradicts"
-"""A link of this relation says that another memory is likely to be outdated: a person has to say."""
+"""Link relation to a memory that is probably outdated. The owner has to decide."""
 
 _BOTH_HOLD = frozenset({APART, SPECIALIZES})
 
 _UNTRUSTED = Verdict(Relation.RELATED, "from an untrusted source")
-"""What draws on text from outside ends, closes and confirms nothing that the owner said."""
+"""Verdict for text from an untrusted source: it cannot end, close or confirm the owner's statements.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Another memory, how the one in question stands to it, and whether the one in question is the later."""
+    """The relation of a memory to another one.
+
+    ``is_later`` is true if the memory is the later of the two.
+    """
 
     other: Memory
     verdict: Verdict
@@ -393,27 +424,27 @@ class Comparison:
 
     @property
     def replaces(self) -> bool:
-        """Whether the one in question takes the other's place."""
+        """True if the memory replaces the other."""
         return self.is_later and self.verdict.relation is Relation.SUPERSEDES
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the other one, which is later, says otherwise."""
+        """True if the other memory is later and replaces this one."""
         return not self.is_later and self.verdict.relation is Relation.SUPERSEDES
 
     @property
     def doubts(self) -> bool:
-        """Whether the one in question makes it likely, and no more, that the other is outdated."""
+        """True if the other memory is probably outdated because of this one."""
         return self.is_later and self.verdict.relation is Relation.DOUBTS
 
     @property
     def is_doubted(self) -> bool:
-        """Whether the other one, which is later, makes it likely that this one is outdated."""
+        """True if this memory is probably outdated because of the other, later one."""
         return not self.is_later and self.verdict.relation is Relation.DOUBTS
 
     @property
     def repeats(self) -> bool:
-        """Whether the one in question says nothing that the other does not."""
+        """True if the memory adds nothing to the other."""
         return self.verdict.relation is Relation.SAME
 
 
@@ -426,38 +457,48 @@ def compare(
     seen: Seen | None = None,
     rarity: Rarity | None = None,
 ) -> list[Comparison]:
-    """Compare a memory with others that hold where it does; ``cosines`` are by id, of vectors that ``model`` made.
+    """Compare a memory with others that hold in the same place.
 
-    ``seen`` is how that sees the probes, where it was not measured; ``rarity`` tells which words are rare.
+    ``cosines`` are by id, for vectors of ``model``. ``seen`` holds measurements for a model without
+    a built-in calibration. ``rarity`` tells rare words.
     """
     limits = calibration_of(model, seen)
     cosines = cosines or {}
-    found = [
+    comparisons = [
         _compared(memory, other, cosines.get(other.id), limits, rarity)
         for other in others
         if other.id != memory.id and other.shares_place(memory) and not _are_apart(memory, other)
     ]
-    return _one_alone(memory, found)
+    return _supersede_one(memory, comparisons)
 
 
-def _one_alone(memory: Memory, found: list[Comparison]) -> list[Comparison]:
-    """One statement ends one other; what it seems to end beside that, a person has to say."""
+def _supersede_one(memory: Memory, comparisons: list[Comparison]) -> list[Comparison]:
+    """Let a statement supersede only the most similar memory.
+
+    Turn its other supersessions into doubts.
+    """
     has_ended = any(link.rel == SUPERSEDES for link in memory.links)
-    ends = [
-        one
-        for one in found
-        if one.is_later and one.verdict.relation is Relation.SUPERSEDES and one.verdict.likeness
+    superseding = [
+        item
+        for item in comparisons
+        if item.is_later and item.verdict.relation is Relation.SUPERSEDES and item.verdict.likeness
     ]
-    best = None if has_ended else max(ends, key=lambda one: one.verdict.likeness, default=None)
-    return [_doubted(one) if one in ends and one is not best else one for one in found]
+    best = (
+        None
+        if has_ended
+        else max(superseding, key=lambda item: item.verdict.likeness, default=None)
+    )
+    return [
+        _doubted(item) if item in superseding and item is not best else item for item in comparisons
+    ]
 
 
-def _doubted(one: Comparison) -> Comparison:
-    return replace(one, verdict=replace(one.verdict, relation=Relation.DOUBTS))
+def _doubted(comparison: Comparison) -> Comparison:
+    return replace(comparison, verdict=replace(comparison.verdict, relation=Relation.DOUBTS))
 
 
 def last_said(memory: Memory) -> datetime:
-    """When a memory was last said or written down."""
+    """Return when a memory was last stated. Later edits do not change this."""
     return memory.last_said
 
 
@@ -477,7 +518,7 @@ def _compared(
     if _share_a_key(earlier, later) and verdict.relation not in _SAYING_THE_SAME:
         verdict = Verdict(Relation.SUPERSEDES, f"holds the key {later.canonical_key}")
     if outranks(earlier, later):
-        verdict = _of_the_agent(verdict)
+        verdict = _weakened(verdict)
     if vouches(memory, other) and verdict.relation is Relation.SAME:
         verdict = replace(
             verdict, relation=Relation.SUPERSEDES, reason="the same, from a trusted source"
@@ -486,17 +527,17 @@ def _compared(
 
 
 def vouches(memory: Memory, other: Memory) -> bool:
-    """Whether somebody answers for a memory and not for another one: then it comes after it, whenever it was said."""
+    """Return True if only ``memory`` is vouched for. It then counts as later, whatever the dates."""
     return memory.is_vouched and not other.is_vouched
 
 
 def outranks(memory: Memory, other: Memory) -> bool:
-    """Whether the owner said a memory, and no word of the other one: that does not count against it by itself."""
+    """Return True if the owner stated ``memory`` and none of the words of ``other``, which then cannot end it."""
     return memory.speaker is Speaker.OWNER and not other.is_worded
 
 
-def _of_the_agent(verdict: Verdict) -> Verdict:
-    """What only the agent said, or the owner only nodded to, ends nothing that the owner said."""
+def _weakened(verdict: Verdict) -> Verdict:
+    """Weaken a supersession to a doubt: words that the owner did not say cannot end the owner's statement."""
     if verdict.relation is Relation.SUPERSEDES:
         return replace(verdict, relation=Relation.DOUBTS)
     return verdict
@@ -505,52 +546,52 @@ def _of_the_agent(verdict: Verdict) -> Verdict:
 _SAYING_THE_SAME = frozenset({Relation.SAME, Relation.SUPERSEDES})
 
 
-def _share_a_key(one: Memory, other: Memory) -> bool:
-    """Whether both were given the same key on purpose: one memory holds it.
+def _share_a_key(memory: Memory, other: Memory) -> bool:
+    """Return True if both were given the same key on purpose, so that only one of them holds it.
 
-    A key of what was learned is a reason to compare: a rule and its special case may be given the same.
+    A learned key is only a reason to compare: a rule and its special case may share one.
     """
-    is_given = not one.is_learned and not other.is_learned and one.kind is other.kind
-    return is_given and bool(one.canonical_key) and one.canonical_key == other.canonical_key
+    is_given = not memory.is_learned and not other.is_learned and memory.kind is other.kind
+    return is_given and bool(memory.canonical_key) and memory.canonical_key == other.canonical_key
 
 
-def _are_apart(one: Memory, other: Memory) -> bool:
-    return any(link.rel in _BOTH_HOLD and link.to == other.id for link in one.links) or any(
-        link.rel in _BOTH_HOLD and link.to == one.id for link in other.links
+def _are_apart(memory: Memory, other: Memory) -> bool:
+    return any(link.rel in _BOTH_HOLD and link.to == other.id for link in memory.links) or any(
+        link.rel in _BOTH_HOLD and link.to == memory.id for link in other.links
     )
 
 
-# ----------------------------------------------------------------------------
-# One memory in the place of another: both files say so, and it can be taken back.
+# -- Succession ----------------------------------------------------------------
 #
-# The old one has ``superseded_by`` and the day until which it was true, the new one a link
-# ``supersedes`` with the
-# reason.
+# The old memory stores ``superseded_by`` and the day until which it was true, the new one a link
+# ``supersedes`` with the reason. Either can be undone.
 
 
 OUTLIVED = "what superseded it was forgotten"
 
 
 def ended(old: Memory, new: Memory) -> Memory:
-    """The old memory as it is once the new one holds: true until then."""
-    is_told = new.valid.since and (old.valid.since is None or new.valid.since > old.valid.since)
-    day = new.valid.since if is_told and new.valid.since else day_of(last_said(new))
+    """Return the old memory with its end date and ``superseded_by`` set to the new one."""
+    has_later_start = new.valid.since and (
+        old.valid.since is None or new.valid.since > old.valid.since
+    )
+    day = new.valid.since if has_later_start and new.valid.since else day_of(last_said(new))
     until = min(day, old.valid.until) if old.valid.until else day
     return replace(old, superseded_by=new.id, valid=replace(old.valid, until=until))
 
 
 def active_again(old: Memory) -> Memory:
-    """A superseded memory as it is when nothing supersedes it any more."""
+    """Return a superseded memory without its successor and end date."""
     return replace(old, superseded_by=None, valid=replace(old.valid, until=None))
 
 
 def without_link(new: Memory, old_id: str) -> Memory:
-    """The new memory without its link to one that it superseded."""
+    """Return the new memory without its link to a memory that it superseded."""
     return _without(new, SUPERSEDES, old_id)
 
 
 def without_doubt(new: Memory, old_id: str) -> Memory:
-    """The new memory without its doubt about another."""
+    """Return the new memory without its ``contradicts`` link to another."""
     return _without(new, CONTRADICTS, old_id)
 
 
@@ -561,64 +602,77 @@ def _without(memory: Memory, rel: str, to: str) -> Memory:
 
 
 def doubted(new: Memory, old_id: str, reason: str) -> Memory:
-    """The new memory with a link that says that it may have outdated another one."""
+    """Return the new memory with a ``contradicts`` link to one that may be outdated."""
     return _with(new, Link(CONTRADICTS, old_id, reason))
 
 
 def _with(memory: Memory, link: Link) -> Memory:
-    has = any((one.rel, one.to) == (link.rel, link.to) for one in memory.links)
-    return memory if has else replace(memory, links=(*memory.links, link))
+    is_present = any(
+        (existing.rel, existing.to) == (link.rel, link.to) for existing in memory.links
+    )
+    return memory if is_present else replace(memory, links=(*memory.links, link))
 
 
 def superseded(memory: Memory) -> dict[str, str | None]:
-    """What a memory says it superseded: id → reason."""
+    """Return the ids of the memories that a memory superseded, each with the reason."""
     return {link.to: link.reason for link in memory.links if link.rel == SUPERSEDES}
 
 
-def released(home: Home, gone: Sequence[Memory]) -> list[Memory]:
-    """What changes when memories go: those they superseded hold again, or are followed by what still holds.
+def released(home: Home, removed: Sequence[Memory]) -> list[Memory]:
+    """Return the memories to write when others are retired.
 
-    The memories as they are to be written; nothing is.
+    Memories that those superseded are active again, or superseded by the next successor that
+    remains. Nothing is written.
     """
-    going = {memory.id for memory in gone}
+    gone_ids = {memory.id for memory in removed}
     changed: dict[str, Memory] = {}
-    for memory in gone:
-        old = [
-            one
-            for one in home.memories.replaced_by(memory.id)
-            if not one.retired and one.id not in going
+    for memory in removed:
+        predecessors = [
+            old
+            for old in home.memories.replaced_by(memory.id)
+            if not old.retired and old.id not in gone_ids
         ]
-        newer = _still_holding(home, memory, going) if old else None
+        newer = _still_holding(home, memory, gone_ids) if predecessors else None
         if newer is None:
-            changed.update((one.id, active_again(one)) for one in old)
+            changed.update(
+                (predecessor.id, active_again(predecessor)) for predecessor in predecessors
+            )
             continue
-        changed.update((one.id, ended(active_again(one), newer)) for one in old)
+        changed.update(
+            (predecessor.id, ended(active_again(predecessor), newer))
+            for predecessor in predecessors
+        )
         reasons, newer = superseded(memory), changed.get(newer.id, newer)
-        links = tuple(Link(SUPERSEDES, one.id, reasons.get(one.id)) for one in old)
+        links = tuple(
+            Link(SUPERSEDES, predecessor.id, reasons.get(predecessor.id))
+            for predecessor in predecessors
+        )
         changed[newer.id] = replace(newer, links=(*newer.links, *links))
     return list(changed.values())
 
 
 def outlived(
-    home: Home, gone: Sequence[Memory], left: Mapping[str, Memory], now: datetime
+    home: Home, removed: Sequence[Memory], left: Mapping[str, Memory], now: datetime
 ) -> list[Memory]:
-    """What changes when memories are forgotten: nothing names them any more, and nothing comes back by itself.
+    """Return the memories to write when others are forgotten.
 
-    What they superseded is followed by what superseded them; where nothing did, it is retired. ``left`` are memories
-    that change anyhow. The memories as they are to be written; nothing is.
+    Links to them are removed and nothing becomes active again.
+
+    Their predecessors are superseded by their successors, or retired if there are none. ``left``
+    are memories that change anyway. Nothing is written.
     """
-    going = {memory.id for memory in gone}
+    gone_ids = {memory.id for memory in removed}
     changed = dict(left)
-    for naming in home.memories.in_any_state(home.erasing.linking(sorted(going))):
-        if naming.id not in going:
+    for naming in home.memories.in_any_state(home.erasing.linking(sorted(gone_ids))):
+        if naming.id not in gone_ids:
             memory = changed.get(naming.id, naming)
             changed[naming.id] = replace(
-                memory, links=tuple(link for link in memory.links if link.to not in going)
+                memory, links=tuple(link for link in memory.links if link.to not in gone_ids)
             )
-    for memory in gone:
-        newer = _still_holding(home, memory, going)
+    for memory in removed:
+        newer = _still_holding(home, memory, gone_ids)
         for old in home.memories.replaced_by(memory.id):
-            if old.id in going:
+            if old.id in gone_ids:
                 continue
             old = active_again(changed.get(old.id, old))
             if newer and not old.retired:
@@ -633,83 +687,79 @@ def outlived(
     return list(changed.values())
 
 
-def _still_holding(home: Home, memory: Memory, going: Collection[str]) -> Memory | None:
-    """The first in the line of what superseded a memory that is there and does not go, too."""
-    passed: set[str] = set()
+def _still_holding(home: Home, memory: Memory, gone_ids: Collection[str]) -> Memory | None:
+    """Return the first successor of a memory that is neither retired nor in ``gone_ids``, if any."""
+    visited: set[str] = set()
     newer: Memory | None = memory
-    while newer and newer.superseded_by and newer.superseded_by not in passed:
-        passed.add(newer.superseded_by)
+    while newer and newer.superseded_by and newer.superseded_by not in visited:
+        visited.add(newer.superseded_by)
         newer = home.memories.find(newer.superseded_by)
-        if newer and newer.id not in going and not newer.retired:
+        if newer and newer.id not in gone_ids and not newer.retired:
             return newer
     return None
 
 
 def agreed(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[Memory]:
-    """What else must change when files were edited by hand, so that both sides of a succession say the same.
+    """Return the memories that must follow a manual edit so that both sides of a succession agree.
 
-    ``changed`` are memories before and after. A person may add or take away either side; the other one follows.
+    ``changed`` has each edited memory before and after. A person may add or remove either side.
     """
-    follow: dict[str, Memory] = {}
+    updates: dict[str, Memory] = {}
     for before, after in changed:
         if after.retired:
             continue
-        said, had = superseded(after), superseded(before) if before else {}
-        for old in _found(home, said.keys() ^ had.keys()):
-            if old.id in had and old.superseded_by == after.id:
-                follow[old.id] = active_again(old)
-            elif old.id in said and not old.superseded_by:
-                follow[old.id] = ended(old, after)
+        now, before_edit = superseded(after), superseded(before) if before else {}
+        for old in _unretired(home, now.keys() ^ before_edit.keys()):
+            if old.id in before_edit and old.superseded_by == after.id:
+                updates[old.id] = active_again(old)
+            elif old.id in now and not old.superseded_by:
+                updates[old.id] = ended(old, after)
         newer = (
             home.memories.find(before.superseded_by or "")
             if before and not after.superseded_by
             else None
         )
         if before and newer:
-            follow[after.id] = active_again(after) if after.valid == before.valid else after
-            follow[newer.id] = without_link(newer, after.id)
-    return list(follow.values())
+            updates[after.id] = active_again(after) if after.valid == before.valid else after
+            updates[newer.id] = without_link(newer, after.id)
+    return list(updates.values())
 
 
-def _found(home: Home, memory_ids: Iterable[str]) -> list[Memory]:
-    found = (home.memories.find(memory_id) for memory_id in sorted(memory_ids))
-    return [memory for memory in found if memory and not memory.retired]
+def _unretired(home: Home, memory_ids: Iterable[str]) -> list[Memory]:
+    memories = (home.memories.find(memory_id) for memory_id in sorted(memory_ids))
+    return [memory for memory in memories if memory and not memory.retired]
 
 
-# ----------------------------------------------------------------------------
-# What a language model may decide about a new memory and those nearest to it, and what code holds it
-# to.
+# -- Decisions by a language model ---------------------------------------------
 #
-# ADD, UPDATE, SKIP and SUPERSEDE are agenr's (online dedup from a cosine of .72); AMEND is for what
-# ends in a part. A
-# model only ever names one of the
-# memories it was shown, by number; whatever it says, a decision that would lose a number, a name or a
-# denial, or by
-# which a weaker source would change a stronger one, is none.
+# ADD, UPDATE, SKIP and SUPERSEDE come from agenr (online dedup from a cosine of .72). AMEND is for
+# memories of which a part ends. A model refers to the memories shown to it by number. A decision
+# that would lose a number, name or negation, or by which a weaker source would change a stronger
+# one, is discarded.
 
 
 VERSION = "decide-2"
 NAME = "decide"
 
 SHORTEST = 20
-"""Characters of a merged memory at least (seed facts 1.5), where neither of the two has fewer."""
+"""Minimum characters of a merged memory (seed facts 1.5), unless one of the two is shorter."""
 
 _SETTLED = frozenset({Kind.DECISION, Kind.PREFERENCE})
-"""What a choice may be called when it is written down twice: as a rule from now on, or as what was settled that day."""
+"""Kinds that may describe the same choice: as a rule for the future, or as settled on a day."""
 
 MOST_ADDED = 100
-"""A merged memory is at most so many characters longer than both together."""
+"""Maximum characters that a merged memory may exceed both together."""
 
 MOST_ENDED = 0.5
-"""Of a memory that goes on in a part, so much of its words may go; with more of them it is another one."""
+"""Maximum share of a memory's words that an amendment may remove."""
 
-_REASON_CHARACTERS = 160
-_OUTPUT_TOKENS = 4_096
-_CLAIMS_DECISION_PROMPT = frozenset({Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP})
+_MAX_REASON_CHARACTERS = 160
+_MAX_OUTPUT_TOKENS = 4_096
+_SUCCESSIVE_KINDS = frozenset({Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP})
 
 
 class Action(StrEnum):
-    """What becomes of a new memory."""
+    """An action for a new memory."""
 
     ADD = "ADD"
     UPDATE = "UPDATE"
@@ -719,13 +769,11 @@ class Action(StrEnum):
 
 
 _IN_WORDS = frozenset({Action.UPDATE, Action.AMEND})
-"""What is given in words of its own."""
+"""Actions that come with a new text."""
 
 
 class Choice(msgspec.Struct, forbid_unknown_fields=True):
-    """What a model answers: why, what, about which memory (its number), and the words of both where they become one, or
-    those that are left of it.
-    """
+    """A model's answer: reason, action, number of the target memory, and the merged or remaining text."""
 
     reason: str
     action: Literal["ADD", "UPDATE", "SKIP", "SUPERSEDE", "AMEND"]
@@ -735,10 +783,7 @@ class Choice(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a model decided: about which memory (its id, and its :func:`mark` then), in which words, why.
-
-    ``by`` is the model.
-    """
+    """A model's decision: action, model (``by``), reason, id and :func:`mark` of the target, and text."""
 
     action: Action
     by: str
@@ -748,12 +793,15 @@ class Decision:
     merged: str = ""
 
     def in_words(self) -> str:
-        """The reason and who gave it."""
+        """Return the reason and the model."""
         return f"{self.reason or self.action.value.lower()} ({self.by})"
 
 
 def mark(memory: Memory) -> str:
-    """What a decision about a memory rests on: it is void when this is another."""
+    """Return a hash of everything a decision about a memory depends on.
+
+    If it changes, the decision is void.
+    """
     parts = (
         memory.subject,
         memory.content,
@@ -768,23 +816,23 @@ def mark(memory: Memory) -> str:
 
 
 def prompt_for(memory: Memory, near: Sequence[Memory], *, seconds: float) -> Prompt:
-    """What a model is asked: a new memory and those nearest to it, as data that nothing within it can end."""
-    stored = "\n".join(_as_data(one, number) for number, one in enumerate(near, start=1))
+    """Return the prompt with a new memory and those nearest to it, as data that cannot close its tags."""
+    stored = "\n".join(_as_json_line(other, number) for number, other in enumerate(near, start=1))
     return Prompt(
         Task.DEDUP,
         _system(),
-        f"<stored>\n{stored}\n</stored>\n<new>\n{_as_data(memory)}\n</new>",
+        f"<stored>\n{stored}\n</stored>\n<new>\n{_as_json_line(memory)}\n</new>",
         schema_of(Choice),
         name=NAME,
         version=VERSION,
-        output_tokens=_OUTPUT_TOKENS,
+        output_tokens=_MAX_OUTPUT_TOKENS,
         timeout_seconds=seconds,
     )
 
 
 def decide(choice: Choice, memory: Memory, near: Sequence[Memory], by: str) -> Decision:
-    """What follows from a model's answer; ADD, with the reason why, where it may not be followed."""
-    reason = shorten(visible(choice.reason), _REASON_CHARACTERS)
+    """Return the decision for a model's answer, or ADD with the reason why it may not be followed."""
+    reason = shorten(visible(choice.reason), _MAX_REASON_CHARACTERS)
     if choice.action == Action.ADD:
         return Decision(Action.ADD, by, reason)
     if choice.target is None or not 1 <= choice.target <= len(near):
@@ -795,15 +843,15 @@ def decide(choice: Choice, memory: Memory, near: Sequence[Memory], by: str) -> D
         merged = one_line(merged)
     if action is Action.UPDATE and normalise(merged) == normalise(target.content):
         action = Action.SKIP
-    made = Decision(
+    decision = Decision(
         action, by, reason, target.id, mark(target), merged if action in _IN_WORDS else ""
     )
-    why = refusal(made, memory, target)
-    return Decision(Action.ADD, by, f"not {_NAMES[action]}: {why}") if why else made
+    why = refusal(decision, memory, target)
+    return Decision(Action.ADD, by, f"not {_NAMES[action]}: {why}") if why else decision
 
 
 def refusal(decision: Decision, memory: Memory, target: Memory) -> str | None:
-    """Why a decision about two memories may not be followed; ``None`` where it may."""
+    """Return the reason why a decision about two memories may not be followed, or ``None`` if it may."""
     if decision.mark != mark(target) or not target.is_active:
         return "the other memory has changed"
     if not memory.shares_place(target):
@@ -813,9 +861,9 @@ def refusal(decision: Decision, memory: Memory, target: Memory) -> str | None:
     return _REFUSALS[decision.action](decision, memory, target)
 
 
-def _no_repetition(_: Decision, memory: Memory, target: Memory) -> str | None:
-    """A memory is left out only where another one of its kind says all of it, as surely, and by who counts as much."""
-    if why := _no_one_memory(memory, target):
+def _refuse_skip(_: Decision, memory: Memory, target: Memory) -> str | None:
+    """Refuse to skip a memory unless another of its kind and trust says everything it does."""
+    if why := _refuse_mixed_sources(memory, target):
         return why
     if missing := lost(memory.content, [target.content]):
         return f"the other does not say {missing}"
@@ -823,9 +871,9 @@ def _no_repetition(_: Decision, memory: Memory, target: Memory) -> str | None:
     return f"the other has {swapped}" if swapped else None
 
 
-def _no_union(decision: Decision, memory: Memory, target: Memory) -> str | None:
-    """Two memories become one only in words that keep what both say and add nothing."""
-    if why := _no_one_memory(memory, target) or _no_later(memory, target):
+def _refuse_update(decision: Decision, memory: Memory, target: Memory) -> str | None:
+    """Refuse a merged text that loses or adds anything."""
+    if why := _refuse_mixed_sources(memory, target) or _refuse_earlier(memory, target):
         return why
     if (memory.speaker, memory.is_worded) != (target.speaker, target.is_worded):
         return "the owner and the agent said them"
@@ -833,16 +881,16 @@ def _no_union(decision: Decision, memory: Memory, target: Memory) -> str | None:
     shortest = min(SHORTEST, *map(len, both))
     if not shortest <= len(merged) <= min(sum(map(len, both)) + MOST_ADDED, LONGEST):
         return "the merged words are too few or too many"
-    for one in both:
-        if missing := lost(one, [merged]):
+    for original in both:
+        if missing := lost(original, [merged]):
             return f"the merged words leave out {missing}"
-        if leaves_out(one, merged) > MOST_LEFT_OUT:
+        if leaves_out(original, merged) > MOST_LEFT_OUT:
             return "the merged words leave out most of one"
     added = adds(merged, both)
     return f"the merged words add {added}" if added else None
 
 
-def _no_one_memory(memory: Memory, target: Memory) -> str | None:
+def _refuse_mixed_sources(memory: Memory, target: Memory) -> str | None:
     if memory.kind is not target.kind and not {memory.kind, target.kind} <= _SETTLED:
         return f"one is a {memory.kind}, the other a {target.kind}"
     if memory.is_vouched is not target.is_vouched or memory.trust is not target.trust:
@@ -850,54 +898,54 @@ def _no_one_memory(memory: Memory, target: Memory) -> str | None:
     return "the owner's words would count as the agent's" if _is_weaker(target, memory) else None
 
 
-def _no_succession(_: Decision, memory: Memory, target: Memory) -> str | None:
-    """What ends a memory is said later, about a like thing, and by somebody whose word counts as much."""
+def _refuse_supersede(_: Decision, memory: Memory, target: Memory) -> str | None:
+    """Refuse to end a memory unless the new one is later, of a similar kind, and not from a weaker source."""
     if _is_weaker(memory, target):
         return "the agent's words end nothing that the owner said"
-    are_like = memory.kind is target.kind or {memory.kind, target.kind} <= _CLAIMS_DECISION_PROMPT
+    are_like = memory.kind is target.kind or {memory.kind, target.kind} <= _SUCCESSIVE_KINDS
     if target.kind is Kind.EVENT or not are_like:
         return f"a {memory.kind} does not end a {target.kind}"
-    return _no_later(memory, target)
+    return _refuse_earlier(memory, target)
 
 
-def _no_amendment(decision: Decision, memory: Memory, target: Memory) -> str | None:
-    """What ends a part of a memory may end it, and leaves it in words that add nothing and keep the most of it."""
-    if why := _no_succession(decision, memory, target):
+def _refuse_amend(decision: Decision, memory: Memory, target: Memory) -> str | None:
+    """Refuse to end part of a memory if the remaining text adds anything or loses most of the memory."""
+    if why := _refuse_supersede(decision, memory, target):
         return why
-    left = decision.merged
+    remaining = decision.merged
     if (
         not min(SHORTEST, len(target.content))
-        <= len(left)
+        <= len(remaining)
         <= min(len(target.content) + MOST_ADDED, LONGEST)
     ):
         return "the words that are left are too few or too many"
-    if normalise(left) == normalise(target.content):
+    if normalise(remaining) == normalise(target.content):
         return "nothing of it has changed"
-    if leaves_out(target.content, left) > MOST_ENDED:
+    if leaves_out(target.content, remaining) > MOST_ENDED:
         return "the words that are left leave out most of it"
-    if denial := lost_denial(target.content, left):
+    if denial := lost_denial(target.content, remaining):
         return denial
-    if exchanged := exchanges(left, target.content):
+    if exchanged := exchanges(remaining, target.content):
         return f"the words that are left have {exchanged}"
-    added = adds(left, (target.content, memory.content))
+    added = adds(remaining, (target.content, memory.content))
     return f"the words that are left add {added}" if added else None
 
 
-def _no_later(memory: Memory, target: Memory) -> str | None:
+def _refuse_earlier(memory: Memory, target: Memory) -> str | None:
     return "the other was said later" if memory.last_said < target.last_said else None
 
 
-def _is_weaker(one: Memory, other: Memory) -> bool:
-    """Whether the owner said the other, and not the one."""
-    return other.speaker is Speaker.OWNER and not one.is_worded
+def _is_weaker(memory: Memory, other: Memory) -> bool:
+    """Return True if the owner said ``other`` but no word of ``memory``."""
+    return other.speaker is Speaker.OWNER and not memory.is_worded
 
 
 _REFUSALS = {
     Action.ADD: lambda *_: None,
-    Action.SKIP: _no_repetition,
-    Action.UPDATE: _no_union,
-    Action.SUPERSEDE: _no_succession,
-    Action.AMEND: _no_amendment,
+    Action.SKIP: _refuse_skip,
+    Action.UPDATE: _refuse_update,
+    Action.SUPERSEDE: _refuse_supersede,
+    Action.AMEND: _refuse_amend,
 }
 _NAMES = {
     Action.SKIP: "known",
@@ -907,9 +955,9 @@ _NAMES = {
 }
 
 
-def _as_data(memory: Memory, number: int | None = None) -> str:
-    """A memory on one line of JSON, in which no mark of the prompt can stand."""
-    told = {
+def _as_json_line(memory: Memory, number: int | None = None) -> str:
+    """Return a memory as one line of JSON, with ``<`` and ``>`` escaped."""
+    fields = {
         "number": number,
         "kind": memory.kind.value,
         "said_by": memory.speaker.value,
@@ -917,7 +965,7 @@ def _as_data(memory: Memory, number: int | None = None) -> str:
         "subject": memory.subject,
         "content": memory.content,
     }
-    line = msgspec.json.encode({key: value for key, value in told.items() if value is not None})
+    line = msgspec.json.encode({key: value for key, value in fields.items() if value is not None})
     return line.decode("utf-8", "replace").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -926,20 +974,19 @@ def _system() -> str:
     return (files(__package__) / "prompts" / f"{VERSION}.md").read_text(encoding="utf-8")
 
 
-# ----------------------------------------------------------------------------
-# Standing retirements: what fits is retired as soon as it is stored. The ledger keeps them.
+# -- Standing retirements ------------------------------------------------------
 #
-# One that arrives in the ledger from another machine also takes what was stored here before, without
-# knowing of it. What
-# is stored or brought back in spite of it, on whichever machine, stays.
+# A memory that matches one is retired as soon as it is stored. The ledger stores them. A standing
+# retirement from another machine also applies to memories stored here without knowledge of it.
+# Memories stored or unretired despite it stay, on any machine.
 
 
 SUPPRESSED = ("session-start",)
-"""Where what a standing retirement takes stays out (seed facts 1.9)."""
+"""Contexts from which memories under a standing retirement are left out (seed facts 1.9)."""
 
 
 def fits(subject: str, pattern: str, match: Match) -> bool:
-    """Whether a subject fits a pattern; letter case and spaces do not count."""
+    """Return True if a subject matches a pattern. Case and spaces are ignored."""
     subject, pattern = plain(subject), plain(pattern)
     if match is Match.EXACT:
         return subject == pattern
@@ -951,26 +998,28 @@ def fits(subject: str, pattern: str, match: Match) -> bool:
 
 
 def plain(subject: str) -> str:
-    """A subject as subjects are compared."""
+    """Return a subject in the form used for comparison."""
     return " ".join(subject.casefold().split())
 
 
 def standing_for(home: Home, memory: Memory) -> StandingRetirement | None:
-    """The standing retirement that a memory falls under; the oldest, where several do."""
+    """Return the oldest standing retirement that applies to a memory, if any."""
     return next((rule for rule in home.tombstones.standing() if is_under(memory, rule)), None)
 
 
 def is_under(memory: Memory, rule: StandingRetirement) -> bool:
-    """Whether a memory falls under a standing retirement."""
+    """Return True if a standing retirement applies to a memory."""
     same_key = rule.canonical_key is not None and rule.canonical_key == memory.canonical_key
     return same_key or fits(memory.subject, rule.pattern, rule.match)
 
 
 def retire_due(home: Home) -> int:
-    """Retire what was here when a standing retirement arrived; returns how many. Call when all files are read.
+    """Retire memories stored before a standing retirement arrived, and return their number.
 
-    What somebody brought back in spite of it stays, as does what is being edited just now: that is told in
-    ``home.problems``. While another process writes, it is left to the next command.
+    Call after reading all files.
+
+    Memories that were unretired stay, as do those being edited, which are reported in
+    ``home.problems``. While another process writes, the work is left to the next command.
     """
     if not home.tombstones.arrived():
         return 0
@@ -982,11 +1031,13 @@ def _retire_arrived(home: Home) -> int:
     with home.change("retire", why="a standing retirement of another machine") as change:
         apply_intents(home)
         arrived = home.tombstones.arrived()
-        back = _brought_back(home) if arrived else set()
-        found = [
-            one for one in home.memories.in_any_state(sorted(set(arrived) - back)) if one.is_active
+        unretired = _unretired_ids(home) if arrived else set()
+        affected = [
+            memory
+            for memory in home.memories.in_any_state(sorted(set(arrived) - unretired))
+            if memory.is_active
         ]
-        due = [(memory, rule) for memory in found if (rule := standing_for(home, memory))]
+        due = [(memory, rule) for memory in affected if (rule := standing_for(home, memory))]
         retired = sum(_retire(change, memory, rule) for memory, rule in due)
         with home.database.transaction():
             home.tombstones.set_arrived(())
@@ -995,33 +1046,33 @@ def _retire_arrived(home: Home) -> int:
 
 def _retire(change: Change, memory: Memory, rule: StandingRetirement) -> bool:
     home = change.home
-    gone = retired_by(home, memory, rule)
-    reason = gone.retired.reason if gone.retired else None
-    told = change.entry("retire", memory=memory.id, reason=reason)
+    retired = retired_by(home, memory, rule)
+    reason = retired.retired.reason if retired.retired else None
+    entry = change.entry("retire", memory=memory.id, reason=reason)
     try:
-        change.put([gone, *released(home, [memory])], [told])
+        change.put([retired, *released(home, [memory])], [entry])
     except EditConflict as error:
         home.problems.append(error.message)
         return False
     return True
 
 
-def _brought_back(home: Home) -> set[str]:
-    """Memories that were unretired after a standing retirement: the ledger tells, whichever machine it was."""
+def _unretired_ids(home: Home) -> set[str]:
+    """Return the ids of memories that were unretired after a standing retirement, on any machine."""
     since = min((rule.at for rule in home.tombstones.standing()), default=home.now())
     try:
         entries = ledger.read(home.vault.read(LEDGER))
     except FileNotFoundError:
         return set()
     return {
-        str(one.details.get("memory"))
-        for one in entries
-        if one.action == "unretire" and one.at >= since
+        str(entry.details.get("memory"))
+        for entry in entries
+        if entry.action == "unretire" and entry.at >= since
     }
 
 
 def retired_by(home: Home, memory: Memory, rule: StandingRetirement) -> Memory:
-    """A memory as it is stored under a standing retirement."""
+    """Return a memory as it is stored under a standing retirement."""
     contexts = tuple(dict.fromkeys((*memory.suppressed_contexts, *rule.contexts)))
     reason = rule.reason or f"{rule.pattern!r} is retired whenever it is stored"
     return replace(memory, retired=Retirement(home.now(), reason), suppressed_contexts=contexts)
