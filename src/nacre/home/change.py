@@ -1,10 +1,11 @@
-"""Changes of the vault. Each is the vault lock, one operation, and what it intends.
+"""Changes to the vault, project pages, swapping homes, and excluded sessions.
 
-One transaction records what is to be written, whole, beside the index rows: from that commit on a memory is durable.
-Then the files are written and the intents cleared. What a crash leaves is completed when the home is opened next.
+A change holds the vault lock for one operation. A single transaction records the complete new files
+together with the index rows. From that commit on a memory is durable. Then the files are written
+and the intents cleared. After a crash, the next opening of the home completes them.
 
-The lock is held from reading what a change builds on until its files are written: another process never sees a row
-whose file is still to come. An operation stays in the journal until git has it.
+The lock is held from the first read until the files are written, so another process never sees a
+row whose file is missing. An operation stays in the journal until git has committed it.
 """
 
 from __future__ import annotations
@@ -66,17 +67,19 @@ from nacre.vault.documents import adjust, dump, load, merge, render, rewrite, sp
 from nacre.vault.files import LEDGER, folder_of, normalise_remote, slugify
 
 BATCH = 500
-"""Memories of one transaction, at most."""
+"""Maximum memories per transaction."""
 
 FEW = 20
-"""So many memories that are written together are there all or none after a crash, however slow the machine is; more
-may stand for a while as some of them."""
+"""Maximum memories that are written atomically however slow the machine is.
+
+A crash may split a larger write.
+"""
 
 
 class Change:
-    """One change of the vault. Its methods write; who has one holds the vault lock.
+    """One change of the vault. Its methods write while the vault lock is held.
 
-    Each method is a transaction of its own, or part of the one that is open.
+    Each method is a transaction of its own, or part of the open one.
     """
 
     def __init__(self, home: Home, operation: OpenOperation, *, is_part: bool) -> None:
@@ -86,33 +89,33 @@ class Change:
 
     @property
     def operation_id(self) -> str:
-        """The id of the operation that the change is, or belongs to."""
+        """The id of the operation that the change belongs to."""
         return self._operation.operation.id
 
     @property
     def at(self) -> datetime:
-        """When that operation began."""
+        """The start time of that operation."""
         return self._operation.operation.at
 
     def describe(
         self, *, action: str | None = None, subject: str | None = None, why: str | None = None
     ) -> None:
-        """Set what the operation is, what it is about, and its reason, where they are known only under the lock.
+        """Set the operation's action, subject and reason if they are known only under the lock.
 
-        For before the first entry or write. A part of a run is called what the run is.
+        Call it before the first entry or write. A part of a run keeps the run's description.
         """
         if not self._is_part:
             self._operation.describe(action, subject, why)
 
     def explain(self, why: str | None) -> None:
-        """Set the reason of what was written, unless it was given before."""
+        """Set the reason of the change unless it already has one."""
         self._operation.explain(why)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that the change writes: it is there as a whole or not at all, and the operation ends with it.
+        """Make everything written inside atomic, and close the operation with it.
 
-        A long one is several transactions (:meth:`yield_locks`).
+        A long change uses several transactions (:meth:`yield_locks`).
         """
         with self.home.database.transaction():
             yield
@@ -120,12 +123,15 @@ class Change:
                 self._operation.close()
 
     def entry(self, action: str, **details: object) -> files.LedgerEntry:
-        """An entry for the ledger, without secrets: its details may quote the owner."""
+        """Return a ledger entry without secrets, because its details may quote the owner."""
         values = clean_values(self.home.redactor, details)
         return files.LedgerEntry(self.operation_id, self.home.now(), action, values)
 
     def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record writes of files. ``applied``: they are in their files already, and go to the journal only."""
+        """Record file writes.
+
+        With ``applied``, the files are already written and only the journal records them.
+        """
         self._operation.record(intents, applied=applied)
 
     def append(self, entries: Iterable[files.LedgerEntry]) -> None:
@@ -133,10 +139,11 @@ class Change:
         self.intend([Intent("append", LEDGER, entry.line()) for entry in entries])
 
     def put(self, memories: Sequence[Memory], entries: Sequence[files.LedgerEntry] = ()) -> None:
-        """Write memories, new or changed, and ledger entries. Raises EditConflict.
+        """Write new or changed memories and ledger entries.
 
-        Up to 20 memories are one transaction; more of them several, each of 500 at most, which let others write. The
-        entries go with the last one. EditConflict: a file changed since the index last saw it.
+        Up to 20 memories are one transaction. More are split into transactions of at most 500,
+        between which others may write. The last one includes the entries. Raises EditConflict if a
+        file changed since it was indexed.
         """
         home = self.home
         for start in range(0, max(1, len(memories)), BATCH):
@@ -151,9 +158,9 @@ class Change:
                     self.append(entries)
 
     def set_importance(self, memory: Memory, note: files.LedgerEntry) -> None:
-        """Write a new importance: the one line of front matter that says it, the index, the ledger.
+        """Write a new importance to its line of front matter, the index and the ledger.
 
-        The rest of the file stays as it is, also ``updated``. Raises EditConflict.
+        The rest of the file, including ``updated``, is unchanged. Raises EditConflict.
         """
         with self.home.database.transaction():
             if self._adjust(memory, {"importance": memory.importance}):
@@ -161,29 +168,33 @@ class Change:
                 self.home.memories.set_importance(memory.id, memory.importance)
 
     def set_claim(self, memory: Memory) -> None:
-        """Write the claim of a memory: its one line of front matter, and the index. Raises EditConflict."""
+        """Write the claim of a memory to its line of front matter and the index.
+
+        Raises EditConflict.
+        """
         with self.home.database.transaction():
             if memory.claim and self._adjust(memory, {"claim": plain(memory.claim)}):
                 self.home.memories.set_claim(memory.id, memory.claim)
 
     def set_links(self, memory: Memory) -> None:
-        """Write the links of a memory: the one line of front matter that says them, and the index. Raises EditConflict.
+        """Write the links of a memory to their line of front matter and the index.
 
-        The rest of the file stays as it is, also ``updated``; the memory keeps its vectors.
+        The rest of the file, including ``updated``, is unchanged, and the memory keeps its vectors.
+        Raises EditConflict.
         """
         with self.home.database.transaction():
             if self._adjust(memory, {"links": plain(memory.links)}, gives_way=False):
                 self.home.memories.set_links(memory)
 
     def remove(self, memory: Memory) -> None:
-        """Delete a memory: its file and its row. Its words stay in the journal and in the history.
+        """Delete a memory's file and row.
 
-        Raises EditConflict.
+        Its text stays in the journal and the history. Raises EditConflict.
         """
         home = self.home
         with home.database.transaction():
             file = home.files.file_of(memory.id)
-            text = _present_text(home, file) if file else None
+            text = _current_text(home, file) if file else None
             if file:
                 home.files.forget(file.path)
                 base = file.hash if text is not None else None
@@ -194,21 +205,22 @@ class Change:
             home.memories.delete(memory.id)
 
     def apply(self) -> None:
-        """Write the files of what was recorded so far; the change ends with it anyway."""
+        """Write the recorded files now instead of at the end of the change."""
         self.keep_open()
         apply_intents(self.home)
 
     def keep_open(self) -> None:
-        """Go on while another change ends: what is recorded would count as an operation that a crash left open."""
+        """Keep the operation open while another change ends, so that it is not mistaken for one left by a crash."""
         if self._operation.is_recorded:
             self._operation.hold()
 
     def yield_locks(self, first: Callable[[], object] | None = None) -> bool:
-        """Between two parts of a long transaction that may each stand alone: let others write.
+        """Let other processes write between two independent parts of a long transaction.
 
-        Where it lasted long enough, ``first`` completes what was written so far, all of it reaches its files, and
-        whoever waits for the database or the vault has a turn; the operation goes on. Returns whether another wrote:
-        what was read of the vault may have changed then. Where the transaction is part of another one, nothing happens.
+        If the transaction has lasted long enough, call ``first``, write everything recorded so far
+        to the files, and give waiting processes the database and the vault. The operation
+        continues. Return True if another process wrote, since data read from the vault may then be
+        outdated. Within another transaction, do nothing.
         """
 
         def between() -> None:
@@ -218,13 +230,14 @@ class Change:
         return self.home.database.yield_write_lock(first, between)
 
     def _adjust(self, memory: Memory, values: dict[str, object], *, gives_way: bool = True) -> bool:
-        """Write single values of front matter; ``False`` where the memory has no file.
+        """Write single values of front matter. Return False if the memory has no file.
 
-        Where a person changes the file in that moment, theirs stays; what does not give way is kept beside it.
+        If a person changes the file at the same moment, their version wins. With
+        ``gives_way=False``, nacre's is kept too.
         """
         home = self.home
         file = home.files.file_of(memory.id)
-        text = _present_text(home, file) if file else None
+        text = _current_text(home, file) if file else None
         if file is None or text is None:
             return False
         write = write_memory(home, file.path, adjust(text, values), file.hash, memory)
@@ -233,31 +246,33 @@ class Change:
         return True
 
     def _writes_of(self, memory: Memory) -> tuple[Memory, list[Intent]]:
-        """A memory as it is to be, and the writes that bring its file up to it: none where it says just that; where its
-        folder is another one now, the file moves. Names that others link it by stay its names."""
+        """Return the memory to index and the file writes it needs: none if the file is up to date.
+
+        If its folder changed, the file moves and the memory keeps its former names for links.
+        """
         home = self.home
         file = home.files.file_of(memory.id)
         if file is None:
             return memory, [
                 write_memory(home, new_path(home, memory), render(memory), None, memory)
             ]
-        text = _present_text(home, file)
+        text = _current_text(home, file)
         base = file.hash if text is not None else None
-        former = without_secrets(home.redactor, text)
-        stays = str(PurePosixPath(file.path).parent) == folder_of(memory)
-        path = file.path if stays else new_path(home, memory)
+        former_text = without_secrets(home.redactor, text)
+        is_same_folder = str(PurePosixPath(file.path).parent) == folder_of(memory)
+        path = file.path if is_same_folder else new_path(home, memory)
         memory = with_former_names(home, memory, path)
         document = rewrite(text, memory) if text is not None else render(memory)
-        if stays and document == text:
+        if is_same_folder and document == text:
             return memory, []
-        if stays:
+        if is_same_folder:
             return memory, [
-                replace(write_memory(home, path, document, base, memory), former=former)
+                replace(write_memory(home, path, document, base, memory), former=former_text)
             ]
         home.files.forget(file.path)
         return memory, [
             write_memory(home, path, document, None, memory),
-            Intent("remove", file.path, base=base, memory=memory.id, former=former),
+            Intent("remove", file.path, base=base, memory=memory.id, former=former_text),
         ]
 
 
@@ -270,7 +285,7 @@ class Run:
 
     @contextmanager
     def part(self) -> Iterator[Change]:
-        """A change that belongs to the run; whoever waits for the vault lock goes first."""
+        """Yield a change that belongs to the run. Processes waiting for the vault lock go first."""
         self._home.vault_lock.give_way()
         with self._home.vault_lock:
             yield Change(self._home, self._operation, is_part=True)
@@ -281,7 +296,7 @@ class Run:
 def change(
     home: Home, action: str, *, subject: str | None = None, why: str | None = None
 ) -> Iterator[Change]:
-    """See :meth:`nacre.home.home.Home.change`."""
+    """Implement :meth:`nacre.home.home.Home.change`."""
     operation = OpenOperation(home, action, subject=subject, why=why, op=None, is_long=False)
     with home.vault_lock:
         try:
@@ -300,7 +315,7 @@ def change(
 
 
 def _is_durable(home: Home, operation: OpenOperation) -> bool:
-    """Tell whether a failed operation is in the journal: then the next command writes its files."""
+    """Return True if a failed operation is in the journal, so that the next command writes its files."""
     if not operation.is_recorded or home.database.is_in_transaction:
         return False
     try:
@@ -318,7 +333,7 @@ def run(
     why: str | None = None,
     op: str | None = None,
 ) -> Iterator[Run]:
-    """See :meth:`nacre.home.home.Home.run`."""
+    """Implement :meth:`nacre.home.home.Home.run`."""
     operation = OpenOperation(home, action, subject=subject, why=why, op=op, is_long=True)
     try:
         yield Run(home, operation)
@@ -333,18 +348,21 @@ def run(
 def part_of(
     home: Home, run: Run | None, action: str, *, subject: str | None = None, why: str | None = None
 ) -> AbstractContextManager[Change]:
-    """A part of a run; a change of its own where there is none."""
+    """Return a part of ``run``, or a change of its own without a run."""
     return run.part() if run else change(home, action, subject=subject, why=why)
 
 
 def _apply_outside_transaction(home: Home) -> None:
-    """No file is written while a transaction is open: whoever opened it applies what was intended."""
+    """Apply intents unless a transaction is open. Its owner applies them afterwards."""
     if not home.database.is_in_transaction:
         apply_intents(home)
 
 
-def _present_text(home: Home, file: SeenMemoryFile) -> str | None:
-    """What a memory's file says now; a write that is still pending counts as done."""
+def _current_text(home: Home, file: SeenMemoryFile) -> str | None:
+    """Return the current text of a memory's file, or of its pending write.
+
+    Returns ``None`` if the file is missing. Raises EditConflict if it changed since it was indexed.
+    """
     pending = home.files.pending_document(file.path)
     if pending is not None:
         return pending
@@ -360,27 +378,27 @@ def _present_text(home: Home, file: SeenMemoryFile) -> str | None:
     return data.decode("utf-8", errors="replace")
 
 
-# ----------------------------------------------------------------------------
-# Projects: what a session's folder, remote or label resolves to. ``projects/<slug>/project.md`` is
-# the truth.
+# -- Project pages -------------------------------------------------------------
+#
+# ``projects/<slug>/project.md`` is authoritative for the folders, remotes and labels of a project.
 
 
 LISTS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
-"""What a page lists as the project's, and what one of each is called."""
+"""Lists in a page's front matter, and the singular key of each."""
 
 _NOT_PROJECTS = frozenset(
     {"", "home", "root", "tmp", "users", "src", "projects", "workspace", "code", "desktop"}
 )
 
 
-_NAME_CHARACTERS = 120
-_MOST_ROOTS = 50
-"""That a page notes by itself: worktrees come and go."""
+_MAX_NAME_CHARACTERS = 120
+_MAX_ROOTS = 50
+"""Maximum roots that nacre adds to a page, because worktrees come and go."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A project's page as it is: its text, its front matter as written and as read, and what follows."""
+    """A project's page: text, front matter (raw and parsed), body and hash."""
 
     text: str
     front: str
@@ -390,31 +408,36 @@ class Page:
 
 
 def read_pages(home: Home) -> None:
-    """Bring the index up to the project pages in the vault. A page that cannot be read is in ``home.problems``."""
-    known = {project.slug: project for project in home.files.projects()}
+    """Update the index from the project pages in the vault.
+
+    Unreadable pages are reported in ``home.problems``.
+    """
+    indexed = {project.slug: project for project in home.files.projects()}
     present = home.vault.pages()
-    if home.files.has_intents():  # what is about to be written or removed is in the index already
-        awaited = home.files.awaited_paths()
+    if home.files.has_intents():  # the index already includes pending writes
+        pending = home.files.awaited_paths()
         present = {
-            slug: seen_ns for slug, seen_ns in present.items() if page_path(slug) not in awaited
+            slug: seen_ns for slug, seen_ns in present.items() if page_path(slug) not in pending
         }
-    for slug in known.keys() - present.keys():
+    for slug in indexed.keys() - present.keys():
         _forget(home, slug)
-    read = _read_changed(home, known, present)
-    with home.database.transaction() if read else nullcontext():
-        held = (
+    changed = _read_changed(home, indexed, present)
+    with home.database.transaction() if changed else nullcontext():
+        indexed_keys = (
             {(slug, key, value) for key, value, slug in home.files.project_keys()}
-            if len(read) > 1
+            if len(changed) > 1
             else set()
         )
         for project, values in (
-            read if len(read) > 1 else ()
+            changed if len(changed) > 1 else ()
         ):  # what one page lists no more, another may: in any order
-            still = [key for key in _keys(project.slug, values) if (project.slug, *key) in held]
-            home.files.save_project(project, still)
-        for project, values in read:
+            unchanged = [
+                key for key in _keys(project.slug, values) if (project.slug, *key) in indexed_keys
+            ]
+            home.files.save_project(project, unchanged)
+        for project, values in changed:
             index_page(home, project, values)
-    if read or not known.keys() <= present.keys():
+    if changed or not indexed.keys() <= present.keys():
         follow_pages(home)
 
 
@@ -446,39 +469,41 @@ def _read_changed(
 
 
 def follow_pages(home: Home) -> None:
-    """Let sessions and handoffs belong to the page that has the name now under which their project was met.
+    """Move sessions and handoffs to the page that now has the name under which their project was recorded.
 
-    So what pages say is all that a rename or a merge has to change, and taking that back takes back this, too: here,
-    and on every other machine.
+    A rename or merge therefore only has to change pages, and undoing it restores the assignment, on
+    every machine.
     """
     let_sessions_follow(home)
     with home.vault_lock.if_free() as is_ours:
         if is_ours:
-            home.handoffs.follow(lambda one: _project_of_handoff(home, one))
+            home.handoffs.follow(lambda handoff: _project_of_handoff(home, handoff))
 
 
 def let_sessions_follow(home: Home) -> None:
-    """The same for sessions alone, in the database. Where no page has the name under which a session's project was met,
-    it goes to the project of its folder, if there is one."""
+    """Move sessions to the page that now has their project's recorded name, in the database only.
+
+    If no page has that name, use the project of the session's folder, if any.
+    """
     pages = {project.slug for project in home.files.projects()}
     contents = home.project_contents
-    for met, now in contents.names_met():
-        into = met if met in pages else home.files.name_now(met)
-        if into in pages and into != now:
-            contents.move_sessions(met, now, into)
-        elif into not in pages:
-            for folder in contents.folders(now) if now not in pages else ():
-                if found := known_project(home, locate(folder)):
-                    contents.move_sessions_of_folder(folder, now, found)
+    for recorded, current in contents.names_met():
+        target = recorded if recorded in pages else home.files.name_now(recorded)
+        if target in pages and target != current:
+            contents.move_sessions(recorded, current, target)
+        elif target not in pages:
+            for folder in contents.folders(current) if current not in pages else ():
+                if project := known_project(home, locate(folder)):
+                    contents.move_sessions_of_folder(folder, current, project)
 
 
 def _project_of_handoff(home: Home, handoff: Handoff) -> str:
-    found = [
-        one.project
-        for one in home.sessions.find(handoff.session)
-        if one.session.id == handoff.session
+    names = [
+        stored.project
+        for stored in home.sessions.find(handoff.session)
+        if stored.session.id == handoff.session
     ]
-    return (found[0] if found else None) or home.files.name_now(handoff.project)
+    return (names[0] if names else None) or home.files.name_now(handoff.project)
 
 
 def _shown(path: str) -> str:
@@ -488,41 +513,44 @@ def _shown(path: str) -> str:
 def resolve_project(
     home: Home, session: Session, *, create: bool = True, run: Run | None = None
 ) -> str | None:
-    """The slug of the project a session belongs to; a new project gets its page. ``None`` for no project.
+    """Return the slug of a session's project, or ``None``.
 
-    The page belongs to the ``run`` that meets the session, if one does.
+    A new project gets a page, written in ``run`` if given.
 
-    Order: configured label, git remote, known root, label or alias, then a new project named after its folder.
-    Worktrees of one repository and clones of one remote are one project, and its page notes where they lie: a folder
-    that is gone later still leads to it. A repository of the same name with another remote is another project.
+    Order: configured label, git remote, known root, label or alias, then a new project named after
+    its folder. Worktrees of one repository and clones of one remote are one project. The page lists
+    their folders, so that a folder deleted later still resolves. A repository with the same name
+    but another remote is another project.
     """
     if session.label:
         configured = home.settings["projects.labels"].get(session.label)
         if configured:
             return home.files.name_now(slugify(configured)) or None
-        found = home.files.project_by("label", session.label) or home.files.project_by(
+        slug = home.files.project_by("label", session.label) or home.files.project_by(
             "alias", session.label
         )
-        if found:
-            return found
+        if slug:
+            return slug
     place = locate(session.cwd, session.repository)
-    found = known_project(home, place)
-    if not create or (found and not _tells_more(home, found, place)):
-        return found
+    slug = known_project(home, place)
+    if not create or (slug and not _has_new_location(home, slug, place)):
+        return slug
     return _make(home, place, session.label, run)
 
 
 def likely_project(home: Home, session: Session) -> str | None:
-    """The project that a session belongs to, or would: nothing is made. ``None`` for no project."""
+    """Return the project that a session belongs to or would belong to, without creating it."""
     found = resolve_project(home, session, create=False)
     return found or _slug(home, locate(session.cwd, session.repository)) or None
 
 
 def project_of_work(home: Home, folder: Path) -> str | None:
-    """The project of a folder in which somebody works, as for its sessions: a new one gets its page.
+    """Return the project of a working folder, and create its page if it is new.
 
-    ``None`` for a common folder. While another process writes, a new one has its name alone, and nobody waits, unless
-    that name is another project's. Raises StoreBusy.
+    ``None`` for a common folder.
+
+    While another process writes, a new project is only named, without waiting, unless another
+    project has that name. Raises StoreBusy.
     """
     place = locate(str(folder))
     found, slug = known_project(home, place), _slug(home, place)
@@ -535,20 +563,26 @@ def project_of_work(home: Home, folder: Path) -> str | None:
 
 
 def known_or_named(home: Home, folder: Path) -> str | None:
-    """The project a folder belongs to, else the one it would be called; makes none. ``None`` for a common folder."""
+    """Return a folder's project, or the name a new one would get.
+
+    Creates nothing. ``None`` for a common folder.
+    """
     return known_project(home, locate(str(folder))) or name_of_folder(home, folder)
 
 
 def name_of_folder(home: Home, folder: Path) -> str | None:
-    """What the project of a folder would be called, where no other one is; ``None`` for a common folder."""
+    """Return the name of a new project for a folder, ignoring conflicts.
+
+    ``None`` for a common folder.
+    """
     return _slug(home, locate(str(folder))) or None
 
 
 def tie_folder(home: Home, slug: str, folder: Path) -> None:
-    """Make a folder, or the repository it lies in, a project's from now on.
+    """Assign a folder, or its repository, to a project.
 
-    Raises InvalidInput for a folder of many projects, Conflict where it is another project's, MemoryInvalid where the
-    project's page cannot be read.
+    Raises InvalidInput for a folder of many projects, Conflict if it belongs to another project,
+    MemoryInvalid if the project's page cannot be read.
     """
     place = locate(os.path.abspath(folder))
     if (
@@ -573,7 +607,10 @@ def tie_folder(home: Home, slug: str, folder: Path) -> None:
 
 
 def write_new_page(run: Run, path: str, document: str) -> bool:
-    """Write a page that is not there yet, of a project or the owner's profile; returns whether it was written."""
+    """Write a page of a project or the owner's profile unless it exists.
+
+    Return True if it was written.
+    """
     slug = path.split("/")[1] if path.startswith("projects/") else ""
     if slug and (slugify(slug) != slug or path != page_path(slug)):
         return False
@@ -587,30 +624,30 @@ def write_new_page(run: Run, path: str, document: str) -> bool:
 
 def _make(home: Home, place: Place, label: str | None = None, run: Run | None = None) -> str | None:
     with part_of(home, run, "project") as change:
-        found = known_project(home, place)  # another process may have made it meanwhile
+        found = known_project(home, place)  # another process may have created it
         if found is None:
             return _create(change, place, label)
-        if _tells_more(home, found, place):
+        if _has_new_location(home, found, place):
             _extend(change, found, place)
         return found
 
 
-def _tells_more(home: Home, slug: str, place: Place) -> bool:
-    """Whether a repository is met at a folder, or with a remote, that its project's page does not list."""
+def _has_new_location(home: Home, slug: str, place: Place) -> bool:
+    """Return True if the project's page does not yet list the repository's folder or remote."""
     if not place.is_repository or place.root == str(home.settings.user_home):
         return False
     keys = home.files.project_keys()
-    if sum(name == "root" and owner == slug for name, _, owner in keys) >= _MOST_ROOTS:
+    if sum(name == "root" and owner == slug for name, _, owner in keys) >= _MAX_ROOTS:
         return False
-    known = {
+    listed_keys = {
         (name, normalise_remote(value) if name == "remote" else value) for name, value, _ in keys
     }
-    met = (("root", place.root), ("root", place.worktree), ("remote", place.remote))
-    return any(value and (name, value) not in known for name, value in met)
+    current = (("root", place.root), ("root", place.worktree), ("remote", place.remote))
+    return any(value and (name, value) not in listed_keys for name, value in current)
 
 
 def _slug(home: Home, place: Place) -> str:
-    """What a project at a place is called, where no other one is; empty for a common folder."""
+    """Return the name of a new project for a place, ignoring conflicts. Empty for a common folder."""
     slug = slugify(_name(place.remote) or _name(place.root) or "")
     return "" if slug in _NOT_PROJECTS or place.root == str(home.settings.user_home) else slug
 
@@ -622,10 +659,10 @@ def _create(change: Change, place: Place, label: str | None) -> str | None:
         return None
     name = _name(place.remote) or _name(place.root)
     existing = {project.slug for project in home.files.projects()}
-    called = slug if slug in existing else home.files.name_now(slug)
-    if called in existing and not _is_namesake(home, called, place):
-        _extend(change, called, place)
-        return called
+    current_slug = slug if slug in existing else home.files.name_now(slug)
+    if current_slug in existing and not _is_namesake(home, current_slug, place):
+        _extend(change, current_slug, place)
+        return current_slug
     number = 1
     base = slug
     while (
@@ -643,7 +680,7 @@ def _create(change: Change, place: Place, label: str | None) -> str | None:
 
 
 def _extend(change: Change, slug: str, place: Place) -> None:
-    """A project was met at another place: remember that too. A page that a person left broken stays as it is."""
+    """Add a new folder or remote to a project's page. A page that cannot be parsed stays unchanged."""
     home = change.home
     try:
         page = read_page(home, slug)
@@ -651,16 +688,19 @@ def _extend(change: Change, slug: str, place: Place) -> None:
         return
     slugs = {project.id: project.slug for project in home.files.projects()}
     values = page.values if page else {"name": slug}
-    found = {"remotes": [place.remote], "roots": [place.root, place.worktree]}
+    places = {"remotes": [place.remote], "roots": [place.root, place.worktree]}
     changed: dict[str, Any] = {}
-    for key, met in found.items():
-        new = [value for value in met if value and not _lists(values, key, value)]
+    for key, values_met in places.items():
+        new = [value for value in values_met if value and not _lists(values, key, value)]
         if new:
             changed[key] = [*listed(values, key), *new]
     if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
-        # The index calls a page without an id, or with that of another one, by its folder: here it gets one.
-        known = next((key for key, folder in slugs.items() if folder == slug and key != slug), None)
-        changed["id"] = known or home.ids()
+        # The index uses the folder as id of a page without one or with another page's. Here it gets
+        # its own.
+        project_id = next(
+            (key for key, folder in slugs.items() if folder == slug and key != slug), None
+        )
+        changed["id"] = project_id or home.ids()
     if page is None:
         values = {**values, **changed}
         _write_page(change, slug, values, f"---\n{dump(values)}---\n# {slug}\n", base=None)
@@ -679,7 +719,7 @@ def _write_page(
 
 
 def page_path(slug: str) -> str:
-    """Where a project's page lies in the vault."""
+    """Return the path of a project's page in the vault."""
     return f"projects/{slug}/project.md"
 
 
@@ -690,7 +730,7 @@ def _parse(data: bytes) -> Page:
 
 
 def read_page(home: Home, slug: str) -> Page | None:
-    """A project's page, as it is about to be where a write is pending; ``None`` when it is missing.
+    """Return a project's page, including a pending write, or ``None`` if it is missing.
 
     Raises MemoryInvalid.
     """
@@ -713,9 +753,9 @@ def _forget(home: Home, slug: str) -> None:
 
 
 def page_text(home: Home, slug: str, *, own: bool = False) -> str:
-    """What a project's page tells of it, without its front matter and its title; empty where there is nothing.
+    """Return the text of a project's page without front matter and title, or an empty string.
 
-    ``own``: without what nacre wrote into it; else without those lines of nacre's that hold no more.
+    With ``own``, omit everything nacre wrote. Otherwise omit only nacre's lines that are outdated.
     """
     try:
         page = read_page(home, slug)
@@ -723,23 +763,26 @@ def page_text(home: Home, slug: str, *, own: bool = False) -> str:
         return ""
     if page is None or page.values.get("trust") == "untrusted":
         return ""
-    told = [
+    facts = [
         f"{name}: {page.values[name]}"
         for name in ("description", "goal", "status")
         if page.values.get(name)
     ]
     body = drop_blocks(page.body) if own else without_what_is_over(home, page.body)
     lines = [line for line in body.strip().splitlines() if not line.startswith("# ")]
-    return home.redactor.clean("\n".join([*told, *lines]).strip())
+    return home.redactor.clean("\n".join([*facts, *lines]).strip())
 
 
 def page_keys(home: Home, slug: str) -> set[tuple[str, str]]:
-    """What a project's page says resolves to it. Raises FileNotFoundError, MemoryInvalid."""
+    """Return the keys that resolve to a project according to its page.
+
+    Raises FileNotFoundError, MemoryInvalid.
+    """
     return set(_keys(slug, _parse(home.vault.read(page_path(slug))).values))
 
 
 def index_page(home: Home, project: Project, values: dict[str, Any]) -> None:
-    """Have the index know a project by what its page says."""
+    """Index a project with the keys and dependencies of its page."""
     with home.database.transaction():
         home.files.save_project(
             project, _keys(project.slug, values), listed(values, "dependencies")
@@ -748,24 +791,24 @@ def index_page(home: Home, project: Project, values: dict[str, Any]) -> None:
 
 def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
     keys = [(key, str(value)) for name, key in LISTS.items() for value in listed(values, name)]
-    named = [("alias", str(values["name"]))] if values.get("name") else []
-    return [("alias", slug), *keys, *named]
+    name_keys = [("alias", str(values["name"]))] if values.get("name") else []
+    return [("alias", slug), *keys, *name_keys]
 
 
 def listed(values: dict[str, Any], name: str) -> list[str]:
-    """A list in a page's front matter; a single value is a list of one."""
+    """Return a list from front matter. A single value becomes a list of one."""
     value = values.get(name) or []
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
 def _lists(values: dict[str, Any], name: str, value: str) -> bool:
-    """Whether a page lists a value, however it spells it."""
-    there = listed(values, name)
-    return value in there or (name == "remotes" and value in map(normalise_remote, there))
+    """Return True if a page lists a value in any spelling."""
+    items = listed(values, name)
+    return value in items or (name == "remotes" and value in map(normalise_remote, items))
 
 
 def _is_namesake(home: Home, slug: str, place: Place) -> bool:
-    """Whether the project of that name is another one: another remote, or another folder of this machine."""
+    """Return True if the project of that name is another one, with another remote or another local folder."""
     if place.remote and _has_other_remote(home, slug, place.remote):
         return True
     if not place.root or not os.path.isdir(place.root):
@@ -773,18 +816,18 @@ def _is_namesake(home: Home, slug: str, place: Place) -> bool:
     here = os.path.realpath(place.root)
     return any(
         os.path.isdir(root) and os.path.realpath(root) != here
-        for root in _facts(home, slug, "roots")
+        for root in _page_list(home, slug, "roots")
     )
 
 
 def _has_other_remote(home: Home, slug: str, remote: str) -> bool:
-    """Whether a project is known under remotes of which this is none: a fork, or a namesake."""
-    remotes = [normalise_remote(one) for one in _facts(home, slug, "remotes")]
+    """Return True if a project has remotes but not this one, as a fork or namesake does."""
+    remotes = [normalise_remote(value) for value in _page_list(home, slug, "remotes")]
     return bool(remotes) and remote not in remotes
 
 
-def _facts(home: Home, slug: str, name: str) -> list[str]:
-    """A list in a project's page; empty when the page is missing or broken."""
+def _page_list(home: Home, slug: str, name: str) -> list[str]:
+    """Return a list from a project's page, or an empty list if the page is missing or invalid."""
     try:
         page = read_page(home, slug)
     except (MemoryInvalid, OSError):
@@ -796,27 +839,30 @@ def _name(path: str | None) -> str | None:
     if not path:
         return None
     last = re.split(r"[\\/]", path.rstrip("/\\"))[-1]
-    return one_line(last)[:_NAME_CHARACTERS] or None
+    return one_line(last)[:_MAX_NAME_CHARACTERS] or None
 
 
-# ----------------------------------------------------------------------------
-# A home takes the place of another, in two steps; after a crash between them, who opens it next takes
+# -- Replacing a home ----------------------------------------------------------
+#
+# The replacement has two steps. After a crash between them, the next opening of the home completes
 # the second.
 
 
 def put_in_place(fresh: Path, home: Path) -> Path | None:
-    """Let ``fresh``, which is whole, take the home's place while nobody writes there.
+    """Replace a home by ``fresh``, which must be complete, while no process writes there.
 
-    Returns where the home before it is kept, beside it; ``None`` where there was none, or an empty folder.
+    Return the folder where the previous home is kept, or ``None`` if it was missing or empty.
     """
-    ready = _ready(home)
+    ready = _staged(home)
     if ready.exists():
-        shutil.rmtree(ready)  # of a restore that was cut short before it touched the home
-    aside = _aside(home) if home.exists() and (not home.is_dir() or any(home.iterdir())) else None
+        shutil.rmtree(ready)  # left by a restore that was interrupted before the swap
+    aside = (
+        _backup_path(home) if home.exists() and (not home.is_dir() or any(home.iterdir())) else None
+    )
     with FileLock(home / "vault.lock") if aside and home.is_dir() else contextlib.nullcontext():
         fresh.rename(ready)
         try:
-            _give_way(home, aside)
+            _move_aside(home, aside)
             ready.rename(home)
         except OSError:
             if aside and not home.exists():
@@ -827,26 +873,32 @@ def put_in_place(fresh: Path, home: Path) -> Path | None:
 
 
 def finish(home: Path) -> bool:
-    """Take the second step where the first was taken and the home is away; returns whether it was."""
-    if home.exists() or not _ready(home).is_dir():
+    """Complete a replacement that was interrupted after its first step.
+
+    Return True if there was one.
+    """
+    if home.exists() or not _staged(home).is_dir():
         return False
-    _ready(home).rename(home)
+    _staged(home).rename(home)
     return True
 
 
-def _give_way(home: Path, aside: Path | None) -> None:
+def _move_aside(home: Path, aside: Path | None) -> None:
     if aside:
         home.rename(aside)
     elif home.exists():
         home.rmdir()
 
 
-def _ready(home: Path) -> Path:
-    """Where a whole home waits: one that is not whole never has this name."""
+def _staged(home: Path) -> Path:
+    """Return the path of a complete home before the second step.
+
+    Incomplete homes never have this name.
+    """
     return home.with_name(f".{home.name}.restored")
 
 
-def _aside(home: Path) -> Path:
+def _backup_path(home: Path) -> Path:
     aside = home.with_name(f"{home.name}.before-restore")
     number = 1
     while aside.exists():
@@ -855,37 +907,39 @@ def _aside(home: Path) -> Path:
     return aside
 
 
-# ----------------------------------------------------------------------------
-# The file of answers that ``nacre eval`` keeps to compare with: it quotes memories.
+# -- Evaluation baseline -------------------------------------------------------
+#
+# ``nacre eval`` keeps its answers for comparison. They quote memories.
 
 
 def baseline_file(home: Home) -> Path:
-    """Where the baseline is."""
+    """Return the path of the baseline."""
     return home.settings.home / "eval-baseline.json"
 
 
 def forget_in_baseline(home: Home, memory_ids: Collection[str]) -> None:
-    """Take forgotten memories out of the kept answers; a file that holds none of them stays as it is."""
+    """Remove forgotten memories from the baseline. A file that contains none of them is unchanged."""
     file = baseline_file(home)
     try:
-        kept = json_text.parse(file.read_bytes())
-        found = [answer["results"] for answer in kept["queries"]]
-        left = [[one for one in results if one["id"] not in memory_ids] for results in found]
+        baseline = json_text.parse(file.read_bytes())
+        before = [answer["results"] for answer in baseline["queries"]]
+        after = [
+            [result for result in results if result["id"] not in memory_ids] for results in before
+        ]
     except (OSError, ValueError, TypeError, KeyError):
         return
-    if left != found:
-        for answer, results in zip(kept["queries"], left, strict=True):
+    if after != before:
+        for answer, results in zip(baseline["queries"], after, strict=True):
             answer["results"] = results
-        write_json(file, kept)
+        write_json(file, baseline)
 
 
 def write_json(file: Path, value: object) -> None:
-    """Write a value readable by the owner alone: queries and answers tell a lot."""
+    """Write a JSON file that only the owner can read, because queries and answers are private."""
     private_files.write_file(file, f"{json.dumps(value, ensure_ascii=False, indent=2)}\n")
 
 
-# ----------------------------------------------------------------------------
-# Requests about projects and their pages.
+# -- Requests ------------------------------------------------------------------
 
 
 class PlaceRequest(Request, frozen=True, kw_only=True):
@@ -912,36 +966,35 @@ class PageRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests about projects and their pages; :mod:`nacre.serve.catalogue` lists them.
+# -- Operations on projects and pages ------------------------------------------
 
 
 HERE = "."
 _PROFILE = "profile.md"
 
 
-def place(home: Home, asked: PlaceRequest) -> views_Place:
-    """The project that a name means, or a folder. Nothing is made."""
+def place(home: Home, request: PlaceRequest) -> views_Place:
+    """Return the project of a name or a folder. Nothing is created."""
     known = tuple(projects(home))
-    if asked.name in (None, "", HERE):
+    if request.name in (None, "", HERE):
         folder = (
-            None if home.actor.bearer else asked.folder
-        )  # who shows a key works on another machine
+            None if home.actor.bearer else request.folder
+        )  # a client with a key works on another machine
         found = project_of_folder(home, Path(folder)) if folder else None
         return views_Place(
             found, known, namesake=_namesake(home, folder, known) if folder and not found else None
         )
-    found = project_called(home, asked.name or "", known)
+    found = project_called(home, request.name or "", known)
     return views_Place(found, known, found in known)
 
 
-def tie(home: Home, asked: TieRequest) -> views_Place:
-    """Make a folder a project's from now on. Raises NotFound, Conflict, InvalidInput, MemoryInvalid."""
+def tie(home: Home, request: TieRequest) -> views_Place:
+    """Assign a folder to a project. Raises NotFound, Conflict, InvalidInput, MemoryInvalid."""
     known = tuple(projects(home))
-    slug = project_called(home, asked.project, known)
+    slug = project_called(home, request.project, known)
     if slug not in known:
-        raise NotFound(f"no project is called {asked.project!r}", hint=_known_projects(known))
-    tie_folder(home, slug, Path(asked.folder))
+        raise NotFound(f"no project is called {request.project!r}", hint=_known_projects(known))
+    tie_folder(home, slug, Path(request.folder))
     return views_Place(slug, known)
 
 
@@ -951,28 +1004,28 @@ def _known_projects(known: tuple[str, ...]) -> str:
 
 def _namesake(home: Home, folder: str, known: tuple[str, ...]) -> str | None:
     name = name_of_folder(home, Path(folder))
-    found = project_called(home, name, known) if name else None
-    return found if found in known else None
+    slug = project_called(home, name, known) if name else None
+    return slug if slug in known else None
 
 
 def project_called(home: Home, name: str, known: tuple[str, ...] | list[str]) -> str:
-    """The slug of the project that a name means, whether there is one or not."""
+    """Return the slug for a project name, even if no such project exists."""
     slug = slugify(home.redactor.clean(name))
     if name in known:
         return name
-    found = home.files.project_by("alias", name)
-    return found or next((other for other in known if slugify(other) == slug), slug)
+    by_alias = home.files.project_by("alias", name)
+    return by_alias or next((other for other in known if slugify(other) == slug), slug)
 
 
-def page(home: Home, asked: PageRequest) -> str:
-    """What a page tells, without secrets; empty where there is none."""
-    if asked.project is not None:
-        if asked.project not in projects(home):
+def page(home: Home, request: PageRequest) -> str:
+    """Return the text of a page without secrets, or an empty string."""
+    if request.project is not None:
+        if request.project not in projects(home):
             raise NotFound(
-                f"no project is called {asked.project!r}",
+                f"no project is called {request.project!r}",
                 hint="memory_admin with overview names them",
             )
-        return home.redactor.clean(page_text(home, asked.project)).strip()
+        return home.redactor.clean(page_text(home, request.project)).strip()
     try:
         text = home.vault.read(_PROFILE).decode("utf-8", errors="replace")
     except (OSError, VaultUnusable):
@@ -980,16 +1033,15 @@ def page(home: Home, asked: PageRequest) -> str:
     return home.redactor.clean(without_what_is_over(home, text)).strip()
 
 
-# ----------------------------------------------------------------------------
-# Sessions that the owner does not want read: by tool, by project, by the folder in which they took
-# place.
+# -- Excluded sessions ---------------------------------------------------------
 
 
 class Exclusions:
-    """What ``ingest.exclude``, ``ingest.exclude_tools``, ``ingest.exclude_projects`` and ``ingest.exclude_paths`` say.
+    """Sessions excluded by ``ingest.exclude``, ``ingest.exclude_tools``,
+    ``ingest.exclude_projects`` and ``ingest.exclude_paths``.
 
-    What was read before stays, and is shown to nobody elsewhere; nothing of an excluded session is stored, and no
-    project is made for it.
+    Sessions read earlier are kept but shown nowhere else. Excluded sessions are not stored and
+    create no project.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -1001,22 +1053,25 @@ class Exclusions:
         )
 
     def reason(self, home: Home, session: Session) -> str | None:
-        """Why a session is not stored: ``path``, ``project``, or ``id`` where nobody could name it; else ``None``."""
+        """Return why a session is not stored:
+
+        ``path``, ``project``, or ``id`` for an invalid id, else ``None``.
+        """
         if not fits_index(session.native_id):
             return "id"
         return self._reason(session, lambda: resolve_project(home, session, create=False))
 
     def leave_out(self, stored: StoredSession) -> bool:
-        """Whether a session that was read before would not be read any more."""
+        """Return True if a session that was read before is now excluded."""
         session, file = stored.session, stored.file
         if session.tool in self.tools or (
-            file and any(fnmatch.fnmatch(file, one) for one in self._files)
+            file and any(fnmatch.fnmatch(file, pattern) for pattern in self._files)
         ):
             return True
         return self._reason(session, lambda: stored.project) is not None
 
     def name(self, project: str) -> bool:
-        """Whether a project is one whose sessions are not read."""
+        """Return True if sessions of a project are excluded."""
         return any(fnmatch.fnmatchcase(project.lower(), pattern) for pattern in self._projects)
 
     def _reason(self, session: Session, project: Callable[[], str | None]) -> str | None:
@@ -1027,21 +1082,21 @@ class Exclusions:
         return None
 
     def _is_below(self, folder: str) -> bool:
-        """Whether a folder, or one around it, matches a pattern."""
+        """Return True if a folder or one of its parents matches a pattern."""
         parts = re.split(r"[\\/]", folder.rstrip("\\/"))
-        around = ["/".join(parts[:end]) or "/" for end in range(1, len(parts) + 1)]
-        return any(fnmatch.fnmatchcase(path, pattern) for path in around for pattern in self._paths)
+        paths = ["/".join(parts[:end]) or "/" for end in range(1, len(parts) + 1)]
+        return any(fnmatch.fnmatchcase(path, pattern) for path in paths for pattern in self._paths)
 
 
 def _names(session: Session, project: str | None) -> list[str]:
-    """What a session's project is called, or would be."""
+    """Return the existing and possible names of a session's project."""
     folder = re.split(r"[\\/]", (session.cwd or "").rstrip("\\/"))[-1]
-    found = [project, session.label, folder, slugify(folder) if folder else None]
-    return [name for name in found if name]
+    names = [project, session.label, folder, slugify(folder) if folder else None]
+    return [name for name in names if name]
 
 
 def _expanded(path: str, home: Path) -> str:
-    """A pattern with ``~`` spelt out and slashes as they are compared."""
+    """Return a pattern with ``~`` expanded and forward slashes."""
     if path == "~" or path.startswith(("~/", "~\\")):
         path = f"{home}{path[1:]}"
     return path.replace("\\", "/").rstrip("/") or "/"
