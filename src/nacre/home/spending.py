@@ -1,4 +1,4 @@
-"""Which language model does what, with all that is wrapped around it."""
+"""Choice of the language model for each task, its costs and budgets, and traces of its calls."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ NONE = "none"
 
 
 def name_for(home: Home, task: Task) -> str:
-    """The model that is set for a task, as ``provider:model``; ``none`` where there is none. An alias is resolved."""
+    """Return the model configured for a task as ``provider:model`` with aliases resolved, or ``none``."""
     return full_name(set_for(home, task))
 
 
 def set_for(home: Home, task: Task) -> str:
-    """The same as it is written in the settings.
+    """Return the model configured for a task as written in the settings.
 
-    Dreams are the writer's, unless they have a model of their own.
+    Dreams use the writer's model unless they have their own.
     """
     settings = home.settings
     own = "" if task is Task.TEST else settings[f"models.{task.value}"]
@@ -88,30 +88,30 @@ def set_for(home: Home, task: Task) -> str:
 
 
 def has_writer(settings: Settings) -> bool:
-    """Whether a model is to write in the background."""
+    """Return True if a model is configured to write in the background."""
     name = settings[f"models.{Task.EXTRACTION.value}"] or settings.text("models.default") or NONE
     return settings.flag("models.background") and name != NONE
 
 
 def waits_for_models(home: Home) -> bool:
-    """Whether a model looks at new memories by and by: one is set for that, and models may work in the background."""
+    """Return True if a model examines new memories in the background."""
     return bool(home.settings.flag("models.background")) and may_judge(home)
 
 
 def may_judge(home: Home) -> bool:
-    """Whether a model is set that looks at memories once they are stored."""
+    """Return True if a model is configured for claims, contradictions or todos."""
     return any(
         name_for(home, task) != NONE for task in (Task.CLAIMS, Task.CONTRADICTION, Task.TODOS)
     )
 
 
 def model_for(home: Home, task: Task, *, background: bool) -> LanguageModel | None:
-    """The model that does a task; ``None`` where none is set, or where it is for the ``background`` only.
+    """Return the model for a task, or ``None`` if none is configured or background work is off.
 
-    Work that nobody asked for in so many words (what is learned while sessions are read, judging a new memory) is
-    background work: no model does it until ``models.background`` is on, and the budgets hold it. Every call is counted
-    and is a step of the run that goes on; what was asked lately is answered from what was kept. Raises ModelRefused
-    where the model that is set cannot be opened.
+    Work that the user did not explicitly request (learning from sessions, judging a new memory) is
+    ``background`` work. It needs ``models.background`` and is limited by the budgets. Every call is
+    counted and traced, and recent answers are reused. Raises ModelRefused if the configured model
+    cannot be opened.
     """
     name = name_for(home, task)
     if name == NONE or (background and not home.settings.flag("models.background")):
@@ -122,27 +122,28 @@ def model_for(home: Home, task: Task, *, background: bool) -> LanguageModel | No
     return model
 
 
-# ----------------------------------------------------------------------------
-# Whether the writer may work by now: asked again before every call, as a run may take hours.
+# -- Permission for background work --------------------------------------------
+#
+# Checked before every call, because a run may take hours.
 
 
-_OF_THE_WRITER = (Task.EXTRACTION, Task.DREAM)
+_WRITER_TASKS = (Task.EXTRACTION, Task.DREAM)
 
 
 def is_set(home: Home) -> bool:
-    """Whether a model is to write in the background."""
+    """Return True if a model is configured to write in the background."""
     return home.settings.flag("models.background") and name_for(home, Task.EXTRACTION) != NONE
 
 
 def rests(settings: Settings) -> bool:
-    """Whether the writer is paused, or waits for the mains."""
+    """Return True if the writer is paused or waits for mains power."""
     return settings.flag("writer.paused") or (
         not settings.flag("writer.on_battery") and is_on_battery()
     )
 
 
 class Permission:
-    """What the owner allows background work by now, whatever the settings were when it began."""
+    """The owner's current permission for background work, even if the settings changed since it began."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -151,22 +152,22 @@ class Permission:
 
     @property
     def settings(self) -> Settings:
-        """The settings by now. Where their file cannot be read any more, the writer rests."""
-        seen = _written(self._settings)
-        if seen != self._seen:
+        """The current settings. If their file can no longer be read, the writer is paused."""
+        version = _config_version(self._settings)
+        if version != self._seen:
             try:
                 self._settings = self._settings.read_again()
             except SettingsInvalid:
                 return self._settings.having("writer.paused", value=True)
-            self._seen = seen
+            self._seen = version
         return self._settings
 
     def obstacle(self, task: str) -> str | None:
-        """Why a task is not to be done for now; ``None`` where nothing stands against it."""
+        """Return why a task may not run now, or ``None`` if it may."""
         settings = self.settings
         if task != Task.CHAT and not settings.flag("models.background"):
             return "models do no work in the background any more"
-        if task not in _OF_THE_WRITER:
+        if task not in _WRITER_TASKS:
             return None
         if name_for(replace(self._home, settings=settings), Task(task)) != name_for(
             self._home, Task(task)
@@ -175,52 +176,49 @@ class Permission:
         return "it is paused, or waits for the mains" if rests(settings) else None
 
 
-def _written(settings: Settings) -> tuple[int, ...]:
-    """What tells one writing of the config file from the next; empty where there is none."""
+def _config_version(settings: Settings) -> tuple[int, ...]:
+    """Return a value that changes with the config file. Empty if there is none."""
     with suppress(OSError):
-        found = settings.config.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        stat = settings.config.stat()
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
     return ()
 
 
-# ----------------------------------------------------------------------------
-# What is noted on the way and counted later: traces, and calls of models that somebody waits for.
+# -- Spool of traces, calls and answers ----------------------------------------
 #
-# Whoever notes something appends a line to a spool and waits for no database. Folding takes the spool
-# away under another
-# name and brings its lines into the database in one transaction; a line that is there already is the
-# same line, so that
-# a crash between loses none and doubles none.
+# Writers append a line to a spool without waiting for the database. Folding renames the spool and
+# inserts its lines in one transaction. Inserting a line again has no effect, so a crash loses and
+# duplicates nothing.
 
 
 SPOOL = "notes.jsonl"
 MOST_TRACES = 2_000
 CALLS_KEPT = timedelta(days=400)
 _PATIENCE_SECONDS = 0.25
-_MOST_BYTES = 20_000_000
-"""Of a spool that nobody folds in: beyond it no traces are noted."""
+_MAX_SPOOL_BYTES = 20_000_000
+"""Spool size in bytes beyond which traces and answers are dropped."""
 
 
 def note_trace(home: Home, trace: Trace) -> None:
-    """Note what a run went through; its texts are without secrets already."""
+    """Spool a trace, whose texts must already be redacted."""
     if home.settings.whole("traces.keep_days"):
-        _append(home, b'{"trace":' + _encoded(trace) + b"}", at_most=_MOST_BYTES)
+        _append(home, b'{"trace":' + _as_json(trace) + b"}", at_most=_MAX_SPOOL_BYTES)
 
 
 def note_call(home: Home, call: Call) -> None:
-    """Note a call of a model that nobody keeps waiting for a database."""
-    _append(home, b'{"call":' + _encoded(call) + b"}")
+    """Spool a call of a model outside background work."""
+    _append(home, b'{"call":' + _as_json(call) + b"}")
 
 
 def note_answer(home: Home, key: str, model: str, answer: str) -> None:
-    """Note what a model answered, for the next time it is asked the same."""
-    kept = {"key": key, "at": home.clock(), "model": model, "answer": answer}
-    _append(home, b'{"answer":' + _encoded(kept) + b"}", at_most=_MOST_BYTES)
+    """Spool a model's answer so that the same prompt can reuse it."""
+    answer_record = {"key": key, "at": home.clock(), "model": model, "answer": answer}
+    _append(home, b'{"answer":' + _as_json(answer_record) + b"}", at_most=_MAX_SPOOL_BYTES)
 
 
 def noted_calls(home: Home) -> Iterator[Call]:
-    """Calls that were noted and are not in the database yet, for who only reads."""
-    for spool in (*_left(home), home.folder / SPOOL):
+    """Yield spooled calls that are not in the database yet, without folding them."""
+    for spool in (*_abandoned_spools(home), home.folder / SPOOL):
         with contextlib.suppress(OSError):
             for line in _lines(spool):
                 with contextlib.suppress(msgspec.ValidationError):
@@ -229,18 +227,18 @@ def noted_calls(home: Home) -> Iterator[Call]:
 
 
 def fold_notes(home: Home) -> None:
-    """Bring what was noted into the database, and drop what is too old to be kept. Raises StoreBusy."""
+    """Move the spool into the database and delete expired records. Raises StoreBusy."""
     if home.database.unwritable:
         return
-    taken = [*_left(home), *_take(home)]
-    if not taken:
+    spools = [*_abandoned_spools(home), *_take_spool(home)]
+    if not spools:
         return
     with home.database.transaction():
-        for spool in taken:
-            with contextlib.suppress(FileNotFoundError):  # whoever folded it meanwhile took it away
+        for spool in spools:
+            with contextlib.suppress(FileNotFoundError):  # another process folded it
                 _fold(home, spool)
         _prune(home)
-    for spool in taken:
+    for spool in spools:
         spool.unlink(missing_ok=True)
 
 
@@ -258,8 +256,8 @@ def _prune(home: Home) -> None:
     home.spending.prune(day_of(now - CALLS_KEPT), answers_since)
 
 
-def _encoded(value: object) -> bytes:
-    """As JSON; half a character becomes a question mark."""
+def _as_json(value: object) -> bytes:
+    """Return a value as JSON. Unpaired surrogates become question marks."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -267,7 +265,7 @@ def _encoded(value: object) -> bytes:
 
 
 def _append(home: Home, line: bytes, at_most: int | None = None) -> None:
-    """Nothing fails for what is only noted: on a full disk, or where another process holds the spool, it is dropped."""
+    """Append a line to the spool. Drop it if the disk is full or another process holds the spool."""
     if home.database.unwritable:
         return
     with contextlib.suppress(StoreBusy, OSError), _lock(home):
@@ -276,7 +274,7 @@ def _append(home: Home, line: bytes, at_most: int | None = None) -> None:
             if at_most is None or file.tell() < at_most:
                 file.write(
                     b"\n" + line
-                )  # the line end comes first: a torn line spoils no other one
+                )  # the newline comes first so that a truncated line damages no other
 
 
 def _lines(spool: Path) -> Iterator[dict[str, Any]]:
@@ -309,8 +307,8 @@ class _Answer(msgspec.Struct):
 
 def _fold_answer(home: Home, value: object) -> None:
     with contextlib.suppress(msgspec.ValidationError):
-        kept = json_text.convert(value, _Answer)
-        home.spending.keep_answer(kept.key, kept.at, kept.model, kept.answer)
+        answer = json_text.convert(value, _Answer)
+        home.spending.keep_answer(answer.key, answer.at, answer.model, answer.answer)
 
 
 _FOLDS: dict[str, Callable[[Home, object], None]] = {
@@ -320,12 +318,12 @@ _FOLDS: dict[str, Callable[[Home, object], None]] = {
 }
 
 
-def _left(home: Home) -> list[Path]:
-    """Spools that were taken away and not deleted, the oldest first: what a crash leaves."""
+def _abandoned_spools(home: Home) -> list[Path]:
+    """Return spools left by a crash, oldest first."""
     return sorted(path for path in home.folder.glob("notes.*.taken") if os.access(path, os.R_OK))
 
 
-def _take(home: Home) -> list[Path]:
+def _take_spool(home: Home) -> list[Path]:
     spool = home.folder / SPOOL
     taken = spool.with_name(f"notes.{home.ids()}.taken")
     if not os.access(spool, os.R_OK):
@@ -342,29 +340,28 @@ def _lock(home: Home) -> FileLock:
     return FileLock(home.folder / "notes.lock", _PATIENCE_SECONDS)
 
 
-# ----------------------------------------------------------------------------
-# Note what a run goes through, step by step, and keep it when it ends.
+# -- Traces of runs ------------------------------------------------------------
 
 
 MOST_STEPS = 500
-"""Of a run that are kept; what comes after is counted."""
+"""Maximum steps stored per run. Further steps are only counted."""
 
 MOST_REFS = 100
-"""Of a step: what a big run stored is in the vault, and in its operation."""
+"""Maximum references per step. The vault and the operation have the complete list."""
 
-_LINE_CHARACTERS = 400
+_MAX_LINE_CHARACTERS = 400
 
 
 @dataclass
 class Run:
-    """A run that goes on: its steps so far, and how it ended. Several threads may add to it."""
+    """A run in progress: its steps so far and its outcome. Threads may share it."""
 
     trace: Trace
     steps: list[Step] = field(default_factory=list)
     outcome: str = ""
 
     def add(self, step: Step) -> None:
-        """Note a step."""
+        """Add a step."""
         self.steps.append(step)
 
 
@@ -372,15 +369,16 @@ _RUN: ContextVar[Run | None] = ContextVar("run", default=None)
 
 
 def current() -> Run | None:
-    """The run that goes on in this thread, if one does."""
+    """Return the run in progress in this context, if any."""
     return _RUN.get()
 
 
 @contextmanager
 def tracing(home: Home, kind: TraceKind, subject: str) -> Iterator[Run]:
-    """Whatever is asked of models within is a step of this run; within another run, of that one.
+    """Trace model calls inside as steps of this run, or of the enclosing run.
 
-    What is noted is redacted and kept when it ends, also when it fails. Call it without an open transaction.
+    The redacted trace is stored at the end, also after a failure. Call it without an open
+    transaction.
     """
     outer = _RUN.get()
     if outer is not None:
@@ -396,7 +394,10 @@ def tracing(home: Home, kind: TraceKind, subject: str) -> Iterator[Run]:
 
 @contextmanager
 def noting(home: Home, kind: TraceKind, subject: str) -> Iterator[Run]:
-    """A run whose steps whoever holds it adds: what models are asked within has traces of its own. Kept as above."""
+    """Trace a run whose steps the caller adds. Model calls inside have traces of their own.
+
+    The trace is stored as by :func:`tracing`.
+    """
     run = Run(Trace(home.ids(), kind, subject, home.clock()))
     began = time.perf_counter()
     try:
@@ -410,29 +411,29 @@ def noting(home: Home, kind: TraceKind, subject: str) -> Iterator[Run]:
 
 
 def _keep(home: Home, run: Run, seconds: float) -> None:
-    """Note a run that has ended, without secrets."""
+    """Spool the redacted trace of a finished run."""
 
     clean = home.redactor
-    kept = [cleaned(clean, step) for step in run.steps[:MOST_STEPS]]
+    steps = [cleaned(clean, step) for step in run.steps[:MOST_STEPS]]
     if len(run.steps) > MOST_STEPS:
-        kept.append(Step("goes on", output=f"{len(run.steps) - MOST_STEPS:,} more steps"))
+        steps.append(Step("goes on", output=f"{len(run.steps) - MOST_STEPS:,} more steps"))
     trace = replace(
         run.trace,
         subject=_line(clean, run.trace.subject),
         outcome=_line(clean, run.outcome),
         ended=run.trace.began + timedelta(seconds=seconds),
-        steps=tuple(kept),
+        steps=tuple(steps),
     )
     note_trace(home, trace)
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """Counts in words: ``files: 3, turns: 1,204``; those that are zero are left out."""
+    """Return non-zero counts as text: ``files: 3, turns: 1,204``."""
     return ", ".join(f"{name}: {count:,}" for name, count in counts.items() if count)
 
 
 def cleaned(redactor: Redactor, step: Step) -> Step:
-    """A step without secrets, what went in and came out in a line each."""
+    """Return a step without secrets, with input and output shortened to one line each."""
     return replace(
         step,
         title=_line(redactor, step.title),
@@ -447,19 +448,16 @@ def cleaned(redactor: Redactor, step: Step) -> Step:
 
 
 def _line(redactor: Redactor, text: str) -> str:
-    return shorten(redactor.clean(text), _LINE_CHARACTERS)
+    return shorten(redactor.clean(text), _MAX_LINE_CHARACTERS)
 
 
-# ----------------------------------------------------------------------------
-# What models may cost: each call is noted, and one in the background is asked for first.
+# -- Budgets -------------------------------------------------------------------
 #
-# A background call is written down at what it may cost at most before it is made, in a transaction of
-# its own over a
-# connection of its own, and at what it cost afterwards: calls side by side, of several processes,
-# keep within the budget
-# together. One that failed counts what was sent, unless the provider said no. One whose process ends
-# on the way stays at what it may have cost. Calls that somebody waits for are noted in a spool, and
-# held by no budget.
+# A background call reserves its maximum cost before it is made and records the actual cost
+# afterwards, each in a transaction on a separate connection, so that concurrent calls of several
+# processes respect the budget together. A failed call costs what was sent, unless the provider
+# rejected it. A call whose process ends keeps its reservation. Other calls go to the spool and are
+# not limited.
 
 
 DAILY = "models.daily_budget_usd"
@@ -468,29 +466,32 @@ TOKENS, CHAT_TOKENS = "writer.tokens_per_day", "gateway.tokens_per_day"
 CALLS = "writer.calls_per_day"
 
 
-_ANSWER_TOKENS = 2_000
-"""Of an answer, while it is not there yet."""
+_EXPECTED_ANSWER_TOKENS = 2_000
+"""Output tokens assumed for an answer until it arrives."""
 
-_TOLD_CHARACTERS = 300
+_MAX_ERROR_CHARACTERS = 300
 
 
 def resets_at(home: Home) -> datetime:
-    """The next midnight of the owner's clock, when budgets begin anew."""
+    """Return the next local midnight, when the daily budgets reset."""
     return day_interval(home.today())[1]
 
 
 def budget(home: Home, task: str | None = None) -> int | None:
-    """What a day, or a task a day, may cost in the background, in millionths of a US dollar; ``None`` sets no bound."""
-    return _bound(home.settings, task)
+    """Return the daily background budget in millionths of a US dollar, or a task's share.
+
+    ``None`` means no limit.
+    """
+    return _limit(home.settings, task)
 
 
-def _bound(settings: Settings, task: str | None) -> int | None:
+def _limit(settings: Settings, task: str | None) -> int | None:
     amount = settings[TASKS].get(task) if task else settings[DAILY]
     return None if amount is None else int(Decimal(str(amount)) * DOLLAR)
 
 
 class OwnConnection:
-    """The ledger of calls over a connection of its own, for whatever thread asks; opened when it is first needed."""
+    """The ledger of calls on a separate connection, usable from any thread and opened on first use."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -499,7 +500,7 @@ class OwnConnection:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Spending]:
-        """A short transaction. Raises StoreBusy, StoreUnusable."""
+        """Yield the ledger in a short transaction. Raises StoreBusy, StoreUnusable."""
         with self._lock:
             database = self._open()
             with database.transaction():
@@ -507,12 +508,12 @@ class OwnConnection:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Spending]:
-        """To look something up. Raises StoreBusy, StoreUnusable."""
+        """Yield the ledger for reading. Raises StoreBusy, StoreUnusable."""
         with self._lock:
             yield Spending(self._open())
 
     def close(self) -> None:
-        """Close the connection; it is opened again where it is needed again."""
+        """Close the connection. The next use opens it again."""
         with self._lock:
             if self._database:
                 self._database.close()
@@ -527,7 +528,7 @@ class OwnConnection:
 
 
 class HomeBooks:
-    """Counts the calls of a home's models (see :class:`nacre.llm.providers.Books`)."""
+    """Counts the calls of a home's models; implements :class:`nacre.llm.providers.Books`."""
 
     def __init__(self, home: Home, connection: OwnConnection, *, background: bool) -> None:
         self._home = home
@@ -536,7 +537,10 @@ class HomeBooks:
         self._permission = Permission(home)
 
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
-        """A call that may cost so much at most. Raises BudgetSpent, Unavailable, where it is not to be made."""
+        """Record a call that may cost at most ``most``.
+
+        Raises BudgetSpent, Unavailable if it may not be made.
+        """
         run = current()
         problem = self._permission.obstacle(prompt.task) if self._background else None
         if problem:
@@ -557,7 +561,10 @@ class HomeBooks:
         return call
 
     def end(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
-        """It was answered. That it cannot be noted costs nobody the answer: then it stays at what it may cost."""
+        """Record a completed call.
+
+        If that fails, its reservation stays and the answer is still returned.
+        """
         done = replace(call, tokens=tokens, cost=cost, seconds=seconds, outcome="done")
         if not self._background:
             note_call(self._home, done)
@@ -569,8 +576,10 @@ class HomeBooks:
     def fail(
         self, call: Call, tokens: Tokens, cost: int | None, seconds: float, error: NacreError | None
     ) -> None:
-        """It was not answered; what it may have taken is an estimate. That the next call is likely to fail, too, is
-        kept: a prompt that is too long does not say so."""
+        """Record a failed call with its estimated cost, and whether the next call is likely to fail too.
+
+        A prompt that is too long is not a sign of that.
+        """
         failed = replace(call, tokens=tokens, cost=cost, seconds=seconds, outcome="failed")
         if not self._background:
             note_call(self._home, failed)
@@ -578,21 +587,24 @@ class HomeBooks:
         with contextlib.suppress(NacreError), self._connection.writing() as spending:
             spending.finish(failed)
             if isinstance(error, ModelUnavailable) or type(error) is ModelRefused:
-                told = (
+                message = (
                     f"{error.message}; {error.hint}"
                     if error.hint and type(error) is ModelRefused
                     else error.message
                 )
-                told = shorten(self._home.redactor.clean(told), _TOLD_CHARACTERS)
-                spending.fail(Health(call.model, self._home.clock(), told))
+                message = shorten(self._home.redactor.clean(message), _MAX_ERROR_CHARACTERS)
+                spending.fail(Health(call.model, self._home.clock(), message))
 
     def leave(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
-        """It was broken off. In the background it stays at what it may cost at most: the provider may go on."""
+        """Record a cancelled call.
+
+        A background call keeps its reservation, because the provider may continue.
+        """
         if not self._background:
             self.fail(call, tokens, cost, seconds, None)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._connection.close()
 
     def _reserve(self, call: Call) -> None:
@@ -612,28 +624,28 @@ class HomeBooks:
             raise refused[1]
 
     def _obstacle(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
-        """Why a background call is not made, in a word and in full."""
-        in_all, of_task = spending.in_background(
+        """Return why a background call may not be made, as a word and as an error."""
+        total, task_total = spending.in_background(
             call.day, call.task, partial(is_priced, self._home.settings)
         )
-        budgets = [("budget", None, in_all), ("task budget", call.task, of_task)]
+        budgets = [("budget", None, total), ("task budget", call.task, task_total)]
         if self._is_by_subscription(call.model):
-            if refused := self._beyond_tokens(spending, call):
+            if refused := self._token_obstacle(spending, call):
                 return refused
             budgets = budgets[
                 1:
-            ]  # what the command says it would cost counts only within a bound of the task's own
+            ]  # a subscription's stated cost counts only within the task's own budget
         elif call.cost is None:
             return "no price", unpriced(call.model)
-        wanted = call.cost or 0
+        cost = call.cost or 0
         for reason, task, spent in budgets:
-            most = _bound(self._permission.settings, task)
-            if most is not None and (most <= 0 or spent + wanted > most):
-                return reason, self._spent(task, spent, most, wanted)
+            limit = _limit(self._permission.settings, task)
+            if limit is not None and (limit <= 0 or spent + cost > limit):
+                return reason, self._over_budget(task, spent, limit, cost)
         return None
 
     def _expected(self, model: str, prompt: Prompt) -> Tokens:
-        """The tokens that a call is held for while it runs: only those of a subscription are counted so."""
+        """Return the tokens to reserve for a call, which only subscriptions need."""
         if not (self._background and self._is_by_subscription(model)):
             return Tokens()
         return reserved(self._home.settings, model, prompt)
@@ -641,49 +653,53 @@ class HomeBooks:
     def _is_by_subscription(self, model: str) -> bool:
         return is_by_subscription(self._home.settings, model)
 
-    def _beyond_tokens(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
+    def _token_obstacle(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
         is_chat = call.task == Task.CHAT
         key = CHAT_TOKENS if is_chat else TOKENS
-        most = self._permission.settings.whole(key)
-        taken, made = spending.tokens_in_background(call.day, call.model, is_chat=is_chat)
-        wanted = call.tokens.input + call.tokens.output
-        if most <= 0:
+        limit = self._permission.settings.whole(key)
+        used, calls_made = spending.tokens_in_background(call.day, call.model, is_chat=is_chat)
+        requested = call.tokens.input + call.tokens.output
+        if limit <= 0:
             writer = "nacre writer set says which writer may take how many tokens a day"
             hint = f"{key} is 0: nacre config set {key} …" if is_chat else writer
             return "no tokens", BudgetSpent(f"{call.model} may take no tokens by itself", hint=hint)
         calls = 0 if is_chat else self._permission.settings.whole(CALLS)
-        if calls and made >= calls:
-            told = f"{call.model} may make {calls:,} calls a day, and has made them"
+        if calls and calls_made >= calls:
+            message = f"{call.model} may make {calls:,} calls a day, and has made them"
             return "calls", BudgetSpent(
-                told, hint=self._until(False, f"nacre config set {CALLS} …")
+                message, hint=self._retry_hint(False, f"nacre config set {CALLS} …")
             )
-        if taken + wanted <= most:
+        if used + requested <= limit:
             return None
-        told = f"{call.model} may take {most:,} tokens a day, {taken:,} are taken, and a call may take {wanted:,}"
+        message = f"{call.model} may take {limit:,} tokens a day, {used:,} are taken, and a call may take {requested:,}"
         return "tokens", BudgetSpent(
-            told, hint=self._until(wanted > most, f"nacre config set {key} …")
+            message, hint=self._retry_hint(requested > limit, f"nacre config set {key} …")
         )
 
-    def _spent(self, task: str | None, spent: int, most: int, wanted: int) -> BudgetSpent:
+    def _over_budget(self, task: str | None, spent: int, limit: int, cost: int) -> BudgetSpent:
         key = TASKS if task else DAILY
-        more = f"nacre config set {key} '{{{task} = …}}'" if task else f"nacre config set {key} …"
-        whose = f"{task} in the background" if task else "models in the background"
-        if most <= 0:
-            return BudgetSpent(f"{whose} may cost nothing: {key} is 0", hint=more)
+        command = (
+            f"nacre config set {key} '{{{task} = …}}'" if task else f"nacre config set {key} …"
+        )
+        scope = f"{task} in the background" if task else "models in the background"
+        if limit <= 0:
+            return BudgetSpent(f"{scope} may cost nothing: {key} is 0", hint=command)
         return BudgetSpent(
-            f"{whose} may cost {dollars(most)} a day, {dollars(spent)} are used, and a call may take {dollars(wanted)}",
-            hint=self._until(wanted > most, more),
+            f"{scope} may cost {dollars(limit)} a day, {dollars(spent)} are used, and a call may take {dollars(cost)}",
+            hint=self._retry_hint(cost > limit, command),
         )
 
-    def _until(self, is_too_small: bool, more: str) -> str:
-        """What has a call made after all: the next day, unless no day holds it."""
+    def _retry_hint(self, is_too_small: bool, command: str) -> str:
+        """Return the hint when the call becomes possible: the next day, or a larger budget."""
         if is_too_small:
-            return f"a day that holds such a call: {more}"
-        return f"it goes on at {shown_minute(resets_at(self._home))}; for more: {more}"
+            return f"a day that holds such a call: {command}"
+        return f"it goes on at {shown_minute(resets_at(self._home))}; for more: {command}"
 
 
 class HomeAnswers:
-    """Keeps answers in a home (see :class:`nacre.llm.failures.Answers`); none that holds what looks like a secret."""
+    """Stores answers in a home, except those that seem to contain a secret; implements
+    :class:`nacre.llm.failures.Answers`.
+    """
 
     def __init__(self, home: Home, connection: OwnConnection, *, background: bool) -> None:
         self._home = home
@@ -692,13 +708,13 @@ class HomeAnswers:
         self._days = timedelta(days=home.settings.whole("models.cache_days"))
 
     def find(self, key: str) -> str | None:
-        """The answer that is kept, if one is."""
+        """Return the stored answer, if any."""
         with contextlib.suppress(NacreError), self._connection.reading() as spending:
             return spending.answer(key, self._home.now() - self._days)
         return None
 
     def keep(self, key: str, model: str, answer: str) -> None:
-        """Keep an answer."""
+        """Store an answer."""
         if self._home.redactor.clean(answer) != answer or not _is_whole(answer):
             return
         if not self._background:
@@ -708,28 +724,30 @@ class HomeAnswers:
             spending.keep_answer(key, self._home.clock(), model, answer)
 
     def drop(self, key: str) -> None:
-        """Keep it no longer."""
+        """Delete an answer."""
         with contextlib.suppress(NacreError), self._connection.writing() as spending:
             spending.drop_answer(key)
 
 
 def reserved(settings: Settings, model: str, prompt: Prompt) -> Tokens:
-    """What a call of a subscription is held for until its answer is there."""
-    beside = provider_of(settings, model.partition(":")[0]).beside
+    """Return the tokens to reserve for a subscription's call."""
+    overhead = provider_of(settings, model.partition(":")[0]).beside
     return Tokens(
-        input=tokens_of(prompt) + beside, output=min(prompt.output_tokens, _ANSWER_TOKENS)
+        input=tokens_of(prompt) + overhead,
+        output=min(prompt.output_tokens, _EXPECTED_ANSWER_TOKENS),
     )
 
 
 def costs(home: Home, days: int = 30) -> CostReport:
-    """What models cost in the last days, today counted, and what is left of today's budget. What a subscription pays
-    has no cost here, whatever its command says that it would be.
+    """Return the costs of the last days, including today, and the rest of today's budgets.
+
+    Subscriptions cost nothing here, whatever their command reports.
     """
     fold_notes(home)
     day = home.today()
     since = day - timedelta(days=days - 1)
     spending = home.spending
-    most = {None: budget(home), **{task: budget(home, task) for task in home.settings[TASKS]}}
+    limits = {None: budget(home), **{task: budget(home, task) for task in home.settings[TASKS]}}
     budgets = [
         Budget(
             task,
@@ -738,53 +756,55 @@ def costs(home: Home, days: int = 30) -> CostReport:
                 1 if task else 0
             ],
         )
-        for task, amount in most.items()
+        for task, amount in limits.items()
     ]
     return CostReport(
         since,
         day,
         resets_at(home),
-        [_paid(home.settings, one) for one in spending.since(since)],
+        [_paid(home.settings, spent) for spent in spending.since(since)],
         spending.refusals(since),
         budgets,
         home.settings.flag("models.background"),
     )
 
 
-def _paid(settings: Settings, one: Spent) -> Spent:
-    return one if is_priced(settings, one.model) else replace(one, cost=0, unpriced=0, estimated=0)
+def _paid(settings: Settings, spent: Spent) -> Spent:
+    return (
+        spent
+        if is_priced(settings, spent.model)
+        else replace(spent, cost=0, unpriced=0, estimated=0)
+    )
 
 
 def left_today(home: Home, task: str) -> int:
-    """What is left of today's budget for a task in the background, in millionths of a US dollar."""
+    """Return the rest of a task's background budget for today, in millionths of a US dollar."""
     day = home.today()
-    in_all, of_task = home.spending.in_background(day, task, partial(is_priced, home.settings))
-    rest = (budget(home) or 0) - in_all
-    own = budget(home, task)
-    return max(0, rest if own is None else min(rest, own - of_task))
+    total, task_total = home.spending.in_background(day, task, partial(is_priced, home.settings))
+    remaining = (budget(home) or 0) - total
+    task_budget = budget(home, task)
+    return max(0, remaining if task_budget is None else min(remaining, task_budget - task_total))
 
 
 def tokens_left(home: Home, model: str) -> int | None:
-    """What a model by subscription may still take today in the background; ``None`` where its calls have a price."""
+    """Return a subscription's remaining background tokens for today, or ``None`` for a priced model."""
     if not is_by_subscription(home.settings, model):
         return None
-    taken, _ = home.spending.tokens_in_background(home.today(), model)
-    return max(0, home.settings.whole(TOKENS) - taken)
+    used, _ = home.spending.tokens_in_background(home.today(), model)
+    return max(0, home.settings.whole(TOKENS) - used)
 
 
 def calls_left(home: Home, model: str) -> int | None:
-    """How many calls a model by subscription may still make today in the background; ``None`` where they are not
-    bounded, or have a price.
-    """
-    most = home.settings.whole(CALLS)
-    if not (most and is_by_subscription(home.settings, model)):
+    """Return a subscription's remaining background calls for today, or ``None`` if unlimited or priced."""
+    limit = home.settings.whole(CALLS)
+    if not (limit and is_by_subscription(home.settings, model)):
         return None
-    _, made = home.spending.tokens_in_background(home.today(), model)
-    return max(0, most - made)
+    _, calls_made = home.spending.tokens_in_background(home.today(), model)
+    return max(0, limit - calls_made)
 
 
 def is_by_subscription(settings: Settings, model: str) -> bool:
-    """Whether calls of a model have no price of their own, so that tokens are counted: not where an API key pays."""
+    """Return True if calls are paid by a subscription and not by an API key, so that tokens are counted."""
     with contextlib.suppress(ModelRefused):
         provider = provider_of(settings, model.partition(":")[0])
         return provider.subscription and not key_of_billing(settings, provider)
@@ -792,17 +812,17 @@ def is_by_subscription(settings: Settings, model: str) -> bool:
 
 
 def is_priced(settings: Settings, model: str) -> bool:
-    """Whether what calls of a model cost counts within a day's budget."""
+    """Return True if a model's costs count towards the daily budget."""
     return not is_by_subscription(settings, model)
 
 
 def _is_whole(text: str) -> bool:
-    """Whether a text has no half characters, which a database cannot hold."""
+    """Return True if a text has no unpaired surrogates, which the database rejects."""
     return text.isascii() or text == text.encode("utf-8", "replace").decode()
 
 
 def unpriced(model: str) -> BudgetSpent:
-    """Why a model is not asked in the background whose price nobody knows, with what changes that."""
+    """Return the error for a background model with an unknown price."""
     price = f'{{"{model}" = {{price = {{input = …, output = …}}}}}}'
     return BudgetSpent(
         f"nobody knows what {model} costs, so no budget can hold it",
@@ -813,7 +833,10 @@ def unpriced(model: str) -> BudgetSpent:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Calls that are alike in something; ``background`` of them were background work. See :class:`Spent`."""
+    """Totals of calls with the same task, model or day.
+
+    ``background`` counts background calls. See :class:`Spent`.
+    """
 
     name: str
     calls: int
@@ -827,38 +850,36 @@ class Sum:
 
 
 def added_up(spent: Sequence[Spent], by: str) -> list[Sum]:
-    """Calls by ``task``, ``model`` or ``day``: the dearest first, days in their order."""
+    """Return totals by ``task``, ``model`` or ``day``: most expensive first, days in order."""
     groups: dict[str, list[Spent]] = {}
-    for one in spent:
-        groups.setdefault(str(getattr(one, by)), []).append(one)
-    sums = [summed(name, group) for name, group in groups.items()]
+    for item in spent:
+        groups.setdefault(str(getattr(item, by)), []).append(item)
+    totals = [summed(name, group) for name, group in groups.items()]
     return sorted(
-        sums, key=lambda one: one.name if by == "day" else (-one.cost, -one.calls, one.name)
+        totals,
+        key=lambda total: total.name if by == "day" else (-total.cost, -total.calls, total.name),
     )
 
 
 def summed(name: str, group: Sequence[Spent]) -> Sum:
-    """Calls as one line."""
+    """Return the total of some calls."""
     return Sum(
         name,
-        sum(one.calls for one in group),
-        sum(one.calls for one in group if one.is_background),
-        sum(one.failed for one in group),
-        sum((one.tokens for one in group), Tokens()),
-        sum(one.cost for one in group),
-        sum(one.unpriced for one in group),
-        sum(one.seconds for one in group),
-        sum(one.estimated for one in group),
+        sum(item.calls for item in group),
+        sum(item.calls for item in group if item.is_background),
+        sum(item.failed for item in group),
+        sum((item.tokens for item in group), Tokens()),
+        sum(item.cost for item in group),
+        sum(item.unpriced for item in group),
+        sum(item.seconds for item in group),
+        sum(item.estimated for item in group),
     )
 
 
-# ----------------------------------------------------------------------------
-# Questions to language models, asked side by side: what all of them have in common, whatever they are
-# about.
+# -- Concurrent questions ------------------------------------------------------
 #
-# Each is a function that asks and returns the answer. None of them touches the home: what they need
-# is read before, and
-# what they found is written afterwards, in the order of the questions.
+# A question is a function that asks a model and returns its answer. It does not use the home:
+# callers read its input before and write results afterwards, in the order of the questions.
 
 
 if TYPE_CHECKING:
@@ -873,7 +894,7 @@ _FINAL = (ModelUnavailable, ModelRefused, BudgetSpent)
 
 @dataclass(frozen=True, slots=True)
 class Answered(Generic[A]):
-    """An answer, beside the errors and what was not answered."""
+    """A successful answer, as opposed to an error or ``None``."""
 
     value: A
 
@@ -881,36 +902,37 @@ class Answered(Generic[A]):
 def ask_all(
     home: Home, questions: Sequence[Callable[[], A]], at_once: int, seconds: float | None = None
 ) -> list[Answered[A] | NacreError | None]:
-    """The answers, in the order of the questions, so many of which are asked at once.
+    """Ask up to ``at_once`` questions concurrently and return the results in order.
 
-    One that failed is the error; ``None`` stands where nobody was asked, or not answered in so many seconds: once a
-    model is not to be had, refuses, or may cost no more, what is left is not asked. Other threads of the home go on
-    meanwhile. Whoever interrupts it closes the models, which ends the calls that still run.
+    A failed question yields its error. ``None`` means not asked, or not answered within
+    ``seconds``: once a model is unavailable, refuses or exceeds its budget, the remaining questions
+    are skipped. Other threads of the home continue meanwhile. An interrupt closes the models, which
+    ends running calls.
     """
 
     if not questions:
         return []
-    is_over = threading.Event()
+    is_stopped = threading.Event()
 
-    def put(question: Callable[[], A]) -> Answered[A] | NacreError | None:
-        if is_over.is_set():
+    def ask(question: Callable[[], A]) -> Answered[A] | NacreError | None:
+        if is_stopped.is_set():
             return None
         try:
             return Answered(question())
         except (AnswerUnusable, ModelUnavailable, ModelRefused, BudgetSpent) as error:
             if is_final(error):
-                is_over.set()
+                is_stopped.set()
             return error
 
     pool = futures.ThreadPoolExecutor(at_once, "nacre-asking")
     try:
         running = [
-            pool.submit(contextvars.copy_context().run, put, question) for question in questions
+            pool.submit(contextvars.copy_context().run, ask, question) for question in questions
         ]
         with home.turn.aside():
             futures.wait(running, seconds)
     finally:
-        is_over.set()
+        is_stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
     return [
         future.result() if future.done() and not future.cancelled() else None for future in running
@@ -918,12 +940,11 @@ def ask_all(
 
 
 def is_final(answer: object) -> bool:
-    """Whether it is an error after which a model is to be asked no more: one of it, and not of the question."""
+    """Return True for an error of the model itself, after which it should not be asked again."""
     return isinstance(answer, _FINAL) and not isinstance(answer, PromptTooLong)
 
 
-# ----------------------------------------------------------------------------
-# Requests about what models cost.
+# -- Requests ------------------------------------------------------------------
 
 
 class CostRequest(Request, frozen=True, kw_only=True):
@@ -932,70 +953,69 @@ class CostRequest(Request, frozen=True, kw_only=True):
     days: Annotated[int, Meta(description="Days, including today.", ge=1, le=3650)] = 30
 
 
-# ----------------------------------------------------------------------------
-# What is wrapped around a language model: its ledger, kept answers and a trace.
+# -- Wrapped models ------------------------------------------------------------
 
 
-_ASKED_CHARACTERS = 160
+_MAX_QUESTION_CHARACTERS = 160
 
 
-_ANSWERED_CHARACTERS = 300
+_MAX_ANSWER_CHARACTERS = 300
 
 
 def wrapped(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel:
-    """A model with its ledger, its trace and what keeps it within the owner's limits."""
+    """Return a model with ledger, answer cache, trace and the owner's limits."""
     connection = OwnConnection(home)
     books = HomeBooks(home, connection, background=background)
-    told = CallTrace(model.name, model.capabilities)
+    call_trace = CallTrace(model.name, model.capabilities)
     model = Metered(model, books)
     if home.settings.whole("models.cache_days"):
         model = Cached(model, HomeAnswers(home, connection, background=background))
-    return TurnTaking(model, home.turn, told, home.settings.number("models.timeout_seconds"))
+    return TurnTaking(model, home.turn, call_trace, home.settings.number("models.timeout_seconds"))
 
 
 class CallTrace(local):
-    """Tells the run that goes on, if one does, of each try of a call; each thread has its own."""
+    """Adds each attempt of a call to the current run, if any. State is per thread."""
 
-    def __init__(self, name: str, able: Capabilities) -> None:
+    def __init__(self, name: str, capabilities: Capabilities) -> None:
         self._name = name
-        self._able = able
+        self._capabilities = capabilities
         self._began = 0.0
 
     def begin(self) -> None:
-        """A try begins."""
+        """Start timing an attempt."""
         self._began = time.perf_counter()
 
     def answered(self, prompt: Prompt, completion: Completion) -> None:
-        """It was answered."""
+        """Add a successful attempt."""
         step = Step(
             _title(prompt, completion),
             _asked(prompt),
-            shorten(completion.text, _ANSWERED_CHARACTERS)
+            shorten(completion.text, _MAX_ANSWER_CHARACTERS)
             + (" (cut off)" if completion.is_cut else ""),
-            seconds=self._took(),
+            seconds=self._elapsed(),
             model=self._name,
             tokens=completion.tokens,
-            cost=cost_of(completion, self._able),
+            cost=cost_of(completion, self._capabilities),
         )
         self._add(step)
 
     def failed(self, prompt: Prompt, error: NacreError) -> None:
-        """It was not; what it took is an estimate."""
-        tokens, cost = of_failed(prompt, error, self._able)
+        """Add a failed attempt with its estimated usage."""
+        tokens, cost = of_failed(prompt, error, self._capabilities)
         step = Step(
             _title(prompt),
             _asked(prompt),
-            shorten(error.message, _ANSWERED_CHARACTERS),
+            shorten(error.message, _MAX_ANSWER_CHARACTERS),
             "failed",
-            seconds=self._took(),
+            seconds=self._elapsed(),
             model=self._name,
             tokens=tokens,
             cost=cost,
         )
         self._add(step)
 
-    def _took(self) -> float:
-        """Seconds of this try; what comes next is another one."""
+    def _elapsed(self) -> float:
+        """Return the seconds since the last call and restart the timer."""
         before, self._began = self._began, time.perf_counter()
         return self._began - before
 
@@ -1012,40 +1032,46 @@ def _title(prompt: Prompt, completion: Completion | None = None) -> str:
 
 
 def _asked(prompt: Prompt) -> str:
-    return f"{prompt.version or prompt.task.value}: {shorten(prompt.text, _ASKED_CHARACTERS)}"
+    return (
+        f"{prompt.version or prompt.task.value}: {shorten(prompt.text, _MAX_QUESTION_CHARACTERS)}"
+    )
 
 
 class TurnTaking:
-    """Another model, each call of which is a step of the run that goes on, and holds up no other thread of the home;
-    implements LanguageModel. ``seconds`` bounds all prompts but conversations."""
+    """A model whose calls are traced and let other threads of the home run; implements LanguageModel.
 
-    def __init__(self, model: LanguageModel, turn: Turn, told: CallTrace, seconds: float) -> None:
+    ``seconds`` limits all prompts except conversations.
+    """
+
+    def __init__(
+        self, model: LanguageModel, turn: Turn, call_trace: CallTrace, seconds: float
+    ) -> None:
         self.name = model.name
         self.capabilities: Capabilities = model.capabilities
         self._model = model
         self._turn = turn
-        self._told = told
+        self._call_trace = call_trace
         self._seconds = seconds
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises what the model raises."""
-        if prompt.task is not Task.CHAT:  # whose time is gateway.answer_seconds
+        """Answer a prompt. Raises the model's errors."""
+        if prompt.task is not Task.CHAT:  # limited by gateway.answer_seconds
             is_default = prompt.timeout_seconds == TIMEOUT_SECONDS
             seconds = self._seconds if is_default else min(prompt.timeout_seconds, self._seconds)
             prompt = replace(prompt, timeout_seconds=seconds)
         with self._turn.aside():
-            return self._asked(prompt)
+            return self._traced(prompt)
 
-    def _asked(self, prompt: Prompt) -> Completion:
+    def _traced(self, prompt: Prompt) -> Completion:
         if current() is None:
             return self._model.complete(prompt)
-        self._told.begin()
+        self._call_trace.begin()
         try:
             completion = self._model.complete(prompt)
         except NacreError as error:
-            self._told.failed(prompt, error)
+            self._call_trace.failed(prompt, error)
             raise
-        self._told.answered(prompt, completion)
+        self._call_trace.answered(prompt, completion)
         return completion
 
     def close(self) -> None:
@@ -1053,10 +1079,9 @@ class TurnTaking:
         self._model.close()
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests about costs; :mod:`nacre.serve.catalogue` lists them.
+# -- Operations ----------------------------------------------------------------
 
 
 def show_costs(home: Home, request: CostRequest) -> CostReport:
-    """What models cost, and what is left of today's budgets."""
+    """Show what models cost and what is left of today's budgets."""
     return costs(home, max(1, request.days))
