@@ -1,4 +1,4 @@
-"""Requests about single memories."""
+"""Requests about single memories, model decisions about new ones, evidence, and rules for agents."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ Why = Annotated[str | None, Meta(description="Why.")]
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How a model is asked about new memories.
+    """Options for asking a model about new memories.
 
-    ``online`` asks in so many words (or forbids it); left open, it is background work. ``aggressive`` asks about
-    memories that are less alike, and shows ten instead of five; left open, the settings tell. ``threshold`` is the
-    cosine of the nearest memory from which a model is asked, instead of the calibrated one. ``seconds`` is how long all
-    answers together may take; ``None`` waits for each as long as models may take.
+    ``online``: explicitly ask (or forbid it). ``None`` makes it background work. ``aggressive``:
+    ask about less similar memories and show ten instead of five. ``None`` follows the settings.
+    ``threshold``: minimum cosine of the nearest memory, instead of the calibrated one. ``seconds``:
+    time limit for all answers together. ``None`` applies only the limit per model call.
     """
 
     online: bool | None = None
@@ -263,15 +263,12 @@ class EdgesRequest(Request, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(description="Pairs at most.", ge=1, le=1000)] = 20
 
 
-# ----------------------------------------------------------------------------
-# Ask a language model about new memories of which the rules cannot tell what they are to those that
-# are there.
+# -- Decisions by a language model ---------------------------------------------
 #
-# No lock and no transaction is held meanwhile: what is decided is checked again, under the lock, when
-# the memory is
-# placed (:mod:`nacre.memories.placement`). Where no model may be asked, or it fails or takes too long,
-# there is no
-# decision, and the rules alone place the memory.
+# The model is asked only where the rules are unsure how a new memory relates to the stored ones. No
+# lock or transaction is held meanwhile, so the decision is checked again under the lock when the
+# memory is placed (:mod:`nacre.memories.placement`). If no model may be asked, or it fails or times
+# out, the rules alone place the memory.
 
 
 if TYPE_CHECKING:
@@ -280,46 +277,45 @@ if TYPE_CHECKING:
 _Answer = Answered[Choice] | NacreError | None
 
 AT_ONCE = 4
-"""So many questions are asked side by side."""
+"""Maximum concurrent questions."""
 
-_SHOWN = 5
-_SHOWN_MORE = 10
-_BY_WORDS = 12
-_BY_MEANING = 48
-_TITLE_CHARACTERS = 80
+_MAX_NEAR = 5
+_MAX_NEAR_AGGRESSIVE = 10
+_MAX_BY_WORDS = 12
+_MAX_BY_MEANING = 48
+_MAX_TITLE_CHARACTERS = 80
 
 
 @dataclass
 class Decisions:
-    """What a model decided, by the new memory's id; how many it was asked about, and why some have no answer."""
+    """A model's decisions by the new memory's id, the number of memories asked about, and why some have no answer."""
 
     made: dict[str, Decision] = field(default_factory=dict)
     asked: int = 0
     note: str | None = None
 
     def of(self, memory: Memory) -> Decision | None:
-        """The decision about a memory."""
+        """Return the decision about a memory, if any."""
         return self.made.get(memory.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Doubtful:
-    """A new memory of which the rules cannot tell what it is to those near to it, the nearest first."""
+    """A new memory that the rules cannot place, and the stored ones close to it, nearest first."""
 
     memory: Memory
     near: tuple[Memory, ...]
 
 
 def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisions:
-    """What a model decides about new memories that are about to be placed, in the order in which they will be.
+    """Return a model's decisions about new memories that are about to be placed, in the given order.
 
-    They are looked at only where a model may be asked. Call it without a lock, and without a transaction. It raises
-    nothing that a model does wrong.
+    Call it without a lock or a transaction. Failures of the model are reported in ``note``.
     """
     if not may_ask(home, asking):
         return Decisions(note="no language model is set (nacre setup)" if asking.online else None)
-    wanted = [memory for memory in memories if not _is_settled(home, memory)]
-    if not wanted:
+    undecided = [memory for memory in memories if not _is_settled(home, memory)]
+    if not undecided:
         return Decisions()
     try:
         model = model_for(home, Task.DEDUP, background=not asking.online)
@@ -328,11 +324,11 @@ def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisio
     if model is None:
         return Decisions()
     try:
-        doubtful = list(_doubtful(home, wanted, asking))
+        doubtful = list(_doubtful(home, undecided, asking))
         return _decide(home, model, doubtful, asking.seconds) if doubtful else Decisions()
     except EmbedderUnavailable as error:
-        is_meant = home.settings.text("embedding.model") == "none" and not asking.online
-        return Decisions(note=None if is_meant else _note(error))
+        is_expected = home.settings.text("embedding.model") == "none" and not asking.online
+        return Decisions(note=None if is_expected else _note(error))
     finally:
         model.close()
 
@@ -340,21 +336,25 @@ def decisions(home: Home, memories: Iterable[Memory], asking: Asking) -> Decisio
 def weigh(
     home: Home, memories: Sequence[Memory]
 ) -> Iterable[tuple[Memory, list[Comparison], dict[str, float]]]:
-    """Each new memory, how the rules compare it with those near to it, and the cosines of these by id.
+    """Yield each new memory, its comparisons with similar ones according to the rules, and their cosines by id.
 
-    Those before it in ``memories`` count as stored. Raises EmbedderUnavailable.
+    Earlier items of ``memories`` count as stored. Raises EmbedderUnavailable.
     """
-    meanings = _Meanings(home)
-    meanings.make(memories)
+    vectors = _Vectors(home)
+    vectors.make(memories)
     for at, memory in enumerate(memories):
-        indexed = meanings.of_index(memory)
-        nearest = sorted(indexed, key=lambda row: -indexed[row])[:_BY_MEANING]
-        rows = dict.fromkeys((*home.comparisons.alike(memory, limit=_BY_WORDS), *nearest))
-        found = home.memories.by_rows(list(rows))
-        cosines = {found[row].id: indexed[row] for row in found.keys() & indexed.keys()}
-        others = [one for one in (*found.values(), *memories[:at]) if _may_meet(memory, one)]
-        meanings.make([one for one in others if one.id not in cosines])
-        cosines |= {one.id: meanings.cosine(memory, one) for one in others if one.id not in cosines}
+        cosines_by_row = vectors.of_index(memory)
+        nearest = sorted(cosines_by_row, key=lambda row: -cosines_by_row[row])[:_MAX_BY_MEANING]
+        rows = dict.fromkeys((*home.comparisons.alike(memory, limit=_MAX_BY_WORDS), *nearest))
+        stored = home.memories.by_rows(list(rows))
+        cosines = {
+            stored[row].id: cosines_by_row[row] for row in stored.keys() & cosines_by_row.keys()
+        }
+        others = [other for other in (*stored.values(), *memories[:at]) if _may_meet(memory, other)]
+        vectors.make([other for other in others if other.id not in cosines])
+        cosines |= {
+            other.id: vectors.cosine(memory, other) for other in others if other.id not in cosines
+        }
         model, seen = embedder_in_use(home).name, home.vectors.seen()
         yield (
             memory,
@@ -366,42 +366,42 @@ def weigh(
 
 
 def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
-    is_more = (
+    is_aggressive = (
         home.settings.flag("dedup.aggressive") if asking.aggressive is None else asking.aggressive
     )
     limits = calibration_of(embedder_in_use(home).name, home.vectors.seen())
-    least = _least(home, asking, limits.ask_more if is_more else limits.ask)
-    shown = _SHOWN_MORE if is_more else _SHOWN
-    becoming = _Becoming()
-    for memory, found, cosines in weigh(home, memories):
-        if any(one.repeats or one.replaces or one.is_replaced for one in found):
-            becoming.judged(memory, found)
-            continue  # the rules are sure
+    min_cosine = _min_cosine(home, asking, limits.ask_more if is_aggressive else limits.ask)
+    max_near = _MAX_NEAR_AGGRESSIVE if is_aggressive else _MAX_NEAR
+    outcomes = _Outcomes()
+    for memory, comparisons, cosines in weigh(home, memories):
+        if any(item.repeats or item.replaces or item.is_replaced for item in comparisons):
+            outcomes.judged(memory, comparisons)
+            continue
         near = [
-            one.other
-            for one in found
-            if cosines[one.other.id] >= least and len(one.other.content) <= LONGEST
+            item.other
+            for item in comparisons
+            if cosines[item.other.id] >= min_cosine and len(item.other.content) <= LONGEST
         ]
-        near.sort(key=lambda one: -cosines[one.id])
+        near.sort(key=lambda other: -cosines[other.id])
         if near:
-            yield Doubtful(memory, becoming.all(near)[:shown])
+            yield Doubtful(memory, outcomes.all(near)[:max_near])
 
 
-def _least(home: Home, asking: Asking, usual: float) -> float:
-    """The cosine from which a model is asked: the call's, else the setting's, else what is usual for the vectors."""
+def _min_cosine(home: Home, asking: Asking, default: float) -> float:
+    """Return the minimum cosine for asking a model: from the call, the setting or the calibration."""
     if asking.threshold is not None:
         return asking.threshold
-    return home.settings.number("dedup.threshold") or usual
+    return home.settings.number("dedup.threshold") or default
 
 
 def may_ask(home: Home, asking: Asking) -> bool:
-    """Whether a model is set that decides about new memories, and may be asked."""
-    wanted = home.settings.flag("models.background") if asking.online is None else asking.online
-    return bool(wanted) and name_for(home, Task.DEDUP) != NONE
+    """Return True if a model for new memories is configured and may be asked."""
+    is_enabled = home.settings.flag("models.background") if asking.online is None else asking.online
+    return bool(is_enabled) and name_for(home, Task.DEDUP) != NONE
 
 
 def _is_settled(home: Home, memory: Memory) -> bool:
-    """Whether the rules know what becomes of a memory without a look at others, or it is too long to be judged."""
+    """Return True if the rules decide without comparing, or the memory is too long to be judged."""
     same = home.memories.find(home.memories.same_content(memory.content, memory.project) or "")
     return (
         (same is not None and not same.retired)
@@ -414,8 +414,8 @@ def _may_meet(memory: Memory, other: Memory) -> bool:
     return other.shares_place(memory) and not (other.superseded_by or other.id == memory.id)
 
 
-class _Meanings:
-    """The vectors of memories, those of the index where they are there, else made on the spot."""
+class _Vectors:
+    """Vectors of memories, from the index or computed on demand."""
 
     def __init__(self, home: Home) -> None:
         self._embedder = embedder_in_use(home)
@@ -424,181 +424,192 @@ class _Meanings:
         self._own: dict[str, Matrix] = {}
 
     def make(self, memories: Iterable[Memory]) -> None:
-        """Make the vectors of memories that have none here yet."""
+        """Compute the missing vectors of some memories."""
         texts = {
-            one.id: passages(f"{one.subject}. {one.content[:LONGEST]}")
-            for one in memories
-            if one.id not in self._own
+            memory.id: passages(f"{memory.subject}. {memory.content[:LONGEST]}")
+            for memory in memories
+            if memory.id not in self._own
         }
         if not texts:
             return
-        vectors = self._embedder.embed([text for found in texts.values() for text in found])
-        at = 0
-        for memory_id, found in texts.items():
-            self._own[memory_id] = vectors[at : at + len(found)]
-            at += len(found)
+        vectors = self._embedder.embed([text for pieces in texts.values() for text in pieces])
+        start = 0
+        for memory_id, pieces in texts.items():
+            self._own[memory_id] = vectors[start : start + len(pieces)]
+            start += len(pieces)
 
     def of_index(self, memory: Memory) -> dict[int, float]:
-        """The cosines of stored memories whose vectors are in the index, by row."""
+        """Return the cosines of the stored memories in the index, by row."""
         best: dict[int, float] = {}
         for piece in self._own[memory.id] if self._has_index else ():
             for row, cosine in self._index.memory_cosines(piece).items():
                 best[row] = max(best.get(row, -1.0), cosine)
         return best
 
-    def cosine(self, one: Memory, other: Memory) -> float:
-        """That of the two pieces that are nearest to each other."""
-        return float((self._own[one.id] @ self._own[other.id].T).max())
+    def cosine(self, memory: Memory, other: Memory) -> float:
+        """Return the highest cosine of any two passages."""
+        return float((self._own[memory.id] @ self._own[other.id].T).max())
 
 
 def _decide(
     home: Home, model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float | None
 ) -> Decisions:
-    subject = shorten(doubtful[0].memory.subject, _TITLE_CHARACTERS)
-    more = f" and {len(doubtful) - 1:,} more" if len(doubtful) > 1 else ""
-    decided = Decisions(asked=len(doubtful))
-    with tracing(home, TraceKind.DEDUP, subject + more) as run:
-        deciding = _Deciding(home, model, seconds, decided, run)
-        for one, answer in zip(doubtful, deciding.ask(doubtful), strict=True):
-            deciding.take(one, answer)
-        run.outcome = _outcome(decided)
-    if seconds is not None and decided.note is None and len(decided.made) < len(doubtful):
-        decided.note = (
+    subject = shorten(doubtful[0].memory.subject, _MAX_TITLE_CHARACTERS)
+    suffix = f" and {len(doubtful) - 1:,} more" if len(doubtful) > 1 else ""
+    result = Decisions(asked=len(doubtful))
+    with tracing(home, TraceKind.DEDUP, subject + suffix) as run:
+        session = _Deciding(home, model, seconds, result, run)
+        for item, answer in zip(doubtful, session.ask(doubtful), strict=True):
+            session.take(item, answer)
+        run.outcome = _outcome(result)
+    if seconds is not None and result.note is None and len(result.made) < len(doubtful):
+        result.note = (
             f"{model.name} did not answer within {seconds:g} seconds (dedup.model_seconds)"
         )
-    return decided
+    return result
 
 
 class _Deciding:
-    """Answers about new memories, taken in the order in which these are placed.
+    """Answers about new memories, in the order in which the memories will be placed.
 
-    All are asked about as things are now. Where what one is about is to be changed by another before it, the answer
-    would be void by then: that one is asked about again, as things will be.
+    All questions describe the present state. If an earlier decision changes the target of a later
+    one, that question is asked again with the new state.
     """
 
     def __init__(
-        self, home: Home, model: LanguageModel, seconds: float | None, decided: Decisions, run: Run
+        self, home: Home, model: LanguageModel, seconds: float | None, result: Decisions, run: Run
     ) -> None:
         longest = home.settings.number("models.timeout_seconds")
         self._home = home
         self._model = model
-        self._decided = decided
+        self._result = result
         self._run = run
         self._until = None if seconds is None else time.monotonic() + seconds
-        self._each = longest if seconds is None else min(seconds, longest)
-        self._becoming = _Becoming()
+        self._seconds_each = longest if seconds is None else min(seconds, longest)
+        self._outcomes = _Outcomes()
         self._is_over = False
 
     def ask(self, doubtful: Sequence[Doubtful]) -> list[_Answer]:
-        """The answers; ``None`` where there is none in time, or nobody to be asked any more."""
+        """Return the answers.
+
+        ``None`` means out of time, or that the model is not available any more.
+        """
         if self._is_over:
             return [None] * len(doubtful)
-        questions = [partial(self._choose, one) for one in doubtful]
-        left = None if self._until is None else max(0.0, self._until - time.monotonic())
-        answers = ask_all(self._home, questions, AT_ONCE, left)
+        questions = [partial(self._choose, item) for item in doubtful]
+        seconds = None if self._until is None else max(0.0, self._until - time.monotonic())
+        answers = ask_all(self._home, questions, AT_ONCE, seconds)
         self._is_over = any(map(is_final, answers))
         return answers
 
-    def take(self, one: Doubtful, answer: _Answer) -> None:
-        """Note what was decided, or why nothing was."""
-        made = self._made(one, answer)
-        target = next((other for other in one.near if made and other.id == made.target), None)
-        if target and self._becoming.of(target) != target:
-            one = replace(one, near=self._becoming.all(one.near))
-            (answer,) = self.ask([one])
-            made = self._made(one, answer)
-            target = next((other for other in one.near if made and other.id == made.target), None)
-        if made is None:
-            return
-        self._decided.made[one.memory.id] = made
-        if target:
-            self._becoming.follow(self._home, one.memory, target, made)
-
-    def _choose(self, one: Doubtful) -> Choice:
-        return ask(self._model, prompt_for(one.memory, one.near, seconds=self._each), Choice)
-
-    def _made(self, one: Doubtful, answer: _Answer) -> Decision | None:
-        if not isinstance(answer, Answered):
-            self._decided.note = self._decided.note or (_note(answer) if answer else None)
-            told = (
-                _step(one, answer.message, "failed")
-                if answer
-                else _step(one, "not answered", "skipped")
+    def take(self, item: Doubtful, answer: _Answer) -> None:
+        """Record a decision, or the reason for its absence."""
+        decision = self._made(item, answer)
+        target = next(
+            (other for other in item.near if decision and other.id == decision.target), None
+        )
+        if target and self._outcomes.of(target) != target:
+            item = replace(item, near=self._outcomes.all(item.near))
+            (answer,) = self.ask([item])
+            decision = self._made(item, answer)
+            target = next(
+                (other for other in item.near if decision and other.id == decision.target), None
             )
-            self._run.add(told)
+        if decision is None:
+            return
+        self._result.made[item.memory.id] = decision
+        if target:
+            self._outcomes.follow(self._home, item.memory, target, decision)
+
+    def _choose(self, item: Doubtful) -> Choice:
+        return ask(
+            self._model, prompt_for(item.memory, item.near, seconds=self._seconds_each), Choice
+        )
+
+    def _made(self, item: Doubtful, answer: _Answer) -> Decision | None:
+        if not isinstance(answer, Answered):
+            self._result.note = self._result.note or (_note(answer) if answer else None)
+            step = (
+                _step(item, answer.message, "failed")
+                if answer
+                else _step(item, "not answered", "skipped")
+            )
+            self._run.add(step)
             return None
-        made = decide(answer.value, one.memory, one.near, self._model.name)
+        decision = decide(answer.value, item.memory, item.near, self._model.name)
         clean = self._home.redactor.clean
-        made = replace(made, reason=clean(made.reason), merged=clean(made.merged))
-        self._run.add(_step(one, f"{made.action}: {made.reason}"))
-        return made
+        decision = replace(decision, reason=clean(decision.reason), merged=clean(decision.merged))
+        self._run.add(_step(item, f"{decision.action}: {decision.reason}"))
+        return decision
 
 
-class _Becoming:
-    """What memories are to be once those before them are placed: what they are, rewritten, or one in their place."""
+class _Outcomes:
+    """The future state of memories once earlier ones are placed: unchanged, rewritten or replaced."""
 
     def __init__(self) -> None:
         self._as: dict[str, Memory] = {}
 
     def of(self, memory: Memory) -> Memory:
-        """What a memory is to be."""
+        """Return the future state of a memory."""
         while (after := self._as.get(memory.id)) and after.id != memory.id:
             memory = after
         return after or memory
 
     def all(self, memories: Iterable[Memory]) -> tuple[Memory, ...]:
-        """Each of them once, in their order."""
-        return tuple({one.id: one for one in map(self.of, memories)}.values())
+        """Return the distinct future states of some memories, in order."""
+        return tuple({memory.id: memory for memory in map(self.of, memories)}.values())
 
-    def follow(self, home: Home, memory: Memory, target: Memory, made: Decision) -> None:
-        """A decision of a model takes effect."""
-        if made.action is Action.SUPERSEDE:
+    def follow(self, home: Home, memory: Memory, target: Memory, decision: Decision) -> None:
+        """Apply a model's decision."""
+        if decision.action is Action.SUPERSEDE:
             self._lead(target, memory)
-        elif made.action is Action.UPDATE:
-            self._as[target.id] = self._as[memory.id] = united(home, target, memory, made)
-        elif made.action is Action.AMEND:
-            self._as[target.id] = left_of(home, target, memory, made)
-        elif made.action is Action.SKIP:
+        elif decision.action is Action.UPDATE:
+            self._as[target.id] = self._as[memory.id] = united(home, target, memory, decision)
+        elif decision.action is Action.AMEND:
+            self._as[target.id] = left_of(home, target, memory, decision)
+        elif decision.action is Action.SKIP:
             self._lead(memory, target)
 
-    def judged(self, memory: Memory, found: Sequence[Comparison]) -> None:
-        """The rules are sure about a memory and others."""
-        gone = [one for one in found if one.repeats] or [one for one in found if one.is_replaced]
-        if gone:
-            self._lead(memory, gone[0].other)
+    def judged(self, memory: Memory, comparisons: Sequence[Comparison]) -> None:
+        """Apply the rules' comparisons of a memory."""
+        covering = [comparison for comparison in comparisons if comparison.repeats] or [
+            comparison for comparison in comparisons if comparison.is_replaced
+        ]
+        if covering:
+            self._lead(memory, covering[0].other)
             return
-        for one in found:
-            if one.replaces:
-                self._lead(one.other, memory)
+        for comparison in comparisons:
+            if comparison.replaces:
+                self._lead(comparison.other, memory)
 
-    def _lead(self, one: Memory, to: Memory) -> None:
-        """One is not there any more, and the other is; never in a circle, as that one leads nowhere yet."""
+    def _lead(self, memory: Memory, to: Memory) -> None:
+        """Replace a memory by another. A circle is impossible, because ``to`` has no successor yet."""
         to = self.of(to)
-        if to.id != one.id:
-            self._as[one.id] = to
+        if to.id != memory.id:
+            self._as[memory.id] = to
 
 
-def _step(one: Doubtful, told: str, status: str = "done") -> Step:
-    """What became of an answer; that the model was asked is a step of its own, with its time and cost."""
+def _step(item: Doubtful, output: str, status: str = "done") -> Step:
+    """Return the step that records an answer. The model call is a separate step with time and cost."""
     return Step(
         "decide",
-        shorten(one.memory.content, _TITLE_CHARACTERS),
-        told,
+        shorten(item.memory.content, _MAX_TITLE_CHARACTERS),
+        output,
         status,
-        (one.memory.id, *(other.id for other in one.near)),
+        (item.memory.id, *(other.id for other in item.near)),
     )
 
 
-def _outcome(decided: Decisions) -> str:
-    counts = count_by_action(decided.made.values())
-    missing = decided.asked - len(decided.made)
-    told = [f"{number} {action}" for action, number in counts.items()]
-    return ", ".join([*told, f"{missing} without an answer"] if missing else told)
+def _outcome(result: Decisions) -> str:
+    counts = count_by_action(result.made.values())
+    missing = result.asked - len(result.made)
+    parts = [f"{number} {action}" for action, number in counts.items()]
+    return ", ".join([*parts, f"{missing} without an answer"] if missing else parts)
 
 
 def count_by_action(made: Iterable[Decision]) -> Mapping[str, int]:
-    """How many decisions there are of each sort."""
-    actions = [one.action for one in made]
+    """Return the number of decisions per action."""
+    actions = [decision.action for decision in made]
     return {action.value: actions.count(action) for action in Action if action in actions}
 
 
@@ -607,77 +618,75 @@ def _note(error: NacreError) -> str:
     return f"{error.message}{hint}"
 
 
-# ----------------------------------------------------------------------------
-# The turns that show a memory.
+# -- Evidence ------------------------------------------------------------------
 
 
-_CHARACTERS = 240
-_CONFIRMATIONS = 2
-"""Of a memory that was said again, the latest turns are shown as evidence."""
+_MAX_EVIDENCE_CHARACTERS = 240
+_MAX_CONFIRMATIONS = 2
+"""Number of latest confirmations whose turns are shown as evidence."""
 
 
-def evidence_of(home: Home, memory: Memory, characters: int = _CHARACTERS) -> tuple[Evidence, ...]:
-    """The turns that show a memory, first and when it was said again, as far as they are in the index; of each this
-    many characters, at most.
-    """
-    said_in = [(memory.source.session, turn) for turn in memory.source.turns]
-    said_in += [
-        (one.session, turn) for one in memory.confirmed[-_CONFIRMATIONS:] for turn in one.turns
+def evidence_of(
+    home: Home, memory: Memory, characters: int = _MAX_EVIDENCE_CHARACTERS
+) -> tuple[Evidence, ...]:
+    """Return the indexed turns in which a memory was stated or confirmed, each at most ``characters`` long."""
+    sources = [(memory.source.session, turn) for turn in memory.source.turns]
+    sources += [
+        (confirmation.session, turn)
+        for confirmation in memory.confirmed[-_MAX_CONFIRMATIONS:]
+        for turn in confirmation.turns
     ]
     evidence = []
-    for session_id, turn_id in said_in:
+    for session_id, turn_id in sources:
         stored = home.sessions.find_said(session_id, turn_id) if session_id else None
         if stored is None:
             continue
         turn, session = stored.turn, home.sessions.get(stored.session).session
-        said = excerpt(turn.text, words(memory.content)[:12], characters, wanted=memory.content)
-        evidence.append(Evidence(session.id, turn_id, turn.speaker, turn.time, said))
+        quote = excerpt(turn.text, words(memory.content)[:12], characters, wanted=memory.content)
+        evidence.append(Evidence(session.id, turn_id, turn.speaker, turn.time, quote))
     return tuple(evidence)
 
 
-# ----------------------------------------------------------------------------
-# Memories read in documents (Markdown, text) that were changed since.
+# -- Documents that changed after reading --------------------------------------
 
 
 def unsaid(home: Home) -> Iterator[str]:
-    """The ids of active memories whose document lost the passage they were read in, and holds their words no more."""
-    tools = [one.tool for one in registry.adapters() if one.guesses]
-    found = home.reviews.unfounded(tools)
-    for memory in home.memories.rows_of(found).values():
+    """Yield the ids of active memories whose document no longer contains their passage or words."""
+    tools = [adapter.tool for adapter in registry.adapters() if adapter.guesses]
+    rows = home.reviews.unfounded(tools)
+    for memory in home.memories.rows_of(rows).values():
         if not _is_said(home, memory):
             yield memory.id
 
 
 def _is_said(home: Home, memory: Memory) -> bool:
-    """Whether every word of a memory stands in its document as it is now."""
-    said: set[str] = set()
+    """Return True if the current document contains every word of a memory."""
+    stems: set[str] = set()
     for session in home.sessions.find(memory.source.session or ""):
         for item in home.sessions.turns_of(session.row):
-            said.update(map(stem, words(item.turn.text)))
-    return said.issuperset(map(stem, words(memory.content)))
+            stems.update(map(stem, words(item.turn.text)))
+    return stems.issuperset(map(stem, words(memory.content)))
 
 
-# ----------------------------------------------------------------------------
-# What an agent may do to memories: propose its own, and wish for changes of the owner's.
+# -- Rules for agents ----------------------------------------------------------
 #
-# What an agent stores is proposed: it is found when searched for, is told nobody unasked, and ends
-# nothing. It is the
-# owner's to keep (``nacre review``) or to say. What the owner said, the owner ends, edits or bars;
-# that an agent wants it
-# goes into the review queue.
+# A memory that an agent stores is a proposal: search finds it, but it is not shown unasked and ends
+# nothing until the owner keeps it (``nacre review``) or states it. An agent's request to end, edit
+# or suppress the owner's memories goes into the review queue.
 
 
 MOST_IMPORTANT = 7
-"""The highest importance of what an agent stores."""
+"""Maximum importance of a memory stored by an agent."""
 
 MOST_IMPORTANT_QUOTED = 8
-"""The highest of what it stores in the owner's words: that of what they asked to remember."""
+"""Maximum importance of the owner's words stored by an agent, as for an explicit request to remember.
+"""
 
-_DETAIL_CHARACTERS = 300
+_MAX_DETAIL_CHARACTERS = 300
 
 
 def as_proposed(memory: Memory) -> Memory:
-    """A memory as an agent may store it: importance 7 at most, never ``core``, never for every project."""
+    """Return a memory as an agent's proposal: importance 7 at most, not ``core``, not for all projects."""
     return replace(
         _without_weight(memory, MOST_IMPORTANT),
         speaker=Speaker.AGENT,
@@ -687,8 +696,10 @@ def as_proposed(memory: Memory) -> Memory:
 
 
 def as_quoted(memory: Memory, source: Source, at: datetime) -> Memory:
-    """A memory as an agent may store it in the owner's words, said in a session: how much it weighs, beside what it
-    stands and when it is told, they did not say.
+    """Return a memory as the owner's words quoted by an agent from a session.
+
+    The agent's importance is limited, and its key and triggers are dropped, because the owner did
+    not state them.
     """
     return replace(
         _without_weight(memory, MOST_IMPORTANT_QUOTED),
@@ -699,11 +710,11 @@ def as_quoted(memory: Memory, source: Source, at: datetime) -> Memory:
     )
 
 
-def _without_weight(memory: Memory, most: int) -> Memory:
+def _without_weight(memory: Memory, max_importance: int) -> Memory:
     return replace(
         memory,
         expiry=Expiry.PERMANENT if memory.expiry is Expiry.CORE else memory.expiry,
-        importance=min(most, memory.importance),
+        importance=min(max_importance, memory.importance),
         canonical_key=None,
         evergreen=False,
         triggers=(),
@@ -711,18 +722,21 @@ def _without_weight(memory: Memory, most: int) -> Memory:
 
 
 def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Changes of an agent to a memory of its own: with other words, or more weight, it is a proposal again."""
+    """Return an agent's changes to its own memory.
+
+    New words or more weight make it a proposal again.
+    """
     if changes.keys() <= {"add_tags", "tags"}:
         return dict(changes)
-    wanted = {
+    fields = {
         name: value
         for name, value in changes.items()
         if name != "add_tags" and (name, value) != ("project", None)
     }
-    after = as_proposed(replace(memory, **wanted))
+    after = as_proposed(replace(memory, **fields))
     tags = {"add_tags": changes["add_tags"]} if "add_tags" in changes else {}
     return {
-        **{name: getattr(after, name) for name in wanted},
+        **{name: getattr(after, name) for name in fields},
         **tags,
         "speaker": after.speaker,
         "proposed": True,
@@ -730,40 +744,42 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def distrust(home: Home, run: change_Run | None, stored: Sequence[tuple[str, str]]) -> None:
-    """Demote what agents stored out of text from outside: by session, and the end of the memory's id."""
-    found = [
+    """Demote memories that agents stored from external text, given as (session, end of the memory's id)."""
+    demoted = [
         replace(memory, trust=Trust.UNTRUSTED, proposed=True, speaker=Speaker.AGENT)
         for session, end in stored
         for memory in home.memories.find_like(end)
         if memory.trust is Trust.TRUSTED and memory.source.session in (None, session)
     ]
-    if found:
+    if demoted:
         why = "an agent stored it out of text from outside"
-        with part_of(home, run, "distrust", subject=subject_of(found), why=why) as change:
-            change.put(found)
+        with part_of(home, run, "distrust", subject=subject_of(demoted), why=why) as change:
+            change.put(demoted)
 
 
 def is_owners(memory: Memory) -> bool:
-    """Whether a memory is the owner's word."""
+    """Return True if the owner is the memory's speaker."""
     return memory.speaker is Speaker.OWNER
 
 
 def wish(home: Home, memories: Sequence[Memory], what: str) -> None:
-    """Note in the review queue what an agent wants of memories: ``retired``, ``kept out``, other words."""
+    """Queue an agent's request for review: ``retired``, ``kept out``, or other words."""
     agent = home.actor.agent or ""
-    detail = shorten(one_line(home.redactor.clean(f"{agent} wants it {what}")), _DETAIL_CHARACTERS)
+    detail = shorten(
+        one_line(home.redactor.clean(f"{agent} wants it {what}")), _MAX_DETAIL_CHARACTERS
+    )
     with home.database.transaction():
         for memory in memories:
             home.reviews.add(memory.id, Reason.WISH, detail, to_ms(home.now()) or 0, once=True)
 
 
 def keep(change: Change, memories: Sequence[Memory]) -> None:
-    """The owner keeps what agents proposed, or what they nodded to: from now on it is told as what the owner accepts,
-    and counts as their word.
-    """
+    """Mark memories that agents proposed, or the owner only nodded to, as the owner's words."""
     home = change.home
-    for one in (one for one in memories if one.proposed or one.as_worded() != one):
-        kept = replace(one.as_worded(), proposed=False)
-        change.put([kept])
-        home.comparisons.wait(kept.id)
-        await_models(home, kept, one)
+    for memory in (
+        memory for memory in memories if memory.proposed or memory.as_worded() != memory
+    ):
+        accepted = replace(memory.as_worded(), proposed=False)
+        change.put([accepted])
+        home.comparisons.wait(accepted.id)
+        await_models(home, accepted, memory)
