@@ -1,8 +1,8 @@
-"""Keep transcripts, before their tools delete them: without secrets, compressed, each part once.
+"""Archive of transcripts, kept before their tools delete them: redacted, compressed and deduplicated.
 
-A step of its own after reading: it looks at the files that were read since it looked last, and reads what is new of
-them once more. Lines are kept as they are; of what is no file of lines, or holds what was forgotten or excluded, what
-the index has is kept instead. It may be interrupted anywhere.
+It runs after ingest and reads the new parts of files again that were ingested since its last run.
+Lines are stored unchanged. If a file has no lines, or contains forgotten or excluded content, the
+indexed turns are stored instead. An interruption at any point is harmless.
 """
 
 from __future__ import annotations
@@ -58,14 +58,15 @@ from nacre.vault.files import slugify
 
 MOST_WHOLE_BYTES = 64_000_000
 _HEAD_BYTES = 64_000
-_MANY = 20
+_BATCH_FILES = 20
 _MARKERS = (b"[REDACTED:", b"[private]")
 STALE = -1
-"""In place of a time: what is archived is more than it should be, and is written anew."""
+"""Value of ``changed`` for an archived transcript that contains too much and must be written again.
+"""
 
 
-class _NotAsItIs(Exception):  # noqa: N818 - no error: another way is taken
-    """The transcript's own words cannot be kept, or would not give the same sessions."""
+class _NeedsRewrite(Exception):  # noqa: N818 - control flow, not an error
+    """The original text cannot be stored, or would not yield the same sessions."""
 
 
 @dataclass(slots=True)
@@ -78,44 +79,45 @@ class _Work:
     stored: int = 0
     problems: list[Problem] = field(default_factory=list)
     waits: bool = True
-    """For the disk, with each pack."""
+    """True to sync each pack to disk at once."""
     is_redacted: bool = False
-    """Whether anything was taken out of the file at hand."""
+    """True if anything was removed from the current file."""
 
 
-def _working(home: Home) -> _Work:
+def _new_work(home: Home) -> _Work:
     return _Work(home, Cleaner(home.redactor.clean_all, home.redactor.find_suspects))
 
 
 def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
-    """Archive what was read since this ran last, then prune as the settings say.
+    """Archive files ingested since the last run, then prune according to the settings.
 
-    Another process that is at it is left to it. Errors of one file are in the report, and the others go on.
+    Do nothing while another process archives. Errors of single files are reported and do not stop
+    the others.
     """
     began = time.perf_counter()
     notify = on_progress or (lambda _: None)
     if not is_on(home) or not home.archive_lock.acquire():
         return ArchiveReport()
-    work = _working(home)
+    work = _new_work(home)
     try:
         archive_packs.sweep(home)
         settle(home)
         due = home.archive.due()
-        total = sum(one.size for one in due)
-        done = 0
-        work.waits = len(due) < _MANY or not hasattr(os, "sync")
+        total = sum(item.size for item in due)
+        bytes_done = 0
+        work.waits = len(due) < _BATCH_FILES or not hasattr(os, "sync")
         home.database.relax()
         with _ahead(home, due) as work.ahead:
-            for number, one in enumerate(due, 1):
-                _archive_safely(work, one)
-                done += one.size
-                if not work.waits and (number % _MANY == 0 or number == len(due)):
-                    os.sync()  # all of them reach the disk together
-                rate = done / 1_000_000 / (time.perf_counter() - began)
+            for number, item in enumerate(due, 1):
+                _archive_safely(work, item)
+                bytes_done += item.size
+                if not work.waits and (number % _BATCH_FILES == 0 or number == len(due)):
+                    os.sync()  # one sync for the whole batch
+                rate = bytes_done / 1_000_000 / (time.perf_counter() - began)
                 notify(
                     Progress(
                         "archiving",
-                        done,
+                        bytes_done,
                         total,
                         f"{number:,} of {len(due):,} files, {rate:.0f} MB/s",
                     )
@@ -130,8 +132,8 @@ def archive(home: Home, on_progress: OnProgress | None = None) -> ArchiveReport:
 
 @contextlib.contextmanager
 def _ahead(home: Home, due: Sequence[Due]) -> Iterator[Ahead | None]:
-    """Processes that clean what is to be archived next, where there is enough of it."""
-    jobs = [job for one in due if (job := _job(home, one))]
+    """Yield worker processes that redact upcoming files, or ``None`` if there is too little to do."""
+    jobs = [job for item in due if (job := _job(home, item))]
     processes = count_processes(jobs, home.settings.whole("ingest.workers"))
     if processes == 1:
         yield None
@@ -146,7 +148,7 @@ def _ahead(home: Home, due: Sequence[Due]) -> Iterator[Ahead | None]:
 
 
 def _job(home: Home, due: Due) -> Job | None:
-    """The lines that will be archived of a file, as far as can be told before; ``None`` where there are none."""
+    """Return the lines of a file that will be archived, as far as known in advance, or ``None``."""
     path = Path(due.path)
     state = home.archive.find(due.path)
     if path.name.endswith(SUFFIXES) or (state and state.withheld) or not path.is_file():
@@ -160,14 +162,14 @@ def _job(home: Home, due: Due) -> Job | None:
 
 
 def is_on(home: Home) -> bool:
-    """Whether transcripts are archived: the settings say so, and there is what it takes."""
+    """Return True if archiving is enabled and its dependencies are installed."""
     return bool(home.settings.flag("archive.enabled")) and is_installed()
 
 
 def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
-    """From now on the archive has of these (tool, path) what the index has.
+    """Mark (tool, path) transcripts so that the archive stores only their indexed turns.
 
-    What is in it already goes with the next :func:`settle`.
+    The next :func:`settle` rewrites existing packs.
     """
     with home.database.transaction():
         for tool, path in paths:
@@ -175,14 +177,17 @@ def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
 
 
 def settle(home: Home) -> None:
-    """Write anew what holds more than it should. Raises StoreBusy while another process archives."""
+    """Rewrite packs that contain more than they should.
+
+    Raises StoreBusy while another process archives.
+    """
     stale = [state for state in home.archive.all() if state.changed == STALE]
     if not stale:
         return
     with home.archive_lock:
         for state in stale:
-            keep = _keep_sessions if state.path.endswith(SUFFIXES) else _keep_turns
-            keep(_working(home), replace(state, changed=0))
+            store = _keep_sessions if state.path.endswith(SUFFIXES) else _keep_turns
+            store(_new_work(home), replace(state, changed=0))
 
 
 def _archive_safely(work: _Work, due: Due) -> None:
@@ -207,85 +212,85 @@ def _archive_safely(work: _Work, due: Due) -> None:
 
 
 def _archive_one(work: _Work, due: Due, state: Archived) -> None:
-    now = replace(state, tool=due.tool, inode=due.inode, changed=due.changed)
+    updated = replace(state, tool=due.tool, inode=due.inode, changed=due.changed)
     path = Path(due.path)
     if path.name.endswith(SUFFIXES):
-        _keep_sessions(work, now)
+        _keep_sessions(work, updated)
         return
     if not path.is_file():
         if state.pack is None:
-            _keep_turns(work, now)  # what the index has is all that is left
+            _keep_turns(work, updated)  # only the index still has it
         return
-    found = path.stat()
-    if found.st_ino != due.inode and (found.st_size, found.st_mtime_ns) != (due.size, due.changed):
-        return  # another file took its place, which is to be read first; a copy on another disk is the same one
+    stat = path.stat()
+    if stat.st_ino != due.inode and (stat.st_size, stat.st_mtime_ns) != (due.size, due.changed):
+        return  # a new file took its place and must be ingested first; a copy on another disk is the same file
     adapter = adapter_of(due.tool, path)
     try:
         if state.withheld or adapter is None:
-            raise _NotAsItIs
+            raise _NeedsRewrite
         if adapter.whole:
-            _keep_whole(work, adapter, path, now)
+            _keep_whole(work, adapter, path, updated)
         else:
-            _keep_lines(work, adapter, path, due.size, now)
-    except _NotAsItIs:
-        _keep_turns(work, now)
+            _keep_lines(work, adapter, path, due.size, updated)
+    except _NeedsRewrite:
+        _keep_turns(work, updated)
 
 
 def _keep_lines(work: _Work, adapter: Adapter, path: Path, size: int, state: Archived) -> None:
     home = work.home
     with path.open("rb") as file:
         size = min(size, os.fstat(file.fileno()).st_size)
-        beginning = fingerprint_of(file, min(FINGERPRINT_BYTES, size))
-        state, cuts = _known_elsewhere(
-            home, file, replace(state, fingerprint=state.fingerprint or beginning)
+        fingerprint = fingerprint_of(file, min(FINGERPRINT_BYTES, size))
+        state, cuts = _find_moved(
+            home, file, replace(state, fingerprint=state.fingerprint or fingerprint)
         )
         pack = archive_packs.open_pack(home, state)
         if pack and pack.title.kind != LINES:
-            raise _NotAsItIs
-        start = _start(work, file, size, state, pack)
+            raise _NeedsRewrite
+        start = _resume_at(work, file, size, state, pack)
         if start == 0:
-            state = replace(state, fingerprint=beginning)
-        before = pack
+            state = replace(state, fingerprint=fingerprint)
+        old_pack = pack
         pack = _append(work, state, pack, _segments(work, file, state, start, size, cuts))
-    if before is None and not _is_the_same(work, adapter, path, pack):
+    if old_pack is None and not _has_same_sessions(work, adapter, path, pack):
         pack.place.unlink()
-        raise _NotAsItIs
+        raise _NeedsRewrite
     _fold(home, state.path, pack)
     with home.database.transaction():
         archive_packs.remember(home, state, pack)
 
 
-def _is_the_same(work: _Work, adapter: Adapter, path: Path, pack: Pack) -> bool:
-    """Whether the sessions are the same without what lies beside the file, and without its secrets.
+def _has_same_sessions(work: _Work, adapter: Adapter, path: Path, pack: Pack) -> bool:
+    """Return True if the pack yields the same sessions without neighbouring files and secrets.
 
-    Where nothing was taken out, the beginning tells.
+    If nothing was redacted, comparing the beginning is enough.
     """
     home = work.home
     if not work.is_redacted:
         with path.open("rb") as file:
             head = [(0, Payload(file.read(_HEAD_BYTES) + file.readline(MAX_LINE_BYTES)))]
-        return _gives_the_same(home, adapter, ArchivedSource(path, head), head)
+        return _outlines_match(home, adapter, ArchivedSource(path, head), head)
     pairs = pack.payloads(archive_packs.finder(home, str(path)))
     with FileSource(path) as source:
-        return _gives_the_same(
+        return _outlines_match(
             home, adapter, source, ((segment.start, payload) for segment, payload in pairs)
         )
 
 
 def _append(work: _Work, state: Archived, pack: Pack | None, fresh: Iterator[Fresh]) -> Pack:
-    before = pack.end if pack else 0
+    old_end = pack.end if pack else 0
     if pack is None:
         place = archive_packs.place_for(work.home, state.tool, state.path)
         pack = packs.create(place, archive_packs.titled(state, LINES), fresh, durable=work.waits)
     else:
         pack.append(fresh, durable=work.waits)
-    work.stored += pack.end - before
-    work.files += pack.end > before
+    work.stored += pack.end - old_end
+    work.files += pack.end > old_end
     return pack
 
 
-def _start(work: _Work, file: BinaryIO, size: int, state: Archived, pack: Pack | None) -> int:
-    """Where what is not archived yet begins: at 0 when another file took the place of the one that is."""
+def _resume_at(work: _Work, file: BinaryIO, size: int, state: Archived, pack: Pack | None) -> int:
+    """Return the offset of the first line not archived yet: 0 if another file took the place of the archived one."""
     if pack is None or not pack.segments:
         return 0
     until = pack.segments[-1].until
@@ -295,15 +300,15 @@ def _start(work: _Work, file: BinaryIO, size: int, state: Archived, pack: Pack |
     if length:
         return until if fingerprint_of(file, length) == state.fingerprint else 0
     first = next(
-        one for one in reversed(pack.segments) if one.start == 0
-    )  # after a rebuild: by what it says
+        segment for segment in reversed(pack.segments) if segment.start == 0
+    )  # after a rebuild, compare the content
     file.seek(0)
     payload = work.cleaner.lines(file.read(first.until))
     return until if packs.digest_of(payload.pack()) == first.digest else 0
 
 
-def _known_elsewhere(home: Home, file: BinaryIO, state: Archived) -> tuple[Archived, list[int]]:
-    """A file that is new and begins as another does was renamed or copied: then it is cut as that one was."""
+def _find_moved(home: Home, file: BinaryIO, state: Archived) -> tuple[Archived, list[int]]:
+    """Find the archive of a renamed or copied file by its beginning, so that it is cut at the same offsets."""
     if state.pack is not None:
         return state, []
     for other in home.archive.alike(state.fingerprint, state.path):
@@ -328,15 +333,15 @@ def _segments(
     work: _Work, file: BinaryIO, state: Archived, start: int, size: int, cuts: Sequence[int]
 ) -> Iterator[Fresh]:
     work.is_redacted = False
-    for at, raw in cut(file, start, size, cuts):
-        payload = work.ahead.find(Path(state.path), at, raw) if work.ahead else None
+    for offset, raw in cut(file, start, size, cuts):
+        payload = work.ahead.find(Path(state.path), offset, raw) if work.ahead else None
         payload = payload or clean(work.cleaner, raw)
         work.is_redacted |= payload.text is not raw and _is_redacted(raw, payload)
         digest = packs.digest_of(payload.pack())
         holder = work.home.archive.holder(digest, beside=state.path)
         is_known = holder is not None and (archive_packs.folder_of(work.home) / holder).exists()
         work.read += len(raw)
-        yield Fresh(at, at + len(raw), digest, None if is_known else payload, state.changed)
+        yield Fresh(offset, offset + len(raw), digest, None if is_known else payload, state.changed)
 
 
 def _is_redacted(raw: bytes, payload: Payload) -> bool:
@@ -350,54 +355,57 @@ def _fold(home: Home, path: str, pack: Pack) -> None:
 
 
 def _keep_whole(work: _Work, adapter: Adapter, path: Path, state: Archived) -> None:
-    """A transcript that is no file of lines, if what is kept of it gives the same sessions."""
+    """Store a transcript that has no lines, if its redacted form yields the same sessions."""
     home = work.home
     size = path.stat().st_size
     if size > MOST_WHOLE_BYTES:
-        raise _NotAsItIs
+        raise _NeedsRewrite
     payload = clean_whole(path.read_bytes(), home.redactor.clean_all)
     if payload is None:
-        raise _NotAsItIs
+        raise _NeedsRewrite
     with FileSource(path) as source:
-        if not _gives_the_same(home, adapter, source, [(0, payload)]):
-            raise _NotAsItIs
+        if not _outlines_match(home, adapter, source, [(0, payload)]):
+            raise _NeedsRewrite
     fresh = Fresh(0, size, packs.digest_of(payload.pack()), payload, state.changed)
     _replace(work, state, LINES, [fresh])
     work.read += size
 
 
-def _gives_the_same(
+def _outlines_match(
     home: Home, adapter: Adapter, source: Source, parts: Iterable[tuple[int, Payload]]
 ) -> bool:
-    """Whether what is archived gives the sessions that the transcript does; that may have grown meanwhile."""
+    """Return True if the archived form yields the transcript's sessions.
+
+    The transcript may have grown meanwhile.
+    """
     try:
-        told = outline(adapter, source)
-        found = outline_of(home, adapter, str(source.path), parts)
-    except Exception:  # noqa: BLE001 - anybody's adapter; one that opens the file itself finds none
+        expected = outline(adapter, source)
+        actual = outline_of(home, adapter, str(source.path), parts)
+    except Exception:  # noqa: BLE001 - third-party adapter; one that opens the file itself finds none
         return False
-    return found.keys() == told.keys() and all(
-        facts == told[session][0] and turns == told[session][1][: len(turns)]
-        for session, (facts, turns) in found.items()
+    return actual.keys() == expected.keys() and all(
+        facts == expected[session][0] and turns == expected[session][1][: len(turns)]
+        for session, (facts, turns) in actual.items()
     )
 
 
 def _keep_sessions(work: _Work, state: Archived) -> None:
-    """The sessions of a database, each in a pack of its own: most of them change no more."""
+    """Store each session of a database as a separate pack, because most never change again."""
     home = work.home
     for row in home.archive.sessions_of(state.tool, state.path):
         stored = home.sessions.get(row)
         name = archive_packs.name_in(state.path, stored.session.native_id)
-        known = home.archive.find(name) or Archived(name, state.tool, TURNS)
-        mark = f"{stored.turns}:{to_ms(stored.ended)}:{stored.session.title or ''}"
-        mark = packs.digest_of(mark.encode()).hex()
-        if known.fingerprint != mark or known.changed == STALE:
-            _keep_turns(work, replace(known, fingerprint=mark, changed=state.changed))
+        archived = home.archive.find(name) or Archived(name, state.tool, TURNS)
+        fingerprint = f"{stored.turns}:{to_ms(stored.ended)}:{stored.session.title or ''}"
+        fingerprint = packs.digest_of(fingerprint.encode()).hex()
+        if archived.fingerprint != fingerprint or archived.changed == STALE:
+            _keep_turns(work, replace(archived, fingerprint=fingerprint, changed=state.changed))
     with home.database.transaction():
         home.archive.save(replace(state, kind=TURNS), [])
 
 
 def _keep_turns(work: _Work, state: Archived) -> None:
-    """What the index has of a transcript, in place of its own words."""
+    """Store a transcript's indexed turns instead of its original text."""
     home = work.home
     lines: list[bytes] = []
     for row in archive_packs.rows_of(home, state):
@@ -405,18 +413,20 @@ def _keep_turns(work: _Work, state: Archived) -> None:
         lines.append(msgspec.json.encode(KeptSession(stored.session, stored.project)))
         lines.extend(msgspec.json.encode(turn) for turn in home.sessions.whole(row))
     if not lines:
-        left = archive_packs.drop(home, state)
+        remaining = archive_packs.drop(home, state)
         with home.database.transaction():
-            home.archive.save(replace(left, kind=TURNS), [])
+            home.archive.save(replace(remaining, kind=TURNS), [])
         return
     fresh = []
-    at = 0
+    offset = 0
     for text in _in_portions(lines):
         payload = Payload(text)
         fresh.append(
-            Fresh(at, at + len(text), packs.digest_of(payload.pack()), payload, state.changed)
+            Fresh(
+                offset, offset + len(text), packs.digest_of(payload.pack()), payload, state.changed
+            )
         )
-        at += len(text)
+        offset += len(text)
     _replace(work, state, TURNS, fresh)
 
 
@@ -445,13 +455,15 @@ def _replace(work: _Work, state: Archived, kind: str, fresh: Sequence[Fresh]) ->
     work.stored += pack.end
 
 
-# ----------------------------------------------------------------------------
-# The archive as its owner sees it: what is in it, whether it is sound, a transcript brought back.
+# -- Status, verification and restore ------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTool:
-    """Transcripts of one tool in the archive; ``gone`` are those that the tool has no more. Sizes in bytes."""
+    """The archived transcripts of one tool.
+
+    ``gone`` counts those that the tool deleted. Sizes are in bytes.
+    """
 
     tool: str
     files: int
@@ -464,7 +476,10 @@ class ArchivedTool:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveStatus:
-    """What the archive holds. ``waiting`` transcripts were read and are not in it as they are now."""
+    """The contents of the archive.
+
+    ``waiting`` counts ingested transcripts whose current state is not archived.
+    """
 
     enabled: bool
     folder: Path
@@ -476,7 +491,7 @@ class ArchiveStatus:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A transcript that was written again, without secrets. ``is_whole`` is false where only turns were kept."""
+    """A restored transcript without secrets. ``is_whole`` is false if only turns were stored."""
 
     session: str
     path: Path
@@ -485,7 +500,7 @@ class Restored:
 
 
 def status(home: Home) -> ArchiveStatus:
-    """What is in the archive, and what is not."""
+    """Return what the archive contains and what it lacks."""
     states = home.archive.all()
     by_tool: dict[str, list[Archived]] = {}
     for state in states:
@@ -495,8 +510,8 @@ def status(home: Home) -> ArchiveStatus:
         is_on(home),
         archive_packs.folder_of(home),
         tuple(
-            _tool(tool, found)
-            for tool, found in sorted(by_tool.items(), key=lambda item: -len(item[1]))
+            _tool(tool, archived)
+            for tool, archived in sorted(by_tool.items(), key=lambda item: -len(item[1]))
         ),
         len(home.archive.due()),
         sum(state.withheld for state in states),
@@ -505,59 +520,59 @@ def status(home: Home) -> ArchiveStatus:
 
 
 def verify(home: Home, on_progress: OnProgress | None = None) -> tuple[int, list[Problem]]:
-    """Read all that is archived and compare every checksum: how many packs there are, and what is wrong."""
+    """Check every checksum and return the number of packs and the problems."""
     notify = on_progress or (lambda _: None)
     states = [state for state in home.archive.all() if state.pack]
     problems: list[Problem] = []
-    for done, state in enumerate(states):
-        told = damage(home, state)
-        if told:
-            problems.append(Problem(state.path, told, _way_out(Path(state.path).is_file())))
-        notify(Progress("verifying", done + 1, len(states), Path(state.path).name))
-    for place in _unknown(home, states):
-        told, hint = "the index does not know it", "nacre db rebuild reads it"
+    for index, state in enumerate(states):
+        message = damage(home, state)
+        if message:
+            problems.append(Problem(state.path, message, _repair_hint(Path(state.path).is_file())))
+        notify(Progress("verifying", index + 1, len(states), Path(state.path).name))
+    for place in _unindexed_packs(home, states):
+        message, hint = "the index does not know it", "nacre db rebuild reads it"
         if not _is_sound(place):
-            told, hint = (
+            message, hint = (
                 "it is damaged, and the index does not know it",
-                _way_out(has_transcript=False),
+                _repair_hint(has_transcript=False),
             )
-        problems.append(Problem(str(place), told, hint))
+        problems.append(Problem(str(place), message, hint))
     return len(states), problems
 
 
 def mend(home: Home) -> int:
-    """Set damaged packs aside, so that what their transcripts still tell is archived again; returns how many."""
+    """Set damaged packs aside so that their transcripts are archived again, and return their number."""
     states = [state for state in home.archive.all() if state.pack]
     damaged = [state for state in states if damage(home, state)]
-    unknown = [place for place in _unknown(home, states) if not _is_sound(place)]
+    unknown = [place for place in _unindexed_packs(home, states) if not _is_sound(place)]
     with home.archive_lock:
         for state in damaged:
-            left = replace(archive_packs.set_aside(home, state), changed=0)
+            updated = replace(archive_packs.set_aside(home, state), changed=0)
             with home.database.transaction():
-                home.archive.save(left, [])
+                home.archive.save(updated, [])
         for place in unknown:
             archive_packs.put_aside(place)
     return len(damaged) + len(unknown)
 
 
-def _way_out(has_transcript: bool) -> str:
-    then = (
+def _repair_hint(has_transcript: bool) -> str:
+    next_step = (
         ", then nacre ingest archives the transcript again"
         if has_transcript
         else "; a backup has it as it was"
     )
-    return f"nacre archive verify --repair sets it aside{then}"
+    return f"nacre archive verify --repair sets it aside{next_step}"
 
 
-def _unknown(home: Home, states: Iterable[Archived]) -> list[Path]:
-    """Packs that are there and no transcript is known for."""
+def _unindexed_packs(home: Home, states: Iterable[Archived]) -> list[Path]:
+    """Return packs without a known transcript."""
     folder = archive_packs.folder_of(home)
     known = {folder / state.pack for state in states if state.pack}
     known |= {
         archive_packs.place_for(home, due.tool, due.path) for due in home.archive.due()
-    }  # written anew next
-    found = sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else []
-    return [place for place in found if place not in known]
+    }  # rewritten next
+    places = sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else []
+    return [place for place in places if place not in known]
 
 
 def _is_sound(place: Path) -> bool:
@@ -568,9 +583,9 @@ def _is_sound(place: Path) -> bool:
 
 
 def restore(home: Home, reference: str, folder: Path | None = None) -> Restored:
-    """Write the transcript of a session again: where it was, for its tool to find it, or into a folder.
+    """Restore the transcript of a session to its original place, or into a folder.
 
-    What was a secret stays out. Raises NotFound, Conflict, ArchiveDamaged, Unavailable.
+    Secrets stay redacted. Raises NotFound, Conflict, ArchiveDamaged, Unavailable.
     """
     stored = find_session(home, reference)
     state = _archived_as(home, stored)
@@ -580,8 +595,8 @@ def restore(home: Home, reference: str, folder: Path | None = None) -> Restored:
             hint="nacre archive status",
         )
     if folder is None and state.kind != LINES:
-        told = f"only the turns of {stored.session.id} were kept, which its tool cannot read"
-        raise Conflict(told, hint="--to DIR writes them as JSON lines")
+        message = f"only the turns of {stored.session.id} were kept, which its tool cannot read"
+        raise Conflict(message, hint="--to DIR writes them as JSON lines")
     name = (
         Path(state.path).name
         if state.kind == LINES
@@ -594,7 +609,7 @@ def restore(home: Home, reference: str, folder: Path | None = None) -> Restored:
     with home.archive_lock:
         places = _write(home, target, _last_file(home, state))
         if folder is None and state.kind == LINES:
-            _go_on_from(home, state, places)
+            _resume_from(home, state, places)
     return Restored(stored.session.id, target, target.stat().st_size, state.kind == LINES)
 
 
@@ -611,15 +626,15 @@ def _last_file(home: Home, state: Archived) -> list[tuple[int, Payload]]:
 
 
 def _write(home: Home, target: Path, parts: list[tuple[int, Payload]]) -> list[tuple[int, int]]:
-    """Returns where each line was, and where it is."""
+    """Write the parts and return the old and new offset of each line."""
     places: list[tuple[int, int]] = []
     try:
         with named_file(target, territory(home.settings)) as file:
             for start, payload in parts:
-                at = file.tell()
-                for was, line in payload.lines(start):
-                    places.append((was, at))
-                    at += len(line) + 1
+                new_offset = file.tell()
+                for old_offset, line in payload.lines(start):
+                    places.append((old_offset, new_offset))
+                    new_offset += len(line) + 1
                 file.write(payload.text)
     except OSError as error:
         raise Unavailable(
@@ -628,41 +643,43 @@ def _write(home: Home, target: Path, parts: list[tuple[int, Payload]]) -> list[t
     return places
 
 
-def _go_on_from(home: Home, state: Archived, places: list[tuple[int, int]]) -> None:
-    """The tool may go on with what was restored: reading and archiving then go on, too, where they stood."""
+def _resume_from(home: Home, state: Archived, places: list[tuple[int, int]]) -> None:
+    """Continue ingest and archiving at their old positions if the tool appends to the restored file."""
     path = Path(state.path)
     with path.open("rb") as file:
-        found = os.fstat(file.fileno())
-        beginning = fingerprint_of(file, min(FINGERPRINT_BYTES, found.st_size))
+        stat = os.fstat(file.fileno())
+        fingerprint = fingerprint_of(file, min(FINGERPRINT_BYTES, stat.st_size))
     pack = archive_packs.open_pack(home, state)
-    known = home.sessions.cursor(state.path)
+    stored_cursor = home.sessions.cursor(state.path)
     if pack is None:
         return
     empty = Payload(b"")
     pack.append(
         [
             Fresh(
-                found.st_size,
-                found.st_size,
+                stat.st_size,
+                stat.st_size,
                 packs.digest_of(empty.pack()),
                 empty,
-                found.st_mtime_ns,
+                stat.st_mtime_ns,
             )
         ]
     )
     with home.database.transaction():
-        after = replace(state, inode=found.st_ino, fingerprint=beginning, changed=found.st_mtime_ns)
+        after = replace(state, inode=stat.st_ino, fingerprint=fingerprint, changed=stat.st_mtime_ns)
         archive_packs.remember(home, after, pack)
-        if known:
-            cursor = known[1]
-            offset = next((now for was, now in places if was >= cursor.offset), found.st_size)
+        if stored_cursor:
+            cursor = stored_cursor[1]
+            offset = next(
+                (now for old_offset, now in places if old_offset >= cursor.offset), stat.st_size
+            )
             cursor = replace(
                 cursor,
-                inode=found.st_ino,
+                inode=stat.st_ino,
                 offset=offset,
-                size=found.st_size,
-                mtime_ns=found.st_mtime_ns,
-                fingerprint=beginning,
+                size=stat.st_size,
+                mtime_ns=stat.st_mtime_ns,
+                fingerprint=fingerprint,
             )
             home.sessions.move_cursor(state.path, cursor)
 
@@ -685,7 +702,7 @@ def _moment(nanoseconds: int) -> datetime:
 
 
 def is_cut(home: Home, state: Archived) -> bool:
-    """Whether a pack is gone or shorter than it was; its contents are not read."""
+    """Return True if a pack is missing or shorter than it was, without reading its contents."""
     try:
         return (archive_packs.folder_of(home) / (state.pack or "")).stat().st_size < state.size
     except OSError:
@@ -693,7 +710,7 @@ def is_cut(home: Home, state: Archived) -> bool:
 
 
 def damage(home: Home, state: Archived) -> str | None:
-    """What is wrong with a pack."""
+    """Return what is wrong with a pack, or ``None``."""
     try:
         pack = packs.load(archive_packs.folder_of(home) / (state.pack or ""), thorough=True)
         if pack.end < state.size:
@@ -709,12 +726,11 @@ def _read_all(pairs: Iterator[tuple[Segment, Payload]]) -> None:
         pass
 
 
-# ----------------------------------------------------------------------------
-# Requests about the transcripts that nacre keeps.
+# -- Requests ------------------------------------------------------------------
 
 
 class PruneRequest(Request, frozen=True, kw_only=True):
-    """Which transcripts of the archive may go; a limit of 0 lets none go."""
+    """Limits for pruning the archive. 0 means no limit."""
 
     keep_days: Annotated[
         int, Meta(description="Delete what changed more than this many days ago.", ge=0)
@@ -725,7 +741,7 @@ class PruneRequest(Request, frozen=True, kw_only=True):
 
 
 class RestoreSessionRequest(Request, frozen=True, kw_only=True):
-    """Write the transcript of a session again."""
+    """Restore the transcript of a session."""
 
     reference: Annotated[str, Meta(description="A session's id, or its beginning.")]
     folder: Annotated[Path | None, Meta(description="Where it goes; by default, where it was.")] = (
@@ -733,27 +749,26 @@ class RestoreSessionRequest(Request, frozen=True, kw_only=True):
     )
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests about the archive; :mod:`nacre.serve.catalogue` lists them.
+# -- Operations ----------------------------------------------------------------
 
 
 def verify_answers(home: Home, on_progress: OnProgress | None = None) -> list[Problem]:
-    """Damaged files of the archive."""
+    """Verify the archive and return its problems."""
     return verify(home, on_progress)[1]
 
 
 def plan_pruning(home: Home, request: PruneRequest) -> list[Archived]:
-    """The transcripts that pruning would delete from the archive."""
+    """Return the transcripts that pruning would delete from the archive."""
     return retention.choose(home, request.keep_days, request.budget_mb)
 
 
 def prune_archive(home: Home, request: PruneRequest) -> list[Archived]:
-    """Delete from the archive what changed longest ago; returns what went."""
+    """Delete the oldest transcripts from the archive and return them."""
     chosen = plan_pruning(home, request)
     retention.prune(home, chosen)
     return chosen
 
 
 def restore_answers(home: Home, request: RestoreSessionRequest) -> Restored:
-    """Write the transcript of a session again. Raises NotFound, Conflict."""
+    """Restore the transcript of a session. Raises NotFound, Conflict."""
     return restore(home, request.reference, request.folder)
