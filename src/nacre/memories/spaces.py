@@ -1,4 +1,4 @@
-"""How often a space was asked today, over all processes that answer."""
+"""Spaces of a server: members, keys, quotas, audit log, recall over several spaces, and sharing memories."""
 
 from __future__ import annotations
 
@@ -35,11 +35,17 @@ if TYPE_CHECKING:
     from nacre.store.schema import Row
 
 FOLD_SECONDS = 30.0
-"""So often a process adds what it counted to what all count: what others answered meanwhile may go beyond a quota."""
+"""Interval in seconds at which a process adds its counts to the shared ones.
+
+A quota may be exceeded by other processes' calls meanwhile.
+"""
 
 
 class Calls:
-    """Counts requests of spaces whose quota bounds them. For any thread; who asks has the registry to itself."""
+    """Counts calls of spaces with a quota.
+
+    Thread-safe, but the caller must have exclusive use of the registry.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -50,9 +56,9 @@ class Calls:
         self._folded = clock()
 
     def count(self, registry: Registry, bearer: Bearer) -> None:
-        """Count one more. Raises QuotaSpent where it is one too many."""
-        most = bearer.quota.calls
-        if most is None:
+        """Count a call. Raises QuotaSpent if it exceeds the quota."""
+        limit = bearer.quota.calls
+        if limit is None:
             return
         now = self._clock()
         with self._guard:
@@ -63,12 +69,12 @@ class Calls:
             ):
                 self._fresh[bearer.space] += 0
                 self._fold(registry, now)
-            if self._known[bearer.space] + self._fresh[bearer.space] >= most:
-                raise _spent(bearer.space, most, now)
+            if self._known[bearer.space] + self._fresh[bearer.space] >= limit:
+                raise _quota_error(bearer.space, limit, now)
             self._fresh[bearer.space] += 1
 
     def fold(self, registry: Registry) -> None:
-        """Add what was counted here to what all processes count."""
+        """Add this process's counts to the shared ones."""
         with self._guard:
             self._fold(registry, self._clock())
 
@@ -88,23 +94,22 @@ class Calls:
         self._folded = now
 
 
-def _spent(space: str, most: int, now: datetime) -> QuotaSpent:
+def _quota_error(space: str, limit: int, now: datetime) -> QuotaSpent:
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     seconds = int((midnight - now).total_seconds()) + 1
     hint = "it is asked again after midnight (UTC); who manages the server says how often: nacre cluster tenants limit"
     return QuotaSpent(
-        f"{space} was asked {most:,} times today, which is all that it may",
+        f"{space} was asked {limit:,} times today, which is all that it may",
         seconds=seconds,
         hint=hint,
     )
 
 
-# ----------------------------------------------------------------------------
-# Spaces, who belongs to them, keys to them, and what is noted of them.
+# -- Values --------------------------------------------------------------------
 
 
 class SpaceKind(StrEnum):
-    """Whose a space is."""
+    """The kind of owner of a space."""
 
     PERSON = "person"
     TEAM = "team"
@@ -112,7 +117,7 @@ class SpaceKind(StrEnum):
 
 
 class Raising(StrEnum):
-    """Who may raise a memory of their own into a space: its owners alone, or its members, too."""
+    """The rule for sharing memories into a space: owners only, or all members."""
 
     OWNERS = "owners"
     MEMBERS = "members"
@@ -120,8 +125,10 @@ class Raising(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A space that an account belongs to, and in which role. ``is_own`` is where it writes, ``is_read`` whether recall
-    reads it, too."""
+    """A space of an account, with its role there.
+
+    ``is_own`` marks the space it writes to, ``is_read`` a space that recall reads too.
+    """
 
     name: str
     kind: SpaceKind
@@ -133,7 +140,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Who belongs to a space, in which role, since when."""
+    """A member of a space: account, role and the start of membership."""
 
     account: str
     role: Role
@@ -142,7 +149,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key, without what would open anything: ``id`` is how the key begins, after ``nacre_``."""
+    """A key without its secret. ``id`` is the part after ``nacre_``."""
 
     id: str
     space: str
@@ -156,7 +163,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key that was just made. ``secret`` is told once; the server keeps a hash of it."""
+    """A new key. ``secret`` is shown only once, because the server stores its hash."""
 
     key: Key
     secret: str
@@ -164,8 +171,7 @@ class NewKey:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line of a space's audit log: an operation, what it was about (ids and names), and what became of it: ``done``,
-    or the code of the error."""
+    """A line of a space's audit log: operation, subject (ids and names) and outcome, ``done`` or an error code."""
 
     at: datetime | None
     account: str
@@ -176,15 +182,14 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A memory as it is in another space now; ``is_new`` unless it was there and was brought up to date."""
+    """A memory shared into another space. ``is_new`` is false if an existing copy was updated."""
 
     memory: Memory
     space: str
     is_new: bool
 
 
-# ----------------------------------------------------------------------------
-# Requests about spaces, keys and what is shared.
+# -- Requests ------------------------------------------------------------------
 
 
 _NAME = r"^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$"
@@ -204,13 +209,13 @@ OfSpace = Annotated[str | None, Meta(description="The space; the one that is ope
 
 
 class SpaceRequest(Request, frozen=True, kw_only=True):
-    """A space, by default the one that is open."""
+    """A space. The default is the open one."""
 
     space: OfSpace = None
 
 
 class CreateSpaceRequest(Request, frozen=True, kw_only=True):
-    """Make a space, or change the rule of one."""
+    """Create a space."""
 
     space: SpaceName
     kind: Annotated[
@@ -220,7 +225,7 @@ class CreateSpaceRequest(Request, frozen=True, kw_only=True):
 
 
 class AddMemberRequest(Request, frozen=True, kw_only=True):
-    """Let an account into a space, or give it another role there."""
+    """Add an account to a space, or change its role."""
 
     space: SpaceName
     account: Account
@@ -228,20 +233,20 @@ class AddMemberRequest(Request, frozen=True, kw_only=True):
 
 
 class RemoveMemberRequest(Request, frozen=True, kw_only=True):
-    """Let an account into a space no more; its keys to it end."""
+    """Remove an account and its keys from a space."""
 
     space: SpaceName
     account: Account
 
 
 class LogRequest(Request, frozen=True, kw_only=True):
-    """What was done in the space that is open."""
+    """Show the audit log of the open space."""
 
     limit: Annotated[int, Meta(description="Lines at most.", ge=1, le=10_000)] = 50
 
 
 class CreateKeyRequest(Request, frozen=True, kw_only=True):
-    """Make a key to a space."""
+    """Create a key to a space."""
 
     space: OfSpace = None
     account: Annotated[str | None, Meta(description="Whose key it is; yours where left out.")] = (
@@ -254,7 +259,7 @@ class CreateKeyRequest(Request, frozen=True, kw_only=True):
 
 
 class RotateKeyRequest(Request, frozen=True, kw_only=True):
-    """A new key in the place of another, which ends."""
+    """Replace a key by a new one."""
 
     id: KeyId
     space: OfSpace = None
@@ -262,14 +267,14 @@ class RotateKeyRequest(Request, frozen=True, kw_only=True):
 
 
 class RevokeKeyRequest(Request, frozen=True, kw_only=True):
-    """End a key."""
+    """Revoke a key."""
 
     id: KeyId
     space: OfSpace = None
 
 
 class ShareRequest(Request, frozen=True, kw_only=True):
-    """Carry a copy of a memory into another space."""
+    """Copy a memory into another space."""
 
     reference: Reference
     space: SpaceName
@@ -281,13 +286,13 @@ class ShareRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-# ----------------------------------------------------------------------------
-# Make spaces and say who belongs to them; who owns a space says so, through a login that manages the
-# server.
+# -- Spaces and members --------------------------------------------------------
+#
+# A login that manages the server is required, and the owner role for an existing space.
 
 
 class Managed:
-    """A space that one of its owners manages, in one transaction."""
+    """A space managed by one of its owners within a transaction."""
 
     def __init__(self, registry: Registry, who: Standing, space: str, at: int) -> None:
         self.registry = registry
@@ -296,7 +301,7 @@ class Managed:
         self.at = at
 
     def note(self, action: str, subject: str) -> None:
-        """A line of the space's audit log."""
+        """Append a line to the space's audit log."""
         self.registry.run(
             "insert_note",
             at=self.at,
@@ -308,7 +313,7 @@ class Managed:
         )
 
     def role_of(self, account: str) -> Role:
-        """What an account is there. Raises NotFound."""
+        """Return an account's role in the space. Raises NotFound."""
         for (role,) in self.registry.all("read_role", space=self.space, account=account):
             return Role(role)
         raise NotFound(
@@ -319,140 +324,155 @@ class Managed:
 
 @contextmanager
 def registry_of(home: Home) -> Iterator[Registry]:
-    """The registry of a home's server, for the block."""
-    opened: Registry = load("nacre.store.postgres_schema:Registry")(home.settings.server)
+    """Open the registry of a home's server for the block."""
+    registry: Registry = load("nacre.store.postgres_schema:Registry")(home.settings.server)
     try:
-        yield opened
+        yield registry
     finally:
-        opened.close()
+        registry.close()
 
 
 @contextmanager
 def managed(home: Home, space: str | None) -> Iterator[Managed]:
-    """A space, by default the one that is open, for whoever owns it. Raises NotAllowed, NotFound."""
-    who = standing(home)
-    name = space or who.space
+    """Open a space, by default the current one, if the caller owns it. Raises NotAllowed, NotFound."""
+    caller = standing(home)
+    name = space or caller.space
     with registry_of(home) as registry, registry.transaction():
         if not registry.all("lock_space", space=name):
             raise NotFound(f"there is no space {name}", hint=f"nacre spaces create {name} makes it")
-        held = registry.all("read_role", space=name, account=who.account)
-        role = Role(held[0][0]).at_most(home.actor.most) if held else None
+        rows = registry.all("read_role", space=name, account=caller.account)
+        role = Role(rows[0][0]).at_most(home.actor.most) if rows else None
         if role is not Role.OWNER:
             raise NotAllowed(
-                f"{who.account} does not own {name}",
+                f"{caller.account} does not own {name}",
                 hint="ask one of its owners: nacre spaces members",
             )
-        yield Managed(registry, who, name, to_ms(home.now()) or 0)
+        yield Managed(registry, caller, name, to_ms(home.now()) or 0)
 
 
 def list_spaces(home: Home) -> list[Space]:
-    """The spaces of whoever asks."""
-    who = standing(home)
-    read = home.settings.texts("storage.spaces")
+    """List the spaces of the caller."""
+    caller = standing(home)
+    read_spaces = home.settings.texts("storage.spaces")
     return [
-        Space(name, SpaceKind(kind), Raising(raising), Role(role), name == who.space, name in read)
-        for name, kind, raising, role in home.database.all("list_spaces", account=who.account)
+        Space(
+            name,
+            SpaceKind(kind),
+            Raising(raising),
+            Role(role),
+            name == caller.space,
+            name in read_spaces,
+        )
+        for name, kind, raising, role in home.database.all("list_spaces", account=caller.account)
     ]
 
 
-def create_space(home: Home, asked: CreateSpaceRequest) -> Space:
-    """Make a space; whoever makes it owns it, but for a person's, which is that person's.
+def create_space(home: Home, request: CreateSpaceRequest) -> Space:
+    """Create a space owned by the caller, or, for a person's space, by that person.
 
-    Raises Conflict where there is one, or memories of an account that is called so.
+    Raises Conflict if the space exists, or another account's memories have its name.
     """
-    who = standing(home)
-    owner = asked.space if asked.kind is SpaceKind.PERSON else who.account
+    caller = standing(home)
+    owner = request.space if request.kind is SpaceKind.PERSON else caller.account
     at = to_ms(home.now()) or 0
     with registry_of(home) as registry:
-        if owner != asked.space and registry.is_used(asked.space):
+        if owner != request.space and registry.is_used(request.space):
             raise Conflict(
-                f"{asked.space} is a memory of its own already", hint="take another name"
+                f"{request.space} is a memory of its own already", hint="take another name"
             )
         with registry.transaction():
-            made = registry.run(
+            created = registry.run(
                 "insert_space",
-                space=asked.space,
-                kind=asked.kind.value,
-                raising=asked.raising.value,
+                space=request.space,
+                kind=request.kind.value,
+                raising=request.raising.value,
                 at=at,
             )
-            if not made:
+            if not created:
                 raise Conflict(
-                    f"there is a space {asked.space} already", hint="nacre spaces list shows yours"
+                    f"there is a space {request.space} already",
+                    hint="nacre spaces list shows yours",
                 )
-            held = Managed(registry, who, asked.space, at)
-            _let_in(held, owner, Role.OWNER)
-            held.note("spaces-create", asked.space)
-    return Space(asked.space, asked.kind, asked.raising, Role.OWNER, asked.space == who.space)
+            space = Managed(registry, caller, request.space, at)
+            _set_member(space, owner, Role.OWNER)
+            space.note("spaces-create", request.space)
+    return Space(
+        request.space, request.kind, request.raising, Role.OWNER, request.space == caller.space
+    )
 
 
-def list_members(home: Home, asked: SpaceRequest) -> list[Member]:
-    """Who belongs to a space. Raises NotAllowed to who does not own it."""
-    with managed(home, asked.space) as held:
-        return _members(held)
+def list_members(home: Home, request: SpaceRequest) -> list[Member]:
+    """List the members of a space. Raises NotAllowed unless the caller owns it."""
+    with managed(home, request.space) as space:
+        return _members(space)
 
 
-def add_member(home: Home, asked: AddMemberRequest) -> list[Member]:
-    """Let an account in, or give it another role; returns who belongs to the space. Raises NotAllowed, Conflict."""
-    with managed(home, asked.space) as held:
-        _let_in(held, asked.account, asked.role)
-        held.note("spaces-add", f"{asked.account} {asked.role}")
-        return _owned(_members(held))
+def add_member(home: Home, request: AddMemberRequest) -> list[Member]:
+    """Add an account or change its role, and return the members. Raises NotAllowed, Conflict."""
+    with managed(home, request.space) as space:
+        _set_member(space, request.account, request.role)
+        space.note("spaces-add", f"{request.account} {request.role}")
+        return _require_owner(_members(space))
 
 
-def remove_member(home: Home, asked: RemoveMemberRequest) -> list[Member]:
-    """Let an account in no more, and end its keys; returns who is left. Raises NotAllowed, NotFound, Conflict."""
-    with managed(home, asked.space) as held:
-        held.role_of(asked.account)
-        held.registry.run("revoke_keys_of", space=held.space, account=asked.account, at=held.at)
-        held.registry.run("delete_member", space=held.space, account=asked.account)
-        held.note("spaces-remove", asked.account)
-        return _owned(_members(held))
+def remove_member(home: Home, request: RemoveMemberRequest) -> list[Member]:
+    """Remove an account, revoke its keys and return the remaining members.
+
+    Raises NotAllowed, NotFound, Conflict.
+    """
+    with managed(home, request.space) as space:
+        space.role_of(request.account)
+        space.registry.run(
+            "revoke_keys_of", space=space.space, account=request.account, at=space.at
+        )
+        space.registry.run("delete_member", space=space.space, account=request.account)
+        space.note("spaces-remove", request.account)
+        return _require_owner(_members(space))
 
 
-def list_log(home: Home, asked: LogRequest) -> list[Note]:
-    """What was done in the space that is open, the newest first."""
+def list_log(home: Home, request: LogRequest) -> list[Note]:
+    """List the audit log of the open space, newest first."""
     standing(home)
     return [
-        Note(from_ms(at), *told)
-        for at, *told in home.database.all("list_audit_log", most=asked.limit)
+        Note(from_ms(at), *fields)
+        for at, *fields in home.database.all("list_audit_log", most=request.limit)
     ]
 
 
-def _let_in(held: Managed, account: str, role: Role) -> None:
-    held.registry.run("insert_account", account=account, at=held.at)
-    held.registry.run("set_member", space=held.space, account=account, role=role.value, at=held.at)
+def _set_member(space: Managed, account: str, role: Role) -> None:
+    space.registry.run("insert_account", account=account, at=space.at)
+    space.registry.run(
+        "set_member", space=space.space, account=account, role=role.value, at=space.at
+    )
 
 
-def _members(held: Managed) -> list[Member]:
-    found = held.registry.all("list_members", space=held.space)
-    return [Member(account, Role(role), from_ms(since)) for account, role, since in found]
+def _members(space: Managed) -> list[Member]:
+    rows = space.registry.all("list_members", space=space.space)
+    return [Member(account, Role(role), from_ms(since)) for account, role, since in rows]
 
 
-def _owned(members: list[Member]) -> list[Member]:
-    """Raises Conflict where nobody owns the space any more; nothing is changed then."""
-    if not any(one.role is Role.OWNER for one in members):
+def _require_owner(members: list[Member]) -> list[Member]:
+    """Return the members. Raises Conflict, which rolls back the change, if none is an owner."""
+    if not any(member.role is Role.OWNER for member in members):
         raise Conflict("somebody has to own the space", hint="make another account its owner first")
     return members
 
 
-# ----------------------------------------------------------------------------
-# Keys to a space, for programs and for other machines.
+# -- Keys ----------------------------------------------------------------------
 #
-# A key is 256 random bits, so one fast hash of it is kept, without salt: nobody can guess it, and a
-# slow hash, which
-# protects words that people choose, would only slow each request.
+# A key has 256 random bits, so a fast, unsalted hash of it is stored. It cannot be guessed, and a
+# slow password hash would only slow down requests.
 
 
 BEGINS = "nacre_"
 _ID_BYTES, _SECRET_BYTES = 4, 32
 _HASH_BYTES = 32
-_SHAPE = re.compile(rf"{BEGINS}[0-9a-f]{{8}}_[\w-]{{43}}", re.ASCII)
+_KEY_PATTERN = re.compile(rf"{BEGINS}[0-9a-f]{{8}}_[\w-]{{43}}", re.ASCII)
 
 
 def bearer_of(registry: Registry, secret: str) -> Bearer | None:
-    """Who has a key that holds now, by the server's clock; ``None`` where it does not."""
-    if not _SHAPE.fullmatch(secret):
+    """Return the holder of a key that is valid by the server's clock, or ``None``."""
+    if not _KEY_PATTERN.fullmatch(secret):
         return None
     for key, space, account, role, *quota in registry.all("read_key", hash=_hash(secret)):
         registry.run("note_key_used", id=key)
@@ -460,60 +480,60 @@ def bearer_of(registry: Registry, secret: str) -> Bearer | None:
     return None
 
 
-def list_keys(home: Home, asked: SpaceRequest) -> list[Key]:
-    """The keys to a space, the newest first. Raises NotAllowed to who does not own it."""
-    with managed(home, asked.space) as held:
-        return _keys(held)
+def list_keys(home: Home, request: SpaceRequest) -> list[Key]:
+    """List the keys to a space, newest first. Raises NotAllowed unless the caller owns it."""
+    with managed(home, request.space) as space:
+        return _keys(space)
 
 
-def create_key(home: Home, asked: CreateKeyRequest) -> NewKey:
-    """Make a key. Raises NotAllowed, NotFound where the account does not belong to the space."""
-    with managed(home, asked.space) as held:
-        account = asked.account or held.who.account
-        role = held.role_of(account).at_most(asked.role)
-        return _made(home, held, account, role, asked.days)
+def create_key(home: Home, request: CreateKeyRequest) -> NewKey:
+    """Create a key. Raises NotAllowed, or NotFound if the account is not a member."""
+    with managed(home, request.space) as space:
+        account = request.account or space.who.account
+        role = space.role_of(account).at_most(request.role)
+        return _new_key(home, space, account, role, request.days)
 
 
-def rotate_key(home: Home, asked: RotateKeyRequest) -> NewKey:
-    """End a key, and make another one of the same account and role. Raises NotAllowed, NotFound."""
-    with managed(home, asked.space) as held:
-        old = _revoked(held, asked.id)
-        return _made(home, held, old.account, old.role, asked.days)
+def rotate_key(home: Home, request: RotateKeyRequest) -> NewKey:
+    """Revoke a key and create another for the same account and role. Raises NotAllowed, NotFound."""
+    with managed(home, request.space) as space:
+        old = _revoke(space, request.id)
+        return _new_key(home, space, old.account, old.role, request.days)
 
 
-def revoke_key(home: Home, asked: RevokeKeyRequest) -> Key:
-    """End a key. Raises NotAllowed, NotFound."""
-    with managed(home, asked.space) as held:
-        return _revoked(held, asked.id)
+def revoke_key(home: Home, request: RevokeKeyRequest) -> Key:
+    """Revoke a key. Raises NotAllowed, NotFound."""
+    with managed(home, request.space) as space:
+        return _revoke(space, request.id)
 
 
-def _made(home: Home, held: Managed, account: str, role: Role, days: int) -> NewKey:
+def _new_key(home: Home, space: Managed, account: str, role: Role, days: int) -> NewKey:
     key = token_hex(_ID_BYTES)
     secret = f"{BEGINS}{key}_{token_urlsafe(_SECRET_BYTES)}"
     expires = to_ms(home.now() + timedelta(days=days)) or 0
-    held.registry.run(
+    space.registry.run(
         "insert_key",
         id=key,
         hash=_hash(secret),
-        space=held.space,
+        space=space.space,
         account=account,
         role=role.value,
-        at=held.at,
+        at=space.at,
         expires=expires,
     )
-    held.note("keys-create", f"{key} {account} {role}")
-    return NewKey(Key(key, held.space, account, role, from_ms(held.at), from_ms(expires)), secret)
+    space.note("keys-create", f"{key} {account} {role}")
+    return NewKey(Key(key, space.space, account, role, from_ms(space.at), from_ms(expires)), secret)
 
 
-def _revoked(held: Managed, key: str) -> Key:
-    if not held.registry.run("revoke_key", space=held.space, id=key, at=held.at):
-        raise NotFound(f"no key {key} to {held.space} holds", hint="nacre keys list shows them")
-    held.note("keys-revoke", key)
-    return next(one for one in _keys(held) if one.id == key)
+def _revoke(space: Managed, key: str) -> Key:
+    if not space.registry.run("revoke_key", space=space.space, id=key, at=space.at):
+        raise NotFound(f"no key {key} to {space.space} holds", hint="nacre keys list shows them")
+    space.note("keys-revoke", key)
+    return next(item for item in _keys(space) if item.id == key)
 
 
-def _keys(held: Managed) -> list[Key]:
-    return [_key(row) for row in held.registry.all("list_keys", space=held.space)]
+def _keys(space: Managed) -> list[Key]:
+    return [_key(row) for row in space.registry.all("list_keys", space=space.space)]
 
 
 def _key(row: Row) -> Key:
@@ -525,8 +545,7 @@ def _hash(secret: str) -> bytes:
     return blake2b(secret.encode("utf-8", "replace"), digest_size=_HASH_BYTES).digest()
 
 
-# ----------------------------------------------------------------------------
-# One recall over several spaces: the own one, and those that ``storage.spaces`` names.
+# -- Recall over several spaces ------------------------------------------------
 
 
 Ask = Callable[[Home, RecallQuery], RecallResult]
@@ -535,38 +554,38 @@ Ask = Callable[[Home, RecallQuery], RecallResult]
 def with_further_spaces(
     home: Home, query: RecallQuery, own: RecallResult, ask: Ask
 ) -> RecallResult:
-    """An answer with what further spaces hold, the best score first, each hit with its space.
+    """Merge an answer with those of the spaces in ``storage.spaces``, best score first, each hit with its space.
 
-    They are asked as somebody else's: what is private there, and what was said in sessions, stays there. What is in
-    several spaces under one id is told once, as the own space has it. A space that cannot be read is a lane that did
-    not run.
+    The other spaces answer as to a stranger: their private memories and sessions stay hidden. A
+    memory in several spaces is returned once, from the own space if possible. A space that cannot
+    be read is reported as an unavailable lane.
     """
     if not home.database.is_server or not home.settings.texts("storage.spaces"):
         return own
     space = home.settings.text("storage.tenant")
     hits, lanes = [replace(hit, space=space) for hit in own.hits], list(own.lanes)
     for name, other in home.further_spaces.homes().items():
-        found = other if isinstance(other, NacreError) else _asked(other, query, ask)
-        if isinstance(found, NacreError):
-            lanes.append(Lane(f"space {name}", LaneState.UNAVAILABLE, found.message))
+        answer = other if isinstance(other, NacreError) else _ask_space(other, query, ask)
+        if isinstance(answer, NacreError):
+            lanes.append(Lane(f"space {name}", LaneState.UNAVAILABLE, answer.message))
             continue
         lanes.append(Lane(f"space {name}", LaneState.RAN))
-        known = {hit.memory.id for hit in hits}
-        hits += [replace(hit, space=name) for hit in found.hits if hit.memory.id not in known]
+        seen_ids = {hit.memory.id for hit in hits}
+        hits += [replace(hit, space=name) for hit in answer.hits if hit.memory.id not in seen_ids]
     hits.sort(key=lambda hit: (hit.confidence is HitConfidence.WEAK, -hit.score))
-    kept = _within(hits[: query.limit], query.budget_tokens)
+    fitting = _fitting(hits[: query.limit], query.budget_tokens)
     return replace(
         own,
-        hits=tuple(kept),
+        hits=tuple(fitting),
         lanes=tuple(lanes),
-        truncated=own.truncated or len(kept) < len(hits[: query.limit]),
+        truncated=own.truncated or len(fitting) < len(hits[: query.limit]),
     )
 
 
-def _asked(other: Home, query: RecallQuery, ask: Ask) -> RecallResult | NacreError:
-    """What a space answers; it counts no use, and no model is asked a second time."""
+def _ask_space(other: Home, query: RecallQuery, ask: Ask) -> RecallResult | NacreError:
+    """Return another space's answer, without counting a use or calling a model."""
     scope = Scope.PERSONAL if query.filter.scope is Scope.PRIVATE else query.filter.scope
-    asked = replace(
+    other_query = replace(
         query,
         filter=replace(query.filter, scope=scope),
         update=False,
@@ -577,57 +596,58 @@ def _asked(other: Home, query: RecallQuery, ask: Ask) -> RecallResult | NacreErr
         budget_tokens=None,
     )
     try:
-        return ask(other, asked)
+        return ask(other, other_query)
     except NacreError as error:
         return error
 
 
-def _within(hits: Sequence[MemoryHit], budget: int | None) -> list[MemoryHit]:
-    """As many hits as the token budget holds; the first one always fits."""
-    kept: list[MemoryHit] = []
-    left = budget or 0
+def _fitting(hits: Sequence[MemoryHit], budget: int | None) -> list[MemoryHit]:
+    """Return the hits that fit the token budget, at least the first."""
+    fitting: list[MemoryHit] = []
+    remaining = budget or 0
     for hit in hits:
-        left -= count_tokens(f"{hit.memory.subject}\n{hit.memory.content}")
-        if budget and left < 0 and kept:
+        remaining -= count_tokens(f"{hit.memory.subject}\n{hit.memory.content}")
+        if budget and remaining < 0 and fitting:
             break
-        kept.append(hit)
-    return kept
+        fitting.append(hit)
+    return fitting
 
 
-# ----------------------------------------------------------------------------
-# Carry a copy of a memory into another space: the only way in which anything of one space comes into
-# another.
+# -- Sharing -------------------------------------------------------------------
+#
+# A shared copy is the only way for data to move between spaces.
 
 
-_EMBEDDED = 32
+_MAX_EMBEDDED = 32
 SHARED = "shared"
-"""The key of front matter that says where a copy comes from."""
+"""Front matter key for the origin of a copy."""
 
 
-def share(home: Home, asked: ShareRequest) -> Shared:
-    """Carry a memory into another space, or bring the copy there up to date.
+def share(home: Home, request: ShareRequest) -> Shared:
+    """Copy a memory into another space, or update its copy there.
 
-    The copy keeps id, words, kind, dates and trust. It says from which space it comes, and who shared it; where it was
-    said, and what it is linked to, stays behind. Raises NotFound, Conflict, and NotAllowed for what is private (unless
-    ``scope`` says who may see the copy) and where the rule of the space or the role there does not allow it.
+    The copy keeps id, text, kind, dates and trust, and names its origin and the sharing account.
+    Its sources and links are not copied. Raises NotFound, Conflict, and NotAllowed for a private
+    memory (unless ``scope`` sets the copy's visibility) or if the space's rule or the caller's role
+    forbids it.
     """
-    who = standing(home)
-    memory = _fit(get(home, asked.reference), asked.scope)
-    with opened_space(home, asked.space) as other:
-        there = standing(other)
+    caller = standing(home)
+    memory = _shareable(get(home, request.reference), request.scope)
+    with opened_space(home, request.space) as other:
+        target = standing(other)
         try:
-            _require_may_raise(there)
-            shared = _put(other, _copy(home, memory, who), who)
+            _require_may_share(target)
+            shared = _put(other, _copy(home, memory, caller), caller)
         except (NotAllowed, Conflict) as error:
-            note(other, there, "share", f"{memory.id} from {who.space}", error.code)
+            note(other, target, "share", f"{memory.id} from {caller.space}", error.code)
             raise
-        note(other, there, "share", f"{memory.id} from {who.space}", DONE)
-    note(home, who, "share", f"{memory.id} to {asked.space}")
+        note(other, target, "share", f"{memory.id} from {caller.space}", DONE)
+    note(home, caller, "share", f"{memory.id} to {request.space}")
     return shared
 
 
-def _fit(memory: Memory, scope: Scope | None) -> Memory:
-    """The memory, as others may see it. Raises Conflict, NotAllowed."""
+def _shareable(memory: Memory, scope: Scope | None) -> Memory:
+    """Return the memory with the visibility of the copy. Raises Conflict, NotAllowed."""
     if not memory.is_active or memory.proposed:
         state = (
             "was proposed by an agent, and nobody kept it"
@@ -645,50 +665,53 @@ def _fit(memory: Memory, scope: Scope | None) -> Memory:
     return replace(memory, scope=scope or memory.scope)
 
 
-def _require_may_raise(there: Standing) -> None:
-    may = (Role.OWNER, Role.MEMBER) if there.raising == Raising.MEMBERS else (Role.OWNER,)
-    if there.role not in may:
+def _require_may_share(target: Standing) -> None:
+    roles = (Role.OWNER, Role.MEMBER) if target.raising == Raising.MEMBERS else (Role.OWNER,)
+    if target.role not in roles:
+        names = " and ".join(f"{role}s" for role in roles)
         raise NotAllowed(
-            f"{there.account} is a {there.role} of {there.space}, where {' and '.join(f'{one}s' for one in may)} raise",
-            hint=f"an owner of {there.space} can share it, or make you one",
+            f"{target.account} is a {target.role} of {target.space}, where {names} raise",
+            hint=f"an owner of {target.space} can share it, or make you one",
         )
 
 
-def _copy(home: Home, memory: Memory, who: Standing) -> Memory:
-    told = {"from": who.space, "by": who.account, "on": home.today().isoformat()}
+def _copy(home: Home, memory: Memory, caller: Standing) -> Memory:
+    origin = {"from": caller.space, "by": caller.account, "on": home.today().isoformat()}
     return replace(
         memory,
         source=Source(),
         confirmed=(),
         links=(),
-        author=memory.author or who.account,
+        author=memory.author or caller.account,
         updated=home.now(),
-        extra={SHARED: told},
+        extra={SHARED: origin},
     )
 
 
-def _put(other: Home, copy: Memory, who: Standing) -> Shared:
-    """Raises Conflict where it was forgotten there, or is retired there."""
+def _put(other: Home, copy: Memory, caller: Standing) -> Shared:
+    """Write the copy. Raises Conflict if it was forgotten or retired there."""
     barred = Barred(other.tombstones.all())
     if copy.id in barred.memories or barred.has_words(copy.content):
         raise Conflict(
             "it was forgotten there",
             hint="nacre forget --allow-again, in that space, lets it come back",
         )
-    with other.change("share", subject=copy.subject, why=f"{who.account} shared it") as change:
-        known = other.memories.in_any_state([copy.id])
-        if known and not known[0].is_active:
+    with other.change("share", subject=copy.subject, why=f"{caller.account} shared it") as change:
+        existing = other.memories.in_any_state([copy.id])
+        if existing and not existing[0].is_active:
             raise Conflict(
                 "it was retired there", hint="nacre unretire, in that space, brings it back"
             )
-        if known:
-            copy = replace(known[0], **{name: getattr(copy, name) for name in _OWN})
-        change.put([copy], [change.entry("share", memory=copy.id, space=who.space, by=who.account)])
-    embed_pending(other, lambda _: None, limit=_EMBEDDED)
-    return Shared(copy, other.settings.text("storage.tenant"), is_new=not known)
+        if existing:
+            copy = replace(existing[0], **{name: getattr(copy, name) for name in _COPIED_FIELDS})
+        change.put(
+            [copy], [change.entry("share", memory=copy.id, space=caller.space, by=caller.account)]
+        )
+    embed_pending(other, lambda _: None, limit=_MAX_EMBEDDED)
+    return Shared(copy, other.settings.text("storage.tenant"), is_new=not existing)
 
 
-_OWN = (
+_COPIED_FIELDS = (
     "content",
     "subject",
     "kind",
@@ -701,4 +724,4 @@ _OWN = (
     "extra",
     "scope",
 )
-"""What a copy takes over anew from the memory; the rest is the space's."""
+"""Fields updated from the memory. The others belong to the space."""
