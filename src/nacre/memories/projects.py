@@ -1,4 +1,4 @@
-"""Pages of projects that get another name, or become one: what they list, and the own words of both."""
+"""Rename, merge and connect projects, including their pages."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from nacre.vault.documents import dump, join, load, split
 from nacre.vault.documents import merge as documents_merge
 from nacre.vault.files import normalise_remote, slugify
 
-_ABOUT = ("description", "goal", "status")
+_DESCRIPTION_KEYS = ("description", "goal", "status")
 _UNTRUSTED = "untrusted"
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A page as it is to be written."""
+    """A page to write."""
 
     slug: str
     text: str
@@ -55,22 +55,25 @@ class Written:
 
 
 def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
-    """What a page lists, by the names of its lists; remotes as they are compared. Empty without a page."""
-    found = (
+    """Return the lists of a page by name, with normalised remotes. Empty without a page."""
+    lists = (
         {name: tuple(listed(page.values, name)) for name in (*LISTS, "dependencies")}
         if page
         else {}
     )
     return (
-        found | {"remotes": tuple(normalise_remote(one) for one in found.get("remotes", ()))}
-        if found
-        else found
+        lists | {"remotes": tuple(normalise_remote(remote) for remote in lists.get("remotes", ()))}
+        if lists
+        else lists
     )
 
 
 def page_of(home: Home, slug: str) -> Page | None:
-    """The page of a project; ``None`` where it has none. Raises MemoryInvalid, and Conflict where it holds a secret:
-    what it says could not be brought back."""
+    """Return the page of a project, or ``None``.
+
+    Raises MemoryInvalid, and Conflict if it contains a secret, because an undo could not restore
+    its text.
+    """
     page = read_page(home, slug)
     if page and without_secrets(home.redactor, page.text) is None:
         raise Conflict(
@@ -81,87 +84,97 @@ def page_of(home: Home, slug: str) -> Page | None:
 
 
 def own_words(home: Home, page: Page | None, into: Page | None) -> str:
-    """What a person wrote on a page, to be added to that of another project; empty where that would lend it trust."""
+    """Return a page's hand-written text for another project's page, or nothing if that would make it more trusted."""
     if page is None or (
         _trust(page) == _UNTRUSTED and (into is None or _trust(into) != _UNTRUSTED)
     ):
         return ""
-    told = [f"{name}: {page.values[name]}" for name in _ABOUT if page.values.get(name)]
+    facts_text = [
+        f"{name}: {page.values[name]}" for name in _DESCRIPTION_KEYS if page.values.get(name)
+    ]
     lines = drop_blocks(page.body).strip().splitlines()
     if lines and lines[0].startswith("# "):
         del lines[0]
-    return home.redactor.clean("\n".join([*told, *lines]).strip())
+    return home.redactor.clean("\n".join([*facts_text, *lines]).strip())
 
 
 def renamed(home: Home, page: Page | None, old: str, slug: str, name: str) -> Written:
-    """The page of a project under another name: the former ones are aliases, and its title is the new name where it was
-    the old one."""
+    """Return the page under another name, with former names as aliases.
+
+    The title is replaced if it was the old name.
+    """
     if page is None:
         return _new(home, slug, name, {"aliases": [old]})
-    former = str(page.values.get("name") or old)
-    known = [one for one in listed(page.values, "aliases") if one not in (slug, name)]
-    aliases = list(dict.fromkeys([*known, old, *([former] if former != name else [])]))
+    former_name = str(page.values.get("name") or old)
+    aliases_kept = [alias for alias in listed(page.values, "aliases") if alias not in (slug, name)]
+    aliases = list(
+        dict.fromkeys([*aliases_kept, old, *([former_name] if former_name != name else [])])
+    )
     changed = {"name": name, "aliases": aliases} | (
         {} if page.values.get("id") else {"id": home.ids()}
     )
-    first, end, rest = page.body.partition("\n")
+    first, end, following = page.body.partition("\n")
     body = (
-        f"# {name}{first[len(f'# {former}') :]}{end}{rest}"
-        if first.rstrip() == f"# {former}"
+        f"# {name}{first[len(f'# {former_name}') :]}{end}{following}"
+        if first.rstrip() == f"# {former_name}"
         else page.body
     )
     return _written(page, slug, changed, body)
 
 
 def merged(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> Written:
-    """The page of the project that stays, with all that the other one's lists, and with its own words below."""
-    named = [old, *([str(page.values["name"])] if page and page.values.get("name") else [])]
-    mine, its = (other.values if other else {}), (page.values if page else {})
+    """Return the remaining project's page with all lists of the other one, and its hand-written text appended."""
+    names = [old, *([str(page.values["name"])] if page and page.values.get("name") else [])]
+    values, other_values = (other.values if other else {}), (page.values if page else {})
     changed: dict[str, Any] = {}
     for key in (*LISTS, "dependencies"):
-        more = [*listed(its, key), *(named if key == "aliases" else ())]
-        present = listed(mine, key)
+        values_added = [*listed(other_values, key), *(names if key == "aliases" else ())]
+        present = listed(values, key)
         new = [
-            one for one in dict.fromkeys(more) if one not in (*present, into, *_own(key, old, mine))
+            value
+            for value in dict.fromkeys(values_added)
+            if value not in (*present, into, *_redundant_values(key, old, values))
         ]
         if new:
             changed[key] = [*present, *new]
-    words = own_words(home, page, other)
+    text = own_words(home, page, other)
     if other is None:
-        made = _new(home, into, into, changed)
-        return replace(made, text=made.text + _section(old, words)) if words else made
+        new_page = _new(home, into, into, changed)
+        return replace(new_page, text=new_page.text + _section(old, text)) if text else new_page
     if not other.values.get("id"):
         changed["id"] = home.ids()
-    body = f"{other.body.rstrip()}\n{_section(old, words)}" if words else other.body
+    body = f"{other.body.rstrip()}\n{_section(old, text)}" if text else other.body
     return _written(other, into, changed, body)
 
 
 def edited(home: Home, slug: str, page: Page | None, text: str) -> Written:
-    """The page of a project as a person wrote it; it keeps its id, and without front matter that, too.
+    """Return a hand-edited page.
 
-    Raises MemoryInvalid.
+    It keeps its id, and its front matter if the text has none. Raises MemoryInvalid.
     """
     front, body = split(text)
     if front is None:
         front = page.front if page else f"name: {slug}\n"
-    own = str((page.values.get("id") if page else None) or home.ids())
+    page_id = str((page.values.get("id") if page else None) or home.ids())
     return Written(
-        slug, join(text, documents_merge(front, {"id": own}, []), body), {**load(front), "id": own}
+        slug,
+        join(text, documents_merge(front, {"id": page_id}, []), body),
+        {**load(front), "id": page_id},
     )
 
 
 def depending(home: Home, slug: str, page: Page | None, dependencies: list[str]) -> Written:
-    """A page that lists what its project depends on."""
+    """Return a page with the given dependencies."""
     if page is None:
         return _new(home, slug, slug, {"dependencies": dependencies})
-    own = {} if page.values.get("id") else {"id": home.ids()}
-    return _written(page, slug, {"dependencies": dependencies, **own}, page.body)
+    id_change = {} if page.values.get("id") else {"id": home.ids()}
+    return _written(page, slug, {"dependencies": dependencies, **id_change}, page.body)
 
 
 def write(
     change: Change, written: Written, before: Page | None, *, moved_from: str | None = None
 ) -> None:
-    """Write a page in place of the one there was, or in another folder than that one, and index it."""
+    """Write and index a page, replacing ``before`` or moving it from another folder."""
     path = page_path(written.slug)
     if before is None:
         change.intend([Intent("write", path, written.text)])
@@ -175,13 +188,13 @@ def write(
 
 
 def retire_page(change: Change, slug: str, page: Page, into: str, reason: str) -> str:
-    """Put the page of a project away that has become another one; returns where it lies."""
+    """Move a merged project's page to ``retired/`` and return its new path."""
     home, path, number = change.home, f"retired/{page_path(slug)}", 1
     while home.vault.exists(path):
         number += 1
         path = f"retired/projects/{slug}/{number}/project.md"
-    told = {"retired": {"at": stamp(home.now()), "reason": reason, "into": into}}
-    text = join(page.text, documents_merge(page.front, told, []), page.body)
+    changes = {"retired": {"at": stamp(home.now()), "reason": reason, "into": into}}
+    text = join(page.text, documents_merge(page.front, changes, []), page.body)
     change.intend([Intent("write", path, text, None), _removed(slug, page)])
     home.files.forget_project(slug)
     return path
@@ -201,8 +214,8 @@ def _written(page: Page, slug: str, changed: dict[str, Any], body: str) -> Writt
     return Written(slug, text, {**page.values, **changed})
 
 
-def _own(key: str, old: str, values: dict[str, Any]) -> tuple[str, ...]:
-    """What a list does not need of another page's: its own name, and of what it depends on the one it takes in."""
+def _redundant_values(key: str, old: str, values: dict[str, Any]) -> tuple[str, ...]:
+    """Return values that a merged list omits: the project's own name, or a dependency on ``old``."""
     if key == "dependencies":
         return (old,)
     return (str(values.get("name") or ""),) if key == "aliases" else ()
@@ -216,63 +229,66 @@ def _trust(page: Page) -> str:
     return str(page.values.get("trust") or "")
 
 
-# ----------------------------------------------------------------------------
-# What says that two projects are one, by what their pages list. That their names are alike never
-# does.
+# -- Evidence for a merge ------------------------------------------------------
+#
+# Similar names are not evidence.
 
 
 def evidence(
-    home: Home, one: tuple[str, Page | None], other: tuple[str, Page | None]
+    home: Home, first: tuple[str, Page | None], second: tuple[str, Page | None]
 ) -> tuple[str, ...]:
-    """What speaks for two projects being one; nothing where both have remotes and none of them is the same.
+    """Return the evidence that two projects are one, or nothing if both have remotes but none in common.
 
-    One remote that both pages list, one folder, a worktree of the other's repository, or that one page names the
-    other's folder as an alias.
+    Evidence is a common remote or folder, a worktree of the other's repository, or an alias that
+    names the other's folder.
     """
-    (slug, page), (its_slug, its_page) = one, other
-    mine, its = facts(page), facts(its_page)
-    remotes = sorted({*mine.get("remotes", ())} & {*its.get("remotes", ())})
-    if mine.get("remotes") and its.get("remotes") and not remotes:
+    (slug, page), (its_slug, its_page) = first, second
+    lists, its_lists = facts(page), facts(its_page)
+    remotes = sorted({*lists.get("remotes", ())} & {*its_lists.get("remotes", ())})
+    if lists.get("remotes") and its_lists.get("remotes") and not remotes:
         return ()
-    roots, its_roots = mine.get("roots", ()), its.get("roots", ())
+    roots, its_roots = lists.get("roots", ()), its_lists.get("roots", ())
     shared = sorted({*roots} & {*its_roots} - {str(home.settings.user_home)})
     return (
         *(f"both list the remote {remote}" for remote in remotes),
         *(f"both list the folder {root}" for root in shared),
         *_worktrees(roots, its_roots),
         *_worktrees(its_roots, roots),
-        *((f"the page of {its_slug} calls it {slug}",) if slug in its.get("aliases", ()) else ()),
+        *(
+            (f"the page of {its_slug} calls it {slug}",)
+            if slug in its_lists.get("aliases", ())
+            else ()
+        ),
         *(
             (f"the page of {slug} calls it {its_slug}",)
-            if its_slug in mine.get("aliases", ())
+            if its_slug in lists.get("aliases", ())
             else ()
         ),
     )
 
 
-def _worktrees(roots: tuple[str, ...], of: tuple[str, ...]) -> list[str]:
-    """The folders that are worktrees of a repository among others."""
-    found = []
+def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[str]:
+    """Return the folders that are worktrees of a repository in ``of``."""
+    reasons = []
     for root in roots:
-        if root not in of and os.path.isfile(os.path.join(root, ".git")):
+        if root not in repositories and os.path.isfile(os.path.join(root, ".git")):
             repository = locate(root).root
-            found += (
+            reasons += (
                 [f"{root} is a worktree of {repository}"]
-                if repository in of and repository != root
+                if repository in repositories and repository != root
                 else []
             )
-    return found
+    return reasons
 
 
-# ----------------------------------------------------------------------------
-# Requests about the projects of a home.
+# -- Requests ------------------------------------------------------------------
 
 
 _REASON = "Why; it is kept in the ledger and in the history."
 
 
 class ProjectRequest(Request, frozen=True, kw_only=True):
-    """One project."""
+    """A project."""
 
     project: Annotated[
         str, Meta(description="A name, a slug or an alias of a project that is known.")
@@ -280,7 +296,7 @@ class ProjectRequest(Request, frozen=True, kw_only=True):
 
 
 class ProjectRenameRequest(ProjectRequest, frozen=True, kw_only=True):
-    """Give a project another name; the one it had becomes an alias."""
+    """Rename a project. Its former name becomes an alias."""
 
     name: Annotated[
         str, Meta(description="The new name; the project's folder in the vault is called after it.")
@@ -289,14 +305,14 @@ class ProjectRenameRequest(ProjectRequest, frozen=True, kw_only=True):
 
 
 class ProjectMergeRequest(ProjectRequest, frozen=True, kw_only=True):
-    """Make one project of two: all that belongs to the first one becomes the second one's."""
+    """Merge a project into another."""
 
     into: Annotated[str, Meta(description="The project that stays.")]
     reason: Annotated[str | None, Meta(description=_REASON)] = None
 
 
 class ProjectDependRequest(ProjectRequest, frozen=True, kw_only=True):
-    """Say which projects one depends on: their memories are found in it, too, one level deep."""
+    """Set the projects whose memories are also found in a project, one level deep."""
 
     on: Annotated[
         tuple[str, ...],
@@ -305,14 +321,16 @@ class ProjectDependRequest(ProjectRequest, frozen=True, kw_only=True):
     remove: Annotated[bool, Meta(description="It depends on them no longer.")] = False
 
 
-# ----------------------------------------------------------------------------
-# Values about projects, and the results of renaming and merging them.
+# -- Results -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectLine:
-    """A project in a list: how many memories hold in it, its sessions (without those of sub-agents), when something was
-    last written or said in it (``None``: never), its other names, and the projects that it depends on."""
+    """A project in a list.
+
+    ``memories`` counts the active ones, ``sessions`` excludes those of sub-agents, and ``last`` is
+    the latest memory or turn.
+    """
 
     slug: str
     name: str
@@ -325,8 +343,7 @@ class ProjectLine:
 
 @dataclass(frozen=True, slots=True)
 class ProjectDetail:
-    """All that is known of a project: what its page says (``page``, without front matter) and lists, which projects
-    depend on it (``needed_by``), and its latest memories."""
+    """A project with its page (without front matter), lists, dependents (``needed_by``) and latest memories."""
 
     project: ProjectLine
     page: str = ""
@@ -339,11 +356,11 @@ class ProjectDetail:
 
 @dataclass(frozen=True, slots=True)
 class ProjectMergePlan:
-    """What a merge would do: how many memories (in any state) and sessions become those of ``into``.
+    """The effects of a merge: the numbers of memories (in any state) and sessions moved to ``into``.
 
-    ``takes`` is what resolves to ``into`` from then on: (``remote``, ``root``, ``label`` or ``alias``, value).
-    ``words`` are those of the page of ``project`` that go below those of the page of ``into``. ``evidence`` is what
-    speaks for both being one, as far as code can tell.
+    ``takes`` lists the keys that will resolve to ``into`` as (``remote``, ``root``, ``label`` or
+    ``alias``, value). ``words`` is the text that will be appended to its page. ``evidence`` lists
+    the reasons to merge found by code.
     """
 
     project: str
@@ -357,10 +374,10 @@ class ProjectMergePlan:
 
 @dataclass(frozen=True, slots=True)
 class ProjectMoved:
-    """What was renamed or merged: ``memories`` (in any state) and ``sessions`` of ``project`` belong to ``into`` now.
+    """The result of a rename or merge: the numbers of memories (in any state) and sessions moved to ``into``.
 
-    ``retired`` is where its former page lies, if it had one that was put away. ``left`` are files in its folder that
-    nacre cannot read as memories: they stay where they are.
+    ``retired`` is the new path of the former page, if it was retired. ``left`` lists files in its
+    folder that are not readable as memories and stay there.
     """
 
     project: str
@@ -372,23 +389,21 @@ class ProjectMoved:
     left: tuple[str, ...] = ()
 
 
-# ----------------------------------------------------------------------------
-# Another name for a project, and one project of two: pages and memories, in one operation; sessions
-# follow the pages.
+# -- Operations ----------------------------------------------------------------
 #
-# The page goes first, with everything that resolves to it: from then on whatever is new belongs to
-# the project that
-# stays. What a crash leaves of its memories is moved by the same command, given again.
+# Pages and memories change in one operation, and sessions follow the pages. The page is written
+# first, with all its keys, so that new items go to the remaining project. After a crash, repeating
+# the command moves the remaining memories.
 
 
 MERGE = "project-merge"
-"""What ledger and history call it."""
+"""Action name in the ledger and the history."""
 
-_EXCLUDED = ("ingest.exclude_projects", "writer.exclude_projects")
+_EXCLUSION_SETTINGS = ("ingest.exclude_projects", "writer.exclude_projects")
 
 
 def known_project(home: Home, name: str) -> str:
-    """The slug of the project that a name means. Raises NotFound."""
+    """Return the slug of an existing project. Raises NotFound."""
     known = known_slugs(home)
     slug = project_called(home, name, known)
     if slug not in known:
@@ -399,54 +414,56 @@ def known_project(home: Home, name: str) -> str:
 
 
 def known_slugs(home: Home) -> list[str]:
-    """Every project: those with a page, with memories, with sessions."""
+    """Return all projects that have a page, memories or sessions."""
     return sorted({*projects(home), *home.project_contents.sessions()})
 
 
-def rename(home: Home, asked: ProjectRenameRequest) -> ProjectMoved:
-    """Give a project another name. Its memories keep their ids, and its former name leads to it.
+def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
+    """Rename a project. Memories keep their ids, and the former name resolves to the project.
 
-    Raises NotFound, InvalidInput for a name without letters or digits, Conflict for one that another project has,
-    MemoryInvalid for a page that cannot be read, EditConflict.
+    Raises NotFound, InvalidInput for a name without letters or digits, Conflict if another project
+    has it, MemoryInvalid for an unreadable page, EditConflict.
     """
     scan(home)
-    old, name = known_project(home, asked.project), home.redactor.clean(asked.name).strip()
+    old, name = known_project(home, request.project), home.redactor.clean(request.name).strip()
     slug = slugify(name)
     if not slug or not name.isprintable():
         raise InvalidInput(
-            f"{asked.name!r} is no name for a folder", hint="it needs a letter or a digit"
+            f"{request.name!r} is no name for a folder", hint="it needs a letter or a digit"
         )
     _refuse_name(home, old, slug)
     _refuse_privacy(home, old, slug)
-    with home.change(RENAME, subject=f"{old} → {slug}", why=asked.reason) as change:
+    with home.change(RENAME, subject=f"{old} → {slug}", why=request.reason) as change:
         page = page_of(home, old)
         sessions = _sessions(home, old)
         with change.transaction():
-            if home.files.name_now(old) != slug:  # else a crash came between page and memories
+            if home.files.name_now(old) != slug:  # equal after a crash between page and memories
                 write(change, renamed(home, page, old, slug, name), page, moved_from=old)
             let_sessions_follow(home)
             memories = _move_memories(change, old, slug)
-            change.append([change.entry(RENAME, project=old, into=slug, **_reason(asked.reason))])
+            change.append([change.entry(RENAME, project=old, into=slug, **_reason(request.reason))])
         operation = change.operation_id
     follow_pages(home)
-    return ProjectMoved(old, slug, memories, sessions, operation, None, _left(home, old))
+    return ProjectMoved(
+        old, slug, memories, sessions, operation, None, _unreadable_files(home, old)
+    )
 
 
-def plan_merge(home: Home, asked: ProjectMergeRequest) -> ProjectMergePlan:
-    """What a merge would do. Raises NotFound, Conflict, MemoryInvalid."""
+def plan_merge(home: Home, request: ProjectMergeRequest) -> ProjectMergePlan:
+    """Return the effects of a merge. Raises NotFound, Conflict, MemoryInvalid."""
     scan(home)
-    source, into = _two(home, asked)
+    source, into = _source_and_target(home, request)
     page, other = page_of(home, source), page_of(home, into)
-    mine, its = facts(page), facts(other)
+    lists, into_lists = facts(page), facts(other)
     takes = [
-        (kind, one)
+        (kind, value)
         for key, kind in LISTS.items()
-        for one in mine.get(key, ())
-        if one not in its.get(key, ())
+        for value in lists.get(key, ())
+        if value not in into_lists.get(key, ())
     ]
-    named = (
+    name_keys = (
         []
-        if ("alias", source) in takes or source in its.get("aliases", ())
+        if ("alias", source) in takes or source in into_lists.get("aliases", ())
         else [("alias", source)]
     )
     return ProjectMergePlan(
@@ -454,35 +471,37 @@ def plan_merge(home: Home, asked: ProjectMergeRequest) -> ProjectMergePlan:
         into,
         len(_memories(home, source)),
         _sessions(home, source),
-        (*takes, *named),
+        (*takes, *name_keys),
         own_words(home, page, other),
         evidence(home, (source, page), (into, other)),
     )
 
 
-def merge(home: Home, asked: ProjectMergeRequest) -> ProjectMoved:
-    """Make one project of two. The page of the one that goes is retired, its own words stand on the other's.
+def merge(home: Home, request: ProjectMergeRequest) -> ProjectMoved:
+    """Merge a project into another.
 
-    Raises NotFound, Conflict where one is the other, or what was forgotten of one by its name would not stay away,
-    MemoryInvalid for a page that cannot be read, EditConflict.
+    Its page is retired and its hand-written text appended to the other's.
+
+    Raises NotFound, Conflict if both are the same or forgotten content could return, MemoryInvalid
+    for an unreadable page, EditConflict.
     """
     scan(home)
-    source, into = _two(home, asked)
-    with home.change(MERGE, subject=f"{source} → {into}", why=asked.reason) as change:
+    source, into = _source_and_target(home, request)
+    with home.change(MERGE, subject=f"{source} → {into}", why=request.reason) as change:
         with change.transaction():
-            moved = merge_within(change, source, into, asked.reason)
+            moved = merge_within(change, source, into, request.reason)
         operation = change.operation_id
     follow_pages(home)
-    return replace(moved, operation=operation, left=_left(home, source))
+    return replace(moved, operation=operation, left=_unreadable_files(home, source))
 
 
 def merge_within(change: Change, source: str, into: str, reason: str | None) -> ProjectMoved:
-    """Merge two projects as a part of a change, in its transaction."""
+    """Merge two projects within the transaction of a change."""
     home = change.home
     page, other = page_of(home, source), page_of(home, into)
-    sessions, words = _sessions(home, source), reason or f"merged into {into}"
+    sessions, explanation = _sessions(home, source), reason or f"merged into {into}"
     written = merged(home, source, page, into, other)
-    retired = retire_page(change, source, page, into, words) if page else None
+    retired = retire_page(change, source, page, into, explanation) if page else None
     write(change, written, other)
     let_sessions_follow(home)
     memories = _move_memories(change, source, into)
@@ -491,7 +510,7 @@ def merge_within(change: Change, source: str, into: str, reason: str | None) -> 
 
 
 def objection(home: Home, source: str, into: str) -> str | None:
-    """What speaks against making one project of two, whoever asks for it; ``None`` where nothing does."""
+    """Return why two projects must not be merged, or ``None``."""
     try:
         _refuse_privacy(home, source, into)
     except Conflict as error:
@@ -499,11 +518,11 @@ def objection(home: Home, source: str, into: str) -> str | None:
     return None
 
 
-def _two(home: Home, asked: ProjectMergeRequest) -> tuple[str, str]:
-    source, into = known_project(home, asked.project), known_project(home, asked.into)
+def _source_and_target(home: Home, request: ProjectMergeRequest) -> tuple[str, str]:
+    source, into = known_project(home, request.project), known_project(home, request.into)
     if source == into:
         raise Conflict(
-            f"{asked.project} and {asked.into} are one project already: {into}",
+            f"{request.project} and {request.into} are one project already: {into}",
             hint="nacre project list",
         )
     _refuse_privacy(home, source, into)
@@ -511,54 +530,56 @@ def _two(home: Home, asked: ProjectMergeRequest) -> tuple[str, str]:
 
 
 def _refuse_name(home: Home, old: str, slug: str) -> None:
-    """A rename that a crash cut short goes on: its former name leads to the new one already."""
+    """Raise Conflict if the name is taken, unless an interrupted rename continues."""
     if slug == old:
         raise Conflict(
             f"the project is called {slug} already", hint="nacre project show tells its other names"
         )
     owner = home.files.name_now(slug)
-    is_going_on = home.files.name_now(old) == slug
-    if (slug in known_slugs(home) and not is_going_on) or owner not in (slug, old):
+    is_resumed = home.files.name_now(old) == slug
+    if (slug in known_slugs(home) and not is_resumed) or owner not in (slug, old):
         raise Conflict(
             f"there is a project {owner} already", hint=f"nacre project merge {old} {owner}"
         )
 
 
 def _refuse_privacy(home: Home, source: str, into: str) -> None:
-    """What was forgotten by a project's name must not come back under another, nor take with it what has another; what
-    the owner keeps from being read, or from a writer, stays kept from it."""
+    """Raise Conflict if content forgotten by project name could return, or other content would be forgotten.
+
+    Also raise it if an excluded project would become readable, or usable by the writer.
+    """
     barred = Barred(home.tombstones.all())
     for until, scope in barred.before:
-        named = barred.projects(scope, (source, into)) if scope else None
-        if named:
+        affected = barred.projects(scope, (source, into)) if scope else None
+        if affected:
             raise Conflict(
-                f"what {named[0]} said before {shown_day(until)} is forgotten, and goes by its name",
+                f"what {affected[0]} said before {shown_day(until)} is forgotten, and goes by its name",
                 hint="a project of which something was forgotten by its name keeps it",
             )
-    for key in _EXCLUDED:
+    for key in _EXCLUSION_SETTINGS:
         patterns = home.settings.texts(key)
-        if _matches(source, patterns) and not _matches(into, patterns):
+        if _matches_any(source, patterns) and not _matches_any(into, patterns):
             raise Conflict(
                 f"{source} is in {key}, and {into} is not",
                 hint=f"add {into} there: nacre config get {key}",
             )
 
 
-def _matches(slug: str, patterns: Sequence[str]) -> bool:
+def _matches_any(slug: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch(slug, pattern) for pattern in patterns)
 
 
 def _move_memories(change: Change, source: str, into: str) -> int:
-    """Move the memories of a project, in any state; of many, 20 together, and others may write in between."""
-    home, moved = change.home, 0
+    """Move a project's memories in any state, 20 at a time, between which others may write."""
+    home, count = change.home, 0
     while ids := home.project_contents.memory_ids(source, FEW):
-        if moved and change.yield_locks():
+        if count and change.yield_locks():
             if home.files.name_now(source) != into:
-                break  # another command says since that they belong elsewhere
-            continue  # another wrote: what is still there is looked for again
-        change.put([replace(one, project=into) for one in home.memories.in_any_state(ids)])
-        moved += len(ids)
-    return moved
+                break  # another command moved the project meanwhile
+            continue  # another process wrote, so read the rest again
+        change.put([replace(memory, project=into) for memory in home.memories.in_any_state(ids)])
+        count += len(ids)
+    return count
 
 
 def _memories(home: Home, slug: str) -> list[str]:
@@ -569,61 +590,64 @@ def _sessions(home: Home, slug: str) -> int:
     return home.project_contents.sessions().get(slug, (0, None))[0]
 
 
-def _left(home: Home, slug: str) -> tuple[str, ...]:
-    """Files in a former project's folder: what nacre could not read as a memory."""
+def _unreadable_files(home: Home, slug: str) -> tuple[str, ...]:
+    """Return the files in a former project's folder that are not readable as memories."""
     folder = page_path(slug).removesuffix("project.md")
-    return tuple(sorted(one.path for one in home.vault.scan() if one.path.startswith(folder)))
+    return tuple(sorted(file.path for file in home.vault.scan() if file.path.startswith(folder)))
 
 
 def _reason(reason: str | None) -> dict[str, str]:
     return {"reason": reason} if reason else {}
 
 
-# ----------------------------------------------------------------------------
-# Operations on the projects of a home; :mod:`nacre.serve.catalogue` lists them.
+# -- Project commands ----------------------------------------------------------
 
 
 DEPEND = "project-depend"
-_LATEST = 8
+_MAX_LATEST = 8
 
 
 def list_projects(home: Home) -> list[ProjectLine]:
-    """Every project, the one of which something was last written or said first."""
+    """List all projects, most recently used first."""
     catch_up(home)
     memories, sessions = home.project_contents.memories(), home.project_contents.sessions()
-    on: defaultdict[str, list[str]] = defaultdict(list)
+    dependencies: defaultdict[str, list[str]] = defaultdict(list)
     for slug, other in home.files.dependencies():
-        on[slug].append(other)
-    found = []
+        dependencies[slug].append(other)
+    lines = []
     for slug in known_slugs(home):
-        (held, written), (seen, said) = memories.get(slug, (0, None)), sessions.get(slug, (0, None))
+        (memory_count, last_memory), (session_count, last_turn) = (
+            memories.get(slug, (0, None)),
+            sessions.get(slug, (0, None)),
+        )
         page = _page(home, slug)
         name = str(page.values.get("name") or slug) if page else slug
-        found.append(
+        lines.append(
             ProjectLine(
                 slug,
                 name,
-                held,
-                seen,
-                _later(written, said),
+                memory_count,
+                session_count,
+                _later(last_memory, last_turn),
                 _aliases(home, slug, page),
-                tuple(on[slug]),
+                tuple(dependencies[slug]),
             )
         )
-    return sorted(found, key=lambda one: (-(one.last.timestamp() if one.last else 0), one.slug))
+    return sorted(lines, key=lambda line: (-(line.last.timestamp() if line.last else 0), line.slug))
 
 
-def show_project(home: Home, asked: ProjectRequest) -> ProjectDetail:
-    """All that is known of a project. Raises NotFound."""
-    listed = {one.slug: one for one in list_projects(home)}
-    slug = known_project(home, asked.project)
-    told = facts(_page(home, slug))
+def show_project(home: Home, request: ProjectRequest) -> ProjectDetail:
+    """Show a project. Raises NotFound."""
+    listed = {line.slug: line for line in list_projects(home)}
+    slug = known_project(home, request.project)
+    lists = facts(_page(home, slug))
     rows = home.selection.latest_memories(
-        Filter((slug,), strict=True), limit=_LATEST, today=home.today()
+        Filter((slug,), strict=True), limit=_MAX_LATEST, today=home.today()
     )
-    found = home.memories.by_rows(rows)
+    memories = home.memories.by_rows(rows)
     remotes, roots, labels = (
-        tuple(map(home.redactor.clean, told.get(key, ()))) for key in ("remotes", "roots", "labels")
+        tuple(map(home.redactor.clean, lists.get(key, ())))
+        for key in ("remotes", "roots", "labels")
     )
     return ProjectDetail(
         listed[slug],
@@ -631,47 +655,49 @@ def show_project(home: Home, asked: ProjectRequest) -> ProjectDetail:
         remotes,
         roots,
         labels,
-        needed_by=tuple(one.slug for one in listed.values() if slug in one.dependencies),
-        latest=tuple(found[row] for row in rows if row in found),
+        needed_by=tuple(line.slug for line in listed.values() if slug in line.dependencies),
+        latest=tuple(memories[row] for row in rows if row in memories),
     )
 
 
-def depend(home: Home, asked: ProjectDependRequest) -> ProjectLine:
-    """Say what a project depends on, or no longer does. Two may depend on each other.
+def depend(home: Home, request: ProjectDependRequest) -> ProjectLine:
+    """Add or remove dependencies of a project. Two projects may depend on each other.
 
-    Raises NotFound for a project that is not known, Conflict for one that would depend on itself, MemoryInvalid for a
-    page that cannot be read.
+    Raises NotFound for an unknown project, Conflict for a dependency on itself, MemoryInvalid for
+    an unreadable page.
     """
     catch_up(home)
-    slug = known_project(home, asked.project)
-    named = [_dependency(home, slug, one, remove=asked.remove) for one in asked.on]
+    slug = known_project(home, request.project)
+    names = [_dependency(home, slug, name, remove=request.remove) for name in request.on]
     with home.change(DEPEND, subject=slug) as change:
         page = page_of(home, slug)
-        present = [home.files.name_now(one) for one in facts(page).get("dependencies", ())]
-        wanted = (
-            [one for one in present if one not in named] if asked.remove else [*present, *named]
+        present = [home.files.name_now(name) for name in facts(page).get("dependencies", ())]
+        dependencies = (
+            [name for name in present if name not in names]
+            if request.remove
+            else [*present, *names]
         )
-        wanted = list(dict.fromkeys(wanted))
-        if wanted != present:
+        dependencies = list(dict.fromkeys(dependencies))
+        if dependencies != present:
             with change.transaction():
-                write(change, depending(home, slug, page, wanted), page)
-                change.append([change.entry(DEPEND, project=slug, on=wanted)])
-    return next(one for one in list_projects(home) if one.slug == slug)
+                write(change, depending(home, slug, page, dependencies), page)
+                change.append([change.entry(DEPEND, project=slug, on=dependencies)])
+    return next(line for line in list_projects(home) if line.slug == slug)
 
 
 def _dependency(home: Home, slug: str, name: str, *, remove: bool) -> str:
     if remove and name in dict(home.files.dependencies(slug)).values():
         return name
-    found = known_project(home, name)
-    if found == slug and not remove:
+    slug_found = known_project(home, name)
+    if slug_found == slug and not remove:
         raise Conflict(
             f"{slug} cannot depend on itself", hint="what is of it is found in it anyway"
         )
-    return found
+    return slug_found
 
 
 def _page(home: Home, slug: str) -> Page | None:
-    """The page of a project, as far as there is one that can be read."""
+    """Return the page of a project if it exists and is readable."""
     try:
         return read_page(home, slug)
     except MemoryInvalid:
@@ -679,9 +705,9 @@ def _page(home: Home, slug: str) -> Page | None:
 
 
 def _aliases(home: Home, slug: str, page: Page | None) -> tuple[str, ...]:
-    named = facts(page).get("aliases", ())
-    return tuple(home.redactor.clean(one) for one in dict.fromkeys(named) if one != slug)
+    aliases = facts(page).get("aliases", ())
+    return tuple(home.redactor.clean(alias) for alias in dict.fromkeys(aliases) if alias != slug)
 
 
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    return max((moment for moment in (one, other) if moment), default=None)
+def _later(first: datetime | None, second: datetime | None) -> datetime | None:
+    return max((moment for moment in (first, second) if moment), default=None)

@@ -1,7 +1,8 @@
-"""What must not come back: from the ledger into the index, and asked of sessions, turns and memories.
+"""Tombstones and standing retirements: read them from the ledger, check items against them, and find what they affect.
 
-An entry ``forget`` of the ledger holds tombstones, ``allow_again`` takes some of them away, whatever their order:
-a ledger is merged by union. ``retire_always`` and ``retire_no_longer`` do the same for standing retirements.
+A ``forget`` entry of the ledger adds tombstones and ``allow_again`` removes some, in any order,
+because ledgers are merged by union. ``retire_always`` and ``retire_no_longer`` do the same for
+standing retirements.
 """
 
 from __future__ import annotations
@@ -41,14 +42,16 @@ from nacre.vault.merging import id_in
 
 FORGET, ALLOW_AGAIN = "forget", "allow_again"
 RETIRE_ALWAYS, RETIRE_NO_LONGER = "retire_always", "retire_no_longer"
-_STEP = 2000
-_TOLD = re.compile(rb'"action": ?"(?:forget|allow_again|retire_always|retire_no_longer)"')
+_STEP_ROWS = 2000
+_ABOUT_FORGETTING = re.compile(
+    rb'"action": ?"(?:forget|allow_again|retire_always|retire_no_longer)"'
+)
 
 
 def heed_ledger(home: Home) -> None:
-    """Bring tombstones and standing retirements up to the ledger; what is new among them is due to be carried out.
+    """Update tombstones and standing retirements from the ledger. New ones become due.
 
-    While a write is pending nothing happens.
+    Do nothing while a write is pending.
     """
     with home.vault_lock:
         stamp = _stamp(home)
@@ -57,25 +60,25 @@ def heed_ledger(home: Home) -> None:
         try:
             entries = list(told(home))
         except VaultUnusable as error:
-            home.problems.append(error.message)  # what was known to be forgotten stays so
+            home.problems.append(error.message)  # existing tombstones stay in force
             return
         digest = hashlib.blake2b(
             repr(entries).encode("utf-8", "replace"), digest_size=16
         ).hexdigest()
         if digest != home.tombstones.value("told"):
-            _take_over(home, entries)
+            _apply_ledger(home, entries)
         with home.database.transaction():
             home.tombstones.set("told", digest)
             home.tombstones.set("ledger", stamp)
 
 
 def is_ledger_new(home: Home) -> bool:
-    """Whether the ledger changed since it was heeded: one look at the file's time and size."""
+    """Return True if the ledger's time or size changed since it was last read."""
     return _stamp(home) != (home.tombstones.value("ledger") or "")
 
 
 def told(home: Home) -> Iterator[files.LedgerEntry]:
-    """The ledger's entries about forgetting, and no others: nothing else is parsed."""
+    """Yield the ledger's entries about forgetting, without parsing others."""
     try:
         yield from told_in(home.vault.read(LEDGER))
     except FileNotFoundError:
@@ -83,12 +86,12 @@ def told(home: Home) -> Iterator[files.LedgerEntry]:
 
 
 def told_in(data: bytes) -> Iterator[files.LedgerEntry]:
-    """The entries of a ledger about forgetting."""
-    return files.read_about(data, _TOLD)
+    """Return the entries of a ledger about forgetting."""
+    return files.read_about(data, _ABOUT_FORGETTING)
 
 
 def standing_tombstones(entries: Sequence[files.LedgerEntry]) -> list[Tombstone]:
-    """The tombstones that entries tell and that no other entry takes away."""
+    """Return the tombstones in some entries that no entry removes."""
     lifted: set[tuple[str, str]] = set()
     allowed = []
     for item in entries:
@@ -97,17 +100,19 @@ def standing_tombstones(entries: Sequence[files.LedgerEntry]) -> list[Tombstone]
             lifted |= {(str(run), owner) for run in _list(item.details.get("of"))}
             if item.details.get("session"):
                 allowed.append(Tombstone(TombstoneKind.ALLOWED, owner, item.op))
-    found = [one for item in entries if item.action == FORGET for one in tombstones_of(item)]
+    tombstones = [
+        tombstone for item in entries if item.action == FORGET for tombstone in tombstones_of(item)
+    ]
     return allowed + [
-        one
-        for one in found
-        if one.kind is TombstoneKind.KEY
-        or not {(one.run, ""), (one.run, one.owner or one.value)} & lifted
+        tombstone
+        for tombstone in tombstones
+        if tombstone.kind is TombstoneKind.KEY
+        or not {(tombstone.run, ""), (tombstone.run, tombstone.owner or tombstone.value)} & lifted
     ]
 
 
 def tombstones_of(item: files.LedgerEntry) -> Iterator[Tombstone]:
-    """The tombstones of one entry; what makes no sense in it is passed over."""
+    """Yield the tombstones of an entry, skipping invalid values."""
     details = item.details
     run = str(details.get("run") or item.op)
     if _is_hex(details.get("key")):
@@ -119,28 +124,30 @@ def tombstones_of(item: files.LedgerEntry) -> Iterator[Tombstone]:
         yield from (Tombstone(TombstoneKind.TURN, str(turn), run, session) for turn in _list(turns))
     for memory, words in _mapping(details.get("memories")).items():
         yield Tombstone(TombstoneKind.MEMORY, memory, run)
-        yield from (Tombstone(TombstoneKind.WORDS, str(one), run, memory) for one in _list(words))
+        yield from (
+            Tombstone(TombstoneKind.WORDS, str(value), run, memory) for value in _list(words)
+        )
     yield from (
-        Tombstone(TombstoneKind.WORDS, str(one), run) for one in _list(details.get("words"))
+        Tombstone(TombstoneKind.WORDS, str(value), run) for value in _list(details.get("words"))
     )
     if details.get("before"):
         yield Tombstone(TombstoneKind.BEFORE, str(details["before"]), run)
 
 
 def standing_retirements(entries: Sequence[files.LedgerEntry]) -> list[StandingRetirement]:
-    """The standing retirements that entries tell and that were not taken back."""
+    """Return the standing retirements in some entries that were not revoked."""
     ended = {str(item.details.get("rule")) for item in entries if item.action == RETIRE_NO_LONGER}
     rules = [rule_of(item) for item in entries if item.action == RETIRE_ALWAYS]
     return [rule for rule in rules if rule and rule.id not in ended]
 
 
 class Barred:
-    """Asks tombstones: whether a session, a turn, a memory, some words must not come back."""
+    """Checks sessions, turns, memories and texts against tombstones."""
 
     def __init__(self, tombstones: Iterable[Tombstone] = ()) -> None:
         values: dict[TombstoneKind, set[str]] = {kind: set() for kind in TombstoneKind}
-        for one in tombstones:
-            values[one.kind].add(one.value)
+        for tombstone in tombstones:
+            values[tombstone.kind].add(tombstone.value)
         self.sessions, self.memories = values[TombstoneKind.SESSION], values[TombstoneKind.MEMORY]
         self.turns, self.words = values[TombstoneKind.TURN], values[TombstoneKind.WORDS]
         self.allowed = values[TombstoneKind.ALLOWED]
@@ -153,11 +160,14 @@ class Barred:
         return bool(self.sessions or self.memories or self.turns or self.words or self.before)
 
     def has_session(self, session_id: str, parent_id: str | None = None) -> bool:
-        """Whether a session is forgotten, or (for a sub-agent) the one that it worked for."""
+        """Return True if a session, or the parent session of a sub-agent, is forgotten."""
         return session_id in self.sessions or parent_id in self.sessions
 
     def has_turn(self, session_id: str, turn_id: str, *, is_shared: bool) -> bool:
-        """Whether a turn is forgotten; ``is_shared``: its id means the same turn in any session of its tool."""
+        """Return True if a turn is forgotten.
+
+        ``is_shared``: its id denotes the same turn in any session of its tool.
+        """
         if not self.turns:
             return False
         tool, _, native_id = session_id.partition(":")
@@ -168,29 +178,32 @@ class Barred:
         )
 
     def has_words(self, text: str) -> bool:
-        """Whether these words were a forgotten memory's, or a forgotten title's."""
+        """Return True if a text was a forgotten memory's or title's."""
         return bool(self.words) and any(words_value(key, text) in self.words for key in self.keys)
 
     def is_before(self, moment: datetime | None, project: str | None, session_id: str = "") -> bool:
-        """Whether what was said then, in that project, is forgotten."""
+        """Return True if everything from a project before a forgotten date includes ``moment``."""
         if moment is None or session_id in self.allowed:
             return False
         return any(moment < until and self._is_of(scope, project) for until, scope in self.before)
 
     def projects(self, scope: str | None, slugs: Iterable[str]) -> list[str] | None:
-        """The projects that a scope means; ``None`` for whatever there is."""
+        """Return the projects of a scope, or ``None`` for all."""
         return [slug for slug in slugs if self._is_of(scope, slug)] if scope else None
 
     def left_of(self, memory: Memory) -> Memory | None:
-        """A memory without the evidence that was forgotten; ``None`` when it is forgotten itself.
+        """Return a memory without forgotten evidence, or ``None`` if it is itself forgotten.
 
-        It is when nothing else bears it out; losing turns of a session that is not forgotten takes only those.
+        It is forgotten if no evidence remains. Losing turns of a session that is not forgotten
+        removes only those turns.
         """
         if memory.id in self.memories:
             return None
         source = self._source_left(memory)
         confirmed = tuple(
-            one for item in memory.confirmed if (one := self._confirmation_left(memory, item))
+            remaining
+            for item in memory.confirmed
+            if (remaining := self._confirmation_left(memory, item))
         )
         if source is None:
             if not confirmed:
@@ -203,7 +216,7 @@ class Barred:
         return replace(memory, source=source, confirmed=confirmed)
 
     def bars_document(self, path: str, data: bytes) -> bool:
-        """Return True if a file holds a memory that is forgotten."""
+        """Return True if a file holds a forgotten memory."""
         if not self or not is_memory_file(path):
             return False
         if self.memories and id_in(data) in self.memories:
@@ -219,7 +232,7 @@ class Barred:
         return self.left_of(memory) is None
 
     def names_in(self, data: bytes) -> set[str]:
-        """Return the ids of forgotten memories that a file names."""
+        """Return the ids of forgotten memories in a file."""
         return (
             self.memories & files.ids_in(data.decode("utf-8", "replace"))
             if self.memories
@@ -244,8 +257,8 @@ class Barred:
         if not item.session:
             return item
         turns = self._turns_left(item.session, item.turns)
-        is_gone = self.has_session(item.session) or (item.turns and not turns)
-        return None if is_gone else replace(item, turns=turns)
+        is_forgotten = self.has_session(item.session) or (item.turns and not turns)
+        return None if is_forgotten else replace(item, turns=turns)
 
     def _turns_left(self, session: str, turns: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(turn for turn in turns if not self.has_turn(session, turn, is_shared=True))
@@ -255,7 +268,7 @@ class Barred:
 
 
 class Gate:
-    """Lets through, of what a transcript tells, what was not forgotten."""
+    """Filters forgotten content from transcripts."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -263,7 +276,7 @@ class Gate:
         self._barred = Barred()
 
     def refresh(self) -> Barred:
-        """The tombstones as they are in the present transaction."""
+        """Return the tombstones as of the current transaction."""
         edition = self._home.tombstones.edition()
         if edition != self._edition:
             self._barred = Barred(self._home.tombstones.all()) if edition else Barred()
@@ -271,14 +284,14 @@ class Gate:
         return self._barred
 
     def admits(self, session: Session) -> bool:
-        """Whether a session may be there at all."""
+        """Return True if a session is not forgotten."""
         parent = (
             f"{session.tool}:{session.parent}" if session.kind is SessionKind.SUBAGENT else None
         )
         return not self._barred.has_session(session.id, parent)
 
     def admitted(self, session: Session, project: str | None, turns: Sequence[Turn]) -> list[Turn]:
-        """The turns that may be there. A turn without a time is as old as its session."""
+        """Return the turns that are not forgotten. A turn without a time is as old as its session."""
         barred = self._barred
         return [
             turn
@@ -288,55 +301,68 @@ class Gate:
         ]
 
     def titled(self, session: Session) -> Session:
-        """A session without a title that quotes what was forgotten."""
+        """Return a session without a title that quotes forgotten text."""
         is_barred = session.title and self._barred.has_words(session.title)
         return replace(session, title=None) if is_barred else session
 
     def bars(self, memory: Memory) -> bool:
-        """Whether a memory about to be learned rests on what was forgotten meanwhile."""
+        """Return True if a memory about to be learned rests on forgotten evidence."""
         return self._barred.left_of(memory) != memory
 
 
 def turn_value(key: bytes, tool: str, native_id: str, turn_id: str) -> str:
-    """What stands for a turn; without a session where the tool's ids mean the same turn in all of them."""
+    """Return the keyed hash of a turn.
+
+    ``native_id`` is empty if the tool's turn ids are shared by sessions.
+    """
     return keyed_hash(key, "turn", tool, native_id, turn_id)
 
 
 def words_value(key: bytes, text: str) -> str:
-    """What stands for some words, however they are spaced and capitalised."""
+    """Return the keyed hash of a text, ignoring spaces and case."""
     return keyed_hash(key, "words", normalise(text) or text)
 
 
 def project_value(key: bytes, slug: str) -> str:
-    """What stands for a project."""
+    """Return the keyed hash of a project."""
     return keyed_hash(key, "project", slug)
 
 
-def _take_over(home: Home, entries: Sequence[files.LedgerEntry]) -> None:
-    """In steps that let others write; one that is cut short is begun anew, for the ledger does not count as heeded."""
-    known, wanted = set(home.tombstones.all()), set(standing_tombstones(entries))
-    more, fewer = list(wanted - known), list(known - wanted)
-    silent = (TombstoneKind.KEY, TombstoneKind.ALLOWED)
-    fresh = {one.run for one in more if one.kind not in silent}
+def _apply_ledger(home: Home, entries: Sequence[files.LedgerEntry]) -> None:
+    """Replace the tombstones in steps that let others write.
+
+    An interrupted run starts again, because the ledger is not marked as read.
+    """
+    current, target = set(home.tombstones.all()), set(standing_tombstones(entries))
+    added, removed = list(target - current), list(current - target)
+    effectless = (TombstoneKind.KEY, TombstoneKind.ALLOWED)
+    new_runs = {tombstone.run for tombstone in added if tombstone.kind not in effectless}
     rules = standing_retirements(entries)
-    arrived = _arrived(home, rules)
+    affected = _affected_by_new_rules(home, rules)
     with home.database.transaction():
         home.tombstones.replace_standing(rules)
-        home.tombstones.set_arrived({*home.tombstones.arrived(), *arrived})
-        home.tombstones.set_due(home.tombstones.due() | fresh)
-    for start in range(0, max(len(more), len(fewer)), _STEP):
+        home.tombstones.set_arrived({*home.tombstones.arrived(), *affected})
+        home.tombstones.set_due(home.tombstones.due() | new_runs)
+    for start in range(0, max(len(added), len(removed)), _STEP_ROWS):
         with home.database.transaction():
-            home.tombstones.change(more[start : start + _STEP], fewer[start : start + _STEP])
+            home.tombstones.change(
+                added[start : start + _STEP_ROWS], removed[start : start + _STEP_ROWS]
+            )
 
 
-def _arrived(home: Home, rules: Sequence[StandingRetirement]) -> list[str]:
-    """What is here and falls under rules from elsewhere. A new database has heeded nothing before: there are none."""
-    known = {rule.id for rule in home.tombstones.standing()}
-    fresh = [rule for rule in rules if rule.id not in known]
-    if not fresh or home.tombstones.value("told") is None:
+def _affected_by_new_rules(home: Home, rules: Sequence[StandingRetirement]) -> list[str]:
+    """Return the ids of stored memories affected by new rules from another machine.
+
+    A new database has none.
+    """
+    known_ids = {rule.id for rule in home.tombstones.standing()}
+    new_rules = [rule for rule in rules if rule.id not in known_ids]
+    if not new_rules or home.tombstones.value("told") is None:
         return []
     return [
-        one.id for one in home.memories.everything() if any(is_under(one, rule) for rule in fresh)
+        memory.id
+        for memory in home.memories.everything()
+        if any(is_under(memory, rule) for rule in new_rules)
     ]
 
 
@@ -349,7 +375,7 @@ def _stamp(home: Home) -> str:
 
 
 def rule_of(item: files.LedgerEntry) -> StandingRetirement | None:
-    """The standing retirement that an entry begins; ``None`` where it makes no sense."""
+    """Return the standing retirement of an entry, or ``None`` if it is invalid."""
     details = item.details
     pattern, match = details.get("subject_pattern"), details.get("match_type")
     if not isinstance(pattern, str) or not pattern.strip() or match not in tuple(Match):
@@ -361,7 +387,7 @@ def rule_of(item: files.LedgerEntry) -> StandingRetirement | None:
         at=item.at,
         canonical_key=_text(details.get("canonical_key")),
         reason=_text(details.get("reason")),
-        contexts=tuple(str(one) for one in _list(details.get("suppressed_contexts"))),
+        contexts=tuple(str(context) for context in _list(details.get("suppressed_contexts"))),
     )
 
 
@@ -391,17 +417,16 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-# ----------------------------------------------------------------------------
-# What tombstones concern, of what is there now.
+# -- Affected items ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """What tombstones concern, of what is there now.
+    """The stored items that tombstones affect.
 
-    ``sessions`` go whole. ``turns`` maps sessions that stay to those of their turns that go. ``memories`` go; those in
-    ``changed`` are written anew, ``retired`` among them because what superseded them goes. ``untitled`` are sessions
-    whose title goes, ``handoffs`` what is handed over of what goes.
+    ``sessions`` are deleted whole. ``turns`` maps remaining sessions to their deleted turns.
+    ``memories`` are deleted. ``changed`` are rewritten, and some of them retired because their
+    successor is deleted. ``untitled`` sessions lose their title. ``handoffs`` are deleted.
     """
 
     sessions: tuple[SessionPlace, ...]
@@ -413,7 +438,7 @@ class Affected:
 
     @property
     def retired(self) -> list[Memory]:
-        """What would come back with nothing in its place."""
+        """Memories that would otherwise become active again without a successor."""
         return [
             memory
             for memory in self.changed
@@ -422,59 +447,65 @@ class Affected:
 
 
 def survey(home: Home, barred: Barred) -> Affected:
-    """What of this home tombstones concern. Nothing is changed."""
+    """Find the items that tombstones affect, without changing them."""
     sessions = home.erasing.sessions()
-    gone = [one for one in sessions if barred.has_session(one.id, _parent(one))]
-    whole = {one.row for one in gone}
-    by_row = {one.row: one for one in sessions}
+    forgotten = [
+        session for session in sessions if barred.has_session(session.id, _parent(session))
+    ]
+    whole_rows = {session.row for session in forgotten}
+    by_row = {session.row: session for session in sessions}
     turns: dict[int, set[int]] = {}
     for row, session in _turns_barred(home, barred, by_row):
-        if session not in whole:
+        if session not in whole_rows:
             turns.setdefault(session, set()).add(row)
-    emptied = [by_row[row] for row, found in turns.items() if len(found) >= by_row[row].turns]
+    emptied = [
+        by_row[row] for row, turn_rows in turns.items() if len(turn_rows) >= by_row[row].turns
+    ]
     memories, changed = _memories_barred(home, barred)
     now = home.now()
-    touched = (*gone, *map(by_row.__getitem__, turns))
+    affected = (*forgotten, *map(by_row.__getitem__, turns))
     return Affected(
-        sessions=(*gone, *emptied),
+        sessions=(*forgotten, *emptied),
         turns={
-            by_row[row]: sorted(found) for row, found in turns.items() if by_row[row] not in emptied
+            by_row[row]: sorted(turn_rows)
+            for row, turn_rows in turns.items()
+            if by_row[row] not in emptied
         },
         memories=tuple(memories),
         changed=tuple(outlived(home, memories, {memory.id: memory for memory in changed}, now)),
         untitled=tuple(
-            one
-            for one in sessions
-            if one.row not in whole and one.title and barred.has_words(one.title)
+            session
+            for session in sessions
+            if session.row not in whole_rows and session.title and barred.has_words(session.title)
         ),
-        handoffs=handed_over(home, touched, barred),
+        handoffs=handed_over(home, affected, barred),
     )
 
 
 def handed_over(
     home: Home, sessions: Sequence[SessionPlace], barred: Barred
 ) -> tuple[Handoff, ...]:
-    """What is handed over of some sessions, and of what is barred.
+    """Return the handoffs of some sessions and those that are barred.
 
-    A file that does not say its session any more may be of any of its project's.
+    A damaged file without a session may belong to any session of its project.
     """
-    ids, projects = {one.id for one in sessions}, {one.project for one in sessions}
+    ids, projects = {session.id for session in sessions}, {session.project for session in sessions}
     return (
         *(
-            one
-            for one in home.handoffs.everything()
-            if one.session in ids or _is_barred(one, barred)
+            handoff
+            for handoff in home.handoffs.everything()
+            if handoff.session in ids or _is_barred(handoff, barred)
         ),
         *(
-            one
-            for one in home.handoffs.damaged()
-            if one.project in projects or _is_barred(one, barred)
+            handoff
+            for handoff in home.handoffs.damaged()
+            if handoff.project in projects or _is_barred(handoff, barred)
         ),
     )
 
 
 def _is_barred(handoff: Handoff, barred: Barred) -> bool:
-    """Whether a handoff is forgotten, though its session may not be in the index any more."""
+    """Return True if a handoff is forgotten, even if its session is no longer indexed."""
     return (
         barred.has_session(handoff.session)
         or barred.has_words(handoff.content)
@@ -499,7 +530,7 @@ def _turns_barred(
                 f"{place.tool}:{place.session_id}", place.id, is_shared=is_shared(place)
             ):
                 yield place.row, place.session
-    slugs = {one.project for one in sessions.values() if one.project}
+    slugs = {session.project for session in sessions.values() if session.project}
     for moment, scope in barred.before:
         for row, session in home.erasing.turns_before(
             moment, barred.projects(scope, sorted(slugs))
@@ -509,75 +540,77 @@ def _turns_barred(
 
 
 def _memories_barred(home: Home, barred: Barred) -> tuple[list[Memory], list[Memory]]:
-    gone, changed = [], []
+    forgotten, changed = [], []
     ids = sorted(home.memories.all_ids())
     for start in range(0, len(ids), 500):
         for memory in home.memories.in_any_state(ids[start : start + 500]):
-            left = barred.left_of(memory)
-            if left is None:
-                gone.append(memory)
-            elif left != memory:
-                changed.append(left)
-    return gone, changed
+            remaining = barred.left_of(memory)
+            if remaining is None:
+                forgotten.append(memory)
+            elif remaining != memory:
+                changed.append(remaining)
+    return forgotten, changed
 
 
 def is_shared(place: TurnPlace) -> bool:
-    """Whether a turn's id means the same turn in any session of its tool."""
+    """Return True if a turn's id denotes the same turn in any session of its tool."""
     return place.identity == shared_identity(place.tool, place.id)
 
 
-# ----------------------------------------------------------------------------
-# Look for a text in all that a turn or a memory says.
+# -- Search in turns and memories ----------------------------------------------
 
 
-_AROUND = 60
-_OF_OTHERS = {"links", "source", "suppressed_contexts"}
-"""Their texts speak of other memories, of a file, or of when it is shown."""
+_CONTEXT_CHARACTERS = 60
+_SKIPPED_FIELDS = {"links", "source", "suppressed_contexts"}
+"""Fields whose texts refer to other memories, files or contexts."""
 
-_SECONDS_A_TEXT = 5.0
+_SEARCH_SECONDS = 5.0
 
 
 class Pattern:
-    """What is to be forgotten: a text, letter case aside, or a regular expression. Raises QueryInvalid."""
+    """Text to forget: a case-insensitive string or a regular expression. Raises QueryInvalid."""
 
     def __init__(self, text: str, *, is_regex: bool = False) -> None:
         if not text.strip():
             raise QueryInvalid("the text is empty", hint='nacre forget --match "…"')
         plain = re.compile(re.escape(text.strip()), re.IGNORECASE)
-        self._search = Expression(text, _SECONDS_A_TEXT).search if is_regex else plain.search
+        self._search = Expression(text, _SEARCH_SECONDS).search if is_regex else plain.search
         if self.search(""):
             raise QueryInvalid(f"{text!r} matches everything", hint="say what is to be forgotten")
 
     def search(self, text: str) -> Any:
-        """The first place that matches, if any. Raises QueryInvalid where a text takes too long."""
+        """Return the first match, if any. Raises QueryInvalid if a text takes too long."""
         try:
             return self._search(text)
         except TimeoutError as error:
             raise QueryInvalid(
-                f"the expression took more than {_SECONDS_A_TEXT:.0f} s on a text of {len(text):,} characters",
+                f"the expression took more than {_SEARCH_SECONDS:.0f} s on a text of {len(text):,} characters",
                 hint="repeat nothing within a repetition: a+ instead of (a+)+",
             ) from error
 
 
 def excerpt_of(match: Pattern, texts: Iterable[str]) -> str | None:
-    """The first place that matches, with a few words around it, on one line; ``None`` without one."""
+    """Return the first match with a few words around it on one line, or ``None``."""
     for text in texts:
-        found = match.search(text)
-        if found:
-            start, end = max(0, found.start() - _AROUND), min(len(text), found.end() + _AROUND)
+        hit = match.search(text)
+        if hit:
+            start, end = (
+                max(0, hit.start() - _CONTEXT_CHARACTERS),
+                min(len(text), hit.end() + _CONTEXT_CHARACTERS),
+            )
             before, after = "…" if start else "", "…" if end < len(text) else ""
             return f"{before}{one_line(text[start:end])}{after}"
     return None
 
 
 def is_in_path(match: Pattern, path: str) -> bool:
-    """Whether the name of a file says it; in names, hyphens stand for spaces."""
+    """Return True if a file name matches. Hyphens in names also match spaces."""
     name = path.rpartition("/")[2]
-    return any(match.search(one) for one in (name, name.replace("-", " ")))
+    return any(match.search(variant) for variant in (name, name.replace("-", " ")))
 
 
 def turn_texts(turn: TurnText) -> Iterator[str]:
-    """Everything a turn says and does."""
+    """Yield all texts of a turn."""
     yield turn.text
     for call in turn.calls:
         yield from (
@@ -592,29 +625,29 @@ def turn_texts(turn: TurnText) -> Iterator[str]:
 
 
 def memory_texts(memory: Memory) -> Iterator[str]:
-    """Everything a memory says."""
-    yield from texts_of(memory, NAMES | _OF_OTHERS)
+    """Yield all texts of a memory."""
+    yield from texts_of(memory, NAMES | _SKIPPED_FIELDS)
 
 
-# ----------------------------------------------------------------------------
-# Tells whether a text quotes one that is to be forgotten: all of it, a sentence, or a run of words
-# from anywhere.
+# -- Quotes of forgotten texts -------------------------------------------------
 
 
 QUOTED = 40
-"""Characters in a row, without punctuation, that nobody writes by chance; half as many where words have no spaces."""
+"""Characters without punctuation that count as a quote, half as many in languages without spaces.
+"""
 
-_LEAST_SENTENCE = 20
-"""Of a sentence that is known wherever it stands; half as many, as above."""
+_MIN_SENTENCE_CHARACTERS = 20
+"""Minimum characters of a sentence that counts as a quote anywhere, half as many as above."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
 class Quotes:
-    """The texts that are to be forgotten, to be asked of many others.
+    """Finds quotes of forgotten texts in other texts.
 
-    A run of ``QUOTED`` characters holds a whole block of half as many, wherever the text is cut into such: the blocks
-    are looked up at each place of another text, and what is around one that was found is compared.
+    A run of ``QUOTED`` characters always contains a whole block of half that size from any division
+    into blocks. The blocks are looked up at each position of the other text, and the surroundings
+    of each hit are compared.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -625,7 +658,9 @@ class Quotes:
             plain, short = normalise(text), is_unspaced(text)
             self._wholes.add(one_line(text).lower())
             self._sentences.update(
-                _sentences(text, _LEAST_SENTENCE // 2 if short else _LEAST_SENTENCE)
+                _sentences(
+                    text, _MIN_SENTENCE_CHARACTERS // 2 if short else _MIN_SENTENCE_CHARACTERS
+                )
             )
             self._cut(plain, QUOTED // 4 if short else QUOTED // 2)
         self._wholes.discard("")
@@ -636,30 +671,34 @@ class Quotes:
             blocks.setdefault(plain[at : at + size], []).append((plain, at))
 
     def are_in(self, text: str) -> bool:
-        """Whether a text quotes any of them."""
-        said, lowered = normalise(text), one_line(text).lower()
-        if any(one in lowered for one in self._wholes) or any(
-            one in said for one in self._sentences
+        """Return True if a text quotes any of the forgotten ones."""
+        plain_text, lowered = normalise(text), one_line(text).lower()
+        if any(part in lowered for part in self._wholes) or any(
+            part in plain_text for part in self._sentences
         ):
             return True
         return any(
-            _run(said, at, plain, start) >= 2 * size
+            _run(plain_text, at, plain, start) >= 2 * size
             for size, blocks in self._blocks.items()
-            for at in range(len(said) - size + 1)
-            for plain, start in blocks.get(said[at : at + size], ())
+            for at in range(len(plain_text) - size + 1)
+            for plain, start in blocks.get(plain_text[at : at + size], ())
         )
 
 
-def _sentences(text: str, least: int) -> Iterator[str]:
-    yield from (plain for one in _SENTENCE.split(text) if len(plain := normalise(one)) >= least)
-
-
-def _run(said: str, at: int, plain: str, start: int) -> int:
-    """How many characters around two places are the same in both texts."""
-    before = next(
-        (n for n in range(min(at, start)) if said[at - n - 1] != plain[start - n - 1]),
-        min(at, start),
+def _sentences(text: str, min_characters: int) -> Iterator[str]:
+    yield from (
+        plain
+        for sentence in _SENTENCE.split(text)
+        if len(plain := normalise(sentence)) >= min_characters
     )
-    room = min(len(said) - at, len(plain) - start)
-    after = next((n for n in range(room) if said[at + n] != plain[start + n]), room)
+
+
+def _run(text: str, position: int, plain: str, start: int) -> int:
+    """Return the length of the common text around two positions."""
+    before = next(
+        (n for n in range(min(position, start)) if text[position - n - 1] != plain[start - n - 1]),
+        min(position, start),
+    )
+    room = min(len(text) - position, len(plain) - start)
+    after = next((n for n in range(room) if text[position + n] != plain[start + n]), room)
     return before + after
