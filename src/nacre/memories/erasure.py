@@ -1,7 +1,7 @@
-"""Take what is forgotten out of the archive.
+"""Erase forgotten content from the archive, chats, document versions and the database.
 
-What a transcript says cannot be taken apart turn by turn: of one that holds anything forgotten, the archive keeps what
-the index has left of it.
+A transcript cannot be redacted turn by turn. If it contains forgotten content, the archive keeps
+only its indexed turns.
 """
 
 from __future__ import annotations
@@ -59,48 +59,53 @@ __all__ = ["settle", "withdraw", "withdraw_matching"]
 _NAME = re.compile(rb'"([^"\\]{6,200})"')
 
 
-def withdraw(home: Home, found: Affected) -> None:
-    """Note which packs must not stay as they are, before anything is deleted; :func:`settle` writes them anew."""
-    places = [*found.sessions, *found.turns, *found.untitled]
+def withdraw(home: Home, affected: Affected) -> None:
+    """Mark packs with forgotten content before anything is deleted.
+
+    :func:`settle` then rewrites them.
+    """
+    places = [*affected.sessions, *affected.turns, *affected.untitled]
     if not places or not home.archive.all():
         return
     names = {
-        one.native_id.encode() for one in places
-    }  # ids that are short are a file's own, and found by its path
-    for session in found.sessions:
+        place.native_id.encode() for place in places
+    }  # short ids are unique to a file, which its path finds
+    for session in affected.sessions:
         names |= {place.id.encode() for place in home.erasing.places_in(session.row)}
-    for session, rows in found.turns.items():
-        gone = set(rows)
+    for session, rows in affected.turns.items():
+        forgotten_rows = set(rows)
         names |= {
-            place.id.encode() for place in home.erasing.places_in(session.row) if place.row in gone
+            place.id.encode()
+            for place in home.erasing.places_in(session.row)
+            if place.row in forgotten_rows
         }
-    files = {one.file for one in places if one.file}
-    chosen = [
+    files = {place.file for place in places if place.file}
+    states = [
         state
         for state in home.archive.all()
         if state.path in files or _holds(home, state, lambda payload: _mentions(payload, names))
     ]
-    _withhold(home, chosen)
+    _withhold(home, states)
 
 
 def withdraw_matching(home: Home, match: Pattern) -> None:
-    """Keep of transcripts that say something, anywhere, only what the index has."""
-    chosen = [
+    """Reduce transcripts that match, anywhere, to their indexed turns."""
+    states = [
         state
         for state in home.archive.all()
         if state.kind == LINES and _holds(home, state, lambda payload: _says(payload, match))
     ]
-    _withhold(home, chosen)
+    _withhold(home, states)
     settle(home)
 
 
-def _withhold(home: Home, chosen: list[Archived]) -> None:
+def _withhold(home: Home, states: list[Archived]) -> None:
     with home.database.transaction():
-        withhold(home, [(state.tool, state.path) for state in chosen])
+        withhold(home, [(state.tool, state.path) for state in states])
 
 
 def _holds(home: Home, state: Archived, test: Callable[[Payload], bool]) -> bool:
-    """Whether any part of a pack passes a test; one that cannot be read might."""
+    """Return True if any part of a pack passes a test, or if the pack cannot be read."""
     if state.pack is None:
         return False
     try:
@@ -114,45 +119,48 @@ def _mentions(payload: Payload, names: set[bytes]) -> bool:
 
 
 def _says(payload: Payload, match: Pattern) -> bool:
-    return any(match.search(text) for text in _said(payload))
+    return any(match.search(text) for text in _texts(payload))
 
 
-def _said(payload: Payload) -> Iterator[str]:
+def _texts(payload: Payload) -> Iterator[str]:
     for line in payload.text.split(b"\n"):
         yield from texts_of(line)
 
 
-# ----------------------------------------------------------------------------
-# Forget in what nacre itself keeps of conversations in channels: transcripts, files, the gateway's
-# database.
+# -- Chats ---------------------------------------------------------------------
 #
-# Transcripts of other tools are theirs and stay; these would be found again by whoever looks into the
-# home.
+# nacre's own transcripts, files and database of conversations in channels. Transcripts of other
+# tools belong to them and stay.
 
 
 _TOOL = "nacre-chat:"
 
 
 def held(home: Home, barred: Barred, match: Pattern | None = None) -> int:
-    """How many messages, parts of answers and names go that only the gateway's database has."""
+    """Return the number of messages, answer parts and names to erase that only the gateway's database has."""
     if not (home.settings.home / DATABASE).exists():
         return 0
     with closing(GatewayErasure.open(home.settings.home)) as store:
-        return len(_held(store, barred, match)) + len(_names(store, match))
+        return len(_held(store, barred, match)) + len(_matching_names(store, match))
 
 
 def erase_matching(home: Home, match: Pattern) -> None:
-    """Take away what says something, of what only the gateway's database has."""
+    """Erase matching text that only the gateway's database has."""
     if (home.settings.home / DATABASE).exists():
         with closing(GatewayErasure.open(home.settings.home)) as store:
-            store.erase_held(_held(store, Barred(), match), _names(store, match))
+            store.erase_held(_held(store, Barred(), match), _matching_names(store, match))
 
 
-def erase_chats(home: Home, found: Affected, barred: Barred) -> None:
-    """Take whole conversations with their files away, and from others the messages that are forgotten; also what is not
-    in a transcript yet."""
-    gone = [one.id.removeprefix(_TOOL) for one in found.sessions if one.id.startswith(_TOOL)]
-    touched = [one.id.removeprefix(_TOOL) for one in found.turns if one.id.startswith(_TOOL)]
+def erase_chats(home: Home, affected: Affected, barred: Barred) -> None:
+    """Delete forgotten conversations with their files, and forgotten messages of others, including pending ones."""
+    forgotten = [
+        session.id.removeprefix(_TOOL)
+        for session in affected.sessions
+        if session.id.startswith(_TOOL)
+    ]
+    changed = [
+        session.id.removeprefix(_TOOL) for session in affected.turns if session.id.startswith(_TOOL)
+    ]
     if not (home.settings.home / DATABASE).exists():
         return
     folder = home.settings.home / FOLDER
@@ -161,14 +169,17 @@ def erase_chats(home: Home, found: Affected, barred: Barred) -> None:
         closing(GatewayErasure.open(home.settings.home)) as store,
     ):
         store.erase_held(_held(store, barred, None))
-        for session in touched:
+        for session in changed:
             _Chat(folder, session, store).erase(barred)
-        for session in gone:
+        for session in forgotten:
             _Chat(folder, session, store).erase(None)
 
 
 def erase_bytes(home: Home) -> bool:
-    """Leave no byte of what was forgotten in the gateway's database; whether none is left. Raises StoreBusy."""
+    """Compact the gateway's database so that no deleted bytes remain.
+
+    Return True if it succeeded. Raises StoreBusy.
+    """
     if not (home.settings.home / DATABASE).exists():
         return True
     with closing(GatewayErasure.open(home.settings.home)) as store:
@@ -177,7 +188,7 @@ def erase_bytes(home: Home) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Chat:
-    """One conversation, in all places."""
+    """A conversation in all its places."""
 
     folder: Path
     session: str
@@ -192,28 +203,34 @@ class _Chat:
         return self.folder / "files" / self.session
 
     def erase(self, barred: Barred | None) -> None:
-        """Take away what is barred, or all of it. A summary goes with any message: it may say what is forgotten."""
+        """Erase barred messages, or everything without ``barred``.
+
+        Summaries are erased with any message, as they may quote it.
+        """
         lines = [(line, _record(line)) for line in self._lines()]
-        waiting = [
+        pending = [
             (seq, _record(line.text.encode()))
             for seq, line in self.store.pending_lines(self.session)
         ]
-        late = {seq: one for seq, one in waiting if self._is_gone(one, barred)}
-        gone = [*(one for _, one in lines if self._is_gone(one, barred)), *late.values()]
-        self.store.erase([str(one.get("id")) for one in gone], late)
+        pending_gone = {seq: record for seq, record in pending if self._is_gone(record, barred)}
+        gone_records = [
+            *(record for _, record in lines if self._is_gone(record, barred)),
+            *pending_gone.values(),
+        ]
+        self.store.erase([str(record.get("id")) for record in gone_records], pending_gone)
         if barred is None:
             self.store.delete_session(self.session)
             self.path.unlink(missing_ok=True)
             shutil.rmtree(self.files, ignore_errors=True)
-        elif gone:
-            for place in (place for record in gone for place in _places(record)):
+        elif gone_records:
+            for place in (place for record in gone_records for place in _places(record)):
                 (self.files / place).unlink(missing_ok=True)
-            kept = [
+            remaining = [
                 line
-                for line, one in lines
-                if one.get("type") != "compaction" and not self._is_gone(one, barred)
+                for line, record in lines
+                if record.get("type") != "compaction" and not self._is_gone(record, barred)
             ]
-            files.write_file(self.path, b"\n".join(kept))
+            files.write_file(self.path, b"\n".join(remaining))
 
     def _lines(self) -> Sequence[bytes]:
         try:
@@ -222,53 +239,51 @@ class _Chat:
             return ()
 
     def _is_gone(self, record: dict[str, Any], barred: Barred | None) -> bool:
-        """Whether a line is forgotten: by its own id, or as the new text of one that is."""
+        """Return True if a line is forgotten, by its id or as an edit of a forgotten message."""
         if barred is None or record.get("type") != "message":
             return barred is None
         session, ids = (
             f"{_TOOL}{self.session}",
-            (record.get("id"), _said_chat_erasure(record).get("edits")),
+            (record.get("id"), _message(record).get("edits")),
         )
         barred_by_id = any(
-            barred.has_turn(session, str(one), is_shared=shared)
-            for one in ids
-            if one
+            barred.has_turn(session, str(turn_id), is_shared=shared)
+            for turn_id in ids
+            if turn_id
             for shared in (False, True)
         )
         return barred_by_id or barred.is_before(_time(record), None, session)
 
 
 def _held(store: GatewayErasure, barred: Barred, match: Pattern | None) -> list[Held]:
-    """What is forgotten of it: by its words, its time, or with its whole conversation."""
+    """Return the forgotten items, by text, time or conversation."""
     return [
-        one
-        for one in store.held()
-        if (match and excerpt_of(match, one.texts) is not None) or _is_barred(one, barred)
+        item
+        for item in store.held()
+        if (match and excerpt_of(match, item.texts) is not None) or _is_barred(item, barred)
     ]
 
 
-def _is_barred(one: Held, barred: Barred) -> bool:
-    session = f"{_TOOL}{one.session}"
-    if barred.before:  # it bars whole sessions, too, and what came into them later stays
-        return barred.is_before(one.at, None, session)
+def _is_barred(item: Held, barred: Barred) -> bool:
+    session = f"{_TOOL}{item.session}"
+    if barred.before:  # it also bars whole sessions, whose later messages stay
+        return barred.is_before(item.at, None, session)
     return barred.has_session(session)
 
 
-def _names(store: GatewayErasure, match: Pattern | None) -> list[str]:
+def _matching_names(store: GatewayErasure, match: Pattern | None) -> list[str]:
     return [name for name in store.names() if match and match.search(name)]
 
 
-def _said_chat_erasure(record: dict[str, Any]) -> dict[str, Any]:
-    said = record.get("message")
-    return said if isinstance(said, dict) else {}
+def _message(record: dict[str, Any]) -> dict[str, Any]:
+    message = record.get("message")
+    return message if isinstance(message, dict) else {}
 
 
 def _places(record: dict[str, Any]) -> Sequence[str]:
-    """The names under which files of a message lie in the folder of its conversation."""
-    files = [
-        one for one in _said_chat_erasure(record).get("attachments") or () if isinstance(one, dict)
-    ]
-    return [Path(str(one["path"])).name for one in files if one.get("path")]
+    """Return the names of a message's files in its conversation's folder."""
+    files = [file for file in _message(record).get("attachments") or () if isinstance(file, dict)]
+    return [Path(str(file["path"])).name for file in files if file.get("path")]
 
 
 def _time(record: dict[str, Any]) -> datetime | None:
@@ -286,12 +301,13 @@ def _record(line: bytes) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-# ----------------------------------------------------------------------------
-# Forget in the former versions of documents, which a server keeps as rows. Beside files, git does.
+# -- Former versions of documents ----------------------------------------------
+#
+# A server stores them as rows. For files, git does.
 
 
 def remove_for_good(home: Home, path: str) -> None:
-    """Remove a document; on a server with all that it ever said."""
+    """Remove a document, on a server with its history."""
     if home.database.is_server:
         _documents(home).forget(path)
     else:
@@ -299,7 +315,7 @@ def remove_for_good(home: Home, path: str) -> None:
 
 
 def erase_quoting(home: Home, match: Pattern) -> None:
-    """Forget what documents said before, where it says something."""
+    """Erase former versions of documents that match."""
     if home.database.is_server:
         _documents(home).forget_former(
             lambda path, data: bool(match.search(_text(data))) or is_in_path(match, path)
@@ -307,38 +323,38 @@ def erase_quoting(home: Home, match: Pattern) -> None:
 
 
 def still_saying(home: Home, match: Pattern) -> list[str]:
-    """The paths of documents on a server that say something now."""
+    """Return the paths of documents on a server whose current version matches."""
     if not home.database.is_server:
         return []
     documents = _documents(home)
     return [
-        one.path
-        for one in documents.heads()
-        if match.search(_text(documents.read(one.path) or b""))
+        head.path
+        for head in documents.heads()
+        if match.search(_text(documents.read(head.path) or b""))
     ]
 
 
 def erase_naming(home: Home, memories: Sequence[Memory]) -> None:
-    """Forget what documents said before, where it names memories that are to go or quotes them, as they are or were."""
+    """Erase former versions of documents that name or quote memories, in their present or former wording."""
     if not home.database.is_server or not memories:
         return
     documents = _documents(home)
     ids = {memory.id for memory in memories}
     quotes = Quotes(
         text
-        for one in (*memories, *_earlier(home, documents, ids))
-        for text in (one.subject, one.content)
+        for memory in (*memories, *_former_versions(home, documents, ids))
+        for text in (memory.subject, memory.content)
     )
 
-    def tells(text: str) -> bool:
-        return any(one in text for one in ids) or quotes.are_in(text)
+    def is_revealing(text: str) -> bool:
+        return any(memory_id in text for memory_id in ids) or quotes.are_in(text)
 
-    documents.forget_former(lambda _, data: tells(_text(data)))
-    home.erasing.clear_journal(tells)
+    documents.forget_former(lambda _, data: is_revealing(_text(data)))
+    home.erasing.clear_journal(is_revealing)
 
 
-def _earlier(home: Home, documents: Documents, ids: set[str]) -> Iterator[Memory]:
-    """Memories as they were."""
+def _former_versions(home: Home, documents: Documents, ids: set[str]) -> Iterator[Memory]:
+    """Yield former versions of memories."""
     for _, path, data in documents.former():
         with suppress(MemoryInvalid):
             memory = parse(_text(data), path, new_id=home.ids, modified=home.now())
@@ -354,78 +370,84 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", errors="replace")
 
 
-# ----------------------------------------------------------------------------
-# Carry out what tombstones say: of this command, of one that was cut short, or of another machine.
+# -- Applying tombstones -------------------------------------------------------
 #
-# Every step may be done twice. Memories go with their files, sessions and turns with all that was
-# derived from them;
-# then the bytes go from the database.
+# Tombstones may come from this command, an interrupted one or another machine. Every step can be
+# repeated. Memories are deleted with their files, sessions and turns with everything derived from
+# them, and then the bytes in the database.
 
 
 FORGETTING = "forgetting"
-"""The operation that changes what is left: evidence and links that go, memories that are retired for it."""
+"""Operation that changes remaining memories: lost evidence and links, and retirements caused by them.
+"""
 
-_MEMORIES_A_STEP = 50
+_MEMORIES_PER_STEP = 50
 _WORD = re.compile(r"[^\s\"'#,;()\[\]{}]+")
-_KEPT = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
+_KEPT_ACTIONS = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
 
 
 def apply_tombstones(home: Home, *, patient: bool = True) -> int:
-    """Take away what tombstones bar and what is there all the same; returns how many things that were.
+    """Delete stored items that tombstones bar and return their number.
 
-    Looks only where something is due: a run of this home that was cut short, tombstones that another machine's ledger
-    brought, a memory whose file came back. Call it whenever the ledger may have changed; where it did not, it costs a
-    few lookups. Memories that are being edited just now are told in ``home.problems`` and go the next time. Without
-    ``patient``, a ledger that another process is just writing is left to it.
+    It acts only if something is due: an interrupted run, tombstones from another machine's ledger,
+    or a memory whose file returned. Call it whenever the ledger may have changed; otherwise it
+    costs a few lookups. Memories being edited are reported in ``home.problems`` and deleted the
+    next time. Without ``patient``, a ledger that another process is writing is skipped.
     """
-    if (home.files.has_intents() or is_ledger_new(home)) and not _heed(home, patient=patient):
+    if (home.files.has_intents() or is_ledger_new(home)) and not _update_tombstones(
+        home, patient=patient
+    ):
         return 0
     due = home.tombstones.due() | home.erasing.returned()
     if not due:
         return 0
     apply_intents(home)
     everything = home.tombstones.all()
-    runs = [one for one in everything if one.run in due]
-    common = [one for one in everything if one.kind in (TombstoneKind.KEY, TombstoneKind.ALLOWED)]
-    barred = Barred([*runs, *common])
+    due_tombstones = [tombstone for tombstone in everything if tombstone.run in due]
+    shared = [
+        tombstone
+        for tombstone in everything
+        if tombstone.kind in (TombstoneKind.KEY, TombstoneKind.ALLOWED)
+    ]
+    barred = Barred([*due_tombstones, *shared])
     edition = home.database.edition()
-    found = survey(home, barred)  # it reads everything, and nobody is to wait meanwhile
+    affected = survey(home, barred)  # slow, therefore without the lock
     with home.change(FORGETTING) as change:
         apply_intents(home)
         if home.database.edition() != edition:
-            found = survey(home, barred)
+            affected = survey(home, barred)
         try:
-            _erase_memories(change, found)
+            _erase_memories(change, affected)
         except EditConflict as error:
             home.problems.append(error.message)
             return 0
 
-    withdraw(home, found)
-    _unhurried(home, lambda: _erase_sessions(home, found))
+    withdraw(home, affected)
+    _without_sync(home, lambda: _erase_sessions(home, affected))
     settle(home)
-    erase_chats(home, found, barred)
+    erase_chats(home, affected, barred)
     with home.vault_lock:
         for handoff in handed_over(
-            home, (*found.sessions, *found.turns), barred
-        ):  # made while the sessions went
+            home, (*affected.sessions, *affected.turns), barred
+        ):  # written while sessions were deleted
             home.handoffs.remove(handoff)
         _clear_pages(home, barred)
-        gone = barred.memories | {memory.id for memory in found.memories}
-        clear_words(home, gone)
+        gone_ids = barred.memories | {memory.id for memory in affected.memories}
+        clear_words(home, gone_ids)
         _erase_candidates(home, Barred(everything))
-        forget_in_baseline(home, gone)
-        _erase_told(home, found)
-        _tell_more(home, found, runs)
+        forget_in_baseline(home, gone_ids)
+        _erase_traces(home, affected)
+        _name_sessions(home, affected, due_tombstones)
         with home.database.transaction():
             home.tombstones.set_due(home.tombstones.due() - due)
             home.tombstones.set("erase", "1")
-    return len(found.sessions) + sum(map(len, found.turns.values())) + len(found.memories)
+    return len(affected.sessions) + sum(map(len, affected.turns.values())) + len(affected.memories)
 
 
-def _heed(home: Home, *, patient: bool) -> bool:
+def _update_tombstones(home: Home, *, patient: bool) -> bool:
     if not patient:
         with home.vault_lock.if_free() as is_ours:
-            return is_ours and _heed(home, patient=True)
+            return is_ours and _update_tombstones(home, patient=True)
     with home.vault_lock:
         apply_intents(home)
         heed_ledger(home)
@@ -433,24 +455,26 @@ def _heed(home: Home, *, patient: bool) -> bool:
 
 
 def _erase_candidates(home: Home, barred: Barred) -> None:
-    """Delete candidates that what was forgotten shows, or that say it."""
-    waiting = [one.memory for one in home.candidates.with_words()]
-    gone = [
-        one.id for one in waiting if barred.left_of(one) != one or barred.has_words(one.content)
+    """Delete candidates that quote or rest on forgotten content."""
+    memories = [candidate.memory for candidate in home.candidates.with_words()]
+    forgotten_ids = [
+        memory.id
+        for memory in memories
+        if barred.left_of(memory) != memory or barred.has_words(memory.content)
     ]
     with home.database.transaction():
-        home.candidates.delete(gone)
+        home.candidates.delete(forgotten_ids)
 
 
 def erase_bytes_erasure(home: Home) -> bool:
-    """Leave no byte of what was deleted in the database; returns whether none is left.
+    """Remove deleted bytes from the database. Return True if none remain.
 
-    ``False`` while another process reads the old state; the next writing command tries again.
+    Return False while another process reads the old state. The next writing command tries again.
     """
     if home.tombstones.value("erase") != "1":
         return True
     try:
-        _unhurried(home, home.erasing.blank_passages)
+        _without_sync(home, home.erasing.blank_passages)
         is_done = (_erase_from_server if home.database.is_server else _erase_from_file)(home)
     except StoreBusy:
         return False
@@ -460,20 +484,20 @@ def erase_bytes_erasure(home: Home) -> bool:
 
 
 def _erase_from_server(home: Home) -> bool:
-    """A server writes over the room of deleted rows by itself."""
+    """Prune names. The server itself reuses the space of deleted rows."""
     home.erasing.prune_names()
     return erase_bytes(home)
 
 
 def _erase_from_file(home: Home) -> bool:
-    """A file is written anew without deleted rows."""
-    _unhurried(home, home.erasing.merge_full_text)
+    """Rewrite the file without deleted rows."""
+    _without_sync(home, home.erasing.merge_full_text)
     with home.vault_lock:
         return all([erase_bytes(home), home.database_file.compact()])
 
 
-def _unhurried(home: Home, work: Callable[[], object]) -> None:
-    """Many small transactions that need not wait for the disk one by one: what a crash takes is done again."""
+def _without_sync(home: Home, work: Callable[[], object]) -> None:
+    """Run many small transactions without syncing each to disk. Work lost in a crash is repeated."""
     home.database.relax()
     try:
         work()
@@ -482,10 +506,10 @@ def _unhurried(home: Home, work: Callable[[], object]) -> None:
 
 
 def clear_words(home: Home, memory_ids: Iterable[str], quotes: Pattern | None = None) -> None:
-    """Take from the ledger what it says about forgotten memories beside ids and numbers.
+    """Remove texts about forgotten memories from the ledger, keeping ids and numbers.
 
-    It is the one exception to append-only. With ``quotes``, also from entries that hold what it matches. Tombstones and
-    standing retirements stay.
+    This is the only exception to append-only. With ``quotes``, also clear entries that match.
+    Tombstones and standing retirements stay.
     """
     ids = set(memory_ids)
     try:
@@ -498,7 +522,7 @@ def clear_words(home: Home, memory_ids: Iterable[str], quotes: Pattern | None = 
 
 
 def without_words(text: str, ids: set[str], quotes: Pattern | None = None) -> str:
-    """Return the text of a ledger as :func:`clear_words` leaves it."""
+    """Return the text of a ledger after :func:`clear_words`."""
     return "\n".join(_without_words(line, ids, quotes) for line in text.split("\n"))
 
 
@@ -506,30 +530,32 @@ def _without_words(line: str, ids: set[str], quotes: Pattern | None) -> str:
     if not (ids & ledger.ids_in(line)) and not (quotes and quotes.search(line)):
         return line
     item = next(ledger.read(line.encode("utf-8")), None)
-    if item is None or item.action in _KEPT:
+    if item is None or item.action in _KEPT_ACTIONS:
         return line
-    less = item.without_words()
-    return line if less == item else less.line()
+    reduced = item.without_words()
+    return line if reduced == item else reduced.line()
 
 
-def _erase_memories(change: Change, found: Affected) -> None:
-    """What stays is written first: nothing that names a forgotten memory outlives it. Then file and row go."""
-    told = [change.entry("retire", memory=memory.id, reason=OUTLIVED) for memory in found.retired]
-    for start in range(0, len(found.changed), _MEMORIES_A_STEP):
-        change.put(found.changed[start : start + _MEMORIES_A_STEP])
-    change.append(told)
+def _erase_memories(change: Change, affected: Affected) -> None:
+    """Write changed memories first, so that none names a deleted one, and then delete files and rows."""
+    entries = [
+        change.entry("retire", memory=memory.id, reason=OUTLIVED) for memory in affected.retired
+    ]
+    for start in range(0, len(affected.changed), _MEMORIES_PER_STEP):
+        change.put(affected.changed[start : start + _MEMORIES_PER_STEP])
+    change.append(entries)
     change.apply()
-    erase_naming(change.home, found.memories)
+    erase_naming(change.home, affected.memories)
     with change.transaction():
-        for memory_id in sorted(memory.id for memory in found.memories):
+        for memory_id in sorted(memory.id for memory in affected.memories):
             _erase_memory(change.home, memory_id)
             change.yield_locks()
-    for handoff in found.handoffs:
+    for handoff in affected.handoffs:
         change.home.handoffs.remove(handoff)
 
 
 def _erase_memory(home: Home, memory_id: str) -> None:
-    """Not by an intent: what is to go must not be written down once more on its way."""
+    """Delete a memory without an intent, which would write its text once more."""
     file = home.files.file_of(memory_id)
     if file:
         remove_for_good(home, file.path)
@@ -538,44 +564,50 @@ def _erase_memory(home: Home, memory_id: str) -> None:
     home.erasing.delete_traces(memory_id)
 
 
-def _erase_sessions(home: Home, found: Affected) -> None:
-    staying = list(found.turns)
-    for path in {one.file for one in (*found.sessions, *staying, *found.untitled) if one.file}:
+def _erase_sessions(home: Home, affected: Affected) -> None:
+    remaining = list(affected.turns)
+    for path in {
+        session.file
+        for session in (*affected.sessions, *remaining, *affected.untitled)
+        if session.file
+    }:
         home.erasing.delete_cursor(path)
-    home.erasing.clear_titles([one.row for one in found.untitled])
-    for session, rows in found.turns.items():
+    home.erasing.clear_titles([session.row for session in affected.untitled])
+    for session, rows in affected.turns.items():
         home.erasing.delete_turns(session.row, list(rows))
-    for session in found.sessions:
+    for session in affected.sessions:
         home.erasing.delete_turns(
             session.row, [place.row for place in home.erasing.places_in(session.row)]
         )
-    home.erasing.delete_sessions([session.row for session in found.sessions])
+    home.erasing.delete_sessions([session.row for session in affected.sessions])
 
 
 def clear_told(home: Home, quotes: Pattern) -> None:
-    """Take away the traces and doubts that quote a text, and all kept answers, which may."""
-    _clear_traces(home, lambda said: quotes.search(said) is not None)
+    """Delete traces and doubts that match, and all cached answers."""
+    _clear_traces(home, lambda text: quotes.search(text) is not None)
 
 
-def _clear_traces(home: Home, tells: Callable[[str], bool]) -> None:
+def _clear_traces(home: Home, is_revealing: Callable[[str], bool]) -> None:
     with home.database.transaction():
-        home.traces.delete_where(tells)
-        home.reviews.delete_where(tells)
+        home.traces.delete_where(is_revealing)
+        home.reviews.delete_where(is_revealing)
         home.spending.clear_answers()
 
 
-def _erase_told(home: Home, found: Affected) -> None:
-    """The same for all that is gone: traces that name it, or that say what a memory said."""
-    ids = {one.id for one in (*found.sessions, *found.turns, *found.untitled)}
-    ids |= {memory.id for memory in found.memories}
-    ids |= {memory.source.session for memory in found.memories if memory.source.session}
-    quotes = Quotes(text for one in found.memories for text in (one.subject, one.content))
+def _erase_traces(home: Home, affected: Affected) -> None:
+    """Delete traces that name forgotten items or quote memories."""
+    ids = {session.id for session in (*affected.sessions, *affected.turns, *affected.untitled)}
+    ids |= {memory.id for memory in affected.memories}
+    ids |= {memory.source.session for memory in affected.memories if memory.source.session}
+    quotes = Quotes(
+        text for memory in affected.memories for text in (memory.subject, memory.content)
+    )
 
-    def tells(text: str) -> bool:
+    def is_revealing(text: str) -> bool:
         return not ids.isdisjoint(_WORD.findall(text)) or quotes.are_in(text)
 
     fold_notes(home)
-    _clear_traces(home, tells)
+    _clear_traces(home, is_revealing)
 
 
 def _clear_pages(home: Home, barred: Barred) -> None:
@@ -585,22 +617,25 @@ def _clear_pages(home: Home, barred: Barred) -> None:
 
 
 def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
-    """Delete the pages of projects to which no session and no memory belongs. The caller holds the vault's lock."""
+    """Delete the pages of projects without sessions and memories.
+
+    The caller must hold the vault lock.
+    """
     for slug in set(slugs) - home.sessions.projects():
         for page in ("project.md", "MEMORY.md"):
             remove_for_good(home, f"projects/{slug}/{page}")
         home.files.forget_project(slug)
 
 
-def _tell_more(home: Home, found: Affected, runs: Sequence[Tombstone]) -> None:
-    """Sessions that only a time or a project named are named themselves, so that they stay away when they grow."""
-    named = {one.value for one in runs if one.kind is TombstoneKind.SESSION}
-    scopes = sorted({one.run for one in runs if one.kind is TombstoneKind.BEFORE})
-    more = sorted({one.id for one in found.sessions} - named)
-    if not more or not scopes:
+def _name_sessions(home: Home, affected: Affected, runs: Sequence[Tombstone]) -> None:
+    """Add tombstones for sessions that only a date or project named, so that they stay deleted when they grow."""
+    named_ids = {tombstone.value for tombstone in runs if tombstone.kind is TombstoneKind.SESSION}
+    scopes = sorted({tombstone.run for tombstone in runs if tombstone.kind is TombstoneKind.BEFORE})
+    session_ids = sorted({session.id for session in affected.sessions} - named_ids)
+    if not session_ids or not scopes:
         return
-    fresh = [Tombstone(TombstoneKind.SESSION, session, scopes[0]) for session in more]
-    details = {"run": scopes[0], "sessions": {session: [] for session in more}}
+    tombstones = [Tombstone(TombstoneKind.SESSION, session, scopes[0]) for session in session_ids]
+    details = {"run": scopes[0], "sessions": {session: [] for session in session_ids}}
     with home.change(FORGET) as change, change.transaction():
         change.append([change.entry(FORGET, **details)])
-        home.tombstones.add(fresh)
+        home.tombstones.add(tombstones)
