@@ -1,4 +1,4 @@
-"""Recall over pending candidates: by the words of each, and by the meaning of the turns that show it."""
+"""Recall of memories and session turns, search over pending candidates, and feedback on recalled memories."""
 
 from __future__ import annotations
 
@@ -106,42 +106,45 @@ from nacre.values.session import Speaker, StoredTurn, Trust, Turn
 def rank_candidates(
     home: Home, query: RecallQuery, question: Question, wanted: Filter, lanes: Lanes
 ) -> list[ScoredMemory]:
-    """The pending candidates that a filter admits, with their confidence. They are not in the full-text index."""
+    """Return the pending candidates that a filter admits, with their confidence. The full-text index omits them."""
     if query.mode is Mode.BROWSE or question.is_open:
         return []
-    waiting = [one.memory for one in home.candidates.waiting() if _admits(wanted, one.memory)]
-    if not waiting:
+    pending = [item.memory for item in home.candidates.waiting() if _admits(wanted, item.memory)]
+    if not pending:
         return []
     stems = [
-        frozenset(home.database.stems(segment(f"{one.subject}. {one.content}"))) for one in waiting
+        frozenset(home.database.stems(segment(f"{item.subject}. {item.content}")))
+        for item in pending
     ]
     terms = home.turn_search.terms(question.words) if lanes.lexical else ()
     corpus = home.turn_search.corpus(terms) if terms else Corpus(0, 1.0, ())
-    holders = tuple(sum(term.stem in held for held in stems) for term in terms)
+    holders = tuple(
+        sum(term.stem in stems_of_memory for stems_of_memory in stems) for term in terms
+    )
     frequencies = tuple(map(max, corpus.frequencies, holders))
     terms, _, coverage = choose(
-        question, terms, replace(corpus, rows=corpus.rows + len(waiting), frequencies=frequencies)
+        question, terms, replace(corpus, rows=corpus.rows + len(pending), frequencies=frequencies)
     )
     cosines = _cosines(home, lanes.vector)
     sureness = lanes.vector.sureness("memories") if lanes.vector else sureness_of("memories", None)
-    found = []
-    for memory, held in zip(waiting, stems, strict=True):
-        places = {at: 1.0 for at, term in enumerate(terms) if term.stem in held}
+    scored = []
+    for memory, stems_of_memory in zip(pending, stems, strict=True):
+        places = {at: 1.0 for at, term in enumerate(terms) if term.stem in stems_of_memory}
         signals = replace(
             coverage.signals(places, cosine=cosines.get(memory.id)), empty=question.says_nothing
         )
         sure = sureness.confidence(signals)
         components = {"lexical": round(signals.coverage, 4)} if places else {}
-        found.append(ScoredMemory(memory, sure, components, signals, sure))
-    return found
+        scored.append(ScoredMemory(memory, sure, components, signals, sure))
+    return scored
 
 
 def less_likely(
     found: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]
 ) -> list[ScoredMemory]:
-    """Candidates that answer and weak hits, the surest first, to be shown after the likely memories.
+    """Return candidates and weak hits, surest first, for display after the likely memories.
 
-    Where any hit is sure, a weak one is only shown if it holds every word of the question.
+    If any hit is sure, include a weak hit only if it contains every word of the question.
     """
     shows_weak = not any(map(is_sure, (*found, *likely)))
     shown = [
@@ -153,20 +156,20 @@ def less_likely(
 
 
 def _cosines(home: Home, vector: QueryVector | None) -> dict[str, float]:
-    """The cosine of the best turn of each candidate."""
+    """Return, for each candidate, the cosine of its best turn."""
     if vector is None:
         return {}
     turns = home.database.all("list_turns_of_candidates")
-    of_turns = vector.vectors.cosines_of_turns(vector.value, [row for _, row in turns])
+    cosines = vector.vectors.cosines_of_turns(vector.value, [row for _, row in turns])
     best: dict[str, float] = {}
     for candidate, row in turns:
-        if row in of_turns:
-            best[candidate] = max(best.get(candidate, -1.0), of_turns[row])
+        if row in cosines:
+            best[candidate] = max(best.get(candidate, -1.0), cosines[row])
     return best
 
 
 def _admits(wanted: Filter, memory: Memory) -> bool:
-    """Whether a candidate passes a filter, as :func:`nacre.store.schema.memory_clause` decides for memories."""
+    """Return True if a candidate passes a filter. Mirrors :func:`nacre.store.schema.memory_clause`."""
     session, tags = memory.source.session or "", {tag.lower() for tag in memory.tags}
     return (
         not (wanted.as_of or wanted.settled or wanted.scope is not Scope.PRIVATE)
@@ -189,30 +192,29 @@ def _admits(wanted: Filter, memory: Memory) -> bool:
     )
 
 
-# ----------------------------------------------------------------------------
-# Answer questions: memories, and the turns of sessions beside them.
+# -- Recall and session search ---------------------------------------------------------------------
 
 
 Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
 Keep = Callable[[Sequence[ScoredTurn]], list[ScoredTurn]]
 _MAX_QUERY_CHARACTERS = 20_000
-_PATIENCE_SECONDS = 0.2
-_ASKED_FIRST = 100
-_ASKED_MOST = 6_400
+_CATCH_UP_SECONDS = 0.2
+_FIRST_POOL = 100
+_MAX_POOL = 6_400
 
 
 def recall(home: Home, query: RecallQuery) -> RecallResult:
-    """The memories that answer a question, the best first. Raises QueryInvalid.
+    """Return the memories that answer a question, best first. Raises QueryInvalid.
 
-    What a person changed by hand is taken in first. The answer itself writes only one line to a spool, which the next
+    Import manual edits of the vault first. The only write is one line appended to the usage spool, which the next
     writing command folds into usage.
     """
     started = time.perf_counter()
     check(query)
-    given, query = query, _in_scope(home, query)
+    original, query = query, _in_scope(home, query)
     if not query.is_prompt:
-        catch_up(home, _PATIENCE_SECONDS)
-    asked = query.text
+        catch_up(home, _CATCH_UP_SECONDS)
+    text = query.text
     query, spelling = _spelled(home, query)
     question = _read(home, query)
     lanes = open_lanes(home, query, question)
@@ -228,23 +230,23 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     sure = newest_first(home, query, sure)
     kept, along = _co_recalled(home, query, wanted, ranked, sure)
     shown = [*diverse(kept, query), *along]
-    waiting = [] if query.confident else rank_candidates(home, query, question, wanted, lanes)
+    pending = [] if query.confident else rank_candidates(home, query, question, wanted, lanes)
     if not query.confident and query.mode is not Mode.BROWSE:
-        known = {item.memory.id for item in (*likely, *along)}
+        shown_ids = {item.memory.id for item in (*likely, *along)}
         shown += less_likely(
-            [*(item for item in ranked if item.memory.id not in known), *waiting], shown
+            [*(item for item in ranked if item.memory.id not in shown_ids), *pending], shown
         )
     shown = [item for item in shown if item.score >= query.threshold]
     hits, truncated = _cut(shown[: query.limit], query)
     outdated = [] if query.filter.as_of else doubts(home, hits)
     result = RecallResult(
-        query=asked,
+        query=text,
         hits=_memory_hits(
             home,
             hits,
             query,
             outdated,
-            waiting,
+            pending,
             is_listed=query.mode is Mode.BROWSE or question.is_open,
         ),
         turns=tuple(_turns_beside(home, query, question, lanes, is_sure=any(map(is_sure, hits)))),
@@ -257,7 +259,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     if query.update and query.mode is not Mode.BROWSE:
         _note_use(home, query, sure, hits)
         note_case(home, query, result)
-    return with_further_spaces(home, given, result, recall)
+    return with_further_spaces(home, original, result, recall)
 
 
 def search_sessions(
@@ -268,59 +270,61 @@ def search_sessions(
     admits: Callable[[Turn], bool] | None = None,
     exact: bool = True,
 ) -> RecallResult:
-    """Return the turns that match a question, the best first. Raises QueryInvalid.
+    """Return the turns that match a question, best first. Raises QueryInvalid.
 
-    If any turn holds every word of the question and does more than ask, only turns that hold every word are returned,
-    unless ``exact`` is false. ``admits`` leaves out what it does not admit; it is asked of ever more of the best turns
-    until enough are found. ``truncated`` says that there are more.
+    If a turn contains every word of the question and is not itself only a question, return only turns that contain
+    every word, unless ``exact`` is false. ``admits`` filters the turns; the number of ranked turns grows until enough
+    pass. ``truncated`` is set if more turns match.
     """
     started = time.perf_counter()
     check(query)
-    asked = query.text
+    text = query.text
     query, spelling = _spelled(home, _in_scope(home, query))
     question = _read(home, query)
     lanes = open_lanes(home, query, question)
     if offset or admits:
         query = replace(query, diversify=False)
-    wanted = offset + query.limit + 1
+    needed = offset + query.limit + 1
 
     def find(keep: Keep, most: int, pool: int = 0) -> tuple[list[TurnHit], bool]:
-        found = _rank_turns(home, query, question, lanes, most, keep, pool)
-        return [hit for hit in found if admits is None or admits(hit.turn)], len(found) < most
+        ranked_hits = _rank_turns(home, query, question, lanes, most, keep, pool)
+        return [hit for hit in ranked_hits if admits is None or admits(hit.turn)], len(
+            ranked_hits
+        ) < most
 
-    hits = find(_whole, wanted if admits is None else _ASKED_MOST, _ASKED_MOST)[0] if exact else []
-    reach = wanted if admits is None else max(wanted, _ASKED_FIRST)
+    hits = find(_whole, needed if admits is None else _MAX_POOL, _MAX_POOL)[0] if exact else []
+    reach = needed if admits is None else max(needed, _FIRST_POOL)
     while not hits:
-        found, is_all = find(lambda ranked: list(filter(matches, ranked)), reach)
-        if len(found) >= wanted or is_all or reach >= _ASKED_MOST:
-            hits = found
+        ranked_hits, is_all = find(lambda ranked: list(filter(matches, ranked)), reach)
+        if len(ranked_hits) >= needed or is_all or reach >= _MAX_POOL:
+            hits = ranked_hits
             break
         reach *= 4
     return RecallResult(
-        query=asked,
-        turns=tuple(hits[offset : wanted - 1]),
+        query=text,
+        turns=tuple(hits[offset : needed - 1]),
         lanes=(*lanes.told(), *spelling),
         around=query.around,
         **_times(query.filter, window_of(query, question)),
-        truncated=len(hits) >= wanted,
+        truncated=len(hits) >= needed,
         took_ms=(time.perf_counter() - started) * 1000,
     )
 
 
-def _times(given: Filter, window: Window | None) -> dict[str, Any]:
-    """Return the times of an answer: those that were given, else those that were read from the question."""
-    asked = window or given
+def _times(wanted: Filter, window: Window | None) -> dict[str, Any]:
+    """Return the time range of an answer: read from the question if it names one, else from the filter."""
+    span = window or wanted
     return {
-        "since": asked.since,
-        "until": asked.until,
+        "since": span.since,
+        "until": span.until,
         "time_words": window.words.strip() if window else None,
     }
 
 
 def _in_scope(home: Home, query: RecallQuery) -> RecallQuery:
-    """The query with what its projects depend on, and without what is untrusted where the owner wants none.
+    """Return the query extended to the project's dependencies, without untrusted memories if the settings exclude them.
 
-    That of a prompt has the filter of its context.
+    The query of a prompt keeps the filter of its context.
     """
     if not query.is_prompt:
         query = replace(query, filter=with_dependencies(home, query.filter))
@@ -330,7 +334,7 @@ def _in_scope(home: Home, query: RecallQuery) -> RecallQuery:
 
 
 def _spelled(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[Lane, ...]]:
-    """The query with misspelt words as they are known, where that is wanted, and which these are."""
+    """Return the query with corrected spelling if fuzzy search is on, and the lane that lists the corrections."""
     if not query.fuzzy or query.mode is Mode.BROWSE:
         return query, ()
     text, lane = spelled(home, query.text)
@@ -338,7 +342,7 @@ def _spelled(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[Lane, .
 
 
 def _read(home: Home, query: RecallQuery) -> Question:
-    """The question taken apart, with the time of what it says happened before or after it."""
+    """Parse the question, and resolve the date of an event that it mentions ("after the release")."""
     authors, projects = home.sessions.authors(), home.sessions.projects()
 
     def read(text: str) -> Question:
@@ -357,7 +361,7 @@ def _read(home: Home, query: RecallQuery) -> Question:
 def _note_use(
     home: Home, query: RecallQuery, sure: Sequence[ScoredMemory], hits: Sequence[ScoredMemory]
 ) -> None:
-    """Note the use of the shown memories that are likely to answer, not of those that only came along."""
+    """Record a use of the shown memories that probably answer, but not of their companions."""
     likely = {item.memory.id for item in sure}
     used = [item.memory.id for item in hits if item.memory.id in likely]
     if used:
@@ -365,7 +369,7 @@ def _note_use(
 
 
 def check(query: RecallQuery) -> None:
-    """Raises QueryInvalid for what cannot be asked."""
+    """Raise QueryInvalid if the query is not valid."""
     if not query.text.strip() and query.mode is not Mode.BROWSE:
         raise QueryInvalid(
             "the question is empty", hint="ask something, or browse: nacre recall --browse"
@@ -393,17 +397,19 @@ def check(query: RecallQuery) -> None:
 def _with_parts(
     home: Home, query: RecallQuery, ranked: list[ScoredMemory], wanted: Filter, ranking: Ranking
 ) -> list[ScoredMemory]:
-    """The hits of a prompt, with those of each of its sentences."""
-    found = [ranked]
-    for asked in (
+    """Merge the hits of a prompt with the hits of each of its sentences."""
+    rankings = [ranked]
+    for question in (
         _read(home, replace(query, text=part))
         for part in (parts_of(query.text) if query.is_prompt else ())
     ):
-        lanes = open_lanes(home, query, asked)
-        found.append(
-            engine_of(home).rank(asked, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical)
+        lanes = open_lanes(home, query, question)
+        rankings.append(
+            engine_of(home).rank(
+                question, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical
+            )
         )
-    return most_of(found) if len(found) > 1 else ranked
+    return most_of(rankings) if len(rankings) > 1 else ranked
 
 
 def _expanded(
@@ -414,29 +420,31 @@ def _expanded(
     wanted: Filter,
     ranking: Ranking,
 ) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
-    """The hits with those of other phrasings of the question, where they are wanted, and what became of that."""
+    """Merge in the hits of rephrased questions if expansion is on; return them with the expansion's lane."""
     if not query.expand or question.is_open or query.mode is Mode.BROWSE:
         return ranked, ()
     phrasings, lane = phrased(home, query.text)
-    found = [ranked]
+    rankings = [ranked]
     engine = engine_of(home)
     for phrasing in phrasings:
-        asked = _read(home, replace(query, text=phrasing))
-        if not asked.is_open:
-            lanes = open_lanes(home, query, asked)
-            hits = engine.rank(asked, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical)
-            found.append(
-                [replace(one, confidence=0.0) for one in hits]
+        rephrased = _read(home, replace(query, text=phrasing))
+        if not rephrased.is_open:
+            lanes = open_lanes(home, query, rephrased)
+            hits = engine.rank(
+                rephrased, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical
+            )
+            rankings.append(
+                [replace(hit, confidence=0.0) for hit in hits]
                 if is_guessed(phrasing, query.text)
                 else hits
             )
-    return most_of(found) if len(found) > 1 else ranked, (lane,)
+    return most_of(rankings) if len(rankings) > 1 else ranked, (lane,)
 
 
 def _graded(
     home: Home, query: RecallQuery, sure: list[ScoredMemory]
 ) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
-    """The hits as a language model orders them, where that is wanted."""
+    """Return the hits as reordered by a language model if the query asks for reranking, with the model's lane."""
     if not query.rerank or query.mode is Mode.BROWSE or not sure:
         return sure, ()
     again, lane = regraded(home, query.text, sure)
@@ -450,34 +458,36 @@ def _co_recalled(
     ranked: Sequence[ScoredMemory],
     hits: list[ScoredMemory],
 ) -> tuple[list[ScoredMemory], list[ScoredMemory]]:
-    """The hits with what use together adds, and what comes along below them."""
+    """Return the hits raised by joint use, and their companions, shown below them."""
     seeds = ranking.seeds(hits)
     if not seeds or not query.co_recall or not query.boost or query.mode is Mode.BROWSE:
         return hits, []
-    drawn = ranking.pulls(home.co_recall.of(seeds, today(home)))
-    if not drawn:
+    weights = ranking.pulls(home.co_recall.of(seeds, today(home)))
+    if not weights:
         return hits, []
     shown = {item.memory.id for item in hits}
     others = [item for item in ranked if item.memory.id not in shown and item.memory.is_vouched]
-    known = {item.memory.id for item in ranked}
-    unknown = {memory for memory, weight in drawn.items() if ranking.may_come_along(weight)} - known
-    asked_by_nobody = replace(wanted, trusted=True, settled=True)
+    ranked_ids = {item.memory.id for item in ranked}
+    unranked = {
+        memory_id for memory_id, weight in weights.items() if ranking.may_come_along(weight)
+    } - ranked_ids
+    unsolicited = replace(wanted, trusted=True, settled=True)
     admitted = (
-        home.selection.admitted_memories(asked_by_nobody, today=home.today()) if unknown else set()
+        home.selection.admitted_memories(unsolicited, today=home.today()) if unranked else set()
     )
-    found = [
-        memory for row, memory in home.memories.rows_of(sorted(unknown)).items() if row in admitted
+    companions = [
+        memory for row, memory in home.memories.rows_of(sorted(unranked)).items() if row in admitted
     ]
-    return ranking.lift(hits, drawn), ranking.companions(hits, others, found, drawn)
+    return ranking.lift(hits, weights), ranking.companions(hits, others, companions, weights)
 
 
 def _looked_at_again(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
-    """The hits after the reranker's look at the best of them, if there is one; the scores go to the places."""
+    """Let the reranker reorder the best hits, if there is one. Scores stay with the positions."""
     if lanes.second is None or len(ranked) < 2:
         return ranked
-    again = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
+    reordered = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
     scores = sorted((item.score for item in ranked), reverse=True)
-    return [_moved(item, score) for item, score in zip(again, scores, strict=True)]
+    return [_moved(item, score) for item, score in zip(reordered, scores, strict=True)]
 
 
 def _moved(item: Hit, score: float) -> Hit:
@@ -489,7 +499,7 @@ def _memory_text(item: ScoredMemory) -> str:
 
 
 def _cut(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
-    """As many hits as the token budget holds; the first hit always fits."""
+    """Return the leading hits that fit the token budget (at least one), and whether any was cut."""
     if not query.budget_tokens:
         return ranked, False
     kept: list[ScoredMemory] = []
@@ -511,11 +521,11 @@ def _memory_hits(
     hits: Sequence[ScoredMemory],
     query: RecallQuery,
     outdated: Sequence[tuple[str, str]],
-    waiting: Sequence[ScoredMemory],
+    candidates: Sequence[ScoredMemory],
     *,
     is_listed: bool,
 ) -> tuple[MemoryHit, ...]:
-    """The hits as they are shown; what was said in sessions is private."""
+    """Convert ranked memories to hits. Only hits of the private scope carry quotes from sessions."""
     is_private = query.filter.scope is Scope.PRIVATE
     stale = home.memories.stale() if hits and is_private and not query.filter.as_of else {}
     return tuple(
@@ -527,7 +537,7 @@ def _memory_hits(
             evidence_of(home, item.memory) if is_private else (),
             tuple(newer for older, newer in outdated if older == item.memory.id),
             stale[item.memory.id][1] if item.memory.id in stale else None,
-            candidate=item in waiting,
+            candidate=item in candidates,
         )
         for item in hits
     )
@@ -536,10 +546,10 @@ def _memory_hits(
 def _turns_beside(
     home: Home, query: RecallQuery, question: Question, lanes: Lanes, *, is_sure: bool
 ) -> list[TurnHit]:
-    """Turns to show beside the memories: none where the filter speaks of what only memories have.
+    """Return turns to show next to the memories; none if the filter uses fields that only memories have.
 
-    Weak ones only where no turn is likely to answer and ``is_sure``, that a memory does, is false.
-    What answers with a memory that was superseded is left out, unless the question is about the past.
+    Include weak turns only if no turn is likely to answer and no memory is sure (``is_sure``).
+    Omit turns that match a superseded memory, unless the question is about the past.
     """
     wanted = query.filter
     if (
@@ -564,11 +574,16 @@ def _turns_beside(
 
 
 def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:
-    """Whether what a turn says to the question was superseded: what it is evidence of, nearest to the question."""
+    """Return True if, among the memories stated in this turn, the one nearest to the question was superseded."""
     stated = home.comparisons.stated_in(hit.session.id, hit.turn.id)
-    asked = set(question.words)
+    question_words = set(question.words)
     nearest = max(
-        stated, key=lambda one: (len(asked.intersection(words(one[0]))), not one[1]), default=None
+        stated,
+        key=lambda statement: (
+            len(question_words.intersection(words(statement[0]))),
+            not statement[1],
+        ),
+        default=None,
     )
     return nearest is not None and nearest[1]
 
@@ -598,16 +613,16 @@ def _rank_turns(
     ranked = keep(ranked)
     stored = home.sessions.by_rows([item.row for item in ranked])
 
-    def said(item: ScoredTurn) -> str:
+    def text_of(item: ScoredTurn) -> str:
         return stored[item.row].turn.text
 
-    ranked = _looked_at_again(lanes, ranked, said)
+    ranked = _looked_at_again(lanes, ranked, text_of)
     if query.diversify and ranked:
         highest = ranked[0].score
         chosen = diversify(
             ranked,
             score=lambda item: item.score / highest,
-            text=said,
+            text=text_of,
             limit=limit,
             relevance_share=LAMBDA if query.mmr_lambda is None else query.mmr_lambda,
         )
@@ -616,9 +631,9 @@ def _rank_turns(
 
 
 def _whole(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-    """The turns that hold every word of the question; none where all of them only ask."""
-    found = [item for item in ranked if item.signals.whole]
-    return found if any("asks" not in item.components for item in found) else []
+    """Return the turns that contain every word of the question, or none if all of them are only questions."""
+    complete = [item for item in ranked if item.signals.whole]
+    return complete if any("asks" not in item.components for item in complete) else []
 
 
 def _turn_hits(
@@ -640,28 +655,27 @@ def _turn_hits(
 
 
 def readable(turn: Turn) -> str:
-    """What a turn said, or what it did where it said nothing."""
+    """Return the text of a turn, or a list of its tool calls if it has no text."""
     return turn.text or "; ".join(f"{call.name}: {call.input}" for call in turn.tool_calls)
 
 
 def _absolute(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
-    """How sure a hit is, and the signals that say so."""
+    """Return the confidence of a hit and the signals behind it."""
     signals = item.signals
-    found = {"sure": item.confidence, "coverage": signals.coverage}
+    values = {"sure": item.confidence, "coverage": signals.coverage}
     if signals.unknown:
-        found["unknown"] = signals.unknown
+        values["unknown"] = signals.unknown
     if signals.cosine is not None:
-        found["cosine"] = signals.cosine
-    return {name: round(value, 4) for name, value in found.items()}
+        values["cosine"] = signals.cosine
+    return {name: round(value, 4) for name, value in values.items()}
 
 
-# ----------------------------------------------------------------------------
-# What a reply, or a person, says of the memories that were recalled for it.
+# -- Feedback --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """How like texts are: ``holds`` is how much of a memory is in the reply, ``repeats`` how like two memories are."""
+    """Text similarity: ``holds`` is the share of a memory in the reply, ``repeats`` the likeness of two memories."""
 
     borders: Borders
     holds: Callable[[Memory], float]
@@ -676,11 +690,11 @@ def feedback(
     session: str | None = None,
     stored: Sequence[str] = (),
 ) -> FeedbackReport:
-    """Judge memories by an agent's reply: used, not used, or corrected.
+    """Judge memories as used, not used or corrected, by an agent's reply.
 
-    They are those named, else those used in the host's session since the last feedback on it. ``stored`` names what
-    the agent itself stored meanwhile. The reply is compared and not kept. Raises QueryInvalid where neither memories
-    nor a session are named, NotFound, Conflict.
+    Judge the referenced memories, or those used in the host's session since its last feedback. ``stored`` lists
+    memories that the agent itself stored meanwhile. The reply is not kept. Raises QueryInvalid if neither memories nor
+    a session are given, NotFound, Conflict.
     """
     if not references and not session:
         raise QueryInvalid(
@@ -691,24 +705,24 @@ def feedback(
     fold_usage(home)
     memories = _named(home, references) if references else _used_in(home, session or "")
     corrections = _named(home, stored)
-    said = home.redactor.clean(reply.strip()[:REPLY_CHARACTERS])
-    if len(said) < LEAST_REPLY:
+    text = home.redactor.clean(reply.strip()[:REPLY_CHARACTERS])
+    if len(text) < LEAST_REPLY:
         return FeedbackReport(
             note=f"the reply has fewer than {LEAST_REPLY} characters, too few to judge by"
         )
     if not memories:
         return FeedbackReport(note="no memory was used in that session since the last feedback")
-    measure = _measure(home, said, [*memories, *corrections])
-    heard = {}
+    measure = _measure(home, text, [*memories, *corrections])
+    findings = {}
     for memory in memories:
-        anew = max(
+        repeated = max(
             (measure.repeats(memory, other) for other in corrections if other.id != memory.id),
             default=0.0,
         )
         likeness = measure.holds(memory)
-        heard[memory.id] = _Heard(verdict(likeness, anew, measure.borders), likeness)
+        findings[memory.id] = _Judgement(verdict(likeness, repeated, measure.borders), likeness)
     with home.database.transaction():
-        judged = _judge(home, memories, heard, REPLY_SHARE)
+        judged = _judge(home, memories, findings, REPLY_SHARE)
         if session and not references:
             _settle(home, session_name(session), judged)
         note_verdicts(home, judged, session)
@@ -716,13 +730,13 @@ def feedback(
 
 
 def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackReport:
-    """A person's own verdict; what they call bad also waits for review. Raises NotFound, Conflict."""
+    """Apply a person's own verdict. A bad memory is also queued for review. Raises NotFound, Conflict."""
     catch_up(home)
     fold_usage(home)
     memories = _named(home, references)
-    said = _Heard(Verdict.USED if good else Verdict.CORRECTED, None)
+    judgement = _Judgement(Verdict.USED if good else Verdict.CORRECTED, None)
     with home.database.transaction():
-        judged = _judge(home, memories, {memory.id: said for memory in memories}, PERSON_SHARE)
+        judged = _judge(home, memories, {memory.id: judgement for memory in memories}, PERSON_SHARE)
         for memory in memories if not good else ():
             at = to_ms(home.now()) or 0
             home.reviews.add(memory.id, Reason.MANUAL, "you called it bad", at, once=False)
@@ -731,35 +745,37 @@ def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackRepor
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
+class _Judgement:
     verdict: Verdict
     likeness: float | None
 
 
 def _judge(
-    home: Home, memories: Sequence[Memory], heard: dict[str, _Heard], share: float
+    home: Home, memories: Sequence[Memory], findings: dict[str, _Judgement], share: float
 ) -> tuple[Judged, ...]:
     usage = home.usage.of([memory.id for memory in memories])
     judged = []
     for memory in memories:
-        before, said = usage.get(memory.id, Usage()).quality, heard[memory.id]
-        after = quality_after(before, said.verdict, memory.kind, share)
+        before, finding = usage.get(memory.id, Usage()).quality, findings[memory.id]
+        after = quality_after(before, finding.verdict, memory.kind, share)
         home.usage.set_quality(memory.id, after)
-        judged.append(Judged(memory.id, memory.subject, said.verdict, said.likeness, before, after))
+        judged.append(
+            Judged(memory.id, memory.subject, finding.verdict, finding.likeness, before, after)
+        )
     queue_reviews(home)
     return tuple(judged)
 
 
 def _settle(home: Home, session: str, judged: Sequence[Judged]) -> None:
-    """A reply is heard once on every use; what it used it used together."""
+    """Mark the session's uses as judged, and record that its used memories were used together."""
     home.session_uses.judge(session, [item.memory_id for item in judged])
     used = [item.memory_id for item in judged if item.verdict is Verdict.USED]
     use_together(home, session, used, today(home))
 
 
 def _named(home: Home, references: Sequence[str]) -> list[Memory]:
-    found = [get(home, reference) for reference in references]
-    return list({memory.id: memory for memory in found}.values())
+    memories = [get(home, reference) for reference in references]
+    return list({memory.id: memory for memory in memories}.values())
 
 
 def _used_in(home: Home, session: str) -> list[Memory]:
@@ -769,7 +785,7 @@ def _used_in(home: Home, session: str) -> list[Memory]:
 
 
 def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """By vectors where there is a model, else by words."""
+    """Measure by vectors if an embedding model is available, else by words."""
     if home.settings.text("embedding.model") != "none":
         try:
             return _by_cosine(home, reply, memories)
@@ -779,20 +795,20 @@ def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
 
 
 def _by_cosine(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """The best cosine of any passage with any passage, by the bundled model: what is heard stays on this machine."""
+    """Measure by the best cosine of any two passages. Uses the bundled model, so the reply stays on this machine."""
     embedder = embedder_of(home, BUNDLED)
-    heard = embedder.embed(passages(reply))
+    reply_vectors = embedder.embed(passages(reply))
     vectors = {memory.id: embedder.embed(passages(memory.content)) for memory in memories}
-    known = calibration_of(embedder.name)
+    calibration = calibration_of(embedder.name)
     return _Measure(
-        Borders("cosine", known.used, known.corrected),
-        lambda memory: float((vectors[memory.id] @ heard.T).max()),
-        lambda one, other: float((vectors[one.id] @ vectors[other.id].T).max()),
+        Borders("cosine", calibration.used, calibration.corrected),
+        lambda memory: float((vectors[memory.id] @ reply_vectors.T).max()),
+        lambda memory, other: float((vectors[memory.id] @ vectors[other.id].T).max()),
     )
 
 
 def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """The share of a memory's words, stemmed and without stop words; of the shorter one where two are compared."""
+    """Measure by shared stems without stop words: the share of a memory's stems, or of the shorter of two memories."""
     search = home.memory_search
 
     def stems(text: str) -> set[str]:
@@ -801,40 +817,41 @@ def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
             for term in search.terms([word for word in words(text) if word not in STOP_WORDS])
         }
 
-    heard = stems(reply)
-    held = {memory.id: stems(memory.content) for memory in memories}
+    reply_stems = stems(reply)
+    stems_of = {memory.id: stems(memory.content) for memory in memories}
 
-    def repeats(one: Memory, other: Memory) -> float:
-        least = min(len(held[one.id]), len(held[other.id]))
-        return len(held[one.id] & held[other.id]) / max(1, least)
+    def repeats(memory: Memory, other: Memory) -> float:
+        least = min(len(stems_of[memory.id]), len(stems_of[other.id]))
+        return len(stems_of[memory.id] & stems_of[other.id]) / max(1, least)
 
     return _Measure(
         BY_WORDS,
-        lambda memory: len(held[memory.id] & heard) / max(1, len(held[memory.id])),
+        lambda memory: len(stems_of[memory.id] & reply_stems) / max(1, len(stems_of[memory.id])),
         repeats,
     )
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests for recall; :mod:`nacre.serve.catalogue` lists them.
+# -- Operations (listed in :mod:`nacre.serve.catalogue`) -------------------------------------------
 
 
 def search_sessions_answers(home: Home, request: TurnQuery) -> RecallResult:
-    """The turns of all sessions that answer a question, the best first. Raises QueryInvalid."""
+    """Return the turns of all sessions that answer a question, best first. Raises QueryInvalid."""
     admits = admission(request.aspect, request.role)
-    found = search_sessions(home, request, offset=max(0, request.offset), admits=admits)
+    result = search_sessions(home, request, offset=max(0, request.offset), admits=admits)
     if request.aspect != Aspect.ERRORS:
-        return found
-    return replace(found, turns=tuple(with_error(hit, words(request.text)) for hit in found.turns))
+        return result
+    return replace(
+        result, turns=tuple(with_error(hit, words(request.text)) for hit in result.turns)
+    )
 
 
 def judge_by_reply(home: Home, request: FeedbackRequest) -> FeedbackReport:
-    """Let memories learn from an agent's reply: used, unused or corrected. Raises QueryInvalid, NotFound, Conflict."""
+    """Learn from an agent's reply which memories were used. Raises QueryInvalid, NotFound, Conflict."""
     return feedback(
         home, request.reply, request.references, session=request.session, stored=request.stored
     )
 
 
 def judge_answers(home: Home, request: JudgeRequest) -> FeedbackReport:
-    """Let memories learn that a person finds them good or bad. Raises NotFound, Conflict."""
+    """Learn that a person finds memories good or bad. Raises NotFound, Conflict."""
     return judge(home, request.references, good=request.good)
