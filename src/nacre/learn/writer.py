@@ -1,4 +1,4 @@
-"""Settles: what several parts of a session said alike is one memory."""
+"""Extraction of memories from sessions with a language model, from deduplication to daily checks of old memories."""
 
 from __future__ import annotations
 
@@ -76,15 +76,17 @@ from nacre.values.models import Capabilities, Prompt, Tokens
 from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.session import Session, SessionKind, Speaker, Task, Trust, Turn
 
-ALIKE = 0.7
-"""From this share of common runs of three characters on, two contents may say the same (Jaccard)."""
+# -- Deduplication within a session ----------------------------------------------------------------
 
-_RUN = 3
+ALIKE = 0.7
+"""Minimum Jaccard similarity of trigram sets at which two contents may be duplicates."""
+
+_GRAM_CHARACTERS = 3
 _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Fingerprint:
     candidate: Candidate
     words: str
     runs: frozenset[str]
@@ -92,54 +94,58 @@ class _Kept:
 
 
 def merged(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Candidates without those that others repeat, in order; each with the turns of all that said it."""
-    kept: list[_Kept] = []
+    """Merge duplicate candidates, in order. Each result cites the turns of all its duplicates."""
+    kept: list[_Fingerprint] = []
     for candidate in candidates:
-        one = _read(candidate)
-        at = next((at for at, other in enumerate(kept) if _says_the_same(one, other)), None)
+        current = _fingerprint(candidate)
+        at = next((at for at, other in enumerate(kept) if _is_duplicate(current, other)), None)
         if at is None:
-            kept.append(one)
+            kept.append(current)
         else:
-            kept[at] = _fuller(kept[at], one)
-    return [one.candidate for one in kept]
+            kept[at] = _fuller(kept[at], current)
+    return [item.candidate for item in kept]
 
 
-def _read(candidate: Candidate) -> _Kept:
+def _fingerprint(candidate: Candidate) -> _Fingerprint:
     words = normalise(candidate.content)
-    runs = frozenset(words[at : at + _RUN] for at in range(max(1, len(words) - _RUN + 1)))
+    runs = frozenset(
+        words[at : at + _GRAM_CHARACTERS] for at in range(max(1, len(words) - _GRAM_CHARACTERS + 1))
+    )
     says = content_words(candidate.content, language_of(candidate.content))
-    return _Kept(candidate, words, runs, says | frozenset(_NUMBER.findall(words)))
+    return _Fingerprint(candidate, words, runs, says | frozenset(_NUMBER.findall(words)))
 
 
 def tempered(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """At most two memories of a session may change what every other session does (seed facts 1.5)."""
+    """Lower the importance of all but the two strongest candidates (seed facts 1.5)."""
     strong = sorted(
-        (at for at, one in enumerate(candidates) if one.importance >= STRONG),
+        (at for at, candidate in enumerate(candidates) if candidate.importance >= STRONG),
         key=lambda at: -candidates[at].importance,
     )
     too_many = set(strong[MAX_STRONG:])
     return [
-        replace(one, importance=STRONG - 1) if at in too_many else one
-        for at, one in enumerate(candidates)
+        replace(candidate, importance=STRONG - 1) if at in too_many else candidate
+        for at, candidate in enumerate(candidates)
     ]
 
 
-def _says_the_same(one: _Kept, other: _Kept) -> bool:
-    """The same words, or nearly the same of one kind where not both have words or numbers that the other one lacks."""
-    if one.words == other.words:
+def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
+    """Return True for equal words, or for near-equal texts of one kind where one adds no word or number."""
+    if first.words == second.words:
         return True
-    if one.candidate.kind is not other.candidate.kind or not (
-        one.says <= other.says or other.says <= one.says
+    if first.candidate.kind is not second.candidate.kind or not (
+        first.says <= second.says or second.says <= first.says
     ):
         return False
-    few, many = sorted((len(one.runs), len(other.runs)))
-    return few >= ALIKE * many and len(one.runs & other.runs) >= ALIKE * len(one.runs | other.runs)
+    few, many = sorted((len(first.runs), len(second.runs)))
+    return few >= ALIKE * many and len(first.runs & second.runs) >= ALIKE * len(
+        first.runs | second.runs
+    )
 
 
-def _fuller(known: _Kept, again: _Kept) -> _Kept:
-    """The one that weighs more, with the evidence of both where both are a model's."""
-    first, second = known.candidate, again.candidate
-    best = again if _weight(second) > _weight(first) else known
+def _fuller(earlier: _Fingerprint, later: _Fingerprint) -> _Fingerprint:
+    """Return the weightier of two duplicates, with the evidence of both if speaker and confidence agree."""
+    first, second = earlier.candidate, later.candidate
+    best = later if _weight(second) > _weight(first) else earlier
     if first.speaker is not second.speaker or first.confidence is not second.confidence:
         return best
     return replace(
@@ -150,23 +156,23 @@ def _fuller(known: _Kept, again: _Kept) -> _Kept:
     )
 
 
-def _weight(one: Candidate) -> tuple[bool, bool, int, int]:
-    return not one.held, one.speaker is Speaker.OWNER, one.importance, len(one.content)
+def _weight(candidate: Candidate) -> tuple[bool, bool, int, int]:
+    return (
+        not candidate.held,
+        candidate.speaker is Speaker.OWNER,
+        candidate.importance,
+        len(candidate.content),
+    )
 
 
-# ----------------------------------------------------------------------------
-# Has a model compare what was proposed of a session with its evidence alone: one short call a
-# session.
-#
-# Whoever reads a whole session may take a proposal for a decision, a supposition for a fact, or mix
-# two things up.
-# Whoever sees only a statement and the turns around it does not. What is not borne out waits as a
-# candidate.
+# -- Verification ----------------------------------------------------------------------------------
+# A model compares each proposal with its evidence alone, one short call per session. A reader of a whole session may
+# take a proposal for a decision or mix up two facts. Unproven statements become candidates.
 
 
 VERSION = "4"
 AT_ONCE = 40
-"""So many statements stand in one call at most."""
+"""Maximum number of statements per call."""
 
 UNCOMPARED = "nobody has compared it with its evidence"
 
@@ -177,7 +183,7 @@ _CLOSING = "Answer with a verdict for each."
 
 
 class Finding(StrEnum):
-    """What a model makes of a statement and its evidence."""
+    """A model's verdict on a statement, given its evidence."""
 
     HOLDS = "holds"
     UNSETTLED = "unsettled"
@@ -188,8 +194,10 @@ class Finding(StrEnum):
     INSTRUCTED = "instructed"
 
 
-_OF_PARTS = frozenset({Finding.UNSETTLED, Finding.TAKEN_BACK, Finding.DIFFERS, Finding.NOT_SAID})
-"""Where the rest of a statement stands without its wrong parts: an instruction or an errand is told of as a whole."""
+_PARTIAL_FINDINGS = frozenset(
+    {Finding.UNSETTLED, Finding.TAKEN_BACK, Finding.DIFFERS, Finding.NOT_SAID}
+)
+"""Findings after which the rest of a statement may still hold without its wrong parts."""
 
 _DETAILS: Mapping[Finding, str] = {
     Finding.UNSETTLED: "its evidence asks, supposes or proposes it, and nobody settles it",
@@ -202,7 +210,7 @@ _DETAILS: Mapping[Finding, str] = {
 
 
 class Verdict(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What is found of one statement, or of those of its parts that are ``wrong``."""
+    """The finding for one statement, or for those of its parts listed in ``wrong``."""
 
     number: int
     finding: Finding
@@ -210,7 +218,7 @@ class Verdict(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Verdicts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What is found of each statement."""
+    """The verdicts on all statements of a call."""
 
     verdicts: list[Verdict]
 
@@ -219,42 +227,49 @@ Asked = tuple[Candidate, Sequence[Turn]]
 """A candidate, and the turns of its session."""
 
 Group = tuple[Sequence[Candidate], Sequence[Turn]]
-"""Candidates of one session, and its turns."""
+"""The candidates of one session, and its turns."""
 
 
 def verified(caller: Caller, groups: Sequence[Group], seconds: float) -> list[list[Candidate]]:
-    """The same candidates, group by group; those of a model that their evidence does not bear out, or that nobody could
-    judge, wait.
-    """
-    asked = [
-        (one, turns) for candidates, turns in groups for one in candidates if _is_to_be_judged(one)
+    """Return the candidates, group by group, with unproven or unjudged ones of a model held for review."""
+    pairs = [
+        (candidate, turns)
+        for candidates, turns in groups
+        for candidate in candidates
+        if _needs_verdict(candidate)
     ]
-    found: dict[int, Candidate] = {}
+    judged: dict[int, Candidate] = {}
     caller.try_smaller()
-    for batch in _batches(asked, caller.capabilities):
+    for batch in _batches(pairs, caller.capabilities):
         answer = caller.ask(prompt_for(batch, caller.capabilities, seconds), Verdicts)
-        told = {one.number: one for one in answer.verdicts} if answer else {}
-        found |= {
-            id(one): _judged(one, told.get(number)) for number, (one, _) in enumerate(batch, 1)
+        verdicts = {verdict.number: verdict for verdict in answer.verdicts} if answer else {}
+        judged |= {
+            id(candidate): _judged(candidate, verdicts.get(number))
+            for number, (candidate, _) in enumerate(batch, 1)
         }
-    return [[found.get(id(one), one) for one in candidates] for candidates, _ in groups]
+    return [
+        [judged.get(id(candidate), candidate) for candidate in candidates]
+        for candidates, _ in groups
+    ]
 
 
-def _batches(asked: Sequence[Asked], able: Capabilities) -> Iterator[Sequence[Asked]]:
-    """What is asked, in so many calls that each has room in the window."""
-    half = len(asked) // 2
-    if len(asked) > AT_ONCE or (half and not _has_room(prompt_for(asked, able, 0.0), able)):
-        yield from _batches(asked[:half], able)
-        yield from _batches(asked[half:], able)
-    elif asked:
-        yield asked
+def _batches(pairs: Sequence[Asked], capabilities: Capabilities) -> Iterator[Sequence[Asked]]:
+    """Split the pairs into as few calls as fit the window."""
+    half = len(pairs) // 2
+    if len(pairs) > AT_ONCE or (
+        half and not _has_room(prompt_for(pairs, capabilities, 0.0), capabilities)
+    ):
+        yield from _batches(pairs[:half], capabilities)
+        yield from _batches(pairs[half:], capabilities)
+    elif pairs:
+        yield pairs
 
 
-def _has_room(prompt: Prompt, able: Capabilities) -> bool:
-    return count_tokens(prompt.text) <= room_for(able, prompt.output_tokens)
+def _has_room(prompt: Prompt, capabilities: Capabilities) -> bool:
+    return count_tokens(prompt.text) <= room_for(capabilities, prompt.output_tokens)
 
 
-def _is_to_be_judged(candidate: Candidate) -> bool:
+def _needs_verdict(candidate: Candidate) -> bool:
     return not candidate.held and candidate.confidence is Confidence.EXTRACTED
 
 
@@ -263,7 +278,9 @@ def _judged(candidate: Candidate, verdict: Verdict | None) -> Candidate:
         return replace(candidate, held=Why.UNPROVEN, detail=UNCOMPARED)
     if verdict.finding is Finding.HOLDS:
         return candidate
-    rest = without(candidate.content, verdict.wrong) if verdict.finding in _OF_PARTS else None
+    rest = (
+        without(candidate.content, verdict.wrong) if verdict.finding in _PARTIAL_FINDINGS else None
+    )
     if rest:
         return replace(candidate, content=rest, subject=_subject(candidate, rest))
     why = Why.UNTRUSTED if verdict.finding is Finding.INSTRUCTED else Why.UNPROVEN
@@ -271,37 +288,42 @@ def _judged(candidate: Candidate, verdict: Verdict | None) -> Candidate:
 
 
 def _subject(candidate: Candidate, rest: str) -> str:
-    """Its own, where nothing of what was taken out is in it."""
-    gone, subject = _words_of(candidate.content) - _words_of(rest), candidate.subject
-    return title_of(rest) if gone & _words_of(subject) else subject
+    """Keep the subject if it contains no removed word, else derive one from the rest."""
+    removed, subject = _content_words(candidate.content) - _content_words(rest), candidate.subject
+    return title_of(rest) if removed & _content_words(subject) else subject
 
 
-def _words_of(text: str) -> frozenset[str]:
+def _content_words(text: str) -> frozenset[str]:
     return content_words(text, language_of(text))
 
 
 def prompt_for(asked: Sequence[Asked], able: Capabilities, seconds: float) -> Prompt:
-    """What asks for the verdicts on candidates of some sessions: the evidence of all, each turn once, then the
-    statements.
-    """
-    shown: list[str] = []
+    """Build the prompt for verdicts on candidates: the evidence, each turn once, then the statements."""
+    transcript: list[str] = []
     listed: list[str] = []
     for turns in {id(turns): turns for _, turns in asked}.values():
-        mine = [one for one, said in asked if said is turns]
-        place = {turn.id: at for at, turn in enumerate(turns)}
-        evidence = [sorted(place[turn] for turn in one.turns if turn in place) for one in mine]
-        numbers = {at: len(shown) + number for number, at in enumerate(_beside(turns, evidence), 1)}
-        shown += _lines(turns, numbers)
-        for one, cited in zip(mine, evidence, strict=True):
-            named = ", ".join(f"m{numbers[at]}" for at in cited)
+        own = [candidate for candidate, source in asked if source is turns]
+        position = {turn.id: at for at, turn in enumerate(turns)}
+        places = [sorted(position[turn] for turn in item.turns if turn in position) for item in own]
+        numbers = {
+            at: len(transcript) + number
+            for number, at in enumerate(_with_context(turns, places), 1)
+        }
+        transcript += _lines(turns, numbers)
+        for item, cited in zip(own, places, strict=True):
+            sources = ", ".join(f"m{numbers[at]}" for at in cited)
             listed.append(
-                f"{len(listed) + 1}. [{one.kind.value}] {as_data(one_line(one.content))} (evidence: {named})"
+                f"{len(listed) + 1}. [{item.kind.value}] {as_data(one_line(item.content))} (evidence: {sources})"
             )
-    text = (framed("transcript", "\n".join(shown)), framed("memories", "\n".join(listed)), _CLOSING)
+    text = (
+        framed("transcript", "\n".join(transcript)),
+        framed("memories", "\n".join(listed)),
+        _CLOSING,
+    )
     room = min(able.output, able.window // 4, max(_LEAST_TOKENS, _TOKENS_EACH * len(asked)))
     return Prompt(
         task=Task.EXTRACTION,
-        system=_words(),
+        system=_system_prompt(),
         text="\n\n".join(text),
         answer=schema_of(Verdicts),
         name="verdicts",
@@ -311,47 +333,45 @@ def prompt_for(asked: Sequence[Asked], able: Capabilities, seconds: float) -> Pr
     )
 
 
-def _beside(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> list[int]:
-    """The turns that are cited, what the owner's among them answer and what the agent made of them, and the owner's
-    next words.
-    """
-    cited = {at for some in evidence for at in some}
-    beside = {
-        at
-        for one in cited
-        for at in (_led_to(turns, one), _made_of(turns, one), _answer_to(turns, one))
+def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> list[int]:
+    """Return the cited turns and, for the owner's, the preceding agent turn, the outcome and the owner's next turn."""
+    cited = {at for places in evidence for at in places}
+    context = {
+        place
+        for at in cited
+        for place in (_prompt_of(turns, at), _outcome_of(turns, at), _next_of_owner(turns, at))
     }
-    return sorted(at for at in cited | beside if at is not None)
+    return sorted(at for at in cited | context if at is not None)
 
 
-def _led_to(turns: Sequence[Turn], at: int) -> int | None:
-    """What the agent said before a turn of the owner's: what that answers, or the plan that it accepts."""
+def _prompt_of(turns: Sequence[Turn], at: int) -> int | None:
+    """Return the agent's turn that an owner's turn answers, or the plan that it accepts."""
     if turns[at].speaker is not Speaker.OWNER:
         return None
     return at - 1 if at and is_accepted_plan(turns, at - 1) else before(turns, at, Speaker.AGENT)
 
 
-def _made_of(turns: Sequence[Turn], at: int) -> int | None:
-    """What the agent says last before the owner speaks again, after a turn of the owner's: what it did about it."""
+def _outcome_of(turns: Sequence[Turn], at: int) -> int | None:
+    """Return the agent's last turn between an owner's turn and the owner's next one."""
     if turns[at].speaker is not Speaker.OWNER:
         return None
-    following = _answer_to(turns, at)
-    said = before(turns, len(turns) if following is None else following, Speaker.AGENT)
-    return said if said is not None and said > at else None
+    next_turn = _next_of_owner(turns, at)
+    last = before(turns, len(turns) if next_turn is None else next_turn, Speaker.AGENT)
+    return last if last is not None and last > at else None
 
 
-def _answer_to(turns: Sequence[Turn], at: int) -> int | None:
-    """The owner's next turn after another one: what they made of it."""
+def _next_of_owner(turns: Sequence[Turn], at: int) -> int | None:
+    """Return the owner's next turn."""
     later = (
-        one
-        for one in range(at + 1, len(turns))
-        if turns[one].speaker is Speaker.OWNER and is_content(turns[one])
+        index
+        for index in range(at + 1, len(turns))
+        if turns[index].speaker is Speaker.OWNER and is_content(turns[index])
     )
     return next(later, None)
 
 
 def _lines(turns: Sequence[Turn], numbers: Mapping[int, int]) -> Iterator[str]:
-    """Turns under their numbers."""
+    """Render turns under their numbers, with a date where the day changes."""
     day, calls = "", list(calls_of(turns))
     for at, number in numbers.items():
         turn = turns[at]
@@ -364,69 +384,63 @@ def _lines(turns: Sequence[Turn], numbers: Mapping[int, int]) -> Iterator[str]:
 
 
 @cache
-def _words() -> str:
+def _system_prompt() -> str:
     return (files(__package__) / "prompts" / f"verify-{VERSION}.md").read_text(encoding="utf-8")
 
 
-# ----------------------------------------------------------------------------
-# How many memories a session is worth: of more, those that weigh least wait as candidates.
-#
-# Who writes part by part writes of each part what matters most in it. What readers would keep of a
-# session grows slower
-# than the session: of sixty messages of the owner's a dozen memories, of two a few. The constants are
-# those of two
-# readers' labels (decision 12).
+# -- Number of memories per session ----------------------------------------------------------------
+# A model that reads part by part proposes the most important points of each part, so long sessions yield too many.
+# Readers keep about a dozen memories of sixty owner messages and a few of two. Constants: two readers' labels
+# (decision 12).
 
 
 _GROWTH, _LEAST = 1.3, 1
 
 
 def most_of(turns: Sequence[Turn], begin: int) -> int:
-    """How many memories the turns from ``begin`` on are worth at most, by the owner's messages among them."""
-    messages = {one.index for one in utterances(turns) if one.index >= begin}
+    """Return the maximum number of memories for the turns from ``begin`` on, by the number of owner messages."""
+    messages = {utterance.index for utterance in utterances(turns) if utterance.index >= begin}
     return math.ceil(_GROWTH * math.sqrt(len(messages))) + _LEAST
 
 
 def worthiest(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """The same candidates, of which ``most`` are memories: those that weigh most, of equal ones the last."""
-    memories = [at for at, one in enumerate(candidates) if not one.held]
-    return _others_wait(
+    """Hold back all but the ``most`` most important memories; among equals, keep the last."""
+    memories = [at for at, candidate in enumerate(candidates) if not candidate.held]
+    return _hold_others(
         candidates, sorted(memories, key=lambda at: (-candidates[at].importance, -at))[:most]
     )
 
 
 def first_of(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """The same candidates, of which only the ``most`` that weigh most may be memories, those that are held back among
-    them: who proposes the same again and again, in one way or another, gets no further.
+    """Hold back all but the ``most`` most important candidates, counting those already held.
+
+    This limits a model that proposes the same memory in many variants.
     """
-    return _others_wait(
+    return _hold_others(
         candidates, sorted(range(len(candidates)), key=lambda at: -candidates[at].importance)[:most]
     )
 
 
-def _others_wait(candidates: Sequence[Candidate], kept: Collection[int]) -> list[Candidate]:
+def _hold_others(candidates: Sequence[Candidate], kept: Collection[int]) -> list[Candidate]:
     return [
-        one
-        if one.held or at in kept
-        else replace(one, held=Why.MINOR, detail="others of its session matter more")
-        for at, one in enumerate(candidates)
+        candidate
+        if candidate.held or at in kept
+        else replace(candidate, held=Why.MINOR, detail="others of its session matter more")
+        for at, candidate in enumerate(candidates)
     ]
 
 
-# ----------------------------------------------------------------------------
-# All stages in a row, with a model: turns → what it is shown → what it proposes → what the session
-# bears out.
-#
-# Whatever the model does not do, the deterministic extractor does: no part of a session is lost to a
-# failed call.
+# -- Extraction ------------------------------------------------------------------------------------
+# Stages with a model: turns, transcript shown, proposals, verification. The deterministic extractor handles every part
+# for which a model call fails, so no part of a session is lost.
 
 
 THREADS = 4
 ATTEMPTS = 3
-"""For a session as a whole."""
+"""Attempts per whole session."""
 
 ROUNDS = 8
-"""Times that a part of a session is asked about before the deterministic extractor has it."""
+"""Attempts per part of a session before the deterministic extractor takes over."""
 
 MOST_A_CHUNK = 8
 _RESERVED_TOKENS = 4_000
@@ -434,10 +448,9 @@ _RESERVED_TOKENS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked of a model: from the turn ``begin`` on, in which ``way``, of the owner's turns alone or of all.
+    """Options of an extraction: the turns from ``begin`` on, in which ``way``, of the owner alone or of all speakers.
 
-    ``related`` memories are shown as known already, and ``near`` finds those nearest to some words. ``pause`` waits for
-    so many seconds.
+    ``related`` memories are shown as already known; ``near`` finds the memories nearest to some texts.
     """
 
     begin: int = 0
@@ -447,26 +460,26 @@ class Wanted:
     near: Callable[[Sequence[str]], Sequence[Memory]] = lambda _words: ()
     timeout_seconds: float = 120.0
     notify: Callable[[int, int], None] = lambda _done, _total: None
-    """Called with how many parts are done, of how many."""
+    """Called with the numbers of finished and of all parts."""
 
 
 Taken = tuple[list[Candidate], list[Overtaken]]
-"""The memories of a session, and the known ones that it overtakes."""
+"""The memories of a session, and the known memories that it overtakes."""
 
 Judged = tuple[list[Candidate], list[Overtaken], list[Overtaken]]
-"""The same, compared with their evidence, and which of the known ones it may overtake: somebody is to look at them."""
+"""As :data:`Taken` after verification, followed by the known memories that it may overtake, for review."""
 
 Borne = tuple[list[Candidate], list[Overtaken], Sequence[Turn]]
-"""What code bears out of a session's memories, what is overtaken, and the turns that show it."""
+"""The checked memories of a session, the overtaken ones, and the session's turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What became of one session, and which known memories it shows to be ``overtaken``.
+    """The result for one session, with the known memories that it shows to be ``overtaken``.
 
-    Those in ``doubted`` it may overtake: the evidence does not bear it out. ``dropped`` counts proposals that were not
-    taken, by reason. ``parts`` were shown, a whole session is one; ``by_rules`` of them the deterministic extractor
-    did. ``problem`` says what failed last, with its remedy.
+    ``doubted`` are overtaken according to the model, but not according to the evidence. ``dropped`` counts rejected
+    proposals by reason. ``parts`` is the number of parts (1 for a whole session), ``by_rules`` the number handled by
+    the deterministic extractor. ``problem`` and ``hint`` describe the last failure.
     """
 
     candidates: tuple[Candidate, ...]
@@ -484,30 +497,29 @@ class Extraction:
     problem: str | None = None
     hint: str | None = None
     is_over: bool = False
-    """Whether asking this model again would be in vain for now."""
+    """True if further calls of this model would fail for now."""
 
     is_useless: bool = False
-    """Whether it is, since the model never answered in the shape asked for."""
+    """True if the model never answered in the requested format."""
 
     left: frozenset[str] = frozenset()
-    """The turns of parts that it was not asked about, as it may take no more for now."""
+    """Turns of parts that were not sent, because the call limit was reached."""
 
     is_uncompared: bool = False
-    """Whether that left no call to compare what it proposed with its evidence."""
+    """True if no call was left to verify the proposals."""
 
     @property
     def memories(self) -> tuple[Candidate, ...]:
-        """Those that are memories at once; the others wait."""
-        return tuple(one for one in self.candidates if not one.held)
+        """The candidates that become memories immediately."""
+        return tuple(candidate for candidate in self.candidates if not candidate.held)
 
 
 def extract_with(
     model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted
 ) -> Extraction:
-    """The memories of a session's turns at or after ``wanted.begin``, in the order in which they were said.
+    """Return the memories of a session's turns from ``wanted.begin`` on, in conversation order.
 
-    Pure but for the calls: the same turns and the same answers give the same candidates, in whatever order the answers
-    come. No error of a model is raised.
+    Deterministic for given turns and answers, in any order of arrival. Model errors are not raised.
     """
     if session.kind is not SessionKind.MAIN:
         return Extraction((), model.name)
@@ -515,32 +527,36 @@ def extract_with(
 
 
 def compared(caller: Caller, found: Sequence[Borne], seconds: float) -> list[Judged]:
-    """Compared with their evidence, session by session: memories that it does not bear out wait, and nothing is
-    overtaken that it does not show to be, wholly. Of what several sessions make of one memory the last counts.
+    """Verify memories session by session. Unproven ones are held, and only proven changes overtake a memory.
+
+    If several sessions change one memory, the last one counts.
     """
-    groups = [([*kept, *(one.statement for one in gone)], turns) for kept, gone, turns in found]
-    judged = verified(caller, groups, seconds)
-    shown = [
-        [one for one in gone if one.statement in told[len(kept) :]]
-        for told, (kept, gone, _) in zip(judged, found, strict=True)
+    groups = [
+        ([*kept, *(change.statement for change in changes)], turns)
+        for kept, changes, turns in found
     ]
-    last = {
-        one.memory.id: one
-        for one in sorted(chain.from_iterable(shown), key=lambda one: one.shown.at)
+    judged = verified(caller, groups, seconds)
+    proven = [
+        [change for change in changes if change.statement in results[len(kept) :]]
+        for results, (kept, changes, _) in zip(judged, found, strict=True)
+    ]
+    latest = {
+        change.memory.id: change
+        for change in sorted(chain.from_iterable(proven), key=lambda change: change.shown.at)
     }
     return [
         (
-            tempered(told[: len(kept)]),
-            [one for one in over if last[one.memory.id] is one],
+            tempered(results[: len(kept)]),
+            [change for change in overtakes if latest[change.memory.id] is change],
             [
-                one
-                for one, said in zip(gone, told[len(kept) :], strict=True)
-                if said is not one.statement
-                and said.held is not Why.UNTRUSTED
-                and one.memory.id not in last
+                change
+                for change, statement in zip(changes, results[len(kept) :], strict=True)
+                if statement is not change.statement
+                and statement.held is not Why.UNTRUSTED
+                and change.memory.id not in latest
             ],
         )
-        for told, (kept, gone, _), over in zip(judged, found, shown, strict=True)
+        for results, (kept, changes, _), overtakes in zip(judged, found, proven, strict=True)
     ]
 
 
@@ -552,10 +568,10 @@ def replied(
     bears: Callable[[Seen], bool],
     asking: Callable[[Sequence[Memory]], Prompt],
 ) -> Reply | None:
-    """What a model says of sessions: which known memories they overtake, then what is worth keeping beside the others.
+    """Ask a model which known memories the sessions overtake, then what else is worth keeping.
 
-    The first is a question of its own: beside the second it is answered at a glance (decision 13). Where it has no
-    answer, nothing is overtaken. What code does not bear out stays known as it was, so that it may be written.
+    Changes need their own call: in a combined one the model answers them carelessly (decision 13). Without an answer,
+    nothing is overtaken. A memory whose change fails the checks stays listed as known in the second call.
     """
     changes = (
         caller.ask(for_changes(shown, known, caller.capabilities, seconds), Changes)
@@ -568,7 +584,7 @@ def replied(
 
 
 class Asking:
-    """One session about which a model is asked, and what becomes of the answers."""
+    """One session, the questions about it and the evaluation of the answers."""
 
     def __init__(
         self, caller: Caller, session: Session, turns: Sequence[Turn], wanted: Wanted
@@ -585,59 +601,69 @@ class Asking:
 
     def run(self) -> Extraction:
         lines = laid_out(self.turns, owner_only=self.wanted.owner_only)
-        all_of_it = whole(lines, self.wanted.begin)
-        if all_of_it is None:
+        chunk = whole(lines, self.wanted.begin)
+        if chunk is None:
             return Extraction((), self.caller.name)
-        told = self._ask_whole(all_of_it) if self._fits(all_of_it) else None
-        parts = [all_of_it] if told is not None else self._cut(lines)
-        answers = [told] if told is not None else self._ask_parts(parts)
-        self.is_whole = told is not None
-        if all(one is None for one in answers):
+        reply = self._ask_whole(chunk) if self._fits(chunk) else None
+        parts = [chunk] if reply is not None else self._cut(lines)
+        answers = [reply] if reply is not None else self._ask_parts(parts)
+        self.is_whole = reply is not None
+        if all(answer is None for answer in answers):
             return self.left_to_rules(parts)
-        found, gone = self.taken(parts, answers)
-        worth = found if self.is_whole else worthiest(found, most_of(self.turns, self.wanted.begin))
-        (judged,) = compared(self.caller, [(worth, gone, self.turns)], self.wanted.timeout_seconds)
+        candidates, changes = self.taken(parts, answers)
+        best = (
+            candidates
+            if self.is_whole
+            else worthiest(candidates, most_of(self.turns, self.wanted.begin))
+        )
+        (judged,) = compared(
+            self.caller, [(best, changes, self.turns)], self.wanted.timeout_seconds
+        )
         return self.extraction(parts, answers, judged)
 
     def left_to_rules(self, parts: Sequence[Chunk]) -> Extraction:
-        """What became of a session about which the model said nothing."""
+        """Return the result for a session about which the model gave no answer."""
         return self.extraction(
             parts, [None] * len(parts), (self._by_rules(parts, everything=True), [], [])
         )
 
     def taken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> Taken:
-        """What code bears out of the answers: memories, each once, and what is overtaken."""
-        found = self._taken(parts, answers)
-        kept = merged(found)
-        self.repeated = len(found) - len(kept)
-        gone = [
+        """Return the proposals that pass the checks, without duplicates, and the overtaken memories."""
+        candidates = self._taken(parts, answers)
+        kept = merged(candidates)
+        self.repeated = len(candidates) - len(kept)
+        changes = [
             self._overtaken(chunk, answer.known, self.known) if answer else []
             for chunk, answer in zip(parts, answers, strict=True)
         ]
-        gone += [
-            self._elsewhere(chunk, known) for chunk, known in zip(parts, gone, strict=True) if known
+        changes += [
+            self._elsewhere(chunk, overtaken_here)
+            for chunk, overtaken_here in zip(parts, changes, strict=True)
+            if overtaken_here
         ]
-        return kept, list({one.memory.id: one for one in chain.from_iterable(gone)}.values())
+        return kept, list(
+            {change.memory.id: change for change in chain.from_iterable(changes)}.values()
+        )
 
     def extraction(
         self, parts: Sequence[Chunk], answers: Sequence[Reply | None], judged: Judged
     ) -> Extraction:
-        """What became of the session."""
-        kept, gone, doubted = judged
+        """Build the result for the session."""
+        kept, changes, doubted = judged
         problem = self.caller.problem
         candidates = tuple(weighed(self.session.tool, kept))
         return Extraction(
             candidates=candidates,
             model=self.caller.name,
-            overtaken=tuple(one for one in gone if not one.is_free),
-            doubted=(*doubted, *(one for one in gone if one.is_free)),
+            overtaken=tuple(change for change in changes if not change.is_free),
+            doubted=(*doubted, *(change for change in changes if change.is_free)),
             dropped=dict(self.dropped),
             proposed=self.proposed,
             repeated=self.repeated,
             calls=self.caller.calls,
             tokens=self.caller.tokens,
             parts=len(parts),
-            by_rules=sum(one is None for one in answers),
+            by_rules=sum(answer is None for answer in answers),
             is_whole=self.is_whole,
             problem=problem.message if problem else None,
             hint=problem.hint if problem else None,
@@ -645,23 +671,25 @@ class Asking:
             is_useless=self.caller.is_useless,
             left=self._left(parts, answers),
             is_uncompared=self.caller.is_spent
-            and any(one.detail == UNCOMPARED for one in candidates),
+            and any(candidate.detail == UNCOMPARED for candidate in candidates),
         )
 
     def _left(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> frozenset[str]:
-        left = [
-            one
-            for one, answer in zip(parts, answers, strict=True)
+        skipped = [
+            chunk
+            for chunk, answer in zip(parts, answers, strict=True)
             if answer is None and self.caller.is_spent
         ]
-        return frozenset(turn.id for one in left for turn in self.turns[one.first : one.last + 1])
+        return frozenset(
+            turn.id for chunk in skipped for turn in self.turns[chunk.first : chunk.last + 1]
+        )
 
     @cached_property
     def _checks(self) -> Checks:
         return Checks(self.turns, begin=self.wanted.begin)
 
     def bears(self, chunk: Chunk, seen: Seen) -> bool:
-        """Whether the turns of a part bear out what a model says of a known memory."""
+        """Return True if the turns of a part confirm a change reported by the model."""
         return bool(self._overtaken(chunk, [seen], self.known))
 
     def _overtaken(
@@ -670,21 +698,22 @@ class Asking:
         return overtaken(seen, known, self.session.id, self._checks, chunk.places)
 
     def _elsewhere(self, chunk: Chunk, gone: Sequence[Overtaken]) -> list[Overtaken]:
-        """What else a change touches: the model is asked once more, of memories that it was not shown and that are near
-        to the clauses that hold no longer. Others say in passing what a clause says, and few are near to the session.
+        """Ask once more, about memories near the clauses that no longer hold, which the model was not shown.
+
+        Other memories may repeat such a clause in passing, and few of them are near the session.
         """
-        shown = {one.id for one in self.known}
+        known_ids = {memory.id for memory in self.known}
         near = [
-            one
-            for one in self.wanted.near([one.clause for one in gone if one.clause])
-            if one.id not in shown
+            memory
+            for memory in self.wanted.near([change.clause for change in gone if change.clause])
+            if memory.id not in known_ids
         ]
         near = list(with_room(near, self.caller.capabilities))
         if not near or self.caller.stopped:
             return []
-        able, seconds = self.caller.capabilities, self.wanted.timeout_seconds
+        capabilities, seconds = self.caller.capabilities, self.wanted.timeout_seconds
         changes = self.caller.ask(
-            for_changes([(self.session, chunk)], near, able, seconds), Changes
+            for_changes([(self.session, chunk)], near, capabilities, seconds), Changes
         )
         return self._overtaken(chunk, changes.known, near) if changes else []
 
@@ -692,14 +721,14 @@ class Asking:
         return chunks(lines, self.wanted.begin, size=chunk_size(self.caller.capabilities))
 
     def _fits(self, chunk: Chunk) -> bool:
-        able, way = self.caller.capabilities, self.wanted.way
-        left = able.window - able.output - _RESERVED_TOKENS
+        capabilities, way = self.caller.capabilities, self.wanted.way
+        room = capabilities.window - capabilities.output - _RESERVED_TOKENS
         if way is not Way.FITTING:
             return way is Way.WHOLE
-        return able.known and count_tokens(chunk.text) <= min(DIGEST_TOKENS, left)
+        return capabilities.known and count_tokens(chunk.text) <= min(DIGEST_TOKENS, room)
 
     def _ask_whole(self, chunk: Chunk) -> Reply | None:
-        """What the model finds in the whole session; after three attempts, or where it has too much to say, nothing."""
+        """Ask about the whole session; ``None`` after three failed attempts or a truncated answer."""
         for _ in range(ATTEMPTS):
             answer = self._ask("whole", chunk)
             if answer is not None or self.caller.stopped or self.caller.was_cut:
@@ -707,27 +736,27 @@ class Asking:
         return None
 
     def _ask_parts(self, parts: Sequence[Chunk]) -> list[Reply | None]:
-        """What the model finds in each part; ``None`` for those whose calls failed again and again."""
+        """Ask about each part; ``None`` for parts whose calls kept failing."""
         answers: list[Reply | None] = [None] * len(parts)
         for _ in range(ROUNDS):
-            waiting = [at for at, one in enumerate(answers) if one is None]
-            if waiting and not self.caller.stopped:
-                for at, answer in self._round(parts, waiting):
+            pending = [at for at, answer in enumerate(answers) if answer is None]
+            if pending and not self.caller.stopped:
+                for at, answer in self._round(parts, pending):
                     answers[at] = answer
-                    self.wanted.notify(sum(one is not None for one in answers), len(parts))
+                    self.wanted.notify(sum(answer is not None for answer in answers), len(parts))
         return answers
 
     def _round(
-        self, parts: Sequence[Chunk], waiting: Sequence[int]
+        self, parts: Sequence[Chunk], pending: Sequence[int]
     ) -> Iterator[tuple[int, Reply | None]]:
-        """Each part that waits is asked for once, some at a time."""
-        pool = ThreadPoolExecutor(min(THREADS, len(waiting)), thread_name_prefix="nacre-extraction")
+        """Ask once about each pending part, several at a time."""
+        pool = ThreadPoolExecutor(min(THREADS, len(pending)), thread_name_prefix="nacre-extraction")
         try:
-            asked: list[tuple[int, Future[Reply | None]]] = [
-                (at, pool.submit(copy_context().run, self._ask, "chunk", parts[at]))
-                for at in waiting
+            futures: list[tuple[int, Future[Reply | None]]] = [
+                (index, pool.submit(copy_context().run, self._ask, "chunk", parts[index]))
+                for index in pending
             ]
-            yield from ((at, future.result()) for at, future in asked)
+            yield from ((index, future.result()) for index, future in futures)
         except BaseException:
             self.caller.close()
             raise
@@ -745,52 +774,60 @@ class Asking:
         )
 
     def _taken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> list[Candidate]:
-        """What the session bears out of the answers; for parts without one, what the deterministic extractor finds."""
-        left = [chunk for chunk, told in zip(parts, answers, strict=True) if told is None]
-        place = {turn.id: at for at, turn in enumerate(self.turns)}
-        found = self._by_rules(left, everything=False)
-        for chunk, told in zip(parts, answers, strict=True):
-            found += self._judged(chunk, told.memories if told else ())
-        return sorted(found, key=lambda one: max(place[turn] for turn in one.turns))
+        """Return the checked proposals of the answers, and the deterministic extractor's for parts without one."""
+        unanswered = [chunk for chunk, reply in zip(parts, answers, strict=True) if reply is None]
+        position = {turn.id: at for at, turn in enumerate(self.turns)}
+        candidates = self._by_rules(unanswered, everything=False)
+        for chunk, reply in zip(parts, answers, strict=True):
+            candidates += self._judged(chunk, reply.memories if reply else ())
+        return sorted(
+            candidates, key=lambda candidate: max(position[turn] for turn in candidate.turns)
+        )
 
-    def _judged(self, chunk: Chunk, told: Sequence[Told]) -> list[Candidate]:
-        self.proposed += len(told)
+    def _judged(self, chunk: Chunk, proposals: Sequence[Told]) -> list[Candidate]:
+        self.proposed += len(proposals)
         places = chunk.places
-        shown = frozenset(places.values())
-        meant = [
-            replace_2(one, evidence=[places.get(number, -1) for number in one.evidence])
-            for one in told
+        cited = frozenset(places.values())
+        resolved = [
+            replace_2(proposal, evidence=[places.get(number, -1) for number in proposal.evidence])
+            for proposal in proposals
         ]
-        judged = [self._checks.judge(one, shown) for one in meant]
-        self.dropped.update(one.reason for one in judged if isinstance(one, Dropped))
-        kept = [one for one in judged if isinstance(one, Candidate)]
+        results = [self._checks.judge(proposal, cited) for proposal in resolved]
+        self.dropped.update(result.reason for result in results if isinstance(result, Dropped))
+        kept = [result for result in results if isinstance(result, Candidate)]
         return first_of(kept, MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK)))
 
-    def _by_rules(self, left: Sequence[Chunk], *, everything: bool) -> list[Candidate]:
-        if not left:
+    def _by_rules(self, parts: Sequence[Chunk], *, everything: bool) -> list[Candidate]:
+        if not parts:
             return []
-        found = extract(self.session, self.turns, begin=self.wanted.begin)
+        candidates = extract(self.session, self.turns, begin=self.wanted.begin)
         if everything:
-            return found
-        place = {turn.id: at for at, turn in enumerate(self.turns)}
-        last = [(max(place[turn] for turn in one.turns), one) for one in found]
-        return [one for at, one in last if any(chunk.first <= at <= chunk.last for chunk in left)]
+            return candidates
+        position = {turn.id: at for at, turn in enumerate(self.turns)}
+        ends = [
+            (max(position[turn] for turn in candidate.turns), candidate) for candidate in candidates
+        ]
+        return [
+            candidate
+            for end, candidate in ends
+            if any(chunk.first <= end <= chunk.last for chunk in parts)
+        ]
 
 
-# ----------------------------------------------------------------------------
-# Several small sessions in one call: the words that ask are paid for once.
+# -- Small sessions --------------------------------------------------------------------------------
+# Several small sessions share one call, which saves the cost of the instructions.
 
 
 SMALL = 3_000
-"""Tokens of a session that is shown together with others, at most."""
+"""Maximum tokens of a session that shares a call with others."""
 
 MOST = 8
-"""Sessions in one call."""
+"""Maximum number of sessions per call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A session that is over: its turns, and the first of them that no model has been shown."""
+    """A finished session: its turns, and the index of the first one not yet shown to a model."""
 
     session: Session
     turns: Sequence[Turn]
@@ -798,13 +835,13 @@ class Shown:
 
 
 def size_of(shown: Shown) -> int:
-    """How many tokens of a session a model would be shown."""
+    """Return how many tokens of a session would be shown to a model."""
     chunk = whole(laid_out(shown.turns), shown.begin)
     return count_tokens(chunk.text) if chunk else 0
 
 
 def fitting(sizes: Sequence[int], able: Capabilities) -> int:
-    """How many sessions of those sizes go together into one call, from the first on; 0 where that is not small."""
+    """Return how many sessions, from the first on, fit in one call; 0 if the first is not small."""
     total, most = 0, min(DIGEST_TOKENS, chunk_size(able) // CHARACTERS_A_TOKEN)
     for count, size in enumerate(sizes[:MOST]):
         total += size
@@ -816,130 +853,133 @@ def fitting(sizes: Sequence[int], able: Capabilities) -> int:
 def extract_together(
     caller: Caller, sessions: Sequence[Shown], wanted: Wanted
 ) -> list[Extraction] | None:
-    """What a model finds in sessions that it is shown in one call, in order; ``None`` where it gave no answer.
+    """Extract memories of several sessions with one call, in order; ``None`` without an answer.
 
-    Each is judged by itself: a memory whose turns are of two sessions is none. What the calls cost is of none of them:
-    the caller tells it.
+    Each session is evaluated separately, and a memory that cites turns of two sessions is dropped. The results do not
+    include the cost of the calls: see the caller.
     """
-    asked: list[tuple[Asking, Chunk]] = []
+    extractions: list[tuple[Asking, Chunk]] = []
     number = 0
-    for one in sessions:
-        chunk = whole(laid_out(one.turns, after=number), one.begin)
-        if chunk is None or one.session.kind is not SessionKind.MAIN:
+    for shown in sessions:
+        chunk = whole(laid_out(shown.turns, after=number), shown.begin)
+        if chunk is None or shown.session.kind is not SessionKind.MAIN:
             return None
         number = chunk.lines[-1].number
-        asked.append(
-            (Asking(caller, one.session, one.turns, replace(wanted, begin=one.begin)), chunk)
+        extractions.append(
+            (Asking(caller, shown.session, shown.turns, replace(wanted, begin=shown.begin)), chunk)
         )
-    shown = [(asking.session, chunk) for asking, chunk in asked]
+    chunks_shown = [(asking.session, chunk) for asking, chunk in extractions]
 
     def asking_all(known: Sequence[Memory]) -> Prompt:
-        return for_sessions(shown, known, caller.capabilities, wanted.timeout_seconds)
+        return for_sessions(chunks_shown, known, caller.capabilities, wanted.timeout_seconds)
 
     def bears(seen: Seen) -> bool:
-        return any(asking.bears(chunk, seen) for asking, chunk in asked)
+        return any(asking.bears(chunk, seen) for asking, chunk in extractions)
 
-    answer = replied(caller, shown, asked[0][0].known, wanted.timeout_seconds, bears, asking_all)
+    answer = replied(
+        caller, chunks_shown, extractions[0][0].known, wanted.timeout_seconds, bears, asking_all
+    )
     if answer is not None:
-        found = _judged_together(caller, asked, answer, wanted.timeout_seconds)
+        results = _judged_together(caller, extractions, answer, wanted.timeout_seconds)
     elif caller.is_over:
-        found = [asking.left_to_rules([chunk]) for asking, chunk in asked]
+        results = [asking.left_to_rules([chunk]) for asking, chunk in extractions]
     else:
         return None
-    return [replace(one, calls=0, tokens=Tokens()) for one in found]
+    return [replace(result, calls=0, tokens=Tokens()) for result in results]
 
 
 def _judged_together(
-    caller: Caller, asked: Sequence[tuple[Asking, Chunk]], answer: Reply, seconds: float
+    caller: Caller, extractions: Sequence[tuple[Asking, Chunk]], answer: Reply, seconds: float
 ) -> list[Extraction]:
-    answers = [_own(answer, chunk) for _, chunk in asked]
+    answers = [_own(answer, chunk) for _, chunk in extractions]
     taken = [
-        asking.taken([chunk], [own]) for (asking, chunk), own in zip(asked, answers, strict=True)
+        asking.taken([chunk], [own])
+        for (asking, chunk), own in zip(extractions, answers, strict=True)
     ]
     borne = [
         (kept, overtaken, asking.turns)
-        for (kept, overtaken), (asking, _) in zip(taken, asked, strict=True)
+        for (kept, overtaken), (asking, _) in zip(taken, extractions, strict=True)
     ]
     judged = compared(caller, borne, seconds)
     return [
         asking.extraction([chunk], [own], of_session)
-        for (asking, chunk), own, of_session in zip(asked, answers, judged, strict=True)
+        for (asking, chunk), own, of_session in zip(extractions, answers, judged, strict=True)
     ]
 
 
 def _own(answer: Reply, chunk: Chunk) -> Reply:
-    """What an answer says of one of the sessions."""
-    mine = chunk.places.keys()
+    """Return the part of an answer that cites turns of this session."""
+    numbers = chunk.places.keys()
     return Reply(
-        [one for one in answer.memories if mine & set(one.evidence)],
-        [one for one in answer.known if mine & set(one.evidence)],
+        [memory for memory in answer.memories if numbers & set(memory.evidence)],
+        [change for change in answer.known if numbers & set(change.evidence)],
     )
 
 
-# ----------------------------------------------------------------------------
-# What a writer is shown as known: what was stored in a session itself, and what is near to what is
-# said in it.
+# -- Known memories --------------------------------------------------------------------------------
+# A writer is shown the memories stored in the session itself and those nearest to its text.
 
 
 MOST_RELATED = 24
-"""Of other sessions: the nearest, since no cosine tells what a session ends (seed facts 1.5: from .72 on, five)."""
+"""Memories of other sessions. No cosine threshold separates ended ones (seed facts 1.5: five, from 0.72 on)."""
 
 MOST_OF_SESSION = 40
-_CANDIDATES = 15
-_LOOKED_AT = 200
-_SECONDS = 5.0
-_STATEMENTS, _MESSAGES = 24, 48
-"""So many of the longest statements of the owner's and messages of the agent's are compared with what is known."""
+_MAX_LEXICAL_CANDIDATES = 15
+_MAX_NEAREST_ROWS = 200
+_LEXICAL_SECONDS = 5.0
+_MAX_STATEMENTS, _MAX_MESSAGES = 24, 48
+"""The number of longest owner statements and agent messages that are compared with known memories."""
 
-_MESSAGE = 1_200
-"""Characters of a message: what an embedder reads of it."""
+_MESSAGE_CHARACTERS = 1_200
+"""Characters of a message that are embedded."""
 
-_ASKED_IN_WORDS = 6
+_MAX_LEXICAL_QUERIES = 6
 
 
 def related(
     home: Home, sessions: Sequence[Shown], project: str | None, writer: str
 ) -> tuple[Memory, ...]:
-    """What is known already, as far as a writer may be shown it: all that was stored in sessions of a project, then the
-    few that are nearest to what is new in these.
-    """
+    """Return known memories that a writer may see: those stored in the sessions, then the nearest to new content."""
     own = {
         memory.id: memory
-        for one in sessions
-        for memory in stored_in(home, one.session.id, one.turns)
+        for session in sessions
+        for memory in stored_in(home, session.session.id, session.turns)
     }
-    stated = _longest((one.text for shown in sessions for one in _stated(shown)), _STATEMENTS)
-    reported = _longest((one for shown in sessions for one in _reported(shown)), _MESSAGES)
-    near = (one for one in _nearby(home, project, stated, reported) if one.id not in own)
+    stated = _longest(
+        (statement.text for shown in sessions for statement in _stated(shown)), _MAX_STATEMENTS
+    )
+    reported = _longest(
+        (message for shown in sessions for message in _reported(shown)), _MAX_MESSAGES
+    )
+    near = (memory for memory in _nearby(home, project, stated, reported) if memory.id not in own)
     return (
-        *_shown(home, own.values(), writer, MOST_OF_SESSION * len(sessions)),
-        *_shown(home, near, writer, MOST_RELATED),
+        *_visible(home, own.values(), writer, MOST_OF_SESSION * len(sessions)),
+        *_visible(home, near, writer, MOST_RELATED),
     )
 
 
 def touched(
     home: Home, project: str | None, writer: str, clauses: Sequence[str]
 ) -> tuple[Memory, ...]:
-    """The trusted memories of a project, and those of none, that share most words with clauses that hold no longer, as
-    far as a writer may be shown them.
+    """Return the trusted memories of a project, or of none, that share most words with clauses that no longer hold.
 
-    It has its turn meanwhile: who asks a model stands aside.
+    Only memories that the writer may see. Takes the turn lock, which callers release while they wait for a model.
     """
-    wanted = Filter(projects=(project,) if project else (), trusted=True)
+    admitted = Filter(projects=(project,) if project else (), trusted=True)
     with home.turn:
         return tuple(
-            _shown(
+            _visible(
                 home,
-                _in_words(home, wanted, clauses, time.monotonic() + _SECONDS),
+                _in_words(home, admitted, clauses, time.monotonic() + _LEXICAL_SECONDS),
                 writer,
                 MOST_RELATED,
             )
         )
 
 
-def _shown(home: Home, memories: Iterable[Memory], writer: str, most: int) -> Iterator[Memory]:
-    """The first of some memories that a writer may be shown."""
-    return islice((one for one in memories if may_be_shown(home, one, writer)), most)
+def _visible(home: Home, memories: Iterable[Memory], writer: str, most: int) -> Iterator[Memory]:
+    """Return the first ``most`` memories that a writer may see."""
+    return islice((memory for memory in memories if may_be_shown(home, memory, writer)), most)
 
 
 def _stated(shown: Shown) -> Iterator[Statement]:
@@ -948,11 +988,11 @@ def _stated(shown: Shown) -> Iterator[Statement]:
 
 
 def _reported(shown: Shown) -> Iterator[str]:
-    """What the agent says of its work: mostly that is what shows that a memory holds no longer."""
+    """Return the agent's messages, which usually reveal that a memory no longer holds."""
     return (
-        one.text[:_MESSAGE]
-        for one in shown.turns[shown.begin :]
-        if one.speaker is Speaker.AGENT and one.text
+        turn.text[:_MESSAGE_CHARACTERS]
+        for turn in shown.turns[shown.begin :]
+        if turn.speaker is Speaker.AGENT and turn.text
     )
 
 
@@ -961,39 +1001,40 @@ def _longest(texts: Iterable[str], most: int) -> list[str]:
 
 
 def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, ...]:
-    """The trusted memories that were stored in a session, the agent's proposals among them, in their order.
+    """Return the trusted memories stored in a session, with the agent's proposals, in order of creation.
 
-    Its host may not name it to those who store: then the answers to the agent in its turns tell.
+    Some hosts do not pass the session to the store command; in this case use the ids printed in the session's turns.
     """
-    found = {one.id: home.memories.find(one.id) for one in home.memories.known_of(session)}
+    memories = {
+        memory.id: home.memories.find(memory.id) for memory in home.memories.known_of(session)
+    }
     for end in memories_made(turns):
-        found |= {
-            one.id: one
-            for one in home.memories.find_like(end)
-            if one.source.session in (None, session)
+        memories |= {
+            memory.id: memory
+            for memory in home.memories.find_like(end)
+            if memory.source.session in (None, session)
         }
-    holding = (one for one in found.values() if one and one.is_active)
-    trusted = (one for one in holding if one.trust is Trust.TRUSTED)
-    return tuple(sorted(trusted, key=lambda one: (one.created, one.id))[-MOST_OF_SESSION:])
+    active = (memory for memory in memories.values() if memory and memory.is_active)
+    trusted = (memory for memory in active if memory.trust is Trust.TRUSTED)
+    return tuple(sorted(trusted, key=lambda memory: (memory.created, memory.id))[-MOST_OF_SESSION:])
 
 
 def _nearby(
     home: Home, project: str | None, stated: Sequence[str], reported: Sequence[str]
 ) -> Sequence[Memory]:
-    """The trusted memories that are nearest to what is said in a session, the nearest first, however near: those of its
-    project and those of none, as a session changes nothing elsewhere.
+    """Return the trusted memories of the project, or of none, that are nearest to a session's text, nearest first.
 
-    By vectors where there are any, else in words, those of the owner alone, for five seconds at most.
+    Search by vectors if there are any, else by the words of the owner's statements, for at most five seconds.
     """
-    wanted = Filter(projects=(project,) if project else (), trusted=True)
-    until = time.monotonic() + _SECONDS
+    admitted = Filter(projects=(project,) if project else (), trusted=True)
+    until = time.monotonic() + _LEXICAL_SECONDS
     try:
-        found: Sequence[Memory] = (
-            _nearest(home, wanted, [*stated, *reported]) if _has_vectors(home) else ()
+        memories: Sequence[Memory] = (
+            _nearest(home, admitted, [*stated, *reported]) if _has_vectors(home) else ()
         )
     except EmbedderUnavailable:
-        found = ()
-    return found or _in_words(home, wanted, stated[:_ASKED_IN_WORDS], until)
+        memories = ()
+    return memories or _in_words(home, admitted, stated[:_MAX_LEXICAL_QUERIES], until)
 
 
 def _has_vectors(home: Home) -> bool:
@@ -1003,26 +1044,28 @@ def _has_vectors(home: Home) -> bool:
     )
 
 
-def _nearest(home: Home, wanted: Filter, texts: Sequence[str]) -> list[Memory]:
-    admitted = home.selection.admitted_memories(wanted, today=home.today())
+def _nearest(home: Home, filter_: Filter, texts: Sequence[str]) -> list[Memory]:
+    admitted = home.selection.admitted_memories(filter_, today=home.today())
     best: dict[int, float] = {}
     for vector in configured_embedder(home).embed(list(texts)) if texts else ():
         for row, cosine in home.vectors.memory_cosines(vector).items():
             if row in admitted:
                 best[row] = max(cosine, best.get(row, -1.0))
-    rows = sorted(best, key=lambda row: -best[row])[:_LOOKED_AT]
-    found = home.memories.by_rows(rows)
-    return [found[row] for row in rows if row in found and _holds_in(wanted, found[row])]
+    rows = sorted(best, key=lambda row: -best[row])[:_MAX_NEAREST_ROWS]
+    memories = home.memories.by_rows(rows)
+    return [memories[row] for row in rows if row in memories and _holds_in(filter_, memories[row])]
 
 
-def _in_words(home: Home, wanted: Filter, statements: Sequence[str], until: float) -> list[Memory]:
-    found: dict[str, Memory] = {}
+def _in_words(
+    home: Home, admitted: Filter, statements: Sequence[str], until: float
+) -> list[Memory]:
+    memories: dict[str, Memory] = {}
     for statement in statements:
-        if time.monotonic() > until or len(found) >= _CANDIDATES:
+        if time.monotonic() > until or len(memories) >= _MAX_LEXICAL_CANDIDATES:
             break
         query = RecallQuery(
             statement,
-            filter=wanted,
+            filter=admitted,
             mode=Mode.LEXICAL,
             limit=MOST_RELATED,
             confident=True,
@@ -1030,187 +1073,199 @@ def _in_words(home: Home, wanted: Filter, statements: Sequence[str], until: floa
             update=False,
         )
         hits = (hit.memory for hit in recall(home, query).hits)
-        found |= {one.id: one for one in hits if _holds_in(wanted, one)}
-    return list(found.values())
+        memories |= {memory.id: memory for memory in hits if _holds_in(admitted, memory)}
+    return list(memories.values())
 
 
-def _holds_in(wanted: Filter, memory: Memory) -> bool:
-    return memory.project in (None, *wanted.projects)
+def _holds_in(admitted: Filter, memory: Memory) -> bool:
+    return memory.project in (None, *admitted.projects)
 
 
-# ----------------------------------------------------------------------------
-# Once a day known memories are held against what was said later, in whatever session: does each still
-# hold?
-#
-# Beside a session stand a few of the memories that it touches, and a reader overlooks some of these.
-# Here each memory has
-# its own evidence, found by its own words. What a writer finds ends and changes nothing: it waits in
-# review, and the
-# memory is told with it.
+# -- Daily check of old memories -------------------------------------------------------------------
+# Once a day a writer compares known memories with later turns of any session. Each memory has its own evidence,
+# because a reader of a whole session overlooks some of the memories listed with it. A finding changes nothing: it is
+# queued for review and shown with the memory.
 
 
-_LOOKED, _LAST_DAY = "looked later", "looked later on"
-_A_DAY = timedelta(days=1)
+_CHECKED_UNTIL, _LAST_DAY = "looked later", "looked later on"
+_ONE_DAY = timedelta(days=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
-_LATEST = 50
-"""Sessions of a project among which those that go on are looked for."""
+_MAX_LATEST_SESSIONS = 50
+"""Sessions per project among which unfinished ones are searched."""
 
-_WHO = (Speaker.OWNER, Speaker.AGENT)
-_LOOKED_AT_LATER = 60
-_BESIDE = 25
-"""Tokens beside each text: its number, its day, its speaker."""
+_SPEAKERS = (Speaker.OWNER, Speaker.AGENT)
+_MAX_CHECKED = 60
+_OVERHEAD_TOKENS = 25
+"""Tokens of the number, day and speaker of each text."""
 
-_ASKED, _SAYINGS, _CHARACTERS = 1_000, 12, 500
+_QUERY_CHARACTERS, _MAX_SAYINGS, _EXCERPT_CHARACTERS = 1_000, 12, 500
 
 
 def due(home: Home, writer: str, able: Capabilities) -> list[Held]:
-    """The next memories to hold against what was said since they were said, or were held last: of projects with
-    sessions a day later, as many as have room in a window. Among them are some about which nothing was said: there is
-    nothing to ask of them.
+    """Return the next memories to check against turns later than they, or their last check, of projects still in use.
+
+    Return as many as fit a window. Memories without later turns are included, so that they count as checked.
     """
-    looked = _looked(home)
-    active = [one for one in home.memories.everything() if one.is_active]
-    last = {
-        project: _over_until(home, project)
-        for project in {one.project for one in active}
+    checked = _checked(home)
+    active = [memory for memory in home.memories.everything() if memory.is_active]
+    last_days = {
+        project: _finished_until(home, project)
+        for project in {memory.project for memory in active}
         if project
     }
     later = (
-        one for one in active if _since(one, looked) + _A_DAY < last.get(one.project or "", _NEVER)
+        memory
+        for memory in active
+        if _since(memory, checked) + _ONE_DAY < last_days.get(memory.project or "", _NEVER)
     )
-    waiting = _holdable(home, later, writer)
-    found: list[Held] = []
+    checkable = _holdable(home, later, writer)
+    due_now: list[Held] = []
     room = room_for(able, able.output)
-    for memory in sorted(waiting, key=lambda one: (looked.get(one.id, ""), one.last_said, one.id))[
-        :_LOOKED_AT_LATER
-    ]:
-        until = last[memory.project or ""]
-        said = _said_between(home, memory, _since(memory, looked), until, writer)
-        room -= count_tokens("\n".join([memory.content, *(one.text for one in said)])) + _BESIDE * (
-            1 + len(said)
-        )
-        if room < 0 and found:
+    for memory in sorted(
+        checkable, key=lambda item: (checked.get(item.id, ""), item.last_said, item.id)
+    )[:_MAX_CHECKED]:
+        until = last_days[memory.project or ""]
+        sayings = _sayings_between(home, memory, _since(memory, checked), until, writer)
+        room -= count_tokens(
+            "\n".join([memory.content, *(saying.text for saying in sayings)])
+        ) + _OVERHEAD_TOKENS * (1 + len(sayings))
+        if room < 0 and due_now:
             break
-        found.append(Held(memory, said, until.isoformat()))
-        if sum(bool(one.sayings) for one in found) >= MOST_MEMORIES:
+        due_now.append(Held(memory, sayings, until.isoformat()))
+        if sum(bool(held.sayings) for held in due_now) >= MOST_MEMORIES:
             break
-    return found
+    return due_now
 
 
-def touched_by(home: Home, held: Sequence[Held], found: Sequence[Doubt], writer: str) -> list[Held]:
-    """The memories nearest to what no longer holds of others, each beside what showed that."""
-    seen = {one.memory.id for one in held}
+def touched_by(
+    home: Home, held: Sequence[Held], doubts: Sequence[Doubt], writer: str
+) -> list[Held]:
+    """Return the memories nearest to those found outdated, each with the turns that showed it."""
+    seen = {item.memory.id for item in held}
     near: list[Held] = []
-    for project in dict.fromkeys(one.memory.project for one in found):
-        own = [one for one in found if one.memory.project == project]
-        said = sorted({saying for one in own for saying in one.shown}, key=lambda one: one.at)
+    for project in dict.fromkeys(item.memory.project for item in doubts):
+        own = [item for item in doubts if item.memory.project == project]
+        sayings = sorted({saying for item in own for saying in item.shown}, key=lambda it: it.at)
         others = (
-            one
-            for one in touched(home, project, writer, [one.clause for one in own])
-            if one.id not in seen
+            memory
+            for memory in touched(home, project, writer, [item.clause for item in own])
+            if memory.id not in seen
         )
-        for memory in _holdable(home, (one for one in others if one.project == project), writer):
-            later = tuple(one for one in said if one.at > memory.last_said)
+        for memory in _holdable(
+            home, (other for other in others if other.project == project), writer
+        ):
+            later = tuple(saying for saying in sayings if saying.at > memory.last_said)
             near += [Held(memory, later)] if later else []
     return near
 
 
 def _holdable(home: Home, memories: Iterable[Memory], writer: str) -> list[Memory]:
-    """Those that somebody answers for and that are in no doubt yet, where a writer may be shown them. What happened
-    stays true.
-    """
+    """Return the vouched memories that are not in doubt and that a writer may see. Events stay true and are skipped."""
     doubted = home.memories.stale()
     return [
-        one
-        for one in memories
-        if one.is_vouched
-        and one.kind is not Kind.EVENT
-        and one.id not in doubted
-        and may_be_shown(home, one, writer)
+        memory
+        for memory in memories
+        if memory.is_vouched
+        and memory.kind is not Kind.EVENT
+        and memory.id not in doubted
+        and may_be_shown(home, memory, writer)
     ]
 
 
 def days_to_look(home: Home, days: Collection[date]) -> list[date]:
-    """Those of some days with sessions for which no memories were held against what was said later yet."""
-    last = home.usage.value(_LAST_DAY)
-    return sorted(day for day in days if day.isoformat() != last)
+    """Return the days for which the daily check has not run yet."""
+    last_day = home.usage.value(_LAST_DAY)
+    return sorted(day for day in days if day.isoformat() != last_day)
 
 
-def note(home: Home, day: date, held: Sequence[Held], found: Sequence[Doubt]) -> int:
-    """Have doubts wait in review, and what was held not be held again until more is said; returns how many there are
-    now.
-    """
+def note(home: Home, day: date, held: Sequence[Held], doubts: Sequence[Doubt]) -> int:
+    """Queue doubts for review and record until when each memory was checked. Return the number of doubts queued."""
     with home.vault_lock, home.database.transaction():
         count = sum(
-            doubt(home, one.memory, one.why, [said.session for said in one.shown]) for one in found
+            doubt(home, item.memory, item.why, [saying.session for saying in item.shown])
+            for item in doubts
         )
-        looked = {**_looked(home), **{one.memory.id: one.until for one in held}}
+        checked = {**_checked(home), **{item.memory.id: item.until for item in held}}
         home.usage.set_value(
-            _LOOKED, json.dumps({one: at for one, at in looked.items() if home.memories.find(one)})
+            _CHECKED_UNTIL,
+            json.dumps(
+                {
+                    memory_id: at
+                    for memory_id, at in checked.items()
+                    if home.memories.find(memory_id)
+                }
+            ),
         )
         home.usage.set_value(_LAST_DAY, day.isoformat())
     return count
 
 
-def _since(memory: Memory, looked: Mapping[str, str]) -> datetime:
-    """From when on what is said is new to a memory."""
-    at = looked.get(memory.id)
+def _since(memory: Memory, checked: Mapping[str, str]) -> datetime:
+    """Return the time after which turns are new to a memory."""
+    at = checked.get(memory.id)
     return max(memory.last_said, datetime.fromisoformat(at)) if at else memory.last_said
 
 
-def _over_until(home: Home, project: str) -> datetime:
-    """When the last session of a project ended, or the first one began that goes on: what is said in that has its turn
-    when it is over.
-    """
-    newest = home.sessions.newest(SessionFilter(project=project), limit=_LATEST)
-    over = [one.ended for one in newest if one.ended and is_quiet(home, one)]
-    begun = [one.session.started or one.ended for one in newest if not is_quiet(home, one)]
-    return min([max(over, default=_NEVER), *(one for one in begun if one)])
+def _finished_until(home: Home, project: str) -> datetime:
+    """Return when a project's last session ended, or when its first unfinished session began if that is earlier."""
+    newest = home.sessions.newest(SessionFilter(project=project), limit=_MAX_LATEST_SESSIONS)
+    over = [session.ended for session in newest if session.ended and is_quiet(home, session)]
+    begun = [
+        session.session.started or session.ended
+        for session in newest
+        if not is_quiet(home, session)
+    ]
+    return min([max(over, default=_NEVER), *(session for session in begun if session)])
 
 
-def _looked(home: Home) -> Mapping[str, str]:
-    """Until when each memory was held against what was said, by id."""
-    return dict(json.loads(home.usage.value(_LOOKED) or "{}"))
+def _checked(home: Home) -> Mapping[str, str]:
+    """Return the ISO time until which each memory was checked, by id."""
+    return dict(json.loads(home.usage.value(_CHECKED_UNTIL) or "{}"))
 
 
-def _said_between(
+def _sayings_between(
     home: Home, memory: Memory, since: datetime, until: datetime, writer: str
 ) -> tuple[Saying, ...]:
-    """The turns between two times that have most of a memory's words, in the order of time: of sessions that a writer
-    may be shown, and that are not the memory's own, which was read to its end when it was written.
+    """Return the turns between two times that share most words with a memory, in order of time.
+
+    Skip the memory's own sessions, which were read completely when it was written, and those the writer may not see.
     """
-    wanted = Filter(projects=(memory.project or "",), strict=True, since=since)
-    text = memory.content[:_ASKED]
-    asked = RecallQuery(
-        text, filter=wanted, mode=Mode.LEXICAL, limit=_LOOKED_AT_LATER, update=False, boost=False
+    admitted = Filter(projects=(memory.project or "",), strict=True, since=since)
+    text = memory.content[:_QUERY_CHARACTERS]
+    query = RecallQuery(
+        text, filter=admitted, mode=Mode.LEXICAL, limit=_MAX_CHECKED, update=False, boost=False
     )
 
     def is_later(turn: Turn) -> bool:
-        is_said = turn.speaker in _WHO and turn.trust is Trust.TRUSTED and is_content(turn)
-        return is_said and turn.time is not None and since < turn.time <= until
+        is_statement = (
+            turn.speaker in _SPEAKERS and turn.trust is Trust.TRUSTED and is_content(turn)
+        )
+        return is_statement and turn.time is not None and since < turn.time <= until
 
     terms = words(memory.content)
-    hits = search_sessions(home, asked, admits=is_later, exact=False).turns
-    own = {memory.source.session, *(one.session for one in memory.confirmed)}
-    shown = {
-        one for one in {hit.session.id for hit in hits} - own if _may_be_read(home, one, writer)
+    hits = search_sessions(home, query, admits=is_later, exact=False).turns
+    own = {memory.source.session, *(confirmation.session for confirmation in memory.confirmed)}
+    readable = {
+        session
+        for session in {hit.session.id for hit in hits} - own
+        if _may_be_read(home, session, writer)
     }
-    found = [
+    sayings = [
         Saying(
             hit.turn.time or since,
             hit.turn.speaker,
-            excerpt(hit.turn.text, terms, _CHARACTERS),
+            excerpt(hit.turn.text, terms, _EXCERPT_CHARACTERS),
             hit.session.id,
         )
         for hit in hits
-        if hit.session.id in shown
+        if hit.session.id in readable
     ]
-    return tuple(sorted(found[:_SAYINGS], key=lambda one: one.at))
+    return tuple(sorted(sayings[:_MAX_SAYINGS], key=lambda saying: saying.at))
 
 
 def _may_be_read(home: Home, session: str, writer: str) -> bool:
-    """Whether all of a session may be shown to a writer, and it is over."""
-    found = home.sessions.find(session)
-    return bool(found) and all(
-        is_agreed(home.settings, one, writer) and is_quiet(home, one) for one in found
+    """Return True if a session has ended and all of it may be shown to a writer."""
+    rows = home.sessions.find(session)
+    return bool(rows) and all(
+        is_agreed(home.settings, row, writer) and is_quiet(home, row) for row in rows
     )
