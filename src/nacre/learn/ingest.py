@@ -1,4 +1,4 @@
-"""What a run of ingestion has read so far."""
+"""Ingestion: discovery of changed transcripts, storage of their sessions and turns, learning and vectors."""
 
 from __future__ import annotations
 
@@ -88,17 +88,17 @@ class ReadTally:
     sessions: set[int] = field(default_factory=set)
     left_out: set[Path] = field(default_factory=set)
     withheld: set[Path] = field(default_factory=set)
-    """Files with something that the archive must not have, either."""
+    """Files with content that must not enter the archive either."""
 
     distrusted: set[tuple[str, str]] = field(default_factory=set)
-    """Session and end of the id of memories that an agent stored out of text from outside."""
+    """Session and end of the id of memories that an agent stored on the basis of external text."""
 
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
     excluded: dict[str, str] = field(default_factory=dict)
-    """Why (``tool``, ``project`` or ``path``), by file or session."""
+    """The reason (``tool``, ``project`` or ``path``) by file or session."""
 
     def count_done(self, event: FileDone) -> None:
         """Count a file that was read."""
@@ -124,7 +124,7 @@ class ReadTally:
             self.empty += [str(event.path)] if event.is_empty else []
 
     def in_report(self) -> dict[str, Any]:
-        """The fields of a report that tell of reading."""
+        """Return the report fields about reading."""
         return {
             "files": self.files,
             "sessions": len(self.sessions),
@@ -143,18 +143,17 @@ class ReadTally:
         }
 
 
-# ----------------------------------------------------------------------------
-# Store what was read of transcripts: sessions, their turns, and how far each file was read.
+# -- Storage of sessions and turns -----------------------------------------------------------------
 
 
 COMMIT_TURNS = 400
-"""Turns of one transaction: some 30 ms, during which other writers wait."""
+"""Turns per transaction. One takes about 30 ms, during which other writers wait."""
 
-_REST_SECONDS = 0.005
+_LOCK_PAUSE_SECONDS = 0.005
 
 
 class TurnStore:
-    """Stores the events of reading, some hundred turns at a time, without what was excluded or forgotten."""
+    """Stores the events of readers in transactions, without excluded or forgotten content."""
 
     def __init__(
         self, home: Home, run: Run | None, exclusions: Exclusions, tally: ReadTally
@@ -166,26 +165,26 @@ class TurnStore:
         self._gate = Gate(home)
 
     def store_all(self, events: Iterable[Event], tell: Callable[[float], None]) -> None:
-        """Store all events; ``tell`` is called after each transaction with the seconds so far."""
+        """Store all events. ``tell`` is called after each transaction with the elapsed seconds."""
         started = time.perf_counter()
         pending: list[Batch | FileDone] = []
-        waiting = 0
+        size = 0
         stored_at = 0.0
         for event in events:
             if self._is_kept(event):
                 pending.append(event)
-                waiting += len(event.turns) if isinstance(event, Batch) else 1
-            if waiting >= COMMIT_TURNS:
-                # Who waits for the lock asks again every few milliseconds.
-                time.sleep(max(0.0, stored_at + _REST_SECONDS - time.perf_counter()))
+                size += len(event.turns) if isinstance(event, Batch) else 1
+            if size >= COMMIT_TURNS:
+                # Processes that wait for the lock retry every few milliseconds.
+                time.sleep(max(0.0, stored_at + _LOCK_PAUSE_SECONDS - time.perf_counter()))
                 self._store(pending)
-                pending, waiting = [], 0
+                pending, size = [], 0
                 stored_at = time.perf_counter()
                 tell(stored_at - started)
         self._store(pending)
 
     def _is_kept(self, event: Event) -> TypeGuard[Batch | FileDone]:
-        """Whether an event has something to store; the others are counted."""
+        """Return True if an event has content to store; count the others."""
         if isinstance(event, FileFailed):
             self._tally.count_failed(event)
             return False
@@ -199,7 +198,7 @@ class TurnStore:
         self._gate.refresh()
         projects = self._projects_of([event for event in events if isinstance(event, Batch)])
         with self._home.database.transaction():
-            self._gate.refresh()  # what was forgotten just now stays away
+            self._gate.refresh()  # respect a concurrent forget
             before = self._tally.turns
             part = _Part(self._home, self._gate, self._tally, projects)
             for event in events:
@@ -216,7 +215,7 @@ class TurnStore:
                 self._tally.count_done(event)
 
     def _projects_of(self, batches: Sequence[Batch]) -> dict[Session, str | None]:
-        """The project of each session that may be stored; what a file says of it goes before what its folder says."""
+        """Return the project of each admitted session. The file's own statement overrides its folder."""
         sessions = dict.fromkeys(
             batch.session for batch in batches if self._gate.admits(batch.session)
         )
@@ -230,7 +229,7 @@ class TurnStore:
 
 
 class _Part:
-    """What one transaction stores."""
+    """The content of one transaction."""
 
     def __init__(
         self, home: Home, gate: Gate, tally: ReadTally, projects: Mapping[Session, str | None]
@@ -243,7 +242,7 @@ class _Part:
         self._waiting: list[TurnBatch] = []
 
     def add(self, batch: Batch) -> None:
-        """Store a session, and let its turns wait, without what was forgotten."""
+        """Store a session and queue its turns, without forgotten content."""
         session = batch.session
         if session not in self._projects or not self._gate.admits(session):
             self._tally.left_out.add(batch.path)
@@ -264,7 +263,7 @@ class _Part:
         self._touched.add(row)
 
     def finish_file(self, done: FileDone) -> None:
-        """Forget what a file does not hold any more, and note how far it was read."""
+        """Forget content that the file no longer contains, and save its cursor."""
         self._forget_gone(done)
         left_out = done.path in self._tally.left_out
         self._save_cursor(done, leaves_out=left_out)
@@ -272,7 +271,7 @@ class _Part:
             withhold(self._home, [(done.tool, self._name_of(done))])
 
     def flush(self) -> None:
-        """Store the turns that wait, and bring their sessions up to date."""
+        """Store the queued turns and refresh their sessions."""
         for (_, row, _), added in zip(
             self._waiting, self._home.sessions.add_batches(self._waiting), strict=True
         ):
@@ -284,18 +283,18 @@ class _Part:
         self._touched.clear()
 
     def _forget_gone(self, done: FileDone) -> None:
-        """Forget what a file does not hold any more, or only seemed to hold."""
+        """Forget turns that the file no longer contains, or that a wrong guess of the tool produced."""
         name = self._name_of(done)
-        known = self._home.sessions.cursor(name)
-        if known and known[0] != done.tool and is_guess(known[0]):
+        stored_cursor = self._home.sessions.cursor(name)
+        if stored_cursor and stored_cursor[0] != done.tool and is_guess(stored_cursor[0]):
             self.flush()
-            self._touched |= self._home.sessions.retain(known[0], name, {})
+            self._touched |= self._home.sessions.retain(stored_cursor[0], name, {})
         if done.present is not None:
             self.flush()
             self._touched |= self._home.sessions.retain(done.tool, name, done.present)
 
     def _save_cursor(self, done: FileDone, *, leaves_out: bool) -> None:
-        """A file that something was left out of is read from its beginning each time: what is carried quotes it."""
+        """Save the cursor. Reread a file with omitted content from its start: the carried state quotes that content."""
         cursor = replace(done.cursor, offset=0, carry={}) if leaves_out else done.cursor
         goes_on = done.present is None and done.bytes_read < done.cursor.size
         self._home.sessions.save_cursor(
@@ -307,27 +306,30 @@ class _Part:
 
 
 def _stored_unduly(turn: Turn) -> Iterator[str]:
-    """The ends of the ids of memories that an agent stored in a turn which draws on text from outside."""
+    """Yield the ends of ids of memories that an agent stored in a turn based on external text."""
     if turn.trust is Trust.UNTRUSTED:
         yield from memories_made((turn,))
 
 
-# ----------------------------------------------------------------------------
-# Read transcripts into sessions and turns: which files have something new, and what they hold.
+# -- Reading of transcripts ------------------------------------------------------------------------
 
 
 def jobs_for(
     home: Home, files: Sequence[FoundFile], tally: ReadTally, *, force: bool = False
 ) -> list[Job]:
-    """What is to be read of some files: those that did not change are skipped, unless ``force``."""
+    """Return the files to read. Skip unchanged files, unless ``force``."""
     jobs = []
     identities = tuple(home.settings.texts("owner.identities"))
     for file in files:
-        known = _cursor(home, file.path)
-        if known and not force and (known[1].size, known[1].mtime_ns) == (file.size, file.mtime_ns):
+        stored_cursor = _cursor(home, file.path)
+        if (
+            stored_cursor
+            and not force
+            and (stored_cursor[1].size, stored_cursor[1].mtime_ns) == (file.size, file.mtime_ns)
+        ):
             tally.skipped += 1
             continue
-        tool, cursor = known if known and not force else (None, None)
+        tool, cursor = stored_cursor if stored_cursor and not force else (None, None)
         jobs.append(
             Job(
                 file.path,
@@ -346,7 +348,7 @@ def jobs_for(
 def read_jobs(
     home: Home, run: Run | None, jobs: Sequence[Job], tally: ReadTally, notify: OnProgress
 ) -> None:
-    """Read files and store what they hold."""
+    """Read files and store their content."""
     total = sum(job.size for job in jobs)
     exclusions = Exclusions(home.settings)
 
@@ -361,7 +363,7 @@ def read_jobs(
 
 
 def read_archive(home: Home, run: Run | None, tally: ReadTally, notify: OnProgress) -> None:
-    """Read what the archive has and no transcript holds any more; it is older than what transcripts hold."""
+    """Read sessions that only the archive still has; they are older than those in transcripts."""
     tally.problems += [
         Problem("archive", problem, "nacre archive verify") for problem in read_index(home)
     ]
@@ -392,10 +394,10 @@ def _store(
 
 
 def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:
-    """Where the reading of a file ended. Names are looked at for secrets only where the name itself is not known."""
-    known = home.sessions.cursor(str(path))
-    kept = str(path) if known else kept_name(home.redactor, str(path))
-    return known or (home.sessions.cursor(kept) if kept != str(path) else None)
+    """Return the saved cursor of a file. Redact its name only if the plain name is unknown, because redaction is slow."""
+    cursor = home.sessions.cursor(str(path))
+    redacted_name = str(path) if cursor else kept_name(home.redactor, str(path))
+    return cursor or (home.sessions.cursor(redacted_name) if redacted_name != str(path) else None)
 
 
 def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator[Event]:
@@ -408,8 +410,7 @@ def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator
     return workers.read_in_processes(jobs, home.redactor, setup, processes)
 
 
-# ----------------------------------------------------------------------------
-# Requests for reading transcripts.
+# -- Requests --------------------------------------------------------------------------------------
 
 
 class IngestOptions(Request, frozen=True, kw_only=True):
@@ -461,8 +462,7 @@ class IngestOptions(Request, frozen=True, kw_only=True):
     ] = False
 
 
-# ----------------------------------------------------------------------------
-# Transcripts → sessions in the index → memories in the vault → vectors.
+# -- Ingest: transcripts, sessions in the index, memories in the vault, vectors --------------------
 
 
 def ingest(
@@ -472,24 +472,24 @@ def ingest(
     *,
     run: Run | None = None,
 ) -> IngestReport:
-    """Read transcripts, learn from what is new, make the vectors. Raises NotFound for a path that does not exist, and
-    InvalidInput where older sessions cannot be asked for.
+    """Read transcripts, learn from new turns and embed them.
 
-    What it writes is one operation, or part of the ``run``; others write in between. Text is searchable when reading
-    ends. One bad file never stops the others: it is in the report.
+    Changes are one operation, or part of the ``run``; other writers may write in between. Text is searchable once
+    reading ends. An unreadable file is reported and does not stop the others. Raises NotFound for a missing path, and
+    InvalidInput if older sessions are not available.
     """
     if run is None:
         with home.run("ingest") as own:
             return ingest(home, options, on_progress, run=own)
-    wanted = options or IngestOptions()
-    if wanted.older:
-        check_older(home, wanted)
-    with noting(home, TraceKind.INDEX, _subject(wanted)) as trace:
-        report = _Ingest(home, run, wanted, on_progress or (lambda _: None)).complete()
-        told = counted({**read_counts(report), **learned_counts(report)})
-        if told:
+    options = options or IngestOptions()
+    if options.older:
+        check_older(home, options)
+    with noting(home, TraceKind.INDEX, _subject(options)) as trace:
+        report = _Ingest(home, run, options, on_progress or (lambda _: None)).complete()
+        counts = counted({**read_counts(report), **learned_counts(report)})
+        if counts:
             trace.add(
-                Step("reads and learns", output=told, refs=tuple(report.memories[:MOST_REFS]))
+                Step("reads and learns", output=counts, refs=tuple(report.memories[:MOST_REFS]))
             )
         learned = counted({"sessions": report.sessions, "memories": len(report.memories)})
         trace.outcome = (
@@ -499,7 +499,7 @@ def ingest(
 
 
 def check_older(home: Home, options: IngestOptions) -> None:
-    """Raises InvalidInput where older sessions cannot be asked for."""
+    """Raise InvalidInput if older sessions cannot be requested."""
     if not options.extract:
         raise InvalidInput(
             "the writer reads older sessions to write memories", hint="leave --no-extract out"
@@ -513,12 +513,12 @@ def check_older(home: Home, options: IngestOptions) -> None:
             "no writer is set that could read older sessions", hint="nacre writer set"
         )
     if rests(home.settings):
-        told = "the writer is paused, or waits for the mains: it reads no older sessions now"
-        raise InvalidInput(told, hint="nacre writer tells which")
+        message = "the writer is paused, or waits for the mains: it reads no older sessions now"
+        raise InvalidInput(message, hint="nacre writer tells which")
 
 
 def _subject(options: IngestOptions) -> str:
-    """What is read, for its trace."""
+    """Describe the input, for the trace."""
     if options.from_archive:
         return "the archive"
     if not options.paths:
@@ -528,7 +528,7 @@ def _subject(options: IngestOptions) -> str:
 
 
 class _Ingest:
-    """One run: its stages, and what they found."""
+    """One ingest: its options, its tally and its stages."""
 
     def __init__(self, home: Home, run: Run, options: IngestOptions, notify: OnProgress) -> None:
         self._home = home
@@ -539,12 +539,11 @@ class _Ingest:
         self._named: Sequence[Path] = options.paths
 
     def complete(self) -> IngestReport:
-        """Go through all stages."""
+        """Run all stages."""
         began, started = self._home.now(), time.perf_counter()
         catch_up(self._home)
-        if (
-            not self._options.from_archive
-        ):  # a database that is being made anew may never take its place
+        # A temporary database of a rebuild may be discarded, so it must not consume the usage spool.
+        if not self._options.from_archive:
             fold_usage(self._home)
         self._read()
         report = IngestReport(**self._tally.in_report(), read_seconds=time.perf_counter() - started)
@@ -566,56 +565,56 @@ class _Ingest:
         return replace(report, seconds=time.perf_counter() - started)
 
     def _read(self) -> None:
-        """Read the archive where it is wanted, then files, then those of projects that were met in them."""
+        """Read the archive if requested, then files, then files of projects that these mention."""
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
-        found = self._found(discovers=discovers) if options.reads else None
-        known = discovery.projects_of(home)
-        jobs = self._jobs(found)
+        findings = self._found(discovers=discovers) if options.reads else None
+        known_projects = discovery.projects_of(home)
+        jobs = self._jobs(findings)
         if options.from_archive:
             read_archive(home, self._run, self._tally, self._notify)
         read_jobs(home, self._run, jobs, self._tally, self._notify)
-        if discovers and (met := discovery.projects_of(home) - known):
+        if discovers and (new_projects := discovery.projects_of(home) - known_projects):
             jobs = self._jobs(
-                discovery.only_like(discovery.find_in_projects(home, met), options.globs)
+                discovery.only_like(discovery.find_in_projects(home, new_projects), options.globs)
             )
             read_jobs(home, self._run, jobs, self._tally, self._notify)
 
     def _found(self, *, discovers: bool) -> discovery.Findings:
-        """The files to read; with patterns, those that fit are what a rebuild looks for."""
+        """Find the files to read. With globs, record the matching files as the named paths for a rebuild."""
         options = self._options
-        found = discovery.only_like(
+        findings = discovery.only_like(
             discovery.find(self._home, options.paths, with_discovery=discovers), options.globs
         )
         if options.globs:
             folders = [path.expanduser().absolute() for path in options.paths]
             below = (
                 file.path
-                for file in found.files
-                if any(file.path.is_relative_to(one) for one in folders)
+                for file in findings.files
+                if any(file.path.is_relative_to(folder) for folder in folders)
             )
             self._named = tuple(below)
-        return found
+        return findings
 
-    def _jobs(self, found: discovery.Findings | None) -> list[Job]:
-        if found is None:
+    def _jobs(self, findings: discovery.Findings | None) -> list[Job]:
+        if findings is None:
             return []
         if self._options.puts_off:
-            found = discovery.without_put_off(self._home, found)
-        self._tally.problems += found.problems
-        return jobs_for(self._home, found.files, self._tally, force=self._options.force)
+            findings = discovery.without_put_off(self._home, findings)
+        self._tally.problems += findings.problems
+        return jobs_for(self._home, findings.files, self._tally, force=self._options.force)
 
     def _learn(self, report: IngestReport) -> IngestReport:
-        """Learn memories from what waits, where that is wanted."""
+        """Learn memories from pending sessions, if requested."""
         if not (self._options.extract and self._home.settings.flag("extraction.enabled")):
             return report
-        foreseen = foresee(self._home, older=self._options.older)
-        if foreseen:
-            self._notify(Progress("learning", 0, 1, foreseen))
+        forecast = foresee(self._home, older=self._options.older)
+        if forecast:
+            self._notify(Progress("learning", 0, 1, forecast))
         lessons = learn(self._home, self._notify, run=self._run, older=self._options.older)
         return replace(
             report,
-            foreseen=foreseen,
+            foreseen=forecast,
             memories=lessons.memories,
             duplicates=lessons.duplicates,
             changed=lessons.changed,
@@ -636,18 +635,20 @@ class _Ingest:
             _note_paths(self._home, self._run, self._named, report.memories)
 
     def _embed(self, report: IngestReport) -> IngestReport:
-        """Make the vectors that are missing, where they are wanted."""
+        """Make the missing vectors, if requested."""
         if not self._options.vectors:
             return report
-        most = self._options.vector_seconds
-        made = embed_pending(self._home, self._notify, seconds=math.inf if most is None else most)
+        seconds = self._options.vector_seconds
+        result = embed_pending(
+            self._home, self._notify, seconds=math.inf if seconds is None else seconds
+        )
         return replace(
-            report, vectors_made=made.made, vectors_left=made.left, vectors_note=made.note
+            report, vectors_made=result.made, vectors_left=result.left, vectors_note=result.note
         )
 
 
 def read_counts(report: IngestReport) -> dict[str, int]:
-    """What was read, for a trace."""
+    """Return the counts of reading, for a trace."""
     if not report.files:
         return {}
     return {
@@ -661,7 +662,7 @@ def read_counts(report: IngestReport) -> dict[str, int]:
 
 
 def learned_counts(report: IngestReport) -> dict[str, int]:
-    """What was learned, for a trace."""
+    """Return the counts of learning, for a trace."""
     by_model = report.extraction
     return {
         "memories": len(report.memories),
@@ -675,7 +676,7 @@ def learned_counts(report: IngestReport) -> dict[str, int]:
 
 
 def named_before(home: Home) -> set[Path]:
-    """Paths that were once named to ingest, from the ledger."""
+    """Return the paths given to earlier ingests, from the ledger."""
     try:
         entries = list(files.read(home.vault.read(LEDGER)))
     except FileNotFoundError:
@@ -693,10 +694,10 @@ def named_before(home: Home) -> set[Path]:
 def _note_paths(
     home: Home, run: Run | None, paths: Sequence[Path], memories: Sequence[str]
 ) -> None:
-    """What was named, in the ledger's line of this run, for a rebuild to find it; each once."""
-    wanted = [str(path.absolute()) for path in paths]
+    """Record new paths in the ledger for a rebuild, each once."""
+    absolute = [str(path.absolute()) for path in paths]
     known = named_before(home)
-    fresh = [path for path in wanted if Path(path) not in known]
+    fresh = [path for path in absolute if Path(path) not in known]
     if fresh:
         with part_of(home, run, "ingest") as change:
             change.append([change.entry("ingest", paths=fresh, **memories_in_entry(memories))])
@@ -704,14 +705,14 @@ def _note_paths(
 
 
 def unread(home: Home, files: Sequence[discovery.FoundFile]) -> list[Job]:
-    """Those of some files that changed since they were read, or never were."""
+    """Return jobs for the files that are new or changed."""
     return jobs_for(home, files, ReadTally())
 
 
 def read_changed(home: Home, jobs: Sequence[Job], named: Sequence[Path] = ()) -> IngestReport:
-    """Make just these files searchable: nothing is learned yet.
+    """Make only these files searchable, without learning from them.
 
-    ``named`` paths are noted in the ledger, as in an ingest.
+    Record ``named`` paths in the ledger, like an ingest.
     """
     started = time.perf_counter()
     tally = ReadTally()
@@ -722,31 +723,30 @@ def read_changed(home: Home, jobs: Sequence[Job], named: Sequence[Path] = ()) ->
     return IngestReport(**tally.in_report(), read_seconds=seconds, seconds=seconds)
 
 
-# ----------------------------------------------------------------------------
-# What an ingest would read and cost; nothing is stored.
+# -- Plans and estimates ---------------------------------------------------------------------------
 
 
 def plan(home: Home, options: IngestOptions) -> IngestPlan:
-    """What an ingest would read, by size and by what files look like; changes nothing. Raises NotFound."""
+    """Estimate what an ingest would read, without changing anything. Raises NotFound."""
     findings = _findings(home, options)
     tally = ReadTally(problems=findings.problems)
     unread = sum(
         _unread_bytes(home, job, tally)
         for job in jobs_for(home, findings.files, tally, force=options.force)
     )
-    told = tally.in_report()
+    report = tally.in_report()
     return IngestPlan(
         files=tally.tools.total(),
         bytes=unread,
         **{
-            name: told[name]
+            name: report[name]
             for name in ("tools", "skipped", "unrecognised", "excluded", "problems")
         },
     )
 
 
 def _unread_bytes(home: Home, job: Job, tally: ReadTally) -> int:
-    """Bytes of a file that are still to be read; counts it as what it looks like."""
+    """Return the unread bytes of a file, and count it under its apparent tool."""
     try:
         adapter = recognise(job)
     except NacreError as error:
@@ -764,7 +764,7 @@ def _unread_bytes(home: Home, job: Job, tally: ReadTally) -> int:
 
 
 def estimate(home: Home, options: IngestOptions) -> Estimate:
-    """What learning would cost if models did it, from what waits and from what is not read yet; stores nothing.
+    """Estimate the cost of learning with models, from pending and unread turns. Stores nothing.
 
     Raises NotFound for a path that does not exist.
     """
@@ -779,19 +779,19 @@ def estimate(home: Home, options: IngestOptions) -> Estimate:
             tokens += sum(count_tokens(part) for turn in turns for part in passages(turn.text))
             yield session, turns
 
-    found = estimate_learning(home, counted(), problems, older=options.older)
-    return replace(found, vectors=estimate_vectors(home, tokens))
+    result = estimate_learning(home, counted(), problems, older=options.older)
+    return replace(result, vectors=estimate_vectors(home, tokens))
 
 
 def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
-    found = discovery.find(
+    findings = discovery.find(
         home, options.paths, with_discovery=options.discover or not options.paths
     )
-    return discovery.only_like(found, options.globs)
+    return discovery.only_like(findings, options.globs)
 
 
 def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Sequence[Turn]]]:
-    """The sessions of some transcripts that are not read yet; nothing of them is kept. Raises NotFound."""
+    """Return the unread sessions of some transcripts without storing them. Raises NotFound."""
     files = discovery.find(home, paths, with_discovery=False).files
     return unstored(home, jobs_for(home, files, ReadTally()), [])
 
@@ -799,7 +799,7 @@ def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Se
 def unstored(
     home: Home, jobs: Sequence[Job], problems: list[Problem]
 ) -> Iterator[tuple[Session, Sequence[Turn]]]:
-    """Sessions of transcripts, one file after another; nothing of them is kept."""
+    """Yield the sessions of transcripts, file by file, without storing them."""
     exclusions = Exclusions(home.settings)
     gate = Gate(home)
     sessions: dict[Session, list[Turn]] = {}
@@ -813,44 +813,40 @@ def unstored(
             sessions.setdefault(event.session, []).extend(event.turns)
 
 
-# ----------------------------------------------------------------------------
-# Read what a session wrote until now, without looking at all the others: its transcript, through its
-# cursor.
-#
-# Any process can run a hook, so the path in its input is only a hint: it selects one of the files
-# that its tool's
-# readers would find by themselves.
+# -- Reading of running sessions -------------------------------------------------------------------
+# A session's own transcript is read from its cursor, without a look at all others. Any process can run a hook, so the
+# path in a hook's input is only a hint: it may select one of the files that the tool's readers would find.
 
 
 RECENT_SECONDS = 86_400
-_MOST_RECENT = 20
-_MOST_BYTES = 50_000_000
-"""What is larger all together is for an ingest, which tells how it goes on."""
+_MAX_FILES = 20
+_MAX_BYTES = 50_000_000
+"""Larger amounts are left to an ingest, which reports its progress."""
 
 
 def read_session(home: Home, session: str, transcript: str | None = None) -> StoredSession | None:
-    """Make a session searchable up to its last line; the session as it is known then, ``None`` where it is not.
+    """Make a session searchable up to its last line; return the stored session or ``None``.
 
-    Without a transcript in a folder of its tool, read the file that the session was read from before, else the files
-    that its tool wrote to within a day.
+    Without a transcript in a folder of the tool, read the file that the session came from, else the files that the
+    tool wrote within a day.
     """
     tool = session.partition(":")[0]
-    named = _own_transcript(home, tool, transcript)
-    if named and os.path.isfile(named):
-        read_files(home, [named], tool)
-        return find_session(home, session) or _written_to(home, named)
-    known = find_session(home, session)
-    before = known.file if known else None
+    path = _own_transcript(home, tool, transcript)
+    if path and os.path.isfile(path):
+        read_files(home, [path], tool)
+        return find_session(home, session) or _written_to(home, path)
+    stored = find_session(home, session)
+    file = stored.file if stored else None
     read_files(
-        home, [Path(before)] if before and os.path.isfile(before) else _of_tool(home, tool), tool
+        home, [Path(file)] if file and os.path.isfile(file) else _recent_files(home, tool), tool
     )
     return find_session(home, session)
 
 
 def _own_transcript(home: Home, tool: str, transcript: str | None) -> Path | None:
-    """The name under which discovery finds a transcript of a tool; ``None`` for any other file.
+    """Return the path under which discovery finds a tool's transcript, or ``None`` for any other file.
 
-    Links are resolved. The file need not exist yet.
+    Resolves links. The file need not exist yet.
     """
     if not transcript or not os.path.isabs(transcript):
         return None
@@ -868,55 +864,55 @@ def _own_transcript(home: Home, tool: str, transcript: str | None) -> Path | Non
 
 
 def read_files(home: Home, paths: list[Path], tool: str | None = None) -> IngestReport | None:
-    """Make the transcripts among some files searchable, as far as they changed; the latest, where these are many.
+    """Make changed transcripts among some files searchable, or only the latest if there are many.
 
-    With ``tool``, only its own readers read them.
+    With ``tool``, use only that tool's readers.
     """
-    files = discovery.look(home, paths).files[-_MOST_RECENT:]
+    files = discovery.look(home, paths).files[-_MAX_FILES:]
     jobs = [replace(job, reader=tool) for job in unread(home, files)]
-    while len(jobs) > 1 and sum(job.unread for job in jobs) > _MOST_BYTES:
+    while len(jobs) > 1 and sum(job.unread for job in jobs) > _MAX_BYTES:
         jobs = jobs[1:]
     return read_changed(home, jobs) if jobs else None
 
 
 def read_recent(home: Home) -> IngestReport | None:
-    """Make searchable what any tool wrote within a day."""
-    return read_files(home, _of_tool(home, None))
+    """Make searchable all transcripts that any tool wrote within a day."""
+    return read_files(home, _recent_files(home, None))
 
 
 def read_beside(home: Home, session: str, transcript: str | None) -> IngestReport | None:
-    """Make searchable what was written within a day to files beside a transcript: of sessions that ended unseen."""
+    """Make searchable recent files in a transcript's folder: they may come from sessions without an end hook."""
     tool = session.partition(":")[0]
     own = _own_transcript(home, tool, transcript)
     if own is None:
         return None
     try:
-        beside = [
+        siblings = [
             path for path in own.parent.iterdir() if path.suffix == own.suffix and path != own
         ]
     except OSError:
         return None
-    own_files = [
+    recent = [
         path
-        for path in beside
+        for path in siblings
         if _is_recent(home, path) and _own_transcript(home, tool, str(path)) == path
     ]
-    return read_files(home, own_files, tool)
+    return read_files(home, recent, tool)
 
 
 def find_session(home: Home, session: str) -> StoredSession | None:
-    """The session of an id, where it was read."""
-    return next((one for one in home.sessions.find(session) if one.session.id == session), None)
+    """Return the stored session with an id, or ``None``."""
+    return next((row for row in home.sessions.find(session) if row.session.id == session), None)
 
 
 def _written_to(home: Home, path: Path) -> StoredSession | None:
-    """The latest session of a transcript: for hosts whose own name of it is another."""
-    newest = home.sessions.newest(SessionFilter(), limit=_MOST_RECENT)
-    return next((one for one in newest if one.file == str(path)), None)
+    """Return the latest session of a transcript, for hosts that use another session id."""
+    newest = home.sessions.newest(SessionFilter(), limit=_MAX_FILES)
+    return next((row for row in newest if row.file == str(path)), None)
 
 
-def _of_tool(home: Home, tool: str | None) -> list[Path]:
-    """Files that a tool, or any, wrote to within a day."""
+def _recent_files(home: Home, tool: str | None) -> list[Path]:
+    """Return the files that a tool, or any tool, wrote within a day."""
     return [
         path
         for root in _roots(home, tool)
@@ -926,9 +922,9 @@ def _of_tool(home: Home, tool: str | None) -> list[Path]:
 
 
 def _roots(home: Home, tool: str | None) -> Iterator[Root]:
-    """Return the folders in which a tool, or any, keeps transcripts."""
-    found = discovery.tool_roots(home, discovery.projects_of(home), [])
-    return (root for adapter, root in found if tool in (None, adapter.tool))
+    """Return the transcript folders of a tool, or of all tools."""
+    roots = discovery.tool_roots(home, discovery.projects_of(home), [])
+    return (root for adapter, root in roots if tool in (None, adapter.tool))
 
 
 def _is_recent(home: Home, path: Path) -> bool:
@@ -939,111 +935,119 @@ def _is_recent(home: Home, path: Path) -> bool:
     return home.clock().timestamp() - changed / 1e9 < RECENT_SECONDS
 
 
-# ----------------------------------------------------------------------------
-# Store what an agent says the owner said: the owner's words are looked up in the session that goes on
-# just now.
-#
-# An agent may be told by a page it reads what to store, so its word for it counts nothing. Where the
-# memory is what the
-# owner typed, word for word, it is the owner's, said when they typed it; else it is the agent's
-# proposal: words in
-# another order, or only some of them, may say the opposite.
+# -- Storing for an agent --------------------------------------------------------------------------
+# A page may tell an agent what to store, so the agent's word alone does not count. If a memory is word for word what the
+# owner typed in the current session, it is the owner's, with the time of that turn. Otherwise it is the agent's
+# proposal: reordered or partial words may mean the opposite.
 
 
-_RECENT = timedelta(days=1)
-_MOST_SESSIONS = 20
-_LEAST_CHARACTERS = 12
-"""A shorter quote ("yes, do that") says nothing by itself."""
+_RECENT_PERIOD = timedelta(days=1)
+_MAX_SESSIONS = 20
+_MIN_QUOTE_CHARACTERS = 12
+"""Shorter quotes ("yes, do that") are meaningless alone."""
 
 
 def store(home: Home, new: StoreRequest) -> StoreOutcome:
     """Store a memory; see :func:`nacre.memories.store.store`. Raises MemoryInvalid."""
-    new, said = _looked_up(home, new)
-    outcome = remembering.store(home, new, said)
+    new, statement = _with_speaker(home, new)
+    outcome = remembering.store(home, new, statement)
     return dataclasses.replace(
-        outcome, proposed=outcome.action == "stored" and said is None and home.actor.is_agent
+        outcome, proposed=outcome.action == "stored" and statement is None and home.actor.is_agent
     )
 
 
 def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
-    """What :func:`store` would do and why; nothing is written. Raises MemoryInvalid."""
-    new, said = _looked_up(home, new)
-    return remembering.rehearse(home, new, said)
+    """Describe what :func:`store` would do, and why, without writing. Raises MemoryInvalid."""
+    new, statement = _with_speaker(home, new)
+    return remembering.rehearse(home, new, statement)
 
 
-def _looked_up(home: Home, new: StoreRequest) -> tuple[StoreRequest, Said | None]:
-    """A request, and the turn in which the owner said it; a title that says more than the owner did is left out.
+def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, Said | None]:
+    """Return the request and the owner's turn that states it. Drop a title that says more than the owner did.
 
-    What they took back since is not said. Words said in a project hold there: for a memory of no project they stand
-    for that of their session, and for another project's they are only the agent's proposal.
+    Statements that the owner took back do not count. A memory without a project receives the session's; one of another
+    project is only the agent's proposal.
     """
     session = new.source.session or home.settings.session
-    if not (new.quote and home.actor.is_agent) or len(new.quote.strip()) < _LEAST_CHARACTERS:
+    if not (new.quote and home.actor.is_agent) or len(new.quote.strip()) < _MIN_QUOTE_CHARACTERS:
         return new, None
     project = remembering.project_asked_for(home, new)
-    for one in _sessions(home, session):
-        if one.project and project not in (None, one.project):
+    for stored in _sessions(home, session):
+        if stored.project and project not in (None, stored.project):
             continue
-        for turn, statements in _said(home, one, new):
-            said = [statement.text for statement in statements]
-            if _states(said, new.content):
-                if new.subject and adds(new.subject, [*said, new.content]) is not None:
+        for turn, statements in _turns_with_quote(home, stored, new):
+            texts = [statement.text for statement in statements]
+            if _states(texts, new.content):
+                if new.subject and adds(new.subject, [*texts, new.content]) is not None:
                     new = structs.replace(new, subject=None)
-                new = structs.replace(new, project=one.project or new.project)
+                new = structs.replace(new, project=stored.project or new.project)
                 is_mixed = any(statement.mixed for statement in statements)
-                return new, Said(Source(one.session.id, (turn.id,)), turn.time, is_mixed)
+                return new, Said(Source(stored.session.id, (turn.id,)), turn.time, is_mixed)
     return new, None
 
 
 def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
-    """The session that stores it, read up to now; where its host does not name it, those of the last day."""
+    """Yield the current session, read up to now; if the host does not name it, those of the last day."""
     if session:
-        found = read_session(home, session)
-        yield from [found] if found else []
+        stored = read_session(home, session)
+        yield from [stored] if stored else []
         return
     read_recent(home)
-    yield from home.sessions.newest(SessionFilter(since=home.now() - _RECENT), limit=_MOST_SESSIONS)
+    yield from home.sessions.newest(
+        SessionFilter(since=home.now() - _RECENT_PERIOD), limit=_MAX_SESSIONS
+    )
 
 
-def _said(
+def _turns_with_quote(
     home: Home, session: StoredSession, new: StoreRequest
 ) -> Iterator[tuple[Turn, Sequence[Statement]]]:
-    """The turns of the owner that hold a quote, the latest first, with the whole statements of which it is a part,
-    unless these were taken back, are marked as somebody else's, or state a rule where it may be.
+    """Yield the owner's turns that contain a quote, latest first, with the statements that cover it.
+
+    Skip statements that were taken back, are marked as another person's, or may be another person's rule.
     """
     turns = home.sessions.whole(session.row)
     spoken = utterances(turns)
     is_rule = new.kind is Kind.PREFERENCE or reads_as_rule(new.content)
     for at in reversed(range(len(spoken))):
-        texts = [one.text for one in spoken[at].statements]
-        held = _holding(texts, normalise(new.quote or ""))
-        if not held or is_refused(spoken, at) or is_taken_back(texts, held.stop - 1):
+        texts = [statement.text for statement in spoken[at].statements]
+        covered = _covering(texts, normalise(new.quote or ""))
+        if not covered or is_refused(spoken, at) or is_taken_back(texts, covered.stop - 1):
             continue
-        statements = spoken[at].statements[held.start : held.stop]
-        if any(one.marked or (is_rule and may_be_others(one)) for one in statements):
+        statements = spoken[at].statements[covered.start : covered.stop]
+        if any(
+            statement.marked or (is_rule and may_be_others(statement)) for statement in statements
+        ):
             continue
         index = spoken[at].index
-        later = (read(one.text) for said in spoken[at + 1 :] for one in said.statements)
+        later = (
+            read(statement.text)
+            for utterance in spoken[at + 1 :]
+            for statement in utterance.statements
+        )
         about = read(new.content).words
-        if not any(departure.gone <= about for one in later for departure in one.departures):
+        if not any(
+            departure.gone <= about for reading in later for departure in reading.departures
+        ):
             yield turns[index], statements
 
 
-def _states(said: Sequence[str], content: str) -> bool:
-    """Whether statements are what a memory says, word for word, and neither ask, suppose nor report it."""
-    return all(map(is_stated, said)) and _plain(" ".join(said)) == _plain(content)
+def _states(statements: Sequence[str], content: str) -> bool:
+    """Return True if statements equal a memory word for word and are not questions, suppositions or reports."""
+    return all(map(is_stated, statements)) and _without_layout(
+        " ".join(statements)
+    ) == _without_layout(content)
 
 
-def _plain(text: str) -> str:
-    """A text as it is written but for its layout, without what people say before they say something: "ok, so"."""
+def _without_layout(text: str) -> str:
+    """Normalise a text's layout and drop its openers ("ok, so")."""
     return written(language_of(text).trim(text))
 
 
-def _holding(statements: Sequence[str], wanted: str) -> range | None:
-    """The places of the fewest statements in a row that hold a text."""
-    plain = [normalise(one) for one in statements]
+def _covering(statements: Sequence[str], text: str) -> range | None:
+    """Return the range of the shortest run of statements that contains a text."""
+    plain = [normalise(statement) for statement in statements]
     for length in range(1, len(plain) + 1):
         for first in range(len(plain) - length + 1):
-            if wanted in " ".join(plain[first : first + length]):
+            if text in " ".join(plain[first : first + length]):
                 return range(first, first + length)
     return None
