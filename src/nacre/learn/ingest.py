@@ -75,7 +75,7 @@ from nacre.vault.files import LEDGER
 
 @dataclass(slots=True)
 class ReadTally:
-    """Counts of files and turns, and what was left out or went wrong."""
+    """Counts of files and turns, omissions and problems."""
 
     files: int = 0
     turns: int = 0
@@ -165,7 +165,7 @@ class TurnStore:
         self._gate = Gate(home)
 
     def store_all(self, events: Iterable[Event], tell: Callable[[float], None]) -> None:
-        """Store all events. ``tell`` is called after each transaction with the elapsed seconds."""
+        """Store all events. Call ``tell`` after each transaction with the elapsed seconds."""
         started = time.perf_counter()
         pending: list[Batch | FileDone] = []
         size = 0
@@ -394,7 +394,7 @@ def _store(
 
 
 def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:
-    """Return the saved cursor of a file. Redact its name only if the plain name is unknown, because redaction is slow."""
+    """Return the saved cursor of a file. Redact its name, which is slow, only if the plain name is unknown."""
     cursor = home.sessions.cursor(str(path))
     redacted_name = str(path) if cursor else kept_name(home.redactor, str(path))
     return cursor or (home.sessions.cursor(redacted_name) if redacted_name != str(path) else None)
@@ -936,9 +936,9 @@ def _is_recent(home: Home, path: Path) -> bool:
 
 
 # -- Storing for an agent --------------------------------------------------------------------------
-# A page may tell an agent what to store, so the agent's word alone does not count. If a memory is word for word what the
-# owner typed in the current session, it is the owner's, with the time of that turn. Otherwise it is the agent's
-# proposal: reordered or partial words may mean the opposite.
+# Pages can make an agent store something, so the agent's word alone does not count. If the owner typed a memory
+# verbatim in the current session, it is the owner's, with the time of that turn. Otherwise it is the agent's proposal: reordered
+# or partial words may mean the opposite.
 
 
 _RECENT_PERIOD = timedelta(days=1)
@@ -987,7 +987,7 @@ def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, Said | N
 
 
 def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
-    """Yield the current session, read up to now; if the host does not name it, those of the last day."""
+    """Yield the current session, read up to now, or all of the last day if the host does not name it."""
     if session:
         stored = read_session(home, session)
         yield from [stored] if stored else []

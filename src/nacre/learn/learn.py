@@ -1,4 +1,4 @@
-"""Ask a model what a session teaches, with the memories that are stored about it beside it."""
+"""Learning from sessions: calls of the language model, and storage of the memories it extracts."""
 
 from __future__ import annotations
 
@@ -91,17 +91,17 @@ from nacre.values.session import (
     Unlearned,
 )
 
-_TOLD_CHARACTERS = 300
+_PROBLEM_CHARACTERS = 300
 
 ASKED_AGAIN_AFTER = timedelta(hours=23)
-"""So long a writer is left alone whose answers nobody can use: they cost several calls each time."""
+"""Pause after unusable answers of a model, which cost several calls each time."""
 
 
 class ModelExtractor:
-    """Asks the model that is set for extraction, in the background, about one session after another.
+    """Asks the model configured for extraction about sessions, one after another, in the background.
 
-    After a refusal, or when what it may cost is used up, it asks no more; nor when it was out of reach in one session.
-    ``is_elsewhere`` says that another process asks it meanwhile: then this one does not.
+    Stops after a refusal, after a failed connection or when the budget is used up. With ``is_elsewhere``, another
+    process is asking the model, so this one does not.
     """
 
     def __init__(self, home: Home, *, is_elsewhere: bool = False) -> None:
@@ -115,19 +115,17 @@ class ModelExtractor:
     def read_ahead(
         self, project: str | None, sessions: Sequence[Shown], notify: Callable[[str], None]
     ) -> None:
-        """Show the model several small sessions of a project in one call, if they are worth it: what it finds in each
-        is what :meth:`extract` returns for it then.
-        """
+        """Ask about several small sessions of a project in one call. :meth:`extract` returns the results later."""
         home, model = self._home, self._model
         if model is None or self.is_spent:
             return
-        worth = [
-            one
-            for one in sessions
-            if one.session.id not in self._alone
-            and is_worth_asking(one.session, one.turns, home.settings, begin=one.begin)
+        eligible = [
+            shown
+            for shown in sessions
+            if shown.session.id not in self._alone
+            and is_worth_asking(shown.session, shown.turns, home.settings, begin=shown.begin)
         ]
-        together = worth[: fitting([size_of(one) for one in worth], model.capabilities)]
+        together = eligible[: fitting([size_of(shown) for shown in eligible], model.capabilities)]
         if len(together) < 2:
             return
         notify(f"{model.name}: {len(together)} sessions")
@@ -138,14 +136,14 @@ class ModelExtractor:
         )
         caller = Caller(model)
         answers = ask_about_all(home, caller, together, wanted)
-        self._alone |= set() if answers else {one.session.id for one in together}
-        for one, found in zip(together, answers or (), strict=False):
-            self._tally.add(found)
-            self._ahead[one.session.id] = found
+        self._alone |= set() if answers else {shown.session.id for shown in together}
+        for shown, extraction in zip(together, answers or (), strict=False):
+            self._tally.add(extraction)
+            self._ahead[shown.session.id] = extraction
         self._tally.add_calls(caller)
 
     def is_read(self, session: Session) -> bool:
-        """Whether a session was read together with others."""
+        """Return True if a session was already read together with others."""
         return session.id in self._ahead
 
     def extract(
@@ -157,7 +155,7 @@ class ModelExtractor:
         begin: int,
         notify: Callable[[str], None],
     ) -> Extraction | None:
-        """What the model finds in a session's turns from ``begin`` on; ``None`` where it is not to be asked."""
+        """Ask about a session's turns from ``begin`` on; return ``None`` without a call."""
         if self.is_read(session):
             return self._ahead.pop(session.id)
         model = self._model
@@ -171,7 +169,7 @@ class ModelExtractor:
             notify(f"{model.name}: part {done} of {total}")
 
         notify(model.name)
-        found = ask_about(
+        extraction = ask_about(
             self._home,
             model,
             session,
@@ -184,45 +182,41 @@ class ModelExtractor:
                 timeout_seconds=self._home.settings.number("models.timeout_seconds"),
             ),
         )
-        self._tally.add(found)
-        if found.is_useless:
-            self._tell_useless(found)
-        return found
+        self._tally.add(extraction)
+        if extraction.is_useless:
+            self._tell_useless(extraction)
+        return extraction
 
     def look_later(self, days: Collection[date]) -> int:
-        """Hold known memories against what was said later, some for each of some days with sessions; returns how many
-        are doubted since.
-        """
+        """Compare known memories with later turns, once for each given day. Return the number of new doubts."""
         model, home, count = self._model, self._home, 0
         for day in days_to_look(home, days):
             if model is None or self.is_spent or self.rests:
                 break
             caller = Caller(model)
             held = due(home, self._writer, caller.capabilities)
-            found = ask_about_later(home, caller, held)
+            doubts = ask_about_later(home, caller, held)
             more = (
-                ask_about_later(home, caller, touched_by(home, held, found, self._writer))
-                if found
+                ask_about_later(home, caller, touched_by(home, held, doubts, self._writer))
+                if doubts
                 else ()
             )
             self._tally.add_calls(caller)
-            if found is None and isinstance(caller.problem, AnswerUnusable):
-                note(home, day, (), ())  # it would cost as much again: another day
-            if not held or found is None:
+            if doubts is None and isinstance(caller.problem, AnswerUnusable):
+                note(home, day, (), ())  # wait a day, because a retry costs as much again
+            if not held or doubts is None:
                 break
-            count += note(home, day, held, [*found, *(more or ())])
+            count += note(home, day, held, [*doubts, *(more or ())])
         return count
 
     def serves(self, stored: StoredSession, *, older: bool = False) -> bool:
-        """Whether a writer is to be shown a session, once it is over, by what the owner agreed to: of ``older`` ones,
-        too.
-        """
+        """Return True if the owner allows the writer to see a finished session; ``older`` ones only on request."""
         may_show = is_covered if older else is_agreed
         return is_set(self._home) and may_show(self._permission.settings, stored, self._writer)
 
     @property
     def rests(self) -> bool:
-        """Whether the writer is shown nothing for now."""
+        """True while no calls of the writer are allowed."""
         return (
             self.is_elsewhere
             or self._is_left_alone
@@ -235,12 +229,12 @@ class ModelExtractor:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the model is out of reach, or what it may cost is used up: what is left is asked another time."""
+        """True if the model is unreachable or its budget is used up. The rest waits for the next run."""
         return self._tally.is_over or self._model is None
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether it is asked nothing more for now, for whatever reason, and all that it answered was taken."""
+        """True if no more calls are possible for now and all answers were collected."""
         return not self._ahead and (self.rests or self.is_spent)
 
     def leave(self) -> None:
@@ -248,25 +242,29 @@ class ModelExtractor:
         self._tally.report = replace(self._tally.report, elsewhere=self._tally.report.elsewhere + 1)
 
     def report(self) -> ModelExtraction | None:
-        """What the model was asked and found, ``None`` where none is to be asked."""
-        model, found = self.__dict__.get("_model"), self._tally.report
-        is_told = model or found.problem or found.elsewhere
-        return replace(found, model=model.name if model else "") if is_told else None
+        """Return the calls and results so far, or ``None`` if no model is available."""
+        model, report = self.__dict__.get("_model"), self._tally.report
+        is_reported = model or report.problem or report.elsewhere
+        return replace(report, model=model.name if model else "") if is_reported else None
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Close the model."""
         model = self.__dict__.get("_model")
         if model:
             model.close()
 
-    def _tell_useless(self, found: Extraction) -> None:
-        """Have it told wherever a writer's state is, and leave it alone for a day."""
+    def _tell_useless(self, extraction: Extraction) -> None:
+        """Record the failure in the writer's health, so that it is not asked for a day."""
         home = self._home
-        told = home.redactor.clean(found.problem or "it does not answer in the shape asked for")
-        fold_notes(home)  # its calls were answered, and say that it is well
+        problem = home.redactor.clean(
+            extraction.problem or "it does not answer in the shape asked for"
+        )
+        fold_notes(home)  # first, because its answered calls would mark the model as healthy
         with home.database.transaction():
             until = home.now() + ASKED_AGAIN_AFTER
-            home.spending.fail(Health(found.model, until, shorten(told, _TOLD_CHARACTERS)))
+            home.spending.fail(
+                Health(extraction.model, until, shorten(problem, _PROBLEM_CHARACTERS))
+            )
 
     @property
     def _writer(self) -> str:
@@ -282,7 +280,7 @@ class ModelExtractor:
 
 
 def is_left_alone(home: Home) -> bool:
-    """Whether its answers were of no use, less than a day ago."""
+    """Return True if the model gave unusable answers less than a day ago."""
     health = home.spending.health(name_for(home, Task.EXTRACTION))
     return health is not None and health.until > home.now()
 
@@ -290,82 +288,89 @@ def is_left_alone(home: Home) -> bool:
 def ask_about(
     home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted
 ) -> Extraction:
-    """Ask a model about a session, and leave a trace of it. No lock is held meanwhile, no transaction open."""
+    """Ask a model about a session and record a trace. Holds no lock and no transaction meanwhile."""
     with tracing(home, TraceKind.EXTRACTION, session.id) as run:
-        with home.turn.aside():  # it asks from threads of its own
-            found = extract_with(model, session, turns, wanted)
-        run.add(_step(found, session.id))
-        run.outcome = count(len(found.memories), "memory", "memories")
-        return found
+        with home.turn.aside():  # the calls run in other threads
+            extraction = extract_with(model, session, turns, wanted)
+        run.add(_step(extraction, session.id))
+        run.outcome = count(len(extraction.memories), "memory", "memories")
+        return extraction
 
 
 def ask_about_all(
     home: Home, caller: Caller, sessions: Sequence[Shown], wanted: Wanted
 ) -> Sequence[Extraction] | None:
-    """Ask a model about several sessions in one call, and leave a trace of it."""
+    """Ask a model about several sessions in one call and record a trace."""
     with tracing(
         home, TraceKind.EXTRACTION, f"{sessions[0].session.id} and {len(sessions) - 1} more"
     ) as run:
         with home.turn.aside():
-            found = extract_together(caller, sessions, wanted)
-        for shown, one in zip(sessions, found or (), strict=False):
-            run.add(_step(one, shown.session.id))
+            extractions = extract_together(caller, sessions, wanted)
+        for shown, extraction in zip(sessions, extractions or (), strict=False):
+            run.add(_step(extraction, shown.session.id))
         run.outcome = (
-            f"{sum(len(one.memories) for one in found)} memories" if found else "no answer"
+            f"{sum(len(extraction.memories) for extraction in extractions)} memories"
+            if extractions
+            else "no answer"
         )
-        return found
+        return extractions
 
 
 def ask_about_later(home: Home, caller: Caller, held: Sequence[Held]) -> Sequence[Doubt] | None:
-    """Ask which memories no longer hold by what was said later, and leave a trace of it; ``None`` without an answer."""
-    asked = [one for one in held if one.sayings]
-    if not asked:
+    """Ask which memories later turns contradict, and record a trace; return ``None`` without an answer."""
+    checked = [item for item in held if item.sayings]
+    if not checked:
         return ()
     seconds = home.settings.number("models.timeout_seconds")
     with tracing(
-        home, TraceKind.EXTRACTION, f"{len(asked)} memories beside what was said later"
+        home, TraceKind.EXTRACTION, f"{len(checked)} memories beside what was said later"
     ) as run:
         with home.turn.aside():
-            answer = caller.ask(for_later(asked, caller.capabilities, seconds), Outdateds)
-        found, dropped = (None, {}) if answer is None else doubts(asked, answer.memories)
+            answer = caller.ask(for_later(checked, caller.capabilities, seconds), Outdateds)
+        doubtful, dropped = (None, {}) if answer is None else doubts(checked, answer.memories)
         run.outcome = (
             "no answer"
-            if found is None
-            else f"{len(found)} may be out of date{_not_taken(dropped)}"
+            if doubtful is None
+            else f"{len(doubtful)} may be out of date{_not_taken(dropped)}"
         )
-        said = dict.fromkeys(saying.session for one in asked for saying in one.sayings)
+        sessions = dict.fromkeys(saying.session for item in checked for saying in item.sayings)
         run.add(
             Step(
                 "was shown excerpts",
-                f"of {count(len(said), 'session')}",
+                f"of {count(len(sessions), 'session')}",
                 run.outcome,
-                refs=tuple(said),
+                refs=tuple(sessions),
             )
         )
-        return found
+        return doubtful
 
 
 def _not_taken(dropped: Mapping[str, int]) -> str:
-    """What is told of what a model proposed in vain, by why."""
-    told = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items()))
-    return f"; not taken: {told}" if told else ""
+    """Describe the rejected proposals, by reason."""
+    reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items()))
+    return f"; not taken: {reasons}" if reasons else ""
 
 
-def _step(found: Extraction, session: str) -> Step:
-    told = f"{len(found.memories)} taken{_not_taken(found.dropped)}"
-    held = ", ".join(dict.fromkeys(one.detail for one in found.candidates if one.held))
-    told += f"; held back: {held}" if held else ""
-    told += (
-        f"; {found.by_rules} of {found.parts} parts by rules: {found.problem}"
-        if found.by_rules
+def _step(extraction: Extraction, session: str) -> Step:
+    output = f"{len(extraction.memories)} taken{_not_taken(extraction.dropped)}"
+    held = ", ".join(
+        dict.fromkeys(candidate.detail for candidate in extraction.candidates if candidate.held)
+    )
+    output += f"; held back: {held}" if held else ""
+    output += (
+        f"; {extraction.by_rules} of {extraction.parts} parts by rules: {extraction.problem}"
+        if extraction.by_rules
         else ""
     )
     return Step(
         "looks at the answers",
-        f"{found.proposed} memories proposed of {found.parts} parts",
-        told,
-        refs=(session, *dict.fromkeys(turn for one in found.candidates for turn in one.turns)),
-        more={**found.dropped, "by_rules": found.by_rules},
+        f"{extraction.proposed} memories proposed of {extraction.parts} parts",
+        output,
+        refs=(
+            session,
+            *dict.fromkeys(turn for candidate in extraction.candidates for turn in candidate.turns),
+        ),
+        more={**extraction.dropped, "by_rules": extraction.by_rules},
     )
 
 
@@ -374,29 +379,29 @@ class _Tally:
     report: ModelExtraction = ModelExtraction()
     is_over: bool = False
 
-    def add(self, found: Extraction) -> None:
-        so_far = self.report
+    def add(self, extraction: Extraction) -> None:
+        before = self.report
         self.report = replace(
-            so_far,
-            sessions=so_far.sessions + (found.by_rules < found.parts),
-            found=so_far.found + len(found.memories),
-            held=so_far.held + len(found.candidates) - len(found.memories),
-            repeated=so_far.repeated + found.repeated,
-            calls=so_far.calls + found.calls,
-            tokens=so_far.tokens + found.tokens,
-            parts=so_far.parts + found.parts,
-            by_rules=so_far.by_rules + found.by_rules,
-            dropped=Counter(so_far.dropped) + Counter(found.dropped),
+            before,
+            sessions=before.sessions + (extraction.by_rules < extraction.parts),
+            found=before.found + len(extraction.memories),
+            held=before.held + len(extraction.candidates) - len(extraction.memories),
+            repeated=before.repeated + extraction.repeated,
+            calls=before.calls + extraction.calls,
+            tokens=before.tokens + extraction.tokens,
+            parts=before.parts + extraction.parts,
+            by_rules=before.by_rules + extraction.by_rules,
+            dropped=Counter(before.dropped) + Counter(extraction.dropped),
         )
-        if found.by_rules or found.is_uncompared:
-            self.fail(found.problem, found.hint)
-        self.is_over = found.is_over
+        if extraction.by_rules or extraction.is_uncompared:
+            self.fail(extraction.problem, extraction.hint)
+        self.is_over = extraction.is_over
 
     def add_calls(self, caller: Caller) -> None:
-        """Count calls that were about no session, or about several."""
-        so_far = self.report
+        """Add the cost of calls about no session, or about several."""
+        before = self.report
         self.report = replace(
-            so_far, calls=so_far.calls + caller.calls, tokens=so_far.tokens + caller.tokens
+            before, calls=before.calls + caller.calls, tokens=before.tokens + caller.tokens
         )
         self.is_over = self.is_over or caller.is_over
 
@@ -404,13 +409,12 @@ class _Tally:
         self.report = replace(self.report, problem=problem, hint=hint)
 
 
-# ----------------------------------------------------------------------------
-# What extraction would make of transcripts: shown, and not stored.
+# -- Previews of extraction (nothing is stored) ----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What extraction makes of one session; ``asked`` tells how, where a language model did it."""
+    """The candidates of one session; ``asked`` is the model's extraction, if a model made them."""
 
     session: Session
     candidates: tuple[Candidate, ...]
@@ -418,16 +422,16 @@ class Proposal:
 
     @property
     def memories(self) -> tuple[Candidate, ...]:
-        """Those that would be memories at once; the others would wait."""
-        return tuple(one for one in self.candidates if not one.held)
+        """The candidates that would become memories immediately."""
+        return tuple(candidate for candidate in self.candidates if not candidate.held)
 
 
 def propose(
     home: Home, wanted: ProposalRequest, notify: OnProgress = lambda _: None
 ) -> list[Proposal]:
-    """Extract, and store nothing but the trace of what a model was asked.
+    """Extract candidates without storing anything but the trace of the model calls.
 
-    Raises NotFound, Conflict, TranscriptUnreadable; ModelRefused for a model that cannot be opened.
+    Raises NotFound, Conflict, TranscriptUnreadable, and ModelRefused if the model cannot be opened.
     """
     talks = (
         _of_file(home, wanted.path, wanted.session)
@@ -436,11 +440,11 @@ def propose(
     )
     model = _model(home, wanted.model)
     try:
-        found = []
+        proposals = []
         for done, (session, project, turns) in enumerate(talks):
             notify(Progress("learning", done, len(talks), model.name if model else ""))
-            found.append(_proposed(home, wanted, model, session, project, turns))
-        return found
+            proposals.append(_proposed(home, wanted, model, session, project, turns))
+        return proposals
     finally:
         if model:
             model.close()
@@ -464,7 +468,7 @@ def _proposed(
     if model is None:
         shown = [turn for turn in turns if not wanted.owner_only or turn.speaker is Speaker.OWNER]
         return Proposal(session, tuple(extract(session, shown)))
-    asked = ask_about(
+    extraction = ask_about(
         home,
         model,
         session,
@@ -479,15 +483,15 @@ def _proposed(
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         ),
     )
-    return Proposal(session, asked.candidates, asked)
+    return Proposal(session, extraction.candidates, extraction)
 
 
 _Talk = tuple[Session, str | None, Sequence[Turn]]
 
 
 def _of_file(home: Home, path: Path, reference: str | None) -> list[_Talk]:
-    """The sessions of a transcript with their turns, redacted, as ingest would read them."""
-    found: dict[str, tuple[Session, list[Turn]]] = {}
+    """Return the sessions of a transcript with their turns, redacted as by an ingest."""
+    sessions: dict[str, tuple[Session, list[Turn]]] = {}
     try:
         with opened(path, identities=tuple(home.settings.texts("owner.identities"))) as (
             adapter,
@@ -499,25 +503,29 @@ def _of_file(home: Home, path: Path, reference: str | None) -> list[_Talk]:
                     hint="docs/agents.md lists what can be read",
                 )
             for batch in batches(path, adapter, source, home.redactor):
-                turns = found[batch.session.id][1] if batch.session.id in found else list[Turn]()
+                turns = (
+                    sessions[batch.session.id][1] if batch.session.id in sessions else list[Turn]()
+                )
                 turns += batch.turns
-                found[batch.session.id] = (batch.session, turns)
+                sessions[batch.session.id] = (batch.session, turns)
     except OSError as error:
         raise TranscriptUnreadable(
             f"{path} cannot be read: {error.strerror}", hint="check its permissions"
         ) from error
     chosen: list[_Talk] = [
-        (session, None, turns) for session, turns in found.values() if _is_meant(session, reference)
+        (session, None, turns)
+        for session, turns in sessions.values()
+        if _matches(session, reference)
     ]
     if not chosen:
         raise NotFound(
             f"{path} holds no session {reference!r}" if reference else f"{path} holds no session",
-            hint=f"it holds {', '.join(list(found)[:5])}" if found else None,
+            hint=f"it holds {', '.join(list(sessions)[:5])}" if sessions else None,
         )
     return chosen
 
 
-def _is_meant(session: Session, reference: str | None) -> bool:
+def _matches(session: Session, reference: str | None) -> bool:
     return not reference or reference == session.id or session.native_id.startswith(reference)
 
 
@@ -527,12 +535,11 @@ def _of_home(home: Home, reference: str) -> list[_Talk]:
     return [(stored.session, stored.project, turns)]
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests for extraction; :mod:`nacre.serve.catalogue` lists them.
+# -- Operations (listed in :mod:`nacre.serve.catalogue`) -------------------------------------------
 
 
 def preview(home: Home, request: ExtractRequest) -> Extracted:
-    """What extraction makes of a text or a session; nothing is stored.
+    """Extract memories of a text or a session without storing them.
 
     Raises InvalidInput, NotFound, Conflict, TranscriptUnreadable.
     """
@@ -540,80 +547,86 @@ def preview(home: Home, request: ExtractRequest) -> Extracted:
         raise InvalidInput("give a text or a session", hint="one of them, not both")
     model = None if request.by_model else "none"
     if request.session:
-        found = propose(home, ProposalRequest(session=request.session, model=model))
+        proposals = propose(home, ProposalRequest(session=request.session, model=model))
     else:
         with tempfile.TemporaryDirectory(prefix="nacre-extract-") as folder:
             file = Path(folder) / "text.md"
             file.write_text(request.text, encoding="utf-8")
-            found = propose(home, ProposalRequest(path=file, model=model))
-    problem = next((one.asked.problem for one in found if one.asked and one.asked.problem), None)
-    return Extracted(tuple(candidate for one in found for candidate in one.candidates), problem)
+            proposals = propose(home, ProposalRequest(path=file, model=model))
+    problem = next(
+        (
+            proposal.asked.problem
+            for proposal in proposals
+            if proposal.asked and proposal.asked.problem
+        ),
+        None,
+    )
+    return Extracted(
+        tuple(candidate for proposal in proposals for candidate in proposal.candidates), problem
+    )
 
 
-# ----------------------------------------------------------------------------
-# When a session is over, and when a writer is asked about it again.
+# -- Due sessions ----------------------------------------------------------------------------------
 
 
 ASKED_AGAIN = timedelta(hours=1)
-"""So long after it could not be asked a writer is asked again, by itself."""
+"""Interval between attempts to ask an unavailable model."""
 
 NOT_YET = datetime.fromtimestamp(0, UTC)
-"""When a writer was asked about a session that is over, and of which it rested: it is asked as soon as it may."""
+"""Marks a finished session that waits for an available model."""
 
 
 def is_over(home: Home, one: Unlearned, stored: StoredSession) -> bool:
-    """Whether nobody will answer what was said last in a session: it is quiet, or was over when its end was read."""
+    """Return True if a session is quiet, or had ended when its last turn was read, so that no answer will follow."""
     return is_quiet(home, stored) or (one.asked is not None and one.begin >= one.end)
 
 
 def is_due(home: Home) -> bool:
-    """Whether a session is over by now that extraction has not seen to its end, or that a writer may be shown."""
+    """Return True if a finished session has unextracted turns, or is waiting for the writer."""
     if not home.settings.flag("extraction.enabled"):
         return False
     now, is_asking = home.now(), is_set(home) and not (rests(home.settings) or is_left_alone(home))
     writer = name_for(home, Task.EXTRACTION)
-    for one in home.sessions.to_extract():
-        is_left = is_asking and (one.asked is None or now - one.asked >= ASKED_AGAIN)
-        if one.begin >= one.end and not is_left:
+    for item in home.sessions.to_extract():
+        is_waiting = is_asking and (item.asked is None or now - item.asked >= ASKED_AGAIN)
+        if item.begin >= item.end and not is_waiting:
             continue
         with contextlib.suppress(KeyError):  # forgotten since it was listed
-            stored = home.sessions.get(one.row)
-            is_its = one.begin < one.end or is_agreed(home.settings, stored, writer)
-            if is_its and is_over(home, one, stored):
+            stored = home.sessions.get(item.row)
+            is_relevant = item.begin < item.end or is_agreed(home.settings, stored, writer)
+            if is_relevant and is_over(home, item, stored):
                 return True
     return False
 
 
-# ----------------------------------------------------------------------------
-# Sessions → memories: extraction over what is new, without saying twice what is known.
+# -- Storing of extracted memories -----------------------------------------------------------------
 
 
 BATCH_MEMORIES = 500
 
 BULK_FROM = 100
-"""Of so many new memories and more at once, no model is asked what they are to those that are known."""
+"""From this number of new memories on, no model compares them with known ones."""
 
-_ALIKE = 12
-_IN_BULK = f"{BULK_FROM} new memories and more at once: no model was asked about them"
-_MOSTLY = 0.5
-_QUOTED = 120
-_NEARLY_ALL = 0.9
+_MAX_SIMILAR = 12
+_BULK_NOTE = f"{BULK_FROM} new memories and more at once: no model was asked about them"
+_AGENT_ECHO_SHARE = 0.5
+_QUOTE_CHARACTERS = 120
+_OWNER_ECHO_SHARE = 0.9
 
-_OF_THE_OWNER = frozenset({Kind.PREFERENCE, Kind.RELATIONSHIP})
-"""The kinds that hold everywhere when they were said in no project: how the owner works, and with whom. Any other
-statement is about something that has a project, though nobody knows which."""
+_PERSONAL_KINDS = frozenset({Kind.PREFERENCE, Kind.RELATIONSHIP})
+"""Kinds that apply everywhere if stated outside a project. Other kinds concern a project, even if it is unknown."""
 
 WAITS = timedelta(days=30)
-"""So long a session waits for a writer that cannot be asked."""
+"""Maximum time that a session waits for an unavailable writer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """The ids of new memories, how many of them were known already, how many ``candidates`` wait since, and how many
-    known ones were ``changed`` or ``ended`` by what sessions show, or are ``doubted`` since.
+    """The ids of new memories, and the numbers of duplicates, new candidates, and ``changed``, ``ended`` and
+    ``doubted`` memories.
 
-    ``decided`` counts what a language model decided (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``);
-    ``notes`` say why it did not decide on others. ``by_model`` is what one did for extraction.
+    ``decided`` counts a language model's decisions (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``);
+    ``notes`` give reasons for its omissions. ``by_model`` reports the model's extraction.
     """
 
     memories: tuple[str, ...]
@@ -636,12 +649,12 @@ def learn(
     run: Run | None = None,
     older: bool = False,
 ) -> Lessons:
-    """Extract memories from every session with turns that extraction has not seen, or from ``only`` the one of a row.
+    """Extract memories from every session with new turns, or only from the session in row ``only``.
 
-    ``is_over`` says that nobody will answer what was said last in it. A language model does it where one is set and may
-    work in the background; what is for it is left alone while another process has it read. What it found in a session
-    is stored before the next one is asked about. ``older`` sessions that no writer has read follow, as far as it may
-    take more. What is written belongs to the ``run``, or is a change of its own.
+    ``is_over`` marks that session as finished. A language model extracts if one is configured and may run in the
+    background; its sessions are skipped while another process asks it. Results of one session are stored before the
+    next is asked about. ``older`` adds sessions that no writer has read, within the budget. Changes belong to the
+    ``run``, or are an operation of their own.
     """
     if not is_set(home):
         return _learn(
@@ -658,10 +671,10 @@ def learn(
 def _learn(
     home: Home, notify: OnProgress, only: int | None, learner: _Learner, *, older: bool = False
 ) -> Lessons:
-    waiting = [one for one in home.sessions.to_extract() if only in (None, one.row)]
+    pending = [item for item in home.sessions.to_extract() if only in (None, item.row)]
     try:
-        _read(home, notify, learner, latest_first(waiting) if is_set(home) else [waiting])
-        if older:  # those that were read just now, too
+        _read(home, notify, learner, latest_first(pending) if is_set(home) else [pending])
+        if older:  # may include sessions that were just read
             _read(home, notify, learner, latest_first(learner.before_writer()))
         doubted = learner.extractor.look_later(learner.days)
     finally:
@@ -682,21 +695,23 @@ def _learn(
 def _read(
     home: Home, notify: OnProgress, learner: _Learner, in_turn: Sequence[Sequence[Unlearned]]
 ) -> None:
-    """Learn from some sessions, one after another; of older ones, from as many as the writer may take."""
+    """Learn from sessions in turn; stop at older ones when the writer rests."""
     total = sum(map(len, in_turn))
-    for done, (one, next_ones) in enumerate(each_of(in_turn)):
-        if one.is_older and learner.extractor.is_at_rest:
+    for done, (item, following) in enumerate(each_of(in_turn)):
+        if item.is_older and learner.extractor.is_at_rest:
             break
 
         def tell(note: str, done: int = done) -> None:
             notify(Progress("learning", done, total, note))
 
-        learner.read_ahead([one, *next_ones], tell)
-        was_asked = learner.session(one, tell)
+        learner.read_ahead([item, *following], tell)
+        was_asked = learner.session(item, tell)
         if was_asked or len(learner.pending) >= BATCH_MEMORIES:
             learner.flush()
         if was_asked:
-            embed_memories(home, begins=True)  # the next session is shown them as known
+            embed_memories(
+                home, begins=True
+            )  # so that they are shown as known with the next session
         tell(learner.note(), done + 1)
     learner.flush()
 
@@ -723,100 +738,102 @@ class _Learner:
         self.decided: Counter[str] = Counter()
         self.notes: dict[str, None] = {}
 
-    def read_ahead(self, waiting: Sequence[Unlearned], tell: Callable[[str], None]) -> None:
-        """Have the writer read the next session together with others of its project that wait, where all are small."""
+    def read_ahead(self, pending: Sequence[Unlearned], tell: Callable[[str], None]) -> None:
+        """Let the writer read the next session together with other small pending ones of its project."""
         project, sessions = None, list[Shown]()
-        for at, one in enumerate(waiting):
-            stored = self.stored_session(one)
+        for at, item in enumerate(pending):
+            stored = self.stored_session(item)
             if (
                 stored is None
-                or not self.is_asked_about(one, stored)
+                or not self.is_asked_about(item, stored)
                 or self.extractor.is_read(stored.session)
             ):
                 if not at:
                     return
             elif not at or stored.project == project:
                 project = stored.project
-                turns = self.home.sessions.turns_of(one.row)
-                place = placed(one, turns)
-                said = [item.turn for item in turns[: place.end]]
-                sessions.append(Shown(stored.session, _to_be_shown(said, place.first), place.first))
+                turns = self.home.sessions.turns_of(item.row)
+                place = placed(item, turns)
+                spoken = [row.turn for row in turns[: place.end]]
+                sessions.append(Shown(stored.session, _as_shown(spoken, place.first), place.first))
         self.extractor.read_ahead(project, sessions, tell)
 
-    def stored_session(self, one: Unlearned) -> StoredSession | None:
-        """A session that waits; ``None`` where it was forgotten since it was listed."""
+    def stored_session(self, item: Unlearned) -> StoredSession | None:
+        """Return a pending session, or ``None`` if it was forgotten meanwhile."""
         try:
-            return self.home.sessions.get(one.row)
+            return self.home.sessions.get(item.row)
         except KeyError:
             return None
 
     def before_writer(self) -> list[Unlearned]:
-        """Sessions that no writer was shown to their end, and that none is shown by itself."""
-        listed = ((one, self.stored_session(one)) for one in self.home.sessions.not_shown())
+        """Return older sessions that no writer was shown completely, and that are read only on request."""
+        listed = ((item, self.stored_session(item)) for item in self.home.sessions.not_shown())
         return [
-            one
-            for one, stored in listed
-            if stored and (one.unwritten is None or self.is_rest(one, stored))
+            item
+            for item, stored in listed
+            if stored and (item.unwritten is None or self.is_rest(item, stored))
         ]
 
-    def is_rest(self, one: Unlearned, stored: StoredSession) -> bool:
-        """Whether what is left of a session is shown only where the owner asks for older ones."""
-        is_left = one.unwritten is not None and one.begin >= one.end
+    def is_rest(self, item: Unlearned, stored: StoredSession) -> bool:
+        """Return True if the rest of a session is shown only if the owner asks for older ones."""
+        has_rest = item.unwritten is not None and item.begin >= item.end
         return (
-            is_left
+            has_rest
             and self.extractor.serves(stored, older=True)
             and not self.extractor.serves(stored)
         )
 
-    def is_asked_about(self, one: Unlearned, stored: StoredSession) -> bool:
-        """Whether the writer is to be shown a session now."""
-        is_its = self.extractor.serves(stored, older=one.is_older) and self.is_over(one, stored)
-        return is_its and (self.extractor.is_read(stored.session) or not self.extractor.rests)
+    def is_asked_about(self, item: Unlearned, stored: StoredSession) -> bool:
+        """Return True if the writer is to be shown a session now."""
+        is_served = self.extractor.serves(stored, older=item.is_older) and self.is_over(
+            item, stored
+        )
+        return is_served and (self.extractor.is_read(stored.session) or not self.extractor.rests)
 
-    def session(self, one: Unlearned, tell: Callable[[str], None]) -> bool:
-        """Find what is new in a session; returns whether a model was asked."""
-        stored = self.stored_session(one)
+    def session(self, item: Unlearned, tell: Callable[[str], None]) -> bool:
+        """Extract the new memories of a session. Return True if this called a model."""
+        stored = self.stored_session(item)
         if stored is None:
             return False
-        if not one.is_older and self.is_rest(one, stored):
+        if not item.is_older and self.is_rest(item, stored):
             return False
-        is_for_writer = self.extractor.serves(stored, older=one.is_older)
-        is_asked = self.is_asked_about(one, stored)
-        if is_for_writer and self.extractor.is_elsewhere and self.is_over(one, stored):
+        is_for_writer = self.extractor.serves(stored, older=item.is_older)
+        is_asked = self.is_asked_about(item, stored)
+        if is_for_writer and self.extractor.is_elsewhere and self.is_over(item, stored):
             self.extractor.leave()
             return False
-        waits = not one.is_older and (
+        waits = not item.is_older and (
             stored.ended is None or self.home.now() - stored.ended < WAITS
         )
-        if one.begin >= one.end and not is_asked and (one.is_older or (is_for_writer and waits)):
+        if item.begin >= item.end and not is_asked and (item.is_older or (is_for_writer and waits)):
             return False
-        turns = self.home.sessions.turns_of(one.row)
-        said, at = [item.turn for item in turns], placed(one, turns)
-        until = at.end if self.is_over(one, stored) else max(at.begin, last_of_owner(said) + 1)
+        turns = self.home.sessions.turns_of(item.row)
+        said, at = [row.turn for row in turns], placed(item, turns)
+        until = at.end if self.is_over(item, stored) else max(at.begin, last_of_owner(said) + 1)
         found = self.write(stored, said[:until], at.first, tell) if is_asked else None
         is_left = is_for_writer and (not is_asked or self.is_unanswered(found))
         self.days |= (
-            {day_of(stored.ended)} if found and stored.ended and not one.is_older else set()
+            {day_of(stored.ended)} if found and stored.ended and not item.is_older else set()
         )
         if found and not is_left:
             self.waiting.was_read(stored.session.id)
-            written = [*found.memories, *(one.statement for one in found.overtaken)]
+            written = [*found.memories, *(change.statement for change in found.overtaken)]
             plain = passed_over(extract(stored.session, said), written)
             self.note_new([*plain, *found.candidates], stored, turns, at.first, until)
             self.amendments.note(found.overtaken, found.model)
             self.amendments.doubt(found.doubted)
         elif at.begin < until:
             self.note_new(extract(stored.session, said), stored, turns, at.begin, until)
-        seq = turns[until].seq if until < len(turns) else one.end
-        shown_later = [item.seq for item in turns if found and item.turn.id in found.left]
-        left = one.first if is_left else min(shown_later, default=None)
+        seq = turns[until].seq if until < len(turns) else item.end
+        shown_later = [row.seq for row in turns if found and row.turn.id in found.left]
+        left = item.first if is_left else min(shown_later, default=None)
         is_shown = is_asked and (
             waits or left is None
-        )  # else it is one of the older ones that no writer has read
-        is_kept = waits or (one.is_older and left)
-        rested = NOT_YET if is_left and not is_asked and self.is_over(one, stored) else None
+        )  # otherwise it counts as an older session that no writer has read
+        is_kept = waits or (item.is_older and left)
+        rested = NOT_YET if is_left and not is_asked and self.is_over(item, stored) else None
         self.seen.append(
-            (one, seq, left if is_kept else None, self.home.now() if is_shown else rested)
+            (item, seq, left if is_kept else None, self.home.now() if is_shown else rested)
         )
         return found is not None
 
@@ -828,78 +845,84 @@ class _Learner:
         begin: int,
         until: int,
     ) -> None:
-        """Take what turns from ``begin`` on bear out, and none of those from ``until`` on do, and note what they take
-        back.
+        """Take candidates from turns in ``begin:until`` and withdraw memories that these turns revoke.
+
+        Candidates that cite turns from ``until`` on wait for the rest of the session.
         """
-        said = [item.turn for item in turns]
-        waiting = {turn.id for turn in said[until:]}
-        settled = [one for one in candidates if not waiting & set(one.turns)]
-        made = [(one, self.to_memory(one, stored, turns)) for one in settled]
-        fresh = {turn.id for turn in said[begin:]}
-        self.stated[stored.session.id] += [memory for one, memory in made if not one.held]
-        for one, memory in made:
+        spoken = [item.turn for item in turns]
+        unfinished = {turn.id for turn in spoken[until:]}
+        finished = [candidate for candidate in candidates if not unfinished & set(candidate.turns)]
+        memories = [(candidate, self.to_memory(candidate, stored, turns)) for candidate in finished]
+        fresh = {turn.id for turn in spoken[begin:]}
+        self.stated[stored.session.id] += [
+            memory for candidate, memory in memories if not candidate.held
+        ]
+        for candidate, memory in memories:
             if fresh & set(memory.source.turns):
-                self.take(one, memory)
+                self.take(candidate, memory)
         if begin:
-            self.withdraw(stored, said, begin)
+            self.withdraw(stored, spoken, begin)
 
     def write(
         self, stored: StoredSession, turns: Sequence[Turn], begin: int, tell: Callable[[str], None]
     ) -> Extraction | None:
-        """Have the writer read a session that is over; ``None`` where it is not asked."""
-        shown = _to_be_shown(turns, begin)
+        """Let the writer read a finished session; return ``None`` if it is not asked."""
+        visible = _as_shown(turns, begin)
         return self.extractor.extract(
-            stored.session, stored.project, shown, begin=begin, notify=tell
+            stored.session, stored.project, visible, begin=begin, notify=tell
         )
 
-    def is_unanswered(self, found: Extraction | None) -> bool:
-        """Whether a session is left for another day: its writer is out of reach, or has used up what it may. A session
-        of several parts is not: what was paid for is taken, and the other parts are left.
+    def is_unanswered(self, extraction: Extraction | None) -> bool:
+        """Return True if the model was unavailable for a session, so that it is tried again later.
+
+        With several parts, the paid results are kept and only the remaining parts are left.
         """
         is_nothing = (
-            found is None
-            or found.by_rules == found.parts
-            or (found.is_uncompared and found.parts == 1)
+            extraction is None
+            or extraction.by_rules == extraction.parts
+            or (extraction.is_uncompared and extraction.parts == 1)
         )
         return self.extractor.is_spent and is_nothing
 
     def take(self, candidate: Candidate, memory: Memory) -> None:
-        """Have a memory placed, or a candidate wait; what waited and is said again is placed, too."""
+        """Queue a memory for placement, or hold a candidate. A repeated candidate is placed, too."""
         if candidate.held:
             self.pending += self.waiting.hold(candidate, memory)
         else:
             self.pending += [*self.waiting.say(memory), memory]
 
     def note(self) -> str:
-        """What was found so far, and what a model has read and written for it."""
-        told = f"{len(self.stored) + len(self.pending)} memories"
+        """Return the progress: memories found, calls and tokens."""
+        text = f"{len(self.stored) + len(self.pending)} memories"
         report = self.extractor.report()
         if report and report.calls:
             read = report.tokens.input + report.tokens.cached + report.tokens.written
-            told += f", {report.calls} calls, {read:,} + {report.tokens.output:,} tokens"
-        return told
+            text += f", {report.calls} calls, {read:,} + {report.tokens.output:,} tokens"
+        return text
 
-    def is_over(self, one: Unlearned, stored: StoredSession) -> bool:
-        """Whether nobody will answer what was said last in a session."""
-        return self.all_over or is_over(self.home, one, stored)
+    def is_over(self, item: Unlearned, stored: StoredSession) -> bool:
+        """Return True if no answer to the session's last turn will follow."""
+        return self.all_over or is_over(self.home, item, stored)
 
-    def withdraw(self, stored: StoredSession, said: Sequence[Turn], begin: int) -> None:
-        """Note memories of a session that the message after them takes back; what another session bears out stays."""
-        spoken = utterances(said)
-        answered = {
-            said[one.index].id: at
-            for at, one in enumerate(spoken[:-1])
-            if spoken[at + 1].index >= begin
+    def withdraw(self, stored: StoredSession, spoken: Sequence[Turn], begin: int) -> None:
+        """End memories that the owner's next message revokes, unless another session confirmed them."""
+        messages = utterances(spoken)
+        places_by_turn = {
+            spoken[message.index].id: at
+            for at, message in enumerate(messages[:-1])
+            if messages[at + 1].index >= begin
         }
-        for memory_id in {known.id for known in self.home.memories.known_of(stored.session.id)}:
+        for memory_id in {item.id for item in self.home.memories.known_of(stored.session.id)}:
             memory = self.home.memories.find(memory_id)
             if memory is None or not memory.is_active or memory.confirmed:
                 continue
             if not memory.is_learned or memory.source.session != stored.session.id:
                 continue
-            places = [answered[turn] for turn in memory.source.turns if turn in answered]
-            if places and is_refused(spoken, places[-1]):
-                taking = spoken[places[-1] + 1].text[:_QUOTED]
+            places = [
+                places_by_turn[turn] for turn in memory.source.turns if turn in places_by_turn
+            ]
+            if places and is_refused(messages, places[-1]):
+                taking = messages[places[-1] + 1].text[:_QUOTE_CHARACTERS]
                 self.amendments.end(memory_id, f"taken back in its session: {taking}")
 
     def to_memory(
@@ -908,18 +931,18 @@ class _Learner:
         times = [
             item.turn.time for item in turns if item.turn.time and item.turn.id in candidate.turns
         ]
-        said = to_millisecond(max(times, default=stored.ended or self.home.now()))
+        stated = to_millisecond(max(times, default=stored.ended or self.home.now()))
         memory = Memory(
             id=self.home.ids(),
             kind=candidate.kind,
             subject=candidate.subject,
             content=candidate.content,
-            created=said,
-            updated=said,
+            created=stated,
+            updated=stated,
             importance=candidate.importance,
             expiry=candidate.expiry,
             project=stored.project,
-            inbox=stored.project is None and candidate.kind not in _OF_THE_OWNER,
+            inbox=stored.project is None and candidate.kind not in _PERSONAL_KINDS,
             tags=candidate.tags,
             speaker=candidate.speaker,
             trust=candidate.trust,
@@ -934,35 +957,39 @@ class _Learner:
         return redacted(self.home.redactor, memory)
 
     def is_known_evidence(self, memory: Memory) -> bool:
-        """Whether this statement of its turns was learned already, also when the memory was edited or retired since."""
+        """Return True if this statement of its turns was learned before, even if since edited or retired."""
         session = memory.source.session or ""
-        stated = [one for one in self.stated[session] if not self.gate.bars(one)]
-        return memory.id in accounted_for(stated, self.home.memories.known_of(session))
+        current = [stated for stated in self.stated[session] if not self.gate.bars(stated)]
+        return memory.id in accounted_for(current, self.home.memories.known_of(session))
 
     def is_told_by_nacre(self, memory: Memory) -> bool:
-        """Whether an agent's words are mostly those of a memory, or the owner's nearly all, wherever that belongs."""
-        enough = _MOSTLY if memory.speaker is Speaker.AGENT else _NEARLY_ALL
+        """Return True if at least half of an agent's words, or 90 % of the owner's, come from a known memory."""
+        threshold = _AGENT_ECHO_SHARE if memory.speaker is Speaker.AGENT else _OWNER_ECHO_SHARE
         anywhere = (memory, replace(memory, project=None)) if memory.project else (memory,)
-        rows = {row for one in anywhere for row in self.home.comparisons.alike(one, limit=_ALIKE)}
-        known = [one.content for one in self.home.memories.by_rows(sorted(rows)).values()]
+        rows = {
+            row
+            for variant in anywhere
+            for row in self.home.comparisons.alike(variant, limit=_MAX_SIMILAR)
+        }
+        texts = [similar.content for similar in self.home.memories.by_rows(sorted(rows)).values()]
         if memory.speaker is Speaker.AGENT:
-            known += self.handed_over(memory)
-        return any(shared(memory.content, other) >= enough for other in known)
+            texts += self.handed_over(memory)
+        return any(shared(memory.content, other) >= threshold for other in texts)
 
     def handed_over(self, memory: Memory) -> list[str]:
-        """What other sessions handed over in the project lately: an agent repeats it, and says nothing new by that."""
-        found = self.home.handoffs.of_project(memory.project) if memory.project else []
-        return [one.content for one in found if one.session != memory.source.session]
+        """Return recent handoffs of other sessions in the project, which agents repeat."""
+        handoffs = self.home.handoffs.of_project(memory.project) if memory.project else []
+        return [handoff.content for handoff in handoffs if handoff.session != memory.source.session]
 
     def flush(self) -> None:
-        """Place what was found, in the order in which it was said; how far extraction got comes last.
+        """Place the pending memories in conversation order, then record how far extraction got.
 
-        What was placed before a crash is known by its evidence when its session is read again.
+        After a crash, memories already placed are recognised by their evidence.
         """
         home = self.home
         decided = self.decide()
         with part_of(home, self.run, "ingest") as change, change.transaction():
-            self.gate.refresh()  # what was forgotten since it was read is not learned
+            self.gate.refresh()  # respect a concurrent forget
             self.pending = [memory for memory in self.pending if not self.gate.bars(memory)]
             touched: set[str] = set()
             before = len(self.stored)
@@ -974,26 +1001,26 @@ class _Learner:
             learned_together(home, [memory for memory in self.pending if memory.id in fresh])
             self.amendments.write(change)
             self.waiting.write()
-            for one in self.seen:
-                home.sessions.mark_learned(*one)
+            for item in self.seen:
+                home.sessions.mark_learned(*item)
                 change.yield_locks()
             change.explain(self.why())
         self.pending, self.seen, self.echoes = [], [], set()
         self.stated.clear()
 
     def why(self) -> str:
-        """Where what was learned so far comes from."""
+        """Return the reason for the change."""
         self.sessions += len(self.seen)
         return f"learned from {count(self.sessions, 'session')}"
 
     def decide(self) -> Decisions:
-        """What a language model decides about what is about to be placed: asked before any lock is taken.
+        """Let a language model decide how to place the pending memories, before any lock is taken.
 
-        Of many at once it is asked about none (seed facts 1.3).
+        Large batches are placed without a model (seed facts 1.3).
         """
         if len(self.pending) >= BULK_FROM:
             if may_ask(self.home, Asking()):
-                self.notes |= {_IN_BULK: None}
+                self.notes |= {_BULK_NOTE: None}
             return Decisions()
         fresh = (
             memory
@@ -1006,11 +1033,11 @@ class _Learner:
         return decided
 
     def in_order(self) -> list[Memory]:
-        """What waits, in the order in which it was said."""
-        return sorted(self.pending, key=lambda one: one.created)
+        """Return the pending memories in conversation order."""
+        return sorted(self.pending, key=lambda memory: memory.created)
 
     def is_known(self, memory: Memory) -> bool:
-        """Whether a memory was learned already, or nacre itself told it."""
+        """Return True if a memory was learned before, or repeats what nacre itself showed."""
         return self.is_known_evidence(memory) or (
             memory.id in self.echoes and self.is_told_by_nacre(memory)
         )
@@ -1018,7 +1045,7 @@ class _Learner:
     def place(
         self, change: Change, memory: Memory, touched: set[str], decision: Decision | None
     ) -> None:
-        self.gate.refresh()  # what was forgotten since it was read is not learned
+        self.gate.refresh()  # respect a concurrent forget
         if self.gate.bars(memory):
             return
         if self.is_known(memory):
@@ -1038,7 +1065,7 @@ class _Learner:
 
 
 def _doubts(candidate: Candidate) -> dict[str, bool]:
-    """The front-matter keys that say why a candidate may not be in the owner's own words."""
+    """Return the front-matter keys for reasons why a candidate may not be in the owner's own words."""
     return {
         key: True
         for key, holds in ((NODDED, candidate.nodded), (BESIDE_PASTE, candidate.mixed))
@@ -1047,13 +1074,13 @@ def _doubts(candidate: Candidate) -> dict[str, bool]:
 
 
 def _is_echo(candidate: Candidate, turns: Sequence[StoredTurn]) -> bool:
-    """Whether a candidate may come from nacre: an agent's words, or the owner's after nacre gave context."""
+    """Return True for an agent's words, or the owner's after nacre added context to the session."""
     last = max((at for at, item in enumerate(turns) if item.turn.id in candidate.turns), default=-1)
-    said = [item.turn for item in turns[: last + 1]]
-    by_agent = any(turn.speaker is Speaker.AGENT and turn.id in candidate.turns for turn in said)
-    return by_agent or any(turn.flags & Flag.INJECTED for turn in said)
+    spoken = [item.turn for item in turns[: last + 1]]
+    by_agent = any(turn.speaker is Speaker.AGENT and turn.id in candidate.turns for turn in spoken)
+    return by_agent or any(turn.flags & Flag.INJECTED for turn in spoken)
 
 
-def _to_be_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:
-    """The turns of a session as a writer reads them: by their times, unless some were shown before."""
+def _as_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:
+    """Return a session's turns sorted by time, unless some were shown before."""
     return turns if begin else in_time(turns)

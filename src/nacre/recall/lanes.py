@@ -1,4 +1,4 @@
-"""The vector lane's ticket: a question embedded, and the vectors to compare it with."""
+"""The lexical score, recall over memories, and the lanes that a query opens."""
 
 from __future__ import annotations
 
@@ -55,21 +55,17 @@ class QueryVector:
     vectors: VectorsOf
 
     def sureness(self, kind: str) -> Sureness:
-        """How sure a hit among ``turns`` or ``memories`` is by these vectors."""
+        """Return the function that rates the confidence of hits among ``turns`` or ``memories``."""
         return sureness_of(kind, self.vectors.model(), self.vectors.seen())
 
 
-# ----------------------------------------------------------------------------
-# The lexical score: BM25F over a turn and its neighbours.
-#
-# A turn is not read alone: its own terms count fully, those of the turns around it in part. Every
-# turn's counts are
-# brought to an ordinary length before they are shared, so that a long answer does not drown its
-# neighbours.
+# -- Lexical score: BM25F over a turn and its neighbours -------------------------------------------
+# A turn's own terms count fully, its neighbours' terms in part. Each turn's counts are normalised to average length
+# first, so that a long answer does not outweigh its neighbours.
 
 
 MAX_TERMS = 24
-"""Terms that a question is searched by: the rarest that the index knows."""
+"""Maximum number of search terms per question; the rarest indexed ones are kept."""
 
 _NOTHING: Held = {}
 K = TypeVar("K", bound=Hashable)
@@ -77,7 +73,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """``k1``: how soon repetition stops counting; ``b``: how much length counts against a row."""
+    """BM25 parameters: ``k1`` controls term saturation, ``b`` the length penalty."""
 
     k1: float = 0.8
     b: float = 0.3
@@ -85,8 +81,8 @@ class Bm25:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each term of a query says, and how long an ordinary row is. ``elsewhere`` is what its other words would
-    say, which the index does not know or which were left out."""
+    """The weight of each query term, and the average row length. ``elsewhere`` is the weight of the query's other
+    words, which are not indexed or were dropped."""
 
     idf: tuple[float, ...] = ()
     average_length: float = 1.0
@@ -95,23 +91,23 @@ class Weights:
 
     @property
     def total(self) -> float:
-        """The weight of a row that holds every word of the question."""
+        """The weight of a row that contains every word of the question."""
         return sum(self.idf) + self.elsewhere
 
     @property
     def ideal(self) -> float:
-        """The score no row reaches: every term, over and over."""
+        """The upper bound of the score: every term, with unlimited repetition."""
         return self.total * (self.bm25.k1 + 1)
 
 
 def weigh(corpus: Corpus, bm25: Bm25 = Bm25()) -> Weights:
-    """Inverse document frequency, in the form that is never negative (seed facts 2.3)."""
+    """Compute inverse document frequencies in the form that is never negative (seed facts 2.3)."""
     idf = tuple(map(corpus.idf, corpus.frequencies))
     return Weights(idf, max(1.0, corpus.average_length), bm25)
 
 
 def saturate(held: Held, length: float, weights: Weights) -> float:
-    """BM25 of a row that holds the terms so often."""
+    """Return the BM25 score of a row with these term counts."""
     k1, b, idf = weights.bm25.k1, weights.bm25.b, weights.idf
     slope = k1 * (1 - b + b * length / weights.average_length)
     score = 0.0
@@ -121,26 +117,26 @@ def saturate(held: Held, length: float, weights: Weights) -> float:
 
 
 def saturate_ordinary(rows: Mapping[K, Held], weights: Weights) -> dict[K, float]:
-    """As :func:`saturate`, for many rows of ordinary length."""
+    """Return the scores of :func:`saturate` for many rows of average length."""
     k1, idf = weights.bm25.k1, weights.idf
     scores = {}
-    for row, held in rows.items():
+    for row, counts in rows.items():
         score = 0.0
-        for at, count in held.items():
+        for at, count in counts.items():
             score += idf[at] * count * (k1 + 1) / (count + k1)
         scores[row] = score
     return scores
 
 
 def normalise(matches: Mapping[K, Match], weights: Weights) -> dict[K, Held]:
-    """The term counts of rows that hold any, as if they were of ordinary length."""
+    """Return the term counts of matching rows, normalised to average length."""
     b, average = weights.bm25.b, weights.average_length
-    found = {}
+    normalised = {}
     for row, match in matches.items():
         if match.held:
             length = 1 - b + b * match.length / average
-            found[row] = {at: count / length for at, count in match.held.items()}
-    return found
+            normalised[row] = {at: count / length for at, count in match.held.items()}
+    return normalised
 
 
 def in_context(
@@ -150,28 +146,31 @@ def in_context(
     share: float,
     reach: int,
 ) -> dict[tuple[int, int], Held]:
-    """The term counts at some places (session, seq), each with the share of those around it."""
+    """Return the term counts at some places (session, seq), plus ``share`` of those within ``reach`` of each."""
     shared = {
-        place: {at: share * count for at, count in held.items()} for place, held in own.items()
+        place: {at: share * count for at, count in counts.items()} for place, counts in own.items()
     }
     steps = [step for step in range(-reach, reach + 1) if step]
-    found = {}
+    totals = {}
     for place in places:
         session, seq = place
         total = dict(own.get(place, ()))
         for step in steps:
             for at, count in shared.get((session, seq + step), _NOTHING).items():
                 total[at] = total[at] + count if at in total else count
-        found[place] = total
-    return found
+        totals[place] = total
+    return totals
 
 
 @dataclass(frozen=True, slots=True)
 class QueryCoverage:
-    """What the telling words of a question weigh among its terms (0 for the others), the share of their weight that
-    the index does not know at all, whether a name is part of that, and the share of identifiers in it: those may be
-    part of longer ones. ``by_share``: a row may hold a word by what stands for it, which counts in part. ``all_words``
-    are the places of all words that are searched for; empty where the index does not know one of them."""
+    """The requirements of a question for its answers.
+
+    ``weights`` are those of the distinctive terms (0 for others). ``unknown`` is the share of their weight that is not
+    indexed, ``unknown_name`` is set if a name is among those, and ``identifiers`` is the share of unknown identifiers,
+    which may occur within longer ones. With ``by_share``, a synonym counts in part. ``all_words`` are the positions of
+    all words of the question; empty if one of them is not indexed.
+    """
 
     weights: tuple[float, ...] = ()
     total: float = 0.0
@@ -182,40 +181,40 @@ class QueryCoverage:
     all_words: frozenset[int] = frozenset()
 
     def is_whole(self, row: Held) -> bool:
-        """Whether a row holds every word of the question."""
+        """Return True if a row contains every word of the question."""
         return bool(self.all_words) and self.all_words <= row.keys()
 
     def signals(self, *rows: Held, cosine: float | None, in_part: bool = False) -> Signals:
-        """What speaks for rows that hold so much, together; ``in_part``: they hold an identifier within a longer one.
+        """Return the combined signals of rows; ``in_part`` if they contain an identifier within a longer one.
 
-        Without any telling word nothing speaks for or against them: half the weight counts as held.
+        Without distinctive words the coverage is neutral: half of the weight.
         """
         whole = any(map(self.is_whole, rows))
         if not self.total:
             return Signals(0.5, cosine, whole=whole)
-        held = (
-            sum(self.weights[at] * share for at, share in self._held(rows).items())
+        covered = (
+            sum(self.weights[at] * share for at, share in self._shares(rows).items())
             if self.weights
             else 0.0
         )
         if in_part:
             return Signals(
-                held / self.total + self.identifiers,
+                covered / self.total + self.identifiers,
                 cosine,
                 self.unknown - self.identifiers,
                 whole=whole,
             )
-        return Signals(held / self.total, cosine, self.unknown, self.unknown_name, whole=whole)
+        return Signals(covered / self.total, cosine, self.unknown, self.unknown_name, whole=whole)
 
-    def _held(self, rows: Sequence[Held]) -> Held:
-        """The terms that any of the rows holds, and in which share."""
+    def _shares(self, rows: Sequence[Held]) -> Held:
+        """Return the share in which any of the rows contains each term."""
         if not self.by_share:
             return {at: 1.0 for row in rows for at in row}
-        found: dict[int, float] = {}
+        shares_by_term: dict[int, float] = {}
         for row in rows:
             for at, share in row.items():
-                found[at] = max(found.get(at, 0.0), min(1.0, share))
-        return found
+                shares_by_term[at] = max(shares_by_term.get(at, 0.0), min(1.0, share))
+        return shares_by_term
 
 
 def choose(
@@ -226,30 +225,34 @@ def choose(
     bm25: Bm25 = Bm25(),
     postings: int | None = None,
 ) -> tuple[tuple[Term, ...], Weights, QueryCoverage]:
-    """The terms to search by, the rarest known ones in their order, what they weigh, and the telling ones.
+    """Choose the search terms: the rarest indexed ones, in order. Return them with their weights and the coverage.
 
-    ``postings`` bounds the rows that the terms touch together; the rarest term is kept whatever it touches.
+    ``postings`` limits the number of rows that the terms match in total; the rarest term is always kept.
     """
     kept: list[int] = []
-    left = math.inf if postings is None else postings
-    idle = _other_spellings(
+    budget = math.inf if postings is None else postings
+    ignored = _unused_spellings(
         question, {term.word: n for term, n in zip(terms, corpus.frequencies, strict=True)}
     )
-    known = [
-        at for at, count in enumerate(corpus.frequencies) if count and terms[at].word not in idle
+    indexed = [
+        at for at, count in enumerate(corpus.frequencies) if count and terms[at].word not in ignored
     ]
-    for at in sorted(known, key=lambda at: corpus.frequencies[at])[:MAX_TERMS]:
-        left -= corpus.frequencies[at]
-        if left >= 0 or not kept:
+    for at in sorted(indexed, key=lambda at: corpus.frequencies[at])[:MAX_TERMS]:
+        budget -= corpus.frequencies[at]
+        if budget >= 0 or not kept:
             kept.append(at)
     kept.sort()
-    every = weigh(corpus, bm25)
-    idf = tuple(every.idf[at] for at in kept)
-    asked = sum(
-        weight for term, weight in zip(terms, every.idf, strict=True) if term.word not in idle
+    all_weights = weigh(corpus, bm25)
+    idf = tuple(all_weights.idf[at] for at in kept)
+    total = sum(
+        weight
+        for term, weight in zip(terms, all_weights.idf, strict=True)
+        if term.word not in ignored
     )
     weights = replace(
-        every, idf=idf, elsewhere=max(0.0, asked - sum(idf)) if len(terms) <= MAX_TERMS else 0.0
+        all_weights,
+        idf=idf,
+        elsewhere=max(0.0, total - sum(idf)) if len(terms) <= MAX_TERMS else 0.0,
     )
     return tuple(terms[at] for at in kept), weights, _coverage(question, terms, corpus, kept)
 
@@ -257,52 +260,53 @@ def choose(
 def _coverage(
     question: Question, terms: Sequence[Term], corpus: Corpus, kept: Sequence[int]
 ) -> QueryCoverage:
-    """What of the question an answer must hold.
+    """Determine which words of the question an answer must contain.
 
-    An excerpt is judged mostly by what the index knows of it: the rest is of another day. Of the pairs of characters
-    that a script without spaces is cut into, about half lie across two words: those unknown count half, and against
-    nobody.
+    A pasted excerpt is judged mostly by its indexed words; the rest concerns other things. Text without spaces is
+    split into character pairs, about half of which span two words, so unknown pairs count half and are not missing.
     """
-    known = {term.word: count for term, count in zip(terms, corpus.frequencies, strict=True)}
-    idle = _other_spellings(question, known)
-    wanted = {
+    frequencies = {term.word: count for term, count in zip(terms, corpus.frequencies, strict=True)}
+    ignored = _unused_spellings(question, frequencies)
+    distinctive = {
         at
         for at, term in enumerate(terms)
-        if term.word not in idle and _is_distinctive(term.word, question, known)
+        if term.word not in ignored and _is_distinctive(term.word, question, frequencies)
     }
-    every = {at for at, term in enumerate(terms) if term.word not in idle}
+    searched = {at for at, term in enumerate(terms) if term.word not in ignored}
     all_words = (
-        frozenset(kept.index(at) for at in every & set(kept))
-        if all(corpus.frequencies[at] for at in every)
+        frozenset(kept.index(at) for at in searched & set(kept))
+        if all(corpus.frequencies[at] for at in searched)
         else frozenset[int]()
     )
-    if not wanted:
+    if not distinctive:
         unknown_words = QueryCoverage(
             total=1.0, unknown=1.0, identifiers=float(bool(question.names))
         )
         known_words = QueryCoverage(all_words=all_words)
         return unknown_words if question.telling or question.is_prompt else known_words
     idf = _distinctive_weights(question, terms, corpus)
-    unknown = {at for at in wanted if not corpus.frequencies[at]}
+    unknown = {at for at in distinctive if not corpus.frequencies[at]}
     pairs = {at for at in unknown if question.is_foreign or is_unspaced(terms[at].word)}
     missing = sum(idf[at] for at in unknown - pairs)
-    weights = tuple(idf[at] if at in wanted else 0.0 for at in kept)
+    weights = tuple(idf[at] if at in distinctive else 0.0 for at in kept)
     if question.is_pasted:
         missing = min(missing, sum(weights) / 2)
     rarest = _rarest_weight(corpus)
     total = max(sum(weights) + missing + sum(idf[at] for at in pairs) / 2, rarest)
-    if (
-        question.is_prompt and not question.is_pasted
-    ):  # of a long one the sentences speak, each for itself
+    # A long prompt is judged by each of its sentences instead.
+    if question.is_prompt and not question.is_pasted:
         total = math.sqrt(total * rarest)
-    coded = {word for name in question.names for word in words(name)}
+    identifier_words = {word for name in question.names for word in words(name)}
     return QueryCoverage(
         weights=weights,
         total=total,
         unknown=missing / total,
         unknown_name=not question.is_pasted
         and any(terms[at].word in question.proper for at in unknown),
-        identifiers=min(missing, sum(idf[at] for at in unknown if terms[at].word in coded)) / total,
+        identifiers=min(
+            missing, sum(idf[at] for at in unknown if terms[at].word in identifier_words)
+        )
+        / total,
         by_share=question.is_prompt,
         all_words=all_words,
     )
@@ -311,9 +315,9 @@ def _coverage(
 def _distinctive_weights(
     question: Question, terms: Sequence[Term], corpus: Corpus
 ) -> tuple[float, ...]:
-    """What each term weighs among those that an answer is recognised by.
+    """Return the weight of each term for recognising an answer.
 
-    Words of everyday work weigh less; not where people ask what they have done: then what of them is known counts.
+    Everyday words weigh less, unless they are indexed and the user asks about past work.
     """
     weights = weigh(corpus).idf
     if not question.common_terms:
@@ -327,36 +331,36 @@ def _distinctive_weights(
 
 
 def _rarest_weight(corpus: Corpus) -> float:
-    """What a word weighs that no row holds: one common word alone is not enough to recognise an answer by."""
+    """Return the weight of an unindexed word: one common word alone does not identify an answer."""
     return weigh(replace(corpus, frequencies=(0,))).total
 
 
-def _other_spellings(question: Question, known: Mapping[str, int]) -> set[str]:
-    """The words of each identifier's spelling that the index does not have: the other one speaks for it.
+def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set[str]:
+    """Return the words of each identifier's spelling that is not indexed; the other spelling is searched instead.
 
-    Of a prompt also those that only come of a spelling, and that nothing holds: it has them in words already.
+    For a prompt, also ignore unindexed words that only result from splitting: it has them as words already.
     """
-    idle: set[str] = set()
-    for one, parts in question.spellings:
-        idle |= set(parts) - {one} if known.get(one) else {one}
+    unused: set[str] = set()
+    for joined, parts in question.spellings:
+        unused |= set(parts) - {joined} if frequencies.get(joined) else {joined}
     if question.is_prompt and question.spellings:
-        made = {word for one, parts in question.spellings for word in (one, *parts)} - set(
+        derived = {word for joined, parts in question.spellings for word in (joined, *parts)} - set(
             words(question.text)
         )
-        idle |= {word for word in made if not known.get(word)}
-    return idle
+        unused |= {word for word in derived if not frequencies.get(word)}
+    return unused
 
 
-def _is_distinctive(word: str, question: Question, known: Mapping[str, int]) -> bool:
-    """A number that nobody ever said is one that changes from message to message."""
+def _is_distinctive(word: str, question: Question, frequencies: Mapping[str, int]) -> bool:
+    """Return True for a distinctive word. Unknown numbers are not: they vary between messages."""
     if word not in question.telling:
         return False
-    return bool(known[word]) or 2 * sum(character.isdecimal() for character in word) < len(word)
+    return bool(frequencies[word]) or 2 * sum(character.isdecimal() for character in word) < len(
+        word
+    )
 
 
-# ----------------------------------------------------------------------------
-# Recall over memories: lexical, vector, link and time lanes, then the memory-aware score
-# (docs/context.md).
+# -- Recall over memories: lexical, vector, link and time lanes, then the score (docs/context.md) --
 
 
 CANDIDATES = 250
@@ -364,31 +368,31 @@ WEIGHTS = {"lexical": 0.5, "vector": 0.5}
 SIMILARITY_EXPONENT = 0.7
 FULL_TEXT_BONUS = 0.15
 HIGHEST = 1 + FULL_TEXT_BONUS
-"""What a score is divided by, so that the best there can be is 1."""
+"""The maximum raw score, by which scores are divided to give at most 1."""
 NAME_BONUS = 0.1
 MOST_INHERITED = 0.8
-"""However strong a link is, what it leads to is not what was found."""
+"""Maximum share of its relevance that a hit passes on by a link."""
 
 PREFERRED_KIND = 1.25
-"""What a kind that is preferred counts (seed facts 2.3), within the clamp on all factors."""
+"""Factor for a preferred kind (seed facts 2.3), within the clamp on all factors."""
 
 UNSEEN_ROWS = 50
-"""A young home cannot tell common words from rare ones: words are weighed as if it held so many more memories."""
+"""Rows added to the corpus size, because a small home cannot distinguish common from rare words."""
 LINK_SEEDS = 5
-_PROMPT_READ = 50
-"""Of the candidates of a prompt so many are read, the most relevant; and besides whatever may be sure to fit."""
+_MAX_PROMPT_ROWS = 50
+"""Number of most relevant candidates loaded for a prompt, besides those whose best possible confidence suffices."""
 
 _LEANING = 0.3
-"""What it counts, of the words of a prompt, that it sounds like a question for the kind of a memory."""
+"""Coverage added if a prompt sounds like a question for the memory's kind."""
 FORMER_SHARE = 0.8
-"""What a memory was replaced for is still asked for in the old words: they count so much for what took its place."""
+"""Weight of a superseded memory's words for its replacement, since questions may still use the old words."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredMemory:
-    """A memory with its score (0 to 1), the parts of it, the absolute signals, and how sure it is to answer by those.
+    """A memory with its score (0 to 1), the score's components, its signals, and the confidence derived from them.
 
-    ``linked_from`` are the ids of the hits that it was reached from.
+    ``linked_from`` lists the ids of the hits that link to it.
     """
 
     memory: Memory
@@ -400,24 +404,24 @@ class ScoredMemory:
 
 
 def rescored(item: ScoredMemory, score: float) -> ScoredMemory:
-    """A hit with the score of another place; its components tell so, and still multiply to the score."""
+    """Return a hit with another score, and an ``x_place`` component so that the product of components still holds."""
     if not item.score:
         return replace(item, score=score)
-    kept = item.components.get("x_place", 1.0) * score / item.score
+    factor = item.components.get("x_place", 1.0) * score / item.score
     components = {name: value for name, value in item.components.items() if name != "x_place"}
-    if round(kept, 4) != 1.0:
-        components["x_place"] = round(kept, 4)
+    if round(factor, 4) != 1.0:
+        components["x_place"] = round(factor, 4)
     return replace(item, score=score, components=components)
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How memories are to be ranked: as of when, around which date, by relevance alone or with age and use.
+    """Options of ranking.
 
-    ``clamped=False`` is the formula of agenr (seed facts 1.2.1) as it stands: no clamp, no factors but its own, the
-    whole bonus for any full-text match, and without ``boost`` the cosine as it is. ``as_seen`` is the moment that days
-    count back from, by default ``now``; ``word_share`` what words count beside meaning; memories of ``prefer_kinds``
-    count a quarter more. ``window`` is a time that the question names.
+    ``clamped=False`` is the original formula of agenr (seed facts 1.2.1): no clamp, only its own factors, the whole
+    bonus for any full-text match, and the plain cosine without ``boost``. ``boost`` applies age and use. Ages count
+    back from ``as_seen``, by default ``now``. ``word_share`` is the weight of words relative to meaning; memories of
+    ``prefer_kinds`` count a quarter more. ``window`` is a time named in the question.
     """
 
     now: datetime
@@ -432,13 +436,13 @@ class Ranking:
 
     @property
     def today(self) -> date:
-        """The day on which a memory must still be true."""
+        """The day on which a memory must be valid."""
         return day_of(self.now)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What the lanes found, by row: term counts and cosines."""
+class _LaneResults:
+    """Results of the lanes by row: term counts and cosines."""
 
     matches: Mapping[int, Match] = field(default_factory=dict)
     coverage: QueryCoverage = QueryCoverage()
@@ -448,10 +452,10 @@ class _Found:
     leans: tuple[Kind, ...] = ()
     is_prompt: bool = False
     text: str = ""
-    """The question, normalised."""
+    """The normalised question."""
 
     def passes_over(self, memory: Memory) -> bool:
-        """Whether the model cannot read a memory, so that its cosine to a prompt says nothing."""
+        """Return True if the model cannot read a memory's script, so that its cosine to a prompt is meaningless."""
         return (
             self.is_prompt
             and not self.sureness.scale.reads_unspaced
@@ -461,7 +465,7 @@ class _Found:
     def signals(
         self, row: int, *, cosine: float | None, in_part: bool, is_leant_to: bool
     ) -> Signals:
-        """What speaks for a row."""
+        """Return the signals of a row."""
         match = self.matches.get(row)
         signals = self.coverage.signals(match.held if match else {}, cosine=cosine, in_part=in_part)
         if not (self.empty or is_leant_to):
@@ -471,28 +475,32 @@ class _Found:
         )
 
     def worth_reading(self, parts: Mapping[int, Mapping[str, float]]) -> list[int]:
-        """The rows that may be sure to fit, whatever their memories are, the surest, and the most relevant."""
-        could = {row: self._surest(row, in_part="name" in part) for row, part in parts.items()}
-        relevant = nlargest(_PROMPT_READ, parts, key=lambda row: sum(parts[row].values()))
-        kept = {*relevant, *nlargest(1, could, key=lambda row: could[row])}
-        return [row for row in parts if row in kept or could[row] >= self.sureness.beside]
+        """Return the most relevant rows, the potentially surest, and any that could reach the required confidence."""
+        best_possible = {
+            row: self._surest(row, in_part="name" in part) for row, part in parts.items()
+        }
+        relevant = nlargest(_MAX_PROMPT_ROWS, parts, key=lambda row: sum(parts[row].values()))
+        kept = {*relevant, *nlargest(1, best_possible, key=lambda row: best_possible[row])}
+        return [row for row in parts if row in kept or best_possible[row] >= self.sureness.beside]
 
     def _surest(self, row: int, *, in_part: bool) -> float:
-        """How sure a row can be, of a kind that is leant to, and in a script that the model may not read."""
-        unseen = self.signals(row, cosine=None, in_part=in_part, is_leant_to=bool(self.leans))
+        """Return the highest possible confidence of a row, for any kind and script of its memory."""
+        without_cosine = self.signals(
+            row, cosine=None, in_part=in_part, is_leant_to=bool(self.leans)
+        )
         cosine = self.cosines.get(row)
         if cosine is None:
-            return self.sureness.confidence(unseen)
-        sure = self.sureness.confidence(replace(unseen, cosine=cosine))
+            return self.sureness.confidence(without_cosine)
+        confidence = self.sureness.confidence(replace(without_cosine, cosine=cosine))
         return (
-            sure
+            confidence
             if self.sureness.scale.reads_unspaced
-            else max(sure, self.sureness.confidence(unseen))
+            else max(confidence, self.sureness.confidence(without_cosine))
         )
 
 
 class _Synonyms(NamedTuple):
-    """What stands for a term of a question: a word or phrase, with its share and the rows that may hold it."""
+    """A synonym of a question's term: a word or phrase, its share, and the number of rows with it."""
 
     at: int
     term: Term
@@ -502,7 +510,7 @@ class _Synonyms(NamedTuple):
 
 
 def sureness_kind(question: Question) -> str:
-    """How memories are judged: as answers to a question, or as what a prompt brings up."""
+    """Return the confidence scale: for answers to a question, or for memories related to a prompt."""
     return "prompts" if question.is_prompt else "memories"
 
 
@@ -526,15 +534,15 @@ class MemoryRecall:
         vector: QueryVector | None,
         lexical: bool = True,
     ) -> list[ScoredMemory]:
-        """All memories that any lane found, the best first."""
+        """Return all memories that any lane found, best first."""
         if question.is_open:
-            inside = self._of_a_time(
+            in_window = self._by_time(
                 self._rows_of(within(wanted, ranking.window), ranking), ranking
             )
-            if inside or ranking.window is None or question.is_prompt:
-                return inside
-            beside = self._of_a_time(self._rows_of(wanted, ranking), ranking)
-            return [item for item in beside if item.components["x_time"] >= NEAR_WINDOW]
+            if in_window or ranking.window is None or question.is_prompt:
+                return in_window
+            near_window = self._by_time(self._rows_of(wanted, ranking), ranking)
+            return [item for item in near_window if item.components["x_time"] >= NEAR_WINDOW]
         where = memory_clause(wanted, ranking.today)
         admitted = self._selection.admitted_memories(wanted, today=ranking.today)
         former = (
@@ -545,25 +553,25 @@ class MemoryRecall:
         matches, weights, coverage = (
             self._lexical(question, where, former) if lexical else ({}, Weights(), QueryCoverage())
         )
-        named = self._named(question, where) if lexical else set()
+        by_name = self._matching_names(question, where) if lexical else set()
         cosines = self._cosines(vector, admitted, former)
         words = {row: saturate(match.held, match.length, weights) for row, match in matches.items()}
         nearest = nlargest(CANDIDATES, cosines, key=lambda row: (cosines[row], -row))
-        kept = {*nearest, *matches, *named}
-        near = {row: share for row, share in min_max(cosines).items() if row in kept}
-        weights_of = shares(ranking.word_share)
+        kept = {*nearest, *matches, *by_name}
+        cosine_scores = {row: share for row, share in min_max(cosines).items() if row in kept}
+        lane_weights = shares(ranking.word_share)
         parts = blend(
             {
-                "lexical": (weights_of["lexical"], min_max(words, floor=0.0)),
-                "vector": (weights_of["vector"], near),
+                "lexical": (lane_weights["lexical"], min_max(words, floor=0.0)),
+                "vector": (lane_weights["vector"], cosine_scores),
             }
         )
-        for row in named:
+        for row in by_name:
             parts.setdefault(row, {})["name"] = NAME_BONUS
         kind = sureness_kind(question)
         sureness = vector.sureness(kind) if vector else sureness_of(kind, None)
         text = text_normalise(question.text)
-        lanes = _Found(
+        lanes = _LaneResults(
             matches,
             coverage,
             question.says_nothing,
@@ -573,24 +581,24 @@ class MemoryRecall:
             question.is_prompt,
             text,
         )
-        found = self._memories.by_rows(
+        memories = self._memories.by_rows(
             lanes.worth_reading(parts) if question.is_prompt else list(parts)
         )
-        linked = self._follow_links(parts, found, admitted, wanted.as_of or ranking.today)
-        return self._scored(parts, found, lanes, ranking, linked)
+        linked = self._follow_links(parts, memories, admitted, wanted.as_of or ranking.today)
+        return self._scored(parts, memories, lanes, ranking, linked)
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
-        """Memories without a question: by importance, and a half-life of 30 days (seed facts 1.2.2)."""
+        """Rank memories without a question: by importance and a half-life of 30 days (seed facts 1.2.2)."""
         browsed = [_browsed(memory, ranking) for memory in self._memories.by_rows(rows).values()]
         return sorted(browsed, key=lambda item: (-item.score, item.memory.id))
 
     def _rows_of(self, wanted: Filter, ranking: Ranking) -> list[int]:
         return self._selection.browse_memories(wanted, limit=CANDIDATES, today=ranking.today)
 
-    def _of_a_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
-        """The memories of a time or kind that was asked for, and nothing else was."""
+    def _by_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
+        """Score the memories of a question that names only a time or a kind."""
         parts = {row: {"time": 1.0} for row in rows}
-        return self._scored(parts, self._memories.by_rows(rows), _Found(), ranking, {})
+        return self._scored(parts, self._memories.by_rows(rows), _LaneResults(), ranking, {})
 
     def _lexical(
         self, question: Question, where: Clause, former: Mapping[int, int]
@@ -615,25 +623,25 @@ class MemoryRecall:
         return matches, weights, coverage
 
     def _synonyms(self, question: Question, terms: Sequence[Term]) -> list[_Synonyms]:
-        """What stands for the words of a prompt, as far as any memory holds it."""
+        """Return indexed synonyms of a prompt's words."""
         if not question.synonyms:
             return []
         by_stem = {term.stem: at for at, term in enumerate(terms)}
         phrases = dict.fromkeys(phrase for forms in question.synonyms.values() for phrase in forms)
         rows = self._search.rows_with(list(phrases))
-        found = []
+        synonyms = []
         for word, forms in question.synonyms.items():
             at = next(
                 (by_stem[term.stem] for term in self._search.terms([word]) if term.stem in by_stem),
                 None,
             )
             if at is not None:
-                found += [
+                synonyms += [
                     _Synonyms(at, terms[at], form, share, rows[form])
                     for form, share in forms.items()
                     if form in rows
                 ]
-        return found
+        return synonyms
 
     def _match_synonyms(
         self,
@@ -642,18 +650,20 @@ class MemoryRecall:
         where: Clause,
         matches: dict[int, Match],
     ) -> None:
-        """Add to what rows hold of the terms what stands for them."""
-        wanted = [one for one in synonyms if one.term in places]
-        for match in self._search.match([Term(one.form, "") for one in wanted], where, CANDIDATES):
-            held = dict(matches[match.row].held) if match.row in matches else {}
+        """Add synonyms to the term counts of rows."""
+        usable = [synonym for synonym in synonyms if synonym.term in places]
+        for match in self._search.match(
+            [Term(synonym.form, "") for synonym in usable], where, CANDIDATES
+        ):
+            counts = dict(matches[match.row].held) if match.row in matches else {}
             for at in match.held:
-                place = places[wanted[at].term]
-                held[place] = max(held.get(place, 0.0), wanted[at].share)
-            matches[match.row] = matches.get(match.row, match)._replace(held=held)
+                place = places[usable[at].term]
+                counts[place] = max(counts.get(place, 0.0), usable[at].share)
+            matches[match.row] = matches.get(match.row, match)._replace(held=counts)
 
-    def _named(self, question: Question, where: Clause) -> set[int]:
+    def _matching_names(self, question: Question, where: Clause) -> set[int]:
         names = question.names
-        if question.is_prompt:  # a name that stands in the index as it is was found as a word
+        if question.is_prompt:  # other names were already matched as words
             names = tuple(name for name in names if name not in self._search.rows_with(names))
         return {row for row, _, _ in self._search.match_parts(names, where, CANDIDATES)}
 
@@ -662,28 +672,27 @@ class MemoryRecall:
     ) -> dict[int, float]:
         if vector is None:
             return {}
-        every = vector.vectors.memory_cosines(vector.value)
-        found = {row: cosine for row, cosine in every.items() if row in admitted}
+        all_cosines = vector.vectors.memory_cosines(vector.value)
+        cosines = {row: cosine for row, cosine in all_cosines.items() if row in admitted}
         for old, row in former.items():
-            if (
-                row in found and old in every
-            ):  # without a vector of its own, a memory is judged by its words
-                found[row] = max(found[row], FORMER_SHARE * every[old])
-        return found
+            # A memory without its own vector is judged by its words.
+            if row in cosines and old in all_cosines:
+                cosines[row] = max(cosines[row], FORMER_SHARE * all_cosines[old])
+        return cosines
 
     def _follow_links(
         self,
         parts: dict[int, dict[str, float]],
-        found: dict[int, Memory],
+        memories: dict[int, Memory],
         admitted: set[int],
         day: date,
     ) -> dict[int, tuple[str, ...]]:
-        """The memories one hop from the best five inherit a share of their relevance: the strength of the link.
+        """Let memories one hop from the best five inherit a share of their relevance, by the strength of the link.
 
-        Row → where from.
+        Return the ids of the linking memories, by row.
         """
-        best = sorted(found, key=lambda row: -sum(parts[row].values()))[:LINK_SEEDS]
-        relevance = {found[row].id: sum(parts[row].values()) for row in best}
+        best = sorted(memories, key=lambda row: -sum(parts[row].values()))[:LINK_SEEDS]
+        relevance = {memories[row].id: sum(parts[row].values()) for row in best}
         reached: dict[str, float] = {}
         sources: dict[str, list[str]] = {}
         for source, target, strength in self._memories.neighbours(list(relevance), day):
@@ -698,7 +707,7 @@ class MemoryRecall:
                     **parts.get(row, {}),
                     "link": reached[memory.id] - sum(parts.get(row, {}).values()),
                 }
-                found[row] = memory
+                memories[row] = memory
                 linked[row] = tuple(sources[memory.id])
         return linked
 
@@ -706,39 +715,39 @@ class MemoryRecall:
         self,
         parts: Mapping[int, dict[str, float]],
         memories: Mapping[int, Memory],
-        found: _Found,
+        lanes: _LaneResults,
         ranking: Ranking,
         linked: Mapping[int, tuple[str, ...]],
     ) -> list[ScoredMemory]:
         usage = self._usage.of([memory.id for memory in memories.values()])
         scored = []
         for row, memory in memories.items():
-            cosine = None if found.passes_over(memory) else found.cosines.get(row)
-            signals = found.signals(
+            cosine = None if lanes.passes_over(memory) else lanes.cosines.get(row)
+            signals = lanes.signals(
                 row,
                 cosine=cosine,
                 in_part="name" in parts[row],
-                is_leant_to=memory.kind in found.leans,
+                is_leant_to=memory.kind in lanes.leans,
             )
-            used = usage.get(memory.id, Usage())
+            memory_usage = usage.get(memory.id, Usage())
             score, components = score_of(
                 memory,
                 parts[row],
-                used,
+                memory_usage,
                 ranking,
-                found_in_text=row in found.matches,
-                cosine=found.cosines.get(row),
+                found_in_text=row in lanes.matches,
+                cosine=lanes.cosines.get(row),
             )
             if ranking.window:
                 factor = window_factor(memory, ranking.window)
                 score, components["x_time"] = score * factor, round(factor, 4)
             is_verbatim = (
-                len(memory.content) < 2 * len(found.text) + 2
-                and text_normalise(memory.content) == found.text
+                len(memory.content) < 2 * len(lanes.text) + 2
+                and text_normalise(memory.content) == lanes.text
             )
-            sure = 1.0 if is_verbatim else found.sureness.confidence(signals)
+            confidence = 1.0 if is_verbatim else lanes.sureness.confidence(signals)
             scored.append(
-                ScoredMemory(memory, score, components, signals, sure, linked.get(row, ()))
+                ScoredMemory(memory, score, components, signals, confidence, linked.get(row, ()))
             )
         return sorted(scored, key=lambda item: (-item.score, item.memory.id))
 
@@ -749,7 +758,7 @@ def within(wanted: Filter, window: Window | None) -> Filter:
 
 
 def shares(word_share: float | None) -> Mapping[str, float]:
-    """What words and meaning count, where a query says so; else as they were measured best."""
+    """Return the weights of words and meaning: as the query asks, else the tuned defaults."""
     return WEIGHTS if word_share is None else {"lexical": word_share, "vector": 1 - word_share}
 
 
@@ -770,10 +779,10 @@ def score_of(
     found_in_text: bool,
     cosine: float | None = None,
 ) -> tuple[float, dict[str, float]]:
-    """sim^0.7 · clamp(factors) + .15 · sim for a full-text match, over 1.15; relevance alone without boost.
+    """Compute sim^0.7 · clamp(factors) + .15 · sim for a full-text match, over 1.15; relevance alone without boost.
 
-    agenr cuts at 1 instead. There the best of what is new and important all score 1, and their order is lost. The
-    components tell the same as a product: ``relevance`` times every ``x_…`` is the score.
+    agenr cuts at 1 instead, so new and important memories all score 1 and lose their order. In the components,
+    ``relevance`` times every ``x_…`` equals the score.
     """
     similarity = min(1.0, sum(parts.values()))
     components = {name: round(value, 4) for name, value in parts.items() if value}
@@ -781,7 +790,7 @@ def score_of(
         if not ranking.clamped and cosine is not None:
             similarity = max(0.0, cosine)
         return similarity, components | {"relevance": round(similarity, 4)}
-    weighed = factors(
+    factor_values = factors(
         memory,
         usage,
         ranking.now,
@@ -790,18 +799,22 @@ def score_of(
         as_seen=ranking.as_seen,
     )
     if memory.kind in ranking.prefer_kinds:
-        weighed["kind"] = PREFERRED_KIND
+        factor_values["kind"] = PREFERRED_KIND
     if not ranking.clamped:
-        weighed = {name: value for name, value in weighed.items() if name not in ADDED_FACTORS}
+        factor_values = {
+            name: value for name, value in factor_values.items() if name not in ADDED_FACTORS
+        }
     bonus = FULL_TEXT_BONUS * (similarity if ranking.clamped else 1.0) if found_in_text else 0.0
-    worth = product(weighed) if ranking.clamped else math.prod(weighed.values())
+    worth = product(factor_values) if ranking.clamped else math.prod(factor_values.values())
     score = min(
         1.0,
         (similarity**SIMILARITY_EXPONENT * worth + bonus) / (HIGHEST if ranking.clamped else 1.0),
     )
     components["relevance"] = round(similarity, 4)
-    told = weighed | _rest_of_product(similarity, weighed, worth, score)
-    components |= {f"x_{name}": round(value, 4) for name, value in told.items() if value != 1.0}
+    displayed = factor_values | _rest_of_product(similarity, factor_values, worth, score)
+    components |= {
+        f"x_{name}": round(value, 4) for name, value in displayed.items() if value != 1.0
+    }
     components["worth"] = round(worth, 4)
     if bonus:
         components["full_text"] = round(bonus, 4)
@@ -811,7 +824,7 @@ def score_of(
 def _rest_of_product(
     similarity: float, weighed: Mapping[str, float], worth: float, score: float
 ) -> dict[str, float]:
-    """What makes a product of a score beside its factors: the curve, the clamp, and the words' bonus with its scale."""
+    """Return the remaining factors of the score: the exponent's curve, the clamp, and the full-text bonus."""
     if similarity <= 0:
         return {}
     curve = similarity ** (SIMILARITY_EXPONENT - 1)
@@ -823,31 +836,33 @@ def _rest_of_product(
 
 
 def _with_synonyms(frequencies: Sequence[int], synonyms: Sequence[_Synonyms]) -> tuple[int, ...]:
-    """How common words are, where one that no row holds is as common as what stands for it."""
-    found = list(frequencies)
-    for one in synonyms:
-        if not frequencies[one.at]:
-            found[one.at] += one.rows
-    return tuple(found)
+    """Return the term frequencies, adding those of synonyms for terms that are not indexed."""
+    combined = list(frequencies)
+    for synonym in synonyms:
+        if not frequencies[synonym.at]:
+            combined[synonym.at] += synonym.rows
+    return tuple(combined)
 
 
 def _with_former(own: Match | None, former: Match) -> Match:
-    """A memory's term counts with those of what it replaced."""
-    shared = {at: FORMER_SHARE * count for at, count in former.held.items()}
+    """Add the term counts of the replaced memory to a memory's own."""
+    former_counts = {at: FORMER_SHARE * count for at, count in former.held.items()}
     if own is None:
-        return former._replace(held=shared)
+        return former._replace(held=former_counts)
     return own._replace(
-        held={at: max(own.held.get(at, 0.0), shared.get(at, 0.0)) for at in own.held | shared}
+        held={
+            at: max(own.held.get(at, 0.0), former_counts.get(at, 0.0))
+            for at in own.held | former_counts
+        }
     )
 
 
-# ----------------------------------------------------------------------------
-# Open the lanes of a query: embed the question where a model can, and say why where it cannot.
+# -- Opening of lanes ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The lanes of one query: the embedded question where meaning counts, and what each did."""
+    """The open lanes of a query: the embedded question, if the vector lane runs, and a report for each lane."""
 
     vector: QueryVector | None
     lexical: bool
@@ -855,12 +870,12 @@ class Lanes:
     second: SecondLook | None = None
 
     def told(self) -> tuple[Lane, ...]:
-        """What ran, once all has."""
+        """Return the reports, once all lanes ran."""
         return (*self.reports, self.second.report()) if self.second else self.reports
 
 
 def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
-    """Embed the question where the vector lane can run, and say why where it cannot."""
+    """Embed the question if the vector lane can run, and report the reason if it cannot."""
     lexical = query.mode in (Mode.HYBRID, Mode.LEXICAL)
     reports = [Lane("lexical", LaneState.RAN if lexical else LaneState.SKIPPED)]
     vector = None
@@ -878,8 +893,8 @@ def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
         )
     else:
         try:
-            vector, report = _embed_question(home, question, query.topic)
-            reports.append(report)
+            vector, lane = _embed_question(home, question, query.topic)
+            reports.append(lane)
         except EmbedderUnavailable as error:
             reports.append(Lane("vector", LaneState.UNAVAILABLE, note=error.message))
     second = None
@@ -892,7 +907,7 @@ def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
 
 
 def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVector | None, Lane]:
-    """By the model that made the vectors in use, whichever is set by now."""
+    """Embed the question with the model of the existing vectors, even if the settings name another."""
     vectors = home.vectors
     model = vectors.model()
     if model is None:
@@ -908,8 +923,8 @@ def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVe
         text = home.redactor.clean(text)  # it may leave this machine
     embedded = embedder.embed([text])[0]
     if vectors.dimensions() not in (0, len(embedded)):
-        told = f"{model} gives vectors of {len(embedded)} numbers now, and the index has {vectors.dimensions()}"
-        return None, Lane("vector", LaneState.UNAVAILABLE, note=told)
+        problem = f"{model} gives vectors of {len(embedded)} numbers now, and the index has {vectors.dimensions()}"
+        return None, Lane("vector", LaneState.UNAVAILABLE, note=problem)
     are_missing = vectors.are_missing()
     goes_on = (
         "nacre embed tells why"
