@@ -937,8 +937,8 @@ def _is_recent(home: Home, path: Path) -> bool:
 
 # -- Storing for an agent --------------------------------------------------------------------------
 # Pages can make an agent store something, so the agent's word alone does not count. If the owner typed a memory
-# verbatim in the current session, it is the owner's, with the time of that turn. Otherwise it is the agent's proposal: reordered
-# or partial words may mean the opposite.
+# verbatim in the current session, it is the owner's, with the time of that turn. Otherwise it is the agent's
+# proposal: reordered or partial words may mean the opposite.
 
 
 _RECENT_PERIOD = timedelta(days=1)

@@ -1,4 +1,4 @@
-"""Regular expressions that ignore case and are compiled when they are first used."""
+"""Cue tables per language, and the split of a session's messages into statements of the owner."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from nacre.values.session import Flag, Speaker, Trust, Turn
 
 
 class Pattern:
-    """A regular expression, as :class:`re.Pattern` has them."""
+    """A case-insensitive :class:`re.Pattern` that is compiled on first use."""
 
     __slots__ = ("_compiled", "pattern")
 
@@ -38,19 +38,18 @@ class Pattern:
         self._compiled: re.Pattern[str] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """A method of the expression. Raises re.error where it is none."""
+        """Return an attribute of the compiled expression. Raises re.error if the pattern is invalid."""
         if self._compiled is None:
             self._compiled = re.compile(self.pattern, re.IGNORECASE)
         return getattr(self._compiled, name)
 
 
-# ----------------------------------------------------------------------------
-# The sets of cues that a language's file holds.
+# -- Cues of a language ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Words of one sort."""
+    """A named group of words."""
 
     name: str
     pattern: Pattern
@@ -58,11 +57,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class SummaryCues:
-    """How sessions begin, go on and end: words of the owner that ask for nothing (``idle``), that ask to go on with
-    the same (``onward``), that ask only to have something looked at (``look``) and that end it (``stop``); the agent's
-    words that it did not get there (``gave_up``), that ask for nothing in particular (``offer``), that lead into what
-    is left (``ahead``), that say so (``left``), that tell what it does next (``announces``) or what it needs of the
-    owner first (``awaits``).
+    """Cues for the course of a session.
+
+    Of the owner: messages without a request (``idle``), requests to continue (``onward``) or to look at something
+    (``look``), and endings (``stop``). Of the agent: failure (``gave_up``), vague offers (``offer``), introductions to
+    remaining work (``ahead``) and statements of it (``left``), the next step (``announces``), and required input of
+    the owner (``awaits``).
     """
 
     idle: Pattern
@@ -80,17 +80,15 @@ class SummaryCues:
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """``strip`` leads into what is to be kept."""
+    """Cues for requests to remember; ``strip`` matches the words before the content."""
 
     strip: Pattern
 
 
 @dataclass(frozen=True, slots=True)
 class Lean:
-    """Words that stand for something said elsewhere: at the beginning, as an object, or anywhere unless it
-    was named before (``named`` is what introduces a name); and beginnings that go on about the statement before
-    (``more``), or tell the agent to do something (``order``). What was ``chosen`` says what it is ``about``, before any
-    ``reason`` and contrast, or leans on the words before it that say what there is ``need`` of.
+    """Words that refer to another statement: at the ``start``, as an ``object``, or anywhere (``inside``) unless the
+    name was introduced before (``named``).
     """
 
     start: Pattern
@@ -101,11 +99,11 @@ class Lean:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """How an answer points at a question, and which questions are only about what to do next (``errand``).
+    """Cues for answers to questions.
 
-    ``either`` offers two ways, ``chore`` names what is done once; ``choosing`` asks to choose or recommends, ``which``
-    only that; ``but`` goes on about a choice. ``asks`` begins a question; ``unsure`` asks whether it is so;
-    ``counting`` words only say that there are options.
+    ``errand`` marks questions about the next step only. ``either`` offers two alternatives and ``chore`` names a
+    one-off task. ``choosing`` asks for a choice or recommends one, ``which`` only asks, and ``but`` continues after a
+    choice. ``asks`` starts a question, ``unsure`` asks for confirmation, and ``counting`` words only announce options.
     """
 
     yes: Pattern
@@ -126,16 +124,13 @@ class Answers:
     ordinals: dict[str, str]
 
     def only_points(self, text: str) -> bool:
-        """Whether a sentence only says which of somebody else's options it takes."""
+        """Return True if a sentence only names which of the offered options it takes."""
         return bool(self.point.fullmatch(text.rstrip(" .!。")))
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedCues:
-    """Words that accept what an agent said (``yes``) or take its work as ``finished``; its words on how things are to
-    be (``claim``), or only on what
-    it does next (``step``).
-    """
+    """Words that accept an agent's statement (``yes``), or its work as complete (``finished``)."""
 
     yes: Pattern
     finished: Pattern
@@ -143,11 +138,11 @@ class AcceptedCues:
 
 @dataclass(frozen=True, slots=True)
 class ConcludedCues:
-    """What an agent reports: that it is ``done``, or what was done (``work``). Words of failure, or that deny the work,
-    speak ``against`` it; some say outright that it is ``undone`` in part. Neither counts ``beside`` what is told: in a
-    reason, a name, or as the trouble that was ``mended`` as what follows tells.
+    """Cues for an agent's report: that it is ``done``, or what it did (``work``).
 
-    How the owner goes on: ``onward`` from it, with a word to ``go`` ahead, with an ``objection``.
+    Words of failure or denial count ``against`` it, and some state that part is ``undone``. Words in a ``beside``
+    context (a reason or a name) or about a ``mended`` problem count for neither. The owner continues (``onward``) or
+    makes an ``objection``.
     """
 
     done: Pattern
@@ -162,7 +157,7 @@ class ConcludedCues:
 
 @dataclass(frozen=True, slots=True)
 class ReversalCues:
-    """Taking back what was said (``undo``), and removing it."""
+    """Cues that revoke a statement (``undo``) or ask for its removal."""
 
     undo: Pattern
     removal: Pattern
@@ -170,24 +165,13 @@ class ReversalCues:
 
 @dataclass(frozen=True, slots=True)
 class SubjectWords:
-    """What a subject is cut out of a statement with.
-
-    ``generic`` and ``weak`` words cannot be all of it; ``stop`` words and ``verbs`` are no nouns; ``links`` and
-    ``determiners`` tie and introduce nouns, ``articles`` among them cannot end a phrase. An ``opener`` says what kind
-    a statement is, ``front`` what it is said for, ``predicate`` begins what is said; ``noise`` and ``ending`` are
-    dropped; at a ``border`` a clause ends, at a ``joint`` a long one may be cut. ``asked`` is a question about a
-    ``topic``; a clause with a ``stray`` word in front says only where, when or of whom, one that
-    is a ``condition`` only when, one with a ``carried`` object goes on about that; ``making`` comes before a thing that
-    is to be.
-    """
+    """Words for subject titles: ``generic`` words alone are no subject, and ``stop`` words are no nouns."""
 
     generic: frozenset[str]
     stop: frozenset[str]
 
 
-# ----------------------------------------------------------------------------
-# The data: the cue tables: what words tell a decision from a preference, per language. Data in
-# ``cues/*.toml``.
+# -- Cue tables (``cues/*.toml``) ------------------------------------------------------------------
 
 
 _FALLBACK = "en"
@@ -200,7 +184,7 @@ _APOSTROPHE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """Everything nacre knows about how people say durable things in one language."""
+    """The cues of one language."""
 
     language: str
     detect: Pattern
@@ -220,24 +204,24 @@ class Language:
     mark: tuple[Mark, ...]
 
     def trim(self, text: str) -> str:
-        """The text without conversational beginning and end."""
+        """Return the text without conversational openers and closers."""
         lead = self.lead.match(text)
         bare: str = self.tail.sub("", text[lead.end() :] if lead else text)
         return bare.strip(" \t,;:—–-")
 
     def mark_named(self, name: str) -> Pattern:
-        """The words of a mark."""
-        return next(one.pattern for one in self.mark if one.name == name)
+        """Return the pattern of a mark."""
+        return next(mark.pattern for mark in self.mark if mark.name == name)
 
 
-def _pattern(wanted: type, value: Any) -> Any:
-    if wanted == Pattern:
+def _pattern(type_: type, value: Any) -> Any:
+    if type_ == Pattern:
         return Pattern(_typed(value if isinstance(value, str) else "|".join(value)))
-    raise NotImplementedError(wanted)
+    raise NotImplementedError(type_)
 
 
 def _typed(pattern: str) -> str:
-    """A pattern that also takes "dont", "lets" and curved apostrophes; lookbehinds stay as they are."""
+    """Allow "dont", "lets" and curved apostrophes in a pattern, except in lookbehinds."""
     parts = _LOOKBEHIND.split(pattern)
     return "".join(
         part if at % 2 else _APOSTROPHE.sub("['’]?", part) for at, part in enumerate(parts)
@@ -250,14 +234,14 @@ def _table(name: str) -> dict[str, Any]:
 
 @cache
 def languages() -> tuple[Language, ...]:
-    """All languages that have a cue table; the one that any text falls back to comes last."""
+    """Return the languages that have a cue table, with the fallback last."""
     names = sorted(
         entry.name
         for entry in (files(__package__) / "cues").iterdir()
         if entry.name.endswith(".toml")
     )
-    found = [json.convert(_table(name), Language, dec_hook=_pattern) for name in names]
-    return tuple(sorted(found, key=lambda language: language.language == _FALLBACK))
+    tables = [json.convert(_table(name), Language, dec_hook=_pattern) for name in names]
+    return tuple(sorted(tables, key=lambda language: language.language == _FALLBACK))
 
 
 @cache
@@ -266,31 +250,34 @@ def _fallback() -> Language:
 
 
 def language_of(text: str) -> Language:
-    """The cue table for a text: the first whose script it is written in."""
+    """Return the first language whose script the text uses, else the fallback."""
     if text.isascii():
         return _fallback()
     flat = text.replace("\n", " ")
     return next(
-        (one for one in languages() if one.detect.search(flat) and _is_mostly(one, flat)),
+        (
+            language
+            for language in languages()
+            if language.detect.search(flat) and _is_mostly(language, flat)
+        ),
         _fallback(),
     )
 
 
 def _is_mostly(language: Language, text: str) -> bool:
-    """Whether a text is in a language's script and does not only quote it: each sign of it counts as half a word."""
+    """Return True if a text uses a language's script rather than quoting it. A character counts as half a word."""
     if language.joiner:
         return True
-    words = _SPACED_WORD.findall(text)
-    signs = sum(character.isalpha() for character in _SPACED_WORD.sub("", text))
-    return 2 * len(words) <= 3 * signs
+    spaced_words = _SPACED_WORD.findall(text)
+    characters = sum(character.isalpha() for character in _SPACED_WORD.sub("", text))
+    return 2 * len(spaced_words) <= 3 * characters
 
 
-# ----------------------------------------------------------------------------
-# Decide whether the beginning or the end of a text says that somebody else wrote it.
+# -- Signs of another author at the start or end of a text -----------------------------------------
 
 
-_REMEMBERED = 256
-_LONGEST = 100
+_CACHED_LEADS = 256
+_LEAD_CHARACTERS = 100
 _COLON = re.compile(r"[:：](?=\s|$|[^\x00-\x7f])|(?<=\w)>(?=\s+\S)|(?<=\w)\s[—–](?=\s)")
 _STAMP = re.compile(r"[\[(<]?\b\d{1,2}:\d\d(?::\d\d)?(?:\s?[ap]m\b)?[\])>]?,?", re.IGNORECASE)
 _ASIDE = re.compile(r"[(（\[].*?(?:[)）\]]|$)")
@@ -299,13 +286,13 @@ _SOURCE = re.compile(
     r"@|.*\bbot$|[A-Z][A-Z0-9]{1,9}-\d+$|#\d+$|.*\.(?:md|txt|rst|pdf|docx?|eml|html?)$",
     re.IGNORECASE,
 )
-"""A handle, a ticket, a document."""
+"""A handle, a ticket or a document."""
 _POINTS = re.compile(r"(?:this|that|these|those)\b", re.IGNORECASE)
 _OF = re.compile(r"(?:from|of|at|in|on|von|aus|de|da|di|van)$")
 _HEADER = re.compile(
     r"from|to|cc|bcc|subject|sent|betreff|von|an|objet|asunto|发件人|收件人|主题", re.IGNORECASE
 )
-"""A header of a mail."""
+"""A mail header."""
 _FIRST_PERSON = re.compile(
     r"\b(?:i|we|you|ich|wir|je|nous|yo|io|eu|ik|wij|ja|я|мы)(?:['’]\w+)?(?:\s[\w'’]+){0,3}\s*$|[我咱你]们?$",
     re.IGNORECASE,
@@ -339,21 +326,21 @@ _POLITE = re.compile(
     r"|por favor|puoi|kun|je|[请帮我麻烦把你能可以将]+)\b|[请帮我麻烦把你能可以将这段句话文]+",
     re.IGNORECASE,
 )
-"""What may stand before an order."""
+"""Polite words before an order."""
 _NOUN_ENDINGS = ("ing", "ion", "ment", "ity", "ness", "age")
-_WIDE, _LONGEST_WIDE_NAME = "\u2e7f", 6
-_PLURAL = 3
-"""How many times the rank of its plural may be that of a common noun's singular."""
-_MOST_NAMED, _MOST_CITING, _MOST_SIGNING, _NEAR = 3, 7, 5, 4
-_END = 300
-"""Characters at the end of a message in which a signature is searched."""
+_WIDE, _MAX_WIDE_NAME = "\u2e7f", 6
+_PLURAL_RANK_FACTOR = 3
+"""Maximum ratio of the frequency ranks of a common noun's plural and singular."""
+_MAX_LEAD_TOKENS, _MAX_CITING_TOKENS, _MAX_SIGNATURE_WORDS, _REPORT_WORDS = 3, 7, 5, 4
+_SIGNATURE_CHARACTERS = 300
+"""Length of the end of a message that may contain a signature."""
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHED_LEADS)
 def leads_others(text: str) -> bool:
-    """Return True if a sentence begins with somebody else's name, a label, or an order to edit or explain a text.
+    """Return True if a sentence starts with another person's name, a label, or an order to edit or explain a text.
 
-    Such a lead holds for the whole paragraph. One that names a topic ("Branch names: …") or announces the owner's own
+    Such a lead applies to the whole paragraph. A topic ("Branch names: …") or an announcement of the owner's own
     words ("Reminder: …") does not count.
     """
     if labelled_words().match(text) and not _ADDRESSED.search(text):
@@ -364,7 +351,7 @@ def leads_others(text: str) -> bool:
         return _edits(bare) and bool(_DEICTIC.search(bare))
     before = bare[: colon.start()]
     lead = _ASIDE.sub("", _STAMP.sub("", before)).strip(" *_`<>")
-    is_short = 0 < len(_TOKEN.findall(lead)) <= _MOST_NAMED
+    is_short = 0 < len(_TOKEN.findall(lead)) <= _MAX_LEAD_TOKENS
     if _STAMP.search(before) and is_short:
         return True
     if colon[0].strip() in _DASHES:
@@ -373,88 +360,98 @@ def leads_others(text: str) -> bool:
 
 
 def reports(text: str) -> bool:
-    """Return True if a sentence tells what somebody says: "my boss says …", "according to the docs …"."""
+    """Return True if a sentence reports another's words: "my boss says …", "according to the docs …"."""
     bare = _without_address(text)
     if words_of("according").match(bare):
         return True
-    said = saying_words().search(" ".join(bare.split()[: _NEAR + 2]))
-    return said is not None and said.start() > 0 and not _FIRST_PERSON.search(bare[: said.start()])
+    verb = saying_words().search(" ".join(bare.split()[: _REPORT_WORDS + 2]))
+    return verb is not None and verb.start() > 0 and not _FIRST_PERSON.search(bare[: verb.start()])
 
 
 def _without_address(text: str) -> str:
-    """The beginning of a text behind "ok, so" and the like."""
+    """Return the start of a text after openers such as "ok, so"."""
     polite = language_of(text).lead.match(text)
-    return text[polite.end() : polite.end() + _LONGEST] if polite else text[:_LONGEST]
+    return (
+        text[polite.end() : polite.end() + _LEAD_CHARACTERS] if polite else text[:_LEAD_CHARACTERS]
+    )
 
 
 def behind_own_lead(text: str) -> str:
-    """Return the words behind a short lead that announces the owner's own ("Reminder: …"), or an empty text."""
-    colon = _COLON.search(text[:_LONGEST])
+    """Return the words after a short lead that announces the owner's own ("Reminder: …"), or an empty text."""
+    colon = _COLON.search(text[:_LEAD_CHARACTERS])
     if colon is None:
         return ""
     lead = text[: colon.start()]
     is_own = (
-        0 < len(_TOKEN.findall(lead)) <= _MOST_NAMED and _is_own(lead) and not leads_others(text)
+        0 < len(_TOKEN.findall(lead)) <= _MAX_LEAD_TOKENS
+        and _is_own(lead)
+        and not leads_others(text)
     )
     return text[colon.end() :].strip() if is_own else ""
 
 
 def is_signed(text: str) -> bool:
-    """Return True if a name stands below or behind a text, as below a quotation or a letter."""
-    signed = _SIGNED.search(text[-_END:])
-    if signed is None or len(signed["name"].split()) > _MOST_SIGNING:
+    """Return True if a text ends with a name, like a quotation or a letter."""
+    signature = _SIGNED.search(text[-_SIGNATURE_CHARACTERS:])
+    if signature is None or len(signature["name"].split()) > _MAX_SIGNATURE_WORDS:
         return False
-    return signed["name"][:1].isupper() or _names(signed["name"])
+    return signature["name"][:1].isupper() or _names(signature["name"])
 
 
 def _edits(text: str) -> bool:
-    """Whether a text begins with an order to edit, translate or explain."""
+    """Return True if a text starts with an order to edit, translate or explain."""
     order = words_of("editing").search(text)
     return order is not None and not _POLITE.sub("", text[: order.start()]).strip(" ,:*_")
 
 
 def _is_cited(lead: str) -> bool:
-    """Whether a lead says of whom or from where the text behind it is: "note from Otto", "the vendor wrote"."""
-    said = saying_words().search(lead) or quoting_words().search(lead)
-    if said is not None and not _FIRST_PERSON.search(lead[: said.start()]):
+    """Return True if a lead names the source of the following text: "note from Otto", "the vendor wrote"."""
+    verb = saying_words().search(lead) or quoting_words().search(lead)
+    if verb is not None and not _FIRST_PERSON.search(lead[: verb.start()]):
         return True
     owner = _POSSESSIVE.search(lead)
     if owner and _names(owner[1]):
         return True
     by = author_words().search(lead)
-    author = lead[by.end() :].strip() if by and len(_TOKEN.findall(lead)) <= _MOST_CITING else ""
+    author = (
+        lead[by.end() :].strip() if by and len(_TOKEN.findall(lead)) <= _MAX_CITING_TOKENS else ""
+    )
     return bool(author) and _names(author)
 
 
 def _is_own(lead: str) -> bool:
-    """Whether a lead announces a rule or a note, or speaks of the owner and not of their people."""
-    text, known = f"{lead}:", cues()
+    """Return True if a lead announces a rule or a note, or is about the owner and not about other people."""
+    text, owner_cues = f"{lead}:", cues()
     own = (
-        known.remember,
-        known.rule,
-        known.place,
-        known.decided,
+        owner_cues.remember,
+        owner_cues.rule,
+        owner_cues.place,
+        owner_cues.decided,
         words_of("announcing"),
         words_of("kept"),
     )
-    if any(one.search(text) for one in own) or language_of(text).remember.strip.match(f"{text} x"):
+    if any(pattern.search(text) for pattern in own) or language_of(text).remember.strip.match(
+        f"{text} x"
+    ):
         return True
     return words_of("self").search(lead) is not None and words_of("people").search(lead) is None
 
 
 def _names(lead: str) -> bool:
-    """Whether a short lead is a person, a role, a place where people write, or a text of somebody else's."""
+    """Return True if a short lead is a person, a role, a channel, or a text by someone else."""
     tokens = _TOKEN.findall(lead)
-    if not 0 < len(tokens) <= _MOST_NAMED or _VERB.search(lead):
+    if not 0 < len(tokens) <= _MAX_LEAD_TOKENS or _VERB.search(lead):
         return False
     if _HEADER.fullmatch(lead) or any(
-        _SOURCE.match(one) or is_outside_source(one) for one in tokens[:2]
+        _SOURCE.match(token) or is_outside_source(token) for token in tokens[:2]
     ):
         return True
     if words_of("people").search(lead):
         return True
-    strange = [
-        one for one in tokens if (_NAME.match(one) or len(tokens) == 1) and not _is_common(one)
+    uncommon = [
+        token
+        for token in tokens
+        if (_NAME.match(token) or len(tokens) == 1) and not _is_common(token)
     ]
     if words_of("others").match(lead):
         return len(tokens) == 2 or not _POINTS.match(lead)
@@ -465,42 +462,41 @@ def _names(lead: str) -> bool:
         and not _OF.match(tokens[-2])
     ):
         return False
-    return bool(strange) and (
-        any(one[0].isupper() for one in strange) or len(strange) == len(tokens)
+    return bool(uncommon) and (
+        any(token[0].isupper() for token in uncommon) or len(uncommon) == len(tokens)
     )
 
 
 def _is_common(word: str) -> bool:
     """Return True if a word is a topic or a common noun rather than a name.
 
-    The plural of a common noun is hardly rarer than its singular; that of a name is rare or unknown.
+    The plural of a common noun is about as frequent as its singular; a name's plural is rare or unknown.
     """
     lower, ranks, language = word.lower(), minilm.vocabulary(), language_of(word)
     if not language.subject.stop.isdisjoint((lower, f"{lower}'s")):
         return True
     if lower > _WIDE:
-        return len(lower) > _LONGEST_WIDE_NAME
+        return len(lower) > _MAX_WIDE_NAME
     singular = lower.removesuffix("s")
     if lower not in ranks:
         return singular in ranks
     return lower.endswith(_NOUN_ENDINGS) or ranks.get(
         f"{singular}s", len(ranks)
-    ) < _PLURAL * ranks.get(singular, 0)
+    ) < _PLURAL_RANK_FACTOR * ranks.get(singular, 0)
 
 
-# ----------------------------------------------------------------------------
-# Reads: what someone typed, split into statements without what they only pasted.
+# -- Statements of a message -----------------------------------------------------------------------
 
 
 MAX_STATEMENTS = 30
-_FIRST, _LAST = 10, 4
-_MAX_TYPED = 30_000
-_MAX_STATEMENT = 1_500
-_REMEMBERED_SENTENCES = 64  # a message is looked at for answers, causes and claims
+_HEAD_STATEMENTS, _TAIL_STATEMENTS = 10, 4
+_MAX_TYPED_CHARACTERS = 30_000
+_MAX_STATEMENT_CHARACTERS = 1_500
+_CACHED_MESSAGES = 64  # each message is searched for answers, causes and claims
 _WRAP_CHARACTERS = 60
 
 _GAP = re.compile(r"[ \t]{100,}")
-"""As wide as any indentation need be: patterns that begin with white space try each place of a wider one."""
+"""White space wider than any indentation. Patterns that start with white space are slow on it."""
 _FENCE = re.compile(r"^(```|~~~|\"{3}).*?(?:^.*\1|\Z)", re.DOTALL | re.MULTILINE)
 _TAG = re.compile(r"<([a-zA-Z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL)
 _QUOTED = re.compile(
@@ -519,7 +515,7 @@ _FOREIGN = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-"""From here on a message is somebody else's: where a pasted mail ends nobody can tell."""
+"""Start of a pasted mail. Its end is unknown, so the rest of the message is ignored."""
 _MESSAGE = re.compile(
     r"""
     ^[ \t]*\S.{0,39}?[ \t,(\[—–-]\d{1,2}:\d\d(?::\d\d)?(?:[ \t]?[ap]m)?[)\]]?[ \t]*\n[ \t]*\S
@@ -527,15 +523,15 @@ _MESSAGE = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-"""One of a chat, below or behind who wrote it and when. Two of them are a chat."""
+"""A chat message, with its author and time above or before it. Two of them are a chat."""
 _OBJECT = re.compile(r"[{\[]\s*\"[^\"\n]{1,80}\"\s*[:,][^\n]*[}\]]")
-"""A record in a line: what a server answered, say."""
+"""A record on one line, such as a server's response."""
 _RECORD = re.compile(
     r"^[ \t>*_\"'{]*(?:(?:human|user|assistant|system|owner|agent|ai|助手|用户|系统)[*_\"']*[ \t]*[:：][ \t]+\S"
     r"|(?:speaker|trust|role|canonical_key|confidence)[\"']*[ \t]*[:=][ \t]*[\"']?\w+[\"',}]*[ \t]*$)",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A line of a transcript, or of a record: its paragraph was pasted, whoever it says has said it."""
+"""A line of a transcript or record, which marks its paragraph as pasted, even if it names the owner."""
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _LINK = re.compile(r"https?://\S+")
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
@@ -560,7 +556,7 @@ _PASTED = re.compile(
     """,
     re.VERBOSE,
 )
-"""How lines of tool output, code, logs, tables begin."""
+"""Beginnings of lines of tool output, code, logs and tables."""
 _PASTED_WITHIN = re.compile(
     r"""
     \b(?:[Ff]ailed|[Uu]nable|cannot|could\ not)\ to\ [^:]{3,60}:\ [^:]{3,60}:\s | No\ such\ file\ or\ directory
@@ -569,10 +565,10 @@ _PASTED_WITHIN = re.compile(
     """,
     re.VERBOSE,
 )
-"""What such lines hold."""
+"""Contents of such lines."""
 _DIFF = re.compile(r"^\s*[+-]\s*\d+\s|^@@|^diff --git|^(?:\+\+\+|---) \S")
 _INDENTED = re.compile(r"^(?: {4,}|\t)\S")
-_MOSTLY_SIGNS = 0.35
+_MAX_SIGN_SHARE = 0.35
 _SIGN = re.compile(r"[^\w\s]|_")
 _BOUNDARY = re.compile(
     r"""
@@ -590,10 +586,11 @@ _ABBREVIATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement: its text, the letter or number it was listed under, the line that led into the list; the line of
-    what was typed on which it stands, from 0 on, and the first line of that (``opening``). ``marked``: a name, a label
-    or an order to edit a text stands before it in its paragraph, or a signature behind the message. ``mixed``: the
-    message holds any mark of a paste.
+    """A statement, with its list ``mark`` (letter or number) and the ``lead`` line of that list.
+
+    ``line`` is its line in the typed text, from 0 on, and ``opening`` the first line of that text. ``marked``: its
+    paragraph starts with a name, a label or an order to edit, or the message is signed. ``mixed``: the message shows
+    any sign of pasted text.
     """
 
     text: str
@@ -606,40 +603,40 @@ class Statement:
 
 
 _CUT = "\ue001"
-"""Stands in a message on the line where words of somebody else's were taken out."""
+"""Placeholder on a line from which another author's words were removed."""
 
 
 def split(text: str) -> list[Statement]:
-    """The statements of a message, in order, without code, quotes, logs, traces, diffs and documents."""
+    """Return the statements of a message, in order, without code, quotes, logs, traces, diffs and documents."""
     return list(_split(_without_fences(text)))
 
 
 def split_typed(text: str) -> list[Statement]:
-    """The statements that who sends a message typed; not those of whom they quote or paste.
+    """Return the statements that the sender typed, without quoted or pasted ones.
 
-    The message is ``mixed`` where a statement is marked, or where any of its words are in no statement.
+    The message is ``mixed`` if a statement is marked, or if some words are in no statement.
     """
     parts = apart(_without_fences(text))
     cut = (
         _CUT if is_pasted and not is_terminal(part) else "" if is_pasted else part
         for is_pasted, part in parts
     )
-    found = _split("\n\n".join(cut), is_typed=True)
-    is_mixed = any(one.marked for one in found) or leaves_out(text, found)
-    return [replace(one, mixed=is_mixed) for one in found]
+    statements = _split("\n\n".join(cut), is_typed=True)
+    is_mixed = any(statement.marked for statement in statements) or leaves_out(text, statements)
+    return [replace(statement, mixed=is_mixed) for statement in statements]
 
 
 def leaves_out(text: str, statements: Sequence[Statement]) -> bool:
-    """Return True if a message has words, other than links, that none of its statements has."""
-    said = sum(_length(one.text) + len(one.mark or "") for one in statements)
-    return said < _length(text)
+    """Return True if a message has words, other than links, that are in none of its statements."""
+    covered = sum(_length(statement.text) + len(statement.mark or "") for statement in statements)
+    return covered < _length(text)
 
 
 def _length(text: str) -> int:
     return sum(map(str.isalnum, _LINK.sub("", text)))
 
 
-@lru_cache(maxsize=_REMEMBERED_SENTENCES)
+@lru_cache(maxsize=_CACHED_MESSAGES)
 def _split(text: str, *, is_typed: bool = False) -> tuple[Statement, ...]:
     statements: list[Statement] = []
     lead: str | None = None
@@ -653,7 +650,7 @@ def _split(text: str, *, is_typed: bool = False) -> tuple[Statement, ...]:
         if not item and line:
             lead = None
         for part in sentences(body):
-            if len(part) > _MAX_STATEMENT or _LINK.fullmatch(part) or part == _CUT:
+            if len(part) > _MAX_STATEMENT_CHARACTERS or _LINK.fullmatch(part) or part == _CUT:
                 continue
             marked = marked or (is_typed and leads_others(part))
             is_marked = marked or (is_typed and reports(part))
@@ -663,14 +660,14 @@ def _split(text: str, *, is_typed: bool = False) -> tuple[Statement, ...]:
         if not item and body.endswith((":", "：")):
             lead = body
     if len(statements) > MAX_STATEMENTS:
-        # Nobody types that much in one go: what is long is pasted, what is said about it frames it.
-        return (*statements[:_FIRST], *statements[-_LAST:])
+        # A long message is mostly pasted, and the typed words surround the paste.
+        return (*statements[:_HEAD_STATEMENTS], *statements[-_TAIL_STATEMENTS:])
     return tuple(statements)
 
 
 def _without_fences(text: str) -> str:
-    if len(text) > _MAX_TYPED:
-        text = f"{text[: _MAX_TYPED // 2]}\n{text[-_MAX_TYPED // 2 :]}"
+    if len(text) > _MAX_TYPED_CHARACTERS:
+        text = f"{text[: _MAX_TYPED_CHARACTERS // 2]}\n{text[-_MAX_TYPED_CHARACTERS // 2 :]}"
     return _FENCE.sub("\n", _GAP.sub(" " * 8, text))
 
 
@@ -683,7 +680,7 @@ def _strip(text: str) -> str:
 
 
 def _own(text: str) -> str:
-    """A message without mails, chats, transcripts and records that were pasted into it."""
+    """Return a message without pasted mails, chats, transcripts and records."""
     foreign = _FOREIGN.search(text)
     text = text[: foreign.start()] if foreign else text
     messages = list(islice(_MESSAGE.finditer(text), 2))
@@ -694,7 +691,7 @@ def _own(text: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines that people typed; lines that were only wrapped are joined."""
+    """Return the typed lines, with wrapped lines joined."""
     joined: list[str] = []
     open_line = in_diff = False
     for line in text.split("\n"):
@@ -713,16 +710,16 @@ def _lines(text: str) -> list[str]:
 
 
 def is_pasted(line: str) -> bool:
-    """Whether a line looks like tool output, code, a log or a table rather than like something typed."""
+    """Return True if a line looks like tool output, code, a log or a table."""
     if _PASTED.match(line) or _PASTED_WITHIN.search(line):
         return not _ITEM.match(line) or line.rstrip().endswith(("{", ";"))
     if _INDENTED.match(line) and not _ITEM.match(line):
         return True
-    return len(line) > 20 and len(_SIGN.findall(line)) > _MOSTLY_SIGNS * len(line)
+    return len(line) > 20 and len(_SIGN.findall(line)) > _MAX_SIGN_SHARE * len(line)
 
 
 def sentences(line: str) -> list[str]:
-    """The sentences of a line."""
+    """Return the sentences of a line."""
     parts: list[str] = []
     for part in _BOUNDARY.split(line):
         if parts and (_ABBREVIATION.search(parts[-1]) or _open(parts[-1])):
@@ -733,12 +730,11 @@ def sentences(line: str) -> list[str]:
 
 
 def _open(text: str) -> bool:
-    """Whether a bracket is still open: "(like this. or that)" is one statement."""
+    """Return True if a bracket is still open: "(like this. or that)" is one statement."""
     return text.count("(") > text.count(")") and len(text) < 300
 
 
-# ----------------------------------------------------------------------------
-# Reads: what the owner said in a session, turn by turn.
+# -- Utterances of the owner, turn by turn ---------------------------------------------------------
 
 
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
@@ -750,20 +746,20 @@ _READER = re.compile(r"\byour?\b", re.IGNORECASE)
 _FORM = re.compile(rf"^(?P<question>.+[?？:：]) [{CHOSEN}{TYPED}] (?P<answer>\S.*)$", re.MULTILINE)
 _ARROW = f"{CHOSEN} "
 _CHOSE = re.compile(rf"[?？:：] {CHOSEN}")
-_MOST_OF_A_NOD = 3
+_MAX_NOD_WORDS = 3
 _SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Ll]et['’]?s|[Pp]lease)\b")
-_ADDRESSED_SPEECH = 2
-"""How often a page says "you" or "your", at least."""
-_MIN_ECHO = 25
-_HEAD = 3
+_MIN_READER_WORDS = 2
+"""Minimum number of times that a page addresses its reader."""
+_MIN_ECHO_CHARACTERS = 25
+_ACCEPTING_STATEMENTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One message of the owner: where it is, its words and statements, and where it stands again: a message that was
-    typed while the agent worked may be written down twice.
+    """A message of the owner: its turn, its text and statements, and the turns that repeat it (``copies``), since
+    messages typed while the agent works may be recorded twice.
 
-    ``correcting`` says that it declined a tool call; ``troubles`` are the statements, trimmed, that sound like trouble.
+    ``correcting``: it declined a tool call. ``troubles``: the trimmed statements that sound like trouble.
     """
 
     index: int
@@ -775,33 +771,35 @@ class Utterance:
 
 
 def is_content(turn: Turn) -> bool:
-    """Whether a turn's words were said by its speaker at all; what an agent says of nacre's own context is nacre's."""
+    """Return True if a turn has words of its speaker; an agent's remarks on nacre's injected context do not count."""
     unspoken = _UNSPOKEN | Flag.INJECTED if turn.speaker is Speaker.AGENT else _UNSPOKEN
     return not turn.flags & unspoken and bool(turn.text.strip())
 
 
 def utterances(turns: Sequence[Turn]) -> list[Utterance]:
-    """The owner's words in order: messages, arguments of slash commands, words that declined a tool call."""
-    found: list[Utterance] = []
+    """Return the owner's messages, slash-command arguments and words that declined a tool call, in order."""
+    spoken: list[Utterance] = []
     for index, turn in enumerate(turns):
         for text, correcting in _words(turns, index, turn):
             typed = [] if _is_page(text) else split_typed(_FORM.sub(_answering, text))
             statements = tuple(
-                one for one in _in_one_language(typed) if not _echoes(one.text, turns, index)
+                statement
+                for statement in _in_one_language(typed)
+                if not _echoes(statement.text, turns, index)
             )
             if len(statements) < len(typed):
-                statements = tuple(replace(one, mixed=True) for one in statements)
-            if statements and found and found[-1].text == text:
-                found[-1] = replace(found[-1], copies=(*found[-1].copies, index))
+                statements = tuple(replace(statement, mixed=True) for statement in statements)
+            if statements and spoken and spoken[-1].text == text:
+                spoken[-1] = replace(spoken[-1], copies=(*spoken[-1].copies, index))
             elif statements:
-                found.append(Utterance(index, text, statements, correcting))
-    return found
+                spoken.append(Utterance(index, text, statements, correcting))
+    return spoken
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A question of a form, in the agent's words, and what the owner answered: yes or no and no more (``nods``), or
-    words; ``typed`` if these are none of its options.
+    """A question of a form, in the agent's words, and the owner's answer: a bare yes or no (``nods``), or words, which
+    are ``typed`` if they are not one of the options.
     """
 
     question: str
@@ -811,66 +809,68 @@ class Answered:
 
 
 def forms(text: str) -> list[Answered]:
-    """The questions of forms that a message answers, in order."""
+    """Return the form questions that a message answers, in order."""
     return [_answered(form) for form in _FORM.finditer(text)]
 
 
 def is_chosen(utterance: Utterance, statement: Statement) -> bool:
-    """Whether a statement is an answer that a form had among its options: its words are the agent's."""
-    said = statement.text.rpartition(_ARROW)[2]
-    return any(said in one.answer for one in forms(utterance.text) if not one.typed)
+    """Return True if a statement is an option of a form, so that its words are the agent's."""
+    choice = statement.text.rpartition(_ARROW)[2]
+    return any(choice in form.answer for form in forms(utterance.text) if not form.typed)
 
 
 def without_chosen(text: str) -> str:
-    """A message without the agent's words in a form: what was chosen goes, and of what was typed the question."""
+    """Return a message without the agent's words in a form: chosen options, and questions of typed answers."""
     return _FORM.sub(lambda form: form["answer"] if _answered(form).typed else "", text).strip()
 
 
 def _answered(form: re.Match[str]) -> Answered:
     answer = form["answer"]
     cues = language_of(answer).answers
-    nods = len(words(answer)) <= _MOST_OF_A_NOD and bool(
+    nods = len(words(answer)) <= _MAX_NOD_WORDS and bool(
         cues.no.match(answer) or cues.yes.match(answer)
     )
     return Answered(form["question"], answer, nods, typed=not _CHOSE.search(form[0]))
 
 
 def _answering(form: re.Match[str]) -> str:
-    """What the owner said by an answer: the answer with its question, unless it is a nod or was typed; what the agent
-    stated before it asked is the agent's.
+    """Return the answer with its question, or the answer alone if it is a nod or was typed.
+
+    Sentences of the agent before the question are omitted.
     """
-    answered = _answered(form)
-    asking = [] if answered.nods or answered.typed else split(form["question"])
-    return f"{asking[-1].text} → {form['answer']}" if asking else form["answer"]
+    result = _answered(form)
+    question = [] if result.nods or result.typed else split(form["question"])
+    return f"{question[-1].text} → {form['answer']}" if question else form["answer"]
 
 
 def _is_page(text: str) -> bool:
-    """Whether a message is a page of somebody's, copied as it stands: under a bare title it speaks to its reader, and
-    nobody in it speaks of themselves, asks or says please. A role that is given to an agent looks alike, and states
-    nothing of its owner either."""
+    """Return True if a message is a copied page.
+
+    Such a page has a bare title and addresses its reader, without first person, question or "please". A role
+    description for an agent looks the same, and also states nothing about the owner."""
     title = _TITLE.match(text.lstrip())
     if not title or "?" in text or _SELF.search(text):
         return False
-    return len(_READER.findall(text)) >= _ADDRESSED_SPEECH
+    return len(_READER.findall(text)) >= _MIN_READER_WORDS
 
 
 def _in_one_language(statements: list[Statement]) -> list[Statement]:
-    """Without the sentences in English of a message that is in another language: those are pasted."""
-    spoken = {language_of(one.text).joiner for one in statements}
+    """Drop the English sentences of a message in another language, because they are pasted."""
+    joiners = {language_of(statement.text).joiner for statement in statements}
     return (
-        [one for one in statements if not language_of(one.text).joiner]
-        if spoken == {"", " "}
+        [statement for statement in statements if not language_of(statement.text).joiner]
+        if joiners == {"", " "}
         else statements
     )
 
 
 def _echoes(statement: str, turns: Sequence[Turn], index: int) -> bool:
-    """Whether the owner pasted what an agent had written: a task from its list, a line of its report."""
-    wanted = normalise(statement)
-    if len(wanted) < _MIN_ECHO:
+    """Return True if the owner pasted an agent's words, such as a task from its list or a line of its report."""
+    text = normalise(statement)
+    if len(text) < _MIN_ECHO_CHARACTERS:
         return False
     recent = turns[max(0, index - _ECHO_TURNS) : index]
-    return any(one.speaker is Speaker.AGENT and wanted in _plain(one.text) for one in recent)
+    return any(turn.speaker is Speaker.AGENT and text in _plain(turn.text) for turn in recent)
 
 
 @lru_cache(maxsize=2 * _ECHO_TURNS)
@@ -882,7 +882,7 @@ def _words(turns: Sequence[Turn], index: int, turn: Turn) -> list[tuple[str, boo
     if turn.flags & _UNSPOKEN:
         return []
     if turn.speaker is Speaker.AGENT:
-        return [(said, True) for said in _declined(turn)]
+        return [(words, True) for words in _declined(turn)]
     if turn.speaker is not Speaker.OWNER or turn.trust is Trust.UNTRUSTED:
         return []
     text = _COMMAND.sub("", turn.text) if turn.flags & Flag.COMMAND else turn.text
@@ -901,7 +901,7 @@ def _declined(turn: Turn) -> list[str]:
 
 
 def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
-    """The index of the last turn with words, of a speaker, before another turn."""
+    """Return the index of a speaker's last turn with words before another turn."""
     for at in range(index - 1, -1, -1):
         turn = turns[at]
         if turn.speaker is Speaker.OWNER and is_content(turn) and speaker is not Speaker.OWNER:
@@ -912,11 +912,11 @@ def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
 
 
 def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
-    """What the owner adds to words that accept what an agent said; ``None`` where they accept nothing.
+    """Return the owner's words after an acceptance of the agent's statement, or ``None`` without one.
 
     "Ha. Yes, that's it." accepts with its second sentence.
     """
-    head = [one.text for one in utterance.statements[:_HEAD]]
+    head = [statement.text for statement in utterance.statements[:_ACCEPTING_STATEMENTS]]
     yes = language.accepted.yes.match(" ".join(head))
     if not yes:
         return None
@@ -931,13 +931,15 @@ def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
 
 
 def is_taken_back(utterance: Utterance, place: int) -> bool:
-    """Whether a later statement of the same message takes a statement back: "use Redis. no wait, forget it"."""
+    """Return True if a later statement of the message revokes this one: "use Redis. no wait, forget it"."""
     later = utterance.statements[place + 1 :]
-    return any(language_of(one.text).reversal.undo.match(one.text) for one in later)
+    return any(
+        language_of(statement.text).reversal.undo.match(statement.text) for statement in later
+    )
 
 
 def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
-    """Whether a turn is a plan that an agent had written and that the owner accepts next, by its title."""
+    """Return True if a turn is an agent's plan that the owner's next message accepts by its title."""
     turn, following = turns[index], turns[index + 1 : index + 2]
     if not turn.flags & Flag.SUMMARY or not following or following[0].speaker is not Speaker.OWNER:
         return False
@@ -946,6 +948,6 @@ def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
 
 
 def trusted_agent(turns: Sequence[Turn], index: int) -> int | None:
-    """The index of the agent's last words before a turn, unless they draw on text from outside."""
+    """Return the index of the agent's last words before a turn, unless they are based on external text."""
     at = before(turns, index, Speaker.AGENT)
     return at if at is not None and turns[at].trust is Trust.TRUSTED else None
