@@ -1,4 +1,4 @@
-"""The block for an agent's prompt: a few whole memories, framed as reference data with dates and origins."""
+"""Deep recall: selection of whole memories for an agent's prompt, by a model or by rules, and their text block."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from nacre.values.session import Flag, Speaker, Task, Trust
 FILE_CHARACTERS = 12_000
 ALL_CHARACTERS = 30_000
 PAGE_CHARACTERS = 4_000
-"""Of what is known of the owner, and of a project's page, each: most of the room is for memories."""
+"""Limit for the owner's profile and for a project's page, each. The rest of the block is for memories."""
 
 _CUT = "…"
 _TITLE_CHARACTERS = 200
@@ -66,7 +66,7 @@ _HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What goes before memories: the owner's profile, and the project's page."""
+    """The pages shown before memories: the owner's profile and the project's page."""
 
     owner: str = ""
     project: str = ""
@@ -75,21 +75,21 @@ class Pages:
 def block(
     route: Route, project: str | None, pages: Pages, hits: Sequence[MemoryHit], note: str = ""
 ) -> str:
-    """The block; empty where there is nothing to tell. What is told is 30,000 characters at most, without its frame."""
-    left = ALL_CHARACTERS
+    """Render the block, or an empty text without content. The content has at most 30,000 characters without its frame."""
+    remaining = ALL_CHARACTERS
     parts = [note] if note else []
     for title, text in (("The owner", pages.owner), (f"The project {project}", pages.project)):
-        told = _cut(text.strip(), min(PAGE_CHARACTERS, left))
-        left -= len(told)
-        if told:
-            parts.append(f"## {harmless(one_line(title))}\n\n{_quoted(told)}")
+        quoted_text = _cut(text.strip(), min(PAGE_CHARACTERS, remaining))
+        remaining -= len(quoted_text)
+        if quoted_text:
+            parts.append(f"## {harmless(one_line(title))}\n\n{_quoted(quoted_text)}")
     for hit in hits:
         memory = hit.memory
-        told = _cut(memory.content.strip(), min(FILE_CHARACTERS, left))
-        left -= len(told)
-        if told:
+        quoted_text = _cut(memory.content.strip(), min(FILE_CHARACTERS, remaining))
+        remaining -= len(quoted_text)
+        if quoted_text:
             title = harmless(shorten(memory.subject, _TITLE_CHARACTERS))
-            parts.append(f"## {title}\n\n{_origin(hit)}\n\n{_quoted(told)}")
+            parts.append(f"## {title}\n\n{_origin(hit)}\n\n{_quoted(quoted_text)}")
     if not parts:
         return ""
     about = f"Recalled for: {route.value}" + (f" · {harmless(project)}" if project else "")
@@ -97,41 +97,43 @@ def block(
 
 
 def clarification(projects: Sequence[str]) -> str:
-    """What stands in the block where whoever asks has to say which project they mean."""
-    named = ", ".join(harmless(one_line(project)) for project in projects)
+    """Return the note for the block that asks which project is meant."""
+    names = ", ".join(harmless(one_line(project)) for project in projects)
     return (
-        f"Clarification required: the question may be about one of these projects: {named}. "
+        f"Clarification required: the question may be about one of these projects: {names}. "
         "No project was read. Ask which one is meant."
     )
 
 
 def _quoted(text: str) -> str:
-    """A text as a quotation: no line of it can pass for a heading of the block, or for the end of it."""
+    """Quote a text, so that no line can pass for a heading or the end of the block."""
     return "\n".join(f"> {line}".rstrip() for line in harmless(text).splitlines())
 
 
 def _origin(hit: MemoryHit) -> str:
-    """Kind, dates, where it was said, and what speaks against it."""
+    """Return a memory's kind, dates, origin and doubts in one line."""
     memory = hit.memory
-    said = f"{'proposed' if memory.proposed else 'said'} by {memory.author or memory.speaker.value}"
+    speaker = (
+        f"{'proposed' if memory.proposed else 'said'} by {memory.author or memory.speaker.value}"
+    )
     where = memory.source.session or memory.source.file
     dates = shown_day(memory.created)
     if day_of(memory.updated) != day_of(memory.created):
         dates += f", changed {shown_day(memory.updated)}"
-    told = (
+    parts = (
         memory.kind.value,
         dates,
-        said + (f" in {where}" if where else ""),
+        speaker + (f" in {where}" if where else ""),
         memory.id,
         *_doubts(hit),
     )
-    return harmless(one_line(" · ".join(told)))
+    return harmless(one_line(" · ".join(parts)))
 
 
 def _doubts(hit: MemoryHit) -> Sequence[str]:
     newer = f"may be outdated by {', '.join(hit.outdated_by)}" if hit.outdated_by else ""
     doubt = f"may be out of date: {hit.doubt}" if hit.doubt else ""
-    return [one for one in (newer, doubt) if one]
+    return [text for text in (newer, doubt) if text]
 
 
 def _cut(text: str, characters: int) -> str:
@@ -142,8 +144,7 @@ def _cut(text: str, characters: int) -> str:
     )
 
 
-# ----------------------------------------------------------------------------
-# The gate: does a question need memories at all, and which?
+# -- Gate: whether a question needs memories, and which --------------------------------------------
 
 
 MESSAGES = 4
@@ -151,18 +152,18 @@ MESSAGE_CHARACTERS = 220
 
 
 class GateAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model answers to the gate's question."""
+    """A model's answer of the gate."""
 
     route: Literal["none", "owner", "project"]
 
 
 def is_trivial(question: Question) -> bool:
-    """Whether there is nothing in it to look for, as in "ok, go on": no model is asked about that."""
+    """Return True if a question has nothing to search for, as in "ok, go on". No model is asked in this case."""
     return question.says_nothing and not question.lists and not _is_about_the_owner(question.text)
 
 
 def route_by_rules(question: Question, *, names_project: bool) -> Route:
-    """The route where no model says it: the owner's where it asks about themselves and no project, else a project's."""
+    """Choose a route by rules: the owner's if the question is about the owner and no project, else a project's."""
     if is_trivial(question):
         return Route.PROJECT if names_project else Route.NONE
     return (
@@ -171,29 +172,32 @@ def route_by_rules(question: Question, *, names_project: bool) -> Route:
 
 
 def route_by_model(adviser: Adviser, query: str, recent: Sequence[Said]) -> Route | None:
-    """The route that a model chooses; ``None`` where it does not answer."""
-    said = [
-        {"speaker": one.speaker.value, "text": one_line(one.text)[:MESSAGE_CHARACTERS]}
-        for one in recent[-MESSAGES:]
+    """Let a model choose the route; return ``None`` without an answer."""
+    messages = [
+        {"speaker": message.speaker.value, "text": one_line(message.text)[:MESSAGE_CHARACTERS]}
+        for message in recent[-MESSAGES:]
     ]
     answer = adviser.ask(
-        prompt_of("deep-gate", GateAnswer, text={"query": query, "recent": said}), GateAnswer
+        prompt_of("deep-gate", GateAnswer, text={"query": query, "recent": messages}), GateAnswer
     )
     return Route(answer.route) if answer else None
 
 
 def _is_about_the_owner(text: str) -> bool:
-    """Whether it holds a word for whoever asks and one of what people ask about themselves, or a phrase of both."""
+    """Return True if a text has a first-person word and a personal subject, or a phrase that implies both."""
     return any(
-        _holds(text, own.phrases) or (_holds(text, own.self) and _holds(text, own.about))
-        for own in _owner_words()
+        _holds(text, language.phrases)
+        or (_holds(text, language.self) and _holds(text, language.about))
+        for language in _owner_words()
     )
 
 
-def _holds(text: str, wanted: tuple[str, ...]) -> bool:
-    """Whether any of some words or phrases is in a text; of a script without spaces, wherever it stands."""
-    asked = f" {' '.join(words(text))} "
-    return any(f" {one} " in asked if one.isascii() else one in text for one in wanted)
+def _holds(text: str, phrases: tuple[str, ...]) -> bool:
+    """Return True if a text has any of the words or phrases; in unspaced scripts at any position."""
+    padded = f" {' '.join(words(text))} "
+    return any(
+        f" {phrase} " in padded if phrase.isascii() else phrase in text for phrase in phrases
+    )
 
 
 class _Owner(msgspec.Struct, frozen=True):
@@ -208,8 +212,7 @@ def _owner_words() -> tuple[_Owner, ...]:
     return tuple(json.convert(language, _Owner) for language in table.values())
 
 
-# ----------------------------------------------------------------------------
-# The manifest: what a project holds, in a line each, and the few of it that a question needs.
+# -- Manifest: the memories of a project, one per line ---------------------------------------------
 
 
 MOST = 200
@@ -218,15 +221,15 @@ DESCRIPTION_CHARACTERS = 200
 
 
 class SelectAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model answers to the question for memories."""
+    """A model's selection of memories."""
 
     numbers: Annotated[list[int], msgspec.Meta(max_length=MOST)]
 
 
 def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Memory] | None:
-    """At most five of the memories, as a model chose them; ``None`` where it chose none that exist or did not answer.
+    """Let a model choose at most five memories; ``None`` without an answer, or if it chose only invalid numbers.
 
-    Numbers that name no memory are dropped. An empty choice is one: nothing helps.
+    Other invalid numbers are dropped. An empty choice is valid and means that no memory helps.
     """
     shown = [_line(number, memory) for number, memory in enumerate(memories[:MOST], start=1)]
     prompt = prompt_of(
@@ -235,11 +238,11 @@ def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Mem
     answer = adviser.ask(prompt, SelectAnswer)
     if answer is None:
         return None
-    known = [number for number in dict.fromkeys(answer.numbers) if 1 <= number <= len(shown)]
-    if answer.numbers and not known:
+    valid = [number for number in dict.fromkeys(answer.numbers) if 1 <= number <= len(shown)]
+    if answer.numbers and not valid:
         adviser.distrust("the model chose memories that do not exist")
         return None
-    return [memories[number - 1] for number in known[:CHOSEN]]
+    return [memories[number - 1] for number in valid[:CHOSEN]]
 
 
 def _line(number: int, memory: Memory) -> dict[str, object]:
@@ -253,31 +256,29 @@ def _line(number: int, memory: Memory) -> dict[str, object]:
     }
 
 
-# ----------------------------------------------------------------------------
-# The projects that a question may be about, by additive scores (seed facts 3.3), and the one that it
-# is about.
+# -- Candidate projects of a question, by additive scores (seed facts 3.3) -------------------------
 
 
 MOST_PROJECTS = 5
 ALIAS = 10.0
-"""A name of the project is in the text."""
+"""Score of a project name in the text."""
 
 PART_OF_ALIAS = 3.0
-"""The text, of four characters at least, is in a name of the project."""
+"""Score of a text of at least four characters that is part of a project name."""
 
 ALIAS_WORD, DESCRIPTION_WORD, HERE = 2.0, 1.0, 2.0
 LEAD = 2.0
-"""Odds of the surest answer over those of another project's, below which nobody knows which one was meant (ours)."""
+"""Minimum ratio of the odds of the best and the second project's answers; below, the choice is unclear (ours)."""
 
-_LEAST_TEXT, _LEAST_ALIAS_WORD, _LEAST_DESCRIPTION_WORD = 4, 3, 4
+_MIN_TEXT_CHARACTERS, _MIN_ALIAS_WORD_CHARACTERS, _MIN_DESCRIPTION_WORD_CHARACTERS = 4, 3, 4
 _RECENT_CHARACTERS = 220
 _DESCRIPTION_CHARACTERS = 200
-_NAMES_SHOWN = 6
+_MAX_NAMES_SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True)
 class KnownProject:
-    """A project as it may be spoken of: its slug, all of its names, what it is."""
+    """A project with all of its names and its description."""
 
     slug: str
     names: tuple[str, ...]
@@ -285,7 +286,7 @@ class KnownProject:
 
 
 class ProjectAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model answers to the question for the project."""
+    """A model's choice of a project."""
 
     number: int
 
@@ -298,7 +299,7 @@ class _Mention:
     literal: bool
 
     def is_part_of(self, other: _Mention) -> bool:
-        """Whether it is only a piece of another project's name, written as that is."""
+        """Return True if a mention is only part of another project's literally written name."""
         inside = other.start <= self.start and self.end <= other.end
         return (
             inside
@@ -309,29 +310,36 @@ class _Mention:
 
 
 def named_in(text: str, projects: Sequence[KnownProject]) -> frozenset[str]:
-    """The projects that a text names exactly.
+    """Return the projects that a text names exactly.
 
-    In "billing-api" there is no "billing"; in "billing api" both may be meant.
+    "billing-api" does not name "billing", but "billing api" may name both.
     """
     folded = _folded(text)
-    found = [
+    mentions = [
         mention
         for project in projects
         for name in project.names
         for mention in _mentions(folded, name, project)
     ]
-    return frozenset(one.slug for one in found if not any(one.is_part_of(other) for other in found))
+    return frozenset(
+        mention.slug
+        for mention in mentions
+        if not any(mention.is_part_of(other) for other in mentions)
+    )
 
 
 def shortlist(
     query: str, recent: Sequence[Said], projects: Sequence[KnownProject], here: str | None = None
 ) -> list[Candidate]:
-    """At most five projects that the question, or what its owner said before, speaks of; the likeliest first.
+    """Return at most five projects that the question, or the owner's recent messages, mention, likeliest first.
 
-    What the agent said is no evidence. ``projects`` are given the latest first, which goes before where all else is
-    even. Exactly named is what the first of these texts names that names any: the question, then the latest message.
+    The agent's messages are no evidence. ``projects`` come latest first, which decides ties. The first text that names
+    any project (the question, then the latest message) determines the exactly named ones.
     """
-    texts = [query, *(one.text for one in reversed(recent) if one.speaker is Speaker.OWNER)]
+    texts = [
+        query,
+        *(message.text for message in reversed(recent) if message.speaker is Speaker.OWNER),
+    ]
     named = [named_in(text, projects) for text in texts]
     exact = next((slugs for slugs in named if slugs), frozenset())
     candidates = []
@@ -343,11 +351,13 @@ def shortlist(
         score += HERE if project.slug == here else 0.0
         if score > 0:
             candidates.append(Candidate(project.slug, score, project.slug in exact))
-    return sorted(candidates, key=lambda one: (not one.named, -one.score))[:MOST_PROJECTS]
+    return sorted(candidates, key=lambda candidate: (not candidate.named, -candidate.score))[
+        :MOST_PROJECTS
+    ]
 
 
 def leading(candidates: Sequence[Candidate]) -> str | None:
-    """The project that is spoken of more than any other; what only its memories tell is less than 1, and no lead."""
+    """Return the project with the highest score, unless it is tied or below 1 (found by its memories only)."""
     if not candidates or candidates[0].score < DESCRIPTION_WORD:
         return None
     leads = len(candidates) == 1 or candidates[0].score > candidates[1].score
@@ -355,7 +365,7 @@ def leading(candidates: Sequence[Candidate]) -> str | None:
 
 
 def surest(sure: Mapping[str, float]) -> str | None:
-    """The project whose best answer is sure enough to be shown, and has at least twice the odds of any other's."""
+    """Return the project whose best answer is sure enough and has at least twice the odds of any other's."""
     ranked = sorted(sure, key=lambda slug: (-sure[slug], slug))
     if not ranked or sure[ranked[0]] < BORDER:
         return None
@@ -374,20 +384,22 @@ def chosen_by_model(
     candidates: Sequence[tuple[Candidate, KnownProject]],
     here: str | None,
 ) -> tuple[bool, str | None]:
-    """Whether a model answered, and the project that it chose, if it chose one."""
-    shown = [
+    """Let a model choose. Return whether it answered, and the project, if it chose one."""
+    numbered = [
         {
             "number": number,
-            "names": list(project.names[:_NAMES_SHOWN]),
+            "names": list(project.names[:_MAX_NAMES_SHOWN]),
             "description": project.description[:_DESCRIPTION_CHARACTERS],
             "here": project.slug == here,
         }
         for number, (_, project) in enumerate(candidates, start=1)
     ]
-    said = [
-        one_line(one.text)[:_RECENT_CHARACTERS] for one in recent if one.speaker is Speaker.OWNER
+    messages = [
+        one_line(message.text)[:_RECENT_CHARACTERS]
+        for message in recent
+        if message.speaker is Speaker.OWNER
     ]
-    text = {"projects": shown, "query": query, "recent": said}
+    text = {"projects": numbered, "query": query, "recent": messages}
     answer = adviser.ask(prompt_of("deep-project", ProjectAnswer, text=text), ProjectAnswer)
     if answer is None:
         return False, None
@@ -398,23 +410,25 @@ def chosen_by_model(
 
 
 def _score(text: str, project: KnownProject, named: bool) -> float:
-    folded, asked = (
+    folded, content = (
         _folded(text),
         {word for word in words(text) if word not in STOP_WORDS and not asks(word)},
     )
     score = ALIAS if named else 0.0
-    if len(folded) >= _LEAST_TEXT and any(folded in _folded(name) for name in project.names):
+    if len(folded) >= _MIN_TEXT_CHARACTERS and any(
+        folded in _folded(name) for name in project.names
+    ):
         score += PART_OF_ALIAS
     own = {word for name in project.names for word in words(name)}
-    score += ALIAS_WORD * len(_long(own & asked, _LEAST_ALIAS_WORD))
+    score += ALIAS_WORD * len(_long(own & content, _MIN_ALIAS_WORD_CHARACTERS))
     return score + DESCRIPTION_WORD * len(
-        _long(asked.intersection(words(project.description)), _LEAST_DESCRIPTION_WORD)
+        _long(content.intersection(words(project.description)), _MIN_DESCRIPTION_WORD_CHARACTERS)
     )
 
 
-def _long(found: set[str], least: int) -> list[str]:
-    """Words of so many characters; a pair of characters of a script without spaces is a word."""
-    return [word for word in found if len(word) >= least or is_unspaced(word)]
+def _long(candidates: set[str], minimum: int) -> list[str]:
+    """Return the words with at least ``least`` characters; in unspaced scripts a character pair is enough."""
+    return [word for word in candidates if len(word) >= minimum or is_unspaced(word)]
 
 
 def _mentions(folded: str, name: str, project: KnownProject) -> list[_Mention]:
@@ -429,7 +443,7 @@ def _mentions(folded: str, name: str, project: KnownProject) -> list[_Mention]:
 
 @lru_cache(4096)
 def _pattern(name: str) -> re.Pattern[str] | None:
-    """Where a name stands as a word of its own, its parts joined in any way; none for what is said of anything."""
+    """Return the pattern of a name as a separate word, with any joints between its parts; none for generic words."""
     parts = re.findall(r"[^\W_]+", _folded(name))
     if not parts or all(part in STOP_WORDS or asks(part) for part in parts):
         return None
@@ -446,27 +460,24 @@ def _folded(text: str) -> str:
     return one_line(unicodedata.normalize("NFKC", text).lower())
 
 
-# ----------------------------------------------------------------------------
-# Deep recall: gate, the owner, at most one project, its manifest, a few whole memories.
-#
-# A model takes the steps that need sense, where one is set; rules take them where it does not, or not
-# in time. Code alone
-# says which memories may be seen at all: those that are trusted, in the scope of whoever asks.
+# -- Deep recall: gate, owner, at most one project, its manifest, a few whole memories -------------
+# A model makes the decisions if one is configured and answers in time; otherwise rules do. Only code decides which
+# memories may be seen at all: trusted ones in the caller's scope.
 
 
 _PROFILE = "profile.md"
-_PATIENCE_SECONDS = 0.2
-_RANKED = 20
-"""The best hits of recall go into the manifest, however old they are."""
+_CATCH_UP_SECONDS = 0.2
+_MAX_RANKED = 20
+"""Number of best hits that enter the manifest regardless of their age."""
 
-_LAST_TURNS = 24
-_PREFERENCES = 20
-_NOT_SAID = Flag.INJECTED | Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
+_MAX_TURNS = 24
+_MAX_PREFERENCES = 20
+_NOT_MESSAGES = Flag.INJECTED | Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 
 
 @dataclass
 class _Run:
-    """One question on its way."""
+    """The state of one question."""
 
     home: Home
     query: DeepQuery
@@ -477,18 +488,18 @@ class _Run:
     lanes: tuple[Lane, ...] = ()
 
     def took(self, name: str, by: DecidedBy, outcome: str) -> None:
-        """Note a step, with what was wrong with the model if it was asked."""
+        """Record a step, with the model's problem if it failed."""
         self.steps.append(
             DeepStep(name, by, outcome, None if by is DecidedBy.MODEL else self.adviser.problem)
         )
         self.adviser.problem = None
 
-    def recalled(self, wanted: Filter, limit: int = _RANKED) -> RecallResult:
-        """What recall finds by itself."""
+    def recalled(self, filter_: Filter, limit: int = _MAX_RANKED) -> RecallResult:
+        """Run a plain recall of the question."""
         mode = Mode(self.home.settings.text("recall.mode"))
         query = RecallQuery(
             self.query.text,
-            wanted,
+            filter_,
             mode,
             limit=limit,
             confident=True,
@@ -503,8 +514,8 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What a question came to."""
+class _Outcome:
+    """The result of a question."""
 
     route: Route
     project: str | None = None
@@ -517,15 +528,15 @@ class _Found:
 def deep_recall(
     home: Home, query: DeepQuery, *, clock: Callable[[], float] = time.monotonic
 ) -> DeepResult:
-    """Look for what an agent should know before it answers. Raises QueryInvalid.
+    """Return the memories that an agent should know before it answers. Raises QueryInvalid.
 
-    A model is asked for ``recall.deep_seconds`` at most, by ``clock``; no lock is held meanwhile.
+    A model may take at most ``recall.deep_seconds`` in total, by ``clock``; no lock is held meanwhile.
     """
     started = time.perf_counter()
-    asked = query.text
-    check(RecallQuery(asked, query.filter))
+    text = query.text
+    check(RecallQuery(text, query.filter))
     query = _cleaned(home, query)
-    catch_up(home, _PATIENCE_SECONDS)
+    catch_up(home, _CATCH_UP_SECONDS)
     key = (query, name_for(home, Task.RECALL), home.memories.snapshot(), home.today())
     result = home.deep_answers.get(key)
     if result:
@@ -536,35 +547,37 @@ def deep_recall(
         home.deep_answers.put(key, result)
     if query.update and result.hits:
         spool_use(home, [hit.memory.id for hit in result.hits], session=query.session)
-    result = replace(result, query=asked, took_ms=(time.perf_counter() - started) * 1000)
+    result = replace(result, query=text, took_ms=(time.perf_counter() - started) * 1000)
     if query.update:
         note_deep_case(home, query, result)
     return result
 
 
 def recent_of(home: Home, session: str) -> tuple[Said, ...]:
-    """The last messages of a session that nacre has read, as far as they are trusted; empty where it has not."""
-    found = home.sessions.find(session)
-    if len(found) != 1:
+    """Return the last trusted messages of an imported session, or none if nacre has not read it."""
+    sessions = home.sessions.find(session)
+    if len(sessions) != 1:
         return ()
-    turns = (stored.turn for stored in home.sessions.last_turns(found[0].row, _LAST_TURNS))
-    said = [
+    turns = (stored.turn for stored in home.sessions.last_turns(sessions[0].row, _MAX_TURNS))
+    messages = [
         Said(turn.speaker, turn.text)
         for turn in turns
         if turn.text
         and turn.trust is Trust.TRUSTED
-        and not turn.flags & _NOT_SAID
+        and not turn.flags & _NOT_MESSAGES
         and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
     ]
-    return tuple(said[-MESSAGES:])
+    return tuple(messages[-MESSAGES:])
 
 
 def _cleaned(home: Home, query: DeepQuery) -> DeepQuery:
-    """The query without what is untrusted, and without secrets: it is told to a provider."""
+    """Redact the query, which is sent to a provider, and restrict it to trusted memories."""
     clean = home.redactor.clean
-    recent = tuple(Said(one.speaker, clean(one.text)) for one in query.recent[-MESSAGES:])
-    wanted = replace(query.filter, trusted=True)
-    return structs.replace(query, text=clean(query.text), recent=recent, filter=wanted)
+    recent = tuple(
+        Said(message.speaker, clean(message.text)) for message in query.recent[-MESSAGES:]
+    )
+    trusted = replace(query.filter, trusted=True)
+    return structs.replace(query, text=clean(query.text), recent=recent, filter=trusted)
 
 
 def _answer(home: Home, query: DeepQuery, adviser: Adviser) -> DeepResult:
@@ -575,7 +588,7 @@ def _answer(home: Home, query: DeepQuery, adviser: Adviser) -> DeepResult:
     )
     run = _Run(home, query, adviser, question, projects)
     with tracing(home, TraceKind.RECALL, query.text) as trace:
-        found = _find(run)
+        outcome = _find(run)
         if model:
             for step in run.steps:
                 more = {"by": step.by.value}
@@ -585,71 +598,75 @@ def _answer(home: Home, query: DeepQuery, adviser: Adviser) -> DeepResult:
                         step.name, query.text[:200], step.problem or step.outcome, status, more=more
                     )
                 )
-            trace.outcome = found.project or found.route.value
+            trace.outcome = outcome.project or outcome.route.value
     return DeepResult(
         query.text,
-        found.route,
-        found.project,
-        found.clarify,
-        found.candidates,
-        found.hits,
-        found.context,
+        outcome.route,
+        outcome.project,
+        outcome.clarify,
+        outcome.candidates,
+        outcome.hits,
+        outcome.context,
         tuple(run.steps),
         run.lanes,
         model,
     )
 
 
-def _find(run: _Run) -> _Found:
+def _find(run: _Run) -> _Outcome:
     route = _gate(run)
     if route is Route.NONE:
-        return _Found(route)
+        return _Outcome(route)
     owner = _owner(run)
     if route is Route.OWNER:
         hits = _hits(run, _everywhere(run))
         if hits or run.steps[0].by is DecidedBy.MODEL:
-            _chosen(run, DecidedBy.RULES, hits)
-            return _Found(route, hits=hits, context=_block(run, route, None, owner, hits))
-        found = _in_project(run, owner)
-        return found if found.hits else _Found(route, context=_block(run, route, None, owner, ()))
+            _note_selection(run, DecidedBy.RULES, hits)
+            return _Outcome(route, hits=hits, context=_block(run, route, None, owner, hits))
+        outcome = _in_project(run, owner)
+        return (
+            outcome
+            if outcome.hits
+            else _Outcome(route, context=_block(run, route, None, owner, ()))
+        )
     return _in_project(run, owner)
 
 
 def _gate(run: _Run) -> Route:
-    """The route. What says nothing is nothing to ask a model about, nor is a project that was asked for."""
+    """Choose the route. No model is asked about trivial questions or explicit projects."""
     if run.query.filter.projects:
         run.took("gate", DecidedBy.ASKER, Route.PROJECT.value)
         return Route.PROJECT
-    named = len(named_in(run.query.text, run.projects)) == 1
+    names_project = len(named_in(run.query.text, run.projects)) == 1
     chosen = None
     if not is_trivial(run.question):
         chosen = route_by_model(run.adviser, run.query.text, run.query.recent)
     by = DecidedBy.MODEL if chosen else DecidedBy.RULES
-    route = chosen or route_by_rules(run.question, names_project=named)
-    if route is Route.NONE and named:
+    route = chosen or route_by_rules(run.question, names_project=names_project)
+    if route is Route.NONE and names_project:
         by, route = DecidedBy.RULES, Route.PROJECT
     run.took("gate", by, route.value)
     return route
 
 
 def _owner(run: _Run) -> str:
-    """What is known of the owner: the profile, else what they prefer everywhere; for nobody else's eyes."""
+    """Return the owner's profile, or else their global preferences; only for the private scope."""
     if run.query.filter.scope is not Scope.PRIVATE:
         return ""
     profile = _profile(run.home)
     if profile:
         run.took("owner", DecidedBy.RULES, "the profile")
         return profile
-    wanted = replace(_everywhere(run), kinds=(Kind.PREFERENCE,))
+    preferences = replace(_everywhere(run), kinds=(Kind.PREFERENCE,))
     today = run.home.today()
-    rows = run.home.selection.browse_memories(wanted, limit=_PREFERENCES, today=today)
-    known = run.home.memories.by_rows(rows)
+    rows = run.home.selection.browse_memories(preferences, limit=_MAX_PREFERENCES, today=today)
+    memories = run.home.memories.by_rows(rows)
     run.took(
         "owner",
         DecidedBy.RULES,
         count(len(rows), "preference", "preferences") if rows else "nothing known",
     )
-    return "\n".join(f"- {known[row].content}" for row in rows if row in known)
+    return "\n".join(f"- {memories[row].content}" for row in rows if row in memories)
 
 
 def _profile(home: Home) -> str:
@@ -661,33 +678,33 @@ def _profile(home: Home) -> str:
 
 
 def _everywhere(run: _Run) -> Filter:
-    """What belongs to no project."""
+    """Return the filter for memories of no project."""
     return replace(
         run.query.filter, projects=(), exclude_projects=tuple(sorted(run.home.memories.projects()))
     )
 
 
-def _in_project(run: _Run, owner: str) -> _Found:
+def _in_project(run: _Run, owner: str) -> _Outcome:
     route = Route.PROJECT
     candidates, project, clarify = _project(run)
     if clarify:
         note = clarification(clarify)
-        told = block(route, None, Pages(owner), [], note)
-        return _Found(route, None, clarify, candidates, context=told)
+        context = block(route, None, Pages(owner), [], note)
+        return _Outcome(route, None, clarify, candidates, context=context)
     if project is None:
         hits = _hits(run, run.query.filter)
-        _chosen(run, DecidedBy.RULES, hits)
+        _note_selection(run, DecidedBy.RULES, hits)
     else:
         project, hits = _memories(run, project, candidates)
-    return _Found(route, project, (), candidates, hits, _block(run, route, project, owner, hits))
+    return _Outcome(route, project, (), candidates, hits, _block(run, route, project, owner, hits))
 
 
 def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, ...]]:
-    """The shortlist, the project, and those of which one has to be named."""
-    asked = run.query.filter.projects
-    if len(asked) == 1:
-        run.took("project", DecidedBy.ASKER, asked[0])
-        return (), asked[0], ()
+    """Return the shortlist, the project if it is clear, and else the projects to ask about."""
+    explicit = run.query.filter.projects
+    if len(explicit) == 1:
+        run.took("project", DecidedBy.ASKER, explicit[0])
+        return (), explicit[0], ()
     candidates = tuple(shortlist(run.query.text, run.query.recent, run.projects, run.query.here))
     if not candidates:
         candidates = _by_content(run)
@@ -695,81 +712,85 @@ def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, .
             run.took("project", DecidedBy.RULES, "none")
             return (), None, ()
     by, project = _choose(run, candidates)
-    clarify = () if project else tuple(one.slug for one in candidates)
+    clarify = () if project else tuple(candidate.slug for candidate in candidates)
     run.took("project", by, project or f"not clear: {', '.join(clarify)}")
     return candidates, project, clarify
 
 
 def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str | None]:
-    """Exactly one that is named exactly is the one; of others a model chooses one or none.
+    """Choose the only exactly named project, else let a model choose one or none.
 
-    By rules it is the one that leads; where none does, the one that has an answer.
+    Without a model, choose the one with the leading score, or else with the surest answer.
     """
-    if sum(one.named for one in candidates) == 1:
+    if sum(candidate.named for candidate in candidates) == 1:
         return DecidedBy.RULES, candidates[0].slug
-    known = {project.slug: project for project in run.projects}
-    shown = [(one, known[one.slug]) for one in candidates]
+    by_slug = {project.slug: project for project in run.projects}
+    pairs = [(candidate, by_slug[candidate.slug]) for candidate in candidates]
     has_answered, chosen = chosen_by_model(
-        run.adviser, run.query.text, run.query.recent, shown, run.query.here
+        run.adviser, run.query.text, run.query.recent, pairs, run.query.here
     )
     if has_answered:
         return DecidedBy.MODEL, chosen
-    if any(one.named for one in candidates):
+    if any(candidate.named for candidate in candidates):
         return DecidedBy.RULES, None
     return DecidedBy.RULES, leading(candidates) or _surest(run, candidates)
 
 
 def _by_content(run: _Run) -> tuple[Candidate, ...]:
-    """Where nothing names a project: those whose memories answer, by how sure that is."""
-    known = {project.slug for project in run.projects}
-    sure = {slug: sure for slug, sure in _sureness(run, run.query.filter).items() if slug in known}
-    ranked = sorted(sure, key=lambda slug: (-sure[slug], slug))
-    return tuple(Candidate(slug, sure[slug]) for slug in ranked)[:MOST_PROJECTS]
+    """Return the projects whose memories answer, by confidence, if the question names none."""
+    slugs = {project.slug for project in run.projects}
+    confidences = {
+        slug: confidences
+        for slug, confidences in _sureness(run, run.query.filter).items()
+        if slug in slugs
+    }
+    ranked = sorted(confidences, key=lambda slug: (-confidences[slug], slug))
+    return tuple(Candidate(slug, confidences[slug]) for slug in ranked)[:MOST_PROJECTS]
 
 
 def _surest(run: _Run, candidates: Sequence[Candidate]) -> str | None:
-    """The project whose memories answer far more surely than those of the others; ``None`` where none do."""
-    slugs = tuple(one.slug for one in candidates)
+    """Return the project whose memories answer with far more confidence than the others', or ``None``."""
+    slugs = tuple(candidate.slug for candidate in candidates)
     return surest(_sureness(run, replace(run.query.filter, projects=slugs, strict=True)))
 
 
 def _sureness(run: _Run, wanted: Filter) -> dict[str, float]:
-    """How sure the best answer of each project is."""
-    sure: dict[str, float] = {}
+    """Return the confidence of the best answer of each project."""
+    confidences: dict[str, float] = {}
     for hit in run.recalled(wanted).hits:
         if hit.memory.project:
-            sure[hit.memory.project] = max(
-                sure.get(hit.memory.project, 0.0), hit.components.get("sure", 0.0)
+            confidences[hit.memory.project] = max(
+                confidences.get(hit.memory.project, 0.0), hit.components.get("sure", 0.0)
             )
-    return sure
+    return confidences
 
 
 def _memories(
     run: _Run, project: str, candidates: Sequence[Candidate]
 ) -> tuple[str | None, tuple[MemoryHit, ...]]:
-    """At most five memories of the project, and the project they are of.
+    """Return at most five memories, and the project that they belong to.
 
-    By rules alone a project that was not named gives way to another one, where it knows nothing and that one does.
+    Without a model, a project that was not named and has no answer is replaced by another that has.
     """
-    wanted = replace(run.query.filter, projects=(project,))
-    ranked = run.recalled(wanted).hits
-    chosen = select(run.adviser, run.query.text, _manifest(run, wanted, ranked))
+    in_project = replace(run.query.filter, projects=(project,))
+    ranked = run.recalled(in_project).hits
+    chosen = select(run.adviser, run.query.text, _manifest(run, in_project, ranked))
     if chosen is not None:
         hits = _hits_of(run, chosen, ranked)
-        _chosen(run, DecidedBy.MODEL, hits)
+        _note_selection(run, DecidedBy.MODEL, hits)
         return project, hits
-    is_sure = run.query.filter.projects or any(one.named for one in candidates)
+    is_sure = run.query.filter.projects or any(candidate.named for candidate in candidates)
     if not ranked and not is_sure and run.steps[-1].by is DecidedBy.RULES:
         ranked = run.recalled(run.query.filter).hits
         project_found = next((hit.memory.project for hit in ranked if hit.memory.project), project)
         ranked = tuple(hit for hit in ranked if hit.memory.project in (None, project_found))
         project = project_found if ranked else project
-    _chosen(run, DecidedBy.RULES, ranked[:CHOSEN])
+    _note_selection(run, DecidedBy.RULES, ranked[:CHOSEN])
     return project, ranked[:CHOSEN]
 
 
 def _manifest(run: _Run, wanted: Filter, ranked: Sequence[MemoryHit]) -> list[Memory]:
-    """At most 200 memories, the newest first: those that recall finds by itself, and the newest."""
+    """Return at most 200 memories, newest first: the hits of a plain recall and the latest memories."""
     if run.adviser.model is None:
         return []
     home = run.home
@@ -787,14 +808,14 @@ def _manifest(run: _Run, wanted: Filter, ranked: Sequence[MemoryHit]) -> list[Me
 
 
 def _hits(run: _Run, wanted: Filter) -> tuple[MemoryHit, ...]:
-    """The best five by rules, of one project at most."""
+    """Return the best five hits of a plain recall."""
     return run.recalled(wanted).hits[:CHOSEN]
 
 
 def _hits_of(
     run: _Run, chosen: Sequence[Memory], ranked: Sequence[MemoryHit]
 ) -> tuple[MemoryHit, ...]:
-    known = {hit.memory.id: hit for hit in ranked}
+    by_id = {hit.memory.id: hit for hit in ranked}
     doubts = run.home.reviews.doubts([memory.id for memory in chosen], both_ways=True)
     is_private = run.query.filter.scope is Scope.PRIVATE
     stale = run.home.memories.stale() if is_private else {}
@@ -803,14 +824,14 @@ def _hits_of(
         evidence = evidence_of(run.home, memory) if is_private else ()
         newer = tuple(doubt.newer for doubt in doubts if doubt.older == memory.id)
         doubt = stale[memory.id][1] if memory.id in stale else None
-        hit = known.get(memory.id) or MemoryHit(
+        hit = by_id.get(memory.id) or MemoryHit(
             memory, 0.0, {}, HitConfidence.LIKELY, evidence, newer, doubt
         )
         hits.append(replace(hit, components={**hit.components, "chosen": 1.0}))
     return tuple(hits)
 
 
-def _chosen(run: _Run, by: DecidedBy, hits: Sequence[MemoryHit]) -> None:
+def _note_selection(run: _Run, by: DecidedBy, hits: Sequence[MemoryHit]) -> None:
     run.took("select", by, count(len(hits), "memory", "memories") if hits else "nothing")
 
 
@@ -819,12 +840,12 @@ def _block(
 ) -> str:
     is_private = run.query.filter.scope is Scope.PRIVATE
     page = page_text(run.home, project) if project and is_private else ""
-    told = [hit for hit in hits if hit.memory.content not in owner]
-    return block(route, project, Pages(owner, page), told)
+    other_hits = [hit for hit in hits if hit.memory.content not in owner]
+    return block(route, project, Pages(owner, page), other_hits)
 
 
 def _known_projects(home: Home, wanted: Filter) -> list[KnownProject]:
-    """The projects that have memories for whoever asks, by all of their names, the one that changed last first."""
+    """Return the projects with memories in the caller's scope, with all names, the latest changed first."""
     slugs = home.selection.projects_of_memories(replace(wanted, strict=True), today=home.today())
     names: dict[str, dict[str, None]] = {slug: {slug: None} for slug in slugs}
     for key, value, slug in home.files.project_keys():

@@ -1,4 +1,4 @@
-"""Words that ask rather than tell: what an answer need not hold."""
+"""Analysis of questions and prompts: content words, names, synonyms, kinds, times and spelling."""
 
 from __future__ import annotations
 
@@ -37,29 +37,28 @@ _ASKING = frozenset(
     problems issue issues trouble early late
     """.split()
 )
-"""The frame of a question, and what people say in passing (English)."""
+"""English words that frame a question, and small talk."""
 
 _PARTICLES = re.compile(
     "请问|什么时候|什么样|什么|怎么样|怎么办|怎么|怎样|如何|为什么|为何|哪一个|哪个|哪里|哪儿|哪些|哪种|哪|谁|多少|多久|多长时间|多长|多大|多远|几个|是不是|有没有|"
     "是否|能不能|可不可以|我们|你们|他们|她们|咱们|我|你|他|她|它们|它|一下|还有|以及|还是|或者|因为|所以|但是|之前|之后|时候|现在|目前|"
     "当前|最近|上次|这个|那个|这些|那些|谢谢|好的|继续|可以|嗯|[的了吗呢吧啊呀嘛]"
 )
-"""The same for Chinese, which writes them without spaces: left in, every pair of characters across their border would
-be looked for."""
+"""Chinese question words and particles. Left in, they would produce character pairs across word borders."""
 
 
 def asks(word: str) -> bool:
-    """Whether a word belongs to the asking; a single letter tells nothing either."""
+    """Return True if a word only frames a question, or is a single letter."""
     return word in _ASKING or (len(word) == 1 and word.isascii() and not word.isdecimal())
 
 
 def without_particles(text: str) -> str:
-    """A text without the Chinese words that only ask, whose places become spaces."""
+    """Replace Chinese question words and particles by spaces."""
     return text if text.isascii() else _PARTICLES.sub(" ", text)
 
 
 def only_asks(text: str) -> bool:
-    """Whether every sentence of a text is a question."""
+    """Return True if every sentence of a text is a question."""
     text = text.strip()
     if not text.endswith(("?", "？")):
         return False
@@ -71,8 +70,7 @@ def only_asks(text: str) -> bool:
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
-# ----------------------------------------------------------------------------
-# Questions that ask for a list: "open todos", "what decisions were made for billing?", 待办.
+# -- Questions for a list: "open todos", "what decisions were made for billing?", 待办 -------------
 
 
 _NAMES = {
@@ -84,7 +82,7 @@ _NAMES = {
     Kind.EVENT: "event events 事件",
     Kind.LESSON: "lesson lessons learnings 教训 经验",
 }
-"""The plain nouns for each kind. Verbs ("what did we decide about …") ask for what was decided, not for a list."""
+"""The nouns for each kind. Verbs ("what did we decide about …") ask for content, not for a list."""
 
 _KINDS = {
     name: kind
@@ -95,13 +93,13 @@ _KINDS = {
 _QUALIFIERS = frozenset(
     "open active current pending outstanding unfinished left all my our made team user".split()
 )
-"""Words that such a list may be asked for with and that choose nothing: every memory in recall is active."""
+"""Words in such a question that do not restrict the list: every recalled memory is active."""
 
 
 def kinds_listed(text: str, known: Collection[str]) -> tuple[Kind, ...]:
-    """The kinds of memories a question wants listed; none where it asks for something in particular.
+    """Return the kinds of memories that a question asks to list, or none for a specific question.
 
-    ``known`` are the words that belong to names of people and projects.
+    ``known`` are words from names of people and projects.
     """
     kinds: dict[Kind, None] = {}
     rest = without_particles(text.lower())
@@ -117,35 +115,33 @@ def kinds_listed(text: str, known: Collection[str]) -> tuple[Kind, ...]:
     return tuple(kinds)
 
 
-# ----------------------------------------------------------------------------
-# Words that stand for each other: a prompt names what it is about otherwise than the memory does.
-#
-# In other words ("PR", "pull request"), by a tool of the same kind ("SQLAlchemy", where the memory
-# says "no ORM"), or in
-# another language. The table is ``synonyms.toml``. A prompt in a language that the model does not
-# read well is read as
-# English, word by word.
+# -- Synonyms (``synonyms.toml``) ------------------------------------------------------------------
+# A prompt often names a subject differently than the memory does: in other words ("PR", "pull request"), by a tool of
+# the same kind ("SQLAlchemy" for "no ORM"), or in another language. Languages that the model reads badly are glossed
+# in English, word by word.
 
 
 SAME_SHARE, KIND_SHARE = 0.8, 0.6
-"""What a word that means the same counts of the very one, and what names another thing of its kind."""
+"""Weights, relative to the word itself, of a word with the same meaning and of another thing of the same kind."""
 
-_ROOT = 5
-_ENDING = 3
-"""A word of another language is known by its first letters, however it is inflected: at least so many, and all but so
-many of the last."""
+_MIN_STEM_LETTERS = 5
+_MAX_ENDING_LETTERS = 3
+"""Inflected foreign words match by their first letters: at least the minimum, and all but the ending."""
 
-_KEY = 3
-_LEAST_FILLERS = 2
-_RUN = re.compile(r"[^\W_]+")
+_KEY_LETTERS = 3
+_MIN_FILLERS = 2
+_WORD_RUN = re.compile(r"[^\W_]+")
 
 SynonymShares = Mapping[str, Mapping[str, float]]
-"""For words of a prompt what stands for them, words or phrases, each with its share."""
+"""Synonyms, words or phrases, of a prompt's words, each with its share."""
 
 
 class Synonyms(NamedTuple):
-    """What stands for the words of a prompt; for the words that are part of a longer term ("pull request") what else
-    that is called; and the pairs of characters that say no more than the one before, as they are of one word."""
+    """The synonyms (``forms``) of a prompt's words.
+
+    ``terms`` are the names of longer terms ("pull request") that a word is part of. ``within`` are redundant character
+    pairs from the inside of a word.
+    """
 
     forms: SynonymShares
     terms: Mapping[str, Sequence[str]]
@@ -153,8 +149,7 @@ class Synonyms(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A prompt in another language: its words that carry no meaning, what it says, word by word, in English, and which
-    word says what."""
+    """The reading of a foreign prompt: its filler words, a word-by-word English gloss, and the gloss of each word."""
 
     fillers: frozenset[str]
     english: str
@@ -162,7 +157,7 @@ class Reading(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A meaning: its forms in English, with their stems, in other languages that write words, and in Chinese."""
+    """A row of the table: one meaning's forms in English, with stems, in other alphabetic languages, and in Chinese."""
 
     english: tuple[str, ...]
     stems: tuple[tuple[str, ...], ...]
@@ -172,8 +167,7 @@ class _Line(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """The rows as they are written, those of the same meaning first; their places by how a word in them begins; the
-    words without meaning by language."""
+    """The raw rows, those with the same meaning first; the row numbers by initial letters; fillers by language."""
 
     rows: Sequence[str]
     same: int
@@ -182,54 +176,57 @@ class _Table(NamedTuple):
 
 
 def reading(text: str) -> Reading | None:
-    """How a prompt in another language is read; ``None`` for English, and where nothing of it is known."""
+    """Gloss a prompt in another language; return ``None`` for English, and if no word is known."""
     if is_unspaced(text):
         glosses = [_line(at).english[0] for _, at in _unspaced_in(text)]
         return Reading(frozenset(), " ".join(dict.fromkeys(glosses)), {}) if glosses else None
-    said = words(text)
-    fillers = max(_table().fillers.values(), key=lambda known: sum(word in known for word in said))
-    count = sum(word in fillers for word in said)
-    if count < _LEAST_FILLERS or count <= sum(word in STOP_WORDS for word in said):
+    prompt_words = words(text)
+    fillers = max(
+        _table().fillers.values(),
+        key=lambda candidates: sum(word in candidates for word in prompt_words),
+    )
+    count = sum(word in fillers for word in prompt_words)
+    if count < _MIN_FILLERS or count <= sum(word in STOP_WORDS for word in prompt_words):
         return None
     english_of = {
-        word: _line(found[0]).english[0]
-        for at, word in enumerate(said)
-        if (found := _foreign(said[at:]))
+        word: _line(places[0]).english[0]
+        for at, word in enumerate(prompt_words)
+        if (places := _foreign(prompt_words[at:]))
     }
-    written = (("".join(words(word)), word) for word in _RUN.findall(text))
-    told = dict.fromkeys(
-        english_of.get(plain, word) for plain, word in written if plain not in fillers
+    spelled_words = (("".join(words(word)), word) for word in _WORD_RUN.findall(text))
+    gloss = dict.fromkeys(
+        english_of.get(plain, word) for plain, word in spelled_words if plain not in fillers
     )
-    return Reading(fillers, " ".join(told), english_of)
+    return Reading(fillers, " ".join(gloss), english_of)
 
 
 def synonyms_of(text: str, *, foreign: bool = False) -> Synonyms:
-    """What stands for the words of a prompt; ``foreign`` looks them up in other languages, too."""
-    said = words(text)
-    stems = tuple(map(text_stem, said))
-    found: dict[str, dict[str, float]] = {}
+    """Return the synonyms of a prompt's words; with ``foreign``, also from other languages."""
+    prompt_words = words(text)
+    stems = tuple(map(text_stem, prompt_words))
+    forms_of: dict[str, dict[str, float]] = {}
     terms: dict[str, Sequence[str]] = {}
-    for at, word in enumerate(said):
-        for place, length in _beginning(stems[at:]):
-            _add(found, word, place, without=stems[at : at + length])
+    for at, word in enumerate(prompt_words):
+        for place, length in _matching_rows(stems[at:]):
+            _add(forms_of, word, place, without=stems[at : at + length])
             terms |= dict.fromkeys(
-                said[at : at + length] if length > 1 else (), _line(place).english
+                prompt_words[at : at + length] if length > 1 else (), _line(place).english
             )
-        for place in _foreign(said[at:]) if foreign else ():
-            _add(found, word, place)
+        for place in _foreign(prompt_words[at:]) if foreign else ():
+            _add(forms_of, word, place)
     within: set[str] = set()
-    for form, place in _unspaced_in(text):
-        first, *others = words(form)
-        _add(found, first, place)
+    for phrase, place in _unspaced_in(text):
+        first, *others = words(phrase)
+        _add(forms_of, first, place)
         within.update(others)
-    return Synonyms(found, terms, frozenset(within))
+    return Synonyms(forms_of, terms, frozenset(within))
 
 
 def _add(
-    found: dict[str, dict[str, float]], word: str, place: int, without: tuple[str, ...] = ()
+    forms_of: dict[str, dict[str, float]], word: str, place: int, without: tuple[str, ...] = ()
 ) -> None:
-    """Add what stands for a word by a line: what means the same, and what is of the same kind as that."""
-    forms = found.setdefault(word, {})
+    """Add a row's forms as synonyms of a word, and those of its kind."""
+    forms = forms_of.setdefault(word, {})
     line = _line(place)
     others = (
         form for form, stems in zip(line.english, line.stems, strict=True) if stems != without
@@ -237,53 +234,54 @@ def _add(
     for form in (*others, *line.latin, *line.chinese):
         forms[form] = max(forms.get(form, 0.0), line.share)
     if line.share == SAME_SHARE:
-        for kind, length in _beginning(line.stems[0]):
+        for kind, length in _matching_rows(line.stems[0]):
             if _line(kind).share == KIND_SHARE and length == len(line.stems[0]):
-                _add(found, word, kind, line.stems[0])
+                _add(forms_of, word, kind, line.stems[0])
 
 
-def _beginning(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """The lines that have an English form with which some stems begin, and of how many words it is."""
-    for place in _table().places.get(stems[0][:_KEY], ()):
+def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """Yield the rows with an English form that the stems start with, and the form's length in words."""
+    for place in _table().places.get(stems[0][:_KEY_LETTERS], ()):
         for form in _line(place).stems:
             if stems[: len(form)] == form:
                 yield place, len(form)
 
 
-def _foreign(said: Sequence[str]) -> list[int]:
-    """The meanings of the first of some words of another language, or of a term that it begins, the likeliest first."""
+def _foreign(foreign_words: Sequence[str]) -> list[int]:
+    """Return the rows that match the first of some foreign words, or a term that it starts, likeliest first."""
     near = []
-    for place in _table().places.get(said[0][:_KEY], ()):
+    for place in _table().places.get(foreign_words[0][:_KEY_LETTERS], ()):
         for form in _line(place).latin:
             parts = form.split()
             if len(parts) > 1:
-                if list(said[: len(parts)]) == parts:
+                if list(foreign_words[: len(parts)]) == parts:
                     near.append((-len(parts), place))
-            elif _shared(form, said[0]) >= max(
-                min(len(form), _ROOT), max(len(form), len(said[0])) - _ENDING
+            elif _common_prefix(form, foreign_words[0]) >= max(
+                min(len(form), _MIN_STEM_LETTERS),
+                max(len(form), len(foreign_words[0])) - _MAX_ENDING_LETTERS,
             ):
-                near.append((abs(len(form) - len(said[0])), place))
+                near.append((abs(len(form) - len(foreign_words[0])), place))
     return [place for _, place in sorted(near)]
 
 
-def _shared(one: str, other: str) -> int:
+def _common_prefix(first: str, second: str) -> int:
     return next(
-        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
+        (at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
+        min(len(first), len(second)),
     )
 
 
 def _unspaced_in(text: str) -> list[tuple[str, int]]:
-    """What is known of a text without spaces, in its order; a longer form before those within it."""
+    """Return the known forms in unspaced text, in order, preferring longer forms."""
     if text.isascii():
         return []
-    known = _unspaced()
-    found, rest = [], text
-    for form in sorted((form for form in known if form in text), key=len, reverse=True):
+    places = _unspaced()
+    positions, rest = [], text
+    for form in sorted((form for form in places if form in text), key=len, reverse=True):
         if form in rest:
-            found.append((text.index(form), form))
+            positions.append((text.index(form), form))
             rest = rest.replace(form, " ")
-    return [(form, known[form]) for _, form in sorted(found)]
+    return [(form, places[form]) for _, form in sorted(positions)]
 
 
 @cache
@@ -296,7 +294,7 @@ def _unspaced() -> Mapping[str, int]:
 
 @cache
 def _line(place: int) -> _Line:
-    """A line, taken apart only once a prompt has a word of it: a hook has no time for all of them."""
+    """Parse a row when it is first needed: a hook has no time to parse all of them."""
     table = _table()
     english, *others = table.rows[place].split("|")
     forms = _forms(english)
@@ -317,53 +315,53 @@ def _forms(column: str) -> tuple[str, ...]:
 
 @cache
 def _table() -> _Table:
-    written = tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text(encoding="utf-8"))
-    same, kinds = written["same"].strip().splitlines(), written["kinds"].strip().splitlines()
+    tables = tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text(encoding="utf-8"))
+    same, kinds = tables["same"].strip().splitlines(), tables["kinds"].strip().splitlines()
     rows = [*same, *kinds]
     places: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
-        for key in {form.partition("_")[0][:_KEY] for form in row.split()}:
+        for key in {form.partition("_")[0][:_KEY_LETTERS] for form in row.split()}:
             places.setdefault(key, []).append(place)
-    fillers = {language: frozenset(known.split()) for language, known in written["fillers"].items()}
+    fillers = {
+        language: frozenset(words_.split()) for language, words_ in tables["fillers"].items()
+    }
     return _Table(rows, len(same), places, fillers)
 
 
-# ----------------------------------------------------------------------------
-# What a question asks for: its words, the names of code in it, people, and time.
+# -- The question ----------------------------------------------------------------------------------
 
 
 MAX_WORDS = 120
-"""A pasted stack trace is a question too. Of so many distinct words the search takes the rarest that it knows."""
+"""Maximum number of distinct words, e.g. of a pasted stack trace. The search uses the rarest indexed ones."""
 
 MAX_NAMES = 12
 
 COMMON_TERM_SHARE = 0.3
-"""Of its weight, what a word of everyday work counts of those that a prompt is recognised by."""
+"""Share of its weight that an everyday word keeps in a prompt."""
 
 _PATH_TAIL = re.compile(r"[^/\\]+[/\\][^/\\]+$")
 _NAME = re.compile(r"(?<=[\w,;)\"'’”] )[\"'“(]?([A-Z][\w’'-]*)")
-"""A word with a capital that begins no sentence."""
+"""A capitalised word that does not start a sentence."""
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_LONGEST_PHRASED = 16
+_MAX_PHRASED_WORDS = 16
 _HYPHENATED = re.compile(r"[A-Za-z]?[a-z]*(?:-[A-Za-z]?[a-z]*)+")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, taken apart.
+    """A parsed question.
 
-    ``words`` are what the lexical lane looks for; ``names`` paths and identifiers; ``authors`` and ``projects`` the
-    known people and projects it names; ``semantic`` the text the vector lane embeds (people's names left out: they
-    pull towards greetings). ``telling`` are the words that an answer is recognised by: neither those that only ask
-    ("what kind of"), nor people and projects, whose name is in everything about them; ``proper`` those of them that
-    are written as names. ``spellings`` are identifiers as one word and as several: ``readLine`` and ``read_line``.
-    ``lists`` are the kinds of memories it wants listed, where it asks for nothing in particular ("open todos").
-    ``is_prompt`` says that it was typed to an agent, not to nacre; :mod:`nacre.recall.question` then adds
-    the rest.
-    ``common_terms`` are the telling words that tell little, ``synonyms`` is what stands for telling words, each with
-    its share, ``leans`` are the kinds that it sounds like; ``is_about_us``: it asks what only those who ask can know;
-    ``is_foreign``: it is read from another language, word by word.
+    ``words`` are searched by the lexical lane. ``names`` are paths and identifiers; ``authors`` and ``projects`` are
+    the known people and projects in it. ``semantic`` is the text for the vector lane, without people's names, which
+    attract greetings. ``telling`` are the distinctive words that identify an answer: not question words ("what kind
+    of"), nor names of people and projects, which occur everywhere; ``proper`` are those written as names.
+    ``spellings`` are identifiers joined and split (``readLine``, ``read_line``). ``lists`` are the kinds to list
+    ("open todos").
+
+    For a prompt to an agent (``is_prompt``), :func:`as_prompt` adds the everyday words among the telling ones
+    (``common_terms``), ``synonyms`` with their shares, and the kinds that it suggests (``leans``). ``is_about_us``: it
+    asks about the user's own past. ``is_foreign``: it was glossed from another language.
     """
 
     text: str
@@ -386,22 +384,22 @@ class Question:
 
     @property
     def is_pasted(self) -> bool:
-        """Whether it is an excerpt rather than something somebody phrased."""
-        return "\n" in self.text.strip() or len(self.telling) > _LONGEST_PHRASED
+        """True for a pasted excerpt rather than a typed question."""
+        return "\n" in self.text.strip() or len(self.telling) > _MAX_PHRASED_WORDS
 
     @property
     def is_only_time(self) -> bool:
-        """Whether nothing but a time expression is left, as in "what did we do yesterday"."""
+        """True if only a time expression is left, as in "what did we do yesterday"."""
         return self.window is not None and not self.words
 
     @property
     def is_open(self) -> bool:
-        """Whether it asks for whatever there is of a time or of a kind."""
+        """True if it asks for everything of a time or a kind."""
         return self.is_only_time or bool(self.lists)
 
     @property
     def says_nothing(self) -> bool:
-        """Whether there is nothing in it to recognise an answer by, as in "ok, go on"."""
+        """True if it has no distinctive content, as in "ok, go on"."""
         return not (self.telling or self.names or self.authors or self.projects or self.window)
 
 
@@ -413,76 +411,79 @@ def read_question(
     projects: Iterable[str] = (),
     ignore_time: bool = False,
 ) -> Question:
-    """Take a question apart. ``authors`` are people known from transcripts, ``projects`` known projects.
+    """Parse a question. ``authors`` are people in transcripts, ``projects`` known projects.
 
-    A name counts as it is written, so that "will" is not Will; a question without capitals may mean either.
+    Names are matched with their capitals, so that "will" is not Will, unless the whole question is in lower case.
     """
     window = find_window(text, now)
     about = text.lower().replace(window.words, " ") if window else text
-    wanted = [
+    search_words = [
         word for word in dict.fromkeys(words(without_particles(about))) if word not in STOP_WORDS
     ]
-    if window and set(wanted) <= _GENERIC:
-        wanted = []
-    asked_only = not wanted
-    if not wanted and (ignore_time or not window):
-        wanted = list(dict.fromkeys(words(text)))
+    if window and set(search_words) <= _GENERIC:
+        search_words = []
+    has_no_content = not search_words
+    if not search_words and (ignore_time or not window):
+        search_words = list(dict.fromkeys(words(text)))
     as_written = re.IGNORECASE if text == text.lower() else re.NOFLAG
-    named = tuple(
+    people = tuple(
         name for name in authors if re.search(rf"\b{re.escape(name)}\b", text, as_written)
     )
     semantic = text
-    for name in named:
+    for name in people:
         semantic = re.sub(rf"\b{re.escape(name)}(?:['’]s)?\b", " ", semantic, flags=re.IGNORECASE)
     about_projects = _named_projects(text, projects)
-    known = {word for name in (*named, *about_projects) for word in words(name)}
+    name_words = {word for name in (*people, *about_projects) for word in words(name)}
     spellings = tuple(_spellings(text))
-    wanted = list(
+    search_words = list(
         dict.fromkeys(
-            [*wanted[:MAX_WORDS], *(word for one, parts in spellings for word in (one, *parts))]
+            [
+                *search_words[:MAX_WORDS],
+                *(word for joined, parts in spellings for word in (joined, *parts)),
+            ]
         )
     )
-    silent = known | _heads(text)
+    ignored = name_words | _heads(text)
     telling = (
         ()
-        if asked_only
-        else tuple(word for word in wanted if word not in silent and not asks(word))
+        if has_no_content
+        else tuple(word for word in search_words if word not in ignored and not asks(word))
     )
     return Question(
         text=text,
-        words=tuple(wanted),
+        words=tuple(search_words),
         names=tuple(name for name in _parts(text) if name.lower() not in about_projects)[
             :MAX_NAMES
         ],
-        authors=named,
+        authors=people,
         semantic=" ".join(semantic.split()) or text,
         window=None if ignore_time else window,
         projects=about_projects,
         telling=telling,
         proper=frozenset(telling) & _proper(text),
         spellings=spellings,
-        lists=kinds_listed(about, known),
+        lists=kinds_listed(about, name_words),
     )
 
 
 def _named_projects(text: str, projects: Iterable[str]) -> tuple[str, ...]:
-    asked = f" {' '.join(words(text))} "
-    return tuple(project for project in projects if f" {' '.join(words(project))} " in asked)
+    padded = f" {' '.join(words(text))} "
+    return tuple(project for project in projects if f" {' '.join(words(project))} " in padded)
 
 
 def _parts(text: str) -> Iterable[str]:
-    """Identifiers, and the last two parts of every longer path: a checkout lies elsewhere on every machine."""
-    found: dict[str, None] = {}
+    """Return identifiers, and the last two parts of longer paths, because checkouts are in different places."""
+    names: dict[str, None] = {}
     for name in identifiers(text):
-        found[name] = None
+        names[name] = None
         tail = _PATH_TAIL.search(name)
         if tail and tail.start():
-            found[tail.group()] = None
-    return found
+            names[tail.group()] = None
+    return names
 
 
 def _heads(text: str) -> set[str]:
-    """The words of longer paths before their last two parts, which tell where a checkout lies."""
+    """Return the words of longer paths before their last two parts, which only locate a checkout."""
     heads: set[str] = set()
     for name in identifiers(text):
         tail = _PATH_TAIL.search(name)
@@ -492,7 +493,7 @@ def _heads(text: str) -> set[str]:
 
 
 def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Identifiers of several words, as one and as several: the index knows them as they were written."""
+    """Yield identifiers of several words, joined and split, because the index contains either spelling."""
     for name in identifiers(text)[:MAX_NAMES]:
         if "/" in name or "\\" in name or _HYPHENATED.fullmatch(name):
             continue
@@ -502,12 +503,14 @@ def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
 
 
 def _proper(text: str) -> set[str]:
-    """Words written as names: with a capital within a sentence, or as identifiers."""
+    """Return words written as names: capitalised within a sentence, or identifiers."""
     if text == text.upper():
         return set()
     capitals = (match.group(1) for match in _NAME.finditer(text))
-    coded = (name for name in identifiers(text) if not _HYPHENATED.fullmatch(name))
-    return {word for name in (*capitals, *coded) for word in words(name) if not word.isdecimal()}
+    code_names = (name for name in identifiers(text) if not _HYPHENATED.fullmatch(name))
+    return {
+        word for name in (*capitals, *code_names) for word in words(name) if not word.isdecimal()
+    }
 
 
 _GENERIC = frozenset(
@@ -515,15 +518,12 @@ _GENERIC = frozenset(
     "talked discuss discussed agree agreed say said tell told mention mentioned going new anything everything "
     "something 决定 做 干 说 聊 提".split()
 )
-"""Words that ask for anything at all, once a time is named."""
+"""Words without content once a time is named."""
 
 
-# ----------------------------------------------------------------------------
-# Times told by what happened: "before the migration", "迁移之后".
-#
-# When it happened is looked up: the time of the turn that speaks of it most surely. The window only
-# nudges turns, as any
-# time does, and narrows memories where that leaves an answer.
+# -- Times relative to an event: "before the migration", "迁移之后" --------------------------------
+# The date of an event is the date of the best matching turn. The window only boosts turns, like any time, and filters
+# memories if any are left.
 
 
 _ENGLISH = re.compile(
@@ -532,14 +532,14 @@ _ENGLISH = re.compile(
 )
 _CHINESE = re.compile(r"(?P<event>[^\s,，。？?！!；;、]{2,12}?)(?P<side>之前|以前|之后|以后)")
 _SAME_DAY = timedelta(days=1)
-"""What led to an event and what followed at once is told with it."""
+"""Margin that includes the immediate lead-up and follow-up of an event."""
 
 _BEFORE = ("before", "until", "之前", "以前")
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """What happened, in the question's words, and on which side of it the question lies."""
+    """An event in the question's words, and the side of it that the question asks about."""
 
     event: str
     side: str
@@ -547,7 +547,7 @@ class Anchor:
 
 
 def find_anchor(question: Question) -> Anchor | None:
-    """The event a question is told by; ``None`` when it names a time itself, or none."""
+    """Return the event that dates a question, or ``None`` if there is none or a time is named."""
     if question.window:
         return None
     match = _ENGLISH.search(question.text) or _CHINESE.search(question.text)
@@ -555,7 +555,7 @@ def find_anchor(question: Question) -> Anchor | None:
 
 
 def anchored(question: Question, when: Callable[[str], datetime | None]) -> Question:
-    """The question with the window that its event gives; ``when`` finds the time of an event."""
+    """Return the question with the window of its event; ``when`` finds the time of an event."""
     anchor = find_anchor(question)
     moment = when(anchor.event) if anchor else None
     if anchor is None or moment is None:
@@ -569,9 +569,7 @@ def anchored(question: Question, when: Callable[[str], datetime | None]) -> Ques
     return replace(question, window=window)
 
 
-# ----------------------------------------------------------------------------
-# What a person types to an agent, read as a question to the memory: most prompts are orders, not
-# questions.
+# -- Prompts to an agent, read as questions (most are orders) --------------------------------------
 
 
 _BETWEEN = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+|,?\s+(?:and\s+)?then\s+")
@@ -581,38 +579,41 @@ _ASKS = re.compile(
     r"|什么|哪|吗|多少|有没有|列出|总结|なに|何|どの",
     re.IGNORECASE,
 )
-"""How a question for a list begins, in the languages that the kinds are named in and some near them."""
+"""Beginnings of questions for a list, in several languages."""
 
 _SHOUTED = re.compile(r"\b[A-Z]{2,}\b")
-_KEPT = (3, 2)
-_LEAST_WORDS = 3
+_KEPT_SENTENCES = (3, 2)
+_MIN_SENTENCE_WORDS = 3
 
 
 def as_prompt(question: Question) -> Question:
-    """The question as a prompt asks it.
+    """Read a question as a prompt.
 
-    The words of everyday work ("add a field to the table") count less than what is particular to it, and a name that
-    the memory does not know is no sign that it has nothing to say: orders name what is to be made. Where a person asks
-    what they themselves have done or wanted, the plain words are what it is about ("which database are we on?"). A list
-    of what there is of a time or kind ("open todos") is wanted only where that is asked for.
+    Everyday words ("add a field to the table") weigh less than specific ones, and unknown names do not reduce the
+    confidence, because orders name things to be created. If people ask about their own past work, everyday words count
+    ("which database are we on?"). A list of a time or kind ("open todos") is returned only for an explicit question.
     """
     text = question.text
     if question.is_open and not _ASKS.search(text):
         question = replace(question, lists=(), window=None)
-    other = reading(text)
-    if other:
-        question = _in_english(question, other)
-    synonyms = synonyms_of(text, foreign=bool(other))
-    english = other.english_of if other else {}
+    gloss = reading(text)
+    if gloss:
+        question = _in_english(question, gloss)
+    synonyms = synonyms_of(text, foreign=bool(gloss))
+    english = gloss.english_of if gloss else {}
     plain = frozenset(
         word for word in question.telling if text_stem(english.get(word, word)) in _common_terms()
     )
-    idle = synonyms.within | {
+    ignored = synonyms.within | {
         word for name in identifiers(text) for word in words(name) if word.isdecimal()
     }
-    rest = _beside_what_is_left(text)
-    leans = () if rest is None else (Kind.TODO,)
-    if leans and not question.is_open and not {*question.telling}.intersection(rest or ()) - plain:
+    other_words = _words_outside_todo_phrases(text)
+    leans = () if other_words is None else (Kind.TODO,)
+    if (
+        leans
+        and not question.is_open
+        and not {*question.telling}.intersection(other_words or ()) - plain
+    ):
         question = replace(question, lists=leans)
     common_terms = plain - {
         word
@@ -622,22 +623,24 @@ def as_prompt(question: Question) -> Question:
     return replace(
         question,
         is_prompt=True,
-        telling=tuple(word for word in question.telling if word not in idle),
+        telling=tuple(word for word in question.telling if word not in ignored),
         synonyms={
-            word: synonyms.forms[word] if word in common_terms else _sober(synonyms.forms[word])
+            word: synonyms.forms[word]
+            if word in common_terms
+            else _with_reduced_shares(synonyms.forms[word])
             for word in question.telling
             if word in synonyms.forms
         },
         common_terms=common_terms,
         is_about_us=_asks_about_us(text),
-        is_foreign=other is not None,
+        is_foreign=gloss is not None,
         leans=leans,
         proper=question.proper - _to_be_made(text),
     )
 
 
-def _sober(forms: Mapping[str, float]) -> dict[str, float]:
-    """What stands for a word that tells something: a word of everyday work does so less."""
+def _with_reduced_shares(forms: Mapping[str, float]) -> dict[str, float]:
+    """Reduce the shares of everyday words among the synonyms of a distinctive word."""
     return {
         form: share * (COMMON_TERM_SHARE if text_stem(form) in _common_terms() else 1)
         for form, share in forms.items()
@@ -645,7 +648,7 @@ def _sober(forms: Mapping[str, float]) -> dict[str, float]:
 
 
 def _in_english(question: Question, read: Reading) -> Question:
-    """A prompt in another language, read word by word; that a noun is written large is no sign of a name there."""
+    """Apply the gloss of a foreign prompt. Capitals are ignored, because some languages capitalise nouns."""
     return replace(
         question,
         words=tuple(word for word in question.words if word not in read.fillers),
@@ -656,60 +659,59 @@ def _in_english(question: Question, read: Reading) -> Question:
 
 
 def parts_of(prompt: str) -> list[str]:
-    """The sentences of a prompt of several: each may touch something else, and drowns in the whole.
+    """Return the sentences of a prompt, since each may concern another memory; none for a single sentence.
 
-    Of a long prompt the first three and the last two: what it is about stands at its beginning, what is to be done at
-    the end.
+    Of a long prompt, return the first three and the last two: subjects come first, requests last.
     """
-    found = [
+    parts = [
         part.strip()
         for part in _BETWEEN.split(prompt)
-        if len(part.split()) >= _LEAST_WORDS or is_unspaced(part)
+        if len(part.split()) >= _MIN_SENTENCE_WORDS or is_unspaced(part)
     ]
-    told = [part for part in found if part]
+    sentences = [part for part in parts if part]
     return (
         []
-        if len(told) < 2
-        else told
-        if len(told) <= sum(_KEPT)
-        else told[: _KEPT[0]] + told[-_KEPT[1] :]
+        if len(sentences) < 2
+        else sentences
+        if len(sentences) <= sum(_KEPT_SENTENCES)
+        else sentences[: _KEPT_SENTENCES[0]] + sentences[-_KEPT_SENTENCES[1] :]
     )
 
 
 def _to_be_made(text: str) -> set[str]:
-    """Names of code, and words in capitals alone: no people and places."""
-    shouted = (word for word in _SHOUTED.findall(text))
-    return {word for name in (*identifiers(text), *shouted) for word in words(name)}
+    """Return identifiers and words in capitals, which are not people or places."""
+    capitals = (word for word in _SHOUTED.findall(text))
+    return {word for name in (*identifiers(text), *capitals) for word in words(name)}
 
 
 def is_common_name(name: str) -> bool:
-    """Whether a name is made of nothing but words of everyday work."""
+    """Return True if a name consists of everyday words only."""
     return all(text_stem(word) in _common_terms() for word in words(name))
 
 
 def _asks_about_us(text: str) -> bool:
-    """Whether it asks what only those who ask can know: what they did, have, decided or wanted."""
-    said = set(words(text))
+    """Return True if a text asks about its authors' own actions, possessions or decisions."""
+    text_words = set(words(text))
     return any(
-        not (said.isdisjoint(asks) or said.isdisjoint(us))
+        not (text_words.isdisjoint(asks) or text_words.isdisjoint(us))
         if text.isascii() or next(iter(us)).isascii()
         else any(word in text for word in asks) and any(word in text for word in us)
-        for asks, us in _ways()[0]
+        for asks, us in _phrases()[0]
     )
 
 
-def _beside_what_is_left(text: str) -> list[str] | None:
-    """The words beside those with which a prompt asks what is still to be done; ``None`` where it does not ask that."""
-    said = f" {' '.join(words(text))} " if not is_unspaced(text) else text
-    rest = said
-    for phrase in _ways()[1]:
+def _words_outside_todo_phrases(text: str) -> list[str] | None:
+    """Return the words outside phrases for remaining work, or ``None`` if there is no such phrase."""
+    padded = f" {' '.join(words(text))} " if not is_unspaced(text) else text
+    rest = padded
+    for phrase in _phrases()[1]:
         rest = rest.replace(f" {phrase} " if phrase.isascii() else phrase, " ")
-    return None if rest == said else words(without_particles(rest))
+    return None if rest == padded else words(without_particles(rest))
 
 
 @cache
-def _ways() -> tuple[tuple[tuple[frozenset[str], frozenset[str]], ...], tuple[str, ...]]:
-    """How prompts ask: words that ask with words for those who ask, by language; phrases for what is left to do."""
+def _phrases() -> tuple[tuple[tuple[frozenset[str], frozenset[str]], ...], tuple[str, ...]]:
+    """Load question words with first-person words, by language, and phrases that ask for remaining work."""
     tables = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
     about_us = (line.split("|") for line in tables["about_us"].strip().splitlines())
     left = (phrase.strip() for phrase in tables["left"].replace("\n", ",").split(","))
@@ -727,23 +729,20 @@ def _common_terms() -> frozenset[str]:
     return frozenset(text_stem(word) for words in tables.values() for word in words.split())
 
 
-# ----------------------------------------------------------------------------
-# Words of a question that nothing in the home holds, read as the nearest words that something does
-# hold.
-#
-# Opt-in: what is unknown is often just that, and a word that merely looks alike would make an answer
-# of silence.
+# -- Spelling correction ---------------------------------------------------------------------------
+# Words that the home does not know are replaced by the most similar known ones. Opt-in, because most unknown words are
+# correct, and a similar word would produce a wrong answer.
 
 
 LEAST_CHARACTERS = 4
-"""Shorter words have too many neighbours."""
+"""Minimum length; shorter words have too many neighbours."""
 
-_TWO_SLIPS_FROM = 7
-"""From so many characters on a word may differ in two places, below in one."""
+_TWO_SLIPS_MIN_CHARACTERS = 7
+"""Minimum length of a word that may differ in two places; shorter ones in one."""
 
 _WORD = re.compile(r"[^\W\d_]+")
-_MOST_WORDS = 12
-_TEXTS = 20
+_MAX_UNKNOWN_WORDS = 12
+_MAX_TEXTS = 20
 _ENDINGS = (
     "",
     "e",
@@ -762,34 +761,36 @@ _ENDINGS = (
     "ment",
     "y",
 )
-"""What the index takes off words: a slip within an ending keeps it from being taken off."""
+"""Endings that the index strips, unless they are misspelt."""
 
-_LONGEST_ENDING = max(map(len, _ENDINGS))
+_MAX_ENDING_CHARACTERS = max(map(len, _ENDINGS))
 
 
 def spelled(home: Home, text: str) -> tuple[str, Lane]:
-    """A question with misspelt words as the home knows them, and which these are."""
+    """Return the question with corrected words, and the lane that lists the corrections."""
     unknown = _unknown(home, text)
-    found = {word: near for word in unknown if (near := _nearest(home, word))}
-    if not found:
+    corrections = {word: near for word in unknown if (near := _nearest(home, word))}
+    if not corrections:
         return text, Lane(
             "spelling", LaneState.RAN, "no unknown word is near a known one" if unknown else None
         )
-    corrected = _WORD.sub(lambda match: found.get(match.group().lower(), match.group()), text)
-    note = "; ".join(f"{word} read as {near}" for word, near in found.items())
+    corrected = _WORD.sub(lambda match: corrections.get(match.group().lower(), match.group()), text)
+    note = "; ".join(f"{word} read as {near}" for word, near in corrections.items())
     return corrected, Lane("spelling", LaneState.RAN, note)
 
 
 def _unknown(home: Home, text: str) -> list[str]:
-    """The words that neither a memory nor a turn holds, nor a person or project is called by."""
-    asked = [match.group().lower() for match in _WORD.finditer(text)]
-    asked = [
-        word for word in dict.fromkeys(asked) if word.isascii() and len(word) >= LEAST_CHARACTERS
+    """Return the words that occur in no memory, turn, or name of a person or project."""
+    question_words = [match.group().lower() for match in _WORD.finditer(text)]
+    question_words = [
+        word
+        for word in dict.fromkeys(question_words)
+        if word.isascii() and len(word) >= LEAST_CHARACTERS
     ]
     authors, projects = home.selection.names_known()
-    known = {word for name in (*authors, *projects) for word in words(name)} | STOP_WORDS
-    wanted = [word for word in asked if word not in known][:_MOST_WORDS]
-    terms = home.memory_search.terms(wanted)
+    known_words = {word for name in (*authors, *projects) for word in words(name)} | STOP_WORDS
+    unknown = [word for word in question_words if word not in known_words][:_MAX_UNKNOWN_WORDS]
+    terms = home.memory_search.terms(unknown)
     in_memories = home.memory_search.corpus(terms).frequencies
     in_turns = home.turn_search.corpus(terms).frequencies
     return [
@@ -800,28 +801,29 @@ def _unknown(home: Home, text: str) -> list[str]:
 
 
 def _nearest(home: Home, word: str) -> str | None:
-    """The known word that differs least, the commonest of several; ``None`` where none is near."""
-    slips = 2 if len(word) >= _TWO_SLIPS_FROM else 1
-    least, most = max(LEAST_CHARACTERS - 1, len(word) - _LONGEST_ENDING - 1), len(word) + slips
+    """Return the most similar known word, of several the most frequent, or ``None``."""
+    slips = 2 if len(word) >= _TWO_SLIPS_MIN_CHARACTERS else 1
+    least, most = (
+        max(LEAST_CHARACTERS - 1, len(word) - _MAX_ENDING_CHARACTERS - 1),
+        len(word) + slips,
+    )
     counts: dict[str, int] = {}
     for search in (home.memory_search, home.turn_search):
-        for initial in {
-            word[0],
-            word[1],
-        }:  # the first letter is the one that people rarely miss, but may swap
-            for known, count in search.vocabulary(initial, least, most):
-                counts[known] = counts.get(known, 0) + count
+        # The first letter is seldom wrong, but may be swapped with the second.
+        for initial in {word[0], word[1]}:
+            for stem, count in search.vocabulary(initial, least, most):
+                counts[stem] = counts.get(stem, 0) + count
     near = _within(word, counts, slips)
     if not near:
         return None
-    best = min(near, key=lambda known: (near[known], -counts[known], known))
+    best = min(near, key=lambda stem: (near[stem], -counts[stem], stem))
     return _as_written(home, best, word)
 
 
 def _within(word: str, stems: Iterable[str], slips: int) -> Mapping[str, int]:
-    """The known stems that so many slips at most lie between, with one of the endings of words, by how many do."""
+    """Return the known stems within some slips of a word, with any ending, and the number of slips."""
     pairs = _pairs(word)
-    found = {}
+    distances = {}
     for stem in stems:
         own = _pairs(stem)
         if not stem.isalpha() or len(pairs & own) < len(own) - 2 * slips - 1:
@@ -831,10 +833,10 @@ def _within(word: str, stems: Iterable[str], slips: int) -> Mapping[str, int]:
             for ending in _ENDINGS
             if abs(len(stem) + len(ending) - len(word)) <= slips
         ]
-        apart = min((slip_count(word, form) for form in forms), default=slips + 1)
-        if apart <= slips:
-            found[stem] = apart
-    return found
+        distance = min((slip_count(word, form) for form in forms), default=slips + 1)
+        if distance <= slips:
+            distances[stem] = distance
+    return distances
 
 
 def _pairs(word: str) -> set[str]:
@@ -843,7 +845,7 @@ def _pairs(word: str) -> set[str]:
 
 
 def slip_count(one: str, other: str) -> int:
-    """Letters added, left out, exchanged or swapped with their neighbour (optimal string alignment)."""
+    """Return the optimal string alignment distance: letters added, omitted, exchanged or swapped with a neighbour."""
     before: Sequence[int] = ()
     last = list(range(len(other) + 1))
     for row, letter in enumerate(one, start=1):
@@ -857,20 +859,22 @@ def slip_count(one: str, other: str) -> int:
     return last[-1]
 
 
-def _as_written(home: Home, stem: str, asked: str) -> str:
-    """The word behind a stem, as a text that holds it writes it; the stem where none is found by it."""
+def _as_written(home: Home, stem: str, misspelt: str) -> str:
+    """Return a stem's word as written in a text, or the stem if no text has it."""
     texts = [*_memories_with(home, stem), *_turns_with(home, stem)]
-    written = {word for text in texts for word in words(text) if stem in home.database.stems(word)}
-    return min(written, key=lambda word: (slip_count(asked, word), word), default=stem)
+    candidates = {
+        word for text in texts for word in words(text) if stem in home.database.stems(word)
+    }
+    return min(candidates, key=lambda word: (slip_count(misspelt, word), word), default=stem)
 
 
 def _memories_with(home: Home, stem: str) -> list[str]:
-    found = home.memories.by_rows(home.memory_search.rows_of_stem(stem, _TEXTS))
+    memories = home.memories.by_rows(home.memory_search.rows_of_stem(stem, _MAX_TEXTS))
     return [
-        f"{memory.subject} {memory.content} {' '.join(memory.tags)}" for memory in found.values()
+        f"{memory.subject} {memory.content} {' '.join(memory.tags)}" for memory in memories.values()
     ]
 
 
 def _turns_with(home: Home, stem: str) -> list[str]:
-    found = home.sessions.by_rows(home.turn_search.rows_of_stem(stem, _TEXTS))
-    return [stored.turn.text for stored in found.values()]
+    stored_turns = home.sessions.by_rows(home.turn_search.rows_of_stem(stem, _MAX_TEXTS))
+    return [stored.turn.text for stored in stored_turns.values()]

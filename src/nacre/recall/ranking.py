@@ -1,4 +1,4 @@
-"""What a turn is about, beside its words: errors, plans, settings, files, decisions, the use of tools."""
+"""Ranking of memories and turns: aspects of turns, traces of questions, joint use, diversity and order."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ from nacre.values.recall import (
 from nacre.values.review import Judged, Verdict
 from nacre.values.session import Action, Trust, Turn
 
-_SAID_CHARACTERS = 120
+_HIT_CHARACTERS = 120
 
 
 class Aspect(StrEnum):
-    """One aspect of turns that a search may be limited to."""
+    """An aspect of turns by which a search may filter."""
 
     ERRORS = "errors"
     PLANS = "plans"
@@ -64,7 +64,7 @@ class Aspect(StrEnum):
 
 
 def shows(turn: Turn, aspect: Aspect) -> bool:
-    """Whether a turn is about it: by what was done where that tells, else by the words said."""
+    """Return True if a turn has an aspect, judged by its tool calls if these are conclusive, else by its text."""
     calls = turn.tool_calls
     match aspect:
         case Aspect.TOOLS:
@@ -80,7 +80,7 @@ def shows(turn: Turn, aspect: Aspect) -> bool:
 
 
 def admission(aspect: str, role: str) -> Callable[[Turn], bool] | None:
-    """What a search admits that is limited to an aspect and to what somebody said; ``None`` where both are ``all``."""
+    """Return the filter for an aspect and a speaker, or ``None`` if both are ``all``."""
     if aspect == role == "all":
         return None
 
@@ -91,20 +91,20 @@ def admission(aspect: str, role: str) -> Callable[[Turn], bool] | None:
 
 
 def with_error(hit: TurnHit, terms: Sequence[str]) -> TurnHit:
-    """Return a hit with the error for which its turn was admitted. The output of a tool is untrusted."""
+    """Return a hit that quotes the error in its turn. Tool output is untrusted."""
     turn = hit.turn
     errors = [
         f"{call.name}: {call.error or call.outcome}" for call in turn.tool_calls if call.failed
     ]
     if errors:
         error = max(errors, key=lambda text: sum(term in text.lower() for term in terms))
-        shown = f"{shorten(hit.excerpt, _SAID_CHARACTERS)} — {excerpt(error, terms)}"
+        shown = f"{shorten(hit.excerpt, _HIT_CHARACTERS)} — {excerpt(error, terms)}"
         return replace(hit, excerpt=shown, turn=replace(turn, trust=Trust.UNTRUSTED))
-    found = _patterns()[Aspect.ERRORS].search(turn.text)
-    is_hidden = found is not None and one_line(found[0]) not in hit.excerpt
+    match = _patterns()[Aspect.ERRORS].search(turn.text)
+    is_hidden = match is not None and one_line(match[0]) not in hit.excerpt
     return (
-        replace(hit, excerpt=excerpt(turn.text, terms, wanted=found[0]))
-        if found and is_hidden
+        replace(hit, excerpt=excerpt(turn.text, terms, wanted=match[0]))
+        if match and is_hidden
         else hit
     )
 
@@ -120,8 +120,7 @@ def _compiled(kinds: dict[str, list[str]]) -> re.Pattern[str]:
     return re.compile("|".join([words, *kinds["signs"]]), re.IGNORECASE)
 
 
-# ----------------------------------------------------------------------------
-# Requests for recall, beside :class:`nacre.values.recall.RecallQuery`.
+# -- Requests (see also :class:`nacre.values.recall.RecallQuery`) ----------------------------------
 
 
 ASPECTS = "all|errors|plans|configs|tools|files|decisions"
@@ -179,18 +178,14 @@ class JudgeRequest(Request, frozen=True, kw_only=True):
     good: Annotated[bool, Meta(description="Whether they are good; bad ones wait for review.")]
 
 
-# ----------------------------------------------------------------------------
-# Cases: a trace of every question that is answered, and of what became of the answer.
-#
-# What was shown is kept by its ids alone, so that nothing is told twice: who looks sees it as it is
-# then, and what is
-# forgotten is gone here, too.
+# -- Cases: traces of questions and answers --------------------------------------------------------
+# Only the ids of answers are recorded. A viewer sees their current text, and forgotten content disappears here, too.
 
 
 _QUESTION_CHARACTERS = 400
-_REMEMBERED = timedelta(days=30)
+_VERDICT_PERIOD = timedelta(days=30)
 _STATUS = {LaneState.RAN: "done", LaneState.PARTIAL: "done", LaneState.UNAVAILABLE: "failed"}
-_NARROWING = (
+_NARROWING_FILTERS = (
     "since",
     "until",
     "kinds",
@@ -202,11 +197,11 @@ _NARROWING = (
     "as_of",
     "exclude_projects",
 )
-_TOLD = {Verdict.USED: "used", Verdict.UNUSED: "not used", Verdict.CORRECTED: "corrected"}
+_VERDICT_WORDS = {Verdict.USED: "used", Verdict.UNUSED: "not used", Verdict.CORRECTED: "corrected"}
 
 
 def note_case(home: Home, query: RecallQuery, result: RecallResult) -> None:
-    """Note a question and its answer: a line in a spool, nothing in the database."""
+    """Record a question and its answer as one line in the spool, without a database write."""
     if not home.settings.flag("traces.cases"):
         return
     steps = [
@@ -223,7 +218,7 @@ def note_case(home: Home, query: RecallQuery, result: RecallResult) -> None:
 
 
 def note_deep_case(home: Home, query: DeepQuery, result: DeepResult) -> None:
-    """The same for a question that was looked into deeply: its steps, and who took each."""
+    """Record a deep question and its answer, with the actor of each step."""
     if not home.settings.flag("traces.cases"):
         return
     steps = [
@@ -260,7 +255,7 @@ def _note(
     )
     question = shorten(home.redactor.clean(query.text), _QUESTION_CHARACTERS)
     session = session_name(query.session) if query.session else ""
-    told = (_asked(home, query.filter), *steps, answer)
+    all_steps = (_asking_step(home, query.filter), *steps, answer)
     note_trace(
         home,
         Trace(
@@ -270,14 +265,14 @@ def _note(
             ended - took,
             ended,
             outcome,
-            told,
+            all_steps,
             session=session,
         ),
     )
 
 
-def _asked(home: Home, wanted: Filter) -> Step:
-    """Who asked, of which projects, and by which filters the question was narrowed."""
+def _asking_step(home: Home, wanted: Filter) -> Step:
+    """Return the step that records the caller, the projects and the filters."""
     more = {PROJECTS: ",".join(wanted.projects), NARROWED: ",".join(_narrowing(wanted))}
     about = (
         f"{home.actor.in_words}; of {', '.join(wanted.projects)}"
@@ -288,31 +283,31 @@ def _asked(home: Home, wanted: Filter) -> Step:
 
 
 def _narrowing(wanted: Filter) -> list[str]:
-    """Filters but for projects and trust: who asks for todos of May only is not told what is not known."""
-    names = [name for name in _NARROWING if getattr(wanted, name)]
+    """Return the filters in use, except projects and trust: an empty filtered answer reveals no gap in the memory."""
+    names = [name for name in _NARROWING_FILTERS if getattr(wanted, name)]
     return [*names, "scope"] if wanted.scope is not Scope.PRIVATE else names
 
 
 def note_verdicts(home: Home, judged: Sequence[Judged], session: str | None) -> None:
-    """Say in the latest questions that memories were shown for whether they were of use."""
-    since = home.now() - _REMEMBERED
-    of_case: Mapping[str, list[Judged]] = defaultdict(list)
+    """Record the usefulness of memories in the latest questions that showed them."""
+    since = home.now() - _VERDICT_PERIOD
+    by_case: Mapping[str, list[Judged]] = defaultdict(list)
     for item in judged:
         case = home.traces.case_of(
             item.memory_id, session_name(session) if session else None, since
         )
         if case:
-            of_case[case].append(item)
+            by_case[case].append(item)
     with home.database.transaction():
-        for case, items in of_case.items():
-            told = "; ".join(
+        for case, items in by_case.items():
+            summary = "; ".join(
                 f"{words}: {sum(item.verdict is verdict for item in items)}"
-                for verdict, words in _TOLD.items()
+                for verdict, words in _VERDICT_WORDS.items()
                 if any(item.verdict is verdict for item in items)
             )
-            more = {item.memory_id: _TOLD[item.verdict] for item in items}
+            more = {item.memory_id: _VERDICT_WORDS[item.verdict] for item in items}
             home.traces.add_step(
-                case, Step("hears back", output=told, refs=tuple(more), more=more), told
+                case, Step("hears back", output=summary, refs=tuple(more), more=more), summary
             )
 
 
@@ -322,14 +317,9 @@ def _outcome(result: RecallResult) -> str:
     return f"{count(len(result.hits), 'memory', 'memories')}, {count(len(result.turns), 'turn')}"
 
 
-# ----------------------------------------------------------------------------
-# Memories that were used together come together: neighbours of the best hits gain a little (seed
-# facts 1.2.2).
-#
-# A gain reorders hits that are likely to answer. What is not likely to by itself may come along, but
-# only after all that
-# is, only where it was used together more than once, and only a few: habit adds to an answer, it does
-# not replace it.
+# -- Joint use: memories used together raise each other's rank (seed facts 1.2.2) ------------------
+# A gain reorders hits that probably answer. Other memories may only follow below all of those, if they were used
+# together more than once, and only a few.
 
 
 SEEDS = 5
@@ -337,39 +327,39 @@ NEIGHBOURS = 10
 LEAST_WEIGHT = 0.1
 SHARE = 0.15
 COMPANION_WEIGHT = 0.15
-"""What one session gives an edge, .1, does not suffice to bring along what nothing else speaks for."""
+"""Minimum weight of an edge to show an otherwise unrelated memory. One session gives 0.1, which is too little."""
 
 COMPANIONS = 3
 
 
 def seeds(hits: Sequence[ScoredMemory]) -> list[str]:
-    """The ids of the best hits that are likely to answer, by signals that do not depend on ranks."""
+    """Return the ids of the best hits that probably answer, by signals that do not depend on ranks."""
     return [item.memory.id for item in hits if item.confidence >= BORDER][:SEEDS]
 
 
 def pulls(edges: Sequence[Edge]) -> dict[str, float]:
-    """The weight with which each neighbour is drawn: that of its strongest edge to a seed.
+    """Return the weight of each neighbour: that of its strongest edge to a seed.
 
-    ``edges`` go out from the seeds, the strongest first; ten a seed count.
+    ``edges`` start at the seeds, strongest first; ten per seed count.
     """
-    drawn: dict[str, float] = {}
-    followed: dict[str, int] = {}
+    weights: dict[str, float] = {}
+    counts: dict[str, int] = {}
     for edge in edges:
-        followed[edge.memory] = followed.get(edge.memory, 0) + 1
-        if edge.weight >= LEAST_WEIGHT and followed[edge.memory] <= NEIGHBOURS:
-            drawn[edge.other] = max(drawn.get(edge.other, 0.0), edge.weight)
-    return drawn
+        counts[edge.memory] = counts.get(edge.memory, 0) + 1
+        if edge.weight >= LEAST_WEIGHT and counts[edge.memory] <= NEIGHBOURS:
+            weights[edge.other] = max(weights.get(edge.other, 0.0), edge.weight)
+    return weights
 
 
 def may_come_along(weight: float) -> bool:
-    """Whether use together alone is reason enough to show a memory."""
+    """Return True if joint use alone suffices to show a memory."""
     return weight >= COMPANION_WEIGHT
 
 
 def lift(hits: Sequence[ScoredMemory], drawn: Mapping[str, float]) -> list[ScoredMemory]:
-    """The hits with what their neighbours add: own score + .15 · weight, at most 1, where they are likely to answer."""
+    """Add to each hit that probably answers: own score + .15 · weight, at most 1."""
     lifted = [
-        _drawn(item, drawn[item.memory.id])
+        _with_gain(item, drawn[item.memory.id])
         if item.memory.id in drawn and item.confidence >= BORDER
         else item
         for item in hits
@@ -383,41 +373,40 @@ def companions(
     found: Sequence[Memory],
     drawn: Mapping[str, float],
 ) -> list[ScoredMemory]:
-    """What comes along below the hits: from ``others``, which lanes found without being sure, or ``found`` by none."""
-    unfound = [ScoredMemory(memory, 0.0, {}, Signals(0.0, None)) for memory in found]
+    """Return memories to show below the hits: unsure hits of lanes (``others``) and memories of no lane (``found``)."""
+    unranked = [ScoredMemory(memory, 0.0, {}, Signals(0.0, None)) for memory in found]
     ceiling = min((item.score for item in hits), default=0.0)
-    drawn_along = [
-        _drawn(item, drawn[item.memory.id], ceiling)
-        for item in [*others, *unfound]
+    lifted = [
+        _with_gain(item, drawn[item.memory.id], ceiling)
+        for item in [*others, *unranked]
         if may_come_along(drawn.get(item.memory.id, 0.0))
     ]
-    return sorted(drawn_along, key=lambda item: (-item.score, item.memory.id))[:COMPANIONS]
+    return sorted(lifted, key=lambda item: (-item.score, item.memory.id))[:COMPANIONS]
 
 
-def _drawn(item: ScoredMemory, weight: float, ceiling: float = 1.0) -> ScoredMemory:
+def _with_gain(item: ScoredMemory, weight: float, ceiling: float = 1.0) -> ScoredMemory:
     gain = SHARE * weight
     score = min(ceiling, item.score + gain)
-    told = (
+    change = (
         {"x_co_recall": round(score / item.score, 4)}
         if item.score
         else {"relevance": round(score, 4)}
     )
     return replace(
-        item, score=score, components={**item.components, **told, "co_recall": round(gain, 4)}
+        item, score=score, components={**item.components, **change, "co_recall": round(gain, 4)}
     )
 
 
-# ----------------------------------------------------------------------------
-# Keep near-copies from filling an answer: maximal marginal relevance (Carbonell & Goldstein 1998).
+# -- Diversity: maximal marginal relevance (Carbonell & Goldstein 1998) ----------------------------
 
 
 T = TypeVar("T")
 
 LAMBDA = 0.7
-"""What relevance counts, beside being unlike what was chosen before."""
+"""Weight of relevance; the rest is the weight of dissimilarity."""
 
 NEAR_COPY = 0.75
-"""From this likeness on an item says what another one says already: it comes after all that does not."""
+"""Minimum likeness at which an item counts as a copy and follows all others."""
 
 
 def diversify(
@@ -428,25 +417,29 @@ def diversify(
     limit: int,
     relevance_share: float = LAMBDA,
 ) -> list[tuple[T, float]]:
-    """Choose up to ``limit`` items, each weighed against its likeness to those chosen before; each with that likeness.
+    """Choose up to ``limit`` items by score and dissimilarity to those chosen before. Return each with its likeness.
 
     Likeness is the Jaccard index of words longer than two characters; scores are expected in 0..1.
     """
-    left = list(items)
-    bags = {id(item): {word for word in words(text(item)[:2000]) if len(word) > 2} for item in left}
+    remaining = list(items)
+    bags = {
+        id(item): {word for word in words(text(item)[:2000]) if len(word) > 2} for item in remaining
+    }
     chosen: list[tuple[T, float]] = []
-    closest = {id(item): 0.0 for item in left}
-    while left and len(chosen) < limit:
-        best = max(left, key=lambda item: _worth(score(item), closest[id(item)], relevance_share))
+    closest = {id(item): 0.0 for item in remaining}
+    while remaining and len(chosen) < limit:
+        best = max(
+            remaining, key=lambda item: _worth(score(item), closest[id(item)], relevance_share)
+        )
         chosen.append((best, closest[id(best)]))
-        left = [item for item in left if item is not best]
-        for item in left:
+        remaining = [item for item in remaining if item is not best]
+        for item in remaining:
             closest[id(item)] = max(closest[id(item)], _jaccard(bags[id(item)], bags[id(best)]))
     return chosen
 
 
 def share_left(score: float, likeness: float, relevance_share: float = LAMBDA) -> float:
-    """The share of its score that an item keeps for its place, 0 to 1: what likeness takes is (1-λ)/λ of itself."""
+    """Return the share of its score (0 to 1) that an item keeps for its place: likeness costs (1-λ)/λ of itself."""
     if score <= 0 or relevance_share <= 0:
         return 0.0
     return max(0.0, 1 - (1 - relevance_share) / relevance_share * likeness / score)
@@ -462,29 +455,27 @@ def _jaccard(first: set[str], second: set[str]) -> float:
     return len(first & second) / union if union else 0.0
 
 
-# ----------------------------------------------------------------------------
-# What several questions found, as one answer.
+# -- Merging ---------------------------------------------------------------------------------------
 
 
 def most_of(lists: Sequence[Sequence[ScoredMemory]]) -> list[ScoredMemory]:
-    """Hits of several questions as one list: of each memory the best score, and as sure as it ever was."""
+    """Merge the hits of several questions: each memory with its best score and its highest confidence."""
     best: dict[str, ScoredMemory] = {}
     for item in (item for ranked in lists for item in ranked):
-        known = best.get(item.memory.id)
-        if known is None:
+        other = best.get(item.memory.id)
+        if other is None:
             best[item.memory.id] = item
             continue
-        first = max((known, item), key=lambda one: one.score)
-        surest = max((known, item), key=lambda one: one.confidence)
-        linked = tuple(dict.fromkeys((*known.linked_from, *item.linked_from)))
+        first = max((other, item), key=lambda hit: hit.score)
+        surest = max((other, item), key=lambda hit: hit.confidence)
+        linked = tuple(dict.fromkeys((*other.linked_from, *item.linked_from)))
         best[item.memory.id] = replace(
             first, signals=surest.signals, confidence=surest.confidence, linked_from=linked
         )
     return sorted(best.values(), key=lambda item: (-item.score, item.memory.id))
 
 
-# ----------------------------------------------------------------------------
-# What may be outdated stays a hit, and comes after what was said since.
+# -- Order of outdated memories --------------------------------------------------------------------
 
 
 def newer_first(
@@ -492,18 +483,18 @@ def newer_first(
     pairs: Iterable[tuple[str, str]],
     last_said: Callable[[Memory], datetime],
 ) -> list[ScoredMemory]:
-    """The hits, each older one of ``pairs`` (older, newer) right after the newer one, which takes the better place.
+    """Move each older memory of ``pairs`` (older, newer) right after the newer one, which takes the better place.
 
-    Of several newer ones the last of ``pairs`` counts. What was ``last_said`` at the same time, or again since, stays
-    where it is.
+    If several are newer, the last of ``pairs`` counts. A pair is ignored if the older memory was stated again at the
+    same time or later (``last_said``).
     """
-    found = {hit.memory.id: hit for hit in hits}
+    by_id = {hit.memory.id: hit for hit in hits}
     follows: dict[str, str] = {}
     for older, newer in pairs:
         if (
-            older in found
-            and newer in found
-            and last_said(found[newer].memory) > last_said(found[older].memory)
+            older in by_id
+            and newer in by_id
+            and last_said(by_id[newer].memory) > last_said(by_id[older].memory)
         ):
             follows[older] = newer
     groups: dict[str, list[ScoredMemory]] = {}
@@ -513,7 +504,7 @@ def newer_first(
 
 
 def _newest(follows: Mapping[str, str], memory_id: str) -> str:
-    """The end of a chain of pairs that begins with a memory; each is later than the one before."""
+    """Return the end of the chain of pairs that starts with a memory."""
     while memory_id in follows:
         memory_id = follows[memory_id]
     return memory_id
@@ -522,7 +513,7 @@ def _newest(follows: Mapping[str, str], memory_id: str) -> str:
 def _in_order(
     group: Sequence[ScoredMemory], last_said: Callable[[Memory], datetime]
 ) -> list[ScoredMemory]:
-    """A group, the latest first, with the group's scores by place."""
+    """Sort a group by date, latest first, and assign its scores by position."""
     if len(group) == 1:
         return list(group)
     scores = sorted((hit.score for hit in group), reverse=True)
@@ -530,21 +521,18 @@ def _in_order(
     return [rescored(hit, score) for hit, score in zip(latest, scores, strict=True)]
 
 
-# ----------------------------------------------------------------------------
-# What goes into the ranking of turns, and how much of each. One value holds all constants, so that a
-# benchmark can
-# leave one ingredient out at a time.
+# -- Constants for ranking turns -------------------------------------------------------------------
+# One value contains all constants, so that a benchmark can omit one ingredient at a time.
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """The ingredients of turn recall.
 
-    ``lexical``, ``vector`` and ``session`` are shares of the fused score; ``session`` is taken once by words and once
-    by meaning. The others are added to a fused score of at most 1: ``author`` when the turn's author is the one person
-    the question names, ``presence`` when a person it names takes part in the session or the session belongs to a
-    project it names, ``name`` when an identifier was found in part, ``time`` when the turn lies in the time it names.
-    ``asks`` is taken away where a turn does nothing but ask: what answers it lies beside it.
+    ``lexical``, ``vector`` and ``session`` are shares of the fused score; ``session`` applies to words and to meaning.
+    The others are added to a fused score of at most 1: ``author`` if the question names only the turn's author,
+    ``presence`` if it names a participant or the project of the session, ``name`` for part of an identifier, ``time``
+    for a turn in the named period. ``asks`` is subtracted from turns that only ask, since the answer is near them.
     """
 
     lexical: float = 0.5
@@ -558,62 +546,60 @@ class Recipe:
 
     bm25: Bm25 = Bm25(k1=0.8, b=0.5)
     reach: int = 2
-    """Turns before and after that are read with a turn."""
+    """Turns before and after a turn that count as its neighbours."""
 
     neighbours: float = 0.35
-    """What a neighbour's term counts, beside 1 for the turn's own."""
+    """Weight of a neighbour's term, relative to 1 for the turn's own."""
 
     smoothing: float = 0.5
-    """What the mean cosine of the neighbours counts, beside 1 for the turn's own."""
+    """Weight of the neighbours' mean cosine, relative to 1 for the turn's own."""
 
     doubt: float = 0.5
-    """How far the lexical lane is trusted less when even its best turn holds little of the question: an exponent."""
+    """Exponent by which the lexical lane counts less if even its best turn covers little of the question."""
 
     scale: Scale = min_max
-    """Puts the scores of a lane on 0..1."""
+    """Normalises the scores of a lane to 0..1."""
 
     candidates: int = 100
-    """Turns that each lane proposes."""
+    """Turns proposed by each lane."""
 
     parts: int = 30
-    """Turns proposed because part of an identifier is in them."""
+    """Turns proposed because they contain part of an identifier."""
 
     window: int = 400
-    """Turns whose term counts are known; those beyond count as empty neighbours."""
+    """Turns with known term counts; others count as empty neighbours."""
 
     postings: int = 10_000
-    """Rows that the words of a question may touch, together; beyond, its commonest words are left out. Bounds the time
-    of the lexical lane; homes below some thousand turns never reach it."""
+    """Rows that the question's words may match in total. Beyond, the most frequent words are dropped. Limits the
+    time of the lexical lane; only homes with thousands of turns reach it."""
 
     passages: int = 3
-    """Turns that speak for their session by meaning."""
+    """Turns that represent their session by meaning."""
 
 
 DEFAULT = Recipe()
-"""Chosen on LoCoMo dev, the LongMemEval subset, DevMemBench dev and their pile; docs/benchmarks.md has the tables."""
+"""Tuned on LoCoMo dev, the LongMemEval subset, DevMemBench dev and their pile; docs/benchmarks.md has the tables."""
 
 
-# ----------------------------------------------------------------------------
-# The memories that answer a question, ranked and cut to what is sure: what every recall does, and a
-# hook alone.
-#
-# Light: what only a full recall needs (vectors, models, turns, the vault's files) is in
-# :mod:`nacre.recall.recall`.
+# -- Ranking of memories ---------------------------------------------------------------------------
+# Every recall uses this part, and a hook uses nothing else, so the vectors, models, turns and vault files that only a
+# full recall needs are in :mod:`nacre.recall.recall`.
 
 
 _APART = "alternative_to"
+"""The relation of two memories that both hold, as decided by a person: a hook does not load :mod:`nacre.dedup`."""
+
 _MOMENT = timedelta(milliseconds=1)
-"""The relation of two memories that both hold, as a person said: a hook does not load :mod:`nacre.dedup`."""
 
 DIVERSIFY_FROM = 3
-"""Candidates weighed for diversity, per hit asked for."""
+"""Candidates for diversity, per requested hit."""
 
 
 def ranked_by_words(home: Home, query: RecallQuery) -> list[ScoredMemory]:
-    """The memories that answer by their words alone, the best first.
+    """Return the memories that match by words alone, best first.
 
-    As :func:`nacre.recall.recall.recall` in the mode ``lexical`` finds them, from the database as it is. What the
-    question says happened before or after something is not looked up.
+    Same as :func:`nacre.recall.recall.recall` in the mode ``lexical``, without importing manual edits, and without
+    resolving the dates of events in the question.
     """
     question = _read(home, query, query.text)
     ranking = ranking_of(home, query, question)
@@ -630,7 +616,7 @@ def ranked_by_words(home: Home, query: RecallQuery) -> list[ScoredMemory]:
 
 
 def engine_of(home: Home) -> MemoryRecall:
-    """What ranks memories."""
+    """Return the engine that ranks the home's memories."""
     return MemoryRecall(home.memory_search, home.memories, home.selection, home.usage)
 
 
@@ -640,18 +626,18 @@ def _read(home: Home, query: RecallQuery, text: str) -> Question:
 
 
 def read_plainly(home: Home, text: str) -> Question:
-    """A question taken apart, with the names that the index knows."""
+    """Parse a question, with the names known to the index."""
     authors, projects = home.selection.names_known()
     return read_question(text, now=home.now(), authors=authors, projects=projects)
 
 
 def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
-    """The known projects that a prompt names; not those whose names are words of everyday work ("repo", "demo")."""
+    """Return the known projects that a prompt names, except those named by everyday words ("repo", "demo")."""
     return tuple(name for name in read_plainly(home, prompt).projects if not is_common_name(name))
 
 
 def ranking_of(home: Home, query: RecallQuery, question: Question) -> Ranking:
-    """How the memories for a question are to be ranked: as of now, or of the end of the day that it asks about."""
+    """Return the ranking options of a question: as of now, or of the end of the requested day."""
     now = home.clock()
     day = query.filter.as_of
     moment = min(now, day_interval(day)[1] - _MOMENT) if day else now
@@ -692,17 +678,17 @@ def rank_memories(
 
 
 def _around(query: RecallQuery) -> Filter:
-    """The filter, with the window that a date to search around opens where no times are given (seed facts 1.2.1)."""
-    wanted, reach = query.filter, timedelta(days=query.radius_days)
-    if query.around is None or wanted.since or wanted.until:
-        return wanted
+    """Return the filter with the window around the query's date, unless times are given (seed facts 1.2.1)."""
+    filter_, reach = query.filter, timedelta(days=query.radius_days)
+    if query.around is None or filter_.since or filter_.until:
+        return filter_
     return replace(
-        wanted, since=_moved(query.around, -reach), until=_moved(query.around, reach + _MOMENT)
+        filter_, since=_moved(query.around, -reach), until=_moved(query.around, reach + _MOMENT)
     )
 
 
 def _moved(moment: datetime, by: timedelta) -> datetime | None:
-    """Another moment, and none where it would be before the first year or after the last."""
+    """Return the moved moment, or ``None`` outside the supported years."""
     try:
         return moment + by
     except OverflowError:
@@ -710,17 +696,19 @@ def _moved(moment: datetime, by: timedelta) -> datetime | None:
 
 
 def narrowed(query: RecallQuery, question: Question) -> Filter:
-    """The filter, within the kinds and project that the question asks to be listed; options come before its words."""
-    wanted = query.filter
+    """Restrict the filter to the kinds and projects of a question for a list; options take precedence."""
+    filter_ = query.filter
     if not question.lists:
-        return wanted
+        return filter_
     return replace(
-        wanted, kinds=wanted.kinds or question.lists, projects=wanted.projects or question.projects
+        filter_,
+        kinds=filter_.kinds or question.lists,
+        projects=filter_.projects or question.projects,
     )
 
 
 def window_of(query: RecallQuery, question: Question) -> Window | None:
-    """Return the time that the question names, unless options name one."""
+    """Return the time that the question names, unless an option does."""
     if query.mode is Mode.BROWSE or query.filter.since or query.filter.until or query.around:
         return None
     return question.window
@@ -729,55 +717,60 @@ def window_of(query: RecallQuery, question: Question) -> Window | None:
 def confident(
     ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question
 ) -> list[ScoredMemory]:
-    """The hits likely to answer; a linked memory counts when the very one it is linked from does."""
+    """Return the hits that probably answer, and memories linked from a sure hit."""
     if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
-    sure = {item.memory.id for item in ranked if item.confidence >= BORDER}
-    shown = {item.memory.id for item in answering(sureness_kind(question), ranked)}
+    sure_ids = {item.memory.id for item in ranked if item.confidence >= BORDER}
+    answering_ids = {item.memory.id for item in answering(sureness_kind(question), ranked)}
     return [
-        item for item in ranked if item.memory.id in shown or not sure.isdisjoint(item.linked_from)
+        item
+        for item in ranked
+        if item.memory.id in answering_ids or not sure_ids.isdisjoint(item.linked_from)
     ]
 
 
 def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
-    """Which of some memories are likely to be outdated, by which: (older, newer)."""
-    found = home.reviews.doubts([item.memory.id for item in hits], both_ways=True)
-    return [(doubt.older, doubt.newer) for doubt in found]
+    """Return the pairs of probably outdated memories and their replacements: (older, newer)."""
+    pairs = home.reviews.doubts([item.memory.id for item in hits], both_ways=True)
+    return [(doubt.older, doubt.newer) for doubt in pairs]
 
 
 def newest_first(
     home: Home, query: RecallQuery, hits: Sequence[ScoredMemory]
 ) -> list[ScoredMemory]:
-    """The hits, what may be outdated right after what was said since; so is what a person said holds beside it.
+    """Move memories that may be outdated, or have alternatives, right after the newer ones.
 
-    With a prompt, unasked, only the newer one of two is told until somebody decides, also where the older one was
-    edited since. Of two that doubt each other it is the one that was said last.
+    For a prompt, drop the older one of a doubted pair until a person decides, even if it was edited since. Of two that
+    doubt each other, keep the one stated last.
     """
-    doubted = doubts(home, hits)
-    found = {item.memory.id: item.memory for item in hits}
+    doubted_pairs = doubts(home, hits)
+    memories = {item.memory.id: item.memory for item in hits}
     linked = [
-        (one, link.to)
-        for one in found.values()
-        for link in one.links
-        if link.rel == _APART and link.to in found
+        (memory, link.to)
+        for memory in memories.values()
+        for link in memory.links
+        if link.rel == _APART and link.to in memories
     ]
-    pairs = [sorted((one, found[other]), key=_last_said) for one, other in linked]
+    pairs = [sorted((memory, memories[other]), key=_last_said) for memory, other in linked]
     ordered = newer_first(
-        hits, [*((older.id, newer.id) for older, newer in pairs), *doubted], _last_said
+        hits, [*((older.id, newer.id) for older, newer in pairs), *doubted_pairs], _last_said
     )
     if not query.is_prompt:
         return ordered
     outdated = {
         older
-        for older, newer in doubted
-        if newer in found
-        and ((newer, older) not in doubted or _last_said(found[newer]) > _last_said(found[older]))
+        for older, newer in doubted_pairs
+        if newer in memories
+        and (
+            (newer, older) not in doubted_pairs
+            or _last_said(memories[newer]) > _last_said(memories[older])
+        )
     }
     return [item for item in ordered if item.memory.id not in outdated] or ordered[:1]
 
 
 def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:
-    """The best hits, each weighed against its likeness to those before, where that is wanted."""
+    """Return the best hits, reordered for diversity if the query asks for it."""
     if not query.diversify:
         return list(ranked[: query.limit])
     pool = ranked[: query.limit * DIVERSIFY_FROM]
@@ -793,12 +786,12 @@ def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMe
 
 
 def _placed(item: ScoredMemory, likeness: float, relevance_share: float) -> ScoredMemory:
-    """A hit with what it keeps of its score for its place: the score says how well it answers, and stays."""
+    """Record in a hit's components the share of its score kept for its place. The score itself stays."""
     if not likeness:
         return item
-    kept = round(share_left(item.score, likeness, relevance_share), 4)
+    share = round(share_left(item.score, likeness, relevance_share), 4)
     return replace(
-        item, components={**item.components, "likeness": round(likeness, 4), "mmr": kept}
+        item, components={**item.components, "likeness": round(likeness, 4), "mmr": share}
     )
 
 
