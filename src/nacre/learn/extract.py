@@ -1,4 +1,4 @@
-"""Which statements of a session its memories account for, and which a writer passed over."""
+"""Extraction without a model, and pending candidates, changes of known memories and consent of the owner."""
 
 from __future__ import annotations
 
@@ -62,56 +62,58 @@ from nacre.values.session import (
     Unlearned,
 )
 
-_COMPARED = 2_000
+_COMPARED_CHARACTERS = 2_000
 
 
 def accounted_for(stated: Sequence[Memory], known: Sequence[Known]) -> set[str]:
-    """The ids of those statements of a session that its memories account for.
+    """Return the ids of a session's statements that its memories already cover.
 
-    A memory accounts for one statement of its kind in its turns: the likest, so that the text of the memory need not
-    be what was said. What is left over was not learned yet.
+    A memory covers the most similar statement of its kind among its turns, even if its text was edited. The other
+    statements are new.
     """
     pairs = sorted(
-        (-_likeness(one.content, other.content), at, by)
-        for at, one in enumerate(stated)
-        for by, other in enumerate(known)
-        if one.kind is other.kind and other.turns & set(one.source.turns)
+        (-_likeness(statement.content, memory.content), at, by)
+        for at, statement in enumerate(stated)
+        for by, memory in enumerate(known)
+        if statement.kind is memory.kind and memory.turns & set(statement.source.turns)
     )
-    found: dict[int, int] = {}
+    covered: dict[int, int] = {}
     for _, at, by in pairs:
-        if at not in found and by not in found.values():
-            found[at] = by
-    return {stated[at].id for at in found}
+        if at not in covered and by not in covered.values():
+            covered[at] = by
+    return {stated[at].id for at in covered}
 
 
 def _likeness(text: str, other: str) -> float:
-    """The share of the words of two texts that both have, 0 to 1."""
-    some, others = set(text_words(text[:_COMPARED])), set(text_words(other[:_COMPARED]))
-    return len(some & others) / max(1, len(some | others))
+    """Return the Jaccard similarity of the words of two texts."""
+    first, second = (
+        set(text_words(text[:_COMPARED_CHARACTERS])),
+        set(text_words(other[:_COMPARED_CHARACTERS])),
+    )
+    return len(first & second) / max(1, len(first | second))
 
 
 def passed_over(found: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
-    """What the owner said plainly in turns from which a writer wrote less than was said plainly there."""
-    plain = [one for one in found if not one.held]
-    said = Counter(turn for one in plain for turn in one.turns)
-    told = Counter(turn for one in written for turn in one.turns)
-    return [one for one in plain if any(told[turn] < said[turn] for turn in one.turns)]
+    """Return the owner's plain statements in turns of which a writer extracted fewer statements than rules did."""
+    plain = [candidate for candidate in found if not candidate.held]
+    by_rules = Counter(turn for candidate in plain for turn in candidate.turns)
+    by_writer = Counter(turn for candidate in written for turn in candidate.turns)
+    return [
+        candidate
+        for candidate in plain
+        if any(by_writer[turn] < by_rules[turn] for turn in candidate.turns)
+    ]
 
 
-# ----------------------------------------------------------------------------
-# What sessions change of memories that are known: they are over, say something else from then on, or
-# are doubted.
-
+# -- Changes of known memories: ended, amended or doubted ------------------------------------------
 
 _WHY_CHARACTERS = 180
-"""Of what speaks against a memory."""
+"""Maximum length of the text of a doubt."""
 
 
 @dataclass
 class Amendments:
-    """What is noted of known memories until it is written, and how many were ``changed``, ``ended`` and ``doubted`` so
-    far.
-    """
+    """Pending changes of known memories, and the numbers of those written: ``changed``, ``ended`` and ``doubted``."""
 
     changed: int = 0
     ended: int = 0
@@ -121,58 +123,63 @@ class Amendments:
     _doubts: list[Overtaken] = field(default_factory=list)
 
     def end(self, memory_id: str, reason: str) -> None:
-        """A memory is to end."""
+        """Schedule the end of a memory."""
         self._ends[memory_id] = reason, None
 
     def note(self, overtaken: Sequence[Overtaken], by: str) -> None:
-        """What a model found overtaken is to end, or to say what it says now."""
-        for one in overtaken:
-            if one.now:
-                self._changes.append((one, by))
+        """Schedule the end or the amendment of memories that a model found overtaken."""
+        for change in overtaken:
+            if change.now:
+                self._changes.append((change, by))
             else:
-                self._ends[one.memory.id] = (
-                    f"over, as a session shows: {one.quote}",
-                    one.memory.content,
+                self._ends[change.memory.id] = (
+                    f"over, as a session shows: {change.quote}",
+                    change.memory.content,
                 )
 
     def doubt(self, doubted: Sequence[Overtaken]) -> None:
-        """What a model took for overtaken, and its evidence does not bear out, is to wait in review."""
+        """Queue doubts for review: changes that a model reported but their evidence does not prove."""
         self._doubts += doubted
 
     def write(self, change: Change) -> None:
-        """Write what was noted."""
+        """Write the pending changes."""
         for memory_id, (reason, words) in self._ends.items():
             self.ended += _end(change, memory_id, reason, words)
             change.yield_locks()
-        for one, model in self._changes:
-            self.changed += _amend(change, one, model)
+        for amendment, model in self._changes:
+            self.changed += _amend(change, amendment, model)
             change.yield_locks()
-        for one in self._doubts:
-            is_rule = one.memory.kind is Kind.PREFERENCE and one.memory.speaker is Speaker.OWNER
-            why = (
-                f"a later session says: {one.quote}"
-                if one.is_owners or not is_rule
-                else said_by_agent(one.quote, one.shown.session or "", one.shown.at)
+        for doubted in self._doubts:
+            is_rule = (
+                doubted.memory.kind is Kind.PREFERENCE and doubted.memory.speaker is Speaker.OWNER
             )
-            self.doubted += doubt(change.home, one.memory, why, filter(None, [one.shown.session]))
-        for noted in (self._ends, self._changes, self._doubts):
-            noted.clear()
+            why = (
+                f"a later session says: {doubted.quote}"
+                if doubted.is_owners or not is_rule
+                else said_by_agent(doubted.quote, doubted.shown.session or "", doubted.shown.at)
+            )
+            self.doubted += doubt(
+                change.home, doubted.memory, why, filter(None, [doubted.shown.session])
+            )
+        for pending in (self._ends, self._changes, self._doubts):
+            pending.clear()
 
 
 def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool:
-    """Move a memory to ``retired/``, unless it ended before, says other ``words`` than a model saw, or somebody writes
-    into its file just now. What is over ends with all that it superseded; what was taken back lets that hold again.
+    """Retire a memory, unless it ended before, differs from the ``words`` a model saw, or is being edited.
+
+    A memory that is over takes all that it superseded with it. A revoked one makes these valid again.
     """
     home = change.home
     memory = home.memories.find(memory_id)
     if memory is None or not memory.is_active or words not in (None, memory.content):
         return False
     clean = home.redactor.clean(reason)
-    going = [memory, *_superseded_by(home, memory)] if words else [memory]
-    gone = [replace(one, retired=Retirement(home.now(), clean)) for one in going]
-    told = [change.entry("retire", memory=one.id, reason=clean) for one in going]
+    ending = [memory, *_superseded_by(home, memory)] if words else [memory]
+    retired = [replace(item, retired=Retirement(home.now(), clean)) for item in ending]
+    entries = [change.entry("retire", memory=item.id, reason=clean) for item in ending]
     try:
-        change.put([*gone, *released(home, going)], told)
+        change.put([*retired, *released(home, ending)], entries)
     except EditConflict as error:
         home.problems.append(error.message)
         return False
@@ -180,71 +187,73 @@ def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool
 
 
 def _superseded_by(home: Home, memory: Memory) -> list[Memory]:
-    """What a memory superseded, and what that did."""
-    found: dict[str, Memory] = {}
-    line = [memory]
-    while line:
+    """Return the memories that a memory superseded, directly or indirectly."""
+    superseded: dict[str, Memory] = {}
+    queue = [memory]
+    while queue:
         older = [
-            one
-            for one in home.memories.replaced_by(line.pop().id)
-            if not one.retired and one.id not in found
+            older_memory
+            for older_memory in home.memories.replaced_by(queue.pop().id)
+            if not older_memory.retired and older_memory.id not in superseded
         ]
-        found |= {one.id: one for one in older}
-        line += older
-    return list(found.values())
+        superseded |= {item.id: item for item in older}
+        queue += older
+    return list(superseded.values())
 
 
-def _amend(change: Change, one: Overtaken, by: str) -> bool:
-    """Have a memory say what it says now, unless it says something else than when the model saw it.
+def _amend(change: Change, change_: Overtaken, by: str) -> bool:
+    """Amend a memory, unless it has changed since the model saw it.
 
-    What the agent alone said is the agent's, also where it stands in place of words of the owner's.
+    Words of the agent alone make the memory the agent's, even if they replace the owner's words.
     """
-    memory = change.home.memories.find(one.memory.id)
-    if memory is None or not memory.is_active or memory.content != one.memory.content:
+    memory = change.home.memories.find(change_.memory.id)
+    if memory is None or not memory.is_active or memory.content != change_.memory.content:
         return False
-    if memory.speaker is Speaker.OWNER and not one.is_owners:
+    if memory.speaker is Speaker.OWNER and not change_.is_owners:
         memory = replace(
             memory, speaker=Speaker.AGENT, importance=min(memory.importance, AGENT_CAP)
         )
-    reason = f"a session shows it: {one.quote}"
+    reason = f"a session shows it: {change_.quote}"
     return amend(
-        change, memory, amended(change.home, memory, one.now, one.shown, by=by, reason=reason)
+        change,
+        memory,
+        amended(change.home, memory, change_.now, change_.shown, by=by, reason=reason),
     )
 
 
 def doubt(home: Home, seen: Memory, why: str, sessions: Iterable[str]) -> bool:
-    """Have a memory looked at by the owner, and told with what speaks against it in some sessions until then, if it
-    still says what a model saw; returns whether that is new. Call it in a transaction.
+    """Queue a memory for review with a doubt, if it still has the content that a model saw.
+
+    Until reviewed, the memory is shown with the doubt. Return True if the doubt is new. Requires a transaction.
     """
     memory = home.memories.find(seen.id)
     if memory is None or not memory.is_active or memory.content != seen.content:
         return False
-    told = home.redactor.clean(shorten(one_line(visible(why)), _WHY_CHARACTERS))
-    return home.reviews.doubt(memory.id, told, to_ms(home.now()) or 0, sessions)
+    reason = home.redactor.clean(shorten(one_line(visible(why)), _WHY_CHARACTERS))
+    return home.reviews.doubt(memory.id, reason, to_ms(home.now()) or 0, sessions)
 
 
-# ----------------------------------------------------------------------------
-# Which sessions and memories a writer may be shown.
+# -- Consent: sessions and memories that a writer may see ------------------------------------------
 
 
 SINCE = "writer.since"
 
 QUIET = timedelta(minutes=30)
-"""So long after its last turn a session counts as over: before, the owner may yet object to what was reported last."""
+"""Time after its last turn when a session counts as finished, since the owner may object to the last report."""
 
-_LATELY, _MOST = timedelta(days=7), 1000
+_RECENT_PERIOD, _MAX_SESSIONS = timedelta(days=7), 1000
 
 
 def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Whether a session may be shown to a writer, by its name: it is of no tool and no project that is left out, from
-    nacre or from writers, and one that the owner had with a model on this machine goes to no other one.
+    """Return True if a session may be shown to a writer: its tool and project are not excluded, and it was not held
+    with a model on this machine while the writer is elsewhere.
     """
-    is_apart = is_of_local_model(settings, stored) and not _runs_here(settings, writer)
-    return not is_apart and _is_open(settings, stored)
+    is_local_only = is_of_local_model(settings, stored) and not _runs_here(settings, writer)
+    return not is_local_only and _is_open(settings, stored)
 
 
 def _is_open(settings: Settings, stored: StoredSession) -> bool:
-    """Whether a session is of no tool and no project that is left out, from nacre or from writers."""
+    """Return True if a session's tool and project are not excluded, from nacre or from writers."""
     if Exclusions(settings).leave_out(stored):
         return False
     if stored.session.tool in settings.texts("writer.exclude_tools"):
@@ -256,12 +265,12 @@ def _is_open(settings: Settings, stored: StoredSession) -> bool:
 
 
 def is_quiet(home: Home, stored: StoredSession) -> bool:
-    """Whether a session has been quiet so long that nobody will answer what was said last."""
+    """Return True if a session's last turn is so old that no answer to it is expected."""
     return stored.ended is None or home.now() - stored.ended >= QUIET
 
 
 def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Whether a session is covered, and ended after the owner set a writer."""
+    """Return True if a session is covered, and ended after the owner set a writer."""
     if is_unseen(settings):
         return False
     return _is_after(settings, stored) and is_covered(settings, stored, writer)
@@ -277,62 +286,64 @@ def _is_after(settings: Settings, stored: StoredSession) -> bool:
 
 
 def is_unseen(settings: Settings) -> bool:
-    """Whether the config file has a writer and does not say since when it is shown sessions, as it was edited by hand:
-    that is noted as soon as nacre sees it. Who has one by the environment says nothing of that, and means all.
+    """Return True if a manually edited config file names a writer without a start time, which is recorded as soon as
+    nacre sees it. A writer set by the environment has no start time and sees all sessions.
     """
     is_of_file = settings.values["models.background"].origin == str(settings.config)
     return is_of_file and has_writer(settings) and not settings.text(SINCE)
 
 
 def awaiting(home: Home) -> int:
-    """How many sessions are to be shown to the writer. Of an older one the rest waits until the owner asks for it."""
+    """Return how many sessions the writer will be shown. The rest of older ones waits for a request of the owner."""
     writer, count = name_for(home, Task.EXTRACTION), 0
-    for one in home.sessions.to_extract():
+    for item in home.sessions.to_extract():
         with suppress(KeyError):  # forgotten since it was listed
-            count += one.unwritten is not None and is_agreed(
-                home.settings, home.sessions.get(one.row), writer
+            count += item.unwritten is not None and is_agreed(
+                home.settings, home.sessions.get(item.row), writer
             )
     return count
 
 
 def may_be_shown(home: Home, memory: Memory, writer: str) -> bool:
-    """Whether a writer may be shown a memory: it is of no project and of no session that is left out."""
+    """Return True if a writer may see a memory: its project and its sessions are not excluded."""
     patterns, exclusions = home.settings.texts("writer.exclude_projects"), Exclusions(home.settings)
     if any(fnmatch(memory.project or "", pattern) for pattern in patterns) or exclusions.name(
         memory.project or ""
     ):
         return False
-    named = {
-        one for one in (memory.source.session, *(one.session for one in memory.confirmed)) if one
+    session_ids = {
+        session_id
+        for session_id in (memory.source.session, *(item.session for item in memory.confirmed))
+        if session_id
     }
     excluded = {*home.settings.texts("writer.exclude_tools"), *exclusions.tools}
-    if any(one.partition(":")[0] in excluded for one in named):
+    if any(session_id.partition(":")[0] in excluded for session_id in session_ids):
         return False
-    sessions = [found for one in named for found in home.sessions.find(one)]
-    return all(is_covered(home.settings, one, writer) for one in sessions)
+    sessions = [session for session_id in session_ids for session in home.sessions.find(session_id)]
+    return all(is_covered(home.settings, session, writer) for session in sessions)
 
 
 def kept_here(home: Home, writer: str) -> list[str]:
-    """The models of the last week's sessions that a writer would be shown if it were on the owner's machine, where
-    they may run: one a session.
-    """
+    """Return the model of each recent session that only a writer on the owner's machine may see."""
     if _runs_here(home.settings, writer):
         return []
-    wanted = SessionFilter(since=home.now() - _LATELY, kind=SessionKind.MAIN)
-    latest = home.sessions.newest(wanted, limit=_MOST)
-    found = [
-        one for one in latest if _is_open(home.settings, one) and _is_after(home.settings, one)
+    recent = SessionFilter(since=home.now() - _RECENT_PERIOD, kind=SessionKind.MAIN)
+    latest = home.sessions.newest(recent, limit=_MAX_SESSIONS)
+    open_sessions = [
+        stored
+        for stored in latest
+        if _is_open(home.settings, stored) and _is_after(home.settings, stored)
     ]
     return [
-        (one.session.model or "").removeprefix(OWN)
-        for one in found
-        if is_of_local_model(home.settings, one)
+        (stored.session.model or "").removeprefix(OWN)
+        for stored in open_sessions
+        if is_of_local_model(home.settings, stored)
     ]
 
 
 def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
-    """Whether a model answered in a session that may run on the owner's machine: one whose weights anybody can have, or
-    one whose provider is there, or is not known to be elsewhere; where none is named, one whose name says so.
+    """Return True if a session's model may run on the owner's machine: open weights, or a provider that is local or
+    not known to be remote, or, without a provider, a name that suggests it.
     """
     model = (stored.session.model or "").lower()
     if has_open_weights(model) and not model.startswith(OWN):
@@ -352,109 +363,98 @@ def _runs_here(settings: Settings, writer: str) -> bool:
         return False
 
 
-# ----------------------------------------------------------------------------
-# Since when a writer is shown sessions: from when it was set, in whatever way.
+# -- Start of a writer's access to sessions --------------------------------------------------------
 
 
 def beginning(now: datetime) -> str:
-    """The end of sessions that a writer is shown at least, which is set now: what is being worked on is one of them."""
+    """Return the start time for a writer set now, which includes sessions in progress."""
     return stamp(now - QUIET)
 
 
 def begins(before: Settings, after: Settings, now: datetime) -> dict[str, str]:
-    """What a change of settings sets besides, where there is a writer then and was none: since when it is
-    shown sessions, unless that is set.
+    """Return the start time to set with a change of settings that adds a writer, unless one is set.
 
-    What is over then is shown to it only where ``writer.since`` is set to an earlier time.
+    Sessions that ended before are shown only if ``writer.since`` is set to an earlier time.
     """
     is_new = has_writer(after) and not has_writer(before)
     return {SINCE: beginning(now)} if is_new and not after.text(SINCE) else {}
 
 
 def since_of(home: Home) -> str:
-    """Since when the writer that is set is shown sessions: where nothing says so, from now on, and what waits for it is
-    of that.
-    """
+    """Return the writer's start time; without a setting, the earliest end of a pending session, or now."""
     ends = [beginning(home.now())]
-    for one in home.sessions.to_extract():
+    for item in home.sessions.to_extract():
         with suppress(KeyError):  # forgotten since it was listed
-            ended = home.sessions.get(one.row).ended if one.unwritten is not None else None
+            ended = home.sessions.get(item.row).ended if item.unwritten is not None else None
             ends += [stamp(ended)] if ended else []
     return home.settings.text(SINCE) or min(ends)
 
 
 def begun(home: Home) -> Home:
-    """The same home, where a writer of which its config file does not say so is shown sessions from now on."""
+    """Record a start time if the config file names a writer without one, and return the updated home."""
     if not is_unseen(home.settings):
         return home
     since = since_of(home)
-    with suppress(OSError, SettingsInvalid):  # then it begins anew the next time
+    with suppress(OSError, SettingsInvalid):  # retried on the next call
         write_setting(home.settings.config, SINCE, since)
     return replace(home, settings=home.settings.having(SINCE, since))
 
 
-# ----------------------------------------------------------------------------
-# All stages in a row: a session's turns → what the owner stated explicitly, and candidates that may
-# matter.
-#
-# Only what was explicit becomes a memory at once (:mod:`nacre.extraction.explicit`). What is about
-# the task at hand, what
-# tells in definite words how something is, and answers that choose, are candidates: they wait for a
-# writer, for the owner
-# to say them again, or for review.
-# Which of two explicit statements replaces the other is decided where memories are placed, as for
-# those of two sessions.
+# -- Extraction by rules ---------------------------------------------------------------------------
+# Only explicit statements become memories at once (:mod:`nacre.learn.explicit`). Statements about the task at hand,
+# definite claims and choices are candidates, which wait for a writer, a repetition by the owner, or review.
 
 
 MAX_CANDIDATES = 6
-_ONE_MORE_PER = 12
-_MOST_EXTRACTOR = 10
+_UTTERANCES_PER_CANDIDATE = 12
+_MAX_CANDIDATES_TOTAL = 10
 CHOSEN = "you chose it"
-"""What is told of an answer: its words are the agent's, so that saying it again says nothing."""
+"""Detail of an answer. Its words are the agent's, so a repetition does not confirm it."""
 
 SHOWN = "it stands where people paste what others wrote"
-"""What is told of what the owner may only show: showing it again says nothing either."""
+"""Detail of text that the owner may only have pasted, so a repetition does not confirm it either."""
 
 NODDED = "it is in the agent's words, after text from outside was read"
-"""What is told of words of the agent that the owner only pointed at."""
+"""Detail of the agent's words that the owner only confirmed."""
 
 _NOTES = frozenset({"markdown", "text"})
-"""Tools whose files may be the owner's own notes: nobody pastes below the first line of these."""
+"""Tools whose files may be the owner's own notes, without pasted text below the first line."""
 
-_HEAVIEST = 2.0
-"""A statement that weighs so much is as likely to matter as any."""
+_MAX_SCORE = 2.0
+"""Score from which a statement counts as certain to matter."""
 
 
 def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[Candidate]:
-    """What is found in a session whose evidence includes a turn at or after ``begin``, in order.
+    """Return the findings of a session with evidence at or after ``begin``, in order.
 
-    Those that are ``held`` only may matter; the others are memories. Pure and deterministic: the same turns give the
-    same candidates.
+    Those that are ``held`` are candidates, the others memories. Deterministic for given turns.
     """
     if session.kind is not SessionKind.MAIN:
         return []
     turns = [bounded(turn) for turn in turns]
     spoken = utterances(turns)
-    is_note = session.tool in _NOTES and all(one.speaker is Speaker.OWNER for one in turns)
-    told = once(list(explicit(turns, spoken, is_note=is_note)))
-    sure = tempered([one for one in told if one.score >= SURE])
-    likely = [one for one in told if one.score < SURE]
-    chosen = [one for one in answered(turns, spoken) if not any(map(one.repeats, told))]
-    few = _few(once([*likely, *chosen]), len(spoken))
-    found = sorted([*sure, *few], key=lambda one: one.index)
+    is_note = session.tool in _NOTES and all(turn.speaker is Speaker.OWNER for turn in turns)
+    statements = once(list(explicit(turns, spoken, is_note=is_note)))
+    sure = tempered([statement for statement in statements if statement.score >= SURE])
+    likely = [statement for statement in statements if statement.score < SURE]
+    chosen = [
+        answer for answer in answered(turns, spoken) if not any(map(answer.repeats, statements))
+    ]
+    likeliest = _few(once([*likely, *chosen]), len(spoken))
+    findings = sorted([*sure, *likeliest], key=lambda finding: finding.index)
     candidates = [
-        _candidate(one, turns, is_sure=one in sure, is_chosen=one in chosen)
-        for one in found
-        if max(one.evidence) >= begin
+        _candidate(finding, turns, is_sure=finding in sure, is_chosen=finding in chosen)
+        for finding in findings
+        if max(finding.evidence) >= begin
     ]
     return weighed(session.tool, candidates)
 
 
 def _few(findings: list[Finding], utterance_count: int) -> list[Finding]:
-    """The surest, in the order they were said."""
-    most = min(_MOST_EXTRACTOR, MAX_CANDIDATES + utterance_count // _ONE_MORE_PER)
-    surest = sorted(findings, key=lambda one: (-one.score, one.index))[:most]
-    return [one for one in findings if one in surest]
+    """Return the findings with the highest scores, in conversation order."""
+    most = min(_MAX_CANDIDATES_TOTAL, MAX_CANDIDATES + utterance_count // _UTTERANCES_PER_CANDIDATE)
+    surest = sorted(findings, key=lambda finding: (-finding.score, finding.index))[:most]
+    return [finding for finding in findings if finding in surest]
 
 
 def _candidate(
@@ -476,21 +476,21 @@ def _candidate(
         if finding.nodded
         else "",
         mixed=finding.mixed,
-        score=1.0 if is_sure else round(min(1.0, finding.score / _HEAVIEST), 2),
+        score=1.0 if is_sure else round(min(1.0, finding.score / _MAX_SCORE), 2),
     )
 
 
-# ----------------------------------------------------------------------------
-# In which order sessions are read that wait, and where in each of them reading goes on.
+# -- Order of pending sessions ---------------------------------------------------------------------
 
 
 BLOCK = 24
-"""So many sessions, the latest that wait, are read in the order in which they were held, before any older ones."""
+"""Number of latest pending sessions that are read, in order of time, before any older ones."""
 
 
 def latest_first(waiting: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
-    """Blocks of sessions, those held last first: a writer may take only so much a day. Within a block they go in the
-    order of time, so that what a later session changes or ends is known when it is read.
+    """Split sessions into blocks, latest block first, since a writer's daily budget is limited.
+
+    Within a block, sessions stay in order of time, so that later changes apply to known memories.
     """
     return [waiting[max(0, end - BLOCK) : end] for end in range(len(waiting), 0, -BLOCK)]
 
@@ -498,23 +498,25 @@ def latest_first(waiting: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
 def each_of(
     blocks: Sequence[Sequence[Unlearned]],
 ) -> Iterator[tuple[Unlearned, Sequence[Unlearned]]]:
-    """Each session, with those that follow it in its block."""
-    return ((one, block[at + 1 :]) for block in blocks for at, one in enumerate(block))
+    """Return each session, with those that follow it in its block."""
+    return ((session, block[at + 1 :]) for block in blocks for at, session in enumerate(block))
 
 
-def placed(one: Unlearned, turns: Sequence[StoredTurn]) -> Unlearned:
-    """The same, counted by places among a session's turns: where a file took some back, numbers are missing."""
+def placed(unlearned: Unlearned, turns: Sequence[StoredTurn]) -> Unlearned:
+    """Convert turn numbers to positions, because numbers are missing after a file lost turns."""
     numbers = [item.seq for item in turns]
-    begin, end = bisect_left(numbers, one.begin), bisect_left(numbers, one.end)
-    return one._replace(
+    begin, end = bisect_left(numbers, unlearned.begin), bisect_left(numbers, unlearned.end)
+    return unlearned._replace(
         begin=begin,
         end=end,
-        unwritten=None if one.unwritten is None else bisect_left(numbers, one.unwritten),
+        unwritten=None
+        if unlearned.unwritten is None
+        else bisect_left(numbers, unlearned.unwritten),
     )
 
 
 def last_of_owner(turns: Sequence[Turn]) -> int:
-    """The place of the owner's last turn; -1 without one."""
+    """Return the index of the owner's last turn, or -1."""
     return max(
         (
             at
@@ -525,8 +527,7 @@ def last_of_owner(turns: Sequence[Turn]) -> int:
     )
 
 
-# ----------------------------------------------------------------------------
-# Requests for extraction: what would be learned.
+# -- Requests --------------------------------------------------------------------------------------
 
 
 SessionId = Annotated[
@@ -572,27 +573,29 @@ class ProposalRequest(Request, frozen=True, kw_only=True):
     related: Annotated[bool, Meta(description="Show the model what is known of the topic.")] = True
 
 
-# ----------------------------------------------------------------------------
-# Weighs: whether there is anything in a session that a model should be asked about.
+# -- Sessions worth a model call -------------------------------------------------------------------
 
 
 _WORDS_A_CHARACTER = 0.625
-"""Eight characters of a script without spaces count as five words."""
+"""Eight characters of unspaced text count as five words."""
 
 
 def is_worth_asking(
     session: Session, turns: Sequence[Turn], settings: Settings, *, begin: int = 0
 ) -> bool:
-    """Whether the owner said something of substance at or after the turn ``begin``.
+    """Return True if the owner contributed something of substance at or after the turn ``begin``.
 
-    That is a message in which they typed at least ``extraction.substance_words`` words of their own, or a shorter one
-    in which the deterministic extractor finds a memory ("never force-push"), or one that accepts a plan. What a harness
-    wrote, what was pasted and what comes from outside is none.
+    This is a message with at least ``extraction.substance_words`` typed words, a shorter one in which rules find a
+    memory ("never force-push"), or the acceptance of a plan. Generated, pasted and external text does not count.
     """
     if session.kind is not SessionKind.MAIN:
         return False
-    least = settings.whole("extraction.substance_words")
-    if any(words_of(one) >= least for one in utterances(turns) if one.index >= begin):
+    minimum = settings.whole("extraction.substance_words")
+    if any(
+        words_of(utterance) >= minimum
+        for utterance in utterances(turns)
+        if utterance.index >= begin
+    ):
         return True
     if any(is_accepted_plan(turns, at) for at in range(begin, len(turns))):
         return True
@@ -600,8 +603,8 @@ def is_worth_asking(
 
 
 def words_of(utterance: Utterance) -> float:
-    """How many words of their own the owner typed in a message."""
-    return sum(_count_words(one.text) for one in utterance.statements)
+    """Return the number of words that the owner typed in a message."""
+    return sum(_count_words(statement.text) for statement in utterance.statements)
 
 
 def _count_words(text: str) -> float:
@@ -610,20 +613,18 @@ def _count_words(text: str) -> float:
     return len(text.split())
 
 
-# ----------------------------------------------------------------------------
-# Candidates that wait, while sessions are learned from: what the owner says again in another session
-# rises.
+# -- Pending candidates, which become memories if the owner repeats them in another session --------
 
 
 KEPT = timedelta(days=90)
-"""So long a candidate waits."""
+"""Maximum age of a pending candidate."""
 
-_ALIKE = 0.6
-"""The share of its words that a statement has in common with one that it may say again: others are not compared."""
+_MIN_SHARED_WORDS = 0.6
+"""Minimum share of a statement's words in a candidate for a comparison."""
 
 
 class WaitingCandidates:
-    """What waits in a home, and what is found to wait or to rise until it is written."""
+    """The pending candidates of a home, with additions and removals that are not written yet."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -633,62 +634,66 @@ class WaitingCandidates:
         self._risen: set[str] = set()
         self._read: list[str] = []
         self.count = 0
-        """How many candidates began to wait."""
+        """Number of candidates added so far."""
 
-        for one in home.candidates.waiting():
-            if one.why is Why.FOUND and not one.detail:
-                self._note(one)
+        for candidate in home.candidates.waiting():
+            if candidate.why is Why.FOUND and not candidate.detail:
+                self._note(candidate)
 
     def hold(self, candidate: Candidate, memory: Memory) -> list[Memory]:
-        """Let a candidate wait, unless the owner says with it what waits already: then both, the earlier first."""
-        is_said = candidate.held is Why.FOUND and not candidate.detail
-        risen = self._rise(memory) if is_said else []
+        """Add a candidate. If it repeats pending ones, return all of them instead, earliest first."""
+        may_repeat = candidate.held is Why.FOUND and not candidate.detail
+        risen = self._rise(memory) if may_repeat else []
         if risen:
             return [*risen, memory]
         why = candidate.held or Why.FOUND
-        waits = HeldCandidate(
+        pending = HeldCandidate(
             memory, why, candidate.detail or None, candidate.score, self._home.now()
         )
-        self._new.append(waits)
-        if is_said:
-            self._note(waits)
+        self._new.append(pending)
+        if may_repeat:
+            self._note(pending)
         return []
 
     def say(self, memory: Memory) -> list[Memory]:
-        """What waits, and is said again in another session by a memory of the owner's: it waits no longer."""
+        """Remove and return pending candidates that a memory of the owner repeats."""
         return self._rise(memory)
 
     def _rise(self, memory: Memory) -> list[Memory]:
         if memory.speaker is not Speaker.OWNER:
             return []
-        said = text_words(memory.content)
-        shared = Counter(known for word in set(said) for known in self._by_word.get(word, ()))
-        alike = [
-            self._known[known].memory
-            for known, count in shared.items()
-            if count >= _ALIKE * len(set(said))
+        terms = text_words(memory.content)
+        shared = Counter(
+            memory_id for word in set(terms) for memory_id in self._by_word.get(word, ())
+        )
+        similar = [
+            self._known[memory_id].memory
+            for memory_id, count in shared.items()
+            if count >= _MIN_SHARED_WORDS * len(set(terms))
         ]
-        found = [
-            one.other
-            for one in compare(memory, alike)
-            if one.repeats and _is_elsewhere(memory, one.other)
+        repeated = [
+            comparison.other
+            for comparison in compare(memory, similar)
+            if comparison.repeats and _is_elsewhere(memory, comparison.other)
         ]
-        for one in found:
-            self._forget(one)
-        return sorted(found, key=lambda one: one.created)
+        for candidate in repeated:
+            self._forget(candidate)
+        return sorted(repeated, key=lambda candidate: candidate.created)
 
     def was_read(self, session: str) -> None:
-        """A writer has read a session: what rules found in it waits no longer."""
+        """Note that a writer has read a session, which settles the candidates that rules found in it."""
         self._read.append(session)
 
     def write(self) -> None:
-        """Write down what waits from now on, and what does no longer. Call in a transaction."""
+        """Write the additions and removals. Requires a transaction."""
         store = self._home.candidates
         for session in self._read:
             store.settle_session(session)
-        known = self._home.memories.same_content
+        is_known = self._home.memories.same_content
         self.count += store.add(
-            one for one in self._new if not known(one.memory.content, one.memory.project)
+            candidate
+            for candidate in self._new
+            if not is_known(candidate.memory.content, candidate.memory.project)
         )
         store.delete(self._risen)
         store.expire(to_ms(self._home.now() - KEPT) or 0)
@@ -706,11 +711,11 @@ class WaitingCandidates:
         for word in set(text_words(memory.content)):
             self._by_word[word].discard(memory.id)
         self._risen.add(memory.id)
-        self._new = [one for one in self._new if one.memory.id != memory.id]
+        self._new = [candidate for candidate in self._new if candidate.memory.id != memory.id]
 
 
 def _is_elsewhere(memory: Memory, other: Memory) -> bool:
-    """Whether two were said in different sessions, neither of which copies the other's messages."""
+    """Return True for memories of different sessions, neither of which copies the other's messages."""
     if memory.source.session == other.source.session or memory.created == other.created:
         return False
     return not set(memory.source.turns) & set(other.source.turns)

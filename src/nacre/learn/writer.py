@@ -183,7 +183,7 @@ _CLOSING = "Answer with a verdict for each."
 
 
 class Finding(StrEnum):
-    """A model's verdict on a statement, given its evidence."""
+    """What a model makes of a statement and its evidence."""
 
     HOLDS = "holds"
     UNSETTLED = "unsettled"
@@ -210,7 +210,7 @@ _DETAILS: Mapping[Finding, str] = {
 
 
 class Verdict(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The finding for one statement, or for those of its parts listed in ``wrong``."""
+    """What is found of one statement, or of those of its parts that are ``wrong``."""
 
     number: int
     finding: Finding
@@ -218,7 +218,7 @@ class Verdict(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Verdicts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The verdicts on all statements of a call."""
+    """What is found of each statement."""
 
     verdicts: list[Verdict]
 

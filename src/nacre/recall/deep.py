@@ -75,7 +75,7 @@ class Pages:
 def block(
     route: Route, project: str | None, pages: Pages, hits: Sequence[MemoryHit], note: str = ""
 ) -> str:
-    """Render the block, or an empty text without content. The content has at most 30,000 characters without its frame."""
+    """Render the block, or an empty text without content. The limit of 30,000 characters excludes the frame."""
     remaining = ALL_CHARACTERS
     parts = [note] if note else []
     for title, text in (("The owner", pages.owner), (f"The project {project}", pages.project)):
@@ -152,13 +152,13 @@ MESSAGE_CHARACTERS = 220
 
 
 class GateAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A model's answer of the gate."""
+    """What a model answers to the gate's question."""
 
     route: Literal["none", "owner", "project"]
 
 
 def is_trivial(question: Question) -> bool:
-    """Return True if a question has nothing to search for, as in "ok, go on". No model is asked in this case."""
+    """Return True if a question has nothing to search for, as in "ok, go on". Such a question costs no model call."""
     return question.says_nothing and not question.lists and not _is_about_the_owner(question.text)
 
 
@@ -221,7 +221,7 @@ DESCRIPTION_CHARACTERS = 200
 
 
 class SelectAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A model's selection of memories."""
+    """What a model answers to the question for memories."""
 
     numbers: Annotated[list[int], msgspec.Meta(max_length=MOST)]
 
@@ -286,7 +286,7 @@ class KnownProject:
 
 
 class ProjectAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A model's choice of a project."""
+    """What a model answers to the question for the project."""
 
     number: int
 
@@ -633,7 +633,7 @@ def _find(run: _Run) -> _Outcome:
 
 
 def _gate(run: _Run) -> Route:
-    """Choose the route. No model is asked about trivial questions or explicit projects."""
+    """Choose the route. Trivial questions and explicit projects need no model."""
     if run.query.filter.projects:
         run.took("gate", DecidedBy.ASKER, Route.PROJECT.value)
         return Route.PROJECT
