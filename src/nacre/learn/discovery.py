@@ -1,4 +1,4 @@
-"""Which files to read: what discovery finds under the home, or what was named."""
+"""Discovery of transcripts, in the tools' folders and in named paths."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _SKIPPED_FOLDERS = frozenset(
     {".git", "node_modules", "__pycache__", ".venv", "tool-results", "file-history"}
 )
 _WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
-_MOST_PATTERNS = 1_000
-_LONGEST_PATTERN = 1_000
-_SECONDS_A_PATH = 0.25
+_MAX_PATTERNS = 1_000
+_MAX_PATTERN_CHARACTERS = 1_000
+_MATCH_SECONDS = 0.25
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file that may be a transcript. ``is_named`` when a person pointed at this very file, ``is_expected`` when its
-    tool keeps sessions there.
+    """A file that may be a transcript. ``is_named``: a person named this file. ``is_expected``: its tool keeps sessions
+    there.
 
-    Size and time are those of all files that belong to it, the time being that of the last change.
+    ``size`` and ``mtime_ns`` (the last change) include all files that belong to it.
     """
 
     path: Path
@@ -52,14 +52,14 @@ class FoundFile:
 
 @dataclass(slots=True)
 class Findings:
-    """Files to read, the oldest first, and folders that could not be looked into."""
+    """Files to read, oldest first, and folders that could not be read."""
 
     files: list[FoundFile]
     problems: list[Problem]
 
 
 def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings:
-    """The files named and those below the folders named; what discovery finds under the home, where that is wanted.
+    """Return the named files, the files in named folders, and, with discovery, those of tools.
 
     Raises NotFound for a path that does not exist.
     """
@@ -77,38 +77,45 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
 
 
 def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
-    """Without the files that no pattern fits, and that nobody named. Patterns fit the end of a path, from any folder
-    on: ``*`` stands for any part of a name, ``**/`` for any folders, ``{md,txt}`` for either. Raises QueryInvalid.
+    """Keep named files and those that match a pattern. Raises QueryInvalid.
+
+    Patterns match the end of a path, starting at any folder: ``*`` is any part of a name, ``**/`` any folders, and
+    ``{md,txt}`` either text.
     """
     if not globs:
         return findings
-    if any(len(one) > _LONGEST_PATTERN for one in globs):
+    if any(len(pattern) > _MAX_PATTERN_CHARACTERS for pattern in globs):
         raise QueryInvalid(
-            "the pattern is too long", hint=f"{_LONGEST_PATTERN:,} characters at most"
+            "the pattern is too long", hint=f"{_MAX_PATTERN_CHARACTERS:,} characters at most"
         )
     patterns = list(
-        islice((one for pattern in globs for one in _alternatives(pattern)), _MOST_PATTERNS + 1)
-    )
-    if len(patterns) > _MOST_PATTERNS:
-        raise QueryInvalid(
-            "the braces leave too much to choose from", hint=f"{_MOST_PATTERNS:,} patterns at most"
+        islice(
+            (alternative for pattern in globs for alternative in _alternatives(pattern)),
+            _MAX_PATTERNS + 1,
         )
-    wanted = [regex.compile(_to_regex(f"**/{one.removeprefix('/')}").pattern) for one in patterns]
+    )
+    if len(patterns) > _MAX_PATTERNS:
+        raise QueryInvalid(
+            "the braces leave too much to choose from", hint=f"{_MAX_PATTERNS:,} patterns at most"
+        )
+    compiled = [
+        regex.compile(_to_regex(f"**/{pattern.removeprefix('/')}").pattern) for pattern in patterns
+    ]
 
-    def fits_one(file: FoundFile) -> bool:
+    def is_kept(file: FoundFile) -> bool:
         path = file.path.as_posix()
         return file.is_named or any(
-            pattern.fullmatch(path, timeout=_SECONDS_A_PATH) for pattern in wanted
+            pattern.fullmatch(path, timeout=_MATCH_SECONDS) for pattern in compiled
         )
 
     try:
-        return Findings([file for file in findings.files if fits_one(file)], findings.problems)
+        return Findings([file for file in findings.files if is_kept(file)], findings.problems)
     except TimeoutError as error:
         raise QueryInvalid("the pattern takes too long", hint="write it with fewer *") from error
 
 
 def _alternatives(pattern: str) -> Iterator[str]:
-    """A pattern with each of the choices in its braces: ``a.{md,txt}`` is ``a.md`` and ``a.txt``."""
+    """Expand the braces of a pattern: ``a.{md,txt}`` gives ``a.md`` and ``a.txt``."""
     before, brace, rest = pattern.partition("{")
     inner, closing, after = rest.partition("}")
     if not brace:
@@ -123,51 +130,53 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 
 def without_put_off(home: Home, findings: Findings) -> Findings:
-    """Without the transcripts that the owner put off (``watch.changed_since``): they did not change since that time.
+    """Drop transcripts that did not change since ``watch.changed_since``. Raises SettingsInvalid.
 
-    The watcher leaves them alone, and ``nacre ingest`` reads them. Raises SettingsInvalid.
+    The watcher skips them until ``nacre ingest`` reads them.
     """
-    told = home.settings.text("watch.changed_since")
-    if not told:
+    value = home.settings.text("watch.changed_since")
+    if not value:
         return findings
     try:
-        since = datetime.fromisoformat(told).timestamp() * 1e9
+        since = datetime.fromisoformat(value).timestamp() * 1e9
         return Findings(
             [file for file in findings.files if file.mtime_ns >= since], findings.problems
         )
     except ValueError as error:
         hint = "nacre config set watch.changed_since 2026-11-20, or nothing"
-        raise SettingsInvalid(f"watch.changed_since is no time: {told}", hint=hint) from error
+        raise SettingsInvalid(f"watch.changed_since is no time: {value}", hint=hint) from error
 
 
 def projects_of(home: Home) -> frozenset[Path]:
-    """The folders in which sessions worked, as far as they are on this machine, and the repositories around them."""
-    worked = [Path(folder) for folder in home.sessions.folders()]
-    there = {folder for folder in worked if folder.is_absolute() and os.path.isdir(folder)}
-    around = {_repository(folder) for folder in there}
-    return frozenset(there | around) - {home.settings.user_home}
+    """Return the existing working folders of sessions and the repositories that contain them."""
+    folders = [Path(folder) for folder in home.sessions.folders()]
+    existing = {folder for folder in folders if folder.is_absolute() and os.path.isdir(folder)}
+    repositories = {_repository(folder) for folder in existing}
+    return frozenset(existing | repositories) - {home.settings.user_home}
 
 
 def _repository(folder: Path) -> Path:
-    """The repository that a folder is in, or the folder itself."""
-    return next((one for one in (folder, *folder.parents) if os.path.exists(one / ".git")), folder)
+    """Return the repository that contains a folder, or the folder itself."""
+    return next(
+        (parent for parent in (folder, *folder.parents) if os.path.exists(parent / ".git")), folder
+    )
 
 
 def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
-    """What tools keep in the folders of some projects: of those that were met only now."""
+    """Return the files that tools keep in newly discovered projects."""
     problems: list[Problem] = []
     found: dict[Path, FoundFile] = {}
-    always = {
+    known_roots = {
         root for _, root in tool_roots(home, (), [])
-    }  # an adapter that fails was told of before
+    }  # failing adapters were reported before
     for _, root in tool_roots(home, projects, []):
-        for path in _glob(root.folder, root.patterns, problems) if root not in always else ():
+        for path in _glob(root.folder, root.patterns, problems) if root not in known_roots else ():
             _add(found, path, problems, is_expected=True)
     return _sorted(home, found.values(), problems)
 
 
 def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, bool]]:
-    """What the adapters' roots and ``ingest.roots`` hold, and whether a tool keeps it there."""
+    """Yield the files in the adapters' roots and ``ingest.roots``, and whether a tool keeps them there."""
     for _, root in tool_roots(home, projects_of(home), problems):
         yield from ((path, True) for path in _glob(root.folder, root.patterns, problems))
     for folder in home.settings.texts("ingest.roots"):
@@ -177,7 +186,7 @@ def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, boo
 def tool_roots(
     home: Home, projects: Iterable[Path], problems: list[Problem]
 ) -> Iterator[tuple[Adapter, Root]]:
-    """Where tools keep transcripts, some of them in the folders of projects, each with the adapter that says so."""
+    """Yield the folders where tools keep transcripts, including those in projects, with their adapters."""
     settings = home.settings
     places = Places(
         settings.user_home,
@@ -221,14 +230,14 @@ def _add(
 ) -> None:
     try:
         str(path).encode()
-        seen = path.stat()
-        if not stat.S_ISREG(seen.st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             return
-        size, mtime_ns = footprint(path, seen)
+        size, mtime_ns = footprint(path, status)
     except UnicodeEncodeError:
-        told = os.fsencode(path).decode("utf-8", errors="replace")
+        name = os.fsencode(path).decode("utf-8", errors="replace")
         problems.append(
-            Problem(told, "its path is not UTF-8 text", "rename it, or the folder it is in")
+            Problem(name, "its path is not UTF-8 text", "rename it, or the folder it is in")
         )
         return
     except OSError as error:
@@ -241,7 +250,7 @@ def _add(
 
 
 def footprint(path: Path, seen: os.stat_result | None = None) -> tuple[int, int]:
-    """The size of a transcript and when it changed last, all files that belong to it included. Raises OSError."""
+    """Return a transcript's size and time of last change, over all files that belong to it. Raises OSError."""
     seen = seen or path.stat()
     size, mtime_ns = seen.st_size, seen.st_mtime_ns
     for part in parts_of(path):
@@ -254,11 +263,11 @@ def footprint(path: Path, seen: os.stat_result | None = None) -> tuple[int, int]
 def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Iterator[Path]:
     if not folder.is_dir():
         return
-    wanted = [_to_regex(pattern) for pattern in patterns]
-    above = [_to_regex(part) for pattern in patterns for part in _above(pattern)]
-    for path in _walk(folder, problems, above):
+    file_patterns = [_to_regex(pattern) for pattern in patterns]
+    folder_patterns = [_to_regex(part) for pattern in patterns for part in _above(pattern)]
+    for path in _walk(folder, problems, folder_patterns):
         relative = path.relative_to(folder).as_posix()
-        if not any(pattern.fullmatch(relative) for pattern in wanted):
+        if not any(pattern.fullmatch(relative) for pattern in file_patterns):
             continue
         if _leads_out(path, folder):
             problems.append(
@@ -273,7 +282,7 @@ def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Ite
 
 
 def _above(pattern: str) -> Iterator[str]:
-    """Patterns of the folders in which what a pattern matches can lie: no others are looked into."""
+    """Yield patterns of the folders that may contain a match, to skip all others."""
     parts = pattern.split("/")[:-1]
     for length, part in enumerate(parts, start=1):
         if part == "**":
@@ -283,7 +292,7 @@ def _above(pattern: str) -> Iterator[str]:
 
 
 def _to_regex(pattern: str) -> re.Pattern[str]:
-    """A glob as a regular expression: ``**/`` stands for any number of folders, also none."""
+    """Convert a glob to a regular expression; ``**/`` matches any number of folders, including none."""
     parts = (_WILDCARDS.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*)", pattern))
     return re.compile("".join(parts))
 
@@ -305,7 +314,7 @@ def _walk(
             folders[:] = [
                 name
                 for name in folders
-                if any(one.fullmatch((within / name).as_posix()) for one in above)
+                if any(pattern.fullmatch((within / name).as_posix()) for pattern in above)
             ]
         for name in sorted(names):
             path = Path(parent, name)
@@ -317,14 +326,14 @@ def _walk(
 
 
 def _leads_out(path: Path, folder: Path) -> bool:
-    """Return True for a link to a file outside its folder: anybody who writes there could choose the file."""
+    """Return True for a link to a file outside its folder, since anyone with write access could choose the target."""
     return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(
         os.path.realpath(folder)
     )
 
 
 def look(home: Home, paths: Iterable[Path]) -> Findings:
-    """The files among some paths, without those that are left out. What is not there any more is no problem."""
+    """Return the existing files among some paths, without excluded ones."""
     problems: list[Problem] = []
     found: dict[Path, FoundFile] = {}
     for path in paths:
@@ -334,12 +343,12 @@ def look(home: Home, paths: Iterable[Path]) -> Findings:
 
 
 def below(root: Root) -> Iterator[Path]:
-    """What discovery takes for transcripts below a root."""
+    """Yield the files below a root that discovery accepts as transcripts."""
     yield from _glob(root.folder, root.patterns, [])
 
 
 def fits(root: Root, path: Path) -> bool:
-    """Whether discovery takes a path below a root for a transcript."""
+    """Return True if discovery accepts a path below a root as a transcript."""
     if (
         not path.is_relative_to(root.folder)
         or path.name.endswith(_SKIPPED_NAMES)
@@ -353,7 +362,7 @@ def fits(root: Root, path: Path) -> bool:
 
 
 def may_be_transcript(path: Path) -> bool:
-    """Whether a file in a folder that somebody named is looked at, going by its name."""
+    """Return True if a file in a named folder may be a transcript, by its name."""
     return not path.name.endswith(_SKIPPED_NAMES) and (
         path.name.endswith(_SUFFIXES) or ".jsonl." in path.name
     )

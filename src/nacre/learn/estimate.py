@@ -1,8 +1,7 @@
-"""What learning from the sessions that wait would cost, before any model is asked.
+"""Estimates of what learning from pending sessions would cost, without a call to a model.
 
-Nothing is stored for it: transcripts that changed are read and let go of again. How many calls there will be follows
-from the sessions; what one takes, from the calls of that task and model so far, and from a rule of thumb where there
-were few.
+Stores nothing: changed transcripts are only read. The number of calls follows from the sessions; the cost per call is
+measured from earlier calls of the task and model, or is a default if there were too few.
 """
 
 from __future__ import annotations
@@ -45,52 +44,51 @@ from nacre.values.session import Session, StoredSession, Task, Turn
 CHUNK_TOKENS = 3_000
 OVERLAP_TOKENS = 300
 ENOUGH_CALLS = 20
-"""So many calls of a task tell what one takes."""
+"""Minimum number of calls for a measured cost per call."""
 
-_FRAME = 1.1
-"""What numbers, speakers and tool calls add to the words of a session, at most."""
+_FRAME_FACTOR = 1.1
+"""Upper bound of the ratio by which numbers, speakers and tool calls lengthen a session."""
 
-_TIMES, _CALLS = 2, 3
-"""A part of a session is read for what it changes about what is known, and for what it teaches; and what is found is
-compared with its evidence."""
+_READS, _CALLS = 2, 3
+"""Per part of a session: reads of the text (for changes, for memories), and calls (these and the verification)."""
 
-_SMALL_SESSION = 800
-"""Tokens of a short session, with what is known beside it."""
+_SMALL_SESSION_TOKENS = 800
+"""Tokens of a short session and the known memories shown with it."""
 
-_MEMORIES_A_SESSION = 2.0
+_MEMORIES_PER_SESSION = 2.0
 _THREADS = 4
 _RESERVED_TOKENS = 4_000
 
 
 _Size = tuple[str | None, int]
-"""The project of a session, and the tokens of what was said in it."""
+"""The project of a session, and the tokens of its new turns."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Usual:
-    """What a call takes, by rule of thumb: tokens beside what it is about, tokens written, seconds."""
+class _CallCost:
+    """Cost of a call: tokens of instructions, tokens written, seconds."""
 
     read: float
     written: float
     seconds: float
 
 
-_THUMB = {
-    Task.EXTRACTION: _Usual(2_300, 300, 12),
-    Task.DEDUP: _Usual(1_200, 120, 3),
-    Task.CLAIMS: _Usual(900, 150, 3),
-    Task.CONTRADICTION: _Usual(900, 120, 3),
+_DEFAULT_COSTS = {
+    Task.EXTRACTION: _CallCost(2_300, 300, 12),
+    Task.DEDUP: _CallCost(1_200, 120, 3),
+    Task.CLAIMS: _CallCost(900, 150, 3),
+    Task.CONTRADICTION: _CallCost(900, 120, 3),
 }
-_A_MEMORY = {Task.DEDUP: 0.5, Task.CLAIMS: 1.0, Task.CONTRADICTION: 0.2}
-"""Calls for each memory that is learned, at most: no model is asked about what resembles nothing."""
+_CALLS_PER_MEMORY = {Task.DEDUP: 0.5, Task.CLAIMS: 1.0, Task.CONTRADICTION: 0.2}
+"""Upper bound of calls per learned memory. Memories that resemble nothing need none."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskEstimate:
-    """What a task would take, about. ``cost`` is millionths of a US dollar, ``None`` where the price is not known, and
-    nothing where a subscription pays.
+    """The approximate cost of a task. ``cost`` is in millionths of a US dollar: ``None`` for an unknown price, 0 with a
+    subscription.
 
-    ``is_measured`` says whether earlier calls tell what one takes; ``most`` is how many tokens it may be at most.
+    ``is_measured`` is set if the cost per call is based on earlier calls; ``most`` is the upper bound in tokens.
     """
 
     task: Task
@@ -106,9 +104,9 @@ class TaskEstimate:
 
 @dataclass(frozen=True, slots=True)
 class VectorEstimate:
-    """What the vectors that are missing would cost at a provider; ``left`` of today's budget. As :class:`TaskEstimate`.
+    """The cost of missing vectors at a provider, and the rest of today's budget (``left``). See :class:`TaskEstimate`.
 
-    ``held`` says why no text goes there by itself, where none does.
+    ``held`` is the reason why no text is sent without the owner's consent, if any.
     """
 
     model: str
@@ -120,11 +118,11 @@ class VectorEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What learning would cost. ``waiting`` sessions are of substance, ``trivial`` ones cause no call.
+    """The cost of learning. ``waiting`` sessions have content, ``trivial`` ones cause no call.
 
-    ``left`` is what today's budget still allows extraction, ``tokens_left`` what a writer by subscription may still
-    take today, which no price holds, and ``calls_left`` how many calls it may make. ``vectors`` where a provider makes
-    them. ``is_older`` says that older sessions are counted, which are read only where the owner asks for it.
+    ``left`` is today's remaining budget for extraction; ``tokens_left`` and ``calls_left`` are those of a writer by
+    subscription, which has no price. ``vectors`` is set if a provider makes them. ``is_older``: includes older
+    sessions, which are read only on request.
     """
 
     waiting: int
@@ -140,9 +138,7 @@ class Estimate:
 
     @property
     def now(self) -> int:
-        """How many of the waiting sessions today's budget, or a subscription's tokens and calls, hold; none where a
-        price is not known.
-        """
+        """The number of pending sessions within today's budget or a subscription's limits; 0 for an unknown price."""
         if not self.tasks or (self.cost is None and self.tokens_left is None):
             return 0
         bounds = [(self.left, self.cost or 0)]
@@ -150,50 +146,50 @@ class Estimate:
             bounds = [(self.tokens_left, self.tokens)]
             bounds += [] if self.calls_left is None else [(self.calls_left, self.calls)]
         return min(
-            self.waiting if wanted <= left else self.waiting * left // wanted
-            for left, wanted in bounds
+            self.waiting if needed <= available else self.waiting * available // needed
+            for available, needed in bounds
         )
 
     @property
     def calls(self) -> int:
-        """Of extraction."""
-        return sum(one.calls for one in self.tasks if one.task is Task.EXTRACTION)
+        """The number of extraction calls."""
+        return sum(task.calls for task in self.tasks if task.task is Task.EXTRACTION)
 
     @property
     def left_of_subscription(self) -> str:
-        """What a subscription's writer may still take today, in words."""
+        """The rest of today's subscription limits, in words."""
         calls = "" if self.calls_left is None else f" and {count(self.calls_left, 'call')}"
         return f"{self.tokens_left or 0:,} tokens{calls}"
 
     @property
     def tokens(self) -> int:
-        """Of extraction, read and written."""
+        """The tokens of extraction, read and written."""
         return sum(
-            one.tokens.input + one.tokens.output
-            for one in self.tasks
-            if one.task is Task.EXTRACTION
+            task.tokens.input + task.tokens.output
+            for task in self.tasks
+            if task.task is Task.EXTRACTION
         )
 
     @property
     def most(self) -> int:
-        """Of extraction, at most: each session by itself, and known memories held against every day's sessions."""
-        return sum(one.most for one in self.tasks if one.task is Task.EXTRACTION)
+        """The maximum tokens of extraction: no shared calls, and the daily check of old memories for every day."""
+        return sum(task.most for task in self.tasks if task.task is Task.EXTRACTION)
 
     @property
     def rest(self) -> str:
-        """When the sessions are read that today does not hold."""
+        """The time at which the other sessions are read, in words."""
         return "with the next nacre ingest --older" if self.is_older else "on the next days"
 
     @property
     def cost(self) -> int | None:
-        """Of all tasks, in millionths of a US dollar; ``None`` where a price is not known."""
-        costs = [one.cost for one in self.tasks]
+        """The cost of all tasks, in millionths of a US dollar; ``None`` if a price is unknown."""
+        costs = [task.cost for task in self.tasks]
         return None if None in costs else sum(cost for cost in costs if cost)
 
     @property
     def seconds(self) -> float:
-        """Of all tasks."""
-        return sum(one.seconds for one in self.tasks)
+        """The duration of all tasks."""
+        return sum(task.seconds for task in self.tasks)
 
 
 def estimate_learning(
@@ -203,9 +199,9 @@ def estimate_learning(
     *,
     older: bool = False,
 ) -> Estimate:
-    """What learning from the sessions in the index that wait would cost, and from others that are not stored yet.
+    """Estimate the cost of learning from pending sessions in the index, and from others that are not stored yet.
 
-    ``older`` ones that no writer was shown are counted, too. ``problems`` may grow while these are read.
+    ``older`` adds sessions that no writer was shown. ``problems`` may grow while ``unstored`` is consumed.
     """
     fold_notes(home)
     sizes, trivial, days = list[_Size](), 0, set()
@@ -228,7 +224,7 @@ def estimate_learning(
 
 
 def _is_shown(home: Home, session: Session, turns: Sequence[Turn], *, older: bool) -> bool:
-    """Whether the writer that is set may be shown a session; where none is, all are counted."""
+    """Return True if the configured writer may see a session. Without a writer, every session counts."""
     if not is_set(home):
         return True
     ended = max((turn.time for turn in turns if turn.time), default=None)
@@ -239,10 +235,7 @@ def _is_shown(home: Home, session: Session, turns: Sequence[Turn], *, older: boo
 
 
 def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
-    """What the vectors would cost that are missing, and those of so many tokens that are not stored yet.
-
-    ``None`` where they cost nothing.
-    """
+    """Estimate the cost of missing vectors, plus ``unstored`` tokens; ``None`` if they are free."""
 
     model = home.settings.text("embedding.model")
     try:
@@ -252,42 +245,42 @@ def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
         tokens = vectors.plan(home, model).tokens + unstored
         held = consent.hold(home, model)
     except EmbedderUnavailable:
-        return None  # nacre embed tells why
+        return None  # nacre embed reports the reason
     left = left_today(home, VECTORS)
     return VectorEstimate(model, tokens, place.cost(tokens), left, held.message if held else None)
 
 
 def foresee(home: Home, *, older: bool = False) -> str | None:
-    """What to say before learning begins, where today's budget does not hold what waits, ``older`` sessions with it;
-    ``None`` where it does.
-    """
+    """Return a notice for the start of learning if today's budget does not cover all pending sessions, or ``None``."""
     if not home.settings.flag("models.background") or name_for(home, Task.EXTRACTION) == NONE:
         return None
-    found = estimate_learning(home, older=older)
-    if found.now >= found.waiting or (found.cost is None and found.tokens_left is None):
+    forecast = estimate_learning(home, older=older)
+    if forecast.now >= forecast.waiting or (forecast.cost is None and forecast.tokens_left is None):
         return None
-    if found.tokens_left is None:
-        much, left, more = (
-            f"cost about {dollars(found.cost or 0)}",
-            dollars(found.left),
+    if forecast.tokens_left is None:
+        demand, left, more = (
+            f"cost about {dollars(forecast.cost or 0)}",
+            dollars(forecast.left),
             "nacre cost",
         )
     else:
-        much = f"take about {round(found.tokens, -2):,} tokens, {round(found.most, -2):,} at most"
-        left, more = found.left_of_subscription, "nacre writer"
+        demand = f"take about {round(forecast.tokens, -2):,} tokens, {round(forecast.most, -2):,} at most"
+        left, more = forecast.left_of_subscription, "nacre writer"
     return (
-        f"{count(found.waiting, 'session')} would {much}, and {left} are left today: a model learns from about "
-        f"{found.now:,} of them now, the rest {found.rest} ({more})"
+        f"{count(forecast.waiting, 'session')} would {demand}, and {left} are left today: a model learns from about "
+        f"{forecast.now:,} of them now, the rest {forecast.rest} ({more})"
     )
 
 
 def _stored(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn], int]]:
-    """Sessions in the index that extraction or a writer has not seen to their end, and where it goes on."""
-    listed = [*(home.sessions.not_shown() if older else ()), *home.sessions.to_extract()]
-    for one in {one.row: one for one in listed}.values():  # of an older one the rest may be left
-        turns = home.sessions.turns_of(one.row)
-        first = sum(item.seq < one.first for item in turns)
-        yield home.sessions.get(one.row).session, [item.turn for item in turns], first
+    """Yield sessions in the index with turns new to extraction or the writer, and the index of the first of these."""
+    pending = [*(home.sessions.not_shown() if older else ()), *home.sessions.to_extract()]
+    for session in {
+        item.row: item for item in pending
+    }.values():  # to_extract() overrides not_shown()
+        turns = home.sessions.turns_of(session.row)
+        first = sum(item.seq < session.first for item in turns)
+        yield home.sessions.get(session.row).session, [item.turn for item in turns], first
 
 
 def _estimated(
@@ -295,7 +288,7 @@ def _estimated(
 ) -> Estimate:
     tasks = tuple(
         _of_task(home, task, name, sizes, days)
-        for task in (Task.EXTRACTION, *_A_MEMORY)
+        for task in (Task.EXTRACTION, *_CALLS_PER_MEMORY)
         if sizes and (name := name_for(home, task)) != NONE
     )
     left, is_on = left_today(home, Task.EXTRACTION.value), home.settings.flag("models.background")
@@ -313,39 +306,39 @@ def _estimated(
 
 
 def _looking_back(home: Home, days: int) -> tuple[int, float]:
-    """Calls and tokens that it takes to hold the memories that are known against what was said on so many days with
-    sessions.
-    """
+    """Return the calls and tokens of the daily checks of old memories for some days with sessions."""
     known = min(sum(home.memories.counts().values()), MOST_MEMORIES * days)
     return ceil(known / MOST_MEMORIES), known * TOKENS_A_DAY / MOST_MEMORIES
 
 
 def _of_task(home: Home, task: Task, name: str, sizes: Sequence[_Size], days: int) -> TaskEstimate:
-    able = capabilities_of(home, name)
+    capabilities = capabilities_of(home, name)
     number, read, written, seconds = home.spending.usual(task.value, name)
     is_measured, side_by_side, most = number >= ENOUGH_CALLS, 1, 0
-    usual = _Usual(read, written, seconds) if is_measured else _THUMB[task]
+    cost_per_call = _CallCost(read, written, seconds) if is_measured else _DEFAULT_COSTS[task]
     if task is Task.EXTRACTION:
-        sent = _as_sent(sizes, able)
-        side_by_side = _THREADS if sum(_parts(size, able) for size in sent) > len(sent) else 1
-        calls, asked = _asked(sent, able)
-        again, beside = _looking_back(home, days)
-        calls, asked = calls + again, asked + beside
-        most_calls, most_asked = _asked([size for _, size in sizes], able)
-        most = round(most_asked + usual.written * most_calls + days * TOKENS_A_DAY)
+        sent = _as_sent(sizes, capabilities)
+        side_by_side = (
+            _THREADS if sum(_parts(size, capabilities) for size in sent) > len(sent) else 1
+        )
+        calls, input_tokens = _calls_and_tokens(sent, capabilities)
+        check_calls, check_tokens = _looking_back(home, days)
+        calls, input_tokens = calls + check_calls, input_tokens + check_tokens
+        most_calls, most_tokens = _calls_and_tokens([size for _, size in sizes], capabilities)
+        most = round(most_tokens + cost_per_call.written * most_calls + days * TOKENS_A_DAY)
     else:
-        calls = ceil(_A_MEMORY[task] * _MEMORIES_A_SESSION * len(sizes))
-        asked = usual.read * calls
-    tokens = Tokens(round(asked), round(usual.written * calls))
+        calls = ceil(_CALLS_PER_MEMORY[task] * _MEMORIES_PER_SESSION * len(sizes))
+        input_tokens = cost_per_call.read * calls
+    tokens = Tokens(round(input_tokens), round(cost_per_call.written * calls))
     is_paid = is_priced(home.settings, name)
-    cost = ceil(tokens.cost(able.price) * DOLLAR) if able.price else None
+    price = ceil(tokens.cost(capabilities.price) * DOLLAR) if capabilities.price else None
     return TaskEstimate(
         task,
         name,
         calls,
         tokens,
-        cost if is_paid else 0,
-        usual.seconds * calls / side_by_side,
+        price if is_paid else 0,
+        cost_per_call.seconds * calls / side_by_side,
         is_measured,
         most,
         not is_paid,
@@ -353,69 +346,76 @@ def _of_task(home: Home, task: Task, name: str, sizes: Sequence[_Size], days: in
 
 
 def _as_sent(sizes: Sequence[_Size], able: Capabilities) -> list[int]:
-    """Tokens of what is shown at once: a large session by itself, small ones of a project together."""
+    """Return the tokens per call: of large sessions alone, and of small ones of a project together."""
     projects: dict[str | None, list[int]] = {}
     for project, size in sizes:
         projects.setdefault(project, []).append(size)
     sent = []
     for own in projects.values():
-        small = [size for size in own if size * _FRAME <= writer.SMALL]
-        sent += [size for size in own if size * _FRAME > writer.SMALL]
+        small = [size for size in own if size * _FRAME_FACTOR <= writer.SMALL]
+        sent += [size for size in own if size * _FRAME_FACTOR > writer.SMALL]
         while small:
-            number = max(1, writer.fitting([round(size * _FRAME) for size in small], able))
+            number = max(1, writer.fitting([round(size * _FRAME_FACTOR) for size in small], able))
             sent.append(sum(small[:number]))
             del small[:number]
     return sent
 
 
-def _asked(sizes: Sequence[int], able: Capabilities) -> tuple[int, float]:
-    """Calls about texts of so many tokens, and the tokens read in them: the texts tell better than earlier calls."""
+def _calls_and_tokens(sizes: Sequence[int], able: Capabilities) -> tuple[int, float]:
+    """Return the number of calls about texts with these tokens, and the tokens read, based on the texts' sizes."""
     calls = _CALLS * sum(_parts(size, able) for size in sizes)
-    return calls, _TIMES * sum(_shown(size, able) for size in sizes) + _THUMB[
+    return calls, _READS * sum(_shown(size, able) for size in sizes) + _DEFAULT_COSTS[
         Task.EXTRACTION
     ].read * calls
 
 
 def least_day(settings: Settings, name: str, able: Capabilities) -> int:
-    """Tokens a day with which a subscription has a small session written, rounded up to hundreds: each of its calls is
-    made where that day's calls before it leave what it is held for.
+    """Return the tokens per day that a subscription needs for a small session, rounded up to hundreds.
+
+    A call is made only if the day's earlier calls leave room for its reserved maximum.
     """
-    seconds, none = settings.number("models.timeout_seconds"), Chunk(())
-    held = [
+    seconds, empty = settings.number("models.timeout_seconds"), Chunk(())
+    reservations = [
         reserved(settings, name, prompt)
         for prompt in (
-            for_changes([(Session("", ""), none)], (), able, seconds),
-            for_transcript("whole", Session("", ""), none, (), able, seconds),
+            for_changes([(Session("", ""), empty)], (), able, seconds),
+            for_transcript("whole", Session("", ""), empty, (), able, seconds),
             prompt_for((), able, seconds),
         )
     ]
-    taken, least = 0, 0
-    for one in held:
-        least = max(least, taken + one.input + one.output + _SMALL_SESSION)
-        taken += one.input + _SMALL_SESSION + round(_THUMB[Task.EXTRACTION].written)
-    return ceil(least / 100) * 100
+    used, minimum = 0, 0
+    for reservation in reservations:
+        minimum = max(
+            minimum, used + reservation.input + reservation.output + _SMALL_SESSION_TOKENS
+        )
+        used += (
+            reservation.input
+            + _SMALL_SESSION_TOKENS
+            + round(_DEFAULT_COSTS[Task.EXTRACTION].written)
+        )
+    return ceil(minimum / 100) * 100
 
 
 def of_session(size: int, able: Capabilities) -> int:
-    """Tokens that a writer takes for a session of so many, read and written, by rule of thumb."""
-    beside = _THUMB[Task.EXTRACTION].read + _THUMB[Task.EXTRACTION].written
-    return ceil(_TIMES * _shown(size, able) + beside * _CALLS * _parts(size, able))
+    """Return the tokens that a writer reads and writes for a session of ``size`` tokens, by default costs."""
+    overhead = _DEFAULT_COSTS[Task.EXTRACTION].read + _DEFAULT_COSTS[Task.EXTRACTION].written
+    return ceil(_READS * _shown(size, able) + overhead * _CALLS * _parts(size, able))
 
 
 def _shown(size: int, able: Capabilities) -> float:
-    """Tokens of a session of so many as it is shown once, in parts that overlap where it is long."""
-    return size * _FRAME + (_parts(size, able) - 1) * OVERLAP_TOKENS
+    """Return the tokens shown for a session of ``size`` tokens, with the overlap of its parts."""
+    return size * _FRAME_FACTOR + (_parts(size, able) - 1) * OVERLAP_TOKENS
 
 
 def _parts(size: int, able: Capabilities) -> int:
-    """Calls for a session of so many tokens: one where it fits the model's window, else one a chunk."""
-    if able.known and size * _FRAME <= able.window - able.output - _RESERVED_TOKENS:
+    """Return the number of parts of a session: 1 if it fits the model's window, else its chunks."""
+    if able.known and size * _FRAME_FACTOR <= able.window - able.output - _RESERVED_TOKENS:
         return 1
-    return max(1, ceil(size * _FRAME / (CHUNK_TOKENS - OVERLAP_TOKENS)))
+    return max(1, ceil(size * _FRAME_FACTOR / (CHUNK_TOKENS - OVERLAP_TOKENS)))
 
 
 def capabilities_of(home: Home, name: str) -> Capabilities:
-    """What a model can do and costs, also where it cannot be opened now: without a key, without its library."""
+    """Return a model's capabilities and price, even if it cannot be opened now (no key, no library)."""
 
     with suppress(NacreError):
         return providers.describe(home.settings, name)[1]

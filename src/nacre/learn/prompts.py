@@ -1,8 +1,8 @@
-"""Shows: a session as a model reads it, as a digest: what the owner said, what the agent answered and found, what
-failed and what mended it, under numbers without gaps. What calls put out, and calls that went well, are left out.
+"""Prompts for extraction: numbered transcripts, known memories, and the model's answers.
 
-Turns begin at the start of a line, and every other line is indented: no text of a turn can look like another turn. The
-marks of the frame around the transcript are taken apart where a text holds them.
+A transcript is a digest of a session: the owner's and the agent's words, failed calls and their fixes, without the
+output of calls or successful calls. Each turn starts on a new line and its other lines are indented, so that no text
+can look like another turn. Frame marks inside the text are defused.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ CHUNK = 12_000
 """Characters of a part of a session (seed facts 1.5)."""
 
 DIGEST_TOKENS = 12_000
-"""A longer session is shown in parts."""
+"""Maximum size of a session that is shown as a whole."""
 
 OVERLAP = 1_200
-"""Characters of the part before it that a part begins with."""
+"""Characters of the previous part repeated at the start of a part."""
 
 EARLIER = 4_000
-"""Characters of what was read before that stand above what is new in a session that goes on."""
+"""Characters of earlier turns shown above the new ones of a continued session."""
 
-_PIECE = 4_000
-_MOST_CALLS = 8
+_PIECE_CHARACTERS = 4_000
+_MAX_CALLS = 8
 _CALL_CHARACTERS = 160
 _OUTCOME_CHARACTERS = 240
 _PASTE_CHARACTERS = 1_200
 _PLAN_CHARACTERS = 6_000
 _BLOCK_LINES = 12
-_AGAIN_CHARACTERS = 500
-_LEAST_OF_A_PART = 0.5
+_OWN_WORDS_CHARACTERS = 500
+_MIN_PART_SHARE = 0.5
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 _FRAME = re.compile(r"<(?=\s*/?\s*(?:transcript|owner|memories)\b)", re.IGNORECASE)
 _NUMBER = re.compile(r"\[(?=m\d+\])", re.IGNORECASE)
@@ -67,8 +67,8 @@ _HEAD_WORDS = 2
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A turn, or a piece of a long one, as it is shown under a number; ``turn`` is its place in the session, ``head``
-    what it begins with, ``said`` the owner's own words in short.
+    """A turn, or a piece of a long one, under its number: its index in the session (``turn``), its opening (``head``),
+    its text, and the owner's own words in short (``said``).
     """
 
     turn: int
@@ -80,44 +80,46 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Lines that are shown together: those before ``own`` were shown before, and give what follows its sense."""
+    """Lines shown together. Those before ``own`` were shown before and provide context."""
 
     lines: tuple[Line, ...]
     own: int = 0
 
     @property
     def first(self) -> int:
-        """The place of the first turn of its own."""
+        """The index of the first new turn."""
         return self.lines[self.own].turn
 
     @property
     def last(self) -> int:
-        """The place of its last turn."""
+        """The index of the last turn."""
         return self.lines[-1].turn
 
     @property
     def places(self) -> Mapping[int, int]:
-        """The places of all turns that are shown, by their numbers."""
+        """The indexes of all turns, by their numbers."""
         return {line.number: line.turn for line in self.lines}
 
     @property
     def text(self) -> str:
-        """The transcript in its frame, and below it what the owner says in it."""
-        shown = [line.text for line in self.lines]
+        """The transcript in its frame, followed by the owner's words in short."""
+        texts = [line.text for line in self.lines]
         if self.own:
-            shown.insert(self.own, _NEW)
-        said = [f"[m{line.number}] {line.said}" for line in self.lines[self.own :] if line.said]
-        again = f"\n\n{framed('owner', chr(10).join(said))}" if said else ""
-        return framed("transcript", "\n".join(shown)) + again
+            texts.insert(self.own, _NEW)
+        owner_words = [
+            f"[m{line.number}] {line.said}" for line in self.lines[self.own :] if line.said
+        ]
+        summary = f"\n\n{framed('owner', chr(10).join(owner_words))}" if owner_words else ""
+        return framed("transcript", "\n".join(texts)) + summary
 
 
 def framed(name: str, text: str) -> str:
-    """A text between the marks of a frame; those in the text itself must have been taken apart by :func:`as_data`."""
+    """Put a text into a frame. The text must have been cleaned by :func:`as_data`."""
     return f"<{name}>\n{text}\n</{name}>"
 
 
 def as_data(text: str) -> str:
-    """A text without what nobody sees, and without what looks like the frame's marks or another turn's number."""
+    """Remove invisible characters, frame marks and turn numbers from a text."""
     text = visible(text)
     if not text.isascii():
         text = "".join(
@@ -127,9 +129,9 @@ def as_data(text: str) -> str:
 
 
 def laid_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0) -> list[Line]:
-    """The turns that a model is shown, under the numbers ``after`` one.
+    """Lay out the turns that a model is shown, with numbers from ``after`` + 1 on.
 
-    ``owner_only`` leaves out what the agent said and did.
+    ``owner_only`` omits the agent's turns.
     """
     lines: list[Line] = []
     day, number = "", after
@@ -137,9 +139,11 @@ def laid_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0)
     for at, turn in enumerate(turns):
         if owner_only and turn.speaker is not Speaker.OWNER:
             continue
-        shown = _plan(turn) if is_accepted_plan(turns, at) else _shown(turn, calls)
-        number += bool(shown)
-        for piece, (who, text, said) in enumerate(shown):
+        turn_pieces = (
+            _plan_pieces(turn) if is_accepted_plan(turns, at) else _turn_pieces(turn, calls)
+        )
+        number += bool(turn_pieces)
+        for piece, (who, text, said) in enumerate(turn_pieces):
             date = shown_day(turn.time) if turn.time and not piece else day
             head = f"[m{number}][{who}]"
             lines.append(
@@ -156,36 +160,36 @@ def laid_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0)
 
 
 def whole(lines: Sequence[Line], begin: int = 0) -> Chunk | None:
-    """All that is new from the turn ``begin`` on, below a little of what was before; ``None`` where nothing is."""
+    """Return everything new from the turn ``begin`` on, with some earlier lines; ``None`` without new lines."""
     first = next((at for at, line in enumerate(lines) if line.turn >= begin), None)
     return None if first is None else _with_context(lines, first, len(lines), EARLIER)
 
 
 def chunks(lines: Sequence[Line], begin: int = 0, *, size: int = CHUNK) -> list[Chunk]:
-    """What is new, cut into parts of so many characters that overlap; the owner's words begin a part where they can."""
-    found: list[Chunk] = []
+    """Cut new lines into overlapping parts of ``size`` characters, preferably before words of the owner."""
+    parts: list[Chunk] = []
     start = next((at for at, line in enumerate(lines) if line.turn >= begin), len(lines))
     room = EARLIER if start else 0
     while start < len(lines):
         end = _end_of_part(lines, start, size - OVERLAP)
-        found.append(_with_context(lines, start, end, room))
+        parts.append(_with_context(lines, start, end, room))
         start, room = end, OVERLAP
-    return found
+    return parts
 
 
 def _end_of_part(lines: Sequence[Line], start: int, size: int) -> int:
-    """Where a part ends that begins at a line: before the owner speaks, if that leaves it half full."""
-    end, taken, turned = start, 0, start
-    while end < len(lines) and (end == start or taken + len(lines[end].text) <= size):
-        if lines[end].said and taken >= _LEAST_OF_A_PART * size:
-            turned = end
-        taken += len(lines[end].text)
+    """Return the end of a part: before the owner speaks, if the part is at least half full by then."""
+    end, length, owner_turn = start, 0, start
+    while end < len(lines) and (end == start or length + len(lines[end].text) <= size):
+        if lines[end].said and length >= _MIN_PART_SHARE * size:
+            owner_turn = end
+        length += len(lines[end].text)
         end += 1
-    return turned if turned > start and end < len(lines) else end
+    return owner_turn if owner_turn > start and end < len(lines) else end
 
 
 def _with_context(lines: Sequence[Line], start: int, end: int, room: int) -> Chunk:
-    """Some lines below those before them, as far as there is room; the first of these may be cut."""
+    """Return some lines with as many earlier ones as fit; the first of these may be truncated."""
     before: list[Line] = []
     for line in reversed(lines[:start]):
         if len(line.text) > room:
@@ -200,8 +204,8 @@ def _with_context(lines: Sequence[Line], start: int, end: int, room: int) -> Chu
     return Chunk((*reversed(before), *lines[start:end]), len(before))
 
 
-def _shown(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
-    """Who speaks, the text, and the owner's own words in short, of each piece of a turn."""
+def _turn_pieces(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
+    """Return the speaker, the text and the owner's own words in short for each piece of a turn."""
     if turn.flags & _UNSPOKEN or turn.speaker not in (Speaker.OWNER, Speaker.AGENT):
         return []
     is_owner = turn.speaker is Speaker.OWNER
@@ -210,34 +214,39 @@ def _shown(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
     who = (
         f"{turn.speaker.value}, untrusted" if turn.trust is Trust.UNTRUSTED else turn.speaker.value
     )
-    told = "".join(f"\n  {one}" for one in calls.worth_telling(turn.tool_calls))
+    call_lines = "".join(f"\n  {line}" for line in calls.worth_telling(turn.tool_calls))
     text = as_read(turn)
-    said = pieces(text, _PIECE)
-    if not said:
-        return [(who, told, "")] if told else []
+    parts = pieces(text, _PIECE_CHARACTERS)
+    if not parts:
+        return [(who, call_lines, "")] if call_lines else []
     own = (
-        shorten(without_pasted(as_data(bounded(turn).text)), _AGAIN_CHARACTERS) if is_owner else ""
+        shorten(without_pasted(as_data(bounded(turn).text)), _OWN_WORDS_CHARACTERS)
+        if is_owner
+        else ""
     )
-    found = [
+    turn_pieces = [
         (f"{who}, continued" if at else who, _indented(piece), "" if at else own)
-        for at, piece in enumerate(said)
+        for at, piece in enumerate(parts)
     ]
-    return [*found[:-1], (found[-1][0], found[-1][1] + told, found[-1][2])]
+    return [
+        *turn_pieces[:-1],
+        (turn_pieces[-1][0], turn_pieces[-1][1] + call_lines, turn_pieces[-1][2]),
+    ]
 
 
 def calls_of(turns: Sequence[Turn]) -> Iterator[str]:
-    """Of each turn of a session the lines of its calls that tell something, of one without words all of them."""
+    """Yield the lines of each turn's relevant calls; for turns without words, of all calls."""
     calls = _Calls()
     for turn in turns:
-        told = calls.worth_telling(turn.tool_calls) or (
-            [] if turn.text.strip() else map(_told, turn.tool_calls)
+        call_lines = calls.worth_telling(turn.tool_calls) or (
+            [] if turn.text.strip() else map(_call_line, turn.tool_calls)
         )
-        yield "".join(f"\n  {one}" for one in itertools.islice(told, _MOST_CALLS))
+        yield "".join(f"\n  {line}" for line in itertools.islice(call_lines, _MAX_CALLS))
 
 
 def as_read(turn: Turn) -> str:
-    """The text of a turn as data: of the owner's with each line that was pasted behind ``>`` and long pastes without
-    their middle, of the agent's with long blocks of code and traces cut.
+    """Return a turn's text as data: with the owner's pastes quoted by ``>`` and shortened, or the agent's long code
+    blocks and traces cut.
     """
     text = as_data(bounded(turn).text)
     if turn.speaker is not Speaker.OWNER:
@@ -245,8 +254,8 @@ def as_read(turn: Turn) -> str:
     return "\n".join(_quoted(part) if is_pasted else part for is_pasted, part in apart(text))
 
 
-def _plan(turn: Turn) -> list[tuple[str, str, str]]:
-    """A plan of an agent's that the owner accepts."""
+def _plan_pieces(turn: Turn) -> list[tuple[str, str, str]]:
+    """Return an agent's plan that the owner accepts."""
     who = "agent, plan" if turn.trust is Trust.TRUSTED else "agent, plan, untrusted"
     return [(who, _indented(without_middle(as_data(bounded(turn).text), _PLAN_CHARACTERS)), "")]
 
@@ -261,12 +270,12 @@ def _quoted(text: str) -> str:
 
 
 def without_middle(text: str, most: int) -> str:
-    """A text of at most so many characters and a few, with both its ends."""
+    """Return both ends of a text that is longer than ``most`` characters."""
     return text if len(text) <= most else f"{text[: most // 2]} …\n… {text[-most // 2 :]}"
 
 
 def _with_blocks_cut(text: str) -> str:
-    """A message in which long blocks of code and traces show how they begin."""
+    """Shorten long blocks of code and traces to their first lines."""
 
     def cut(block: re.Match[str]) -> str:
         lines = block.group().splitlines()
@@ -281,32 +290,32 @@ def _with_blocks_cut(text: str) -> str:
 
 
 class _Calls:
-    """Which calls of a session tell something: those that failed, that mended it, that the owner declined, and that
-    made something with a name.
+    """Selects the relevant calls of a session: failures, their fixes, declined ones, and those that created something
+    named.
     """
 
     def __init__(self) -> None:
         self._failing: set[tuple[str, ...]] = set()
 
     def worth_telling(self, calls: Sequence[ToolCall]) -> list[str]:
-        """A line for each of them, eight at most."""
-        told = [_told(call) for call in calls if self._tells(call)]
-        more = len(told) - _MOST_CALLS
-        return told if more <= 0 else [*told[:_MOST_CALLS], f"· and {more} more such calls"]
+        """Return a line for each relevant call, at most eight."""
+        relevant = [_call_line(call) for call in calls if self._tells(call)]
+        more = len(relevant) - _MAX_CALLS
+        return relevant if more <= 0 else [*relevant[:_MAX_CALLS], f"· and {more} more such calls"]
 
     def _tells(self, call: ToolCall) -> bool:
         head = (call.name, *call.input.split()[:_HEAD_WORDS])
         if call.failed:
             self._failing.add(head)
             return True
-        mends = call.outcome == "ok" and head in self._failing
-        self._failing -= {head} if mends else set()
-        return mends or bool(call.made) or (call.outcome or "").startswith("rejected")
+        is_fix = call.outcome == "ok" and head in self._failing
+        self._failing -= {head} if is_fix else set()
+        return is_fix or bool(call.made) or (call.outcome or "").startswith("rejected")
 
 
-def _told(call: ToolCall) -> str:
-    name, given = as_data(one_line(call.name)), as_data(shorten(call.input, _CALL_CHARACTERS))
-    return f"· {name}: {given}{_outcome(call)}" if given else f"· {name}{_outcome(call)}"
+def _call_line(call: ToolCall) -> str:
+    name, arguments = as_data(one_line(call.name)), as_data(shorten(call.input, _CALL_CHARACTERS))
+    return f"· {name}: {arguments}{_outcome(call)}" if arguments else f"· {name}{_outcome(call)}"
 
 
 def _outcome(call: ToolCall) -> str:
@@ -315,13 +324,11 @@ def _outcome(call: ToolCall) -> str:
         words = as_data(one_line(outcome.removeprefix("rejected").removeprefix(":")))
         return f" → the owner declined{f': {words}' if words else ''}"
     error = "" if (call.error or "") in outcome else call.error
-    told = ", ".join(one for one in (outcome, *call.made, error) if one)
-    return f" → {as_data(shorten(one_line(told), _OUTCOME_CHARACTERS))}" if told else ""
+    text = ", ".join(part for part in (outcome, *call.made, error) if part)
+    return f" → {as_data(shorten(one_line(text), _OUTCOME_CHARACTERS))}" if text else ""
 
 
-# ----------------------------------------------------------------------------
-# The parts of a statement that can be left out whole: sentences, what stands between semicolons or in
-# parentheses.
+# -- Removable parts of a statement: sentences, clauses between semicolons, parentheses ------------
 
 
 _PART = re.compile(
@@ -334,18 +341,18 @@ _FULL_STOPS = ".!。！"
 
 
 def without(content: str, wrong: Sequence[str]) -> str | None:
-    """A statement without its wrong parts, of which it keeps the first, and half of its length at least.
+    """Return a statement without its wrong parts, if its first part and at least half of its length remain.
 
-    ``None`` where ``wrong`` is not one or several of its parts, give or take the marks at their ends.
+    Return ``None`` if ``wrong`` contains anything but complete parts, apart from punctuation at their ends.
     """
     parts = _PART.findall(content)
     bare = [_bare(part) for part in parts]
-    named = {_bare(one) for one in wrong} - {""}
-    gone = {at for at, part in enumerate(bare) if part in named}
-    if not gone or 0 in gone or not named <= set(bare):
+    wrong_parts = {_bare(part) for part in wrong} - {""}
+    removed = {at for at, part in enumerate(bare) if part in wrong_parts}
+    if not removed or 0 in removed or not wrong_parts <= set(bare):
         return None
-    left = "".join(part for at, part in enumerate(parts) if at not in gone)
-    rest = _SPACE_BEFORE.sub("", left).rstrip(_OPEN)
+    remaining = "".join(part for at, part in enumerate(parts) if at not in removed)
+    rest = _SPACE_BEFORE.sub("", remaining).rstrip(_OPEN)
     if 2 * len(rest) < len(content):
         return None
     return rest if rest[-1] in _FULL_STOPS or content[-1] not in _FULL_STOPS else rest + content[-1]
@@ -355,8 +362,7 @@ def _bare(text: str) -> str:
     return normalise(text).strip(_MARKS)
 
 
-# ----------------------------------------------------------------------------
-# Reads: what a model answers; of models that are held to no schema also what nearly fits it.
+# -- Answers of models; nearly valid ones are repaired for models without schema support -----------
 
 
 Evidence = Annotated[int, msgspec.Meta(ge=0, description="number of a turn, as 12 for [m12]")]
@@ -424,7 +430,7 @@ class Outdateds(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said of a session, or of a part of one: memories, and which known ones hold no longer."""
+    """A model's answer about a session or a part: new memories, and known memories that no longer hold."""
 
     memories: Sequence[Told]
     known: Sequence[Seen] = ()
@@ -439,7 +445,7 @@ _OTHER_NAMES = {
     "kind": ("type",),
     "evidence": ("turns", "evidence_turns"),
 }
-"""What models call the fields that were asked for (seed facts 1.5)."""
+"""Other field names that models use (seed facts 1.5)."""
 
 _MISSING: dict[str, Any] = {
     "expiry": "permanent",
@@ -452,21 +458,23 @@ _MISSING_OF_KNOWN: dict[str, Any] = {"clause": "", "now": "", "evidence": [], "q
 
 
 def tidied(text: str) -> str:
-    """An answer in the shape that was asked for, where it nearly is; memories that are none are left out.
+    """Repair a nearly valid answer, and drop invalid memories.
 
-    What cannot be read is given back as it is, for whoever checks it to say so.
+    Return an unreadable text unchanged, so that the caller reports it.
     """
     data = _read(text)
     if isinstance(data, dict):
-        one = next((data[name] for name in ("memories", "entries", "items") if name in data), None)
-        if one is None and _memory(data) is None:
-            return text  # neither memories nor that there are none
-        data = [data] if one is None else one
+        items = next(
+            (data[name] for name in ("memories", "entries", "items") if name in data), None
+        )
+        if items is None and _memory(data) is None:
+            return text  # neither memories nor an empty list
+        data = [data] if items is None else items
     return _tidy("memories", data, _memory) or text
 
 
 def tidied_changes(text: str) -> str:
-    """The same of what is said of known memories."""
+    """Repair an answer about known memories, like :func:`tidied`."""
     data = _read(text)
     return _tidy("known", data.get("known") if isinstance(data, dict) else data, _seen) or text
 
@@ -482,21 +490,23 @@ def _read(text: str) -> Any:
 def _tidy(name: str, items: Any, shape: Callable[[Any], dict[str, Any] | None]) -> str | None:
     if not isinstance(items, list):
         return None
-    return json.dumps({name: [one for item in items if (one := shape(item))]}, ensure_ascii=False)
+    return json.dumps(
+        {name: [shaped for item in items if (shaped := shape(item))]}, ensure_ascii=False
+    )
 
 
 def _memory(item: Any) -> dict[str, Any] | None:
     if not isinstance(item, dict):
         return None
-    found = {**_MISSING, **item}
+    fields = {**_MISSING, **item}
     for name, others in _OTHER_NAMES.items():
-        other = next((one for one in others if item.get(one)), None)
+        other = next((alternative for alternative in others if item.get(alternative)), None)
         if not item.get(name) and other:
-            found[name] = item[other]
-    found["kind"] = str(found.get("kind", "")).lower()
-    found["evidence"] = _numbers(found.get("evidence"))
-    found["tags"] = _texts(found["tags"])
-    fitting = {name: found[name] for name in Told.__struct_fields__ if name in found}
+            fields[name] = item[other]
+    fields["kind"] = str(fields.get("kind", "")).lower()
+    fields["evidence"] = _numbers(fields.get("evidence"))
+    fields["tags"] = _texts(fields["tags"])
+    fitting = {name: fields[name] for name in Told.__struct_fields__ if name in fields}
     try:
         json_values.convert(fitting, Told)
     except msgspec.ValidationError:
@@ -505,17 +515,17 @@ def _memory(item: Any) -> dict[str, Any] | None:
 
 
 def _seen(item: Any) -> dict[str, Any] | None:
-    """What is said of a known memory; nothing of one that is said to be as it was."""
+    """Repair a claim about a known memory; return ``None`` for one without a change."""
     if not isinstance(item, dict):
         return None
-    found = {**_MISSING_OF_KNOWN, **item}
-    found["known"] = next(
-        (int(match[1]) for match in map(_KNOWN.fullmatch, _texts(found.get("known"))) if match), 0
+    fields = {**_MISSING_OF_KNOWN, **item}
+    fields["known"] = next(
+        (int(match[1]) for match in map(_KNOWN.fullmatch, _texts(fields.get("known"))) if match), 0
     )
-    found["state"] = str(found.get("state", "")).lower()
-    found["evidence"] = _numbers(found["evidence"])
-    words = {name: found[name] or "" for name in ("clause", "now", "quote")}
-    fitting = {name: (found | words)[name] for name in Seen.__struct_fields__}
+    fields["state"] = str(fields.get("state", "")).lower()
+    fields["evidence"] = _numbers(fields["evidence"])
+    words = {name: fields[name] or "" for name in ("clause", "now", "quote")}
+    fitting = {name: (fields | words)[name] for name in Seen.__struct_fields__}
     try:
         json_values.convert(fitting, Seen)
     except msgspec.ValidationError:
@@ -538,29 +548,24 @@ def _texts(value: Any) -> list[str]:
     return [str(item).strip() for item in items if item is not None and str(item).strip()]
 
 
-# ----------------------------------------------------------------------------
-# Known memories beside what was said later in other sessions: which of them no longer hold as they
-# stand?
+# -- Known memories with later statements ----------------------------------------------------------
 
 
 MOST_MEMORIES = 15
-"""So many memories are held against what was said later for each day with sessions, those first that never were, or
-longest ago."""
+"""Number of memories checked per day with sessions: first those never checked, then the longest unchecked."""
 
 TOKENS_A_DAY = 12_000
-"""What that takes at most, as it was measured on a real project."""
+"""Maximum cost of this check, measured on a real project."""
 
-_MOST_MISSING = 0.2
-"""Of the words of a clause, that the memory does not hold: it was to be copied."""
+_MAX_MISSING_SHARE = 0.2
+"""Maximum share of a clause's words that the memory lacks, since the clause should be a copy."""
 
 _NOW_CHARACTERS = 160
 
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """What somebody said after a memory: when, who, the part of it that has most of the memory's words, and in which
-    session.
-    """
+    """A statement made after a memory: its time, speaker and session, and the excerpt nearest to the memory."""
 
     at: datetime
     speaker: Speaker
@@ -570,8 +575,9 @@ class Saying:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A memory beside what was said later: all with words of it, ``until`` the end of the last session of its project,
-    or what overtook another one.
+    """A memory with later statements that share words with it, or that contradict another memory.
+
+    ``until`` is the end of the last session of its project that was searched.
     """
 
     memory: Memory
@@ -581,7 +587,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A memory that may be out of date: which clause of it, what was said later, with its day, and where."""
+    """A memory that may be out of date: its invalid clause, the reason with its date, and the later statements."""
 
     memory: Memory
     clause: str
@@ -589,81 +595,91 @@ class Doubt:
     shown: tuple[Saying, ...]
 
 
-def doubts(held: Sequence[Held], found: Iterable[Outdated]) -> tuple[list[Doubt], Counter[str]]:
-    """Those of a model's claims that code bears out: the clause stands in the memory, and what shows it was said later
-    in its project, below whichever memory it stands. And how many others are not taken, by why.
+def doubts(held: Sequence[Held], claims: Iterable[Outdated]) -> tuple[list[Doubt], Counter[str]]:
+    """Return the claims of a model that pass the checks, and the numbers of others by reason.
+
+    The clause must be in the memory, and a later statement from its project must show the change.
     """
-    told: dict[str, Doubt] = {}
+    accepted: dict[str, Doubt] = {}
     dropped = Counter[str]()
-    for one in found:
-        at = one.number - 1
-        if not 0 <= at < len(held):
+    for claim in claims:
+        index = claim.number - 1
+        if not 0 <= index < len(held):
             dropped["no such memory"] += 1
             continue
-        memory, shown = held[at].memory, _shown_later(held, held[at].memory, one.evidence)
-        if not _stands_in(one.clause, memory.content):
+        memory, shown = held[index].memory, _shown_later(held, held[index].memory, claim.evidence)
+        if not _contains_clause(claim.clause, memory.content):
             dropped["the clause is not in the memory"] += 1
         elif not shown:
             dropped["nothing said later shows it"] += 1
         else:
-            told.setdefault(
+            accepted.setdefault(
                 memory.id,
-                Doubt(memory, one.clause, _why(memory, one_line(one.now), shown), tuple(shown)),
+                Doubt(memory, claim.clause, _why(memory, one_line(claim.now), shown), tuple(shown)),
             )
-    return list(told.values()), dropped
+    return list(accepted.values()), dropped
 
 
-def _stands_in(clause: str, content: str) -> bool:
-    """Whether a memory has a clause: word by word, however short it is, or else nearly all of its words."""
-    copied = normalise(clause)
-    if not copied:
+def _contains_clause(clause: str, content: str) -> bool:
+    """Return True if a memory contains a clause literally, or nearly all of its words."""
+    text = normalise(clause)
+    if not text:
         return False
-    is_copied = f" {copied} " in f" {normalise(content)} " or (
-        not copied.isascii() and copied in normalise(content)
+    is_copied = f" {text} " in f" {normalise(content)} " or (
+        not text.isascii() and text in normalise(content)
     )
-    return is_copied or leaves_out(clause, content) <= _MOST_MISSING
+    return is_copied or leaves_out(clause, content) <= _MAX_MISSING_SHARE
 
 
 def _why(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
-    """What is told beside a memory in doubt: a model's words where they are those of the memory and of what was said,
-    else the last of that. Nothing of it stands beside a rule of the owner's of which only an agent says otherwise.
+    """Describe a doubt, for display with the memory: in the model's words if these are all from the memory and the
+    statements, else by the latest statement. Do not quote an agent against a rule of the owner.
     """
     is_rule = memory.kind is Kind.PREFERENCE and memory.speaker is Speaker.OWNER
-    said = [one for one in shown if one.speaker is Speaker.OWNER] if is_rule else shown
-    if not said:
+    sayings = [saying for saying in shown if saying.speaker is Speaker.OWNER] if is_rule else shown
+    if not sayings:
         return f"something else was said (an agent, {shown_day(shown[-1].at)})"
-    is_theirs = bool(now) and new_word(now, [memory.content, *(one.text for one in said)]) is None
-    by_owner = all(one.speaker is Speaker.OWNER for one in (said if is_theirs else said[-1:]))
-    who = f"{'you' if by_owner else 'an agent'}, {shown_day(said[-1].at)}"
-    return f"{shorten(now if is_theirs else one_line(said[-1].text), _NOW_CHARACTERS)} ({who})"
+    is_quote = (
+        bool(now) and new_word(now, [memory.content, *(saying.text for saying in sayings)]) is None
+    )
+    by_owner = all(
+        saying.speaker is Speaker.OWNER for saying in (sayings if is_quote else sayings[-1:])
+    )
+    who = f"{'you' if by_owner else 'an agent'}, {shown_day(sayings[-1].at)}"
+    return f"{shorten(now if is_quote else one_line(sayings[-1].text), _NOW_CHARACTERS)} ({who})"
 
 
 def numbers(held: Sequence[Held]) -> dict[Saying, int]:
-    """The number of each saying, in the order in which they are shown: below the first memory that has it."""
+    """Number the statements in display order, by the first memory that has them."""
     return dict(
-        zip(dict.fromkeys(chain.from_iterable(one.sayings for one in held)), count(1), strict=False)
+        zip(
+            dict.fromkeys(chain.from_iterable(item.sayings for item in held)),
+            count(1),
+            strict=False,
+        )
     )
 
 
 def _shown_later(held: Sequence[Held], memory: Memory, evidence: Iterable[int]) -> list[Saying]:
-    """What was said after a memory in its project, of some numbers."""
-    own = {saying for one in held if one.memory.project == memory.project for saying in one.sayings}
-    said = {
-        number: one
-        for one, number in numbers(held).items()
-        if one in own and one.at > memory.last_said
+    """Return the statements with some numbers that are from the memory's project and later than it."""
+    in_project = {
+        saying for item in held if item.memory.project == memory.project for saying in item.sayings
     }
-    return [said[number] for number in sorted(set(evidence)) if number in said]
+    later = {
+        number: saying
+        for saying, number in numbers(held).items()
+        if saying in in_project and saying.at > memory.last_said
+    }
+    return [later[number] for number in sorted(set(evidence)) if number in later]
 
 
-# ----------------------------------------------------------------------------
-# Asks: the words in which a model is asked, from files with a version.
+# -- Prompt texts, from versioned files ------------------------------------------------------------
 
 
 VERSION, LATER_VERSION = "6", "1"
 WHOLE, CHUNK_PROMPTS, SEVERAL = "whole", "chunk", "several"
 MEMORIES, CHANGES, LATER = "memories", "changes", "later"
-"""What a prompt asks for."""
+"""The topics of prompts."""
 
 _EVIDENCE = (
     "Each names the turns that show it, by their numbers (the owner's turn, and the agent's that it answers), and "
@@ -675,15 +691,15 @@ _CLOSING_SEVERAL = (
     "turns of one memory are of one session."
 )
 _CLOSING_CHANGES = "Answer with the known memories that no longer hold as they stand; an empty list if there are none."
-_ASKING_TOKENS = 2_500
-_LEAST_CHUNK = 3_000
+_INSTRUCTION_TOKENS = 2_500
+_MIN_CHUNK_CHARACTERS = 3_000
 CHARACTERS_A_TOKEN = 3
-"""Of code, which has more tokens than prose."""
+"""Characters per token of code, which has more tokens than prose."""
 
-_OF_WINDOW = 8
-"""The part of a window that what is known may take."""
+_KNOWN_WINDOW_DIVISOR = 8
+"""The fraction of a window available to known memories is one divided by this."""
 
-_OUTPUT = {WHOLE: 8_192, CHUNK_PROMPTS: 4_096, SEVERAL: 8_192}
+_OUTPUT_TOKENS = {WHOLE: 8_192, CHUNK_PROMPTS: 4_096, SEVERAL: 8_192}
 
 
 def for_transcript(
@@ -694,8 +710,10 @@ def for_transcript(
     able: Capabilities,
     seconds: float,
 ) -> Prompt:
-    """What asks for the memories of a session (``whole``) or of a part of one (``chunk``), beside what is ``known``."""
-    return _asking(way, f"{_head(session)}{chunk.text}\n\n{_CLOSING}", known, able, seconds)
+    """Build the prompt for the memories of a session (``whole``) or a part (``chunk``), given the ``known`` ones."""
+    return _extraction_prompt(
+        way, f"{_head(session)}{chunk.text}\n\n{_CLOSING}", known, able, seconds
+    )
 
 
 def for_sessions(
@@ -704,9 +722,9 @@ def for_sessions(
     able: Capabilities,
     seconds: float,
 ) -> Prompt:
-    """What asks for the memories of several sessions at once, each with its numbers."""
+    """Build the prompt for the memories of several sessions, which share one numbering."""
     text = "\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown)
-    return _asking(SEVERAL, f"{text}\n\n{_CLOSING_SEVERAL}", known, able, seconds)
+    return _extraction_prompt(SEVERAL, f"{text}\n\n{_CLOSING_SEVERAL}", known, able, seconds)
 
 
 def for_changes(
@@ -715,11 +733,11 @@ def for_changes(
     able: Capabilities,
     seconds: float,
 ) -> Prompt:
-    """What asks which ``known`` memories no longer hold as they stand, once these sessions are over."""
+    """Build the prompt that asks which ``known`` memories no longer hold after these sessions."""
     text = "\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown)
     return Prompt(
         task=Task.EXTRACTION,
-        system=_words(CHANGES),
+        system=_load(CHANGES),
         shared=f"{_listed(known)}\n",
         text=f"{text}\n\n{_CLOSING_CHANGES}",
         answer=schema_of(Changes),
@@ -731,11 +749,11 @@ def for_changes(
 
 
 def for_later(held: Sequence[Held], able: Capabilities, seconds: float) -> Prompt:
-    """What asks which memories no longer hold as they stand, each beside what was said later."""
-    text = "\n\n".join("\n".join(map(quoted, block)) for block in _beside(held))
+    """Build the prompt that asks which memories no longer hold, given later statements."""
+    text = "\n\n".join("\n".join(map(quoted, block)) for block in _blocks(held))
     return Prompt(
         task=Task.EXTRACTION,
-        system=_words(LATER, LATER_VERSION),
+        system=_load(LATER, LATER_VERSION),
         text=text,
         answer=schema_of(Outdateds),
         name=LATER,
@@ -745,39 +763,44 @@ def for_later(held: Sequence[Held], able: Capabilities, seconds: float) -> Promp
     )
 
 
-def _beside(held: Sequence[Held]) -> Iterator[list[dict[str, object]]]:
-    """Each memory, and below it what was said later; ``also`` are the numbers of what stands further up already."""
+def _blocks(held: Sequence[Held]) -> Iterator[list[dict[str, object]]]:
+    """Yield each memory with its later statements. ``also`` lists the numbers of statements listed further up."""
     number_of = numbers(held)
     shown: set[int] = set()
-    for number, (memory, sayings) in enumerate(((one.memory, one.sayings) for one in held), 1):
-        own = {number_of[one]: one for one in sayings}
+    for number, (memory, sayings) in enumerate(((item.memory, item.sayings) for item in held), 1):
+        own = {number_of[saying]: saying for saying in sayings}
         also = sorted(own.keys() & shown)
-        told = {
+        entry = {
             "memory": number,
             "kind": memory.kind.value,
             "day": _day(memory.last_said),
             "text": memory.content,
         }
         fresh: list[dict[str, object]] = [
-            {"number": at, "day": _day(one.at), "speaker": one.speaker.value, "said": one.text}
-            for at, one in own.items()
-            if at not in shown
+            {
+                "number": index,
+                "day": _day(saying.at),
+                "speaker": saying.speaker.value,
+                "said": saying.text,
+            }
+            for index, saying in own.items()
+            if index not in shown
         ]
         shown |= own.keys()
-        yield [{**told, **({"also": also} if also else {})}, *fresh]
+        yield [{**entry, **({"also": also} if also else {})}, *fresh]
 
 
 def _day(at: datetime) -> str:
     return shown_day(at)
 
 
-def _asking(
+def _extraction_prompt(
     way: str, text: str, known: Sequence[Memory], able: Capabilities, seconds: float
 ) -> Prompt:
     return Prompt(
         task=Task.EXTRACTION,
-        system=_words("system"),
-        shared=f"{_words(way)}{_known_already(known)}",
+        system=_load("system"),
+        shared=f"{_load(way)}{_known_section(known)}",
         text=text,
         answer=schema_of(Answer),
         name=MEMORIES,
@@ -788,40 +811,42 @@ def _asking(
 
 
 def chunk_size(able: Capabilities) -> int:
-    """Characters of a part of a session: 12,000, of a known model as many as a digest has room for, or what a small
-    window has room for beside the words that ask.
-    """
-    left = able.window - _room_for_answer(CHUNK_PROMPTS, able) - _ASKING_TOKENS
-    most = DIGEST_TOKENS * CHARACTERS_A_TOKEN if able.known else CHUNK
-    return max(_LEAST_CHUNK, min(most, left * CHARACTERS_A_TOKEN))
+    """Return the characters per part of a session: 12,000, or a digest's size for a known model, if they fit."""
+    room = able.window - _room_for_answer(CHUNK_PROMPTS, able) - _INSTRUCTION_TOKENS
+    limit = DIGEST_TOKENS * CHARACTERS_A_TOKEN if able.known else CHUNK
+    return max(_MIN_CHUNK_CHARACTERS, min(limit, room * CHARACTERS_A_TOKEN))
 
 
 def _room_for_answer(way: str, able: Capabilities) -> int:
-    return min(_OUTPUT[way], able.output, able.window // 4)
+    return min(_OUTPUT_TOKENS[way], able.output, able.window // 4)
 
 
 def room_for(able: Capabilities, output_tokens: int) -> int:
-    """Tokens of a window that are left for what is shown, beside the words that ask and the answer."""
-    return max(_LEAST_CHUNK // CHARACTERS_A_TOKEN, able.window - output_tokens - _ASKING_TOKENS)
+    """Return the tokens of a window left for content, after the instructions and the answer."""
+    return max(
+        _MIN_CHUNK_CHARACTERS // CHARACTERS_A_TOKEN,
+        able.window - output_tokens - _INSTRUCTION_TOKENS,
+    )
 
 
 def with_room(memories: Sequence[Memory], able: Capabilities) -> tuple[Memory, ...]:
-    """The first of the memories that are known, as many as an eighth of a window holds."""
-    ends = accumulate(len(_line(one)) for one in memories)
-    room = able.window * CHARACTERS_A_TOKEN // _OF_WINDOW
-    return tuple(one for one, end in zip(memories, ends, strict=True) if end <= room)
+    """Return the leading memories that fit in an eighth of a window."""
+    ends = accumulate(len(_line(memory)) for memory in memories)
+    room = able.window * CHARACTERS_A_TOKEN // _KNOWN_WINDOW_DIVISOR
+    return tuple(memory for memory, end in zip(memories, ends, strict=True) if end <= room)
 
 
-def _known_already(memories: Sequence[Memory]) -> str:
-    """Memories that are stored, as they stand in a prompt; nothing without any."""
+def _known_section(memories: Sequence[Memory]) -> str:
+    """Return the prompt section with stored memories, or an empty text without any."""
     if not memories:
         return ""
-    return f"{_words('known')}{_listed(memories)}\n"
+    return f"{_load('known')}{_listed(memories)}\n"
 
 
 def _listed(memories: Sequence[Memory]) -> str:
     return framed(
-        "memories", "\n".join(f"[k{number}] {_line(one)}" for number, one in enumerate(memories, 1))
+        "memories",
+        "\n".join(f"[k{number}] {_line(memory)}" for number, memory in enumerate(memories, 1)),
     )
 
 
@@ -835,5 +860,5 @@ def _head(session: Session) -> str:
 
 
 @cache
-def _words(name: str, version: str = VERSION) -> str:
+def _load(name: str, version: str = VERSION) -> str:
     return (files(__package__) / "prompts" / f"{name}-{version}.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Prepares: turns whose texts expressions can be let loose on."""
+"""Analysis of turns: order, tool calls, objections, closing questions, reports, and other authors' statements."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from nacre.values.memory import Candidate, Expiry, Kind
 from nacre.values.session import Action, Flag, Speaker, ToolCall, Trust, Turn
 
 LONGEST_TURN = 32_000
-"""Characters of a turn that are looked at: of a longer one, which holds a paste, half of them at either end."""
+"""Maximum characters of a turn that are analysed. Longer ones contain a paste; each end keeps half."""
 
 LONGEST_LINE = 4_000
-"""Characters of a line; a longer one is taken for several. Expressions go back over what they passed in a line."""
+"""Maximum characters of a line. Longer lines are split, because regular expressions backtrack within a line."""
 
 _LONG_LINE = re.compile(r"[^\n]{4001,}")
 
 
 def bounded(turn: Turn) -> Turn:
-    """A turn whose text expressions can be let loose on: pastes cut in the middle, endless lines in pieces."""
+    """Return a turn with a text that is safe for regular expressions: shortened, and with long lines split."""
     text = turn.text
     if len(text) <= LONGEST_LINE:
         return turn
@@ -45,34 +45,31 @@ def bounded(turn: Turn) -> Turn:
     )
 
 
-# ----------------------------------------------------------------------------
-# Puts the turns of a session in the order in which they were said.
+# -- Order of turns --------------------------------------------------------------------------------
 
 
-_BACK = timedelta(minutes=1)
-"""Clocks and tools that write side by side step back by less within a stretch of talk."""
+_MAX_CLOCK_SKEW = timedelta(minutes=1)
+"""Clocks and parallel tools step back by less than this within a conversation."""
 
 
 def in_time(turns: Sequence[Turn]) -> list[Turn]:
-    """Turns with each stretch of talk where its time says.
+    """Sort the stretches of a conversation by time.
 
-    A session of several files, of which the later one is read first, is stored in the order in which it was read.
+    If a session's later file was read first, its turns are stored in the wrong order.
     """
     stretches: list[tuple[datetime, list[Turn]]] = []
     latest = datetime.min.replace(tzinfo=UTC)
     for turn in turns:
         time = turn.time or latest
-        if not stretches or time + _BACK < latest:
+        if not stretches or time + _MAX_CLOCK_SKEW < latest:
             stretches.append((time, []))
             latest = time
         stretches[-1][1].append(turn)
         latest = max(latest, time)
-    return [turn for _, stretch in sorted(stretches, key=lambda one: one[0]) for turn in stretch]
+    return [turn for _, stretch in sorted(stretches, key=lambda item: item[0]) for turn in stretch]
 
 
-# ----------------------------------------------------------------------------
-# Reads: how the work went: what the owner asked for, what the agent did and reported, how the owner
-# went on.
+# -- Course of the work ----------------------------------------------------------------------------
 
 
 _EDITED = re.compile(
@@ -83,12 +80,12 @@ _EDITED = re.compile(
 
 
 def is_own(turn: Turn) -> bool:
-    """Whether a turn is the agent's own words, and none from outside."""
+    """Return True for the agent's own words, without external text."""
     return turn.speaker is Speaker.AGENT and turn.trust is Trust.TRUSTED and is_content(turn)
 
 
 def calls(turns: Sequence[Turn], begin: int, end: int) -> list[ToolCall]:
-    """The tool calls of a part of the session, without those of sub-agents."""
+    """Return the tool calls of a part of the session, without those of sub-agents."""
     return [
         call
         for turn in turns[begin:end]
@@ -98,12 +95,12 @@ def calls(turns: Sequence[Turn], begin: int, end: int) -> list[ToolCall]:
 
 
 def changed(turns: Sequence[Turn], begin: int, end: int) -> bool:
-    """Whether a call in a part of the session changed a file."""
+    """Return True if a call in a part of the session changed a file."""
     return any(changes(call) for call in calls(turns, begin, end))
 
 
 def changes(call: ToolCall) -> bool:
-    """Whether a call changed a file."""
+    """Return True if a call changed a file."""
     is_edit = call.action is Action.EDIT or (
         call.action is Action.RUN and bool(_EDITED.search(call.input))
     )
@@ -111,16 +108,15 @@ def changes(call: ToolCall) -> bool:
 
 
 def objects(utterance: Utterance, language: Language) -> bool:
-    """Whether the owner says that it is not so, or not yet."""
+    """Return True if the owner contradicts, or says that something is not done yet."""
     cues = language.concluded
     return any(
-        cues.objection.search(language.trim(one.text)) or cues.objection.match(one.text)
-        for one in utterance.statements[:2]
+        cues.objection.search(language.trim(statement.text)) or cues.objection.match(statement.text)
+        for statement in utterance.statements[:2]
     )
 
 
-# ----------------------------------------------------------------------------
-# Finishes: how much a memory weighs and how long it is meant to hold (agenr's calibration).
+# -- Importance and lifetime of memories (agenr's calibration) -------------------------------------
 
 
 AGENT_CAP = 6
@@ -128,34 +124,35 @@ STRONG = 8
 MAX_STRONG = 2
 ACTION_ITEM = 8
 _MEETINGS = frozenset({"plaud"})
-"""Tools whose sessions are recorded talk."""
+"""Tools that record meetings."""
 
 
-def weighed(tool: str, found: Sequence[Candidate]) -> list[Candidate]:
-    """What is left to do after a meeting weighs eight, however many there are: nothing else tells of it (seed facts
-    1.5)."""
+def weighed(tool: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Raise all todos of a meeting to importance 8, since nothing else records them (seed facts 1.5)."""
     if tool not in _MEETINGS:
-        return list(found)
+        return list(candidates)
     return [
-        replace(one, importance=max(one.importance, ACTION_ITEM)) if one.kind is Kind.TODO else one
-        for one in found
+        replace(candidate, importance=max(candidate.importance, ACTION_ITEM))
+        if candidate.kind is Kind.TODO
+        else candidate
+        for candidate in candidates
     ]
 
 
-# ----------------------------------------------------------------------------
-# Finishes: a candidate in the making, with its subject, weight and the turns that show it.
+# -- Findings --------------------------------------------------------------------------------------
 
 
 _SUBJECT_CHARACTERS = 60
 _END = ".!?。！？"
-_ADDRESS = ("http://", "https://")
+_URL_PREFIXES = ("http://", "https://")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found, in which turns (``evidence``), how sure; ``spoken`` is the statement as it was said, ``shown``
-    whether the owner may only show it, as somebody else's, ``nodded`` whether they only pointed at words of the agent,
-    which may be somebody else's, too, ``mixed`` whether the message has marks of a paste.
+    """A possible memory, with the turns that show it (``evidence``) and its score.
+
+    ``spoken`` is the original statement. ``shown``: the owner may only have quoted it. ``nodded``: the owner only
+    confirmed words of the agent, which may be external. ``mixed``: the message shows signs of a paste.
     """
 
     kind: Kind
@@ -172,88 +169,92 @@ class Finding:
     mixed: bool = False
 
     def repeats(self, other: Finding) -> bool:
-        """Whether it is told from the same statement of the same turn."""
+        """Return True if both come from the same statement of one turn."""
         return self.index == other.index and (
             self.spoken in other.spoken or other.spoken in self.spoken
         )
 
 
 def subject_of(content: str) -> str:
-    """What a statement is about: its beginning, at most sixty characters."""
+    """Return a subject for a statement: its beginning, at most sixty characters."""
     return as_sentence(shorten(content.rstrip(_END), _SUBJECT_CHARACTERS))
 
 
 def as_sentence(text: str) -> str:
-    """A statement with a capital at its beginning, where that is no address; an answer without what points at it."""
+    """Capitalise a statement, unless it starts with a URL, and remove the arrow of an answer."""
     text = text.removeprefix("→ ").replace(": → ", ": ", 1)
-    return text if text.startswith(_ADDRESS) else text[:1].upper() + text[1:]
+    return text if text.startswith(_URL_PREFIXES) else text[:1].upper() + text[1:]
 
 
 def tempered(findings: Sequence[Finding]) -> list[Finding]:
-    """At most two memories of a session may change what every other session does (seed facts 1.5)."""
-    strong = [one for one in findings if one.importance >= STRONG]
-    allowed = sorted(strong, key=lambda one: (-one.importance, -one.score, one.index))[:MAX_STRONG]
-    too_many = [one for one in strong if one not in allowed]
-    return [replace(one, importance=STRONG - 1) if one in too_many else one for one in findings]
+    """Lower the importance of all but the two strongest findings (seed facts 1.5)."""
+    strong = [finding for finding in findings if finding.importance >= STRONG]
+    allowed = sorted(
+        strong, key=lambda finding: (-finding.importance, -finding.score, finding.index)
+    )[:MAX_STRONG]
+    excess = [finding for finding in strong if finding not in allowed]
+    return [
+        replace(finding, importance=STRONG - 1) if finding in excess else finding
+        for finding in findings
+    ]
 
 
-# ----------------------------------------------------------------------------
-# Settles: statements of one session that say the same, and the words by which statements are
-# compared.
+# -- Repetitions within a session ------------------------------------------------------------------
 
 
 _WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 
 
 def once(findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings in order, without those that say again what was said last of the same: what "never" came between
-    is said anew.
+    """Return findings in order, without repetitions of the last statement about the same words.
+
+    After a contrary statement in between, a repetition counts again.
     """
-    found: dict[int, Finding] = {}
-    last: dict[frozenset[str], int] = {}
-    for at, one in enumerate(sorted(findings, key=lambda one: one.index)):
-        about = content_words(one.content, language_of(one.content))
-        before = found.get(last.get(about, -1))
-        if before and normalise(before.content) == normalise(one.content):
-            found[last[about]] = max(before, one, key=lambda said: (said.score, said.importance))
+    kept: dict[int, Finding] = {}
+    latest: dict[frozenset[str], int] = {}
+    for at, finding in enumerate(sorted(findings, key=lambda item: item.index)):
+        content = content_words(finding.content, language_of(finding.content))
+        previous = kept.get(latest.get(content, -1))
+        if previous and normalise(previous.content) == normalise(finding.content):
+            kept[latest[content]] = max(
+                previous, finding, key=lambda item: (item.score, item.importance)
+            )
         else:
-            found[at], last[about] = one, at
-    return list(found.values())
+            kept[at], latest[content] = finding, at
+    return list(kept.values())
 
 
 def content_words(
     text: str, language: Language, silent: frozenset[str] = frozenset()
 ) -> frozenset[str]:
-    """The stems of a text's content words, without those of ``silent``; pairs of characters in Chinese."""
+    """Return the stems of a text's content words, except ``silent`` ones; character pairs in Chinese."""
     stop = language.subject.stop
     if not language.joiner:
         return frozenset(word for word in words(text) if len(word) > 1) - stop - silent
-    found = (word.lower().strip("./") for word in _WORD.findall(text))
-    return frozenset(stem(word) for word in found if word not in stop) - {
+    spaced = (word.lower().strip("./") for word in _WORD.findall(text))
+    return frozenset(stem(word) for word in spaced if word not in stop) - {
         stem(word) for word in silent
     }
 
 
-# ----------------------------------------------------------------------------
-# Reads for answers: what an agent's message asks at its end, and the options it offers.
+# -- Closing questions of an agent -----------------------------------------------------------------
 
 
 _MARKUP = re.compile(r"\*\*|__|^#+\s*|^>\s*", re.MULTILINE)
 _LABEL = re.compile(r"^(?:\w+ ){0,2}\w+:\s+(?=[A-Z`])")
 _LEAD_IN = re.compile(r"^[^:?]{3,40}:\s+")
 _QUESTION_END = re.compile(r"[?？]\W*$")
-_MAX_OPTION = 250
+_MAX_OPTION_CHARACTERS = 250
 _CLOSING_STATEMENTS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class ClosingQuestion:
-    """What an agent's message asks at its end.
+    """The question at the end of an agent's message.
 
-    ``question`` is about how things are to be, with the ``options`` offered; ``closing`` says that nothing
-    follows it. ``either`` is a question that offers two ways, whatever it is about; ``choosing`` says that the
-    message asks to choose among its options, or recommends one; ``vague`` that its question names nothing ("which
-    one?"). ``about`` are the words of its end.
+    ``question`` is about a lasting matter, with the ``options`` offered; ``closing`` if it ends the message.
+    ``either`` is a question with two alternatives, about anything. ``choosing``: the message asks for a choice or
+    recommends an option. ``vague``: the question names no subject ("which one?"). ``about``: the words at the end.
     """
 
     question: str = ""
@@ -266,7 +267,7 @@ class ClosingQuestion:
 
 
 def asked(text: str) -> ClosingQuestion:
-    """Read the end of an agent's message."""
+    """Parse the end of an agent's message."""
     cues = language_of(text).answers
     plain = _MARKUP.sub("", text)
     options: dict[str, str] = {}
@@ -275,11 +276,13 @@ def asked(text: str) -> ClosingQuestion:
         if option:
             options[option_key(option["which"], cues)] = _first_sentence(option["text"])
     prose = [
-        one.text for one in split(plain) if not cues.option.match(one.text) and one.mark is None
+        statement.text
+        for statement in split(plain)
+        if not cues.option.match(statement.text) and statement.mark is None
     ]
-    ending = [_unlabelled(one, cues) for one in prose[-_CLOSING_STATEMENTS:]]
-    questions = [one for one in ending if _is_question(one, cues)]
-    durable = [one for one in questions if not cues.errand.search(one)]
+    ending = [_unlabelled(sentence, cues) for sentence in prose[-_CLOSING_STATEMENTS:]]
+    questions = [sentence for sentence in ending if _is_question(sentence, cues)]
+    durable = [sentence for sentence in questions if not cues.errand.search(sentence)]
     question = durable[-1] if durable else ""
     vague = bool(cues.which.search(question))
     return ClosingQuestion(
@@ -293,12 +296,12 @@ def asked(text: str) -> ClosingQuestion:
         options=options,
         closing=bool(durable) and prose[-1].endswith(durable[-1]),
         either=_either_of(ending, cues),
-        choosing=any(cues.choosing.search(one) for one in prose),
+        choosing=any(cues.choosing.search(sentence) for sentence in prose),
     )
 
 
 def _unlabelled(text: str, cues: Answers) -> str:
-    """Without what leads into a question: "One question: …", "Before I change it: should …"."""
+    """Remove the lead-in of a question: "One question: …", "Before I change it: should …"."""
     lead = _LEAD_IN.match(text)
     if lead and cues.asks.match(text[lead.end() :]):
         return text[lead.end() :]
@@ -306,7 +309,7 @@ def _unlabelled(text: str, cues: Answers) -> str:
 
 
 def _intro(text: str, cues: Answers) -> str:
-    """The line that leads into the options, where it names what they are about: "Two ways to limit uploads:"."""
+    """Return the line above the options, if it names their subject: "Two ways to limit uploads:"."""
     before = ""
     for line in text.split("\n"):
         if cues.option.match(line):
@@ -314,10 +317,10 @@ def _intro(text: str, cues: Answers) -> str:
         before = line.strip() or before
     language = language_of(before)
     last = before.rpartition(". ")[2]
-    told = content_words(last, language, language.subject.generic | cues.counting)
+    content = content_words(last, language, language.subject.generic | cues.counting)
     return (
         last
-        if last.endswith((":", "：")) and len(told) > 1 and not cues.errand.search(last)
+        if last.endswith((":", "：")) and len(content) > 1 and not cues.errand.search(last)
         else ""
     )
 
@@ -327,39 +330,37 @@ def _is_question(text: str, cues: Answers) -> bool:
 
 
 def _either_of(ending: Sequence[str], cues: Answers) -> str:
-    """The question of two ways at the end of a message, with the ways where they follow it."""
-    last = ending[-1] if ending else ""
-    if is_asking(last) and cues.either.search(last) and not cues.chore.search(last):
-        return last
-    before = ending[-2] if len(ending) > 1 else ""
-    if is_asking(before) and cues.either.search(last) and not cues.chore.search(before):
-        return f"{before} {last}"
+    """Return the question with two alternatives at the end of a message, including alternatives that follow it."""
+    final = ending[-1] if ending else ""
+    if is_asking(final) and cues.either.search(final) and not cues.chore.search(final):
+        return final
+    previous = ending[-2] if len(ending) > 1 else ""
+    if is_asking(previous) and cues.either.search(final) and not cues.chore.search(previous):
+        return f"{previous} {final}"
     return ""
 
 
 def _first_sentence(text: str) -> str:
     parts = split(text)
-    return (parts[0].text if parts else text)[:_MAX_OPTION].strip()
+    return (parts[0].text if parts else text)[:_MAX_OPTION_CHARACTERS].strip()
 
 
 def is_asking(text: str) -> bool:
-    """Whether a text ends with a question."""
+    """Return True if a text ends with a question."""
     return bool(_QUESTION_END.search(text))
 
 
 def option_key(which: str, cues: Answers) -> str:
-    """The letter or number of an option: "B" and "b", "second" and "2" are the same."""
+    """Return the normalised letter or number of an option: "B" equals "b", and "second" equals "2"."""
     lower = which.lower()
     return cues.ordinals.get(lower, lower)
 
 
-# ----------------------------------------------------------------------------
-# Reads: what an agent reports, or a plan says: statements under their headings, without what only
-# points into code.
+# -- Statements of reports and plans, by heading, without code references --------------------------
 
 
-_REMEMBERED = 64
-_MARK = "\ue000"  # stands for a quotation mark while a text is split
+_CACHED_TEXTS = 64
+_MARK = "\ue000"  # replaces quotation marks while a text is split
 _MAX_CHARACTERS = 280
 _FENCE = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(
@@ -380,20 +381,24 @@ _PLACES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What stands under one heading; the heading is empty before the first."""
+    """The statements below a heading, which is empty for those before the first."""
 
     heading: str
     statements: tuple[Statement, ...]
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHED_TEXTS)
 def passages(text: str) -> tuple[Passage, ...]:
-    """The statements of a text, heading by heading; bold lines of their own are headings, too."""
-    return tuple(one for one in _passages(without_fences(text)) if one.heading or one.statements)
+    """Return the statements of a text by heading; lines in bold are headings, too."""
+    return tuple(
+        passage
+        for passage in _passages(without_fences(text))
+        if passage.heading or passage.statements
+    )
 
 
 def without_fences(text: str) -> str:
-    """A text without its blocks of code."""
+    """Return a text without code blocks."""
     return _FENCE.sub("\n", text)
 
 
@@ -413,8 +418,11 @@ def _passages(text: str) -> Iterator[Passage]:
 
 
 def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
-    """The statements of some lines; quotation marks in a report are names and values, no pasted text."""
-    return tuple(replace(one, text=one.text.replace(_MARK, '"')) for one in split("\n".join(lines)))
+    """Return the statements of some lines. Quotation marks in a report enclose names and values, not pastes."""
+    return tuple(
+        replace(statement, text=statement.text.replace(_MARK, '"'))
+        for statement in split("\n".join(lines))
+    )
 
 
 def _titled(heading: str) -> str:
@@ -422,22 +430,20 @@ def _titled(heading: str) -> str:
     return _NUMBER.sub("", plain)
 
 
-# ----------------------------------------------------------------------------
-# Reads: whether a statement may be somebody else's, whom the owner only shows.
+# -- Statements that may be quoted from another author ---------------------------------------------
 
 
 _FRAMES = (">", "<", "{", "|")
-_BRIEF = 3
-"""Words of an order that shows something: "please fix this:"."""
+_MAX_ERRAND_WORDS = 3
+"""Maximum words of an order that introduces a paste: "please fix this:"."""
 
 
 def may_be_others(statement: Statement) -> bool:
-    """Whether a statement may be somebody else's: it is marked so, or stands on a later line of what was typed than the
-    first, or behind a short order with a colon ("fix this:").
+    """Return True if a statement may be another author's.
 
-    Who pastes says first what it is, and in no words that could be listed. A later line is the owner's own where the
-    first one is an order to keep something or a rule, or it or the line that leads into a list says with a colon that
-    what follows is to hold.
+    It is marked, or is below the first typed line, or follows a short order with a colon ("fix this:"), because people
+    introduce pastes in unpredictable words. Later lines are the owner's if the first one is a rule or a request to
+    remember, or if it or the lead of the list announces a rule with a colon.
     """
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):
@@ -448,29 +454,29 @@ def may_be_others(statement: Statement) -> bool:
 
 
 def own_words(text: str) -> str:
-    """What of a message is told as the owner's: without what is pasted in it, and what may only be shown."""
+    """Return a message without pastes and without statements that may be quoted."""
     if "\n" not in text.strip():
         return "" if text.lstrip().startswith(_FRAMES) else text
-    typed = [one.text for one in split_typed(text) if not may_be_others(one)]
+    typed = [statement.text for statement in split_typed(text) if not may_be_others(statement)]
     return language_of(text).joiner.join(typed)
 
 
 def _is_order(text: str) -> bool:
-    """Whether a line orders to keep something, or states a rule: who begins so goes on in their own words."""
+    """Return True if a line is a rule or a request to remember, so that the next lines are the owner's own."""
     order = language_of(text).trim(text)
     return not is_asking(text) and any(
-        one.match(order) for one in (cues().remember, cues().rule, cues().ordered)
+        pattern.match(order) for pattern in (cues().remember, cues().rule, cues().ordered)
     )
 
 
 def _is_errand(text: str) -> bool:
     language = language_of(text)
     order = language.trim(text)
-    return len(words(order)) <= _BRIEF and bool(language.reject["errand"].search(order))
+    return len(words(order)) <= _MAX_ERRAND_WORDS and bool(language.reject["errand"].search(order))
 
 
 def announces(text: str) -> bool:
-    """Whether words before a colon say that what follows is to hold."""
+    """Return True if words before a colon announce a rule."""
     own = (cues().remember, cues().rule, cues().place, words_of("announcing"))
-    is_lead = text.rstrip().endswith((":", "：")) and any(one.search(text) for one in own)
+    is_lead = text.rstrip().endswith((":", "：")) and any(pattern.search(text) for pattern in own)
     return is_lead and not leads_others(text)

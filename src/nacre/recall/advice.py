@@ -1,4 +1,4 @@
-"""A language model that may be asked for a while, and is not trusted to answer."""
+"""Advice of a language model for recall, within a time limit: rephrased questions, and grades of hits."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from nacre.values.session import Task, Trust
 A = TypeVar("A", bound=msgspec.Struct)
 
 CALL_SECONDS = 45.0
-"""One answer (seed facts 3.3)."""
+"""Time limit of one call (seed facts 3.3)."""
 
-_LEAST_SECONDS = 1.0
+_MIN_SECONDS = 1.0
 _OUTPUT_TOKENS = 512
 
 
 @dataclass
 class Adviser:
-    """Asks a model as long as there is time. ``clock`` counts seconds, and ``until`` is when they are over.
+    """Asks a model until the time ``until`` of ``clock``, in seconds.
 
-    A model that cannot be reached, refuses, or has no budget left is not asked again; one whose answer makes no sense
-    is, for the next step. ``problem`` says what was wrong with the last question.
+    A model that is unreachable, refuses, or has no budget left is not asked again; one with an unusable answer is asked
+    in the next step. ``problem`` describes the failure of the last question.
     """
 
     model: LanguageModel | None
@@ -48,7 +48,7 @@ class Adviser:
     problem: str | None = None
 
     def ask(self, prompt: Prompt, answer: type[A]) -> A | None:
-        """The answer; ``None`` where there is none."""
+        """Return the model's answer, or ``None`` without one."""
         if self.model is None:
             return None
         self.problem = None
@@ -62,12 +62,12 @@ class Adviser:
         return None
 
     def distrust(self, reason: str) -> None:
-        """What the model answered has the right shape, and makes no sense."""
+        """Report a well-formed answer that makes no sense."""
         self.problem = reason
 
 
 class _Bounded:
-    """A model within what is left of the time, also where it is asked twice."""
+    """Limits all calls of a model, including repetitions, to the remaining time."""
 
     def __init__(self, model: LanguageModel, clock: Callable[[], float], until: float) -> None:
         self.name = model.name
@@ -77,24 +77,24 @@ class _Bounded:
         self._until = until
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer within the time that is left. Raises ModelUnavailable when none is."""
-        left = self._until - self._clock()
-        if left < _LEAST_SECONDS:
+        """Answer within the remaining time. Raises ModelUnavailable if none is left."""
+        remaining = self._until - self._clock()
+        if remaining < _MIN_SECONDS:
             raise ModelUnavailable(
                 "recall ran out of time for the model", hint="recall.deep_seconds", retry=False
             )
         return self._model.complete(
-            replace(prompt, timeout_seconds=min(prompt.timeout_seconds, left))
+            replace(prompt, timeout_seconds=min(prompt.timeout_seconds, remaining))
         )
 
     def close(self) -> None:
-        """Nothing of its own is open."""
+        """Do nothing: the model is closed by its owner."""
 
 
 def prompt_of(
     name: str, answer: type[msgspec.Struct], *, text: dict[str, Any], shared: Any = None
 ) -> Prompt:
-    """The prompt ``<name>-1.md``; ``shared`` and ``text`` are data for it, which cannot leave their frame."""
+    """Build a prompt from ``<name>-1.md``; ``shared`` and ``text`` are data, safely framed."""
     return Prompt(
         task=Task.RECALL,
         system=_system(name),
@@ -109,7 +109,7 @@ def prompt_of(
 
 
 def framed(value: Any) -> str:
-    """Data as JSON between marks that it cannot hold, since no angle bracket is left in it."""
+    """Return data as JSON between marks, which cannot occur in it because angle brackets are escaped."""
     return f"<data>\n{quoted(value)}\n</data>"
 
 
@@ -118,19 +118,17 @@ def _system(name: str) -> str:
     return files(__package__).joinpath(f"prompts/{name}-1.md").read_text(encoding="utf-8")
 
 
-# ----------------------------------------------------------------------------
-# What a language model may add to recall: other phrasings of a question, and a grade for each of the
-# best hits.
+# -- Rephrased questions and grades of hits --------------------------------------------------------
 
 
 PHRASINGS = 3
 GRADED = 20
 NOTHING = 0
-"""The grade of a text that is about something else: it is no hit, and with nothing else there is none."""
+"""The grade of a text about something else, which is dropped from the hits."""
 
 _PHRASING_CHARACTERS = 300
 _TEXT_CHARACTERS = 600
-_BEST = 3
+_MAX_GRADE = 3
 
 
 class ExpandAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -143,7 +141,7 @@ class Grade(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How well one text answers."""
 
     number: int
-    grade: Annotated[int, msgspec.Meta(ge=NOTHING, le=_BEST)]
+    grade: Annotated[int, msgspec.Meta(ge=NOTHING, le=_MAX_GRADE)]
 
 
 class RerankAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -153,33 +151,35 @@ class RerankAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def other_phrasings(adviser: Adviser, question: str) -> list[str] | None:
-    """At most three other phrasings of a question; ``None`` where the model did not answer."""
+    """Return at most three other phrasings of a question; ``None`` without an answer."""
     answer = adviser.ask(
         prompt_of("recall-expand", ExpandAnswer, text={"query": question}), ExpandAnswer
     )
     if answer is None:
         return None
-    found = {
+    by_normalised = {
         normalise(text): one_line(text)[:_PHRASING_CHARACTERS]
         for text in reversed(answer.phrasings)
     }
-    return [text for said, text in reversed(found.items()) if said and said != normalise(question)][
-        :PHRASINGS
-    ]
+    return [
+        text for key, text in reversed(by_normalised.items()) if key and key != normalise(question)
+    ][:PHRASINGS]
 
 
 def graded(
     adviser: Adviser, question: str, ranked: Sequence[ScoredMemory]
 ) -> list[ScoredMemory] | None:
-    """The hits, the best 20 of them in the order of a model's grades, without those that it says are about something
-    else; ``None`` where it did not answer.
+    """Return the best 20 hits in the order of a model's grades, then the others; ``None`` without an answer.
 
-    The scores stay at their places. What is untrusted is not shown to the model, and stays where it is: a text from
-    outside cannot ask for a better place.
+    Irrelevant hits are dropped. Scores stay with the positions. Untrusted hits are not shown to the model and keep
+    their position, so that external text cannot ask for a better one.
     """
-    seen = [at for at, item in enumerate(ranked[:GRADED]) if item.memory.trust is Trust.TRUSTED]
+    positions = [
+        at for at, item in enumerate(ranked[:GRADED]) if item.memory.trust is Trust.TRUSTED
+    ]
     texts = [
-        {"number": number, "text": _told(ranked[at])} for number, at in enumerate(seen, start=1)
+        {"number": number, "text": _text_of(ranked[at])}
+        for number, at in enumerate(positions, start=1)
     ]
     if not texts:
         return list(ranked)
@@ -188,40 +188,42 @@ def graded(
     if answer is None:
         return None
     grades = {
-        one.number: one.grade for one in reversed(answer.grades) if 1 <= one.number <= len(seen)
+        grade.number: grade.grade
+        for grade in reversed(answer.grades)
+        if 1 <= grade.number <= len(positions)
     }
     if not grades:
         adviser.distrust("the model graded none of the texts")
         return None
-    return _in_order(ranked, seen, grades)
+    return _in_order(ranked, positions, grades)
 
 
-def _told(item: ScoredMemory) -> str:
+def _text_of(item: ScoredMemory) -> str:
     return one_line(f"{item.memory.subject}. {item.memory.content}")[:_TEXT_CHARACTERS]
 
 
 def _in_order(
-    ranked: Sequence[ScoredMemory], seen: Sequence[int], grades: dict[int, int]
+    ranked: Sequence[ScoredMemory], positions: Sequence[int], grades: dict[int, int]
 ) -> list[ScoredMemory]:
-    """A hit without a grade counts as one that is about the same thing."""
-    by_place = {at: grades.get(number, 1) for number, at in enumerate(seen, start=1)}
-    kept = sorted((at for at in seen if by_place[at] > NOTHING), key=lambda at: (-by_place[at], at))
+    """Reorder hits by grades. A hit without a grade counts as related."""
+    by_place = {at: grades.get(number, 1) for number, at in enumerate(positions, start=1)}
+    kept = sorted(
+        (at for at in positions if by_place[at] > NOTHING), key=lambda at: (-by_place[at], at)
+    )
     graded_hits = iter([ranked[at] for at in kept])
     order = []
     for at, item in enumerate(ranked):
-        chosen = next(graded_hits, None) if at in by_place else item
-        if chosen is not None:
-            order.append(chosen)
+        moved = next(graded_hits, None) if at in by_place else item
+        if moved is not None:
+            order.append(moved)
     return order
 
 
-# ----------------------------------------------------------------------------
-# The language model of recall: asked for a while, closed afterwards, and never waited for by anything
-# else.
+# -- The model of recall ---------------------------------------------------------------------------
 
 
 SECONDS = 15.0
-"""For other phrasings and for grades, each."""
+"""Time limit for rephrasing and for grading, each."""
 
 _PUNCTUATION = ".,;:!?()[]{}<>\"'`*“”‘’«»…¿¡？。，！：；"
 _SPECIFIC = re.compile(r"\d|[/\\_@]|\w\.\w|[a-z][A-Z]|[A-Z]{2}")
@@ -232,7 +234,7 @@ _NO_MODEL = "no language model is set: nacre setup"
 def advised(
     home: Home, seconds: float, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Adviser]:
-    """The model that is set for recall, to be asked; nothing is answered where none is, or where it is refused."""
+    """Provide an adviser with the model configured for recall, or without one if none is set or it is refused."""
     until = clock() + seconds
     try:
         model = model_for(home, Task.RECALL, background=False)
@@ -247,24 +249,26 @@ def advised(
 
 
 def phrased(home: Home, question: str) -> tuple[list[str], Lane]:
-    """Other phrasings of a question, and what became of asking for them."""
+    """Return other phrasings of a question, and the lane that reports them."""
     clean = home.redactor.clean(question)
     with tracing(home, TraceKind.RECALL, clean), advised(home, SECONDS) as adviser:
-        found = other_phrasings(adviser, clean)
-        if found is None:
+        phrasings = other_phrasings(adviser, clean)
+        if phrasings is None:
             return [], _failed("expansion", adviser)
-        note = f"also asked: {'; '.join(found)}" if found else "no other way to ask it"
-        return found, Lane("expansion", LaneState.RAN, note)
+        note = f"also asked: {'; '.join(phrasings)}" if phrasings else "no other way to ask it"
+        return phrasings, Lane("expansion", LaneState.RAN, note)
 
 
 def is_guessed(phrasing: str, question: str) -> bool:
-    """Whether a phrasing names other things or numbers than the question: those are a model's guess, or its loss."""
+    """Return True if a phrasing has other names or numbers than the question, which the model added or lost."""
     return _specifics(phrasing) != _specifics(question)
 
 
 def _specifics(text: str) -> frozenset[str]:
-    """The names and numbers of a question, in lower case; a capital at its beginning makes no name."""
-    words = [(at, word) for at, one in enumerate(text.split()) if (word := one.strip(_PUNCTUATION))]
+    """Return the names and numbers of a question in lower case; a capital at its start makes no name."""
+    words = [
+        (at, word) for at, token in enumerate(text.split()) if (word := token.strip(_PUNCTUATION))
+    ]
     return frozenset(
         word.lower().removesuffix("'s").removesuffix("’s")
         for at, word in words
@@ -275,7 +279,7 @@ def _specifics(text: str) -> frozenset[str]:
 def regraded(
     home: Home, question: str, ranked: Sequence[ScoredMemory]
 ) -> tuple[list[ScoredMemory], Lane]:
-    """Hits in the order of a model's grades, and what became of asking for them; the scores stay at their places."""
+    """Return hits in the order of a model's grades, with scores by position, and the lane that reports the grading."""
     clean = home.redactor.clean(question)
     with tracing(home, TraceKind.RECALL, clean), advised(home, SECONDS) as adviser:
         order = graded(adviser, clean, ranked)

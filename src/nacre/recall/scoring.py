@@ -1,4 +1,4 @@
-"""How a memory's age, use and worth change its rank. Formulas of agenr, clamped (docs/context.md)."""
+"""Scores and confidence of hits: agenr's factors, clamped (docs/context.md), lane fusion, reranking and calibration."""
 
 from __future__ import annotations
 
@@ -22,47 +22,47 @@ from nacre.values.recall import HitConfidence, Lane, LaneState
 from nacre.values.review import Maturity, Usage
 
 FACTOR_RANGE = (0.5, 1.25)
-"""All factors after relevance together: no signal lifts an irrelevant hit above a relevant one."""
+"""Bounds of the product of all factors after relevance, so that an irrelevant hit never overtakes a relevant one."""
 
 STABILITY_DAYS = {Expiry.CORE: math.inf, Expiry.PERMANENT: 365.0, Expiry.TEMPORARY: 30.0}
-"""Days after which retrievability has fallen to .9; a stability, not a half-life."""
+"""Days until retrievability falls to .9 (a stability, not a half-life)."""
 
 ADDED_FACTORS = ("maturity", "confidence")
-"""Factors that agenr's formula does not have; they come from the other seed (seed facts 2.3)."""
+"""Factors that are not in agenr's formula but in the other seed (seed facts 2.3)."""
 
 INFERRED_FACTOR = 0.85
 OUTSIDE_WINDOW = 0.3
 NEAR_WINDOW = 0.4
 MATURITY_FACTORS = {Maturity.CANDIDATE: 1.0, Maturity.ESTABLISHED: 1.1, Maturity.PROVEN: 1.2}
 BROWSE_HALF_LIFE_DAYS = 30.0
-"""Without a question a memory counts half as much after so many days (seed facts 1.2.2)."""
+"""Half-life in days of a memory's score in a search without a question (seed facts 1.2.2)."""
 
 _DAY_SECONDS = 86_400.0
 
 
 def days_between(earlier: datetime, later: datetime) -> float:
-    """Days from one time to another, never negative."""
+    """Return the days from one time to another, at least 0."""
     return max(0.0, (later - earlier).total_seconds() / _DAY_SECONDS)
 
 
 def recency(days: float, expiry: Expiry) -> float:
-    """The FSRS power curve: (1 + 19/81 · days/S)^-0.5."""
+    """Return the FSRS power curve: (1 + 19/81 · days/S)^-0.5."""
     return float((1 + 19 / 81 * days / STABILITY_DAYS[expiry]) ** -0.5)
 
 
 def gaussian(days: float, radius_days: float) -> float:
-    """Nearness to a date: sigma is half the radius."""
+    """Return the nearness to a date; sigma is half the radius."""
     sigma = radius_days / 2
     return math.exp(-0.5 * (days / sigma) ** 2)
 
 
 def importance_score(importance: int) -> float:
-    """.55 for 1 to 1.0 for 10."""
+    """Map importance 1 to 10 to 0.55 to 1.0."""
     return 0.55 + (min(10, max(1, importance)) - 1) / 9 * 0.45
 
 
 def recall_strength(usage: Usage, days: float, expiry: Expiry) -> float:
-    """Grows with recalls, fades with the days since the last one."""
+    """Return a strength that grows with recalls and fades with the days since the last one."""
     if expiry is Expiry.CORE:
         return 1.0
     if usage.recall_count <= 0:
@@ -71,9 +71,9 @@ def recall_strength(usage: Usage, days: float, expiry: Expiry) -> float:
 
 
 def spacing_factor(usage: Usage, created: datetime) -> float:
-    """Recalls far apart count more: ln(2 + largest gap in days), at least 1.
+    """Return a factor for spaced recalls: ln(2 + largest gap in days), at least 1.
 
-    Where only their number is known they are taken as evenly spread from the memory's creation to the last one.
+    If only their number is known, assume even spacing from the memory's creation to the last recall.
     """
     ordered = sorted(usage.intervals) or _evenly_spread(usage, created)
     if len(ordered) < 2:
@@ -83,7 +83,7 @@ def spacing_factor(usage: Usage, created: datetime) -> float:
 
 
 def _evenly_spread(usage: Usage, created: datetime) -> list[float]:
-    """One time more than there were recalls, in milliseconds; none where there is nothing to spread."""
+    """Return evenly spaced times in milliseconds, one more than there were recalls; none without a span."""
     last = usage.last_recalled
     if usage.recall_count <= 0 or last is None or created >= last:
         return []
@@ -92,7 +92,7 @@ def _evenly_spread(usage: Usage, created: datetime) -> list[float]:
 
 
 def freshness(memory: Memory, now: datetime) -> float:
-    """What is important and new, from 1.5 within the hour to 1.1 within the day."""
+    """Return a boost for new important memories, from 1.5 within the hour to 1.1 within the day."""
     if memory.importance < 6:
         return 1.0
     hours = days_between(memory.created, now) * 24
@@ -100,7 +100,7 @@ def freshness(memory: Memory, now: datetime) -> float:
 
 
 def todo_staleness(memory: Memory, now: datetime) -> float:
-    """An old todo counts less: half a week's age, down to .10, or .40 for an important one."""
+    """Halve a todo's weight every 7 days, down to .10, or .40 for an important one."""
     if memory.kind is not Kind.TODO:
         return 1.0
     floor = 0.40 if memory.importance >= 8 else 0.10
@@ -108,10 +108,10 @@ def todo_staleness(memory: Memory, now: datetime) -> float:
 
 
 def maturity_factor(usage: Usage) -> float:
-    """Established memories and proven ones count a little more.
+    """Return the factor for established and proven memories.
 
-    The seed's .5, 1.0 and 1.5 (seed facts 2.3) would put every new memory at the lower clamp, where no other signal
-    shows; its order is kept, with the candidate as the neutral one.
+    The seed's .5, 1.0 and 1.5 (seed facts 2.3) would push every new memory to the lower clamp, which hides all other
+    signals. The order is the same here, with candidates as neutral.
     """
     return MATURITY_FACTORS[maturity(usage)]
 
@@ -119,14 +119,14 @@ def maturity_factor(usage: Usage) -> float:
 def age_factor(
     memory: Memory, now: datetime, *, around: datetime | None = None, radius_days: float = 14.0
 ) -> float:
-    """What its age leaves of a memory that is browsed: half after 30 days, or its nearness to a date."""
+    """Return the age factor of a browsed memory: half-life 30 days, or the nearness to a date."""
     if around:
         return _nearness(memory, around, radius_days)
     return float(0.5 ** (days_between(memory.updated, now) / BROWSE_HALF_LIFE_DAYS))
 
 
 def window_closeness(time: datetime, window: Window, radius_days: float) -> float:
-    """1 within a time that a question names, fading outside it."""
+    """Return 1 within the question's time window, less outside."""
     if window.since and time < window.since:
         return gaussian((window.since - time).total_seconds() / _DAY_SECONDS, radius_days)
     if window.until and time >= window.until:
@@ -135,7 +135,7 @@ def window_closeness(time: datetime, window: Window, radius_days: float) -> floa
 
 
 def window_factor(memory: Memory, window: Window) -> float:
-    """What a time that the question names leaves of a memory: all within it, less the farther away."""
+    """Return the factor of the question's time window: 1 within it, falling with the distance."""
     length = (
         (window.until - window.since).total_seconds() / _DAY_SECONDS
         if window.since and window.until
@@ -160,19 +160,18 @@ def factors(
     radius_days: float = 14.0,
     as_seen: datetime | None = None,
 ) -> dict[str, float]:
-    """Every factor after relevance, by name; ``product`` multiplies and clamps them.
+    """Return all factors after relevance, by name, for :func:`product`.
 
-    ``as_seen`` is the moment that days count back from, by default ``now``; freshness counts from ``now`` in any case
-    (seed facts 1.2.1).
+    Days count back from ``as_seen``, by default ``now``; freshness always counts from ``now`` (seed facts 1.2.1).
     """
     fresh, now = freshness(memory, now), as_seen or now
     if around:
         age = _nearness(memory, around, radius_days)
     else:
         age = 1.0 if memory.evergreen else recency(days_between(memory.updated, now), memory.expiry)
-    recalled_days = days_between(usage.last_recalled or memory.updated, now)
+    days_since_recall = days_between(usage.last_recalled or memory.updated, now)
     strength = min(
-        recall_strength(usage, recalled_days, memory.expiry)
+        recall_strength(usage, days_since_recall, memory.expiry)
         * spacing_factor(usage, memory.created),
         1.0,
     )
@@ -189,32 +188,29 @@ def factors(
 
 
 def product(parts: dict[str, float]) -> float:
-    """The factors multiplied, within FACTOR_RANGE."""
+    """Multiply the factors and clamp the product to FACTOR_RANGE."""
     low, high = FACTOR_RANGE
     return min(high, max(low, math.prod(parts.values())))
 
 
-# ----------------------------------------------------------------------------
-# Put the scores of lanes on one scale and add them.
-#
-# Min-max keeps how far a lane's best hit stands out, which rank fusion throws away (retrieval study:
-# 1.8 points of
-# recall@10 on chat, more at rank 1 in one pile).
+# -- Fusion of lanes -------------------------------------------------------------------------------
+# Min-max preserves the lead of a lane's best hit, which rank fusion loses (retrieval study: 1.8 points of recall@10 on
+# chat, more at rank 1 in one pile).
 
 
 K = TypeVar("K", bound=Hashable)
 
 
 class Scale(Protocol):
-    """Puts scores on 0..1; ``floor`` is the score that becomes 0, where it is known."""
+    """Maps scores to 0..1; ``floor``, if known, is the score that becomes 0."""
 
     def __call__(self, scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]: ...
 
 
 def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]:
-    """Scale to 0..1; ``floor`` is the value that becomes 0 (the lowest score when not given).
+    """Scale to 0..1; ``floor`` is the value that becomes 0 (by default the lowest score).
 
-    Where all scores are alike none is worse than another: all become 1, unless they are 0.
+    Equal scores all become 1, unless they are 0.
     """
     if not scores:
         return {}
@@ -226,9 +222,9 @@ def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, fl
 
 
 def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[str, float]]:
-    """Each key's weighted part from each lane, by the lane's name; a lane that does not know a key gives 0.
+    """Return each key's weighted part from each lane, by the lane's name; 0 from lanes without the key.
 
-    Weights are shares: they are divided by the sum of the weights of the lanes that ran.
+    Weights are normalised by the sum over lanes with results.
     """
     total = sum(weight for weight, scores in lanes.values() if scores) or 1.0
     keys: dict[K, None] = {}
@@ -240,9 +236,8 @@ def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[
     }
 
 
-# ----------------------------------------------------------------------------
-# A second look at the best hits, by a model that reads question and text together; bounded in number
-# and time.
+# -- Reranking -------------------------------------------------------------------------------------
+# A model that reads question and text together reorders the best hits, within limits of number and time.
 
 
 T = TypeVar("T")
@@ -250,17 +245,17 @@ T = TypeVar("T")
 CANDIDATES = 20
 SECONDS = 0.3
 SHARE = 0.5
-"""What the second look counts, beside the first."""
+"""Weight of the reranker's score; the rest is the weight of the first score."""
 
-_STEP = 4
-"""Texts between two looks at the clock."""
+_BATCH_TEXTS = 4
+"""Texts per reranker call; the time limit is checked between calls."""
 
 
 @dataclass
 class SecondLook:
-    """Reorders lists of hits for one question, within one allowance of time for all of them.
+    """Reorders lists of hits for one question, with one time limit for all of them.
 
-    ``clock`` counts seconds. A model that fails or runs out of time leaves the order of the rest as it was.
+    ``clock`` counts seconds. If the model fails or runs out of time, the remaining order is unchanged.
     """
 
     reranker: Reranker
@@ -273,70 +268,66 @@ class SecondLook:
     def reorder(
         self, items: Sequence[T], *, score: Callable[[T], float], text: Callable[[T], str]
     ) -> list[T]:
-        """The best CANDIDATES in their new order, then the others."""
-        seen = self._scores([text(item) for item in items[:CANDIDATES]])
-        if len(seen) < 2:
+        """Return the best CANDIDATES in their new order, then the others."""
+        reranked = self._scores([text(item) for item in items[:CANDIDATES]])
+        if len(reranked) < 2:
             return list(items)
-        first = min_max(dict(enumerate(score(item) for item in items[: len(seen)])))
-        second = min_max(dict(enumerate(seen)))
+        first = min_max(dict(enumerate(score(item) for item in items[: len(reranked)])))
+        second = min_max(dict(enumerate(reranked)))
         order = sorted(first, key=lambda at: -((1 - SHARE) * first[at] + SHARE * second[at]))
-        return [*(items[at] for at in order), *items[len(seen) :]]
+        return [*(items[at] for at in order), *items[len(reranked) :]]
 
     def report(self) -> Lane:
-        """What it did, as a lane of the answer."""
+        """Return the lane that reports the reranking."""
         if self._problems:
             return self._problems[0]
         return Lane("reranker", LaneState.RAN, note=self.reranker.name)
 
     def _scores(self, texts: Sequence[str]) -> list[float]:
-        """Scores from the first text on, as many as time allows."""
-        found: list[float] = []
-        for at in range(0, len(texts), _STEP):
+        """Return the scores of the first texts, as many as the time limit allows."""
+        scores: list[float] = []
+        for at in range(0, len(texts), _BATCH_TEXTS):
             if self._spent >= self.seconds:
                 note = f"{self.reranker.name} ran out of time"
                 self._problems.append(Lane("reranker", LaneState.PARTIAL, note=note))
                 break
             started = self.clock()
             try:
-                found += self.reranker.score(self.question, texts[at : at + _STEP])
+                scores += self.reranker.score(self.question, texts[at : at + _BATCH_TEXTS])
             except RerankerUnavailable as error:
                 self._problems.append(Lane("reranker", LaneState.UNAVAILABLE, note=error.message))
                 return []
             self._spent += self.clock() - started
-        return found
+        return scores
 
 
-# ----------------------------------------------------------------------------
-# Is anything worth showing? Decided on absolute signals, never on ranks.
-#
-# A logistic model of four signals that a person can follow. Its constants lie in ``confidence.toml``,
-# where
-# ``scripts/calibrate_confidence.py`` writes them; the cosine is brought to one scale for all
-# embedding models first, and
-# where none was compared, the form without it is used.
+# -- Confidence ------------------------------------------------------------------------------------
+# Hits are shown or withheld by absolute signals, never by ranks: a logistic model of four signals. Its constants are in
+# ``confidence.toml``, written by ``scripts/calibrate_confidence.py``. Cosines are first mapped to a common scale of all
+# embedding models; a form without the cosine is used if no vector was compared.
 
 
 SURE = 0.8
 BORDER = 0.5
-"""Context is given unasked when its best hit is at least so sure."""
+"""Minimum confidence of the best hit for unsolicited context."""
 NEAR = 0.15
-"""A hit without a word of the question is shown when it is at least so sure."""
+"""Minimum confidence of a shown hit that shares no word with the question."""
 
 
 class Sure(Protocol):
-    """A hit that knows how sure it is."""
+    """A hit with a confidence."""
 
     @property
     def confidence(self) -> float:
-        """0 to 1."""
+        """The confidence, 0 to 1."""
 
     @property
     def signals(self) -> Signals:
-        """What the confidence is computed from."""
+        """The signals behind the confidence."""
 
     @property
     def components(self) -> dict[str, float]:
-        """The parts of its score."""
+        """The parts of the score."""
 
 
 T_CONFIDENCE = TypeVar("T_CONFIDENCE", bound=Sure)
@@ -346,10 +337,10 @@ T_CONFIDENCE = TypeVar("T_CONFIDENCE", bound=Sure)
 class Signals:
     """The absolute signals of one hit.
 
-    ``coverage`` is the share of the telling words' weight that the hit holds, a turn together with those right before
-    and after it. ``cosine`` is ``None`` when no vector was compared. ``unknown`` is the share of that weight that
-    nothing in the whole home holds; ``unknown_name`` says that a name is part of it. ``empty`` is a question without
-    anything to be recognised by ("ok, go on"). ``whole``: the hit alone holds every word of the question.
+    ``coverage`` is the weighted share of the question's distinctive words in the hit; a turn counts with its direct
+    neighbours. ``cosine`` is ``None`` if no vector was compared. ``unknown`` is the weighted share of words that occur
+    nowhere in the home; ``unknown_name`` if these include a name. ``empty``: the question has no distinctive words
+    ("ok, go on"). ``whole``: the hit alone contains every word of the question.
     """
 
     coverage: float
@@ -362,7 +353,7 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The model: a sum of the signals times these, plus ``bias``, through the logistic function."""
+    """The weights of a logistic model of the signals, with a ``bias``."""
 
     bias: float
     meaning: float
@@ -373,8 +364,8 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Sureness:
-    """How sure a hit is. ``scale`` tells what a cosine is worth; once the best hit of an answer has passed, ``beside``
-    is how sure another one must be."""
+    """The confidence model. ``scale`` calibrates cosines; ``beside`` is the minimum confidence of further hits once the
+    best hit of an answer has passed."""
 
     with_meaning: Weights
     words_alone: Weights
@@ -382,7 +373,7 @@ class Sureness:
     beside: float
 
     def confidence(self, signals: Signals) -> float:
-        """0 to 1; BORDER lies between showing an answer and keeping silent."""
+        """Return the confidence, 0 to 1. An answer is shown from BORDER on."""
         if signals.empty:
             return 0.0
         weights, meaning = self.words_alone, 0.0
@@ -401,33 +392,33 @@ class Sureness:
 
 @cache
 def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Sureness:
-    """How sure a hit is among ``turns``, ``memories``, or memories that ``prompts`` bring up.
+    """Return the confidence model for ``turns``, ``memories``, or memories related to ``prompts``.
 
-    ``model`` made the vectors, and sees so.
+    ``model`` is the embedding model, and ``seen`` its observed distribution of cosines.
     """
     table = tomllib.loads(Path(__file__).with_name("confidence.toml").read_text(encoding="utf-8"))
-    found = table[kind]
+    constants = table[kind]
     return Sureness(
-        with_meaning=Weights(**found["with_meaning"]),
-        words_alone=Weights(**found["words_alone"]),
+        with_meaning=Weights(**constants["with_meaning"]),
+        words_alone=Weights(**constants["words_alone"]),
         scale=calibration_of(model, seen),
-        beside=found["beside"],
+        beside=constants["beside"],
     )
 
 
 def answering(kind: str, ranked: Sequence[T_CONFIDENCE]) -> list[T_CONFIDENCE]:
-    """The hits among ``turns``, ``memories`` or those that ``prompts`` bring up which are likely to answer, in order.
+    """Return the hits that probably answer, in order. ``kind`` is ``turns``, ``memories`` or ``prompts``.
 
-    None unless one of them is sure.
+    Return none unless one of them is sure.
     """
     if max((item.confidence for item in ranked), default=0.0) < BORDER:
         return []
-    beside = sureness_of(kind, None).beside
-    return [item for item in ranked if item.confidence >= beside]
+    minimum = sureness_of(kind, None).beside
+    return [item for item in ranked if item.confidence >= minimum]
 
 
 def matches(item: Sure) -> bool:
-    """Whether a hit shares a word with the question, or a meaning: some hit is always the nearest."""
+    """Return True if a hit shares a word or a meaning with the question, since some hit is always the nearest."""
     if item.signals.empty:
         return item.signals.whole
     holds_words = not item.components.keys().isdisjoint(("lexical", "name"))
@@ -437,12 +428,12 @@ def matches(item: Sure) -> bool:
 
 
 def is_sure(item: Sure) -> bool:
-    """Whether a hit is sure to answer."""
+    """Return True if a hit is sure to answer."""
     return item.confidence >= SURE
 
 
 def in_words(confidence: float) -> HitConfidence:
-    """A confidence as a word."""
+    """Return a confidence as a word."""
     if confidence >= SURE:
         return HitConfidence.SURE
     return HitConfidence.LIKELY if confidence >= BORDER else HitConfidence.WEAK

@@ -27,17 +27,17 @@ from nacre.store.search import Admission, Held, Match, Selection, Term, TurnSear
 from nacre.store.sessions import Sessions
 from nacre.values.recall import Filter
 
-_READ = 40
-"""Of so many of the best turns it is read whether they only ask."""
+_CHECKED_TURNS = 40
+"""Number of best turns that are checked for being only questions."""
 
 Place = tuple[int, int]
-"""A session row and the position in it."""
+"""A session row and the position of a turn in the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredTurn:
-    """A turn's place with its fused score (0 to about 1.5), the parts of it, the absolute signals, and how sure it is
-    to answer by those (0 to 1)."""
+    """A turn's place, its fused score (0 to about 1.5) and the score's components, its signals, and the confidence
+    derived from them (0 to 1)."""
 
     row: int
     place: Place
@@ -48,9 +48,9 @@ class ScoredTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lexical:
-    """What the lexical lane found: the best turns that hold terms, those that hold part of an identifier, and what is
-    known of the turns around."""
+class _LexicalHits:
+    """Results of the lexical lane: the best turns with terms, those with part of an identifier (``named``), and the
+    matches of surrounding turns."""
 
     matches: dict[Place, Match] = field(default_factory=dict)
     terms: tuple[Term, ...] = ()
@@ -61,7 +61,7 @@ class _Lexical:
 
     @property
     def known(self) -> dict[Place, Match]:
-        """What turns hold of the terms, wherever that is known."""
+        """All known matches by place."""
         return {**self.around, **self.matches}
 
 
@@ -93,8 +93,8 @@ class TurnRecall:
         radius_days: float = 14.0,
         limit: int = 100,
     ) -> list[ScoredTurn]:
-        """The best turns, the best first. ``vector`` is the embedded question, where that lane can run."""
-        words = self._lexical(question, wanted) if lexical else _Lexical()
+        """Return the best turns, best first. ``vector`` is the embedded question if that lane can run."""
+        words = self._lexical(question, wanted) if lexical else _LexicalHits()
         admitted = self._selection.admitted_turns(wanted)
         near = self._near(vector, admitted)
         pool = self._pool(words, near, admitted)
@@ -102,24 +102,28 @@ class TurnRecall:
         parts = blend({**self._by_words(words, pool), **self._by_meaning(cosines, pool)})
         for place, bonus in self._bonuses(question, words, pool, around, radius_days).items():
             parts.setdefault(place, {}).update(bonus)
-        scores = {place: sum(found.values()) for place, found in parts.items()}
+        scores = {place: sum(values.values()) for place, values in parts.items()}
         best = nlargest(
-            max(limit, _READ), scores, key=lambda place: (scores[place], -place[0], -place[1])
+            max(limit, _CHECKED_TURNS),
+            scores,
+            key=lambda place: (scores[place], -place[0], -place[1]),
         )
         best = self._answers_first(best, pool, parts, scores)[:limit]
         sureness = vector.sureness("turns") if vector else sureness_of("turns", None)
-        found, known = [], words.known
+        hits, matches = [], words.known
         for place in best:
             if scores[place] <= 0:
                 break
-            signals = _signals(place, question, words, known, cosines.get(place))
+            signals = _signals(place, question, words, matches, cosines.get(place))
             components = {name: round(value, 4) for name, value in parts[place].items() if value}
-            sure = sureness.confidence(signals)
-            found.append(ScoredTurn(pool[place], place, scores[place], components, signals, sure))
-        return found
+            confidence = sureness.confidence(signals)
+            hits.append(
+                ScoredTurn(pool[place], place, scores[place], components, signals, confidence)
+            )
+        return hits
 
     def when(self, event: Question, wanted: Filter) -> datetime | None:
-        """When something happened: the time of the turn that speaks of it, where one is sure to, by words alone."""
+        """Return the time of an event: of the turn that mentions it, if one is sure to, by words alone."""
         ranked = self.rank(event, wanted, vector=None, limit=10)
         if not ranked or ranked[0].confidence < BORDER:
             return None
@@ -132,30 +136,30 @@ class TurnRecall:
         parts: dict[Place, dict[str, float]],
         scores: dict[Place, float],
     ) -> list[Place]:
-        """The best places once more, with what only asks set back."""
+        """Return the best places reordered, with turns that only ask ranked lower."""
         if not self._recipe.asks:
             return best
-        rows = {pool[place]: place for place in best[:_READ]}
+        rows = {pool[place]: place for place in best[:_CHECKED_TURNS]}
         for row, text in self._sessions.database.all("find_texts", rows=json.dumps(list(rows))):
             if only_asks(text):
                 parts[rows[row]]["asks"] = -self._recipe.asks
                 scores[rows[row]] -= self._recipe.asks
         return sorted(best, key=lambda place: (-scores[place], place))
 
-    # What the lanes find
+    # -- Lanes -----------------------------------------------------------------------------------------
 
-    def _lexical(self, question: Question, wanted: Filter) -> _Lexical:
+    def _lexical(self, question: Question, wanted: Filter) -> _LexicalHits:
         terms = self._search.terms(question.words)
         if not terms:
-            return _Lexical()
+            return _LexicalHits()
         corpus = self._search.corpus(terms)
         recipe = self._recipe
         terms, weights, coverage = choose(
             question, terms, corpus, bm25=recipe.bm25, postings=recipe.postings
         )
-        found = self._search.match(terms, wanted, recipe.window)
-        matches = {(match.session, match.seq): match for match in found}
-        return _Lexical(
+        matching = self._search.match(terms, wanted, recipe.window)
+        matches = {(match.session, match.seq): match for match in matching}
+        return _LexicalHits(
             matches,
             terms,
             weights,
@@ -170,7 +174,7 @@ class TurnRecall:
         terms: Sequence[Term],
         matches: Mapping[Place, Match],
     ) -> Iterable[Place]:
-        """Turns that hold an identifier of the question within a longer one: what a search for words cannot see."""
+        """Yield turns with an identifier of the question inside a longer one, which a word search does not find."""
         places = [
             (session, seq)
             for _, session, seq in self._search.match_parts(
@@ -178,29 +182,29 @@ class TurnRecall:
             )
         ]
         if len(places) >= self._recipe.parts:
-            return  # it is everywhere: that says nothing
+            return  # a frequent identifier says nothing
         stems = [term.stem for term in terms]
         names = [
             [term.stem for term in self._search.terms(words_of(name))] for name in question.names
         ]
         whole = [[stems.index(stem) for stem in name] for name in names if set(name) <= set(stems)]
         for place in places:
-            held = matches[place].held if place in matches else {}
-            if not held or not any(held.keys() >= set(name) for name in whole):
+            counts = matches[place].held if place in matches else {}
+            if not counts or not any(counts.keys() >= set(name) for name in whole):
                 yield place
 
     def _near(self, vector: QueryVector | None, admitted: Admission | None) -> dict[int, float]:
         if vector is None:
             return {}
-        found = vector.vectors.nearest_turns(
+        nearest = vector.vectors.nearest_turns(
             vector.value, limit=self._recipe.candidates, admitted=admitted
         )
-        return {near.row: near.cosine for near in found}
+        return {near.row: near.cosine for near in nearest}
 
     def _pool(
-        self, words: _Lexical, near: Mapping[int, float], admitted: Admission | None
+        self, words: _LexicalHits, near: Mapping[int, float], admitted: Admission | None
     ) -> dict[Place, int]:
-        """Candidates of all lanes and their neighbours: place → row. What these hold of the terms is known then."""
+        """Return the candidates of all lanes and their neighbours: place → row. Adds the neighbours' matches."""
         places = [*list(words.matches)[: self._recipe.candidates], *words.named]
         places += self._sessions.places(list(near)).values()
         reach = self._recipe.reach
@@ -212,8 +216,8 @@ class TurnRecall:
         pool = {place: words.matches[place].row for place in extended if place in words.matches}
         others = self._search.at(sorted(extended - pool.keys()), words.terms)
         if admitted is not None:
-            among = admitted.among([match.row for match in others])
-            others = [match for match in others if match.row in among]
+            admitted_rows = admitted.among([match.row for match in others])
+            others = [match for match in others if match.row in admitted_rows]
         for match in others:
             place = match.session, match.seq
             words.around[place], pool[place] = match, match.row
@@ -224,20 +228,22 @@ class TurnRecall:
     ) -> dict[Place, float]:
         if vector is None:
             return {}
-        unknown = [row for row in pool.values() if row not in near]
-        by_row = {**vector.vectors.cosines_of_turns(vector.value, unknown), **near}
+        missing = [row for row in pool.values() if row not in near]
+        by_row = {**vector.vectors.cosines_of_turns(vector.value, missing), **near}
         return {place: by_row[row] for place, row in pool.items() if row in by_row}
 
-    # What it is worth
+    # -- Scores ----------------------------------------------------------------------------------------
 
     def _by_words(
-        self, words: _Lexical, pool: Iterable[Place]
+        self, words: _LexicalHits, pool: Iterable[Place]
     ) -> dict[str, tuple[float, dict[Place, float]]]:
         if not words.matches:
             return {}
-        own = normalise(words.known, words.weights)
-        held = in_context(own, pool, share=self._recipe.neighbours, reach=self._recipe.reach)
-        scores = saturate_ordinary(held, words.weights)
+        counts = normalise(words.known, words.weights)
+        counts_in_context = in_context(
+            counts, pool, share=self._recipe.neighbours, reach=self._recipe.reach
+        )
+        scores = saturate_ordinary(counts_in_context, words.weights)
         best = max(scores.values(), default=0.0)
         trust = min(1.0, best / words.weights.ideal) ** self._recipe.doubt if best else 0.0
         turns = self._recipe.scale(scores, floor=0.0)
@@ -268,7 +274,7 @@ class TurnRecall:
         }
 
     def _smoothed(self, cosines: Mapping[Place, float]) -> dict[Place, float]:
-        """Each turn's cosine plus a share of the mean of its neighbours', weighted by nearness."""
+        """Add to each turn's cosine a share of the neighbours' mean, weighted by nearness."""
         steps = [
             step for distance in range(1, self._recipe.reach + 1) for step in (-distance, distance)
         ]
@@ -288,56 +294,56 @@ class TurnRecall:
     def _bonuses(
         self,
         question: Question,
-        words: _Lexical,
+        words: _LexicalHits,
         pool: Mapping[Place, int],
         around: datetime | None,
         radius_days: float,
     ) -> dict[Place, dict[str, float]]:
-        """What is added after fusion."""
-        found: dict[Place, dict[str, float]] = defaultdict(dict)
+        """Return the parts of the score that are added after fusion."""
+        bonuses: dict[Place, dict[str, float]] = defaultdict(dict)
         for place in words.named:
             if place in pool:
-                found[place]["name"] = self._recipe.name
+                bonuses[place]["name"] = self._recipe.name
         for place in self._of_projects(question.projects, pool):
-            found[place]["project"] = self._recipe.presence
+            bonuses[place]["project"] = self._recipe.presence
         if not question.authors and around is None and question.window is None:
-            return found
+            return bonuses
         bylines = self._bylines(pool)
         if question.authors:
-            self._add_people(found, question.authors, bylines)
+            self._add_people(bonuses, question.authors, bylines)
         for place, byline in bylines.items():
             closeness = _closeness(byline.time, question, around, radius_days)
             if closeness > 0.01:
-                found[place]["time"] = self._recipe.time * closeness
-        return found
+                bonuses[place]["time"] = self._recipe.time * closeness
+        return bonuses
 
     def _of_projects(self, projects: Sequence[str], pool: Iterable[Place]) -> Iterable[Place]:
-        """Places in sessions of these projects."""
+        """Return the places in sessions of these projects."""
         if not projects:
             return ()
         sessions = {session for session, _ in pool}
         rows = self._sessions.database.all("find_sessions_of", rows=json.dumps(list(sessions)))
-        named = {row for row, _, _, project, *_ in rows if project in projects}
-        return [place for place in pool if place[0] in named]
+        sessions_of_projects = {row for row, _, _, project, *_ in rows if project in projects}
+        return [place for place in pool if place[0] in sessions_of_projects]
 
     def _add_people(
         self,
-        found: dict[Place, dict[str, float]],
-        named: Sequence[str],
+        bonuses: dict[Place, dict[str, float]],
+        people: Sequence[str],
         bylines: Mapping[Place, _Byline],
     ) -> None:
-        """Who is asked about takes part in the session, and is likely to say it."""
+        """Add bonuses for turns of a person in question, and for sessions with that person."""
         present: dict[int, set[str]] = defaultdict(set)
         for (session, _), byline in bylines.items():
-            if byline.author and byline.author in named:
+            if byline.author and byline.author in people:
                 present[session].add(byline.author)
         for place, byline in bylines.items():
             if present[place[0]]:
-                found[place]["presence"] = (
-                    self._recipe.presence * len(present[place[0]]) / len(named)
+                bonuses[place]["presence"] = (
+                    self._recipe.presence * len(present[place[0]]) / len(people)
                 )
-            if len(named) == 1 and byline.author == named[0]:
-                found[place]["author"] = self._recipe.author
+            if len(people) == 1 and byline.author == people[0]:
+                bonuses[place]["author"] = self._recipe.author
 
     def _bylines(self, pool: Mapping[Place, int]) -> dict[Place, _Byline]:
         rows = self._sessions.database.all("find_bylines", rows=json.dumps(list(pool.values())))
@@ -348,18 +354,18 @@ class TurnRecall:
 def _signals(
     place: Place,
     question: Question,
-    words: _Lexical,
-    known: Mapping[Place, Match],
+    words: _LexicalHits,
+    matches: Mapping[Place, Match],
     cosine: float | None,
 ) -> Signals:
-    """What is read with a turn for its rank is more than what may answer: only the turns right beside it count."""
+    """Return the signals of a turn with its direct neighbours, fewer than those that count for its rank."""
     session, seq = place
-    near = (known.get((session, seq + step)) for step in (-1, 0, 1))
-    held = [match.held for match in near if match]
-    found = words.coverage.signals(*held, cosine=cosine, in_part=place in words.named)
-    own = known.get(place)
+    near = (matches.get((session, seq + step)) for step in (-1, 0, 1))
+    counts = [match.held for match in near if match]
+    signals = words.coverage.signals(*counts, cosine=cosine, in_part=place in words.named)
+    own = matches.get(place)
     return replace(
-        found,
+        signals,
         empty=question.says_nothing,
         whole=own is not None and words.coverage.is_whole(own.held),
     )
@@ -368,7 +374,7 @@ def _signals(
 def _closeness(
     time: datetime | None, question: Question, around: datetime | None, radius_days: float
 ) -> float:
-    """1 within the window the question names, fading outside it."""
+    """Return 1 within the question's time window, less outside."""
     window = question.window
     if time is None:
         return 0.0
@@ -377,20 +383,20 @@ def _closeness(
     return window_closeness(time, window, radius_days) if window else 0.0
 
 
-def _sessions_by_words(words: _Lexical) -> dict[int, float]:
-    """How well each session as a whole speaks of the question's terms; a turn counts once for each."""
+def _sessions_by_words(words: _LexicalHits) -> dict[int, float]:
+    """Return each session's lexical score as a whole, in which a turn counts at most once per term."""
     counts: dict[int, Held] = {}
     for (session, _), match in words.known.items():
-        held = counts.setdefault(session, {})
+        totals = counts.setdefault(session, {})
         for at, count in match.held.items():
-            held[at] = held.get(at, 0.0) + (count if count < 1.0 else 1.0)
+            totals[at] = totals.get(at, 0.0) + (count if count < 1.0 else 1.0)
     return saturate_ordinary(counts, words.weights)
 
 
 def _sessions_by_meaning(cosines: Mapping[Place, float], turns: int) -> dict[int, float]:
-    """The mean cosine of each session's best turns."""
+    """Return the mean cosine of each session's best turns."""
     by_session: dict[int, list[float]] = defaultdict(list)
     for (session, _), cosine in cosines.items():
         by_session[session].append(cosine)
-    best = {session: nlargest(turns, found) for session, found in by_session.items()}
-    return {session: sum(found) / len(found) for session, found in best.items()}
+    best = {session: nlargest(turns, values) for session, values in by_session.items()}
+    return {session: sum(values) / len(values) for session, values in best.items()}
