@@ -1,7 +1,9 @@
-"""Turns and sessions out of the records of a Claude Code transcript.
+"""Claude Code: ``~/.claude/projects/<slug>/<session>.jsonl``, with sub-agents in a folder of the
+session.
 
-One API message lies on several lines, one content block each, with the results of its tool calls between them: a
-message is kept open until another one begins, and what is still open at the end of the file is read again next time.
+An API message spans several lines with one content block each, and the results of its tool calls in
+between. A message stays open until another begins. If it is open at the end of the file, it is read
+again next time.
 """
 
 from __future__ import annotations
@@ -52,16 +54,16 @@ from nacre.readers.trust import Exchange, Judgement, attribute, names_another
 from nacre.values.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Ids of another make may be used again in another session."""
+"""Other ids may be reused in another session."""
 _EXIT_CODE = re.compile(r"\AExit code (\d+)")
-_REMEMBERED = 20
+_MAX_SPOKEN_PROMPTS = 20
 _SYNTHETIC_MODEL = "<synthetic>"
-_MAIN = ""
-_ERROR_CHARACTERS = 300
+_MAIN_THREAD = ""
+_MAX_ERROR_CHARACTERS = 300
 
 
 class Reader:
-    """Reads one transcript, record by record."""
+    """A reader of one transcript, record by record."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -79,7 +81,7 @@ class Reader:
         self.inline_agents = not folder.is_dir()
 
     def read(self) -> Items:
-        """All that the file tells, from where the last reading ended."""
+        """Yield the sessions and turns since the last reading."""
         for offset, line in record_lines(self.source):
             for record in records(self.source, line, RECORD):
                 yield from self.take(offset, record)
@@ -113,14 +115,14 @@ class Reader:
         elif record.type not in IGNORED:
             self.source.unknown(record.type or "no type")
 
-    # What the owner says
+    # Messages of the owner
 
     def user(self, record: Record) -> Items:
         message = decode_raw(record.message, Message)
         if message is None:
             self.source.corrupt()
             return
-        text, results, said = content_of(message.content)
+        text, results, text_blocks = content_of(message.content)
         is_others = bool(text and results) and not is_feedback_on_call(record, message, self.calls)
         for block in results:
             yield from self.tool_result(record, block)
@@ -130,47 +132,49 @@ class Reader:
         if record.isCompactSummary:
             yield from self.compacted(record, text)
             return
-        cut, text = interruption(text)
-        if cut:
-            yield from self.interrupted(_beside(record, "cut") if text else record, cut)
+        note, text = interruption(text)
+        if note:
+            yield from self.interrupted(_with_suffix(record, "cut") if text else record, note)
         title, plan, feedback = plan_of(text, record.planContent)
-        is_others |= names_another(record, message, *said) and not (plan and record.planContent)
-        if is_others or cut:
+        is_others |= names_another(record, message, *text_blocks) and not (
+            plan and record.planContent
+        )
+        if is_others or note:
             yield from self.another(record, text)
             return
         if plan:
-            yield from self.derived(_beside(record, "plan"), plan)
+            yield from self.derived(_with_suffix(record, "plan"), plan)
         words, flags = (title, Flag.COMMAND) if plan else self.typed(text)
         yield from self.delivered(record, words, flags)
         if feedback:
-            yield from self.owner(_beside(record, "feedback"), feedback)
+            yield from self.owner(_with_suffix(record, "feedback"), feedback)
 
     def another(self, record: Record, text: str) -> Items:
-        """Somebody else's words in the owner's place, another agent's or a stranger's; what the host itself wrote of
-        them is only heard.
+        """Yield another agent's or a stranger's words in the owner's place. Text that the host
+        wrote is only recorded as outside.
         """
         words, flags = self.typed(text)
         self.exchange.saw(text)
         if words:
             yield from self.close_sides()
-            yield from self.close(_MAIN)
+            yield from self.close(_MAIN_THREAD)
             yield from self.say(record, Speaker.SYSTEM, words, flags, trust=Trust.UNTRUSTED)
 
     def interrupted(self, record: Record, text: str) -> Items:
-        """The owner stopped the agent: what is open stays as it is, and nobody said these words."""
+        """Yield the host's note that the owner stopped the agent, after the open messages."""
         yield from self.close_sides()
         if not record.isSidechain:
-            yield from self.close(_MAIN)
+            yield from self.close(_MAIN_THREAD)
         yield from self.say(record, Speaker.SYSTEM, text, Flag.META | Flag.INTERRUPTED)
 
     def compacted(self, record: Record, text: str) -> Items:
-        """The host summed up what was said: what it draws on is known, as far as this reading heard it."""
+        """Yield the host's summary of the conversation."""
         yield from self.close_sides()
-        yield from self.close(_MAIN)
+        yield from self.close(_MAIN_THREAD)
         yield from self.derived(record, text)
 
     def derived(self, record: Record, text: str) -> Items:
-        """What the host put together from what was said before, here or in another session."""
+        """Yield a text that the host composed from earlier messages, here or in another session."""
         judged = self.exchange.judge(self.exchange.clean(text).text)
         yield from self.say(
             record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust
@@ -183,7 +187,7 @@ class Reader:
         if record.isSidechain:
             yield from self.say(record, Speaker.AGENT, words, flags)
             return
-        yield from self.close(_MAIN)
+        yield from self.close(_MAIN_THREAD)
         turn = Turn("", Speaker.OWNER, words, flags=flags, trust=trust)
         turn = attribute(turn, TOOL, self.source.identities, self.exchange)
         if turn.trust is Trust.TRUSTED:
@@ -194,50 +198,54 @@ class Reader:
 
     def tool_result(self, record: Record, block: Block) -> Items:
         call = self.calls.pop(block.tool_use_id or "", None)
-        asked = call is not None and call.call.name == "AskUserQuestion"
+        is_form = call is not None and call.call.name == "AskUserQuestion"
         output = plain_text(block.content)
-        if not asked:
+        if not is_form:
             self.hear(call, block, output)
-        if not (block.is_error or asked):
+        if not (block.is_error or is_form):
             if call:
                 call.answer("ok", output)
             return
-        said = rejection(block.content, record.toolUseResult)
-        if said is not None:
+        words = rejection(block.content, record.toolUseResult)
+        if words is not None:
             if call:
                 call.answer("rejected", output)
-            yield from self.declined(record, call, said)
+            yield from self.declined(record, call, words)
         elif call:
             exit_code = _EXIT_CODE.match(output)
             code = int(exit_code.group(1)) if exit_code else None
             call.answer(outcome(output, exit_code=code, is_error=bool(block.is_error)), output)
-        if call and asked and not block.is_error:
+        if call and is_form and not block.is_error:
             yield from self.answers(
                 record, answers_in(output, call.questions, record.toolUseResult)
             )
 
-    def declined(self, record: Record, call: OpenCall | None, said: str) -> Items:
-        """What the owner said when declining a call stands where its result would, and the record does not tell the
-        two apart: the words are not the owner's if the tool may have written them where it failed.
+    def declined(self, record: Record, call: OpenCall | None, words: str) -> Items:
+        """Yield the owner's words on declining a call, which are in place of its result.
+
+        The record does not distinguish the two, so the words are not the owner's if the failed tool
+        may have written them.
         """
-        said = self.exchange.clean(said).text
-        if is_tools(TOOL, said):
-            yield from self.answers(record, listed_answers(said, call.questions) if call else ())
+        words = self.exchange.clean(words).text
+        if is_tools(TOOL, words):
+            yield from self.answers(record, listed_answers(words, call.questions) if call else ())
         elif call is not None and call.fails_in_words_of_host(record.version):
-            yield from self.owner(record, said)
+            yield from self.owner(record, words)
         else:
-            yield from self.another(record, said)
+            yield from self.another(record, words)
 
     def answers(self, record: Record, answers: Sequence[Answer]) -> Items:
-        """What the owner answered to a form."""
+        """Yield the owner's answers to a form."""
         own, foreign = messages_of(answers, self.exchange.trust_of)
         if foreign:
-            yield from self.owner(_beside(record, "outside"), foreign, trust=Trust.UNTRUSTED)
+            yield from self.owner(_with_suffix(record, "outside"), foreign, trust=Trust.UNTRUSTED)
         for number, words in enumerate(own):
-            yield from self.owner(_beside(record, f"answer {number}") if number else record, words)
+            yield from self.owner(
+                _with_suffix(record, f"answer {number}") if number else record, words
+            )
 
     def hear(self, call: OpenCall | None, block: Block, output: str) -> None:
-        """What a tool said; of a call that is not known any more, it may have come from anywhere."""
+        """Record a tool's output. The output of an unknown call may have come from anywhere."""
         self.exchange.heard(
             output, outside=not call or call.is_outside, own=bool(call and call.is_own)
         )
@@ -260,20 +268,22 @@ class Reader:
         yield from self.delivered(record, *self.typed(text, ahead=True))
 
     def delivered(self, record: Record, words: str, flags: Flag) -> Items:
-        """Emit a prompt, unless it was emitted when it was in the queue."""
+        """Yield a prompt, unless it was yielded while in the queue."""
         self.carry["queue"] = [
-            waiting for waiting in self.carry["queue"] if waiting[1].strip() != words
+            pending for pending in self.carry["queue"] if pending[1].strip() != words
         ]
-        queued = next((known for known in self.carry["spoken"] if words == known[1]), None)
+        queued = next((spoken for spoken in self.carry["spoken"] if words == spoken[1]), None)
         if queued:
             self.carry["spoken"].remove(queued)
         elif words:
             yield from self.owner(record, words, flags)
 
     def queued(self, record: Record) -> Items:
-        """What is typed while the agent works: delivered when it is removed from the queue, unless taken back.
+        """Handle prompts typed while the agent works. They are delivered when removed from the
+        queue, unless taken back.
 
-        A removal that names it, or its reason, only tells of that: what is delivered then has a record of its own.
+        A removal with a text or a reason is only a note. The delivered prompt then has its own
+        record.
         """
         queue = self.carry["queue"]
         match record.operation:
@@ -281,9 +291,8 @@ class Reader:
                 text = decode_raw(record.content, str) or ""
                 if (is_others := names_another(record)) or is_tools(TOOL, text):
                     self.exchange.saw(text)
-                if not is_tools(
-                    TOOL, text
-                ):  # no record tells when a notice of the host leaves the queue
+                # No record shows when a notice of the host leaves the queue.
+                if not is_tools(TOOL, text):
                     queue.append((record.timestamp or "", "" if is_others else text))
             case "dequeue" if queue:
                 queue.pop(0)
@@ -292,32 +301,32 @@ class Reader:
             case "remove" if queue:
                 when, text = queue.pop(0)
                 if not (record.reason or is_string(record.content)):
-                    yield from self.waited(record, when, text)
+                    yield from self.say_queued(record, when, text)
 
-    def waited(self, record: Record, when: str, text: str) -> Items:
-        """Emit a prompt from the queue, once."""
+    def say_queued(self, record: Record, when: str, text: str) -> Items:
+        """Yield a prompt from the queue, once."""
         words, flags = self.typed(text, ahead=True)
         if not words:
             return
         yield from self.close_sides()
-        yield from self.close(_MAIN)
+        yield from self.close(_MAIN_THREAD)
         if [when, words] not in self.carry["spoken"]:
-            self.carry["spoken"] = [*self.carry["spoken"][-_REMEMBERED:], [when, words]]
+            self.carry["spoken"] = [*self.carry["spoken"][-_MAX_SPOKEN_PROMPTS:], [when, words]]
             yield from self.owner(
                 msgspec.structs.replace(record, uuid=f"queued {when}", timestamp=when), words, flags
             )
 
-    # What the agent says
+    # Messages of the agent
 
     def assistant(self, offset: int, record: Record) -> Items:
         message = decode_raw(record.message, Message)
         if message is None:
             self.source.corrupt()
             return
-        side = (record.agentId or "side") if record.isSidechain else _MAIN
+        side = (record.agentId or "side") if record.isSidechain else _MAIN_THREAD
         if record.isApiErrorMessage:
             yield from self.close(side)
-            text = shorten(content_of(message.content)[0], _ERROR_CHARACTERS)
+            text = shorten(content_of(message.content)[0], _MAX_ERROR_CHARACTERS)
             yield from self.say(record, Speaker.SYSTEM, text, Flag.META)
         if record.isApiErrorMessage or message.model == _SYNTHETIC_MODEL:
             return
@@ -351,27 +360,31 @@ class Reader:
                     group.texts.append(arguments["plan"])
 
     def pull_request(self, record: Record) -> Items:
-        """A pull request that came of the session; the host repeats it. A message that is open goes first."""
+        """Yield a pull request of the session once, after the open message. The host repeats these
+        records.
+        """
         if record.prUrl and record.prUrl not in self.carry.setdefault("linked", []):
             self.carry["linked"].append(record.prUrl)
             self.links.append(msgspec.structs.replace(record, uuid=f"pull request {record.prUrl}"))
-        if _MAIN not in self.open:
-            yield from self.tell_links()
+        if _MAIN_THREAD not in self.open:
+            yield from self.say_links()
 
-    def tell_links(self) -> Items:
+    def say_links(self) -> Items:
         links, self.links = self.links, []
         for link in links:
             yield from self.say(link, Speaker.SYSTEM, f"Pull request: {link.prUrl}", Flag.META)
 
     def progress(self, offset: int, record: Record) -> Items:
-        """In versions that wrote no file for a sub-agent, its messages live only in progress records."""
+        """Yield a sub-agent's messages from progress records, where old versions stored them
+        without a file.
+        """
         progress = decode_raw(record.data, Progress) if self.inline_agents else None
         if progress is None or progress.type != "agent_progress" or not progress.agentId:
             return
         inner = decode_raw(progress.message, Record)
         if inner is None or not inner.uuid:
             return
-        speaking = msgspec.structs.replace(
+        record_of_agent = msgspec.structs.replace(
             record,
             type=inner.type,
             uuid=inner.uuid,
@@ -381,13 +394,15 @@ class Reader:
             message=inner.message,
         )
         yield from (
-            self.assistant(offset, speaking) if inner.type == "assistant" else self.user(speaking)
+            self.assistant(offset, record_of_agent)
+            if inner.type == "assistant"
+            else self.user(record_of_agent)
         )
 
     # Turns and sessions
 
     def close_sides(self) -> Items:
-        for side in [side for side in self.open if side != _MAIN]:
+        for side in [side for side in self.open if side != _MAIN_THREAD]:
             yield from self.close(side)
 
     def close(self, side: str) -> Items:
@@ -399,17 +414,17 @@ class Reader:
             "\n\n".join(part.strip() for part in group.texts if part.strip())
         )
         text = cleaned.text
-        calls = tuple(made.call for made in group.calls)
+        calls = tuple(pending.call for pending in group.calls)
         if text or calls:
             judged = self.exchange.judge(text) if text else Judgement()
             flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
             trust = judged.trust if group.trust is Trust.TRUSTED else group.trust
             yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=trust)
-        if side == _MAIN:
-            yield from self.tell_links()
+        if side == _MAIN_THREAD:
+            yield from self.say_links()
 
     def typed(self, text: str, *, ahead: bool = False) -> tuple[str, Flag]:
-        """Return what the owner typed in a prompt; what others wrote in it counts as heard."""
+        """Return the owner's words in a prompt. Other people's text in it is recorded as outside."""
         cleaned = self.exchange.clean(text)
         words, flags, others = (typed_ahead if ahead else typed)(cleaned.text)
         if others:
@@ -430,7 +445,7 @@ class Reader:
         if not self.carry.get("begun") and (speaker is Speaker.OWNER or flags & Flag.SUMMARY):
             self.carry["begun"] = speaker is Speaker.OWNER
             self.first.append(First(record, speaker, text, flags, trust))
-            self.sessions.known(record, self.sessions.ids_of(record)[1])
+            self.sessions.facts_of(record, self.sessions.ids_of(record)[1])
             return
         yield from self.say_first(record.sessionId)
         cleaned = self.exchange.clean(text)
@@ -457,50 +472,53 @@ class Reader:
             unique=bool(_UUID.fullmatch(record.uuid or "")),
         )
 
-    def say_first(self, answering: str | None) -> Items:
-        """Where the host clears a session to begin another, the first prompt still names the old one."""
-        held, self.first = self.first, []
-        self.carry["begun"] = bool(held) or self.carry.get("begun", False)
-        for first in held:
+    def say_first(self, session_id: str | None) -> Items:
+        """Yield the held first prompt. If the host cleared a session to begin another, the prompt
+        still names the old session.
+        """
+        prompts, self.first = self.first, []
+        self.carry["begun"] = bool(prompts) or self.carry.get("begun", False)
+        for first in prompts:
             record = msgspec.structs.replace(
-                first.record, sessionId=answering or first.record.sessionId
+                first.record, sessionId=session_id or first.record.sessionId
             )
             yield from self.say(record, first.speaker, first.text, first.flags, trust=first.trust)
 
     def finish(self) -> Items:
-        """Emit what is open, to be read again next time, and queued prompts: this may be the end of the session."""
-        first = min(self.open.values(), key=lambda group: group.offset, default=None)
+        """Yield the open messages, which are read again next time, and queued prompts, as this may
+        be the end of the session.
+        """
+        earliest = min(self.open.values(), key=lambda group: group.offset, default=None)
         for side in list(self.open):
             yield from self.close(side)
         spoken = self.carry["spoken"]
         for when, text in self.carry["queue"]:
-            yield from self.waited(Record(), when, text)
+            yield from self.say_queued(Record(), when, text)
         yield from self.say_first(
             self.source.path.stem if _UUID.fullmatch(self.source.path.stem) else None
         )
-        for session in self.sessions.told.values():
-            known = self.sessions.finished(session)
-            if known not in (session, self.yielded):
-                yield known
-        if first:
-            self.source.hold(first.offset)
-        carry = msgspec.json.decode(first.before) if first else self.carry
+        for session in self.sessions.by_id.values():
+            finished = self.sessions.finished(session)
+            if finished not in (session, self.yielded):
+                yield finished
+        if earliest:
+            self.source.hold(earliest.offset)
+        carry = msgspec.json.decode(earliest.before) if earliest else self.carry
         carry["spoken"] += [
-            known for known in self.carry["spoken"] if known not in (*spoken, *carry["spoken"])
+            prompt for prompt in self.carry["spoken"] if prompt not in (*spoken, *carry["spoken"])
         ]
         self.source.carry = {
             **carry,
-            "exchange": self.exchange.carried(first.mark if first else None),
+            "exchange": self.exchange.carried(earliest.mark if earliest else None),
         }
 
 
-def _beside(record: Record, what: str) -> Record:
-    """A record for what else one record says."""
-    return msgspec.structs.replace(record, uuid=f"{record.uuid} {what}")
+def _with_suffix(record: Record, suffix: str) -> Record:
+    """Return a copy of a record with a suffixed id, for a second turn from it."""
+    return msgspec.structs.replace(record, uuid=f"{record.uuid} {suffix}")
 
 
-# ----------------------------------------------------------------------------
-# Claude Code: ``~/.claude/projects/<slug>/<session>.jsonl``, sub-agents beside it.
+# -- Adapter -------------------------------------------------------------------
 
 
 def _sniff(head: Head) -> bool:

@@ -1,4 +1,6 @@
-"""Forms that the agent puts to the owner: what they ask, and how an answer stands in what was said."""
+"""Records of a Claude Code transcript, forms and their answers, sessions, and the owner's words in
+a prompt.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,14 @@ from nacre.values.session import (
     Trust,
 )
 
-_ASKING_ENDS = ("?", "？", ":", "：")
-_UNTOLD = "…?"
-"""Stands for a question that is not the agent's own."""
+_QUESTION_ENDS = ("?", "？", ":", "：")
+_HIDDEN_QUESTION = "…?"
+"""Placeholder for a question that draws on outside text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of the owner's to a question; ``is_typed`` where it is none of the options that it had."""
+    """The owner's answer to a question. ``is_typed`` is set if it is none of the options."""
 
     question: str
     answer: str
@@ -41,53 +43,57 @@ class Answer:
 
 
 def questions_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What a form asks, each question with its options."""
-    found: dict[str, list[str]] = {}
-    for one in _objects(arguments.get("questions")):
-        if isinstance(one.get("question"), str):
-            labels = (option.get("label") for option in _objects(one.get("options")))
-            found.setdefault(one["question"], []).extend(
+    """Return the questions of a form, each with its options."""
+    options_by_question: dict[str, list[str]] = {}
+    for item in _objects(arguments.get("questions")):
+        if isinstance(item.get("question"), str):
+            labels = (option.get("label") for option in _objects(item.get("options")))
+            options_by_question.setdefault(item["question"], []).extend(
                 label for label in labels if isinstance(label, str)
             )
-    return found
+    return options_by_question
 
 
 def answered(question: str, answer: str, options: Sequence[str]) -> Answer:
-    """An answer as the owner gave it. Where no options are known it may be one of them."""
+    """Return an answer of the owner. Without known options, it may be one of them."""
     asking = one_line(question)
-    asking = asking if asking.endswith(_ASKING_ENDS) else f"{asking}:"
-    is_typed = bool(options) and not _holds(answer, options)
+    asking = asking if asking.endswith(_QUESTION_ENDS) else f"{asking}:"
+    is_typed = bool(options) and not _uses_options(answer, options)
     return Answer(asking, answer if is_typed else one_line(answer), is_typed)
 
 
 def messages_of(
     answers: Iterable[Answer], trust_of: Callable[[str], Trust]
 ) -> tuple[list[str], str]:
-    """The owner's messages in the answers to a form, and what of them is from outside.
+    """Return the owner's messages in the answers to a form, and the text in them that is from
+    outside.
 
-    A question and its options are the agent's words: of a question that draws on text from outside the answer is left,
-    and an option that does so itself was only pointed at. What was typed is a message by itself.
+    Questions and options are the agent's words. If a question draws on outside text, only the
+    answer remains, and an option that does so is not the owner's statement. Each typed answer is a
+    separate message.
     """
     chosen, typed, foreign = list[str](), list[str](), list[str]()
-    for one in answers:
-        pair = f"{one.question} {TYPED if one.is_typed else CHOSEN} {one.answer}"
-        own = typed if one.is_typed else chosen
+    for item in answers:
+        pair = f"{item.question} {TYPED if item.is_typed else CHOSEN} {item.answer}"
+        trusted = typed if item.is_typed else chosen
         if trust_of(pair) is Trust.TRUSTED:
-            own.append(pair)
-        elif trust_of(one.answer) is Trust.TRUSTED:
-            own.append(one.answer if one.is_typed else f"{_UNTOLD} {CHOSEN} {one.answer}")
+            trusted.append(pair)
+        elif trust_of(item.answer) is Trust.TRUSTED:
+            trusted.append(
+                item.answer if item.is_typed else f"{_HIDDEN_QUESTION} {CHOSEN} {item.answer}"
+            )
         else:
             foreign.append(pair)
     return [*(["\n".join(chosen)] if chosen else []), *typed], "\n".join(foreign)
 
 
-def _holds(answer: str, options: Sequence[str]) -> bool:
-    """Whether an answer is made of options, or has words in a row of one."""
-    labels = {_plain(one) for one in options}
+def _uses_options(answer: str, options: Sequence[str]) -> bool:
+    """Return True if an answer consists of options, or shares consecutive words with one."""
+    labels = {_plain(option) for option in options}
     return (
         _plain(answer) in labels
         or all(_plain(part) in labels for part in answer.split(", "))
-        or any(shared(one, answer) or shared(answer, one) for one in options)
+        or any(shared(option, answer) or shared(answer, option) for option in options)
     )
 
 
@@ -96,15 +102,12 @@ def _plain(text: str) -> str:
 
 
 def _objects(value: object) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
-# ----------------------------------------------------------------------------
-# The records of a Claude Code transcript, as far as nacre reads them.
-#
-# Bodies stay undecoded (``msgspec.Raw``) until a record turns out to be of interest: most of a
-# transcript's bytes are
-# tool results, which are only skimmed. Everything a tool may write differently is optional.
+# -- Records -------------------------------------------------------------------
+# Bodies stay undecoded (``msgspec.Raw``) until needed, because most bytes of a transcript are tool
+# results. Every field that a tool may write differently is optional.
 
 
 T = TypeVar("T")
@@ -118,7 +121,9 @@ IGNORED = frozenset(
     "relocated repl-mode result resume-head-vouch session-owner started system tag teleported-from tool_result "
     "tool_use tools-used worktree-state".split()
 )
-"""Types of records that hold nothing to read: all that Claude Code 2.1.330 writes beside those that are."""
+"""Types of records without content: all that Claude Code 2.1.330 writes, except those that are
+read.
+"""
 
 
 class Record(Claims, gc=False):
@@ -162,7 +167,7 @@ class Message(Claims, gc=False):
 
 
 class Usage(msgspec.Struct, gc=False):
-    """What a message cost; its records repeat it, and the last one knows best."""
+    """The tokens of a message. Its records repeat them, and the last one is the most accurate."""
 
     input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
@@ -171,7 +176,7 @@ class Usage(msgspec.Struct, gc=False):
 
     @property
     def tokens(self) -> Tokens:
-        """The same in nacre's words."""
+        """The counts as nacre's type."""
         fresh = (self.input_tokens or 0) + (self.cache_creation_input_tokens or 0)
         return Tokens(fresh, self.cache_read_input_tokens or 0, self.output_tokens or 0)
 
@@ -207,7 +212,7 @@ _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
 
 
 def decode_raw(raw: msgspec.Raw, kind: type[T]) -> T | None:
-    """Decode a body; ``None`` when it is absent or of another shape."""
+    """Decode a body. None if it is absent or has another shape."""
     try:
         value: T = _DECODERS[kind].decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -216,26 +221,28 @@ def decode_raw(raw: msgspec.Raw, kind: type[T]) -> T | None:
 
 
 def is_string(raw: msgspec.Raw) -> bool:
-    """Whether a body is a JSON string."""
+    """Return True if a body is a JSON string."""
     return bytes(memoryview(raw)[:1]) == b'"'
 
 
 def plain_text(content: msgspec.Raw) -> str:
-    """The text of a tool result: a string, or the text blocks of a list."""
+    """Return the text of a tool result: a string, or the text blocks of a list."""
     if is_string(content):
         return decode_raw(content, str) or ""
     return "\n".join(block.text for block in decode_raw(content, BLOCKS) or () if block.text)
 
 
 def shows_image(content: msgspec.Raw) -> bool:
-    """Whether a tool result holds a picture, whose words are not recorded."""
+    """Return True if a tool result has a picture, whose words are not recorded."""
     if is_string(content) or b'"image"' not in bytes(content):
         return False
     return any(block.type == "image" for block in decode_raw(content, BLOCKS) or ())
 
 
 def record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
-    """The file's lines; for a session teleported from the web, one object, the records in its ``loglines``."""
+    """Yield the file's lines, or the records in ``loglines`` of a session teleported from the web,
+    which is one object.
+    """
     if source.path.suffix != ".json":
         yield from source.lines()
         return
@@ -250,24 +257,22 @@ def record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
         yield number, msgspec.json.encode(record)
 
 
-# ----------------------------------------------------------------------------
-# What is still open while a Claude Code transcript is read: calls without an answer, messages that
-# may grow.
+# -- Calls without a result, and messages that may grow ------------------------
 
 
-_OF_HOST = frozenset(
+_HOST_TOOLS = frozenset(
     "Agent AskUserQuestion Edit EnterPlanMode ExitPlanMode Glob Grep LS MultiEdit NotebookEdit NotebookRead Read Task "
     "TodoRead TodoWrite Write exit_plan_mode".split()
 )
-"""Tools that put nothing out where they fail but what the host says of it."""
+"""Tools whose only output on failure is the host's message."""
 
-_SHELL, _MARKED_SINCE = "Bash", 2
-"""Of a command that fails versions since this one tell the exit code first; before, only what it put out."""
+_SHELL, _EXIT_CODE_SINCE_MAJOR = "Bash", 2
+"""Since this major version, the result of a failed command begins with its exit code, not its output."""
 
 
 @dataclass(slots=True)
 class OpenCall:
-    """A tool call that waits for its result; ``questions`` are those of a form, with their options."""
+    """A tool call without a result. ``questions`` are those of a form, with their options."""
 
     call: ToolCall
     record: str | None = None
@@ -275,26 +280,30 @@ class OpenCall:
 
     @property
     def is_outside(self) -> bool:
-        """Whether it brings text from outside."""
+        """True if the call brings outside text."""
         return is_outside(self.call.name, self.call.input) or self.call.action is Action.FETCH
 
     @property
     def is_own(self) -> bool:
-        """Whether it asks nacre."""
+        """True if the call uses nacre."""
         return is_own(self.call.name, self.call.input)
 
     def fails_in_words_of_host(self, version: str | None) -> bool:
-        """Whether its result, where it is an error, begins with what a version of the host says, and nobody else."""
+        """Return True if an error result of the call begins with the host's own words in this
+        version.
+        """
         if self.is_outside:
             return False
         major = (version or "").partition(".")[0]
         is_marked = (
-            self.call.name == _SHELL and major.isdecimal() and int(major[:9]) >= _MARKED_SINCE
+            self.call.name == _SHELL
+            and major.isdecimal()
+            and int(major[:9]) >= _EXIT_CODE_SINCE_MAJOR
         )
-        return is_marked or self.call.name in _OF_HOST
+        return is_marked or self.call.name in _HOST_TOOLS
 
     def answer(self, result: str, output: str) -> None:
-        """How it came out."""
+        """Record the outcome of the call."""
         self.call = conversation_answered(self.call, result, lambda: output)
 
 
@@ -313,7 +322,7 @@ class OpenMessage:
     trust: Trust = Trust.TRUSTED
 
     def add(self, call: OpenCall, trust: Trust) -> None:
-        """One more call; what it has nacre keep is the message's word, too."""
+        """Add a call. If it stores text in nacre, that text's trust applies to the message."""
         self.calls.append(call)
         if trust is Trust.UNTRUSTED:
             self.trust = trust
@@ -321,7 +330,7 @@ class OpenMessage:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """What the owner said first, or what was handed over: it is told once it is known which session answers."""
+    """The first prompt or summary, held until the id of the session that answers is known."""
 
     record: Record
     speaker: Speaker
@@ -330,84 +339,89 @@ class First:
     trust: Trust
 
 
-# ----------------------------------------------------------------------------
-# The sessions of a Claude Code transcript: the owner's, and those of sub-agents that speak in it.
+# -- Sessions: the owner's, and those of sub-agents in the same transcript -----
 
 
 TOOL = "claude-code"
 
-_COUNTED = 8
+_MAX_COUNTED_MESSAGES = 8
 
 
 class Sessions:
-    """What is known of each session; what must survive until the next reading lies in ``carry``.
+    """The facts of each session. ``carry`` holds all state for the next reading.
 
-    ``stem`` is the file's name without its suffix: the id of records that name no session.
+    ``stem`` is the file's name without suffix: the id of records without a session.
     """
 
     def __init__(self, carry: dict[str, Any], stem: str) -> None:
         self.carry = carry
         self.stem = stem
         self.session: Session | None = None
-        self.told: dict[str, Session] = {}
+        self.by_id: dict[str, Session] = {}
 
     def ids_of(self, record: Record) -> tuple[str, str]:
-        """The session of the owner that a record belongs to, and the one it is said in: that or a sub-agent's."""
+        """Return the ids of the owner's session of a record, and of the session it is in, which may
+        be a sub-agent's.
+        """
         own = record.sessionId or self.carry.get("session") or self.stem
         agent = record.agentId if record.isSidechain else None
         return own, f"agent-{agent}" if agent else own
 
     def entitle(self, record: Record) -> None:
-        """Keep a title: the owner's before one that the host made."""
+        """Store a title. The owner's takes priority over the host's."""
         custom = record.type == "custom-title"
         title = record.customTitle or record.aiTitle
         if title and (custom or not self.carry.get("custom_title")):
             self.carry["title"], self.carry["custom_title"] = title, custom
 
     def session_of(self, record: Record) -> Session:
-        """The session that a record is said in."""
+        """Return the session of a record."""
         own, native_id = self.ids_of(record)
         is_sub = native_id != own
         if self.session is None or self.session.native_id != native_id:
-            known = self.known(record, native_id)
+            facts = self.facts_of(record, native_id)
             self.carry["session"] = own
             self.session = Session(
                 tool=TOOL,
                 native_id=native_id,
-                cwd=known["cwd"],
-                branch=known["branch"],
+                cwd=facts["cwd"],
+                branch=facts["branch"],
                 kind=SessionKind.SUBAGENT if is_sub else SessionKind.MAIN,
                 parent=own if is_sub else None,
-                started=parse_time(known["started"]),
-                tool_version=known["version"],
+                started=parse_time(facts["started"]),
+                tool_version=facts["version"],
             )
-            self.told[native_id] = self.session
+            self.by_id[native_id] = self.session
         return self.session
 
-    def known(self, record: Record, native_id: str) -> dict[str, Any]:
-        """What the first record of a session tells of it."""
-        known: dict[str, Any] = self.carry.setdefault("sessions", {}).setdefault(native_id, {})
-        known.setdefault("cwd", record.cwd)
-        known.setdefault(
+    def facts_of(self, record: Record, native_id: str) -> dict[str, Any]:
+        """Return the facts in the first record of a session."""
+        facts: dict[str, Any] = self.carry.setdefault("sessions", {}).setdefault(native_id, {})
+        facts.setdefault("cwd", record.cwd)
+        facts.setdefault(
             "branch", record.gitBranch if record.gitBranch not in ("", "HEAD") else None
         )
-        known.setdefault("started", record.timestamp)
-        known.setdefault("version", record.version)
-        return known
+        facts.setdefault("started", record.timestamp)
+        facts.setdefault("version", record.version)
+        return facts
 
     def finished(self, session: Session) -> Session:
-        """A session with what is known of it at the end. Models of sub-agents that speak here are not told apart."""
+        """Return a session with its final facts. The models of several sub-agents in one file
+        cannot be distinguished.
+        """
         spent = self.carry.get("spent", {}).get(session.native_id)
         tokens = Tokens(*spent["all"]) if spent else None
         if session.kind is SessionKind.MAIN:
             return replace(
                 session, title=self.carry.get("title"), model=self.carry.get("model"), tokens=tokens
             )
-        is_alone = len(self.told) == 1
+        is_alone = len(self.by_id) == 1
         return replace(session, model=self.carry.get("model") if is_alone else None, tokens=tokens)
 
     def count(self, group: OpenMessage) -> None:
-        """What a message cost, once: one that goes on after a word of the owner is the same message."""
+        """Add the tokens of a message once. A message that continues after a prompt is the same
+        message.
+        """
         if group.usage is None:
             return
         _, native_id = self.ids_of(group.record)
@@ -416,79 +430,89 @@ class Sessions:
         )
         before, now = Tokens(*spent["last"].pop(group.key, ())), group.usage.tokens.bounded
         spent["all"] = _numbers((Tokens(*spent["all"]) + now - before).bounded)
-        spent["last"] = dict([*spent["last"].items(), (group.key, _numbers(now))][-_COUNTED:])
+        spent["last"] = dict(
+            [*spent["last"].items(), (group.key, _numbers(now))][-_MAX_COUNTED_MESSAGES:]
+        )
 
 
 def _numbers(tokens: Tokens) -> list[int]:
     return [tokens.input, tokens.cached, tokens.output]
 
 
-# ----------------------------------------------------------------------------
-# What in a Claude Code prompt the owner typed, and what the harness put there.
+# -- The owner's words in a prompt ---------------------------------------------
 
 
-Asked = Mapping[str, Sequence[str]]
+Form = Mapping[str, Sequence[str]]
 """The questions of a form, each with its options."""
 
-_INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
-_PLAN = "Implement the following plan:"
-_FEEDBACK = "\n\nUser feedback on this plan: "
+_INTERRUPTION_NOTE = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
+_PLAN_HEAD = "Implement the following plan:"
+_FEEDBACK_HEAD = "\n\nUser feedback on this plan: "
 _PROMPT_COMMAND = "<command-message>"
-"""Commands that are prompts begin so; those for the host itself, as ``/model``, begin with their name."""
+"""Beginning of commands that are prompts. Commands for the host, such as ``/model``, begin with
+their name.
+"""
 _COMMAND_TAGS = ("command-message", "command-name", "command-args")
-_SOURCES = ("source", "sender", "author", "from", "channel")
-"""Fields that the host does not write today; a queued command that has them is from another source."""
+_SOURCE_FIELDS = ("source", "sender", "author", "from", "channel")
+"""Fields that the host does not write today. A queued command with one of them has another source.
+"""
 _QUEUED_COMMAND = re.compile(r"/[\w:-]+(?: |$)")
-_TITLE_CHARACTERS = 200
-_ANSWERED = re.compile(r'"((?:[^"\\]|\\.)+)"\s*=\s*"((?:[^"\\]|\\.)*)"')
-_LISTED = re.compile(r'^- "([^\n]+)"\n[ \t]+Answer: ([^\n]+)$', re.MULTILINE)
-_REJECTED = "The user doesn't want to proceed"
+_MAX_TITLE_CHARACTERS = 200
+_ANSWER_PAIR = re.compile(r'"((?:[^"\\]|\\.)+)"\s*=\s*"((?:[^"\\]|\\.)*)"')
+_LISTED_ANSWER = re.compile(r'^- "([^\n]+)"\n[ \t]+Answer: ([^\n]+)$', re.MULTILINE)
+_REJECTION_HEAD = "The user doesn't want to proceed"
 _REJECTION_WORDS = re.compile(r"[^\n]*the user said:[^\S\n]*\n(.*)", re.DOTALL)
 
 
 def content_of(content: msgspec.Raw) -> tuple[str, list[Block], list[Block]]:
-    """The text a message's content holds, the tool results in it, and the blocks of which the text is."""
+    """Return the text of a message, its tool results, and the blocks of the text."""
     if is_string(content):
         return decode_raw(content, str) or "", [], []
     blocks = decode_raw(content, BLOCKS) or []
-    said = [
-        block for block in blocks if block.type == "text" and block.text and _is_said(block.text)
+    text_blocks = [
+        block
+        for block in blocks
+        if block.type == "text" and block.text and not block.text.startswith("<ide_")
     ]
-    texts = [block.text for block in said if block.text]
-    return "\n\n".join(texts), [block for block in blocks if block.type == "tool_result"], said
-
-
-def _is_said(text: str) -> bool:
-    return not text.startswith("<ide_")
+    texts = [block.text for block in text_blocks if block.text]
+    return (
+        "\n\n".join(texts),
+        [block for block in blocks if block.type == "tool_result"],
+        text_blocks,
+    )
 
 
 def interruption(text: str) -> tuple[str, str]:
-    """The host's note that the owner stopped the agent, if a prompt begins with one, and the rest."""
-    note = _INTERRUPTED.match(text)
+    """Return the host's note that the owner stopped the agent, if a prompt begins with one, and the
+    rest.
+    """
+    note = _INTERRUPTION_NOTE.match(text)
     return (note[0], text[note.end() :].strip()) if note else ("", text)
 
 
 def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
-    """What the owner chose, the plan, and what they said of it: the agent wrote it, and the host hands it over as the
-    first prompt. Where the record names the plan that was ``accepted``, what follows it is the host's, and the
-    owner's words at its end.
+    """Split a prompt with which the host hands over a plan into the owner's choice, the plan, and
+    the owner's comment.
+
+    The agent wrote the plan. If the record has the ``accepted`` plan, the text after it is the
+    host's, with the owner's comment at its end.
     """
     head, _, rest = text.partition("\n\n")
     plan, words = rest.strip(), ""
-    if head.strip() != _PLAN or not plan:
+    if head.strip() != _PLAN_HEAD or not plan:
         return "", "", ""
     if accepted and plan.startswith(accepted.strip()):
-        words = plan.removeprefix(accepted.strip()).partition(_FEEDBACK)[2].strip()
+        words = plan.removeprefix(accepted.strip()).partition(_FEEDBACK_HEAD)[2].strip()
         plan = accepted.strip()
     title = plan.partition("\n")[0]
-    return f"{_PLAN}\n\n{title[:_TITLE_CHARACTERS]}", plan, words
+    return f"{_PLAN_HEAD}\n\n{title[:_MAX_TITLE_CHARACTERS]}", plan, words
 
 
 def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, OpenCall]) -> bool:
     """Return True if the text of a message is the owner's remark on a tool call that they allowed.
 
-    The host writes it as the one text after the one result, and names the record that made the call. Other text next
-    to a result is not the owner's.
+    The host writes it as the only text after the only result, and names the record of the call.
+    Other text next to a result is not the owner's.
     """
     first, *rest = decode_raw(message.content, BLOCKS) or [Block()]
     call = calls.get(first.tool_use_id or "")
@@ -503,51 +527,61 @@ def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Op
 
 
 def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
-    """Return the owner's words on declining a call, which the host writes in place of its result, or ``None`` if
-    nobody declined it. The host writes strings, both there and ``beside`` it; a list or an object is a tool's output.
+    """Return the owner's words on declining a call, which are in place of its result, or None if it
+    was not declined.
+
+    The host writes strings, in the content and in ``beside``; a list or an object is a tool's
+    output.
     """
     output = (decode_raw(content, str) or "") if is_string(content) else ""
-    if not output.startswith(_REJECTED) or not (is_string(beside) or bytes(beside) == b"null"):
+    if not output.startswith(_REJECTION_HEAD) or not (
+        is_string(beside) or bytes(beside) == b"null"
+    ):
         return None
     words = _REJECTION_WORDS.match(output)
     return words[1].strip() if words else ""
 
 
-def answers_in(output: str, asked: Asked, beside: msgspec.Raw) -> list[Answer]:
-    """Questions of a form that was ``asked`` with the owner's answers: those ``beside`` the result where the host keeps
-    them there, else as it tells them. A question may hold what looks like another one with its answer.
+def answers_in(output: str, asked: Form, beside: msgspec.Raw) -> list[Answer]:
+    """Return the owner's answers to the questions of the form ``asked``: those in ``beside`` if
+    present, else parsed from the output. A question may contain text that looks like another
+    question with its answer.
     """
-    kept = (decode_raw(beside, dict) or {}).get("answers")
-    pairs = list(kept.items()) if isinstance(kept, dict) else _ANSWERED.findall(output)
-    return _of_those_asked(pairs, asked)
+    answers = (decode_raw(beside, dict) or {}).get("answers")
+    pairs = list(answers.items()) if isinstance(answers, dict) else _ANSWER_PAIR.findall(output)
+    return _to_questions(pairs, asked)
 
 
-def listed_answers(text: str, asked: Asked) -> list[Answer]:
-    """The same as the host lists them when the owner would rather talk, or is done; the rest of that is the host's."""
-    return _of_those_asked(_LISTED.findall(text), asked)
+def listed_answers(text: str, asked: Form) -> list[Answer]:
+    """Return the answers that the host lists when the owner prefers to talk, or is done. The rest
+    is the host's text.
+    """
+    return _to_questions(_LISTED_ANSWER.findall(text), asked)
 
 
-def _of_those_asked(pairs: Iterable[tuple[str, object]], asked: Asked) -> list[Answer]:
-    """Those of questions that were asked: of one that comes twice nobody can tell which answer is the owner's."""
-    found = [(question, answer) for question, answer in pairs if question in asked]
-    times = Counter(question for question, _ in found)
+def _to_questions(pairs: Iterable[tuple[str, object]], asked: Form) -> list[Answer]:
+    """Return the answers to known questions. A question that occurs twice is skipped, since its
+    answer is ambiguous.
+    """
+    known_pairs = [(question, answer) for question, answer in pairs if question in asked]
+    times = Counter(question for question, _ in known_pairs)
     return [
         answered(question, answer, asked[question])
-        for question, answer in found
+        for question, answer in known_pairs
         if times[question] == 1 and isinstance(answer, str) and answer.strip()
     ]
 
 
 def is_typed_ahead(attachment: Mapping[str, Any]) -> bool:
     """Return True if a queued command names an input mode of a person, or a person, as its source, and no other."""
-    sources = [{"origin": attachment[name]} for name in _SOURCES if attachment.get(name)]
+    sources = [{"origin": attachment[name]} for name in _SOURCE_FIELDS if attachment.get(name)]
     names_owner = bool(attachment.get("commandMode") or attachment.get("origin"))
     return names_owner and not attachment.get("isMeta") and not names_another(attachment, *sources)
 
 
 def typed_ahead(text: str) -> tuple[str, Flag, str]:
-    """Split a prompt that was typed while the agent worked, as :func:`typed` does. A command alone has a record of its
-    own where it runs.
+    """Split a prompt typed while the agent worked, like :func:`typed`. A command without arguments
+    has its own record.
     """
     words, flags, others = typed(text)
     command = _QUEUED_COMMAND.match(words)
@@ -557,7 +591,7 @@ def typed_ahead(text: str) -> tuple[str, Flag, str]:
 
 
 def typed(text: str) -> tuple[str, Flag, str]:
-    """Split a prompt into the words that the owner typed, with their flags, and those that the host or others wrote."""
+    """Split a prompt into the owner's words, their flags, and the text of the host or others."""
     if text.startswith("<command-"):
         parts, others = _command_parts(text)
         command, words = parts.get("command-name"), parts.get("command-args")
@@ -571,7 +605,9 @@ def typed(text: str) -> tuple[str, Flag, str]:
 
 
 def _command_parts(text: str) -> tuple[dict[str, str], str]:
-    """Return the tags with which the host writes a command, and the rest of the text, which nobody typed."""
+    """Return the tags with which the host writes a command, and the rest of the text, which was not
+    typed.
+    """
     parts: dict[str, str] = {}
     while tag := next(
         (tag for tag in _COMMAND_TAGS if tag not in parts and text.startswith(f"<{tag}>")), None
@@ -584,7 +620,9 @@ def _command_parts(text: str) -> tuple[dict[str, str], str]:
 
 
 def _inside(text: str, tag: str) -> str | None:
-    """What the first pair of tags encloses; an expression would look for the end again from every beginning."""
+    """Return the text in the first pair of tags. A regular expression would search for the end from
+    every beginning.
+    """
     _, _, rest = text.partition(f"<{tag}>")
     inside, closed, _ = rest.partition(f"</{tag}>")
     return inside.strip() if closed else None
