@@ -368,7 +368,7 @@ ADAPTER = Adapter(
         "folder",
         "model",
         "version",
-        "rounded tokens",
+        "tokens (rounded)",
     ),
     leaves_out=(
         "reasoning",
