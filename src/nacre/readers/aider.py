@@ -1,4 +1,4 @@
-"""Where Aider keeps its histories, and what the files beside one another tell."""
+"""Aider: chat histories, input histories and logs of model requests in a repository."""
 
 from __future__ import annotations
 
@@ -19,83 +19,79 @@ TOOL = "aider"
 CHAT, INPUT, LLM = ".aider.chat.history.md", ".aider.input.history", ".aider.llm.history"
 
 _ENTRY = re.compile(r"^# (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)[ \t]*$")
-_MOST_INPUT = 32 * 1024 * 1024
+_MAX_INPUT_BYTES = 32 * 1024 * 1024
 
 Typed = tuple[datetime, str]
-"""When something was typed, and what."""
+"""The time of a prompt, and the prompt."""
 
 
 def local_time(text: str) -> datetime | None:
-    """A time as Aider writes it: that of the machine, without its zone. In UTC."""
+    """Parse a time of Aider, which is in the machine's zone without naming it. Return UTC."""
     try:
-        moment = datetime.fromisoformat(text.strip())
-        return moment.astimezone(UTC)  # one without a zone is the machine's
+        return datetime.fromisoformat(text.strip()).astimezone(UTC)  # naive: the machine's zone
     except (ValueError, OverflowError, OSError):
         return None
 
 
 def same_words(text: str) -> str:
-    """A prompt as it is compared: the histories differ in spaces at the ends of lines."""
+    """Normalise a prompt for comparison, because the histories differ in trailing spaces."""
     return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
 def typed_beside(chat: Path) -> list[Typed]:
-    """What was typed, from the input history beside a chat history; empty when there is none."""
+    """Return the prompts in the input history next to a chat history. Empty if there is none."""
     name = chat.name.replace(".chat.history", ".input.history").removesuffix(".md")
     path = chat.with_name(name)
     try:
-        if path == chat or path.stat().st_size > _MOST_INPUT:
+        if path == chat or path.stat().st_size > _MAX_INPUT_BYTES:
             return []
         text = path.read_bytes().decode("utf-8", errors="replace")
     except OSError:
         return []
-    found: list[Typed] = []
+    prompts: list[Typed] = []
     time: datetime | None = None
     lines: list[str] = []
     for line in [*text.splitlines(), "# 0001-01-02 00:00:00"]:
         begins = _ENTRY.match(line)
         if begins:
-            found += [(time, same_words("\n".join(lines)))] if time and lines else []
+            prompts += [(time, same_words("\n".join(lines)))] if time and lines else []
             time, lines = local_time(begins[1]), []
         elif line.startswith("+"):
             lines.append(line[1:])
-    return found
+    return prompts
 
 
 def is_input(head: Head) -> bool:
-    """Whether a file is an input history: it tells when, and is no transcript of its own."""
+    """Return True if a file is an input history, which provides times but is not a transcript."""
     lines = [line for line in head.text.splitlines() if line.strip()][:2]
     return len(lines) == 2 and bool(_ENTRY.match(lines[0])) and lines[1].startswith("+")
 
 
 def roots(places: Places, name: str, variable: str) -> Sequence[Root]:
-    """A history lies in its repository: in folders in which any tool worked, at home, or where Aider was told."""
-    told = places.environ.get(variable)
-    path = Path(told).expanduser() if told else None
+    """Return the folders that may contain a history: known sessions' folders, home, and the
+    configured folder.
+    """
+    configured = places.environ.get(variable)
+    path = Path(configured).expanduser() if configured else None
     at = [Root(path.parent, (path.name,))] if path and path.is_absolute() else []
     return [*at, *(Root(folder, (name,)) for folder in (places.home, *places.projects))]
 
 
-# ----------------------------------------------------------------------------
-# Aider's chat history, ``.aider.chat.history.md`` in a repository: many sessions in one growing
-# Markdown file.
-#
-# What a person typed are lines that begin with ``#### ``, what the tool says begins with ``> ``, both
-# with two spaces at
-# the end; all else is the agent's. Times stand only at the beginning of a session: those of prompts
-# are in the input
-# history beside it, which also confirms that they were typed.
+# -- Chat history ``.aider.chat.history.md``: many sessions in one growing Markdown file
+# Prompts are lines that begin with ``#### ``, the tool's lines begin with ``> ``, both with two
+# trailing spaces. The rest is the agent's. Only the start of a session has a time. The input
+# history has the times of prompts, and confirms that they were typed.
 
 
 _START = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
 _PROMPT = re.compile(r"####(?: (.*))?", re.DOTALL)
-_ASKED = re.compile(r"\(Y\)es/\(N\)o")
+_YES_NO_QUESTION = re.compile(r"\(Y\)es/\(N\)o")
 _COMMAND = re.compile(r"/([a-z][\w-]*)(?:\s+|\Z)")
-_HELPED = "# Question:"
-_WITH_WORDS = frozenset(
+_HELP_HEAD = "# Question:"
+_MESSAGE_COMMANDS = frozenset(
     {"ask", "code", "architect", "context", "copy-context", "help", "chat-mode"}
 )
-_RUNS = frozenset({"run", "test", "git", "lint"})
+_RUN_COMMANDS = frozenset({"run", "test", "git", "lint"})
 _VERSION = re.compile(r"Aider v?(\S+)")
 _MODEL = re.compile(r"(?:Main model|Model): (\S+)")
 _EDITED = re.compile(r"Applied edit to (.+)")
@@ -109,9 +105,11 @@ _THOUGHTS = re.compile(
     r"^►? ?\*\*THINKING\*\*.*?^►? ?\*\*ANSWER\*\*|<think>.*?</think>|-{3,}\s*► \*\*",
     re.DOTALL | re.MULTILINE,
 )
-_SURE = 80
-_FEWEST = 20
-"""So many characters of an answer are compared with a prompt, and so many at least: "ok" proves nothing."""
+_COMPARED_CHARACTERS = 80
+_MIN_COMPARED_CHARACTERS = 20
+"""Maximum and minimum length of the part of an answer that is compared with a prompt: a match of
+"ok" proves nothing.
+"""
 
 _EDIT = re.compile(
     r"(?:^`{3,}[^\n]*\n)?^<{5,9} SEARCH.*?^>{5,9} REPLACE[^\n]*$(?:\n`{3,}[ \t]*$)?",
@@ -125,11 +123,11 @@ class _Reader:
         self.carry = source.carry
         self.folder = str(source.path.parent.absolute())
         self.talk = Conversation(source, Session(TOOL, source.path.stem, cwd=self.folder))
-        self.typed = typed_beside(source.path)
+        self.typed_prompts = typed_beside(source.path)
         self.prompt: list[str] = []
         self.prompt_at: Before | None = None
         self.words: list[str] = []
-        self.shown: list[str] = []
+        self.tool_lines: list[str] = []
         self.end = 0
 
     def read(self) -> Items:
@@ -141,7 +139,7 @@ class _Reader:
             )
         before = self.prompt_at or self.talk.before
         yield from self.prompted()
-        self.said()
+        self.add_words()
         yield from self.talk.finish(before)
 
     def line(self, offset: int, line: str, *, has_gap: bool) -> Items:
@@ -153,7 +151,7 @@ class _Reader:
             if has_gap:
                 yield from self.prompted()
             if not self.prompt:
-                self.said()
+                self.add_words()
                 yield from self.talk.close()
                 self.prompt_at = self.talk.place(offset)
             self.prompt.append((prompt[1] or "").rstrip())
@@ -162,18 +160,20 @@ class _Reader:
             yield from self.other(offset, line, has_gap=has_gap)
 
     def is_typed(self, line: str) -> bool:
-        """Whether a line that begins as a prompt is one: Aider ends them with two spaces, an agent its headings not.
+        """Return True if a line with a prompt's beginning is a prompt. Aider adds two spaces to it;
+        an agent's headings have none.
 
-        Editors may have taken the spaces from all lines: then the first of a session has none.
+        Editors may have stripped the spaces from all lines, which the first prompt of a session
+        shows.
         """
         if "bare" not in self.carry:
             self.carry["bare"] = not line.endswith("  ")
         return bool(self.carry["bare"]) or line.endswith("  ")
 
     def begin(self, stamp: str) -> Items:
-        """Another session begins: nothing of the last one is heard any more."""
+        """Begin another session. Text that the last one received is no longer known."""
         yield from self.prompted()
-        self.said()
+        self.add_words()
         yield from self.talk.conclude()
         self.talk.spent = None
         times = self.carry.get("times", {})
@@ -186,22 +186,24 @@ class _Reader:
         self.talk.session = Session(TOOL, name, cwd=self.folder, started=started)
         self.talk.exchange = Exchange()
 
-    # What was typed
+    # Prompts
 
     def prompted(self) -> Items:
-        """A prompt is complete."""
+        """Yield the complete prompt."""
         lines, self.prompt, self.prompt_at = self.prompt, [], None
         text = "\n".join(lines).strip()
-        if not text or text == "<blank>" or _ASKED.search(text):
+        if not text or text == "<blank>" or _YES_NO_QUESTION.search(text):
             return
         time, is_sure = self.when(text)
         command = _COMMAND.match(text)
         name = command[1] if command else ""
-        self.carry["ran"] = text[command.end() :] if command and name in _RUNS else ""
-        words = text[command.end() :].strip() if command and name in _WITH_WORDS else text
+        self.carry["ran"] = text[command.end() :] if command and name in _RUN_COMMANDS else ""
+        words = text[command.end() :].strip() if command and name in _MESSAGE_COMMANDS else text
         if not command and self.is_echo(words):
             return
-        self.carry["commanded"] = " ".join(words.split()) if command and name in _WITH_WORDS else ""
+        self.carry["commanded"] = (
+            " ".join(words.split()) if command and name in _MESSAGE_COMMANDS else ""
+        )
         cleaned = self.talk.clean(words or text)
         if not cleaned.text:
             return
@@ -210,7 +212,7 @@ class _Reader:
         if text.startswith("!"):
             self.carry["ran"] = text[1:].strip()
             flags, calls = flags | Flag.META, (asked("shell", {"command": self.carry["ran"]}),)
-        elif command and (name not in _WITH_WORDS or not words):
+        elif command and (name not in _MESSAGE_COMMANDS or not words):
             flags |= Flag.COMMAND
         identity = self.numbered(Speaker.OWNER)
         trust = Trust.TRUSTED if is_sure else Trust.UNTRUSTED
@@ -223,40 +225,50 @@ class _Reader:
             self.talk.exchange.unseen()
 
     def is_echo(self, words: str) -> bool:
-        """Whether Aider wrote a prompt: it repeats what a command as ``/code`` was given, with pages of its manual up
-        to the answer where that was ``/help``, and hands the architect's answer on to the model that edits.
+        """Return True if Aider wrote a prompt.
+
+        It repeats the arguments of commands such as ``/code``, adds pages of its manual after
+        ``/help``, and passes the architect's answer to the model that edits.
         """
         plain = " ".join(words.split())
         answer, commanded = self.carry.get("answer", ""), self.carry.get("commanded", "")
-        if commanded and plain.startswith(f"{_HELPED} {commanded}"):
+        if commanded and plain.startswith(f"{_HELP_HEAD} {commanded}"):
             self.carry["manual"] = True
-        is_handed_on = len(plain) >= _FEWEST and bool(answer) and answer.startswith(plain[:_SURE])
+        repeats_answer = (
+            len(plain) >= _MIN_COMPARED_CHARACTERS
+            and bool(answer)
+            and answer.startswith(plain[:_COMPARED_CHARACTERS])
+        )
         return (
-            is_handed_on or self.carry.get("manual", False) or (bool(plain) and plain == commanded)
+            repeats_answer
+            or self.carry.get("manual", False)
+            or (bool(plain) and plain == commanded)
         )
 
     def when(self, text: str) -> tuple[datetime | None, bool]:
-        """When a prompt was typed, and whether the input history, where there is one, knows of it."""
+        """Return the time of a prompt, and whether the input history, if any, confirms it."""
         last = parse_time(self.carry.get("clock"))
-        wanted = same_words(text)
+        normalised = same_words(text)
         times = [
-            time for time, words in self.typed if words == wanted and (last is None or time >= last)
+            time
+            for time, words in self.typed_prompts
+            if words == normalised and (last is None or time >= last)
         ]
         if times:
             self.carry["clock"] = min(times).isoformat()
-        return (min(times) if times else last), bool(times) or not self.typed
+        return (min(times) if times else last), bool(times) or not self.typed_prompts
 
-    # What the agent and the tool said
+    # Words of the agent and the tool
 
     def other(self, offset: int, line: str, *, has_gap: bool) -> Items:
         if line.startswith(">") and (line.endswith("  ") or self.carry.get("bare")):
             yield from self.tool(offset, line[1:].strip())
             return
         self.hear()
-        yield from self.opened(offset)
+        yield from self.open_turn(offset)
         self.words += ["", line] if has_gap else [line]
 
-    def opened(self, offset: int) -> Items:
+    def open_turn(self, offset: int) -> Items:
         if self.talk.opened is None:
             before = self.talk.place(offset)
             time = parse_time(self.carry.get("clock"))
@@ -266,28 +278,30 @@ class _Reader:
             )
 
     def numbered(self, speaker: Speaker) -> str:
-        """The id of a session's next turn of a speaker: it stays while the turn grows."""
+        """Return the id of the session's next turn of a speaker. It stays the same while the turn
+        grows.
+        """
         counts = self.carry["counts"] = {**self.carry.get("counts", {})}
         counts[speaker] = counts.get(speaker, 0) + 1
         return turn_hash(speaker, self.talk.session.native_id, counts[speaker])
 
-    def said(self) -> None:
-        """The agent's words so far, without its thoughts and the code of its edits."""
+    def add_words(self) -> None:
+        """Add the agent's words so far, without its thoughts and the code of its edits."""
         answer = _THOUGHTS.sub("", "\n".join(self.words))
         text = _EDIT.sub("", answer)
         self.words = []
         if answer.strip() and not self.carry.get("answer"):
-            self.carry["answer"] = " ".join(answer.split())[:_SURE]
+            self.carry["answer"] = " ".join(answer.split())[:_COMPARED_CHARACTERS]
         self.talk.add_text(text)
         self.hear()
 
     def hear(self) -> None:
-        """What the tool showed so far."""
-        shown, self.shown = "\n".join(self.shown), []
+        """Record the tool's output so far."""
+        tool_lines, self.tool_lines = "\n".join(self.tool_lines), []
         ran = self.carry.get("ran") or ""
-        if shown:
+        if tool_lines:
             self.talk.exchange.heard(
-                shown, outside=is_outside("shell", ran), own=is_own("shell", ran)
+                tool_lines, outside=is_outside("shell", ran), own=is_own("shell", ran)
             )
 
     def tool(self, offset: int, line: str) -> Items:
@@ -299,34 +313,37 @@ class _Reader:
             self.scraped()
         if edited or committed:
             self.hear()
-            yield from self.opened(offset)
-            self.said()
-            name, given = ("edit", {"path": edited[1]}) if edited else ("commit", {"command": line})
-            self.talk.result(self.talk.add_call("", name, given), outcome(), lambda: "")
+            yield from self.open_turn(offset)
+            self.add_words()
+            name, arguments = (
+                ("edit", {"path": edited[1]}) if edited else ("commit", {"command": line})
+            )
+            self.talk.result(self.talk.add_call("", name, arguments), outcome(), lambda: "")
             return
-        self.shown.append(line)
+        self.tool_lines.append(line)
 
     def scraped(self) -> None:
-        """A page came into the session, which is not recorded, and stays in it."""
+        """Record that an unrecorded page was added to the session for good."""
         self.carry["scraped"] = True
         self.talk.exchange.unseen()
 
     def learn(self, line: str) -> None:
-        """Version and model stand at the beginning of a session, before anybody spoke."""
+        """Read version and model, which are at the beginning of a session."""
         if self.carry.get("begun"):
             return
-        if found := _VERSION.fullmatch(line):
-            self.talk.session = replace(self.talk.session, tool_version=found[1])
-        elif (found := _MODEL.match(line)) and not self.talk.session.model:
-            self.talk.session = replace(self.talk.session, model=found[1])
+        if match := _VERSION.fullmatch(line):
+            self.talk.session = replace(self.talk.session, tool_version=match[1])
+        elif (match := _MODEL.match(line)) and not self.talk.session.model:
+            self.talk.session = replace(self.talk.session, model=match[1])
 
 
-def _tokens(told: re.Match[str]) -> Tokens:
-    """What one answer cost, as Aider rounds it: to hundreds from a thousand on, to thousands from ten thousand on.
+def _tokens(match: re.Match[str]) -> Tokens:
+    """Return the tokens of an answer, which Aider rounds: to hundreds from 1,000, to thousands from
+    10,000.
 
-    What was written to a cache is part of what was sent.
+    Tokens written to a cache are included in the sent ones.
     """
-    sent, _, cached, received = (_count(group or "0") for group in told.groups())
+    sent, _, cached, received = (_count(group or "0") for group in match.groups())
     return Tokens.with_cached(sent, cached, received)
 
 
@@ -380,33 +397,28 @@ ADAPTER = Adapter(
 )
 
 
-# ----------------------------------------------------------------------------
-# Aider's log of what its models were sent, ``.aider.llm.history``: read only where there is no chat
-# history.
-#
-# Each request repeats all that went before, so only its last message is looked at for what was typed.
-# The tool writes
-# requests of its own: one that hands an answer on to the model that edits is not the owner's, and
-# neither are a page or
-# the output of a command. An hour of silence parts two sessions.
+# -- Model log ``.aider.llm.history``: read only without a chat history --------
+# Each request repeats all earlier ones, so only its last message can be a prompt. The tool's own
+# requests, such as one that passes an answer to the model that edits, a page or a command's output,
+# are not the owner's. An hour of silence separates sessions.
 
 
 _BLOCK = re.compile(r"^(TO LLM|LLM RESPONSE) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\n", re.MULTILINE)
 _EDITED_LLM_HISTORY = re.compile(r"^([^\n`<>]+)\n(?:`{3,}[^\n]*\n)?<{5,9} SEARCH", re.MULTILINE)
-"""The file that an edit names stands above its fence, or as the first line in it."""
-_RULES = re.compile(
+"""The file name of an edit is above its fence, or the first line in it."""
+_RULES_HEADING = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\* Rules|\*file listing\* format|File editing rules)",
     re.MULTILINE,
 )
-_HARNESS = re.compile(
+_TOOL_REQUEST = re.compile(
     r"\AI added these files to the chat:|\AI have \*added these files|\A#+ Fix any errors|\AThe LLM did not conform"
     r"|\A(?:# )?(?:Generate|Write).{0,40}commit message|\ASummarize "
 )
 _FAILED = re.compile(r"\A# \d+ SEARCH/REPLACE blocks? failed")
 _PAGE = re.compile(r"^Here is the content of [a-z][a-z0-9+.-]*://\S+:[ \t]*$", re.MULTILINE)
-"""To the end of the message: pages are added to what was typed, one after the other."""
+"""Matches to the end of the message, since pages are appended to the prompt one after the other."""
 _RAN = re.compile(r"\AI ran this command:\s+(.+?)\s+And got this output:\s", re.DOTALL)
-_SILENCE = timedelta(hours=1)
+_SESSION_GAP = timedelta(hours=1)
 
 
 class _LlmHistoryReader:
@@ -422,10 +434,10 @@ class _LlmHistoryReader:
         text = self.source.text().replace("\r\n", "\n")
         blocks = list(_BLOCK.finditer(text))
         for block, end in zip(
-            blocks, [*(one.start() for one in blocks[1:]), len(text)], strict=False
+            blocks, [*(block.start() for block in blocks[1:]), len(text)], strict=False
         ):
             time, body = local_time(block[2]), text[block.end() : end]
-            if self.time is None or (time and time - self.time > _SILENCE):
+            if self.time is None or (time and time - self.time > _SESSION_GAP):
                 yield from self.begin(time)
             self.time = time or self.time
             yield from self.request(body) if block[1] == "TO LLM" else self.response(body)
@@ -441,18 +453,18 @@ class _LlmHistoryReader:
 
     def request(self, body: str) -> Items:
         *before, last = re.split(r"^-------\n", body, flags=re.MULTILINE)
-        brought = [_plain(group, "USER") for group in (*before, last) if group.startswith("USER")]
-        self.applied(brought[-1] if brought else "")
+        messages = [_plain(group, "USER") for group in (*before, last) if group.startswith("USER")]
+        self.applied(messages[-1] if messages else "")
         if last.startswith("USER"):
             rules = "\n".join(
                 _plain(group, "SYSTEM") for group in before if group.startswith("SYSTEM")
             )
-            yield from self.prompt(_without_rules(brought[-1], rules))
-        for text in brought:
+            yield from self.prompt(_without_rules(messages[-1], rules))
+        for text in messages:
             self.hear(text)
 
     def applied(self, request: str) -> None:
-        """How the last edits came out: the next request names the files in which one could not be applied."""
+        """Set the outcomes of the last edits. The next request names the files in which one failed."""
         has_failed = _FAILED.match(request)
         for path, call in self.edits.items():
             is_error = bool(has_failed) and path in request
@@ -460,11 +472,11 @@ class _LlmHistoryReader:
         self.edits = {}
 
     def prompt(self, text: str) -> Items:
-        """What was typed, if it was: without the pages that Aider added for the addresses in it."""
+        """Yield a prompt that was typed, without the pages that Aider added for its addresses."""
         page = _PAGE.search(text)
         cleaned = self.talk.clean(text[: page.start()] if page else text)
-        is_tools = any(mark.match(cleaned.text) for mark in (_HARNESS, _FAILED, _RAN))
-        if is_tools or self.hands_on(cleaned.text) or not cleaned.text:
+        is_tool_request = any(mark.match(cleaned.text) for mark in (_TOOL_REQUEST, _FAILED, _RAN))
+        if is_tool_request or self.repeats_answer(cleaned.text) or not cleaned.text:
             return
         flags = Flag.INJECTED if cleaned.injected else Flag.NONE
         identity = self.talk.new_id(Speaker.OWNER, str(self.time), cleaned.text)
@@ -473,7 +485,7 @@ class _LlmHistoryReader:
         )
 
     def hear(self, text: str) -> None:
-        """A page, or what a command put out: the model reads it with every request."""
+        """Record a page or a command's output, which the model reads with every request."""
         ran, page = _RAN.match(text), _PAGE.search(text)
         if ran:
             output, command = text[ran.end() :], ran[1]
@@ -483,34 +495,36 @@ class _LlmHistoryReader:
         elif page:
             self.talk.exchange.heard(text[page.end() :], outside=True)
 
-    def hands_on(self, text: str) -> bool:
-        """Whether a request begins with what the model answered last."""
-        head = " ".join(text.split())[:_SURE]
+    def repeats_answer(self, text: str) -> bool:
+        """Return True if a request begins with the model's last answer."""
+        head = " ".join(text.split())[:_COMPARED_CHARACTERS]
         return bool(self.answer) and self.answer.startswith(head)
 
     def response(self, body: str) -> Items:
         text = _plain(body, "ASSISTANT")
         self.answer = " ".join(text.split())
-        said = _EDIT.sub("", text).strip()
-        if said:
-            identity = self.talk.new_id(Speaker.AGENT, str(self.time), said)
+        words = _EDIT.sub("", text).strip()
+        if words:
+            identity = self.talk.new_id(Speaker.AGENT, str(self.time), words)
             yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
-            self.talk.add_text(said)
-            paths = dict.fromkeys(found.strip() for found in _EDITED_LLM_HISTORY.findall(text))
+            self.talk.add_text(words)
+            paths = dict.fromkeys(path.strip() for path in _EDITED_LLM_HISTORY.findall(text))
             self.edits = {path: self.talk.add_call("", "edit", {"path": path}) for path in paths}
 
 
 def _plain(group: str, role: str) -> str:
-    """A message without the name of its speaker before each line."""
+    """Return a message without the speaker's name before each line."""
     return "\n".join(line.removeprefix(role).removeprefix(" ") for line in group.splitlines())
 
 
 def _without_rules(text: str, rules: str) -> str:
-    """A prompt without the reminder that Aider adds: what is also among its rules, or begins as one of them does."""
+    """Return a prompt without Aider's appended reminder: text that is also in its rules, or begins
+    like one of them.
+    """
     paragraphs = text.split("\n\n")
     for number in range(1, len(paragraphs)):
         rest = "\n\n".join(paragraphs[number:]).strip()
-        if _RULES.match(rest) or (len(rest) > _SURE and rest in rules):
+        if _RULES_HEADING.match(rest) or (len(rest) > _COMPARED_CHARACTERS and rest in rules):
             return "\n\n".join(paragraphs[:number])
     return text
 

@@ -1,4 +1,4 @@
-"""The records of a Codex rollout, as far as nacre reads them, and what Codex wraps around words."""
+"""Codex CLI: rollouts in ``~/.codex/sessions``."""
 
 from __future__ import annotations
 
@@ -100,17 +100,17 @@ NOISE_RECORDS = frozenset(
     }
 )
 KEPT_RECORDS = frozenset({"inter_agent_communication", "retained_context", "realtime_item"})
-"""What Codex keeps beside the model's history."""
+"""Records that Codex keeps outside the model's history."""
 
 _NOISE_ITEM_NAMES = frozenset(name.encode() for name in NOISE_ITEMS)
 _NOISE_EVENT_NAMES = frozenset(name.encode() for name in NOISE_EVENTS)
-_STEPS = ("_begin", "_end", "_delta")
-_STEP_NAMES = (b"_begin", b"_end", b"_delta")
+_STEP_SUFFIXES = ("_begin", "_end", "_delta")
+_STEP_NAME_SUFFIXES = (b"_begin", b"_end", b"_delta")
 _LAYOUT = re.compile(
     rb'\{"timestamp":"[^"]{0,40}"(?:,"ordinal":\d+)?,"type":"(\w+)","payload":\{(?:"type":"([\w./]+)")?'
 )
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-_OWNERS_SOURCES = frozenset(
+_OWNER_SOURCES = frozenset(
     {
         "cli",
         "vscode",
@@ -125,10 +125,11 @@ _OWNERS_SOURCES = frozenset(
         "subagent",
     }
 )
-"""Where a session of the owner's begins, or of an agent's that the owner's began. One whose source is another, ``mcp``
-say, is prompted by somebody else."""
+"""Sources of sessions that the owner, or an agent of the owner's sessions, started. Others, such as
+``mcp``, are prompted by somebody else.
+"""
 
-_REQUEST = "## My request for Codex:"
+_REQUEST_HEAD = "## My request for Codex:"
 _REPLY, _REPLY_ENDS = "<send_user_message_question_reply>", "</send_user_message_question_reply>"
 _HEARTBEAT = "user.heartbeat"
 _TAGGED = re.compile(r"<([a-z]+(?:_[a-z]+)+)\b[^>]*>.*</\1>\s*\Z", re.DOTALL)
@@ -138,7 +139,7 @@ _REJECTED = re.compile(r"[\w ]{0,40}rejected by (the )?user")
 
 
 class Record(Claims, gc=False):
-    """One line. Old rollouts have items without ``payload``, and a first line without ``type``."""
+    """One line. Items of old rollouts have no ``payload``, and their first line no ``type``."""
 
     type: str | None = None
     timestamp: str | None = None
@@ -187,7 +188,7 @@ class Meta(msgspec.Struct, gc=False):
 
 
 class Total(msgspec.Struct, gc=False):
-    """What a rollout cost up to here; what was read from the cache is part of the input."""
+    """The total tokens of a rollout so far. Cached tokens are part of the input."""
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
@@ -195,7 +196,7 @@ class Total(msgspec.Struct, gc=False):
 
     @property
     def tokens(self) -> Tokens:
-        """The same in nacre's words."""
+        """The counts as nacre's type."""
         cached = min(self.cached_input_tokens, self.input_tokens)
         return Tokens(self.input_tokens - cached, cached, self.output_tokens)
 
@@ -207,37 +208,37 @@ class Spent(msgspec.Struct, gc=False):
 
 
 class Answer(msgspec.Struct, gc=False):
-    """A question of the agent's, and what the owner answered."""
+    """A question of the agent and the owner's answer."""
 
     question: str = ""
     answer: str = ""
 
 
 class Segment(msgspec.Struct, gc=False):
-    """What was spoken."""
+    """A spoken text."""
 
     role: str = ""
     text: str = ""
 
 
 class Marks(msgspec.Struct, gc=False):
-    """What Codex notes of a message's content, block by block: since 0.169 whose each of them is."""
+    """Codex's notes on a message's content, including the origin of each block since 0.169."""
 
     content_item_kinds: Sequence[str] = ()
     content_item_metadata: Sequence[dict[str, Any]] = ()
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether the owner wrote it once, and Codex says it again at its time."""
+        """True if the owner wrote the message once and Codex repeats it on a schedule."""
         return _HEARTBEAT in self.content_item_kinds
 
     @property
     def claims(self) -> list[dict[str, Any]]:
-        """What names whose the blocks are that Codex did not write itself."""
+        """The origins of the blocks that Codex did not write."""
         return [mark for mark in self.content_item_metadata if not _is_harness(mark)]
 
     def without_harness(self, blocks: Sequence[Block]) -> list[Block]:
-        """The blocks that Codex did not write itself."""
+        """Return the blocks that Codex did not write."""
         marks: list[dict[str, Any]] = [*self.content_item_metadata, *({} for _ in blocks)]
         return [block for block, mark in zip(blocks, marks, strict=False) if not _is_harness(mark)]
 
@@ -248,7 +249,9 @@ def _is_harness(mark: dict[str, Any]) -> bool:
 
 
 class Kept(msgspec.Struct, gc=False):
-    """What such a record holds: another agent's message, the answers to a form, or words that were spoken."""
+    """The content of a kept record: another agent's message, the answers to a form, or spoken
+    words.
+    """
 
     type: str | None = None
     content: str | None = None
@@ -257,7 +260,7 @@ class Kept(msgspec.Struct, gc=False):
 
 
 class Compacted(msgspec.Struct, gc=False):
-    """The payload of ``compacted``; the history it repeats is left alone."""
+    """The payload of ``compacted``. The history that it repeats is ignored."""
 
     message: str | None = None
 
@@ -273,23 +276,23 @@ COMPACTED = msgspec.json.Decoder(Compacted)
 
 
 def is_noise(line: bytes) -> bool:
-    """Whether a line can be left out without decoding it."""
+    """Return True if a line can be skipped without decoding it."""
     layout = _LAYOUT.match(line)
     if layout is None or b"}{" in line:
         return False
     kind, name = layout.groups()
     if kind == b"event_msg":
-        return name in _NOISE_EVENT_NAMES or (name or b"").endswith(_STEP_NAMES)
+        return name in _NOISE_EVENT_NAMES or (name or b"").endswith(_STEP_NAME_SUFFIXES)
     return name in _NOISE_ITEM_NAMES if kind == b"response_item" else kind == b"world_state"
 
 
 def is_noise_event(name: str) -> bool:
-    """Whether an event says nothing that the other records do not."""
-    return name in NOISE_EVENTS or name.endswith(_STEPS)
+    """Return True if an event has no content that other records lack."""
+    return name in NOISE_EVENTS or name.endswith(_STEP_SUFFIXES)
 
 
 def is_rollout(head: Head) -> bool:
-    """Whether a file is a rollout, of any age, or Codex's list of prompts."""
+    """Return True if a file is a rollout, of any age, or Codex's list of prompts."""
     for record in head.objects:
         if record.get("type") in _ROLLOUT_TYPES and isinstance(record.get("payload"), dict):
             return True
@@ -301,7 +304,7 @@ def is_rollout(head: Head) -> bool:
 
 
 def session_of(meta: Meta, fallback_id: str) -> Session:
-    """The session that a rollout's first line describes."""
+    """Return the session in a rollout's first line."""
     source, git = plain(meta.source), plain(meta.git)
     spawned = source.get("subagent") if isinstance(source, dict) else None
     spawn = spawned.get("thread_spawn") if isinstance(spawned, dict) else None
@@ -325,25 +328,27 @@ def session_of(meta: Meta, fallback_id: str) -> Session:
 
 
 def is_anothers(meta: Meta) -> bool:
-    """Whether a session names a source that is not known to be the owner's."""
-    named = [
+    """Return True if a session names a source that is not known to be the owner's."""
+    sources = [
         value.lower()
         for value in (plain(meta.source), meta.thread_source)
         if isinstance(value, str) and value
     ]
-    return not _OWNERS_SOURCES.issuperset(named)
+    return not _OWNER_SOURCES.issuperset(sources)
 
 
 def typed(text: str) -> str:
-    """What the owner typed: the request without an IDE's context; empty for what Codex itself wrote."""
+    """Return the owner's request without an IDE's context, or an empty string for text of Codex
+    itself.
+    """
     text = text.strip()
     if is_tools(TOOL, text) or (_TAGGED.match(text) and not replies_in(text)):
         return ""
-    return text.rpartition(_REQUEST)[2].strip() if text.startswith("#") else text
+    return text.rpartition(_REQUEST_HEAD)[2].strip() if text.startswith("#") else text
 
 
 def replies_in(text: str) -> list[Answer]:
-    """The owner's answers to questions that did not wait for them; Codex sends them as a message."""
+    """Return the owner's answers to questions that did not block; Codex sends them as a message."""
     if not (text.startswith(_REPLY) and text.endswith(_REPLY_ENDS)):
         return []
     return (
@@ -357,14 +362,14 @@ def replies_in(text: str) -> list[Answer]:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a tool gave back, and how it came out."""
+    """The output of a tool and its outcome."""
 
     text: str
     outcome: str
 
 
 def read_output(raw: msgspec.Raw) -> Output:
-    """The output of a call: text, text that holds JSON, an object, or a list of content."""
+    """Return the output of a call from text, text that is JSON, an object, or a list of content."""
     value: Any = plain(raw)
     if isinstance(value, str) and value.startswith("{"):
         inner = plain(msgspec.Raw(value.encode("utf-8", errors="replace")))
@@ -396,14 +401,10 @@ def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
     return outcome(text, exit_code=exit_code, is_error=failed or bool(_FAILED.match(head)))
 
 
-# ----------------------------------------------------------------------------
-# Codex CLI: rollouts in ``~/.codex/sessions``.
-#
-# Human and agent messages are written twice, as UI events and as items of the model's history. The
-# owner's
-# words are taken from the events as soon as a file has any, because the history also holds what Codex
-# injects;
-# the agent's are taken from whichever comes first, and the double is left out.
+# -- Reading rollouts ----------------------------------------------------------
+# Messages are written twice, as UI events and as items of the model's history. The owner's words
+# are read from the events if the file has any, because the history also has text injected by Codex.
+# The agent's are read from whichever comes first, and the duplicate is skipped.
 
 
 _NAME = re.compile(r"rollout-.*?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
@@ -411,13 +412,13 @@ _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "we
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 _OLD_ITEMS = _CALLS | _OUTPUTS | {"message", "reasoning"}
 _ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
-_UNPAIRED = 16
+_MAX_UNPAIRED = 16
 _REPLAY_GAP = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    """A user message of the model's history, while it is not known whether the file has events."""
+class _PendingPrompt:
+    """A user message of the model's history, until it is known whether the file has events."""
 
     words: str
     stamp: str | None
@@ -429,8 +430,8 @@ class _Reader:
         self.source = source
         name = _NAME.search(source.path.name)
         self.talk = Conversation(source, Session(TOOL, name.group(1) if name else source.path.stem))
-        self.heard: list[_Heard] = []
-        self.heard_at: Before | None = None
+        self.pending: list[_PendingPrompt] = []
+        self.pending_at: Before | None = None
 
     def read(self) -> Items:
         for offset, line in self.source.lines():
@@ -443,7 +444,7 @@ class _Reader:
                 yield from self.take(offset, raw)
             if len(split.objects) > 1:
                 yield from self.talk.close()
-        before = self.talk.before or self.heard_at
+        before = self.talk.before or self.pending_at
         yield from self.settle()
         yield from self.talk.finish(before)
 
@@ -469,7 +470,9 @@ class _Reader:
     # The session
 
     def begin(self, record: Record, raw: bytes) -> None:
-        """The first ``session_meta`` names the session; another's, before any turn, begins a replay."""
+        """Set the session from the first ``session_meta``. Another session's, before any turn,
+        begins a replay.
+        """
         if record.record_type or (record.type is None and record.session_id):
             return
         meta = decode(META, bytes(record.payload) if record.type else raw)
@@ -489,10 +492,10 @@ class _Reader:
             carry["replay"] = record.timestamp
 
     def replays(self, record: Record) -> bool:
-        """Whether a record of a fork only repeats its parent's history.
+        """Return True if a record of a fork only repeats its parent's history.
 
-        Codex copies the history in one go, mostly under the time of the fork. The replay ends where the
-        fork's own meta is repeated, or where a record comes later than a copy could.
+        Codex copies the history at once, mostly with the time of the fork. The replay ends when the
+        fork's own meta is repeated, or when a record is later than a copy could be.
         """
         last = parse_time(self.source.carry.get("replay"))
         now, start = parse_time(record.timestamp), self.talk.session.started
@@ -509,12 +512,10 @@ class _Reader:
     def context(self, record: Record) -> Items:
         if record.type == "turn_context":
             meta = decode(META, bytes(record.payload)) or Meta()
-            known, model = (
-                self.talk.session,
-                answered_by(meta.model, self.source.carry.get("provider")),
-            )
+            session = self.talk.session
+            model = answered_by(meta.model, self.source.carry.get("provider"))
             self.talk.session = replace(
-                known, model=model or known.model, cwd=known.cwd or meta.cwd
+                session, model=model or session.model, cwd=session.cwd or meta.cwd
             )
             return
         compacted = decode(COMPACTED, bytes(record.payload))
@@ -523,28 +524,32 @@ class _Reader:
             yield from self.say(Speaker.SYSTEM, compacted.message, record.timestamp, Flag.SUMMARY)
 
     def kept(self, offset: int, record: Record) -> Items:
-        """What another agent wrote is only heard; what the owner answered in a form, or spoke, is theirs."""
-        found = decode(KEPT, bytes(record.payload))
-        if found is None:
+        """Read a kept record. Answers in a form and spoken words are the owner's; another agent's
+        message is outside text.
+        """
+        content = decode(KEPT, bytes(record.payload))
+        if content is None:
             self.source.corrupt()
         elif record.type == "inter_agent_communication":
-            self.talk.exchange.saw(found.content or "")
-        elif found.type == "verified_answer":
+            self.talk.exchange.saw(content.content or "")
+        elif content.type == "verified_answer":
             yield from self.settle()
-            for one in found.questions:
-                yield from self.answered(one, record.timestamp)
-        elif found.type == "transcript_segment" and found.data:
+            for answer in content.questions:
+                yield from self.answered(answer, record.timestamp)
+        elif content.type == "transcript_segment" and content.data:
             yield from self.settle()
-            if found.data.role == "user":
-                yield from self.prompt(found.data.text, record.timestamp, is_others=False)
+            if content.data.role == "user":
+                yield from self.prompt(content.data.text, record.timestamp, is_others=False)
             else:
-                yield from self.agent([found.data.text], "spoken", offset, record)
+                yield from self.agent([content.data.text], "spoken", offset, record)
 
-    def answered(self, one: Answer, stamp: str | None) -> Items:
-        """An answer with its question, which are the agent's words: what draws on text from outside is left out."""
+    def answered(self, answer: Answer, stamp: str | None) -> Items:
+        """Yield an answer with its question, which is the agent's. Parts that draw on outside text
+        are omitted.
+        """
         trusts = self.talk.exchange.trust_of
-        pair = f"{one.question} → {one.answer}" if one.question else one.answer
-        words = next((text for text in (pair, one.answer) if trusts(text) is Trust.TRUSTED), "")
+        pair = f"{answer.question} → {answer.answer}" if answer.question else answer.answer
+        words = next((text for text in (pair, answer.answer) if trusts(text) is Trust.TRUSTED), "")
         yield from self.prompt(words or pair, stamp, is_others=not words)
 
     # Messages and calls
@@ -587,7 +592,7 @@ class _Reader:
             self.source.unknown(f"event_msg/{item.type}")
 
     def ended(self, item: Item, stamp: str | None) -> Items:
-        """The agent's work ends: it is done, the owner stopped it, or the model failed."""
+        """End the agent's work: it is done, the owner stopped it, or the model failed."""
         yield from self.settle()
         yield from self.talk.close()
         text = plain(item.message) if item.type == "error" else ""
@@ -601,7 +606,7 @@ class _Reader:
             )
 
     def count(self, item: Item) -> None:
-        """The total up to here; where it is smaller than before, Codex began to count anew."""
+        """Read the total so far. If it decreased, Codex restarted the count."""
         info = decode(SPENT, bytes(item.info))
         if info is None or info.total_token_usage is None:
             return
@@ -619,36 +624,48 @@ class _Reader:
             yield from self.agent(texts, "item", offset, record)
         elif item.role == "user" and not self.source.carry.get("events"):
             marks = decode(MARKS, bytes(item.internal_chat_message_metadata_passthrough)) or Marks()
-            said = marks.without_harness(blocks)
+            own_blocks = marks.without_harness(blocks)
             words = "\n\n".join(
-                filter(None, (typed(block.text) for block in said if block.text and block.is_text))
+                filter(
+                    None,
+                    (typed(block.text) for block in own_blocks if block.text and block.is_text),
+                )
             )
             if words:
-                self.heard_at = self.heard_at or self.talk.place(offset)
-                is_others = marks.is_scheduled or names_another(record, item, *said, *marks.claims)
-                self.heard.append(_Heard(words, record.timestamp, is_others))
+                self.pending_at = self.pending_at or self.talk.place(offset)
+                is_others = marks.is_scheduled or names_another(
+                    record, item, *own_blocks, *marks.claims
+                )
+                self.pending.append(_PendingPrompt(words, record.timestamp, is_others))
 
     def owner(self, words: str, record: Record, *, is_others: bool) -> Items:
-        """An event of the owner: the history's user messages are doubles from now on, as the last one was."""
+        """Yield an event of the owner. From now on, user messages in the history are duplicates, as
+        the last one was.
+        """
         self.source.carry["events"] = True
-        double = next(
-            (heard for heard in self.heard if heard.words == words), _Heard(words, record.timestamp)
+        duplicate = next(
+            (pending for pending in self.pending if pending.words == words),
+            _PendingPrompt(words, record.timestamp),
         )
-        self.heard, self.heard_at = [], None
+        self.pending, self.pending_at = [], None
         if words:
-            yield from self.prompt(words, double.stamp, is_others=is_others or double.is_others)
+            yield from self.prompt(
+                words, duplicate.stamp, is_others=is_others or duplicate.is_others
+            )
 
     def settle(self) -> Items:
-        """No event came with the user messages heard: they are all there is."""
-        heard, self.heard, self.heard_at = self.heard, [], None
-        for message in heard:
+        """Yield the pending user messages, for which no event came."""
+        pending, self.pending, self.pending_at = self.pending, [], None
+        for message in pending:
             yield from self.prompt(message.words, message.stamp, is_others=message.is_others)
 
     def prompt(self, words: str, stamp: str | None, *, is_others: bool) -> Items:
-        """What the owner typed, or somebody else; a sub-agent is prompted by another agent."""
+        """Yield a prompt of the owner or of somebody else. A sub-agent is prompted by another
+        agent.
+        """
         if not is_others and (replies := replies_in(words)):
-            for one in replies:
-                yield from self.answered(one, stamp)
+            for reply in replies:
+                yield from self.answered(reply, stamp)
             return
         is_sub = self.talk.session.kind is SessionKind.SUBAGENT
         claim = Claims(isSynthetic=is_others or self.source.carry.get("others"))
@@ -659,7 +676,7 @@ class _Reader:
     def agent(self, texts: Sequence[str], stream: str, offset: int, record: Record) -> Items:
         yield from self.settle()
         before = self.talk.place(offset)
-        fresh = [text for text in texts if text.strip() and not self.is_double(stream, text)]
+        fresh = [text for text in texts if text.strip() and not self.is_duplicate(stream, text)]
         if not fresh:
             return
         text = "\n\n".join(fresh)
@@ -668,14 +685,14 @@ class _Reader:
             yield from self.open(text, before, record)
         self.talk.add_text(text)
 
-    def is_double(self, stream: str, text: str) -> bool:
+    def is_duplicate(self, stream: str, text: str) -> bool:
         key = turn_hash("", " ".join(text.split()), 0)[:8]
         unpaired: list[list[str]] = self.source.carry.setdefault("unpaired", [])
         for other in unpaired:
             if other[0] != stream and other[1] == key:
                 unpaired.remove(other)
                 return True
-        self.source.carry["unpaired"] = [*unpaired, [stream, key]][-_UNPAIRED:]
+        self.source.carry["unpaired"] = [*unpaired, [stream, key]][-_MAX_UNPAIRED:]
         return False
 
     def call(self, offset: int, record: Record, item: Item) -> Items:
@@ -689,7 +706,7 @@ class _Reader:
             call_id, name, arguments if isinstance(arguments, str | dict) else ""
         )
         if item.type == "web_search_call":
-            # What the search found is not in the rollout, so nothing said after it can be compared with it.
+            # The results are not in the rollout, so later statements cannot be compared with them.
             self.talk.exchange.unseen()
             self.talk.result(call_id, "error" if item.status == "failed" else "ok", str)
 
@@ -726,7 +743,7 @@ class _Reader:
         )
 
     def time(self, stamp: str | None) -> datetime | None:
-        """Records of old rollouts have no time: then the session's start."""
+        """Return the time of a record, or the session's start for old rollouts without times."""
         return parse_time(stamp) if stamp else self.talk.session.started
 
 
