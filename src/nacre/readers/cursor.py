@@ -1,4 +1,4 @@
-"""What Cursor wraps around a person's words in its agent transcripts, and where those lie."""
+"""Cursor's agent transcripts: the context around a person's words, and the folders of transcripts."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _WRAPPING = re.compile(
     r".*?(?:</\1>|\Z)",
     re.DOTALL,
 )
-_WRITTEN = re.compile(
+_WRITTEN_TIME = re.compile(
     r"(?:\w+, )?(\w+ \d{1,2}, \d{4}),? (?:at )?(\d{1,2}:\d{2}(?::\d{2})? [AP]M)(?: \(UTC([+-]\d{1,2})(?::?(\d{2}))?\))?"
 )
 _SLUG = re.compile(r"[^A-Za-z0-9]+")
-_MOST_FOLDERS = 20_000
+_MAX_FOLDERS_SEARCHED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A user message taken apart: what was typed, what Cursor put around it, and when, where it says so.
+    """A user message split into the typed words, Cursor's context, and the time, if present.
 
-    What was typed stands at the end, between marks. An attached file may hold such marks, too: where there are several,
-    nobody can be sure.
+    The typed words are at the end, between tags. An attached file may contain such tags, so several
+    make it uncertain (``is_sure`` is False).
     """
 
     words: str
@@ -63,7 +63,7 @@ class Prompt:
 
 
 def read_prompt(text: str) -> Prompt:
-    """Take a user message apart."""
+    """Split a user message."""
     stamp = _STAMP.search(text)
     queries = _QUERY.findall(text)
     words = queries[-1] if queries else _WRAPPING.sub("", text)
@@ -78,13 +78,13 @@ def read_prompt(text: str) -> Prompt:
 
 
 def _time(text: str) -> datetime | None:
-    """A time as Cursor writes it for the model; only one with its zone says when."""
-    found = _WRITTEN.search(text)
-    if not found or not found[3]:
+    """Parse a time as Cursor writes it for the model. None without a time zone."""
+    match = _WRITTEN_TIME.search(text)
+    if not match or not match[3]:
         return None
-    sign = -1 if found[3].startswith("-") else 1
+    sign = -1 if match[3].startswith("-") else 1
     zone = timezone(
-        sign * timedelta(hours=min(abs(int(found[3])), 23), minutes=min(int(found[4] or 0), 59))
+        sign * timedelta(hours=min(abs(int(match[3])), 23), minutes=min(int(match[4] or 0), 59))
     )
     for form in (
         "%b %d, %Y %I:%M %p",
@@ -94,7 +94,7 @@ def _time(text: str) -> datetime | None:
     ):
         try:
             return (
-                datetime.strptime(f"{found[1]} {found[2]}", form)
+                datetime.strptime(f"{match[1]} {match[2]}", form)
                 .replace(tzinfo=zone)
                 .astimezone(UTC)
             )
@@ -104,18 +104,20 @@ def _time(text: str) -> datetime | None:
 
 
 ENVIRONMENT = ("CURSOR_CONFIG_DIR",)
-"""The environment's variables that :func:`roots` reads."""
+"""Environment variables that :func:`roots` reads."""
 
 
 def roots(places: Places, suffix: str) -> Sequence[Root]:
-    """The folders of agent transcripts."""
-    told = places.environ.get("CURSOR_CONFIG_DIR")
-    folders = [places.home / ".cursor", *([Path(told).expanduser()] if told else [])]
+    """Return the folders of agent transcripts."""
+    configured = places.environ.get("CURSOR_CONFIG_DIR")
+    folders = [places.home / ".cursor", *([Path(configured).expanduser()] if configured else [])]
     return [Root(folder / "projects", (f"*/agent-transcripts/**/*{suffix}",)) for folder in folders]
 
 
 def session_of(source: Source) -> Session:
-    """The session in a transcript: its name is its id, and its place tells what it belongs to."""
+    """Return the session of a transcript: its file name is its id, and its folder identifies the
+    project.
+    """
     path = source.path
     is_child = path.parent.name == "subagents"
     folder = next(
@@ -133,26 +135,30 @@ def session_of(source: Source) -> Session:
 
 
 def _folder(project: Path) -> str | None:
-    """The folder of a project: Cursor wrote it down, or it is the one folder of this machine with such a name."""
-    told = string(beside(project / ".workspace-trusted"), "workspacePath")
-    return told or _unslug(Path(project.anchor), project.name.lower())
+    """Return the folder of a project, which Cursor recorded, or which is the only matching folder
+    of this machine.
+    """
+    recorded = string(beside(project / ".workspace-trusted"), "workspacePath")
+    return recorded or _unslug(Path(project.anchor), project.name.lower())
 
 
 def _unslug(root: Path, slug: str) -> str | None:
-    """Cursor writes a path with dashes for all but letters and digits; only the folders themselves tell it again."""
-    open_ends = [(root, slug)]
-    looked = 0
-    found: list[Path] = []
-    while open_ends and looked < _MOST_FOLDERS:
-        folder, rest = open_ends.pop()
+    """Return the only folder that matches a slug, in which Cursor replaces all but letters and
+    digits by dashes.
+    """
+    pending = [(root, slug)]
+    searched = 0
+    matches: list[Path] = []
+    while pending and searched < _MAX_FOLDERS_SEARCHED:
+        folder, rest = pending.pop()
         for child in _folders(folder):
-            looked += 1
+            searched += 1
             name = _SLUG.sub("-", child.name).strip("-").lower()
             if name and rest == name:
-                found.append(child)
+                matches.append(child)
             elif name and rest.startswith(f"{name}-"):
-                open_ends.append((child, rest[len(name) + 1 :]))
-    return str(found[0]) if len(found) == 1 else None
+                pending.append((child, rest[len(name) + 1 :]))
+    return str(matches[0]) if len(matches) == 1 else None
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -162,12 +168,9 @@ def _folders(folder: Path) -> list[Path]:
         return []
 
 
-# ----------------------------------------------------------------------------
-# Cursor's agent transcripts of old: ``agent-transcripts/<id>.txt``, with headings for who speaks.
-#
-# Nothing keeps a tool's output from holding such headings. So words under the owner's are not trusted
-# where they follow
-# on a result, nor anywhere after text from outside.
+# -- Text transcripts ``agent-transcripts/<id>.txt``, with headings for the speaker
+# A tool's output may contain such headings, so words under the owner's heading are untrusted after
+# a result, and everywhere after outside text.
 
 
 _MARK = re.compile(
@@ -191,7 +194,8 @@ class _Reader:
     def read(self) -> Items:
         text = self.source.text().replace("\r\n", "\n")
         marks = list(_MARK.finditer(text))
-        for mark, end in zip(marks, [*(one.start() for one in marks[1:]), len(text)], strict=False):
+        ends = [*(mark.start() for mark in marks[1:]), len(text)]
+        for mark, end in zip(marks, ends, strict=False):
             body = text[mark.end() : end].strip()
             if mark[1]:
                 yield from self.turn(mark[1], body)
@@ -216,13 +220,13 @@ class _Reader:
             self.talk.exchange.heard(prompt.context)
         if prompt.words:
             is_child = self.talk.session.kind is SessionKind.SUBAGENT
-            speaking = Speaker.AGENT if is_child else Speaker.OWNER
+            author = Speaker.AGENT if is_child else Speaker.OWNER
             flags = Flag.INJECTED if cleaned.injected else Flag.NONE
-            identity = self.talk.new_id(speaking, None, prompt.words)
+            identity = self.talk.new_id(author, None, prompt.words)
             time = prompt.time or self.time
             trust = Trust.TRUSTED if is_sure and prompt.is_sure else Trust.UNTRUSTED
             yield from self.talk.say(
-                Turn(identity, speaking, prompt.words, time, flags=flags, trust=trust)
+                Turn(identity, author, prompt.words, time, flags=flags, trust=trust)
             )
 
     def aside(self, kind: str, rest: str, body: str) -> Items:
@@ -231,17 +235,15 @@ class _Reader:
         if kind == "Tool result":
             output = f"{rest}\n{body}"
             called = self.talk.opened.calls.get(self.call) if self.talk.opened else None
-            self.after_result, self.after_outside = (
-                True,
-                self.after_outside or called is None or called.outside,
-            )
+            self.after_result = True
+            self.after_outside = self.after_outside or called is None or called.outside
             self.talk.result(self.call, outcome(), lambda: output)
             return
         if self.talk.opened is None:
             yield from self.open(rest)
         name, _, more = rest.partition(" ")
-        given = {one[1]: one[2] for one in _ARGUMENT.finditer(f"{more}\n{body}")}
-        self.call = self.talk.add_call("", name or "tool", given or body)
+        arguments = {match[1]: match[2] for match in _ARGUMENT.finditer(f"{more}\n{body}")}
+        self.call = self.talk.add_call("", name or "tool", arguments or body)
 
     def miss(self) -> None:
         calls = self.talk.opened.calls.values() if self.talk.opened else ()
@@ -282,12 +284,9 @@ ADAPTER = Adapter(
 )
 
 
-# ----------------------------------------------------------------------------
-# Cursor's agent transcripts: ``~/.cursor/projects/<project>/agent-transcripts/<id>/<id>.jsonl``.
-#
-# They hold no ids, times, models or results: a session is named as its file, and dated by it. What a
-# call brought from
-# outside may not be recorded: then nothing that the agent says after it is trusted.
+# -- Transcripts ``~/.cursor/projects/<project>/agent-transcripts/<id>/<id>.jsonl``
+# They have no ids, times, models or results. The session's id and time are those of the file. If a
+# result from outside may be missing, later words of the agent are not trusted.
 
 
 Values = Mapping[str, Any]
@@ -297,7 +296,7 @@ _CALLS = frozenset({"tool_use", "tool_call", "tool-call"})
 _RESULTS = frozenset({"tool_result", "tool-result"})
 _QUIET = frozenset({"thinking", "redacted_thinking", "reasoning", "image", "image_url", "file"})
 _REDACTED = "[REDACTED]"
-_OTHERS = frozenset({"type", "uuid", "id", "timestamp", "sessionId", "session_id"})
+_OTHER_FORMAT_FIELDS = frozenset({"type", "uuid", "id", "timestamp", "sessionId", "session_id"})
 
 
 class _TranscriptsReader:
@@ -308,11 +307,11 @@ class _TranscriptsReader:
 
     def read(self) -> Items:
         for offset, line in self.source.lines():
-            found = list(records(self.source, line, _ANY))
-            for record in found:
+            items = list(records(self.source, line, _ANY))
+            for record in items:
                 if isinstance(record, dict):
                     yield from self.take(offset, record)
-            if len(found) > 1:
+            if len(items) > 1:
                 yield from self.talk.close()
         yield from self.talk.finish()
 
@@ -370,11 +369,13 @@ class _TranscriptsReader:
         self.talk.add_text(text)
         for call in calls:
             arguments = call.get("input", call.get("arguments"))
-            known = arguments if isinstance(arguments, str | dict) else ""
-            self.talk.add_call(str(call.get("id") or ""), string(call, "name") or "tool", known)
+            parameters = arguments if isinstance(arguments, str | dict) else ""
+            self.talk.add_call(
+                str(call.get("id") or ""), string(call, "name") or "tool", parameters
+            )
 
     def miss(self) -> None:
-        """The agent goes on although no result of its calls was recorded."""
+        """Distrust the agent from here if the result of an outside call was not recorded."""
         calls = self.talk.opened.calls.values() if self.talk.opened else ()
         if any(call.call.outcome is None and (call.outside or call.own) for call in calls):
             self.source.carry["unseen"] = True
@@ -382,12 +383,12 @@ class _TranscriptsReader:
             self.talk.exchange.unseen()
 
     def result(self, block: Values) -> None:
-        """A result belongs to the call it names, else to the first that waits."""
+        """Assign a result to the call it names, or to the first call without a result."""
         calls = self.talk.opened.calls if self.talk.opened else {}
-        own = str(block.get("tool_use_id") or "")
-        waiting = [key for key, call in calls.items() if call.call.outcome is None]
-        output = "\n".join(str(one.get("text") or "") for one in _blocks(block))
-        identity = own if own in calls else (waiting[0] if waiting else own)
+        named = str(block.get("tool_use_id") or "")
+        pending = [key for key, call in calls.items() if call.call.outcome is None]
+        output = "\n".join(str(item.get("text") or "") for item in _blocks(block))
+        identity = named if named in calls else (pending[0] if pending else named)
         self.talk.result(
             identity, outcome(output, is_error=block.get("is_error") is True), lambda: output
         )
@@ -404,7 +405,9 @@ def _blocks(message: Values) -> list[Values]:
 
 def _sniff_transcripts(head: Head) -> bool:
     first = head.objects[0] if head.objects else {}
-    if first.get("role") not in ("user", "assistant") or not first.keys().isdisjoint(_OTHERS):
+    if first.get("role") not in ("user", "assistant") or not first.keys().isdisjoint(
+        _OTHER_FORMAT_FIELDS
+    ):
         return False
     return isinstance(mapping(first, "message").get("content"), list)
 

@@ -1,8 +1,9 @@
-"""A conversation with Cursor, bubble by bubble, whatever generation of its storage the bubbles come from.
+"""Cursor: conversations in the editor's databases and in the command line agent's stores.
 
-What the agent says and does in one answer lies in many bubbles: each that has words begins a turn, and the tools after
-it are the turn's. Ids are made of words and their occurrence, not of the bubbles' own ids: Cursor writes the same
-conversation as lines of text elsewhere, where there are none, and both are one session.
+An answer of the agent spans many bubbles. A bubble with words begins a turn, and the tool calls
+after it belong to that turn. Ids are derived from words and their occurrence rather than from
+bubble ids, because Cursor also writes the conversation as lines of text without ids, and both are
+one session.
 """
 
 from __future__ import annotations
@@ -54,22 +55,26 @@ from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Tr
 TOOL = "cursor"
 
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-_EPOCH_MS = 1_000_000_000_000
+_MIN_EPOCH_MS = 1_000_000_000_000
 _EXIT_CODES = ("exitCode", "exitCodeV2", "exit_code")
 _OUTPUTS = ("output", "contents", "stdout", "result", "text")
-_DECLINED = ("rejected", "cancelled", "canceled")
-_FROM_OUTSIDE = ("externalLinks", "selectedDocs", "useWeb", "selectedPullRequests")
+_DECLINED_STATES = ("rejected", "cancelled", "canceled")
+_OUTSIDE_FIELDS = ("externalLinks", "selectedDocs", "useWeb", "selectedPullRequests")
 
 
 class Timing(msgspec.Struct, gc=False):
-    """When a bubble's request was sent, in epoch milliseconds. ``clientStartTime`` counts from the machine's start."""
+    """The send time of a bubble's request in epoch milliseconds. ``clientStartTime`` counts from
+    the machine's start.
+    """
 
     clientRpcSendTime: Any = None  # noqa: N815
     clientEndTime: Any = None  # noqa: N815
 
 
 class Called(msgspec.Struct, gc=False):
-    """A tool call with its result. A bubble without a name has only a state left here, and is no call."""
+    """A tool call with its result. A bubble without a name only has a state here, and is not a
+    call.
+    """
 
     name: Any = None
     toolCallId: Any = None  # noqa: N815
@@ -82,7 +87,9 @@ class Called(msgspec.Struct, gc=False):
 
 
 class Bubble(Claims, gc=False):
-    """One bubble: type 1 or ``user`` is what a person typed, 2 or ``ai`` what the agent said, thought or did."""
+    """One bubble: type 1 or ``user`` was typed by a person; 2 or ``ai`` has the agent's words,
+    thoughts or calls.
+    """
 
     type: Any = None
     text: Any = None
@@ -100,14 +107,14 @@ class Bubble(Claims, gc=False):
 
     @property
     def is_owners(self) -> bool | None:
-        """Whether a person typed it; ``None`` where nobody knows."""
+        """True if a person typed it, None if unknown."""
         return {1: True, "user": True, 2: False, "ai": False}.get(
             self.type if isinstance(self.type, int | str) else ""
         )
 
     @property
     def words(self) -> str:
-        """What it says, as plain text."""
+        """The text as plain text."""
         for text in (self.text, self.rawText):
             if isinstance(text, str) and text.strip():
                 return text
@@ -122,17 +129,19 @@ class Bubble(Claims, gc=False):
 
     @property
     def tokens(self) -> Tokens:
-        """What the answer cost; most bubbles tell nothing, and say so with zeros."""
+        """The tokens of the answer. Most bubbles have zeros."""
         counts = self.tokenCount if isinstance(self.tokenCount, dict) else {}
         return Tokens(total(counts, "inputTokens"), 0, total(counts, "outputTokens")).bounded
 
     @property
     def time(self) -> datetime | None:
-        """When it was written, where it knows."""
+        """The time of writing, if recorded."""
         timing = decode(_TIMING, bytes(self.timingInfo))
-        told = (timing.clientRpcSendTime, timing.clientEndTime) if timing else ()
-        since = [value for value in told if isinstance(value, int | float) and value > _EPOCH_MS]
-        return parse_time(self.createdAt) or next((parse_time(value) for value in since), None)
+        sent = (timing.clientRpcSendTime, timing.clientEndTime) if timing else ()
+        epochs = [
+            value for value in sent if isinstance(value, int | float) and value > _MIN_EPOCH_MS
+        ]
+        return parse_time(self.createdAt) or next((parse_time(value) for value in epochs), None)
 
 
 _BUBBLE = msgspec.json.Decoder(Bubble)
@@ -141,12 +150,12 @@ _TIMING = msgspec.json.Decoder(Timing | None)
 
 
 def bubble_of(raw: bytes) -> Bubble | None:
-    """A bubble; ``None`` when it cannot be understood."""
+    """Decode a bubble. None if it is invalid."""
     return decode(_BUBBLE, raw)
 
 
 class Talk:
-    """Turns bubbles into a session's turns. A time that a bubble lacks is that of the one before it."""
+    """Converts bubbles into a session's turns. A missing time is that of the previous bubble."""
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
@@ -154,7 +163,7 @@ class Talk:
         self.time = session.started
 
     def take(self, bubble: Bubble, when: datetime | None = None) -> Items:
-        """What one bubble says and does; ``when`` it was, where the bubble does not know."""
+        """Yield the turns of one bubble. ``when`` is used if it has no time."""
         self.time = bubble.time or when or self.time
         if bubble.is_owners is None:
             self.source.unknown(f"bubble {bubble.type}")
@@ -164,7 +173,7 @@ class Talk:
             yield from self.agent(bubble)
 
     def owner(self, bubble: Bubble) -> Items:
-        """What a person typed, or, to a sub-agent, the agent that called it."""
+        """Yield the message that a person typed, or, in a sub-agent, that the calling agent wrote."""
         cleaned = self.talk.clean(bubble.words)
         if cleaned.text:
             speaker = (
@@ -175,11 +184,11 @@ class Talk:
             yield from self.talk.say(
                 Turn(identity, speaker, cleaned.text, self.time, flags=flags), bubble
             )
-        if _draws_on_the_web(bubble):
+        if _has_unrecorded_pages(bubble):
             self.talk.exchange.unseen()
 
     def agent(self, bubble: Bubble) -> Items:
-        """Words begin a turn; a call belongs to the turn that is open."""
+        """Begin a turn with the words of a bubble. A call belongs to the open turn."""
         if bubble.model:
             self.learn(model=bubble.model)
         self.talk.spend(bubble.tokens)
@@ -201,41 +210,41 @@ class Talk:
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
 
     def call(self, called: Called) -> None:
-        """One tool call with what came of it."""
-        arguments = called.rawArgs if _says_something(called.rawArgs) else called.params
-        known = arguments if isinstance(arguments, str | dict) else ""
+        """Add a tool call with its result."""
+        arguments = called.rawArgs if _has_arguments(called.rawArgs) else called.params
+        arguments = arguments if isinstance(arguments, str | dict) else ""
         call_id = str(called.toolCallId or "")
-        call_id = self.talk.add_call(call_id, str(called.name), known)
+        call_id = self.talk.add_call(call_id, str(called.name), arguments)
         result = called.result if called.result is not None else called.error
-        told = result_text(result)
-        came = _outcome(called, result, told)
-        if came is not None:
-            self.talk.result(call_id, came, lambda: told)
+        output = result_text(result)
+        call_outcome = _outcome(called, result, output)
+        if call_outcome is not None:
+            self.talk.result(call_id, call_outcome, lambda: output)
         if (
-            came == "ok"
-            and not told
+            call_outcome == "ok"
+            and not output
             and self.talk.opened
             and self.talk.opened.calls[call_id].outside
         ):
             self.talk.exchange.unseen()
 
-    def learn(self, **known: Any) -> None:
-        """Facts of the session that show on the way."""
+    def learn(self, **facts: Any) -> None:
+        """Update facts of the session."""
         session = self.talk.session
         new = {
             name: value
-            for name, value in known.items()
+            for name, value in facts.items()
             if value and getattr(session, name) != value
         }
         self.talk.session = replace(session, **new)
 
     def end(self) -> Items:
-        """The conversation ends, for now."""
+        """End the conversation for now."""
         yield from self.talk.end()
 
 
 def result_text(result: object) -> str:
-    """What a tool said, out of the JSON in which Cursor keeps it."""
+    """Return a tool's output from the JSON in which Cursor stores it."""
     if isinstance(result, str):
         value = (
             decode(_ANY, result.encode("utf-8", "replace"))
@@ -252,7 +261,7 @@ def result_text(result: object) -> str:
 
 
 def rich_words(rich: object) -> str:
-    """The words in the editor's own tree of a message."""
+    """Return the words in the editor's tree of a message."""
     if not isinstance(rich, str) or not rich.strip():
         return ""
     tree = decode(_ANY, rich.encode("utf-8", "replace"))
@@ -263,9 +272,9 @@ def rich_words(rich: object) -> str:
 
 
 def _leaves(node: Any) -> Iterator[str]:
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
+    stack = [node]
+    while stack:
+        node = stack.pop()
         if not isinstance(node, dict):
             continue
         if isinstance(node.get("text"), str):
@@ -273,54 +282,52 @@ def _leaves(node: Any) -> Iterator[str]:
         elif node.get("type") == "linebreak":
             yield "\n"
         children = node.get("children")
-        waiting += reversed(children) if isinstance(children, list) else ()
+        stack += reversed(children) if isinstance(children, list) else ()
 
 
-def _says_something(arguments: object) -> bool:
+def _has_arguments(arguments: object) -> bool:
     return bool(arguments) and (
         not isinstance(arguments, str) or arguments.strip() not in ("", "{}")
     )
 
 
-def _outcome(called: Called, result: object, told: str) -> str | None:
-    """How a call came out; ``None`` while it runs."""
+def _outcome(called: Called, result: object, output: str) -> str | None:
+    """Return the outcome of a call, or None while it runs."""
     facts = result if isinstance(result, dict) else None
     if isinstance(result, str) and result.lstrip().startswith("{"):
         facts = decode(_ANY, result.encode("utf-8", "replace"))
     facts = facts if isinstance(facts, dict) else {}
     status = str(called.status or "").lower()
-    if status in _DECLINED or called.userDecision == "rejected" or facts.get("rejected") is True:
+    if (
+        status in _DECLINED_STATES
+        or called.userDecision == "rejected"
+        or facts.get("rejected") is True
+    ):
         return "rejected"
     code = next((facts[key] for key in _EXIT_CODES if type(facts.get(key)) is int), None)
     if status == "error" or called.error:
-        return outcome(told or result_text(called.error), exit_code=code or None, is_error=True)
+        return outcome(output or result_text(called.error), exit_code=code or None, is_error=True)
     if status in ("completed", "success", "") and (result is not None or status):
-        return outcome(told, exit_code=code)
+        return outcome(output, exit_code=code)
     return None
 
 
-def _draws_on_the_web(bubble: Bubble) -> bool:
-    """Whether pages were given to the agent that are not recorded."""
+def _has_unrecorded_pages(bubble: Bubble) -> bool:
+    """Return True if the agent was given pages that are not recorded."""
     context = decode(_ANY, bytes(bubble.context))
     facts = context if isinstance(context, dict) else {}
     mentions = facts.get("mentions")
-    found = [facts.get(key) for key in _FROM_OUTSIDE] + [bubble.useWeb]
-    found += [mentions.get(key) for key in _FROM_OUTSIDE] if isinstance(mentions, dict) else []
-    return any(found)
+    values = [facts.get(key) for key in _OUTSIDE_FIELDS] + [bubble.useWeb]
+    values += [mentions.get(key) for key in _OUTSIDE_FIELDS] if isinstance(mentions, dict) else []
+    return any(values)
 
 
-# ----------------------------------------------------------------------------
-# Cursor's ``state.vscdb``: three generations of conversations, in the workspaces' databases and in
-# the global one.
-#
-# 1. 2023-24, the chat pane of a workspace: tabs of bubbles under one key, without times.
-# 2. Late 2024, the composers of a workspace: conversations of bubbles under one key. One that was
-# opened out of the chat
-#    pane begins with a copy of what was said there, which is left out.
-# 3. 2025 on, the global database: a key a conversation, and a key a bubble; the conversation has
-# their order.
-#
-# The tables hold passwords and tokens, too: only the keys named in ``sql/editors.sql`` are read.
+# -- ``state.vscdb``: workspace databases and the global database --------------
+# 1. 2023-24, the chat pane of a workspace: tabs of bubbles under one key, without times. 2. Late
+# 2024, the composers of a workspace: conversations of bubbles under one key. A composer opened from
+# the chat pane begins with a copy of the chat, which is skipped. 3. Since 2025, the global
+# database: one key per conversation, with the order of its bubbles, and one per bubble. The tables
+# also hold passwords and tokens, so only the keys in ``sql/editors.sql`` are read.
 
 
 CHAT = "workbench.panel.aichat.view.aichat.chatdata"
@@ -350,7 +357,7 @@ class Tab(msgspec.Struct, gc=False):
 
 
 class Composer(msgspec.Struct, gc=False):
-    """A conversation: with its bubbles, or with their order."""
+    """A conversation, with its bubbles or with their order."""
 
     composerId: Any = None  # noqa: N815
     name: Any = None
@@ -368,7 +375,7 @@ class Composer(msgspec.Struct, gc=False):
 
     @property
     def is_being_written(self) -> bool:
-        """Whether the last bubble may still grow."""
+        """True if the last bubble may still grow."""
         return self.status == "generating" or bool(self.generatingBubbleIds)
 
 
@@ -414,45 +421,47 @@ class _Reader:
         self.last_row: int = source.carry.get("row", 0)
         self._folders: Mapping[str, str] | None = None
 
-    # The first two generations: everything lies under one key
+    # The first two generations: everything under one key
 
     def workspace(self) -> Items:
-        """Sessions that lie in the workspace's own database."""
+        """Yield the sessions in the workspace's own database."""
         composers = self.listed_composers()
         prompts = self.prompt_times()
         opened: dict[Exchange, datetime] = {}
         for _, composer, bubbles in composers:
             time = parse_time(composer.createdAt)
-            if time:  # a composer that was opened out of a chat tells when that was
+            if time:  # the time of a chat from which a composer was opened
                 opened = {**dict.fromkeys(_exchanges(bubbles[:2]), time), **opened}
-        said: set[Exchange] = set()
-        yield from self.tabs(prompts, opened, said)
+        seen: set[Exchange] = set()
+        yield from self.tabs(prompts, opened, seen)
         for raw, composer, bubbles in composers:
-            own = _without_copies(bubbles, said)
-            if own and self.marks.is_new(str(composer.composerId), digest(raw)):
+            new_bubbles = _without_copies(bubbles, seen)
+            if new_bubbles and self.marks.is_new(str(composer.composerId), digest(raw)):
                 yield from self.talk(
-                    self.session(composer, self.folder), own, _times(own, prompts, opened)
+                    self.session(composer, self.folder),
+                    new_bubbles,
+                    _times(new_bubbles, prompts, opened),
                 )
 
-    def under(self, key: str, decoder: msgspec.json.Decoder[T]) -> T | None:
-        """What lies under a key; what is there and cannot be understood is counted."""
+    def value_at(self, key: str, decoder: msgspec.json.Decoder[T]) -> T | None:
+        """Return the value at a key. An invalid one is counted."""
         raw = as_bytes(item(self.tables, key))
-        found = decode(decoder, raw) if raw else None
-        if raw and found is None:
+        value = decode(decoder, raw) if raw else None
+        if raw and value is None:
             self.source.corrupt()
-        return found
+        return value
 
     def tabs(
-        self, prompts: Prompts, opened: Mapping[Exchange, datetime], said: set[Exchange]
+        self, prompts: Prompts, opened: Mapping[Exchange, datetime], seen: set[Exchange]
     ) -> Items:
-        """The tabs of the chat pane, the oldest first: a later one may begin with a copy of it."""
-        kept = self.under(CHAT, _TABS) or Tabs()
-        found = [(raw, decode(_TAB, bytes(raw))) for raw in kept.tabs]
-        for raw, tab in sorted(found, key=lambda one: str(one[1].lastSendTime) if one[1] else ""):
+        """Yield the tabs of the chat pane, oldest first, because a later one may begin with a copy."""
+        pane = self.value_at(CHAT, _TABS) or Tabs()
+        tabs = [(raw, decode(_TAB, bytes(raw))) for raw in pane.tabs]
+        for raw, tab in sorted(tabs, key=lambda item: str(item[1].lastSendTime) if item[1] else ""):
             if tab is None or not isinstance(tab.tabId, str):
                 self.source.corrupt()
                 continue
-            bubbles = _without_copies(self.bubbles(tab.bubbles), said)
+            bubbles = _without_copies(self.bubbles(tab.bubbles), seen)
             if bubbles and self.marks.is_new(tab.tabId, digest(raw)):
                 times = _times(bubbles, prompts, opened, parse_time(tab.lastSendTime))
                 session = Session(
@@ -466,31 +475,33 @@ class _Reader:
                 yield from self.talk(session, bubbles, times)
 
     def listed_composers(self) -> list[tuple[msgspec.Raw, Composer, list[Bubble]]]:
-        """The composers of a workspace, the oldest first. Newer versions keep headers here alone."""
-        kept = self.under(COMPOSERS, _COMPOSERS) or Composers()
-        found = [(raw, decode(_COMPOSER, bytes(raw))) for raw in kept.allComposers]
-        known = [
-            (raw, one, self.bubbles(one.conversation))
-            for raw, one in found
-            if one and one.conversation
+        """Return the composers of a workspace, oldest first. Newer versions store only headers
+        here.
+        """
+        stored = self.value_at(COMPOSERS, _COMPOSERS) or Composers()
+        decoded = [(raw, decode(_COMPOSER, bytes(raw))) for raw in stored.allComposers]
+        composers = [
+            (raw, composer, self.bubbles(composer.conversation))
+            for raw, composer in decoded
+            if composer and composer.conversation
         ]
-        return sorted(known, key=lambda one: str(one[1].createdAt))
+        return sorted(composers, key=lambda item: str(item[1].createdAt))
 
     def prompt_times(self) -> Prompts:
-        """When prompts were sent, by their words: bubbles of the first generations have no times."""
-        prompts = self.under(PROMPTS, _ANY)
-        found: Prompts = {}
+        """Return the send times of prompts by their words, because early bubbles have no times."""
+        prompts = self.value_at(PROMPTS, _ANY)
+        times: Prompts = {}
         for prompt in prompts if isinstance(prompts, list) else ():
             if isinstance(prompt, dict) and isinstance(prompt.get("textDescription"), str):
                 time = parse_time(prompt.get("unixMs"))
                 if time:
-                    found.setdefault(prompt["textDescription"].strip(), []).append(time)
-        return found
+                    times.setdefault(prompt["textDescription"].strip(), []).append(time)
+        return times
 
-    # The third generation: a key a conversation, a key a bubble
+    # The third generation: one key per conversation, one per bubble
 
     def conversations(self) -> Items:
-        """The conversations of the global database that were written to."""
+        """Yield the changed conversations of the global database."""
         written = self.written()
         for name, row, size in self.tables.all(statement("cursor_composers")):
             is_new = self.marks.is_new(name, row, size)
@@ -498,14 +509,14 @@ class _Reader:
                 yield from self.conversation(name)
 
     def written(self) -> set[str]:
-        """Conversations of which bubbles were written since the last reading; all rows since then are looked at."""
+        """Return the conversations with bubbles written since the last reading."""
         before, key = self.last_row, self.source.carry.get("key")
         last = self.tables.all(statement("cursor_last_row"))[0][0]
-        there = self.tables.all(statement("cursor_key_at"), row=before)
+        key_at_row = self.tables.all(statement("cursor_key_at"), row=before)
         self.last_row = last
         if before == 0:
             return set()
-        if last < before or (there and there[0][0] != key):  # rows were numbered anew
+        if last < before or (key_at_row and key_at_row[0][0] != key):  # rows were renumbered
             return {name for name, _, _ in self.tables.all(statement("cursor_composers"))}
         rows = self.tables.all(statement("cursor_written"), row=before)
         return {
@@ -515,9 +526,9 @@ class _Reader:
         }
 
     def conversation(self, name: str) -> Items:
-        """One conversation, its bubbles in the order that it names."""
-        found = self.tables.all(statement("cursor_composer"), composer=name)
-        raw = as_bytes(found[0][0]) if found else b""
+        """Yield one conversation, with its bubbles in the stored order."""
+        rows = self.tables.all(statement("cursor_composer"), composer=name)
+        raw = as_bytes(rows[0][0]) if rows else b""
         if not raw:
             return
         composer = decode(_COMPOSER, raw)
@@ -537,32 +548,36 @@ class _Reader:
         if composer.conversation:
             yield from self.bubbles(composer.conversation)
             return
-        within = composer.conversationMap or {}
+        inline = composer.conversationMap or {}
         for header in composer.fullConversationHeadersOnly or ():
             bubble_id = header.get("bubbleId") if isinstance(header, dict) else None
             if not isinstance(bubble_id, str):
                 self.source.corrupt()
                 continue
-            found = self.tables.all(statement("cursor_bubble"), composer=name, bubble=bubble_id)
-            raw = as_bytes(found[0][0]) if found else bytes(within.get(bubble_id, b""))
+            rows = self.tables.all(statement("cursor_bubble"), composer=name, bubble=bubble_id)
+            raw = as_bytes(rows[0][0]) if rows else bytes(inline.get(bubble_id, b""))
             if raw:  # Cursor removes old ones
                 yield from self.bubbles([raw])
 
     def folder_of(self, name: str, composer: Composer, first: Bubble) -> str | None:
-        """The folder in which a conversation took place: its own word, the list of all, or the workspaces' lists."""
+        """Return the folder of a conversation, from its own record or from the lists of
+        conversations.
+        """
         uris = first.workspaceUris
-        told = uris[0] if isinstance(uris, list) and uris and isinstance(uris[0], str) else None
-        found = folder_of(told) or _workspace_of(composer.workspaceIdentifier) or self.folder
-        return found or self.folders().get(name)
+        uri = uris[0] if isinstance(uris, list) and uris and isinstance(uris[0], str) else None
+        folder = folder_of(uri) or _workspace_of(composer.workspaceIdentifier) or self.folder
+        return folder or self.folders().get(name)
 
     def folders(self) -> Mapping[str, str]:
-        """The folders of conversations, as the lists of this database and of the workspaces beside it tell."""
+        """Return the folders of conversations, from the lists of this database and of the
+        workspaces.
+        """
         if self._folders is None:
             self._folders = (
                 dict(_listed(self.tables, HEADERS, None)) if has_editor_table(self.tables) else {}
             )
-            beside = self.source.path.parent.parent / "workspaceStorage"
-            for path in sorted(beside.glob("*/state.vscdb")) if beside.is_dir() else ():
+            workspaces = self.source.path.parent.parent / "workspaceStorage"
+            for path in sorted(workspaces.glob("*/state.vscdb")) if workspaces.is_dir() else ():
                 folder, _ = workspace_of(path)
                 tables = self.source.look(path) if folder else None
                 if tables and has_editor_table(tables):
@@ -576,7 +591,7 @@ class _Reader:
     # All generations
 
     def session(self, composer: Composer, folder: str | None) -> Session:
-        """A session as its composer tells."""
+        """Return the session of a composer."""
         config = composer.modelConfig
         model = string(config, "modelName") if isinstance(config, dict) else None
         inner = composer.subagentInfo if isinstance(composer.subagentInfo, dict) else {}
@@ -597,45 +612,45 @@ class _Reader:
         )
 
     def bubbles(self, raws: Sequence[msgspec.Raw | bytes]) -> list[Bubble]:
-        """Bubbles out of their JSON; what is none is counted."""
-        found = [bubble_of(bytes(raw)) for raw in raws]
-        for bubble in found:
+        """Decode bubbles. Invalid ones are counted."""
+        bubbles = [bubble_of(bytes(raw)) for raw in raws]
+        for bubble in bubbles:
             if bubble is None:
                 self.source.corrupt()
-        return [bubble for bubble in found if bubble]
+        return [bubble for bubble in bubbles if bubble]
 
     def talk(
         self, session: Session, bubbles: Iterable[Bubble], times: Iterable[datetime | None] = ()
     ) -> Items:
-        """The turns of one session; the times are those of bubbles that do not know theirs."""
+        """Yield the turns of one session. ``times`` are used for bubbles without a time."""
         talk = Talk(Part(self.source), session)
         for bubble, when in zip(bubbles, chain(times, repeat(None)), strict=False):
             yield from talk.take(bubble, when)
         yield from talk.end()
 
     def save(self) -> None:
-        """What the next reading is to know."""
+        """Store the state for the next reading."""
         self.marks.save()
         if self.last_row:
-            found = self.tables.all(statement("cursor_key_at"), row=self.last_row)
-            self.source.carry |= {"row": self.last_row, "key": found[0][0] if found else None}
+            rows = self.tables.all(statement("cursor_key_at"), row=self.last_row)
+            self.source.carry |= {"row": self.last_row, "key": rows[0][0] if rows else None}
 
 
 def _chain(first: Bubble, rest: Iterator[Bubble], is_being_written: bool) -> Iterator[Bubble]:
-    """All bubbles; without the last one while it may grow, if it is the agent's: a half sentence is no turn."""
-    held = first
+    """Yield all bubbles, except the agent's last one while it may grow."""
+    previous = first
     for bubble in rest:
-        yield held
-        held = bubble
-    if held.is_owners or not is_being_written:
-        yield held
+        yield previous
+        previous = bubble
+    if previous.is_owners or not is_being_written:
+        yield previous
 
 
 def _exchanges(bubbles: Sequence[Bubble]) -> Iterator[Exchange]:
-    """What was asked with what was answered, word for word."""
-    for one, other in pairwise(bubbles):
-        if one.is_owners and other.is_owners is False:
-            yield one.words.strip(), other.words.strip()
+    """Yield the pairs of a prompt and its answer, verbatim."""
+    for prompt, answer in pairwise(bubbles):
+        if prompt.is_owners and answer.is_owners is False:
+            yield prompt.words.strip(), answer.words.strip()
 
 
 def _times(
@@ -644,10 +659,11 @@ def _times(
     opened: Mapping[Exchange, datetime],
     sent: datetime | None = None,
 ) -> list[datetime | None]:
-    """When what was typed was sent, as far as something tells: the list of prompts, a composer that was opened out of
-    the exchange, for the last one the tab."""
-    found: list[datetime | None] = []
-    asked = {words: iter(times) for words, times in prompts.items()}
+    """Return the send times of prompts, as far as known: from the list of prompts, from a composer
+    opened from the exchange, or, for the last prompt, from the tab.
+    """
+    known_times: list[datetime | None] = []
+    times_by_prompt = {words: iter(times) for words, times in prompts.items()}
     last = max(
         (at for at, bubble in enumerate(bubbles) if bubble.is_owners and bubble.words.strip()),
         default=-1,
@@ -655,27 +671,33 @@ def _times(
     for at, bubble in enumerate(bubbles):
         words = bubble.words.strip() if bubble.is_owners else ""
         exchange = (words, bubbles[at + 1].words.strip()) if at + 1 < len(bubbles) else ("", "")
-        told = next(asked.get(words, iter(())), None) or opened.get(exchange) if words else None
-        found.append(told or (sent if at == last else None))
-    return found
+        time = (
+            next(times_by_prompt.get(words, iter(())), None) or opened.get(exchange)
+            if words
+            else None
+        )
+        known_times.append(time or (sent if at == last else None))
+    return known_times
 
 
-def _without_copies(bubbles: Sequence[Bubble], said: set[Exchange]) -> Sequence[Bubble]:
-    """A conversation without the exchanges that it begins with, where those were said elsewhere before."""
-    while (first := next(_exchanges(bubbles[:2]), None)) and first in said:
+def _without_copies(bubbles: Sequence[Bubble], seen: set[Exchange]) -> Sequence[Bubble]:
+    """Return a conversation without the leading exchanges that occurred elsewhere before."""
+    while (first := next(_exchanges(bubbles[:2]), None)) and first in seen:
         bubbles = bubbles[2:]
-    said |= set(_exchanges(bubbles))
+    seen |= set(_exchanges(bubbles))
     return bubbles if any(bubble.words or bubble.is_owners is False for bubble in bubbles) else ()
 
 
 def _listed(tables: Tables, key: str, folder: str | None) -> Iterator[tuple[str, str]]:
-    """The conversations under a key, with their folders."""
-    kept = decode(_COMPOSERS, as_bytes(item(tables, key))) or Composers()
-    for raw in kept.allComposers:
+    """Yield the conversations at a key, with their folders."""
+    composers = decode(_COMPOSERS, as_bytes(item(tables, key))) or Composers()
+    for raw in composers.allComposers:
         composer = decode(_COMPOSER, bytes(raw))
-        found = folder or (_workspace_of(composer.workspaceIdentifier) if composer else None)
-        if composer and isinstance(composer.composerId, str) and found:
-            yield composer.composerId, found
+        composer_folder = folder or (
+            _workspace_of(composer.workspaceIdentifier) if composer else None
+        )
+        if composer and isinstance(composer.composerId, str) and composer_folder:
+            yield composer.composerId, composer_folder
 
 
 def _workspace_of(identifier: object) -> str | None:
@@ -747,25 +769,24 @@ ADAPTER = Adapter(
 )
 
 
-# ----------------------------------------------------------------------------
-# The fields of a Protocol Buffers message, without a schema: https://protobuf.dev/programming-
-# guides/encoding/
+# -- Fields of a Protocol Buffers message, without a schema --------------------
+# See https://protobuf.dev/programming-guides/encoding/.
 
 
 _VARINT, _FIXED_8, _LENGTH, _FIXED_4 = 0, 1, 2, 5
-_MOST_BYTES_OF_VARINT = 10
+_MAX_VARINT_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: its number, and its bytes where it has a length; numbers have none."""
+    """One field: its number, and its bytes if it has a length."""
 
     number: int
     data: bytes = b""
 
     @property
     def text(self) -> str:
-        """The bytes as text; empty when they are none."""
+        """The bytes as text, empty if they are not UTF-8."""
         try:
             return self.data.decode("utf-8")
         except UnicodeDecodeError:
@@ -773,7 +794,7 @@ class Field:
 
 
 def read_fields(data: bytes) -> list[Field] | None:
-    """All fields of a message in order; ``None`` when the bytes are no message from end to end."""
+    """Return all fields of a message in order, or None if the bytes are not a whole message."""
     try:
         return list(_fields(data))
     except (IndexError, ValueError):
@@ -802,7 +823,7 @@ def _fields(data: bytes) -> Iterator[Field]:
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = 0
-    for shift in range(_MOST_BYTES_OF_VARINT):
+    for shift in range(_MAX_VARINT_BYTES):
         byte = data[at + shift]
         value |= (byte & 0x7F) << (7 * shift)
         if byte < 0x80:
@@ -810,13 +831,10 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("a number without an end")
 
 
-# ----------------------------------------------------------------------------
-# Cursor's command line agent: ``~/.cursor/chats/<folder>/<id>/store.db``, one session a database.
-#
-# Blobs are named after their content. The newest root lists the ids of the messages in order, which
-# are JSON; older
-# versions wrote messages in Protocol Buffers, of which only what was said is known. No message has a
-# time.
+# -- Command line agent: ``~/.cursor/chats/<folder>/<id>/store.db``, one session per database
+# Blobs are named by their content. The newest root lists the message ids in order. Messages are
+# JSON, or Protocol Buffers in older versions, of which only the words are known. Messages have no
+# times.
 
 
 Values = Mapping[str, Any]
@@ -831,7 +849,7 @@ _QUIET = frozenset({"reasoning", "redacted-reasoning", "image", "file", "thinkin
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What the newest root says: the ids of the messages, and the folder."""
+    """The message ids and the folder in the newest root."""
 
     messages: tuple[str, ...] = ()
     folder: str | None = None
@@ -877,39 +895,41 @@ class _StoreReader:
         marks.save()
 
     def read_facts(self) -> Values:
-        found = self.tables.all(statement("cursor_store_facts"))
-        value = found[0][0] if found else b""
+        rows = self.tables.all(statement("cursor_store_facts"))
+        value = rows[0][0] if rows else b""
         text = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
         try:
             raw = bytes.fromhex(text)
         except ValueError:
             raw = text.encode("utf-8", "replace")
         facts = decode(_ANY, raw)
-        if found and not isinstance(facts, dict):
+        if rows and not isinstance(facts, dict):
             self.source.corrupt()
         return facts if isinstance(facts, dict) else {}
 
     def root(self) -> Listing:
-        """The list of messages; empty where it is written otherwise than is known."""
+        """Return the list of messages, empty if its format is unknown."""
         data = self.blob(self.facts.get("latestRootBlobId"))
         fields = read_fields(data) if data and not data.lstrip().startswith(b"{") else None
         if not fields:
             return Listing()
         ids = [
-            one.data.hex()
-            for one in fields
-            if one.number == _MESSAGES and len(one.data) == _DIGEST_BYTES
+            field.data.hex()
+            for field in fields
+            if field.number == _MESSAGES and len(field.data) == _DIGEST_BYTES
         ]
-        uri = next((one.text for one in fields if one.number == _WORKSPACE and one.text), None)
+        uri = next(
+            (field.text for field in fields if field.number == _WORKSPACE and field.text), None
+        )
         return Listing(tuple(ids), folder_of(uri))
 
     def blob(self, identity: object) -> bytes:
-        found = (
+        rows = (
             self.tables.all(statement("cursor_store_blob"), id=identity)
             if isinstance(identity, str)
             else []
         )
-        return as_bytes(found[0][0]) if found else b""
+        return as_bytes(rows[0][0]) if rows else b""
 
     def listed(self, root: Listing) -> Iterator[bytes]:
         for identity in root.messages:
@@ -920,7 +940,7 @@ class _StoreReader:
                 self.source.unknown("message without its blob")
 
     def everything(self) -> Iterator[bytes]:
-        """All blobs in the order of writing, where no list can be followed."""
+        """Yield all blobs in the order of writing, if there is no usable list."""
         last = 0
         while rows := self.tables.all(statement("cursor_store_blobs"), row=last):
             for row, data in rows:
@@ -952,18 +972,18 @@ class _StoreReader:
             self.source.unknown(f"role {role}")
 
     def packed(self, data: bytes) -> Items:
-        """A message of an older version: its words, and an id where a person typed them."""
+        """Yield a message of an older version: its words, and an id if a person typed it."""
         fields = read_fields(data)
-        first = next((one for one in fields or () if one.number == 1), None)
+        first = next((field for field in fields or () if field.number == 1), None)
         if fields is None or first is None or len(first.data) == _DIGEST_BYTES:
             self.source.unknown("blob")
             return
-        is_typed = any(one.number == 2 and _UUID.fullmatch(one.text) for one in fields)
+        is_typed = any(field.number == 2 and _UUID.fullmatch(field.text) for field in fields)
         if is_typed:
             yield from self.user(first.text)
             return
         inner = read_fields(first.data)
-        words = next((one.text for one in inner or () if one.number == 1), "")
+        words = next((field.text for field in inner or () if field.number == 1), "")
         if words.strip():
             yield from self.agent(words.strip(), ())
         else:
@@ -1002,20 +1022,20 @@ class _StoreReader:
         self.talk.add_text(text)
         for call in calls:
             arguments = call.get("args", call.get("input"))
-            known = arguments if isinstance(arguments, str | dict) else ""
+            parameters = arguments if isinstance(arguments, str | dict) else ""
             self.talk.add_call(
-                str(call.get("toolCallId") or ""), str(call.get("toolName") or "tool"), known
+                str(call.get("toolCallId") or ""), str(call.get("toolName") or "tool"), parameters
             )
 
     def result(self, block: Values) -> None:
-        told = result_text(block.get("result", block.get("output")))
+        output = result_text(block.get("result", block.get("output")))
         is_error = block.get("isError") is True
         result = (
             "rejected"
-            if told[:200].lower().startswith("rejected")
-            else outcome(told, is_error=is_error)
+            if output[:200].lower().startswith("rejected")
+            else outcome(output, is_error=is_error)
         )
-        self.talk.result(str(block.get("toolCallId") or ""), result, lambda: told)
+        self.talk.result(str(block.get("toolCallId") or ""), result, lambda: output)
 
     def learn_folder(self, folder: str) -> None:
         self.talk.session = replace(self.talk.session, cwd=folder)
@@ -1039,8 +1059,11 @@ def _sniff_store(head: Head) -> bool:
 
 
 def _roots_store(places: Places) -> Sequence[Root]:
-    told = [places.environ.get(name) for name in ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")]
-    folders = [places.home / ".cursor", *(Path(folder).expanduser() for folder in told if folder)]
+    configured = [places.environ.get(name) for name in ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")]
+    folders = [
+        places.home / ".cursor",
+        *(Path(folder).expanduser() for folder in configured if folder),
+    ]
     config = Path(places.environ.get("XDG_CONFIG_HOME") or places.home / ".config").expanduser()
     return [
         Root(folder / "chats", ("*/*/store.db",))

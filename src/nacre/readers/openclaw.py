@@ -1,4 +1,4 @@
-"""What OpenClaw wraps around a person's words, and the prompts that it writes itself."""
+"""OpenClaw, and pi, whose session format it uses: session files and the store of 2026."""
 
 from __future__ import annotations
 
@@ -79,18 +79,20 @@ _RECALLED_SECTION = re.compile(
     rf"^## agenr Memory Context.*?(?=^[A-Z][^\n]{{0,80}}? \(untrusted|^\[[^\]\n]*{_TIME}[^\]\n]*\]|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-_NOW = "[Current message - respond to this]"
-"""What others said in the chat stands before it, the message after it; the last one is OpenClaw's."""
-_REPLIED = re.compile(r"\[Replying to [^\]\n]{0,200}\](?:.*\[/Replying\]|.*\Z)", re.DOTALL)
+_CURRENT_MESSAGE = "[Current message - respond to this]"
+"""Separator between other people's messages in the chat and the message itself. The last one is
+OpenClaw's.
+"""
+_QUOTED_REPLY = re.compile(r"\[Replying to [^\]\n]{0,200}\](?:.*\[/Replying\]|.*\Z)", re.DOTALL)
 _FORWARDED = re.compile(r"^\[Forwarded\b[^\]\n]{0,200}\]", re.MULTILINE)
 _FORWARDED_BLOCK = "Forwarded message"
-_ABOUT = ("Conversation info", "Sender")
-"""Blocks that say who wrote; all others hold what somebody wrote elsewhere."""
-_OWN_FACES = frozenset(
+_SENDER_BLOCKS = ("Conversation info", "Sender")
+"""Blocks about the sender. All others contain text that was written elsewhere."""
+_OWN_INTERFACES = frozenset(
     {"control-ui", "openclaw-control-ui", "openclaw-tui", "webchat", "tui", "cli"}
 )
-"""OpenClaw's own faces: who writes there is the owner."""
-_ELSEWHERE = ("username", "e164", "tag")
+"""OpenClaw's own interfaces, where the owner writes."""
+_CHAT_FIELDS = ("username", "e164", "tag")
 _CRON = re.compile(r"\[cron:[^\]\n]*\]")
 _PROMPTS: tuple[tuple[re.Pattern[str], SessionKind | None], ...] = (
     (_CRON, SessionKind.SCHEDULED),
@@ -107,11 +109,12 @@ _SILENT_REPLIES = frozenset({"HEARTBEAT_OK", "NO_REPLY"})
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A user message taken apart.
+    """A user message split into its parts.
 
-    ``senders`` are those whom it names, as chats do; ``is_direct`` where they wrote to the agent alone. ``others``
-    is what others wrote: what was answered or quoted, and what OpenClaw added. ``is_anothers`` says that somebody else
-    wrote it all. ``harness`` says that OpenClaw wrote the message; ``kind`` is what a session of such messages is.
+    ``senders`` are named in the message, as in chats. ``is_direct`` is set if they wrote only to
+    the agent. ``others`` is other people's text: replies, quotes, and OpenClaw's additions.
+    ``is_anothers`` is set if somebody else wrote all of it. ``harness`` is set if OpenClaw wrote
+    the message; ``kind`` is the kind of a session of such messages.
     """
 
     words: str
@@ -125,22 +128,24 @@ class Prompt:
 
     @property
     def author(self) -> str | None:
-        """The first whom it names."""
+        """The first named sender."""
         return self.senders[0].author if self.senders else None
 
 
 def read_prompt(text: str) -> Prompt:
-    """Take a user message apart."""
-    about = _about(text)
+    """Split a user message."""
+    about = _message_facts(text)
     others = [
-        match[0] for match in _METADATA.finditer(text) if not match["title"].startswith(_ABOUT)
+        match[0]
+        for match in _METADATA.finditer(text)
+        if not match["title"].startswith(_SENDER_BLOCKS)
     ]
     is_anothers = any(other.startswith(_FORWARDED_BLOCK) for other in others)
-    before, _, rest = _METADATA.sub("", text).rpartition(_NOW)
-    rest = _cut(_REPLIED, _RECALLED_SECTION.sub("", rest), others)
+    before, _, rest = _METADATA.sub("", text).rpartition(_CURRENT_MESSAGE)
+    rest = _cut(_QUOTED_REPLY, _RECALLED_SECTION.sub("", rest), others)
     words, added = without_tools_lines(TOOL, rest)
     words = _HARNESS_LINE.sub("", words).strip()
-    words, named, sender = _addressed(words)
+    words, envelope_senders, sender = _without_envelope(words)
     forwarded = _FORWARDED.search(words)
     if forwarded:
         others.append(words[forwarded.start() :])
@@ -148,76 +153,79 @@ def read_prompt(text: str) -> Prompt:
             is_anothers or not forwarded.start(),
             words[: forwarded.start()].strip() or words,
         )
-    found = Prompt(words, (), label=about.label, others=(*others, *added, *filter(None, [before])))
+    prompt = Prompt(words, (), label=about.label, others=(*others, *added, *filter(None, [before])))
     for pattern, kind in _PROMPTS:
         if pattern.match(words):
-            return replace(found, harness=True, kind=kind)
+            return replace(prompt, harness=True, kind=kind)
     if not words or is_tools(TOOL, words):
         return replace(
-            found, words=words or "\n".join(added).strip(), harness=True, is_anothers=True
+            prompt, words=words or "\n".join(added).strip(), harness=True, is_anothers=True
         )
-    senders = (*about.senders, *named, *([sender] if sender else []))
+    senders = (*about.senders, *envelope_senders, *([sender] if sender else []))
     return replace(
-        found, senders=senders, is_direct=not (about.is_group or sender), is_anothers=is_anothers
+        prompt, senders=senders, is_direct=not (about.is_group or sender), is_anothers=is_anothers
     )
 
 
-def _cut(pattern: re.Pattern[str], text: str, cut: list[str]) -> str:
-    """A text without what a pattern finds in it, which is added to what was cut."""
-    cut += [match[0] for match in pattern.finditer(text)]
+def _cut(pattern: re.Pattern[str], text: str, removed: list[str]) -> str:
+    """Return a text without the matches of a pattern, which are appended to ``removed``."""
+    removed += [match[0] for match in pattern.finditer(text)]
     return pattern.sub("", text)
 
 
-def _addressed(words: str) -> tuple[str, list[Sender], Sender | None]:
-    """A message without its envelope, whom the envelopes in it name (several, where messages waited for the agent), and
-    whom the message names itself, as bridges do.
+def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
+    """Return a message without its envelope, the senders in its envelopes, and the sender that a
+    bridge wrote into it.
 
-    An envelope with a time alone comes from a face of OpenClaw's.
+    There are several envelopes if messages waited for the agent. One with only a time is from
+    OpenClaw's own interface.
     """
     heads = [_WEEKDAY.sub("", match["head"]).strip() for match in _ENVELOPE.finditer(words)]
-    named = [sender_in(head) for head in heads if head]
+    senders = [sender_in(head) for head in heads if head]
     first = _ENVELOPE.match(words)
     words = words[first.end() :] if first else words
-    words, sender = read_sender(words) if not (named and first) else (words, None)
-    return words.strip(), named, sender
+    words, sender = read_sender(words) if not (senders and first) else (words, None)
+    return words.strip(), senders, sender
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
-    """What OpenClaw says of a message."""
+class _MessageFacts:
+    """OpenClaw's facts about a message."""
 
     senders: tuple[Sender, ...] = ()
     is_group: bool = False
     label: str | None = None
 
 
-def _about(text: str) -> _About:
-    """What the blocks before a message say of it; those that come later may be anybody's."""
+def _message_facts(text: str) -> _MessageFacts:
+    """Read the blocks before a message. Later blocks may be anybody's."""
     facts: dict[str, dict[str, Any]] = {}
     at = 0
     while match := _METADATA.match(text, at):
         facts.setdefault(match["title"].partition(" ")[0], _object(match["body"]))
         at = match.end()
-    talk, sender = facts.get("Conversation", {}), facts.get("Sender", {})
-    label = talk.get("conversation_label") or talk.get("group_subject")
-    is_group = bool(talk.get("is_group_chat"))
-    told = sender or {"id": talk.get("sender_id"), "name": talk.get("sender")}
-    named = sender_of(told) if _is_in_chat(told, is_group=is_group) else None
-    if is_group and named is None:
-        named = sender_of({"name": "somebody"})
-    return _About((named,) if named else (), is_group, label if isinstance(label, str) else None)
+    chat, sender = facts.get("Conversation", {}), facts.get("Sender", {})
+    label = chat.get("conversation_label") or chat.get("group_subject")
+    is_group = bool(chat.get("is_group_chat"))
+    description = sender or {"id": chat.get("sender_id"), "name": chat.get("sender")}
+    chat_sender = sender_of(description) if _is_in_chat(description, is_group=is_group) else None
+    if is_group and chat_sender is None:
+        chat_sender = sender_of({"name": "somebody"})
+    return _MessageFacts(
+        (chat_sender,) if chat_sender else (), is_group, label if isinstance(label, str) else None
+    )
 
 
 def _is_in_chat(sender: Mapping[str, Any], *, is_group: bool) -> bool:
-    """Whether a sender writes in a chat, not at a face of OpenClaw's."""
-    is_own = str(sender.get("label")).casefold() in _OWN_FACES and not any(
-        map(sender.get, _ELSEWHERE)
+    """Return True if a sender writes in a chat rather than in OpenClaw's own interface."""
+    is_own = str(sender.get("label")).casefold() in _OWN_INTERFACES and not any(
+        map(sender.get, _CHAT_FIELDS)
     )
     return is_group or not is_own
 
 
 def is_silent(reply: str) -> bool:
-    """Whether the agent only said that it has nothing to say."""
+    """Return True if the agent's reply only means that it has nothing to say."""
     return reply.strip(" .*`\n") in _SILENT_REPLIES
 
 
@@ -229,12 +237,9 @@ def _object(body: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-# ----------------------------------------------------------------------------
-# OpenClaw, and pi, whose session format it uses: ``agents/<agent>/sessions/<id>.jsonl``.
-#
-# Files that a reset or a deletion renamed (``.jsonl.reset.<time>``, ``.jsonl.deleted.<time>``) are
-# whole
-# sessions.
+# -- Session files ``agents/<agent>/sessions/<id>.jsonl`` ----------------------
+# Files renamed by a reset or a deletion (``.jsonl.reset.<time>``, ``.jsonl.deleted.<time>``) are
+# whole sessions.
 
 
 _NOISE = frozenset(
@@ -254,7 +259,7 @@ _SUMMARY_ROLES = frozenset({"branchSummary", "compactionSummary"})
 _NAMED_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=\.jsonl)")
 _EXITED = re.compile(r"Command exited with code (-?\d{1,9})\s*\Z")
 _ABORTED = re.compile(r"(?:Command|Operation) aborted\s*\Z")
-"""Both stand at the end of what a tool put out, when the owner stopped it or it failed."""
+"""Like ``_EXITED``, at the end of a tool's output if the owner stopped it or it failed."""
 _FOLDERS = (".openclaw", ".clawdbot", ".moltbot")
 _PATTERNS = ("*.jsonl", "*.jsonl.reset.*", "*.jsonl.deleted.*")
 
@@ -278,7 +283,7 @@ class Entry(msgspec.Struct, gc=False):
 
 
 class Usage(msgspec.Struct, gc=False):
-    """What an answer cost."""
+    """The tokens of an answer."""
 
     input: int | None = None
     output: int | None = None
@@ -287,14 +292,14 @@ class Usage(msgspec.Struct, gc=False):
 
     @property
     def tokens(self) -> Tokens:
-        """The same in nacre's words."""
+        """The counts as nacre's type."""
         return Tokens(
             (self.input or 0) + (self.cacheWrite or 0), self.cacheRead or 0, self.output or 0
         )
 
 
 class Message(Claims, gc=False):
-    """The ``message`` of an entry. ``details`` repeats a tool's output and is left alone."""
+    """The ``message`` of an entry. ``details`` repeats a tool's output and is ignored."""
 
     role: str | None = None
     content: msgspec.Raw = ABSENT
@@ -315,7 +320,7 @@ class Message(Claims, gc=False):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What OpenClaw itself says of it."""
+        """OpenClaw's own facts about the message."""
         return self.own if isinstance(self.own, dict) else {}
 
 
@@ -325,8 +330,11 @@ _USAGE = msgspec.json.Decoder(Usage | None)
 
 
 class Reader:
-    """Reads the entries of one session. ``session`` is what is known of it besides: one that is known to be a
-    sub-agent's or scheduled is that whatever its prompts look like. ``trust`` is that of its prompts."""
+    """A reader of the entries of one session.
+
+    ``session`` has further known facts. If it is a sub-agent's or scheduled, its prompts do not
+    change that. ``trust`` is the trust of its prompts.
+    """
 
     def __init__(
         self, source: Source, session: Session | None = None, trust: Trust = Trust.TRUSTED
@@ -339,7 +347,7 @@ class Reader:
         self.trust = trust
 
     def read(self) -> Items:
-        """All sessions and turns in the source."""
+        """Yield all sessions and turns of the source."""
         for offset, line in self.source.lines():
             entries = list(records(self.source, line, _ENTRY))
             for entry in entries:
@@ -364,7 +372,7 @@ class Reader:
                 self.learn(model=answered_by(entry.modelId, entry.provider))
             case "session_info":
                 self.learn(title=entry.name)
-            case "reset":  # ``/new`` and ``/reset``: the session goes on under its name, and knows nothing of before
+            case "reset":  # ``/new`` and ``/reset``: the same session with an empty context
                 yield from self.talk.close()
             case _ if entry.type not in _NOISE:
                 self.source.unknown(entry.type or "no type")
@@ -376,24 +384,26 @@ class Reader:
             return
         self.source.carry["named"] = True
         parent = entry.parentSession or entry.branchedFrom
-        known = self.talk.session
+        session = self.talk.session
         self.talk.session = replace(
-            known,
-            native_id=entry.id or known.native_id,
+            session,
+            native_id=entry.id or session.native_id,
             cwd=entry.cwd,
-            model=answered_by(entry.modelId, entry.provider) or known.model,
-            label=entry.conversation_label or known.label,
+            model=answered_by(entry.modelId, entry.provider) or session.model,
+            label=entry.conversation_label or session.label,
             started=parse_time(entry.timestamp),
-            parent=_session_id(parent) if parent else known.parent,
+            parent=_session_id(parent) if parent else session.parent,
         )
 
-    def learn(self, **known: str | None) -> None:
-        for name, value in known.items():
+    def learn(self, **facts: str | None) -> None:
+        for name, value in facts.items():
             if isinstance(value, str) and value and getattr(self.talk.session, name) != value:
                 self.talk.session = replace(self.talk.session, **{name: value})  # type: ignore[arg-type]
 
     def settle_kind(self, kind: SessionKind | None, *, human: bool) -> None:
-        """A session is scheduled, a heartbeat or a sub-agent's as long as nobody has spoken in it."""
+        """Set the kind of the session: scheduled, heartbeat or sub-agent until a person writes in
+        it.
+        """
         if human and not self.source.carry.get("human"):
             self.source.carry["human"] = True
             kind = SessionKind.MAIN
@@ -435,16 +445,18 @@ class Reader:
     def prompt(
         self, entry: Entry, prompt: Prompt, speaker: tuple[Speaker, Trust], flags: Flag
     ) -> Items:
-        """What a person wrote, or another agent."""
-        whose, trust = speaker
+        """Yield a message of a person or of another agent."""
+        role, trust = speaker
         author = prompt.author if trust is Trust.UNTRUSTED else None
         if trust is Trust.UNTRUSTED:
             self.talk.exchange.saw(prompt.words)
-        yield from self.say(entry, whose, prompt.words, flags, trust=trust, author=author)
+        yield from self.say(entry, role, prompt.words, flags, trust=trust, author=author)
 
     def speaker(self, message: Message, prompt: Prompt) -> tuple[Speaker, Trust]:
-        """Who wrote a message. Where the owner configured no identity, somebody who writes to the agent alone may be
-        the owner: their words keep the owner's place, and are not trusted.
+        """Return the speaker and trust of a message.
+
+        Without configured identities, a person who writes directly to the agent may be the owner.
+        The message is then the owner's, but not trusted.
         """
         identities = self.source.identities
         is_known = message.facts.get("senderIsOwner") is True or (
@@ -460,11 +472,11 @@ class Reader:
             return Speaker.SYSTEM, Trust.UNTRUSTED
         if is_known or not prompt.senders:
             return Speaker.OWNER, Trust.TRUSTED
-        may_be = prompt.is_direct and not identities
-        return Speaker.OWNER if may_be else Speaker.SYSTEM, Trust.UNTRUSTED
+        may_be_owner = prompt.is_direct and not identities
+        return Speaker.OWNER if may_be_owner else Speaker.SYSTEM, Trust.UNTRUSTED
 
     def task(self, entry: Entry, kind: SessionKind | None, prompt: Prompt) -> Items:
-        """A prompt that no person wrote: another agent did, or OpenClaw, which may tell of what others wrote."""
+        """Yield a prompt of another agent or of OpenClaw, which may quote other people."""
         is_task = kind is SessionKind.SUBAGENT
         speaker = Speaker.AGENT if is_task else Speaker.SYSTEM
         if prompt.is_anothers:
@@ -497,7 +509,7 @@ class Reader:
             )
 
     def answer(self, entry: Entry, text: str, calls: Sequence[Block], before: Before) -> Items:
-        """What the agent says and does."""
+        """Yield the agent's words and calls."""
         seed = text or " ".join(str(call.id) for call in calls)
         yield from self.talk.open(self.opened(entry, seed), before)
         self.talk.add_text(text)
@@ -505,8 +517,8 @@ class Reader:
             self.talk.opened.flags |= Flag.META
         for call in calls:
             arguments = trust_plain(call.arguments)
-            known = arguments if isinstance(arguments, dict) else ""
-            self.talk.add_call(call.id or "", call.name or "", known)
+            parameters = arguments if isinstance(arguments, dict) else ""
+            self.talk.add_call(call.id or "", call.name or "", parameters)
 
     def opened(self, entry: Entry, seed: str) -> OpenTurn:
         time = parse_time(entry.timestamp)
@@ -526,7 +538,7 @@ class Reader:
         )
 
     def bash(self, entry: Entry, message: Message) -> Items:
-        """A command that the owner ran."""
+        """Yield a command that the owner ran."""
         command = message.command or ""
         output = str(trust_plain(message.output))
         self.talk.exchange.heard(
@@ -570,7 +582,7 @@ class Reader:
 
 
 def _result(words: str, *, is_error: bool) -> str:
-    """How a call came out; ``words`` are what it put out, if it failed."""
+    """Return the outcome of a call; ``words`` is its output, if it failed."""
     if _is_refusal(words) or _ABORTED.search(words):
         return "rejected"
     code = _EXITED.search(words)
@@ -582,7 +594,7 @@ def _is_refusal(words: str) -> bool:
 
 
 def _session_id(path: str) -> str:
-    """The id of the session in a file: pi puts a time before it."""
+    """Return the session id in a file name. pi puts a time before it."""
     return path.replace("\\", "/").rsplit("/", 1)[-1].split(".jsonl")[0].rsplit("_", 1)[-1]
 
 
@@ -604,11 +616,11 @@ def parse(source: Source) -> Items:
 
 
 ENVIRONMENT = ("OPENCLAW_HOME", "OPENCLAW_STATE_DIR")
-"""The environment's variables that :func:`state_folders` reads."""
+"""Environment variables that :func:`state_folders` reads."""
 
 
 def state_folders(places: Places) -> list[Path]:
-    """The folders in which OpenClaw keeps everything, under its present and its former names."""
+    """Return OpenClaw's state folders, under its current and former names."""
     home = Path(places.environ.get("OPENCLAW_HOME") or places.home).expanduser()
     state = places.environ.get("OPENCLAW_STATE_DIR")
     return [Path(state).expanduser()] if state else [home / name for name in _FOLDERS]
@@ -651,13 +663,10 @@ ADAPTER = Adapter(
 )
 
 
-# ----------------------------------------------------------------------------
-# OpenClaw since 2026: ``agents/<agent>/agent/openclaw-agent.sqlite``, whose events are the entries of
-# the older files.
-#
-# Large events, and sessions that were reset or deleted, are compressed with zstd; what cannot be
-# unpacked is counted.
-# What else lies there, accounts and memories of its own, is never read.
+# -- The store of 2026: ``agents/<agent>/agent/openclaw-agent.sqlite`` ---------
+# Its events are the entries of the older files. Large events, and reset or deleted sessions, are
+# compressed with zstd. Those that cannot be decompressed are counted. OpenClaw's accounts and
+# memories in it are never read.
 
 
 _EVENTS = {"session_id", "seq", "event_json"}
@@ -669,7 +678,7 @@ _KINDS = (
     (re.compile(r":heartbeat(?::|\Z)"), SessionKind.HEARTBEAT),
 )
 _ZSTD = ("compression.zstd", "backports.zstd")
-_MOST_BYTES = 256 * 1024 * 1024
+_MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 
 
 def parse_store(source: Source) -> Items:
@@ -702,37 +711,37 @@ class _Store:
         marks.save()
 
     def session(self, name: str, events: Iterator[bytes]) -> Items:
-        known = self.facts(name)
-        key = str(known.get("session_key") or "")
+        facts = self.facts(name)
+        key = str(facts.get("session_key") or "")
         kind = next((kind for pattern, kind in _KINDS if pattern.search(key)), SessionKind.MAIN)
-        label = known.get("display_name")
+        label = facts.get("display_name")
         session = Session(
             TOOL,
             name,
             kind=kind,
             label=label if isinstance(label, str) and label else None,
-            parent=self.parent(known) if kind is SessionKind.SUBAGENT else None,
+            parent=self.parent(facts) if kind is SessionKind.SUBAGENT else None,
         )
-        trust = Trust.UNTRUSTED if known.get("hook_external_content_source") else Trust.TRUSTED
+        trust = Trust.UNTRUSTED if facts.get("hook_external_content_source") else Trust.TRUSTED
         yield from Reader(Part(self.source, events), session, trust).read()
 
     def facts(self, name: str) -> dict[str, Any]:
-        """What the store says of a session besides its events."""
+        """Return the store's facts about a session."""
         if not set(self.windows) >= _WINDOWS:
             return {}
-        found = self.tables.all(statement("openclaw_window"), session=name)
-        return dict(zip(self.windows, found[0], strict=True)) if found else {}
+        rows = self.tables.all(statement("openclaw_window"), session=name)
+        return dict(zip(self.windows, rows[0], strict=True)) if rows else {}
 
-    def parent(self, known: dict[str, Any]) -> str | None:
-        """The session that another session's key stood for last."""
-        key = known.get("spawned_by") or known.get("parent_session_key")
-        found = self.tables.all(statement("openclaw_session_of_key"), key=key) if key else []
-        return str(found[0][0]) if found else None
+    def parent(self, facts: dict[str, Any]) -> str | None:
+        """Return the last session of the parent's key."""
+        key = facts.get("spawned_by") or facts.get("parent_session_key")
+        rows = self.tables.all(statement("openclaw_session_of_key"), key=key) if key else []
+        return str(rows[0][0]) if rows else None
 
     def events(self, name: str) -> Iterator[bytes]:
-        wanted = statement("openclaw_packed_events" if self.packs else "openclaw_events")
+        query = statement("openclaw_packed_events" if self.packs else "openclaw_events")
         last = -1
-        while rows := self.tables.all(wanted, session=name, seq=last):
+        while rows := self.tables.all(query, session=name, seq=last):
             last = rows[-1][0]
             for _, plain, *packed in rows:
                 event = as_bytes(plain) or unpack(packed[0] if packed else None)
@@ -742,8 +751,8 @@ class _Store:
                     yield event
 
     def archived(self, name: str, generation: str, encoding: str) -> Iterator[bytes]:
-        found = self.tables.all(statement("openclaw_archive"), session=name, generation=generation)
-        blob = found[0][0] if found else None
+        rows = self.tables.all(statement("openclaw_archive"), session=name, generation=generation)
+        blob = rows[0][0] if rows else None
         data = blob if encoding == "identity" else unpack(blob)
         if data is None:
             self.source.unknown("compressed session")
@@ -752,7 +761,9 @@ class _Store:
 
 
 def unpack(data: object) -> bytes | None:
-    """What zstd packed, in one frame or several; ``None`` where it is not there, is damaged or is too much."""
+    """Decompress one or several zstd frames. None if zstd is missing, or the data is damaged or too
+    large.
+    """
     name = next((name for name in _ZSTD if find_spec(name.partition(".")[0])), None)
     if name is None or not isinstance(data, bytes) or not data:
         return None
@@ -761,7 +772,7 @@ def unpack(data: object) -> bytes | None:
     while data:
         frame = zstd.ZstdDecompressor()
         try:
-            unpacked += frame.decompress(data, max_length=_MOST_BYTES - len(unpacked))
+            unpacked += frame.decompress(data, max_length=_MAX_UNPACKED_BYTES - len(unpacked))
         except zstd.ZstdError:
             return None
         if not frame.eof:
