@@ -1,4 +1,4 @@
-"""Where Cline and Roo Code keep their tasks, and what lies beside a task's messages."""
+"""Cline and Roo Code: tasks in the editors' storage and in the folder of Cline's own programs."""
 
 from __future__ import annotations
 
@@ -53,33 +53,41 @@ _DIRECTORY = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\
 
 
 CLINE_ENVIRONMENT = (*ENVIRONMENT, "CLINE_DATA_DIR", "CLINE_DIR")
-"""The environment's variables that :func:`roots` reads for Cline; for Roo Code it reads those of editors."""
+"""Environment variables that :func:`roots` reads for Cline. For Roo Code, it only reads the
+editors' variables.
+"""
 
 
 def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
-    """The folders of tasks: of the extension in each editor, and of Cline's own programs."""
+    """Return the folders of tasks: the extension's in each editor, and those of Cline's own
+    programs.
+    """
     patterns = tuple(f"*/{name}" for name in names)
     users = user_folders(places)
-    found = [
+    folders = [
         Root(user / "globalStorage" / name / "tasks", patterns)
         for user in users
         for name in FOLDERS[tool]
     ]
     if tool == CLINE:
-        told = places.environ.get("CLINE_DATA_DIR") or places.environ.get("CLINE_DIR")
-        home = Path(told).expanduser() if told else places.home / ".cline"
-        found += [Root(home / "data" / "tasks", patterns), Root(home / "tasks", patterns)]
-    return found
+        configured = places.environ.get("CLINE_DATA_DIR") or places.environ.get("CLINE_DIR")
+        home = Path(configured).expanduser() if configured else places.home / ".cline"
+        folders += [Root(home / "data" / "tasks", patterns), Root(home / "tasks", patterns)]
+    return folders
 
 
 def is_roo(path: Path) -> bool:
-    """Whether a task is one of Roo Code: the messages are alike, the places are not."""
+    """Return True if a task is Roo Code's. The messages have the same format, but the folders
+    differ.
+    """
     folders = {part.lower() for part in path.parts}
     return not folders.isdisjoint(FOLDERS[ROO]) or (path.parent / "history_item.json").is_file()
 
 
 def session_of(source: Source, tool: str) -> Session:
-    """The session of a task: its id is the name of its folder, and the tool's own list knows where it worked."""
+    """Return the session of a task. Its id is the name of its folder, and the tool's list of tasks
+    has the working folder.
+    """
     path = source.path
     native_id = (
         path.parent.name if path.name in (*MESSAGES, "api_conversation_history.json") else path.stem
@@ -87,8 +95,8 @@ def session_of(source: Source, tool: str) -> Session:
     item = mapping(beside(path.parent / "history_item.json"))
     if not item and len(path.parents) > 2:
         listed = beside(path.parents[2] / "state" / "taskHistory.json")
-        for one in listed if isinstance(listed, list) else ():
-            item = mapping(one) if mapping(one).get("id") == native_id else item
+        for entry in listed if isinstance(listed, list) else ():
+            item = mapping(entry) if mapping(entry).get("id") == native_id else item
     started = parse_time(native_id) if len(native_id) == 13 and native_id.isdigit() else None
     return Session(
         tool,
@@ -100,40 +108,39 @@ def session_of(source: Source, tool: str) -> Session:
 
 
 def folder_in(text: str) -> str | None:
-    """The working directory that the tool told its model."""
-    found = _DIRECTORY.search(text)
-    return found[1] if found else None
+    """Return the working directory in the tool's text for its model."""
+    match = _DIRECTORY.search(text)
+    return match[1] if match else None
 
 
 def model_of(message: Mapping[str, Any]) -> str | None:
-    """Which model a message names, with its provider where that may be the owner's own: what both tools call
-    ``openai`` is any server that speaks OpenAI's language, and OpenAI itself is ``openai-native``.
+    """Return a message's model, with its provider if that may be the owner's own.
+
+    Both tools use ``openai`` for any server with OpenAI's API, and ``openai-native`` for OpenAI
+    itself.
     """
-    told = mapping(message, "modelInfo")
-    provider = string(told, "providerId")
+    info = mapping(message, "modelInfo")
+    provider = string(info, "providerId")
     return answered_by(
-        string(told, "modelId"), "openai-compatible" if provider == "openai" else provider
+        string(info, "modelId"), "openai-compatible" if provider == "openai" else provider
     )
 
 
-# ----------------------------------------------------------------------------
-# Cline and Roo Code: the messages that the person saw, ``tasks/<id>/ui_messages.json``.
-#
-# The same task lies in ``api_conversation_history.json``, which counts only where there are no
-# messages.
+# -- Messages that the person saw: ``tasks/<id>/ui_messages.json`` -------------
+# ``api_conversation_history.json`` has the same task and is read only if there are no messages.
 
 
 Message = Mapping[str, Any]
 
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-_OUTPUT = "\nOutput:\n"
-_OWNER = frozenset({"task", "user_feedback"})
-_ANSWERS = frozenset(
+_OUTPUT_SEPARATOR = "\nOutput:\n"
+_OWNER_KINDS = frozenset({"task", "user_feedback"})
+_AGENT_KINDS = frozenset(
     {"text", "completion_result", "followup", "plan_mode_respond", "act_mode_respond"}
 )
-_ASKED = frozenset({"followup", "plan_mode_respond", "act_mode_respond"})
-_ANSWERS_IN = ("response", "question", "text")
-_CALLS = frozenset(
+_QUESTION_KINDS = frozenset({"followup", "plan_mode_respond", "act_mode_respond"})
+_ANSWER_FIELDS = ("response", "question", "text")
+_CALL_KINDS = frozenset(
     {
         "tool",
         "command",
@@ -145,8 +152,8 @@ _CALLS = frozenset(
         "new_task",
     }
 )
-_RECORDED = frozenset({"command", "use_mcp_server"})
-"""Calls whose results are messages, too."""
+_CALLS_WITH_RESULT = frozenset({"command", "use_mcp_server"})
+"""Calls whose results are also messages."""
 
 _OUTSIDE_RESULTS = frozenset({"mcp_server_response", "browser_action_result"})
 _SUMMARIES = frozenset({"condense_context", "summarize_task", "condense"})
@@ -205,7 +212,7 @@ class _Reader:
         self.last_call = ""
         self.is_unseen = False
         self.chosen: dict[str, str] = {}
-        """Options of the last question, each as an answer to it: their words are the agent's."""
+        """The options of the last question as answers to it, since their words are the agent's."""
 
     def read(self) -> Items:
         newest = {
@@ -223,12 +230,12 @@ class _Reader:
     def take(self, kind: str, message: Message) -> Items:
         text = string(message, "text") or ""
         self.learn(kind, message, text)
-        if kind in _OWNER:
+        if kind in _OWNER_KINDS:
             answer, self.chosen = self.chosen.get(one_line(text), text), {}
             yield from self.say(message, Speaker.OWNER, answer, Flag.NONE)
-        elif kind in _ANSWERS:
+        elif kind in _AGENT_KINDS:
             yield from self.answer(message, text)
-        elif kind in _CALLS:
+        elif kind in _CALL_KINDS:
             yield from self.call(kind, message, text)
         elif kind in _OUTSIDE_RESULTS or kind == "command_output":
             self.answered(kind, text)
@@ -247,13 +254,13 @@ class _Reader:
         if not self.talk.session.started:
             self.talk.session = replace(self.talk.session, started=parse_time(message.get("ts")))
 
-    def request(self, asked: Mapping[str, Any]) -> None:
-        """What went to the model: it names the folder, and what the answer cost is added to it later."""
-        fresh = total(asked, "tokensIn", "cacheWrites")
-        self.talk.spend(Tokens(fresh, total(asked, "cacheReads"), total(asked, "tokensOut")))
+    def request(self, request: Mapping[str, Any]) -> None:
+        """Read a request to the model, which has the folder, and the tokens once it is answered."""
+        fresh = total(request, "tokensIn", "cacheWrites")
+        self.talk.spend(Tokens(fresh, total(request, "cacheReads"), total(request, "tokensOut")))
         if not self.talk.session.cwd:
             self.talk.session = replace(
-                self.talk.session, cwd=folder_in(string(asked, "request") or "")
+                self.talk.session, cwd=folder_in(string(request, "request") or "")
             )
 
     def say(self, message: Message, speaker: Speaker, text: str, flags: Flag) -> Items:
@@ -268,75 +275,81 @@ class _Reader:
             self.talk.exchange.unseen()
 
     def identity(self, message: Message) -> tuple[str, datetime | None]:
-        """The time at which a message began, and what it is: it stays while the message grows."""
+        """Return a message's id and start time, which stay the same while it grows."""
         name = f"{message.get('ts')}-{_kind(message)}"
         self.seen[name] = self.seen.get(name, 0) + 1
         again = self.seen[name]
         return name if again == 1 else f"{name}-{again}", parse_time(message.get("ts"))
 
     def answer(self, message: Message, text: str) -> Items:
-        said = (string(_object(text), *_ANSWERS_IN) if _kind(message) in _ASKED else None) or text
-        if _kind(message) in _ASKED:
-            self.chosen = as_answers(said, _object(text))
-        if said.strip():
+        words = (
+            string(_object(text), *_ANSWER_FIELDS) if _kind(message) in _QUESTION_KINDS else None
+        ) or text
+        if _kind(message) in _QUESTION_KINDS:
+            self.chosen = as_answers(words, _object(text))
+        if words.strip():
             yield from self.open(message)
-            self.talk.add_text(said)
+            self.talk.add_text(words)
 
     def open(self, message: Message) -> Items:
         identity, time = self.identity(message)
         yield from self.talk.open(OpenTurn(identity, time, unique=False))
 
     def call(self, kind: str, message: Message, text: str) -> Items:
-        """A call. That the tool asked first, and then told, is one call."""
+        """Add a call. The tool's question before it and its report are the same call."""
         if not text.strip():
             return
-        command, _, output = text.partition(_OUTPUT) if kind == "command" else (text, "", "")
-        given = _object(text)
-        name = string(given, "toolName", "tool", "action") or (
+        command, _, output = (
+            text.partition(_OUTPUT_SEPARATOR) if kind == "command" else (text, "", "")
+        )
+        call_facts = _object(text)
+        name = string(call_facts, "toolName", "tool", "action") or (
             "execute_command" if kind == "command" else kind
         )
-        server = string(given, "serverName")
+        server = string(call_facts, "serverName")
         name = f"mcp__{server}__{name}" if server else name
         if self.talk.opened is None:
             yield from self.open(message)
-        made = self.made(
+        call = self.add_call_once(
             f"{message.get('ts')}-{message.get('type')}-{kind}",
             name,
-            _arguments(kind, given, command),
+            _arguments(kind, call_facts, command),
         )
-        if made and made.outside and kind not in _RECORDED:
+        if call and call.outside and kind not in _CALLS_WITH_RESULT:
             self.miss()
-        told = string(given, "content") or string(given, "diff") or output
+        result = string(call_facts, "content") or string(call_facts, "diff") or output
         if output or (message.get("type") == "say" and kind != "command"):
-            self.talk.result(self.last_call, outcome(), partial(str, told))
+            self.talk.result(self.last_call, outcome(), partial(str, result))
 
-    def made(self, call_id: str, name: str, arguments: dict[str, Any] | str) -> Call | None:
-        """The call that is made; the last one, where the tool asked for it before and waits for its result."""
+    def add_call_once(
+        self, call_id: str, name: str, arguments: dict[str, Any] | str
+    ) -> Call | None:
+        """Add a call and return it, or return the last one if the tool had asked for the same call."""
         calls = self.talk.opened.calls if self.talk.opened else {}
-        known = calls.get(self.last_call)
-        made = calls[self.talk.add_call(call_id, name, arguments)] if self.talk.opened else None
-        if known and made and known is not made and known.call == made.call:
+        previous = calls.get(self.last_call)
+        call = calls[self.talk.add_call(call_id, name, arguments)] if self.talk.opened else None
+        if previous and call and previous is not call and previous.call == call.call:
             del calls[call_id]
-            return known
+            return previous
         self.last_call = call_id
-        return made
+        return call
 
     def answered(self, kind: str, text: str) -> None:
         self.talk.result(self.last_call, "ok", lambda: text)
         if kind in _OUTSIDE_RESULTS:
             self.talk.exchange.heard(text, outside=True)
         if kind == "browser_action_result":
-            self.miss()  # a page's words are in its picture
+            self.miss()  # the words of a page are only in its picture
 
     def miss(self) -> None:
-        """Something came from outside that is not recorded, and stays with the agent."""
+        """Record that unrecorded outside text reached the agent."""
         self.is_unseen = True
         self.talk.exchange.unseen()
 
 
-def as_answers(question: str, asked: Mapping[str, Any]) -> dict[str, str]:
-    """The options of a question, in Cline's form or in Roo Code's, on one line, each as an answer to it."""
-    return {option: f"{_asking(question)} → {option}" for option in _options(asked)}
+def as_answers(question: str, facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options of a question, in Cline's or Roo Code's form, as answers to it."""
+    return {option: f"{_asking(question)} → {option}" for option in _options(facts)}
 
 
 def _asking(question: str) -> str:
@@ -344,24 +357,24 @@ def _asking(question: str) -> str:
     return asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
 
 
-def _options(asked: Mapping[str, Any]) -> Iterator[str]:
-    listed = asked.get("options") or asked.get("suggest") or asked.get("follow_up")
+def _options(question: Mapping[str, Any]) -> Iterator[str]:
+    listed = question.get("options") or question.get("suggest") or question.get("follow_up")
     if isinstance(listed, str):
         listed = decode(_ANY, listed.encode("utf-8", errors="replace"))
-    for one in listed if isinstance(listed, list) else ():
-        option = one if isinstance(one, str) else string(mapping(one), "answer", "text")
+    for entry in listed if isinstance(listed, list) else ():
+        option = entry if isinstance(entry, str) else string(mapping(entry), "answer", "text")
         if option and option.strip():
             yield one_line(option)
 
 
-def _arguments(kind: str, given: Mapping[str, Any], text: str) -> dict[str, Any] | str:
+def _arguments(kind: str, call_facts: Mapping[str, Any], text: str) -> dict[str, Any] | str:
     if kind == "command":
         return {"command": text.strip()}
-    inner = given.get("arguments")
+    inner = call_facts.get("arguments")
     if isinstance(inner, str | dict):
         return inner
     keys = ("path", "regex", "query", "url", "uri", "command", "filePattern")
-    return {key: given[key] for key in keys if given.get(key)} or text
+    return {key: call_facts[key] for key in keys if call_facts.get(key)} or text
 
 
 def _kind(message: Message) -> str:
@@ -380,8 +393,10 @@ def parse(source: Source, tool: str = CLINE) -> Items:
 
 
 def read_messages(source: Source, tool: str, value: Any) -> Items:
-    """The session in the messages that the person saw."""
-    messages = [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    """Yield the session in the messages that the person saw."""
+    messages = (
+        [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    )
     return _Reader(source, tool, messages).read()
 
 
@@ -438,29 +453,24 @@ ROO_MESSAGES = replace(
 )
 
 
-# ----------------------------------------------------------------------------
-# Cline and Roo Code: what was sent to the model, ``tasks/<id>/api_conversation_history.json``.
-#
-# Where the messages that the person saw are beside it, those are told instead: one task is one
-# session. In it, the
-# owner's words stand between tags that the tool puts around them; all else of a user message was
-# written by the tool, or
-# came from one.
+# -- Model history: ``tasks/<id>/api_conversation_history.json`` ---------------
+# Read only without the messages that the person saw, since one task is one session. The owner's
+# words are between tags that the tool adds. The rest of a user message is the tool's.
 
 
 Values = Mapping[str, Any]
 
 NAME = "api_conversation_history.json"
 
-_TAGS = "task|feedback|answer|user_message"
-_SAID = re.compile(rf"\A\s*<({_TAGS})>(.*)</\1>\s*\Z", re.DOTALL)
-_DENIED = re.compile(
+_OWNER_TAGS = "task|feedback|answer|user_message"
+_OWNER_WORDS = re.compile(rf"\A\s*<({_OWNER_TAGS})>(.*)</\1>\s*\Z", re.DOTALL)
+_DENIAL = re.compile(
     r"\A\s*The user (?:denied|provided|has provided)[^\n]{0,200}\n+<(?:feedback|user_message)>(.*?)</",
     re.DOTALL,
 )
 _HEADER = re.compile(r"\A\s*\[([\w-]+)(?: for [^\n]*)?\] Result:[ \t]*", re.DOTALL)
 _DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", re.DOTALL)
-_HARNESS = re.compile(
+_TOOL_TEXT = re.compile(
     r"\A\s*(?:# (?:TODO LIST|task_progress)|\[(?:TASK RESUMPTION|ERROR)|\(This is an automated)"
 )
 _CALL = re.compile(r"<([a-z]+(?:_[a-z]+)+)>\s*(<[a-z_]+>.*?)</\1>", re.DOTALL)
@@ -481,7 +491,7 @@ class _ModelHistoryReader:
         self.talk = Conversation(source, session_of(source, tool))
         self.answering = ""
         self.chosen: dict[str, str] = {}
-        """Options of the last question, each as an answer to it: their words are the agent's."""
+        """The options of the last question as answers to it, since their words are the agent's."""
 
     def read(self) -> Items:
         for number, message in enumerate(self.messages):
@@ -513,16 +523,21 @@ class _ModelHistoryReader:
     def text(
         self, place: str, message: Values, text: str, *, is_output: bool
     ) -> Generator[Session | Turn, None, bool]:
-        """One text of a user message; gives whether what follows in it may be what a tool said.
+        """Read one text of a user message. Return True if the texts after it may be a tool's
+        output.
 
-        From there on a tag proves nothing: a page or a file may hold it. Such words are kept, and not trusted.
+        From then on, tags prove nothing, since a page or a file may contain them. Such words are
+        kept as untrusted.
         """
         header = _HEADER.match(text)
-        said = _SAID.match(text)
+        owner_words = _OWNER_WORDS.match(text)
         if header:
-            self.answering = self.waiting(header[1])
-        if said:
-            answer, self.chosen = self.chosen.get(one_line(said[2].strip()), said[2]), {}
+            self.answering = self.pending_call(header[1])
+        if owner_words:
+            answer, self.chosen = (
+                self.chosen.get(one_line(owner_words[2].strip()), owner_words[2]),
+                {},
+            )
             yield from self.say(
                 place, message, answer, Trust.UNTRUSTED if is_output else Trust.TRUSTED
             )
@@ -530,18 +545,20 @@ class _ModelHistoryReader:
             output = text[header.end() :] if header else text
             self.hear(header[1] if header else "", output)
             yield from self.denied(place, message, output)
-        elif text.strip() and not _HARNESS.match(text):
+        elif text.strip() and not _TOOL_TEXT.match(text):
             self.talk.exchange.heard(text)
         return is_output or bool(header)
 
     def denied(self, place: str, message: Values, text: str) -> Items:
-        """What the owner said when declining a call stands where its result would, as any result may."""
-        said = _DENIED.match(text)
-        if said:
-            yield from self.say(place, message, said[1], Trust.UNTRUSTED)
+        """Yield the owner's words on declining a call. They are in place of its result, and any
+        result may imitate them.
+        """
+        match = _DENIAL.match(text)
+        if match:
+            yield from self.say(place, message, match[1], Trust.UNTRUSTED)
 
-    def waiting(self, name: str) -> str:
-        """The call that a result without an id belongs to."""
+    def pending_call(self, name: str) -> str:
+        """Return the id of the call of a result without an id."""
         calls = self.talk.opened.calls if self.talk.opened else {}
         return next(
             (
@@ -571,8 +588,8 @@ class _ModelHistoryReader:
         yield from self.denied(place, message, output)
 
     def learn(self, text: str) -> None:
-        if not self.talk.session.cwd and (told := folder_in(text)):
-            self.talk.session = replace(self.talk.session, cwd=told)
+        if not self.talk.session.cwd and (folder := folder_in(text)):
+            self.talk.session = replace(self.talk.session, cwd=folder)
 
     def say(self, place: str, message: Values, text: str, trust: Trust) -> Items:
         cleaned = self.talk.clean(text)
@@ -599,17 +616,19 @@ class _ModelHistoryReader:
                 self.source.unknown(f"block {block.get('type')}")
 
     def words(self, text: str) -> None:
-        """Words, and in old versions calls between tags."""
+        """Read words, and in old versions calls between tags."""
         text = _THINKING.sub("", text)
         self.talk.add_text(_CALL.sub("", text))
         for call in _CALL.finditer(text):
-            self.call("", call[1], {one[1]: one[2].strip() for one in _ARGUMENT.finditer(call[2])})
+            self.call(
+                "", call[1], {match[1]: match[2].strip() for match in _ARGUMENT.finditer(call[2])}
+            )
 
     def call(self, identity: str, name: str, arguments: Any) -> None:
         if name in _SPOKEN_CALLS:
-            told = string(arguments, "result", "question", "response") or ""
-            self.talk.add_text(told)
-            self.chosen = as_answers(told, mapping(arguments))
+            words = string(arguments, "result", "question", "response") or ""
+            self.talk.add_text(words)
+            self.chosen = as_answers(words, mapping(arguments))
         else:
             self.talk.add_call(
                 identity, name, arguments if isinstance(arguments, str | dict) else ""
@@ -627,22 +646,24 @@ def _blocks(message: Values) -> list[Values]:
 
 def _words(block: Values) -> str:
     return "\n".join(
-        str(one.get("text") or "") for one in _blocks(block) if one.get("type") == "text"
+        str(item.get("text") or "") for item in _blocks(block) if item.get("type") == "text"
     )
 
 
 def parse_model_history(source: Source, tool: str = CLINE) -> Items:
     """Parse one history; see :class:`~nacre.readers.adapter.Adapter`."""
-    shown = next(
+    messages_file = next(
         (path for name in MESSAGES if (path := source.path.with_name(name)).is_file()), None
     )
-    if shown:
-        value = beside(shown, MAX_WHOLE_BYTES)
+    if messages_file:
+        value = beside(messages_file, MAX_WHOLE_BYTES)
         if value is None:
-            raise torn(shown)
+            raise torn(messages_file)
         return read_messages(source, tool, value)
     value = document(source)
-    messages = [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    messages = (
+        [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    )
     return _ModelHistoryReader(source, tool, messages).read()
 
 
