@@ -1,4 +1,6 @@
-"""One chat session of VS Code Copilot: the object that its files, its old database and its exports hold."""
+"""GitHub Copilot: chats of VS Code in files, exports and the editor's database, and sessions of the
+CLI.
+"""
 
 from __future__ import annotations
 
@@ -95,10 +97,11 @@ _WORDS = frozenset({"", "markdownContent", "markdownVuln"})
 def parse_session_object(
     source: Source, values: Values, *, cwd: str | None = None, label: str | None = None
 ) -> Items:
-    """The session in an object with ``requests``, and its turns; nothing where nobody spoke.
+    """Yield the session in an object with ``requests``, and its turns. Nothing if it has no
+    messages.
 
-    ``source`` counts what is unknown; its carry is not used. An export has no id: the session is named after its first
-    request, whose id is that of the original's.
+    ``source`` counts unknown items; its carry is not used. An export has no id, so the session is
+    named after its first request, whose id is the same in the original.
     """
     return _Reader(source, values, cwd, label).read()
 
@@ -108,14 +111,14 @@ class _Reader:
         self.source = source
         self.requests = objects(values, "requests")
         first = self.requests[0] if self.requests else {}
-        own = string(values, "sessionId") or turn_hash(
+        native_id = string(values, "sessionId") or turn_hash(
             "session", str(first.get("requestId") or _typed(first)), 0
         )
         model = None
         for request in self.requests:
-            named = string(request, "modelId") or ""
-            provider = named.partition("/")[0] if "/" in named else None
-            model = noted(model, (answered_by(named, provider) or "").removeprefix("copilot/"))
+            model_id = string(request, "modelId") or ""
+            provider = model_id.partition("/")[0] if "/" in model_id else None
+            model = noted(model, (answered_by(model_id, provider) or "").removeprefix("copilot/"))
         versions = [
             name
             for request in self.requests
@@ -127,7 +130,7 @@ class _Reader:
             source,
             Session(
                 TOOL,
-                own,
+                native_id,
                 title=string(values, "customTitle", "computedTitle"),
                 cwd=cwd or folder_of(_folder(values)),
                 label=label,
@@ -146,33 +149,33 @@ class _Reader:
         time = parse_time(request.get("timestamp")) or self.talk.session.started
         own = string(request, "requestId")
         cleaned = self.talk.clean(_typed(request))
-        told = {
+        claims = {
             **request,
             "isSystemInitiated": request.get("isSystemInitiated") or request.get("confirmation"),
         }
         if cleaned.text:
             flags = Flag.INJECTED if cleaned.injected else Flag.NONE
-            flags |= Flag.META if names_another(told) else Flag.NONE
+            flags |= Flag.META if names_another(claims) else Flag.NONE
             identity = own or self.talk.new_id(Speaker.OWNER, str(time), cleaned.text)
             turn = Turn(
                 identity, Speaker.OWNER, cleaned.text, time, flags=flags, unique=_is_unique(own)
             )
-            yield from self.talk.say(turn, told)
+            yield from self.talk.say(turn, claims)
         yield from self.answer(request, own, time)
 
     def answer(self, request: Values, own: str | None, time: Any) -> Items:
-        """What the agent said: a turn up to its calls, and another with what it said after them."""
+        """Yield the agent's answer: a turn up to its calls, and another with the words after them."""
         done = parse_time(mapping(request, "modelState").get("completedAt")) or time
-        told = string(request, "responseId") or (f"{own}-answer" if own else None)
+        response_id = string(request, "responseId") or (f"{own}-answer" if own else None)
         metadata = mapping(request, "result", "metadata")
         rounds = [
             call
-            for one in objects(metadata, "toolCallRounds")
-            for call in objects(one, "toolCalls")
+            for call_round in objects(metadata, "toolCallRounds")
+            for call in objects(call_round, "toolCalls")
         ]
-        asked = {str(call.get("id")): call for call in rounds}
+        calls_by_id = {str(call.get("id")): call for call in rounds}
         results = mapping(metadata, "toolCallResults")
-        part_of = 0
+        part_number = 0
         words = ""
         for part in [*objects(request, "response"), {"kind": _END}]:
             kind = part.get("kind")
@@ -180,13 +183,13 @@ class _Reader:
                 words += self.words(part)
                 continue
             if words.strip() or (self.talk.opened is None and kind != _END):
-                identity = told or self.talk.new_id(Speaker.AGENT, str(time), "answer")
-                name = f"{identity}-{part_of}" if part_of and told else identity
-                yield from self.talk.open(OpenTurn(name, done, unique=_is_unique(told)))
+                identity = response_id or self.talk.new_id(Speaker.AGENT, str(time), "answer")
+                name = f"{identity}-{part_number}" if part_number and response_id else identity
+                yield from self.talk.open(OpenTurn(name, done, unique=_is_unique(response_id)))
                 self.talk.add_text(words)
-                part_of, words = part_of + 1, ""
+                part_number, words = part_number + 1, ""
             if kind != _END:
-                self.call(part, asked, results)
+                self.call(part, calls_by_id, results)
         yield from self.talk.close()
         yield from self.summary(metadata, done)
 
@@ -200,9 +203,9 @@ class _Reader:
             self.source.unknown(f"response {kind}")
         return ""
 
-    def call(self, part: Values, asked: Values, results: Values) -> None:
+    def call(self, part: Values, calls_by_id: Values, results: Values) -> None:
         identity = str(part.get("toolCallId") or "")
-        request = mapping(asked, identity)
+        request = mapping(calls_by_id, identity)
         specific = mapping(part, "toolSpecificData")
         line = mapping(specific, "commandLine")
         command = string(line, "userEdited", "toolEdited", "original") or string(
@@ -211,11 +214,11 @@ class _Reader:
         arguments = request.get("arguments")
         if not isinstance(arguments, str | dict) or command:
             shown = _value(part.get("pastTenseMessage")) or _value(part.get("invocationMessage"))
-            given = specific.get("rawInput") or mapping(part, "resultDetails").get("input")
+            raw_input = specific.get("rawInput") or mapping(part, "resultDetails").get("input")
             arguments = (
                 {"command": command}
                 if command
-                else (given if isinstance(given, str | dict) else shown)
+                else (raw_input if isinstance(raw_input, str | dict) else shown)
             )
         name = string(part, "toolId") or string(request, "name") or "tool"
         key = self.talk.add_call(identity, name, arguments)
@@ -256,7 +259,7 @@ def _typed(request: Values) -> str:
 
 
 def _value(value: Any) -> str:
-    """Markdown is a text, or an object with one."""
+    """Return Markdown from a string, or from an object with one."""
     return value if isinstance(value, str) else string(value, "value") or ""
 
 
@@ -270,7 +273,7 @@ def _reference(part: Values) -> str:
 
 
 def _output(content: Any, depth: int = 0) -> str:
-    """The words of a tool's result, however deep it puts them."""
+    """Return the words of a tool's result, at any depth."""
     if isinstance(content, str) or depth > 12:
         return content if isinstance(content, str) else ""
     if isinstance(content, Mapping):
@@ -279,9 +282,9 @@ def _output(content: Any, depth: int = 0) -> str:
             for key in ("value", "text", "content", "children", "node")
             if key in content
         )
-        return "".join(_output(one, depth + 1) for one in inner)
+        return "".join(_output(item, depth + 1) for item in inner)
     return (
-        "\n".join(filter(None, (_output(one, depth + 1) for one in content)))
+        "\n".join(filter(None, (_output(item, depth + 1) for item in content)))
         if isinstance(content, list)
         else ""
     )
@@ -300,14 +303,13 @@ def _is_unique(identity: str | None) -> bool:
     return identity is not None and len(identity) >= 36
 
 
-# ----------------------------------------------------------------------------
-# VS Code Copilot Chat: session documents (until 1.108), logs of changes to one (since), and exports.
-#
-# A log begins with the whole object; each line after it sets, extends or deletes what lies at a path.
+# -- VS Code Copilot Chat: session documents (until 1.108), change logs (since then), and exports
+# The first line of a log has the whole object. Each later line sets, extends or deletes the value
+# at a path.
 
 
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
-_MOST_PATH = 64
+_MAX_PATH_STEPS = 64
 
 
 def parse(source: Source) -> Items:
@@ -325,14 +327,14 @@ def parse(source: Source) -> Items:
 
 
 def _replay(source: Source, values: Any, entry: Mapping[str, Any]) -> Any:
-    """The object after one change to it. A change that cannot be made is counted."""
+    """Return the object after one change. An impossible change is counted."""
     kind, path, value = entry.get("kind"), entry.get("k"), entry.get("v")
     if kind == _INITIAL:
         return value
     if kind not in (_SET, _PUSH, _DELETE):
         source.unknown(f"change of kind {kind}")
         return values
-    if not isinstance(path, list) or not 0 < len(path) <= _MOST_PATH:
+    if not isinstance(path, list) or not 0 < len(path) <= _MAX_PATH_STEPS:
         source.corrupt()
         return values
     try:
@@ -370,7 +372,7 @@ def _put(place: Any, at: Any, value: Any) -> None:
 
 
 def _step(place: Any, step: Any) -> Any:
-    """A key of an object, or a place in an array, which is never counted from its end."""
+    """Return an object's key, or an array's index, which is never negative."""
     if isinstance(place, list):
         if not isinstance(step, int) or step < 0:
             raise TypeError("no place in an array")
@@ -379,7 +381,7 @@ def _step(place: Any, step: Any) -> Any:
 
 
 def _workspace(source: Source) -> tuple[str | None, str | None]:
-    """The folder, or the name of the workspace of several, in which a chat was."""
+    """Return the folder of a chat, or the name of its workspace of several folders."""
     folder = source.path.parent
     if folder.name != "chatSessions":
         return None, None
@@ -400,8 +402,8 @@ def _sniff(head: Head) -> bool:
     if {"kind", "v"} <= shape.keys:
         first = mapping(head.objects[0] if head.objects else {}, "v")
         return "requests" in first or (not head.objects and '"requests"' in head.text)
-    named = {"responderUsername", "initialLocation"} & shape.keys
-    return len(named) == 2 or ("requests" in shape.keys and bool(named))
+    marker_keys = {"responderUsername", "initialLocation"} & shape.keys
+    return len(marker_keys) == 2 or ("requests" in shape.keys and bool(marker_keys))
 
 
 def _roots(places: Places) -> Sequence[Root]:
@@ -446,8 +448,7 @@ ADAPTER = Adapter(
 )
 
 
-# ----------------------------------------------------------------------------
-# GitHub Copilot CLI: ``~/.copilot/session-state/<id>/events.jsonl``, one event a line.
+# -- GitHub Copilot CLI: ``~/.copilot/session-state/<id>/events.jsonl``, one event per line
 
 
 TOOL_CLI = "copilot-cli"
@@ -464,7 +465,7 @@ _QUIET_CLI = re.compile(
 )
 _EXIT = re.compile(r"\bexit(?:ed with)?(?: exit)? code:?\s*(\d{1,9})\b", re.IGNORECASE)
 _UUID_LENGTH = 36
-_TOLD_CHARACTERS = 300
+_MAX_ERROR_CHARACTERS = 300
 
 
 class _CliReader:
@@ -497,7 +498,7 @@ class _CliReader:
             text = string(data, "summaryContent", "summary") or ""
             yield from self.say(event, Speaker.SYSTEM, text, Flag.SUMMARY)
         elif kind in ("abort", "session.error"):
-            yield from self.broken_off(kind, event, data)
+            yield from self.interrupted(kind, event, data)
         elif kind == "session.shutdown":
             self.count(data)
         elif not self.learn(kind, data) and not _QUIET_CLI.match(kind):
@@ -519,24 +520,26 @@ class _CliReader:
         return True
 
     def begin(self, data: Mapping[str, Any]) -> None:
-        known, place = self.talk.session, mapping(data, "context")
+        session, context = self.talk.session, mapping(data, "context")
         self.talk.session = replace(
-            known,
-            native_id=string(data, "sessionId") or known.native_id,
-            cwd=known.cwd or string(place, "cwd", "gitRoot"),
-            branch=known.branch or string(place, "branch"),
-            repository=known.repository or _repository(place),
-            model=string(data, "selectedModel") or known.model,
-            tool_version=string(data, "copilotVersion") or known.tool_version,
-            started=known.started or parse_time(data.get("startTime")),
+            session,
+            native_id=string(data, "sessionId") or session.native_id,
+            cwd=session.cwd or string(context, "cwd", "gitRoot"),
+            branch=session.branch or string(context, "branch"),
+            repository=session.repository or _repository(context),
+            model=string(data, "selectedModel") or session.model,
+            tool_version=string(data, "copilotVersion") or session.tool_version,
+            started=session.started or parse_time(data.get("startTime")),
         )
 
     def know(self, **facts: str | None) -> None:
-        told = {key: value for key, value in facts.items() if value}
-        self.talk.session = replace(self.talk.session, **told)  # type: ignore[arg-type]
+        known_facts = {key: value for key, value in facts.items() if value}
+        self.talk.session = replace(self.talk.session, **known_facts)  # type: ignore[arg-type]
 
     def count(self, data: Mapping[str, Any]) -> None:
-        """What a run cost, when it ends: all of it, while the messages before only tell what was written."""
+        """Add the tokens of a run at its end. Earlier messages only have the output tokens, which
+        are subtracted.
+        """
         spent = _spent(data)
         written = self.source.carry.pop("written", 0)
         if spent.total:
@@ -546,13 +549,15 @@ class _CliReader:
 
     def user(self, event: Event, data: Mapping[str, Any]) -> Items:
         is_child = any(map(data.get, ("parentAgentTaskId", "parentToolCallId", "agentId")))
-        told = {
+        claims = {
             **data,
             "messageSource": data.get("source"),
             **({"isSynthetic": True} if is_child else {}),
         }
-        flags = Flag.META if names_another(event, told) else Flag.NONE
-        yield from self.say(event, Speaker.OWNER, string(data, "content") or "", flags, event, told)
+        flags = Flag.META if names_another(event, claims) else Flag.NONE
+        yield from self.say(
+            event, Speaker.OWNER, string(data, "content") or "", flags, event, claims
+        )
 
     def say(self, event: Event, speaker: Speaker, text: str, flags: Flag, *claims: Event) -> Items:
         cleaned = self.talk.clean(text)
@@ -572,12 +577,14 @@ class _CliReader:
             *claims,
         )
 
-    def broken_off(self, kind: str, event: Event, data: Mapping[str, Any]) -> Items:
-        """The owner stopped the agent, or its provider did not answer: neither is said by anybody."""
+    def interrupted(self, kind: str, event: Event, data: Mapping[str, Any]) -> Items:
+        """Yield that the owner stopped the agent, or that its provider failed, as a message of the
+        system.
+        """
         text = string(data, "reason" if kind == "abort" else "message") or kind
         flags = Flag.META | Flag.INTERRUPTED if kind == "abort" else Flag.META
-        told = f"Stopped: {text}" if kind == "abort" else text
-        yield from self.say(event, Speaker.SYSTEM, shorten(told, _TOLD_CHARACTERS), flags)
+        note = f"Stopped: {text}" if kind == "abort" else text
+        yield from self.say(event, Speaker.SYSTEM, shorten(note, _MAX_ERROR_CHARACTERS), flags)
 
     def identity(self, event: Event, speaker: Speaker, text: str) -> tuple[str, str | None]:
         own, stamp = event.get("id"), string(event, "timestamp")
@@ -588,10 +595,10 @@ class _CliReader:
     def agent(self, offset: int, event: Event, data: Mapping[str, Any]) -> Items:
         text, calls = string(data, "content") or "", objects(data, "toolRequests")
         opened = self.talk.opened
-        known = opened.calls if opened else {}
+        known_calls = opened.calls if opened else {}
         before = self.talk.place(offset)
         self.wrote(data)
-        if not text and all(str(call.get("toolCallId")) in known for call in calls):
+        if not text and all(str(call.get("toolCallId")) in known_calls for call in calls):
             return
         self.know(model=None if data.get("parentToolCallId") else string(data, "model"))
         part = string(data, "messageId") if data.get("chunkIndex") else None
@@ -618,7 +625,7 @@ class _CliReader:
         yield from self.talk.open(turn, before)
 
     def call(self, offset: int, event: Event, data: Mapping[str, Any]) -> Items:
-        """A call that begins; most were announced by the message before."""
+        """Begin a call. The message before it announces most calls."""
         opened = self.talk.opened
         identity = str(data.get("toolCallId"))
         if data.get("parentToolCallId") or (opened and identity in opened.calls):
@@ -629,8 +636,10 @@ class _CliReader:
 
     def add(self, call: Mapping[str, Any], name: str) -> None:
         arguments = call.get("arguments")
-        known = arguments if isinstance(arguments, str | dict) else ""
-        self.talk.add_call(str(call.get("toolCallId") or ""), string(call, name) or "tool", known)
+        parameters = arguments if isinstance(arguments, str | dict) else ""
+        self.talk.add_call(
+            str(call.get("toolCallId") or ""), string(call, name) or "tool", parameters
+        )
 
     def result(self, data: Mapping[str, Any]) -> None:
         output = string(mapping(data, "result"), "content", "detailedContent") or ""
@@ -652,16 +661,18 @@ class _CliReader:
 
 
 def _spent(data: Mapping[str, Any]) -> Tokens:
-    """What a run cost: by model, else by kind of token. By model, what was read from a cache is among what was read."""
+    """Return the tokens of a run, by model or else by kind. By model, cached tokens are included in
+    the input.
+    """
     models = [mapping(value, "usage") for value in mapping(data, "modelMetrics").values()]
-    found = Tokens()
+    tokens = Tokens()
     for usage in models:
         cached = total(usage, "cacheReadTokens")
-        found += Tokens(
+        tokens += Tokens(
             max(0, total(usage, "inputTokens") - cached), cached, total(usage, "outputTokens")
         )
-    if found.total:
-        return found.bounded
+    if tokens.total:
+        return tokens.bounded
     kinds = mapping(data, "tokenDetails")
     fresh, written, cached, out = (
         total(mapping(kinds, kind), "tokenCount")
@@ -702,8 +713,8 @@ def parse_cli(source: Source) -> Items:
 
 
 def _roots_cli(places: Places) -> Sequence[Root]:
-    told = places.environ.get("COPILOT_HOME")
-    folders = [Path(told).expanduser()] if told else [places.home / ".copilot"]
+    configured = places.environ.get("COPILOT_HOME")
+    folders = [Path(configured).expanduser()] if configured else [places.home / ".copilot"]
     folders += [
         Path(base).expanduser() / ".copilot"
         for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
@@ -738,17 +749,14 @@ ADAPTER_CLI = Adapter(
 )
 
 
-# ----------------------------------------------------------------------------
-# VS Code's ``state.vscdb``: chat sessions as they were kept before mid-2024, under one key of a
-# workspace's database.
-#
-# Since then each session is a file of its own. Cursor's databases may hold some as well, of Copilot
-# used in Cursor.
+# -- ``state.vscdb``: chat sessions before mid-2024, under one key of a workspace's database
+# Since then, each session has its own file. Cursor's databases may also have sessions of Copilot in
+# Cursor.
 
 
 SESSIONS = "interactive.sessions"
 
-_CURSORS = frozenset({"Cursor", ".cursor-server"})
+_CURSOR_FOLDERS = frozenset({"Cursor", ".cursor-server"})
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
@@ -760,10 +768,10 @@ def parse_editor_state(source: Source) -> Items:
 
 
 def chat_sessions(source: Source, marks: Marks) -> Items:
-    """The chat sessions in an editor's database, as far as they changed."""
+    """Yield the changed chat sessions in an editor's database."""
     tables = tables_of(source)
-    kept = as_bytes(item(tables, SESSIONS))
-    raws = decode(_RAWS, kept) if kept else []
+    stored = as_bytes(item(tables, SESSIONS))
+    raws = decode(_RAWS, stored) if stored else []
     if raws is None:
         source.corrupt()
     folder, label = workspace_of(source.path)
@@ -776,7 +784,7 @@ def chat_sessions(source: Source, marks: Marks) -> Items:
 
 
 def workspace_of(path: Path) -> tuple[str | None, str | None]:
-    """The folder that a workspace's database belongs to, or the name of a workspace of several folders."""
+    """Return the folder of a workspace's database, or the name of a workspace of several folders."""
     try:
         facts = decode(_ANY, path.with_name("workspace.json").read_bytes())
     except OSError:
@@ -784,34 +792,34 @@ def workspace_of(path: Path) -> tuple[str | None, str | None]:
     folder, file = (
         (facts.get("folder"), facts.get("workspace")) if isinstance(facts, dict) else (None, None)
     )
-    found = folder_of(file) if isinstance(file, str) else None
+    workspace = folder_of(file) if isinstance(file, str) else None
     label = (
-        found.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".code-workspace")
-        if found
+        workspace.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".code-workspace")
+        if workspace
         else None
     )
     return folder_of(folder) if isinstance(folder, str) else None, label
 
 
 def has_editor_table(tables: Tables) -> bool:
-    """Whether a database is an editor's."""
+    """Return True if a database is an editor's."""
     return {"key", "value"} <= set(tables.columns("ItemTable"))
 
 
 def item(tables: Tables, key: str) -> object:
-    """What an editor keeps under a key, for the few keys that hold sessions."""
-    found = tables.all(statement("editor_item"), key=key)
-    return found[0][0] if found else None
+    """Return the value at a key of an editor's database. Used for the few keys with sessions."""
+    rows = tables.all(statement("editor_item"), key=key)
+    return rows[0][0] if rows else None
 
 
 def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
-    """What changes when another value is kept under a key; empty when nothing is."""
-    found = tables.all(statement("editor_item_mark"), key=key)
-    return tuple(found[0]) if found and found[0][1] else ()
+    """Return a mark that changes with the value at a key, empty if there is none."""
+    rows = tables.all(statement("editor_item_mark"), key=key)
+    return tuple(rows[0]) if rows and rows[0][1] else ()
 
 
 def digest(raw: msgspec.Raw) -> str:
-    """What changes when JSON does."""
+    """Return a hash of JSON."""
     return hashlib.blake2b(bytes(raw), digest_size=8).hexdigest()
 
 
@@ -820,10 +828,12 @@ def _sniff_editor_state(head: Head) -> bool:
 
 
 def state_roots(places: Places, *, of_cursor: bool) -> Sequence[Root]:
-    """Where editors keep their state: Cursor, or all others."""
+    """Return the state folders of Cursor, or of all other editors."""
     names = ("workspaceStorage/*/state.vscdb", "globalStorage/state.vscdb")
     folders = [
-        folder for folder in user_folders(places) if bool(_CURSORS & set(folder.parts)) is of_cursor
+        folder
+        for folder in user_folders(places)
+        if bool(_CURSOR_FOLDERS & set(folder.parts)) is of_cursor
     ]
     return [Root(folder, names) for folder in folders]
 

@@ -1,6 +1,7 @@
-"""nacre's own conversations in channels: ``<home>/gateway/sessions/<id>.jsonl``, as its gateway writes them.
+"""nacre's own conversations in channels: ``<home>/gateway/sessions/<id>.jsonl``, as its gateway
+writes them.
 
-They hold what was said, and nothing of what an answer was made from: no memories, no framed context.
+They contain the messages, without the memories and the context from which answers were made.
 """
 
 from __future__ import annotations
@@ -19,35 +20,37 @@ from nacre.values.session import Flag, Session, Speaker, Tokens, Trust, Turn
 TOOL = "nacre-chat"
 
 _DIRECT = "direct"
-_MOST_FILES = 50
-_NAME_CHARACTERS = 100
-_NO_BRACKETS = str.maketrans("[]", "()")
+_MAX_FILES_NOTED = 50
+_MAX_NAME_CHARACTERS = 100
+_BRACKETS_TO_PARENTHESES = str.maketrans("[]", "()")
 
 
 class _File(msgspec.Struct, gc=False):
-    """A file that came with a message."""
+    """A file in a message."""
 
     name: str = ""
     mediaType: str = ""  # noqa: N815
 
     @property
     def note(self) -> str:
-        """What stands for it in the text. Its name is anybody's: it cannot end the note."""
-        told = one_line(
+        """The note for the file in the text. Brackets in its name, which anybody may choose, cannot
+        end the note.
+        """
+        name = one_line(
             f"{self.name or 'without a name'}{', ' * bool(self.mediaType)}{self.mediaType}"
         )
-        return f"[file: {shorten(told.translate(_NO_BRACKETS), _NAME_CHARACTERS)}]"
+        return f"[file: {shorten(name.translate(_BRACKETS_TO_PARENTHESES), _MAX_NAME_CHARACTERS)}]"
 
 
 class _Usage(msgspec.Struct, gc=False):
-    """What an answer cost, in tokens."""
+    """The tokens of an answer."""
 
     input: int = 0
     output: int = 0
 
 
 class _Message(msgspec.Struct, gc=False):
-    """What somebody wrote. ``edits`` is the id of the line whose text it replaces."""
+    """A message. ``edits`` is the id of the line whose text it replaces."""
 
     role: str = ""
     content: str = ""
@@ -61,16 +64,20 @@ class _Message(msgspec.Struct, gc=False):
 
     @property
     def text(self) -> str:
-        """Its words, and a note for each file."""
+        """The words, and a note for each file."""
         return "\n".join(
-            filter(None, [self.content, *(file.note for file in self.attachments[:_MOST_FILES])])
+            filter(
+                None, [self.content, *(file.note for file in self.attachments[:_MAX_FILES_NOTED])]
+            )
         )
 
     def is_one_of(self, identities: Sequence[str]) -> bool:
-        """Whether the owner configured whoever wrote it, with the channel: another one's ids may be the same."""
-        names = (one.strip().partition(":") for one in identities)
+        """Return True if the owner configured the sender with this channel, because another channel
+        may have the same id.
+        """
+        names = (identity.strip().partition(":") for identity in identities)
         return self.sender in {
-            f"{channel.casefold()}:{one}" for channel, colon, one in names if colon
+            f"{channel.casefold()}:{name}" for channel, colon, name in names if colon
         }
 
 
@@ -91,14 +98,11 @@ _LINE = msgspec.json.Decoder(_Line)
 
 
 class _Reader:
-    """Reads the lines of one conversation."""
-
     def __init__(self, source: Source) -> None:
         self.source = source
         self.talk = Conversation(source, Session(TOOL, source.path.name.removesuffix(".jsonl")))
 
     def read(self) -> Items:
-        """The session and its turns."""
         for _, raw in self.source.lines():
             for line in records(self.source, raw, _LINE):
                 yield from self.take(line)
@@ -123,17 +127,17 @@ class _Reader:
                 self.source.unknown(f"{kind or 'no type'}{'/' * bool(role)}{role}")
 
     def begin(self, line: _Line) -> None:
-        known = self.talk.session
+        session = self.talk.session
         self.source.carry["group"] = line.chatType != _DIRECT
         self.talk.session = replace(
-            known,
-            native_id=line.id or known.native_id,
+            session,
+            native_id=line.id or session.native_id,
             label=line.key or None,
             started=parse_time(line.timestamp),
         )
 
     def user(self, line: _Line, message: _Message) -> Items:
-        """What a person wrote. An edit takes the place of what it replaces, and is whose it is."""
+        """Yield a person's message. An edit replaces the original, and has the edit's speaker."""
         speaker, trust = self.speaker(message)
         author = None if trust is Trust.TRUSTED else message.name or message.sender or None
         if trust is Trust.UNTRUSTED:
@@ -144,21 +148,26 @@ class _Reader:
         )
 
     def speaker(self, message: _Message) -> tuple[Speaker, Trust]:
-        """As in OpenClaw's sessions: where the owner configured no identity, who writes to the agent alone may be the
-        owner, and is not trusted."""
+        """Return the speaker and trust of a message.
+
+        As in OpenClaw's sessions: without configured identities, a person who writes directly to
+        the agent may be the owner. The message is then the owner's, but not trusted.
+        """
         identities = self.source.identities
         if message.owner or message.is_one_of(identities):
             return Speaker.OWNER, Trust.TRUSTED
-        may_be = not identities and not self.source.carry.get("group")
-        return Speaker.OWNER if may_be else Speaker.SYSTEM, Trust.UNTRUSTED
+        may_be_owner = not identities and not self.source.carry.get("group")
+        return Speaker.OWNER if may_be_owner else Speaker.SYSTEM, Trust.UNTRUSTED
 
     def agent(self, line: _Line, message: _Message) -> Items:
-        """An answer is no more to be trusted than what it was made from: the messages since the one before."""
+        """Yield an answer. It has the trust of the messages since the last answer, from which it
+        was made.
+        """
         if message.model and message.model != self.talk.session.model:
             self.talk.session = replace(self.talk.session, model=message.model)
         self.talk.spend(Tokens(input=message.usage.input, output=message.usage.output).bounded)
-        answers = Trust(self.source.carry.pop("answers", Trust.TRUSTED))
-        yield from self.say(line, Speaker.AGENT, message.text, trust=answers)
+        trust = Trust(self.source.carry.pop("answers", Trust.TRUSTED))
+        yield from self.say(line, Speaker.AGENT, message.text, trust=trust)
 
     def say(
         self,
@@ -183,13 +192,15 @@ class _Reader:
 
 
 def channel_of(key: str) -> str:
-    """The channel of a conversation: ``telegram`` of ``telegram:5054`` and ``agent:main:telegram:bot:group:99``."""
+    """Return the channel of a conversation: ``telegram`` for ``telegram:5054`` and
+    ``agent:main:telegram:bot:group:99``.
+    """
     parts = key.split(":")
     return parts[2] if parts[0] == "agent" and len(parts) > 5 else parts[0]
 
 
 def sessions_folder(home: Path) -> Path:
-    """Where a home keeps its conversations."""
+    """Return the folder of a home's conversations."""
     return home / "gateway" / "sessions"
 
 

@@ -1,4 +1,4 @@
-"""A session of OpenCode, message by message: the same objects lie in its database, its older files and its exports."""
+"""OpenCode: sessions in its database, its older files and exports, which have the same objects."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _REFUSED = re.compile(
 
 
 def session_of(info: Values, *, project: str | None = None) -> Session:
-    """A session, from its object in a file or an export."""
+    """Return the session of an object in a file or an export."""
     parent, title = string(info, "parentID"), string(info, "title")
     return Session(
         TOOL,
@@ -79,7 +79,9 @@ def session_of(info: Values, *, project: str | None = None) -> Session:
 
 
 class Talk:
-    """Turns messages with their parts into a session's turns. A time that is missing is that of the message before."""
+    """Converts messages with their parts into a session's turns. A missing time is that of the
+    previous message.
+    """
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
@@ -88,7 +90,7 @@ class Talk:
         self.is_done = True
 
     def take(self, message: Values, parts: Iterable[Values]) -> Items:
-        """What one message says and does."""
+        """Yield the turns of one message."""
         self.time = parse_time(mapping(message, "time").get("created")) or self.time
         role = message.get("role")
         if role == "user":
@@ -99,11 +101,13 @@ class Talk:
             self.source.unknown(f"role {role}")
 
     def end(self) -> Items:
-        """The session ends, for now."""
+        """End the session for now."""
         yield from self.talk.end()
 
     def user(self, message: Values, parts: Iterable[Values]) -> Items:
-        """What a person typed, or, to a sub-agent, the agent that called it. What OpenCode adds is not theirs."""
+        """Yield the message that a person typed, or, in a sub-agent, that the calling agent wrote,
+        without OpenCode's additions.
+        """
         typed: list[str] = []
         for part in parts:
             if part.get("type") != "text":
@@ -132,7 +136,9 @@ class Talk:
             )
 
     def agent(self, message: Values, parts: Iterable[Values]) -> Items:
-        """An answer with its calls; one that sums the session up is derived."""
+        """Yield an answer with its calls. An answer that summarises the session is marked as
+        derived.
+        """
         self.learn(message)
         self.talk.spend(_tokens(mapping(message, "tokens")))
         if message.get("summary") is True:
@@ -152,7 +158,7 @@ class Talk:
         yield from self.stopped(message)
 
     def stopped(self, message: Values) -> Items:
-        """Why an answer ended before its time."""
+        """Yield the reason why an answer ended early."""
         error, identity = mapping(message, "error"), f"{message.get('id')}-end"
         if error.get("name") == _ABORTED:
             yield from self.talk.interrupted(identity, self.time)
@@ -176,37 +182,39 @@ class Talk:
             )
 
     def call(self, part: Values) -> None:
-        """One tool call with what came of it."""
+        """Add a tool call with its result."""
         state = mapping(part, "state")
-        given = state.get("input")
+        arguments = state.get("input")
         name = string(part, "tool") or "tool"
         call_id = self.talk.add_call(
-            str(part.get("callID") or ""), name, given if isinstance(given, str | dict) else ""
+            str(part.get("callID") or ""),
+            name,
+            arguments if isinstance(arguments, str | dict) else "",
         )
         status = state.get("status")
         output = state.get("output") if status in _DONE else state.get("error")
-        told = output if isinstance(output, str) else ""
+        text = output if isinstance(output, str) else ""
         if any(
             not str(item.get("mime")).startswith("text/") for item in objects(state, "attachments")
         ):
-            self.talk.exchange.unseen()  # a picture's words are not recorded
+            self.talk.exchange.unseen()  # the words in a picture are not recorded
         if status in _DONE:
             code = mapping(state, "metadata").get("exit")
             self.talk.result(
-                call_id, outcome(told, exit_code=code if type(code) is int else None), lambda: told
+                call_id, outcome(text, exit_code=code if type(code) is int else None), lambda: text
             )
         elif status == "error":
-            refused = bool(_REFUSED.search(told[:300]))
+            refused = bool(_REFUSED.search(text[:300]))
             self.talk.result(
-                call_id, "rejected" if refused else outcome(told, is_error=True), lambda: told
+                call_id, "rejected" if refused else outcome(text, is_error=True), lambda: text
             )
         else:
             self.is_done = False
 
     def learn(self, message: Values) -> None:
-        """The model that answers, and the folder where the session does not name one."""
-        told = message if string(message, "modelID") else mapping(message, "model")
-        model = answered_by(string(told, "modelID"), string(told, "providerID"))
+        """Update the model, and the folder if the session has none."""
+        model_info = message if string(message, "modelID") else mapping(message, "model")
+        model = answered_by(string(model_info, "modelID"), string(model_info, "providerID"))
         folder = string(mapping(message, "path"), "cwd")
         session = self.talk.session
         self.talk.session = replace(
@@ -218,37 +226,39 @@ class Talk:
             self.source.unknown(f"part {part.get('type')}")
 
 
-def _tokens(told: Values) -> Tokens:
-    cache = mapping(told, "cache")
+def _tokens(counts: Values) -> Tokens:
+    cache = mapping(counts, "cache")
     return Tokens(
-        total(told, "input") + total(cache, "write"),
+        total(counts, "input") + total(cache, "write"),
         total(cache, "read"),
-        total(told, "output", "reasoning"),
+        total(counts, "output", "reasoning"),
     )
 
 
 ENVIRONMENT = ("APPDATA", "LOCALAPPDATA", "XDG_DATA_HOME")
-"""The environment's variables that :func:`data_folders` reads."""
+"""Environment variables that :func:`data_folders` reads."""
 
 
 def data_folders(places: Places) -> list[Path]:
-    """Where OpenCode keeps its data: by the XDG rules, on every system."""
-    found = [
+    """Return OpenCode's data folders, by the XDG rules on every system."""
+    folders = [
         Path(places.environ.get("XDG_DATA_HOME") or places.home / ".local" / "share").expanduser()
     ]
     if places.platform == "win32":
-        found += [
+        folders += [
             Path(folder)
             for name in ("LOCALAPPDATA", "APPDATA")
             if (folder := places.environ.get(name))
         ]
     if places.platform == "darwin":
-        found.append(places.home / "Library" / "Application Support")
-    return [folder / "opencode" for folder in found]
+        folders.append(places.home / "Library" / "Application Support")
+    return [folder / "opencode" for folder in folders]
 
 
 def _unquoted(text: str) -> str:
-    """A prompt as it was typed: ``opencode run`` puts one with spaces into quotes, and a stroke before those within."""
+    """Return a prompt as typed: ``opencode run`` quotes one with spaces, and escapes the quotes
+    within.
+    """
     inner = text[1:-1]
     if len(text) < 2 or text[0] != '"' or text[-1] != '"' or '"' in inner.replace('\\"', ""):
         return text
@@ -260,22 +270,18 @@ def _text(part: Values) -> str:
     return text if isinstance(text, str) else ""
 
 
-# ----------------------------------------------------------------------------
-# OpenCode since 1.1: ``opencode.db``, with the tables session, message and part. Times are epoch
-# milliseconds.
-#
-# Columns came and went with versions, so that only those are asked for that are there. The tables of
-# accounts and
-# credentials, and the log of events, which repeats everything, are never read.
+# -- Database ``opencode.db``, since 1.1, with the tables session, message and part
+# Columns differ between versions, so only existing ones are read. The tables of accounts and
+# credentials, and the event log, which repeats everything, are never read.
 
 
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-_NEEDED = {
+_REQUIRED_COLUMNS = {
     "session": {"id", "time_created", "time_updated"},
     "message": {"id", "session_id", "time_created", "data"},
     "part": {"id", "message_id", "session_id", "data"},
 }
-_COLUMNS = {
+_KEY_BY_COLUMN = {
     "parent_id": "parentID",
     "directory": "directory",
     "title": "title",
@@ -307,10 +313,12 @@ class _Reader:
         self.source.carry |= {"part": last, "open": self.open}
 
     def written(self) -> set[str]:
-        """Sessions that got parts since the last reading, and those whose last answer was not complete then."""
+        """Return the sessions with new parts, and those whose last answer was incomplete at the
+        last reading.
+        """
         last = self.source.carry.get("part")
-        found = self.tables.all(statement("opencode_written"), part=last) if last else []
-        return {session for (session,) in found} | set(self.source.carry.get("open", ()))
+        rows = self.tables.all(statement("opencode_written"), part=last) if last else []
+        return {session for (session,) in rows} | set(self.source.carry.get("open", ()))
 
     def session(self, name: str) -> Items:
         facts = self.facts(name)
@@ -320,22 +328,24 @@ class _Reader:
         for message, created, data in self.tables.all(statement("opencode_messages"), session=name):
             values = self.values(data)
             if values is not None:
-                known = {**values, "id": message}
-                if not isinstance(known.get("time"), Mapping):
-                    known["time"] = {"created": created}
-                yield from talk.take(known, self.parts(message))
+                values_with_id = {**values, "id": message}
+                if not isinstance(values_with_id.get("time"), Mapping):
+                    values_with_id["time"] = {"created": created}
+                yield from talk.take(values_with_id, self.parts(message))
         yield from talk.end()
         if not talk.is_done:
             self.open.append(name)
 
     def facts(self, name: str) -> dict[str, Any] | None:
-        """What is known of a session, in the words of the older files; ``None`` where it is gone since then."""
+        """Return the facts of a session with the keys of the older files, or None if it was
+        deleted.
+        """
         rows = self.tables.all(statement("opencode_session"), session=name)
         if not rows:
             return None
-        known = dict(zip(self.columns, rows[0], strict=True))
-        found = {key: known.get(column) for column, key in _COLUMNS.items()}
-        return {**found, "id": name, "time": {"created": known["time_created"]}}
+        row = dict(zip(self.columns, rows[0], strict=True))
+        facts = {key: row.get(column) for column, key in _KEY_BY_COLUMN.items()}
+        return {**facts, "id": name, "time": {"created": row["time_created"]}}
 
     def parts(self, message: str) -> Iterator[dict[str, Any]]:
         for _, data in self.tables.all(statement("opencode_parts"), message=message):
@@ -354,15 +364,15 @@ class _Reader:
 def _sniff(head: Head) -> bool:
     tables = head.database
     return tables is not None and all(
-        columns <= set(tables.columns(name)) for name, columns in _NEEDED.items()
+        columns <= set(tables.columns(name)) for name, columns in _REQUIRED_COLUMNS.items()
     )
 
 
 def _roots(places: Places) -> Sequence[Root]:
     roots = [Root(folder, ("opencode.db", "opencode-*.db")) for folder in data_folders(places)]
-    named = places.environ.get("OPENCODE_DB")
-    if named and named != ":memory:":
-        path = data_folders(places)[0] / Path(named).expanduser()
+    configured = places.environ.get("OPENCODE_DB")
+    if configured and configured != ":memory:":
+        path = data_folders(places)[0] / Path(configured).expanduser()
         roots.append(Root(path.parent, (path.name,)))
     return roots
 
@@ -401,54 +411,48 @@ ADAPTER = Adapter(
 )
 
 
-# ----------------------------------------------------------------------------
-# OpenCode before 1.1: ``storage/session/<project>/<session>.json``, with its messages and parts in
-# files of their own.
-#
-# The oldest versions keep all three below ``storage/session``. An export (``opencode export``) is one
-# file with the same
-# objects. A session is read anew when its file or a message changed: a message is written again when
-# it is done.
+# -- Files ``storage/session/<project>/<session>.json``, before 1.1, with messages and parts in separate files
+# The oldest versions keep all three below ``storage/session``. An export (``opencode export``) is
+# one file with the same objects. A session is read again when its file or a message changed; a
+# message is rewritten when it is complete.
 
 
-FilesValues = Mapping[str, Any]
-
-_MOST_FLAT = 20_000
-_SAFE = re.compile(r"[\w.-]+")
+_MAX_FLAT_PARTS = 20_000
+_SAFE_NAME = re.compile(r"[\w.-]+")
 
 
 def parse_files(source: Source) -> Items:
     """Parse one session; see :class:`~nacre.readers.adapter.Adapter`."""
     values = decode(_ANY, source.text().encode("utf-8", "replace"))
     if not isinstance(values, dict):
-        source.corrupt()  # it may just be written
+        source.corrupt()  # possibly incomplete
     elif isinstance(values.get("messages"), list):
         yield from _export(source, values)
     else:
         yield from _session(source, values)
 
 
-def _export(source: Source, values: FilesValues) -> Items:
+def _export(source: Source, values: Values) -> Items:
     talk = Talk(source, session_of(mapping(values, "info")))
     for message in objects(values, "messages"):
         yield from talk.take(mapping(message, "info"), objects(message, "parts"))
     yield from talk.end()
 
 
-def _session(source: Source, values: FilesValues) -> Items:
+def _session(source: Source, values: Values) -> Items:
     name = str(values.get("id"))
     folders = _Folders(source.path)
     project = string(folders.project(values), "worktree")
     talk = Talk(source, session_of(values, project=project if project != "/" else None))
-    found = [beside(path) for path in folders.messages(name)]
-    for _ in range(sum(not isinstance(message, dict) for message in found)):
+    messages = [beside(path) for path in folders.messages(name)]
+    for _ in range(sum(not isinstance(message, dict) for message in messages)):
         source.corrupt()
-    for message in sorted((one for one in found if isinstance(one, dict)), key=_order):
+    for message in sorted((item for item in messages if isinstance(item, dict)), key=_order):
         yield from talk.take(message, _parts(source, folders, name, str(message.get("id"))))
     yield from talk.end()
 
 
-def _parts(source: Source, folders: _Folders, session: str, message: str) -> Iterator[FilesValues]:
+def _parts(source: Source, folders: _Folders, session: str, message: str) -> Iterator[Values]:
     for path in folders.parts(session, message):
         part = beside(path)
         if isinstance(part, dict):
@@ -458,7 +462,7 @@ def _parts(source: Source, folders: _Folders, session: str, message: str) -> Ite
 
 
 class _Folders:
-    """The folders of a session's messages and parts, as its own file's place tells."""
+    """The folders of a session's messages and parts, relative to its file."""
 
     def __init__(self, path: Path) -> None:
         is_old = path.parent.name == "info"
@@ -466,30 +470,30 @@ class _Folders:
         self._is_old = is_old
         self._flat: dict[str, list[Path]] | None = None
 
-    def project(self, values: FilesValues) -> FilesValues:
+    def project(self, values: Values) -> Values:
         name = string(values, "projectID")
-        known = (
+        project = (
             beside(self.storage / "project" / f"{name}.json")
-            if name and _SAFE.fullmatch(name)
+            if name and _SAFE_NAME.fullmatch(name)
             else None
         )
-        return known if isinstance(known, dict) else {}
+        return project if isinstance(project, dict) else {}
 
     def messages(self, session: str) -> list[Path]:
-        return _files(self.storage / "message" / session) if _SAFE.fullmatch(session) else []
+        return _files(self.storage / "message" / session) if _SAFE_NAME.fullmatch(session) else []
 
     def parts(self, session: str, message: str) -> list[Path]:
-        if not _SAFE.fullmatch(message):
+        if not _SAFE_NAME.fullmatch(message):
             return []
         top = self.storage / "part"
-        found = _files(top / session / message if self._is_old else top / message)
-        return found or self.flat().get(message, [])
+        files = _files(top / session / message if self._is_old else top / message)
+        return files or self.flat().get(message, [])
 
     def flat(self) -> dict[str, list[Path]]:
-        """Parts that lie in one folder, by their message."""
+        """Return the parts that are in one folder, by message."""
         if self._flat is None:
             self._flat = {}
-            for path in _files(self.storage / "part")[:_MOST_FLAT]:
+            for path in _files(self.storage / "part")[:_MAX_FLAT_PARTS]:
                 part = beside(path)
                 if isinstance(part, dict):
                     self._flat.setdefault(str(part.get("messageID")), []).append(path)
@@ -500,13 +504,13 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.json")) if folder.is_dir() else []
 
 
-def _order(message: FilesValues) -> tuple[float, str]:
+def _order(message: Values) -> tuple[float, str]:
     created = mapping(message, "time").get("created")
     return (created if isinstance(created, int | float) else 0, str(message.get("id")))
 
 
 def _messages_of(path: Path) -> Iterator[Path]:
-    """The messages of the session in a file, where it lies as OpenCode keeps it."""
+    """Yield the message files of a session file in OpenCode's storage."""
     if path.name.endswith(".json") and path.parent.parent.name == "session":
         yield from _Folders(path).messages(path.stem)
 
@@ -522,11 +526,11 @@ def _sniff_files(head: Head) -> bool:
 
 
 def _roots_files(places: Places) -> Sequence[Root]:
-    kept = {"storage/session": "*/*.json", "project": "*/storage/session/info/*.json"}
+    patterns = {"storage/session": "*/*.json", "project": "*/storage/session/info/*.json"}
     return [
         Root(folder / place, (names,))
         for folder in data_folders(places)
-        for place, names in kept.items()
+        for place, names in patterns.items()
     ]
 
 
