@@ -535,7 +535,7 @@ def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
         turn
         for at, turn in enumerate(turns)
         if turn.speaker is Speaker.OWNER
-        or all(one.speaker is Speaker.OWNER for one in turns[at + 1 : at + 2])
+        or all(turn.speaker is Speaker.OWNER for turn in turns[at + 1 : at + 2])
     ]
 
 
@@ -775,7 +775,9 @@ def _tell_triggered(draft: Draft, prompt: str) -> None:
 
 def _fired(memory: Memory, said: str) -> str:
     """The first trigger that is said, whole words of it in their order; endings may differ."""
-    return next((one for one in memory.triggers if one.strip() and _stems(one) in said), "")
+    return next(
+        (trigger for trigger in memory.triggers if trigger.strip() and _stems(trigger) in said), ""
+    )
 
 
 def _stems(text: str) -> str:

@@ -147,7 +147,7 @@ def choose(
     A part ends with the first memory that does not fit, so that no small one of little worth pushes past a larger one.
     """
     of = {
-        part: [one for one in candidates if one.part is part]
+        part: [candidate for candidate in candidates if candidate.part is part]
         for part in (Part.CORE, *SHARING, Part.KNOWN)
     }
     has_others = any(of[part] for part in SHARING)
@@ -426,7 +426,7 @@ def told_of(home: Home, row: int, turn: Turn) -> str:
         return turn.text
     own = sentences.without_chosen(turn.text)
     if own != turn.text.strip():
-        turns = [one.turn for one in home.sessions.turns_of(row)]
+        turns = [turn.turn for turn in home.sessions.turns_of(row)]
         at = next((at for at, one in enumerate(turns) if one.id == turn.id), len(turns))
         if trust.reached_out(turns, at):
             return reading.own_words(own)

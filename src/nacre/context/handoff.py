@@ -208,7 +208,7 @@ def has_something(
 
 def _is_work(utterance: Utterance) -> bool:
     """Whether a message says more than a question, a nod, or what is to be looked at."""
-    return any(asks_for_work(one.text) for one in utterance.statements)
+    return any(asks_for_work(statement.text) for statement in utterance.statements)
 
 
 def _works(call: ToolCall) -> bool:
@@ -282,9 +282,10 @@ def _own(utterance: Utterance, *, is_outside: bool) -> Utterance:
     session had read text from ``outside``."""
     text = own_words(without_chosen(utterance.text) if is_outside else utterance.text)
     typed = tuple(
-        one
-        for one in utterance.statements
-        if text and not (may_be_others(one) or (is_outside and is_chosen(utterance, one)))
+        statement
+        for statement in utterance.statements
+        if text
+        and not (may_be_others(statement) or (is_outside and is_chosen(utterance, statement)))
     )
     return replace(utterance, text=text, statements=typed)
 

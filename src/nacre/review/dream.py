@@ -100,8 +100,10 @@ def alike(home: Home, request: AlikeRequest) -> Alike:
     Empty without vectors.
     """
     catch_up(home)
-    memories = [one for one in home.memories.everything() if one.is_active]
-    found = clusters(home, [one for one in memories if request.project in (None, one.project)])
+    memories = [memory for memory in home.memories.everything() if memory.is_active]
+    found = clusters(
+        home, [memory for memory in memories if request.project in (None, memory.project)]
+    )
     return Alike(tuple(found[: request.limit]), len(found))
 
 
@@ -125,7 +127,7 @@ _ENTRY = re.compile(rb'"action": ?"dream"')
 def may_end(home: Home, memories: Iterable[Memory]) -> list[Memory]:
     """The memories, of those that hold, that no dream has ended before: only these end, or have others go into them."""
     ended = set(_ended(home))
-    return [one for one in memories if one.id not in ended]
+    return [memory for memory in memories if memory.id not in ended]
 
 
 def _ended(home: Home) -> Iterator[str]:
@@ -166,14 +168,14 @@ def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Mem
     if step.action is DreamAction.MERGE:
         return [_enriched(home, step, memories)]
     if step.action is DreamAction.SUPERSEDE:
-        links = tuple(Link(SUPERSEDES, one, f"{step.why} ({step.by})") for one in step.ends)
+        links = tuple(Link(SUPERSEDES, end, f"{step.why} ({step.by})") for end in step.ends)
         return [
             replace(memory, links=(*memory.links, *links)),
-            *(ended(memories[one], memory) for one in step.ends),
+            *(ended(memories[end], memory) for end in step.ends),
         ]
     if step.action is DreamAction.LINK:
         drawn = tuple(
-            Link(step.words, one, f"{step.why} ({step.by})", ORIGIN) for one in step.links
+            Link(step.words, link, f"{step.why} ({step.by})", ORIGIN) for link in step.links
         )
         return [replace(memory, links=(*memory.links, *drawn))]
     if step.action is DreamAction.FILE:
@@ -191,7 +193,7 @@ def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
     """
     keeper = memories[step.into or ""]
     others = [
-        memories[one] for one in step.ends if is_owners(memories[one]) or not is_owners(keeper)
+        memories[end] for end in step.ends if is_owners(memories[end]) or not is_owners(keeper)
     ]
     own = {(link.rel, link.to) for link in keeper.links}
     gone = {keeper.id, *step.ends}
@@ -238,7 +240,12 @@ def _sayings(memory: Memory) -> list[Confirmation]:
 def _following(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
     """What was superseded by memories that go into another one is superseded by that one."""
     keeper = memories[step.into or ""]
-    old = [one for gone in step.ends for one in home.memories.replaced_by(gone) if not one.retired]
+    old = [
+        memory
+        for gone in step.ends
+        for memory in home.memories.replaced_by(gone)
+        if not memory.retired
+    ]
     old = [memories.get(one.id, one) for one in old if one.id != keeper.id]
     linked = {link.to for link in keeper.links if link.rel == SUPERSEDES}
     links = tuple(Link(SUPERSEDES, one.id) for one in old if one.id not in linked)
@@ -258,10 +265,10 @@ def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]
         outlived = (
             []
             if step.into
-            else [old for one in step.ends for old in home.memories.replaced_by(one)]
+            else [old for end in step.ends for old in home.memories.replaced_by(end)]
         )
         for one, why in (
-            *((memories[one], reason) for one in step.ends),
+            *((memories[end], reason) for end in step.ends),
             *((old, OUTLIVED) for old in outlived if not old.retired),
         ):
             gone.append(replace(one, retired=Retirement(now, why)))
@@ -335,10 +342,10 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
     if step.action is DreamAction.PAGE:
         return [f"- {step.project or step.subject}: {step.why}"]
     if step.action is DreamAction.LINK:
-        to = "; ".join(_named(one, memories) for one in step.links)
+        to = "; ".join(_named(link, memories) for link in step.links)
         return [f"- {_named(step.into or '', memories)}", f"  - {step.words}: {to}{_whose(step)}"]
     if step.action is DreamAction.MERGE:
-        goes = [f"  - goes: {_named(one, memories)}" for one in step.ends]
+        goes = [f"  - goes: {_named(end, memories)}" for end in step.ends]
         if not step.words:
             return [f"- stays: {_named(step.into or '', memories)}{_whose(step)}", *goes]
         was = f"  - said before: {_named(step.into or '', memories)}"
@@ -349,7 +356,7 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
         ]
     if step.action is DreamAction.SUPERSEDE:
         holds = f"- holds: {_named(step.into or '', memories)}{_whose(step)}"
-        return [holds, *(f"  - over: {_named(one, memories)}" for one in step.ends)]
+        return [holds, *(f"  - over: {_named(end, memories)}" for end in step.ends)]
     return [f"- {_named(one, memories)}: {step.why}" for one in step.ends or (step.into or "",)]
 
 
@@ -389,7 +396,7 @@ _ID_SHOWN = 8
 
 def orphaned(home: Home, memories: Iterable[Memory]) -> list[Step]:
     """What drops the links of memories that lead to none; the memories stay."""
-    linking = [one for one in memories if one.links]
+    linking = [memory for memory in memories if memory.links]
     gone = gone_for_good(home, {link.to for one in linking for link in one.links})
     return [
         _step_orphan_links(one, gone)

@@ -144,7 +144,7 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
     neighbours, its ends say different things (the seed's diameter floor). Empty without vectors.
     """
     protected = home.settings.texts("forgetting.protect")
-    eligible = [one for one in memories if _is_eligible(one, home.now(), protected)]
+    eligible = [memory for memory in memories if _is_eligible(memory, home.now(), protected)]
     by_row = _by_row(home, eligible[-_MOST_SEEN:])
     limits = calibration_of(home.vectors.model(), home.vectors.seen())
     pairs = home.vectors.near_pairs(list(by_row), least=limits.ask_more)
@@ -165,7 +165,7 @@ def _is_eligible(memory: Memory, now: datetime, protected: Sequence[str]) -> boo
 def _by_row(home: Home, memories: Sequence[Memory]) -> dict[int, Memory]:
     found: dict[int, Memory] = {}
     for start in range(0, len(memories), _ASKED):
-        found |= home.memories.rows_of([one.id for one in memories[start : start + _ASKED]])
+        found |= home.memories.rows_of([memory.id for memory in memories[start : start + _ASKED]])
     return found
 
 
@@ -230,7 +230,10 @@ _NARROWS = re.compile(
 
 def mark(memories: Iterable[Memory]) -> str:
     """What a step rests on: it is void when this is another."""
-    parts = [f"{one.id}\0{one.kind}\0{one.content}\0{one.speaker}\0{one.trust}" for one in memories]
+    parts = [
+        f"{memory.id}\0{memory.kind}\0{memory.content}\0{memory.speaker}\0{memory.trust}"
+        for memory in memories
+    ]
     return content_hash("\0".join(parts)).hex()[:16]
 
 
@@ -270,8 +273,8 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
     words, sources = step.words or named[0].content, [one.content for one in named]
     if len(words) > sum(map(len, sources)) + _MOST_ADDED:
         return "the words are more than all of theirs"
-    for one in sources:
-        if missing := _missing(one, words):
+    for source in sources:
+        if missing := _missing(source, words):
             return f"the words leave out {missing}"
     return _unlike_in_new_words(words, sources) if step.words else None
 
@@ -619,9 +622,9 @@ class ProjectNames:
         for said in _PATH.findall(text):
             path = _plain_path(user_home + said[1:] if said.startswith("~") else said)
             above = [
-                one
-                for one in self._roots
-                if f"{path}/".startswith(f"{one[0]}/") and one[0] != user_home
+                root
+                for root in self._roots
+                if f"{path}/".startswith(f"{root[0]}/") and root[0] != user_home
             ]
             nearest = max((root for root, _ in above), key=len, default=None)
             yield from (
@@ -669,9 +672,9 @@ class ProjectNames:
     @cached_property
     def _filed(self) -> list[tuple[str, str]]:
         return [
-            (one.project, f"{one.subject}\n{one.content}")
-            for one in self.home.memories.everything()
-            if one.project and not one.inbox
+            (memory.project, f"{memory.subject}\n{memory.content}")
+            for memory in self.home.memories.everything()
+            if memory.project and not memory.inbox
         ]
 
 
@@ -804,12 +807,12 @@ def form_of(project: str) -> Form:
 
 def by_writer(form: Form, sections: Sequence[Section]) -> list[Section]:
     """Those sections of a page that a writer fills."""
-    return [one for one in sections if one[0] in form.titles]
+    return [section for section in sections if section[0] in form.titles]
 
 
 def by_rules(form: Form, sections: Sequence[Section]) -> list[Section]:
     """Those sections of a page that rules fill."""
-    return [one for one in sections if one[0] not in form.titles]
+    return [section for section in sections if section[0] not in form.titles]
 
 
 # ----------------------------------------------------------------------------
@@ -828,7 +831,7 @@ DAY = len("- 2026-11-18")
 def mark_of(home: Home, page: Page, project: str, words: str) -> str:
     """What a page's step rests on: the page as it is, and the memories that a writer's lines name."""
     lines = _lines_of(by_writer(form_of(project), sections_of(words)))
-    named = {one.id: one for line in lines for one in _memories(home, line)}
+    named = {memory.id: memory for line in lines for memory in _memories(home, line)}
     return f"{page.mark} {mark(named[one] for one in sorted(named))}" if named else page.mark
 
 
@@ -882,8 +885,8 @@ def may_stand(home: Home, form: Form, project: str, line: str) -> bool:
     if not named or len(memories) + len(sessions) < len(named) or (sessions and not project):
         return False
     today = home.today()
-    return all(form.takes(one, project, today) for one in memories) and all(
-        stays(home, project, one) for one in sessions
+    return all(form.takes(memory, project, today) for memory in memories) and all(
+        stays(home, project, session) for session in sessions
     )
 
 
@@ -909,7 +912,7 @@ def sessions_named(home: Home, source: str) -> list[StoredSession]:
 def stays(home: Home, project: str, source: str) -> bool:
     """Whether what was told of a session may stay: it was not forgotten, nor is it known to be another project's."""
     if not is_session(source) or any(
-        one.project != project for one in sessions_named(home, source)
+        session.project != project for session in sessions_named(home, source)
     ):
         return False
     forgotten = (one.value for one in home.tombstones.all() if one.kind is TombstoneKind.SESSION)
@@ -918,8 +921,8 @@ def stays(home: Home, project: str, source: str) -> bool:
 
 def _bears_out(home: Home, project: str, source: str) -> bool:
     if is_session(source):
-        return [one.project for one in sessions_named(home, source)] == [project]
-    return any(is_decision(home, one, project) for one in home.memories.find_like(source))
+        return [session.project for session in sessions_named(home, source)] == [project]
+    return any(is_decision(home, memory, project) for memory in home.memories.find_like(source))
 
 
 def is_decision(home: Home, memory: Memory, project: str) -> bool:
@@ -1020,12 +1023,12 @@ def _is_there(home: Home, stored: StoredSession) -> bool:
 
 
 def _told_promotion(home: Home, stored: StoredSession) -> Told:
-    turns = [one.turn for one in home.sessions.turns_of(stored.row)]
+    turns = [turn.turn for turn in home.sessions.turns_of(stored.row)]
     summary = summarise(stored.session, turns)
     topics = (
-        one
-        for one in summary.topics
-        if one.speaker is Speaker.OWNER and len(one.text) >= _TOPIC_CHARACTERS
+        topic
+        for topic in summary.topics
+        if topic.speaker is Speaker.OWNER and len(topic.text) >= _TOPIC_CHARACTERS
     )
     return Told(stored, summary, tuple(topics))
 
@@ -1109,9 +1112,9 @@ def promoted(
     ``memories`` are the active ones; ``drafts`` are by project, that of the profile under the empty one.
     """
     steps, promotions = [], []
-    for slug in sorted({one.slug for one in home.files.projects()}):
+    for slug in sorted({file.slug for file in home.files.projects()}):
         if project in (None, slug):
-            of_it = [one for one in memories if one.project == slug]
+            of_it = [memory for memory in memories if memory.project == slug]
             found, step = _promotion(home, slug, of_it, drafts.get(slug), backfill=backfill)
             promotions += [found] if found else []
             steps += [step] if step else []
@@ -1200,7 +1203,9 @@ def _since(home: Home, page: Page, *, backfill: bool) -> datetime | None:
     """When the latest session ended that the page tells of; ``None`` where all count."""
     if backfill:
         return None
-    told = [one.ended for source in _ruled_before(page) for one in sessions_named(home, source)]
+    told = [
+        session.ended for source in _ruled_before(page) for session in sessions_named(home, source)
+    ]
     return max((one for one in told if one), default=home.now() - WINDOW)
 
 
@@ -1219,11 +1224,13 @@ def _part(
 ) -> str:
     """Nacre's part of a page: what a writer made of it, the latest sessions, and the latest decisions."""
     told = activity(home, slug, page, latest(home, slug, None, SESSIONS_SHOWN) if is_worth else [])
-    decisions = [one for one in memories if is_decision(home, one, slug)]
-    decisions = sorted(decisions, key=lambda one: one.last_said, reverse=True)[:DECISIONS_SHOWN]
+    decisions = [memory for memory in memories if is_decision(home, memory, slug)]
+    decisions = sorted(decisions, key=lambda decision: decision.last_said, reverse=True)[
+        :DECISIONS_SHOWN
+    ]
     if not told and not any(lines for _, lines in written):
         return ""
-    decided = tuple(_decision_line(one) for one in decisions)
+    decided = tuple(_decision_line(decision) for decision in decisions)
     return composed([*written, ("Recent activity", tuple(told)), ("Decisions", decided)])
 
 
@@ -1232,7 +1239,9 @@ def activity(home: Home, slug: str, page: Page, sessions: Sequence[Told]) -> lis
 
     That stays for as long as it is among the latest: another machine may have told it.
     """
-    fresh = by_source([("", tuple(_session_line(home, one) for one in sessions if one.topics))])
+    fresh = by_source(
+        [("", tuple(_session_line(home, session) for session in sessions if session.topics))]
+    )
     before = _ruled_before(page)
     kept = {
         source: line

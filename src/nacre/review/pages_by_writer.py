@@ -117,8 +117,8 @@ class Proposed:
     @property
     def line(self) -> str:
         """As it stands on the page."""
-        by_agent = any(one.speaker is not Speaker.OWNER for one in self.sources)
-        return as_line(self.words, [one.reference for one in self.sources], by_agent=by_agent)
+        by_agent = any(source.speaker is not Speaker.OWNER for source in self.sources)
+        return as_line(self.words, [source.reference for source in self.sources], by_agent=by_agent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class PageQuestion:
         cases[at:at] = [{"line": probe[0], "sources": [{**like, "text": probe[1]}]}]
         text = "\n".join(quoted({"number": number, **case}) for number, case in enumerate(cases, 1))
         answered = ask(self.model, prompt_of(BORNE, text, SecondLook, self.seconds), SecondLook)
-        found = {one.number: one.finding for one in answered.cases}
+        found = {case.number: case.finding for case in answered.cases}
         if found.get(at + 1) is not Finding.NOT_BORNE:
             return None
         numbers = [number for number in range(1, len(cases) + 1) if number != at + 1]
@@ -229,7 +229,7 @@ class PageQuestion:
                     if sum(len(other.words) for other in lines[: at + 1])
                     <= self.form.summary_characters
                 ]
-            yield title, tuple(one.line for one in lines)
+            yield title, tuple(line.line for line in lines)
 
 
 def case_of(one: Proposed) -> dict[str, object]:
@@ -318,7 +318,7 @@ def wanted_pages(
 ) -> list[Wanted]:
     """The pages that are worth asking about, those of which most is new first."""
     looked = _looked(home)
-    slugs = sorted({one.slug for one in home.files.projects()})
+    slugs = sorted({file.slug for file in home.files.projects()})
     known = list(memories)
     found = []
     for slug in [one for one in ("", *slugs) if project in (None, one)]:
@@ -339,7 +339,7 @@ def asked_for_pages(
         PageQuestion(one.form, one.sources, one.before, model, home.redactor, seconds)
         for one in chosen
     ]
-    found, failed = answers(home, [one.answer for one in questions], on_progress)
+    found, failed = answers(home, [question.answer for question in questions], on_progress)
     answered = [(one, drafted) for one, drafted in zip(chosen, found, strict=True) if drafted]
     drafts = {
         one.project: _draft(one, drafted, model)
@@ -394,9 +394,10 @@ def _wanted(home: Home, project: str, memories: Sequence[Memory], writer: str) -
         return None
     form, today = form_of(project), home.today()
     known = [
-        one
-        for one in memories
-        if form.takes(one, project, today) and not (one.triggers or one.suppressed_contexts)
+        memory
+        for memory in memories
+        if form.takes(memory, project, today)
+        and not (memory.triggers or memory.suppressed_contexts)
     ]
     known = [one for one in known if may_be_shown(home, one, writer)]
     if len(known) < LEAST_KNOWN or not page.is_wanted:
@@ -414,7 +415,7 @@ def _wanted(home: Home, project: str, memories: Sequence[Memory], writer: str) -
 def _shown(memories: Sequence[Memory], named: set[str]) -> list[Memory]:
     """As many memories as a question holds, in the order in which they were said: those that the page names already,
     then by importance and by when they were said, in turn."""
-    by_day = sorted(memories, key=lambda one: (one.last_said, one.id), reverse=True)
+    by_day = sorted(memories, key=lambda memory: (memory.last_said, memory.id), reverse=True)
     by_weight = sorted(by_day, key=lambda one: -one.importance)
     first = [one for one in by_day if one.id[-REFERENCE_CHARACTERS:] in named]
     turns = (one for pair in zip(by_weight, by_day, strict=True) for one in pair)

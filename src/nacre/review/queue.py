@@ -149,14 +149,14 @@ def listed(home: Home, request: ReviewRequest) -> PendingPage:
         ),
         *(
             Pending(
-                one.memory.id,
+                candidate.memory.id,
                 PendingKind.CANDIDATE,
-                one.memory,
-                one.why.value,
-                one.detail,
-                one.found,
+                candidate.memory,
+                candidate.why.value,
+                candidate.detail,
+                candidate.found,
             )
-            for one in home.candidates.waiting()
+            for candidate in home.candidates.waiting()
         ),
     ]
     if request.project:
@@ -368,10 +368,10 @@ def stems_of(question: str) -> frozenset[str]:
 def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
     """The places of questions in groups, and by what: ``cosine`` or ``words``."""
     vectors = _vectors(home, questions)
-    by_words = words_likeness([stems_of(one) for one in questions])
+    by_words = words_likeness([stems_of(question) for question in questions])
     if vectors is None:
         return gather(len(questions), by_words), "words"
-    foreign = [is_unspaced(one) for one in questions]
+    foreign = [is_unspaced(question) for question in questions]
     cosines = vectors @ vectors.T
 
     def likeness(first: int, second: int) -> float:
@@ -466,7 +466,9 @@ def unconnected(home: Home) -> list[Question]:
 
 def _not_skipped(home: Home, questions: Iterable[Question]) -> Iterator[Question]:
     skipped = set(_skipped(home))
-    return (one for one in questions if _key(one.first, one.second) not in skipped)
+    return (
+        question for question in questions if _key(question.first, question.second) not in skipped
+    )
 
 
 def _contradicting(home: Home) -> Iterator[Question]:
@@ -478,7 +480,9 @@ def _contradicting(home: Home) -> Iterator[Question]:
 
 def _unconnected(home: Home) -> list[Question]:
     """Pairs of one place that somebody answers for, near in meaning or with a name in common, and without a link."""
-    held = [one for one in home.memories.everything() if one.is_active and one.is_vouched]
+    held = [
+        memory for memory in home.memories.everything() if memory.is_active and memory.is_vouched
+    ]
     memories = {one.id: one for one in held}
     connected = home.links.connected()
     near = {(one.source, one.target): one.strength for one in home.links.alike()}
@@ -514,9 +518,9 @@ def _unconnected(home: Home) -> list[Question]:
 def _sharing(memories: Sequence[Memory]) -> dict[tuple[str, str], list[str]]:
     """Pairs of memories with the names that both have, and few others: paths, names of code, error codes."""
     named: dict[tuple[str | None, str], list[str]] = defaultdict(list)
-    for one in memories:
-        for name in {name.lower() for name in identifiers(f"{one.subject} {one.content}")}:
-            named[one.project, name].append(one.id)
+    for memory in memories:
+        for name in {name.lower() for name in identifiers(f"{memory.subject} {memory.content}")}:
+            named[memory.project, name].append(memory.id)
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for (_, name), ids in sorted(named.items(), key=lambda item: item[0][1]):
         for pair in combinations(ids, 2) if len(ids) <= _SHARED_BY else ():
@@ -559,7 +563,7 @@ def _meant(home: Home, reference: str) -> tuple[Memory, Memory]:
         raise InvalidInput(
             f"{reference!r} names no question", hint="nacre reflect shows ids, as 5f0c2a4d+91d0a4be"
         )
-    first, second = (get(home, one) for one in ends)
+    first, second = (get(home, end) for end in ends)
     if first.id == second.id or not first.shares_place(second):
         raise Conflict(
             "a question is about two memories of one project", hint="nacre reflect shows which"
@@ -612,9 +616,9 @@ def _said(change: Change, first: Memory, second: Memory, asked: ReflectAnswerReq
     outcome = place(change, memory, by_hand=True)
     stored = home.memories.find(outcome.memory_id) or memory
     if outcome.action != "stored":
-        has = {one.to for one in stored.links} | {stored.id}
+        has = {link.to for link in stored.links} | {stored.id}
         stored = replace(
-            stored, links=(*stored.links, *(one for one in links if one.to not in has))
+            stored, links=(*stored.links, *(link for link in links if link.to not in has))
         )
         change.put([stored])
     change.explain(outcome.in_words())
@@ -759,7 +763,7 @@ def unanswered(home: Home, asked: UnansweredRequest) -> Unanswered:
     Raises StoreBusy.
     """
     groups, by = _groups(home, timedelta(days=asked.days), asked.project)
-    wanted = [one for one in groups if _gap(one).times >= asked.min_times]
+    wanted = [group for group in groups if _gap(group).times >= asked.min_times]
     shown: list[UnansweredQuestion] = []
     closed = 0
     asking = _Asking(home)
@@ -778,7 +782,7 @@ def dismiss(home: Home, request: GapRequest) -> UnansweredQuestion:
     """List a gap no more, in any of its wordings. Raises NotFound, Conflict."""
     wordings = _find(home, request.reference)
     with home.database.transaction():
-        held = dict.fromkeys([*_dismissed(home), *(one.key for one in wordings)])
+        held = dict.fromkeys([*_dismissed(home), *(wording.key for wording in wordings)])
         home.usage.set_value(_DISMISSED, json.dumps(list(held)[-_MOST_DISMISSED:]))
     return _gap(wordings)
 
@@ -789,7 +793,7 @@ def add_todo(home: Home, request: GapTodoRequest) -> StoreOutcome:
     From then on the todo answers the question. Raises NotFound, Conflict, and what storing raises.
     """
     wordings = _find(home, request.reference)
-    projects = sum((one.projects for one in wordings), Counter[str]()).most_common(1)
+    projects = sum((wording.projects for wording in wordings), Counter[str]()).most_common(1)
     question = shorten(_gap(wordings).question, _TODO_CHARACTERS)
     new = StoreRequest(
         content=f"Write down: {question}",
@@ -807,10 +811,10 @@ def _groups(
     """Groups of wordings, but for those that were dismissed: those asked most first."""
     wordings = list(_wordings(home, since, project))[:MOST_QUESTIONS]
     wordings.reverse()  # the oldest first: what comes later joins the groups that are there
-    places, by = group(home, [one.text for one in wordings]) if wordings else ([], "words")
+    places, by = group(home, [wording.text for wording in wordings]) if wordings else ([], "words")
     gone = set(_dismissed(home))
     groups = [[wordings[place] for place in places_of] for places_of in places]
-    kept = [one for one in groups if gone.isdisjoint(wording.key for wording in one)]
+    kept = [group for group in groups if gone.isdisjoint(wording.key for wording in group)]
     return sorted(kept, key=lambda one: _rank(_gap(one))), by
 
 
@@ -867,8 +871,10 @@ class _Asking:
 def _gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
     """What is told of a group: the wording asked most, of these the latest, stands for it."""
     ranked = _ranked(wordings)
-    cases = sorted((case for one in wordings for case in one.cases), key=lambda case: case.began)
-    projects = sum((one.projects for one in wordings), Counter[str]())
+    cases = sorted(
+        (case for wording in wordings for case in wording.cases), key=lambda case: case.began
+    )
+    projects = sum((wording.projects for wording in wordings), Counter[str]())
     return UnansweredQuestion(
         cases[-1].id[-_REFERENCE:],
         ranked[0].text,
@@ -883,7 +889,9 @@ def _gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
 
 def _ranked(wordings: Sequence[_Wording]) -> list[_Wording]:
     """Those asked most first, then the latest."""
-    return sorted(wordings, key=lambda one: (len(one.cases), one.cases[0].began), reverse=True)
+    return sorted(
+        wordings, key=lambda wording: (len(wording.cases), wording.cases[0].began), reverse=True
+    )
 
 
 def _rank(gap: UnansweredQuestion) -> tuple[int, float]:
@@ -895,9 +903,9 @@ def _find(home: Home, reference: str) -> list[_Wording]:
     wanted = reference.strip()
     groups, _ = _groups(home, _EVER)
     found = [
-        one
-        for one in groups
-        if any(_names(wanted, case.id) for wording in one for case in wording.cases)
+        group
+        for group in groups
+        if any(_names(wanted, case.id) for wording in group for case in wording.cases)
     ]
     if not found:
         raise NotFound(

@@ -122,7 +122,7 @@ def compare_prompt(
 
 
 def _case(step: Step, memories: Mapping[str, Memory]) -> dict[str, object]:
-    into, ends = memories[step.into or ""].content, [memories[one].content for one in step.ends]
+    into, ends = memories[step.into or ""].content, [memories[end].content for end in step.ends]
     if step.action is DreamAction.MERGE:
         return {"statement": step.words or into, "memories": [into, *ends]}
     return {"earlier": ends[0], "later": into}
@@ -141,7 +141,7 @@ def probe_at(steps: Sequence[Step]) -> int:
 
 def looked_at(steps: Sequence[Step], answer: Comparisons) -> list[Compared | None] | None:
     """What a second look found of each step; ``None`` where it took the probe for the same, or for over."""
-    found = {one.number: one for one in answer.cases}
+    found = {case.number: case for case in answer.cases}
     cases = [found.get(number) for number in range(1, len(steps) + 3)]
     at = probe_at(steps)
     same, over = cases[at], cases[at + 1]
@@ -308,9 +308,9 @@ class Consultation:
         ]
         open_ = {one for step in good for one in (*step.ends, step.into)}
         settled = [
-            fingerprint(one)
-            for one in clusters
-            if not open_.intersection(memory.id for memory in one)
+            fingerprint(cluster)
+            for cluster in clusters
+            if not open_.intersection(memory.id for memory in cluster)
         ]
         return Outcome(tuple(good), (*refused, *failed), tuple(settled))
 
@@ -325,7 +325,7 @@ class Consultation:
         together = [{one.id for one in cluster} for cluster in clusters]
         for step in (*self._endings(answer, shown), *self._mergings(answer, shown)):
             named = {*step.ends, step.into or ""}
-            ended = {one for other in good for one in other.ends}
+            ended = {end for other in good for end in other.ends}
             staying = {other.into for other in good}
             if (
                 ended & named
@@ -379,12 +379,12 @@ class Consultation:
         if kept and kept[0] in members:
             keeper, words = kept[0], ""
         elif words:
-            keeper = max(members, key=lambda one: weight(one, self.usage))
+            keeper = max(members, key=lambda member: weight(member, self.usage))
         else:
             return None
-        if not any("\n" in one.content for one in members):
+        if not any("\n" in member.content for member in members):
             words = one_line(words)
-        others = [one for one in members if one.id != keeper.id]
+        others = [member for member in members if member.id != keeper.id]
         return Step(
             DreamAction.MERGE,
             tuple(one.id for one in others),
@@ -499,7 +499,7 @@ def wanted_pairs(
     home: Home, memories: Iterable[Memory], asked: Iterable[str], writer: str
 ) -> list[Pair]:
     """The pairs of some memories that are worth asking about, and were not as they are now."""
-    present = {one.id for one in memories}
+    present = {memory.id for memory in memories}
     known = set(asked)
     often: Counter[str] = Counter()
     found = []
@@ -592,7 +592,7 @@ class PairsQuestion:
         """What is found of each pair; ``None`` where the writer connected the two that have nothing in common."""
         at, _ = probe_beside(pairs)
         answered = ask(self.model, self.prompt(pairs), Relations)
-        found: dict[int, Related] = {one.number: one for one in answered.cases}
+        found: dict[int, Related] = {case.number: case for case in answered.cases}
         tried = found.get(at + 1)
         if tried is None or tried.relation is not Relation.NONE:
             return None

@@ -126,7 +126,7 @@ def planned(
         if request.most is None
         else request.most
     )
-    taken, put_off = _bounded(sorted(steps, key=lambda one: _ORDER.index(one.action)), bound)
+    taken, put_off = _bounded(sorted(steps, key=lambda step: _ORDER.index(step.action)), bound)
     return DreamPlan(
         tuple(taken),
         tuple(put_off),
@@ -147,7 +147,7 @@ def planned(
 
 def _together(*notes: str | None) -> str | None:
     """What went wrong, each thing once."""
-    return "; ".join(dict.fromkeys(one for one in notes if one)) or None
+    return "; ".join(dict.fromkeys(note for note in notes if note)) or None
 
 
 def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:
@@ -155,9 +155,9 @@ def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str
     pairs = (step for step in steps if step.into and (step.ends or step.action is DreamAction.LINK))
     named = {one for step in pairs for one in (*step.ends, step.into, *step.links)}
     return tuple(
-        (one.id, shorten(one_line(one.content), _TEXT_CHARACTERS))
-        for one in memories
-        if one.id in named
+        (memory.id, shorten(one_line(memory.content), _TEXT_CHARACTERS))
+        for memory in memories
+        if memory.id in named
     )
 
 
@@ -187,7 +187,7 @@ def _reorganised(
     waiting = (
         memories
         if request.project is None
-        else [one for one in home.memories.everything() if one.is_active]
+        else [memory for memory in home.memories.everything() if memory.is_active]
     )
     inbox = [one for one in waiting if one.inbox]
     steps = filed(home, inbox, request.project)
@@ -215,7 +215,7 @@ def estimated(home: Home, request: DreamPlanRequest) -> DreamEstimate:
 
 def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
     named = {memory_id for step in steps for memory_id in (*step.ends, step.into)}
-    return [one for one in memories if one.id not in named]
+    return [memory for memory in memories if memory.id not in named]
 
 
 def _by_rules(
@@ -228,11 +228,11 @@ def _by_rules(
     catch_up(home)
     fold_usage(home)
     memories = [
-        one
-        for one in home.memories.everything()
-        if one.is_active and project in (None, one.project)
+        memory
+        for memory in home.memories.everything()
+        if memory.is_active and project in (None, memory.project)
     ]
-    memories = [one for one in memories if one.project not in apart]
+    memories = [memory for memory in memories if memory.project not in apart]
     usage = usage_of(home, memories)
     protected = home.settings.texts("forgetting.protect")
     free = may_end(home, memories)
@@ -267,7 +267,7 @@ def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
     """How memories were used; those never used are left out."""
     found: dict[str, Usage] = {}
     for start in range(0, len(memories), _ASKED):
-        found |= home.usage.of([one.id for one in memories[start : start + _ASKED]])
+        found |= home.usage.of([memory.id for memory in memories[start : start + _ASKED]])
     return found
 
 
@@ -278,7 +278,7 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     say, is of their kind and place, and does not end itself. What the vault says against filing, pages and joining,
     their own modules tell.
     """
-    gone = [present.get(one) for one in step.ends]
+    gone = [present.get(end) for end in step.ends]
     if any(one is None or not one.is_active for one in gone) or len(set(step.ends)) != len(
         step.ends
     ):
@@ -324,7 +324,7 @@ def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | 
         return "it is not there any more"
     if step.ends or not step.links or not {link.to for link in memory.links}.issuperset(step.links):
         return "it has other links now"
-    return "a link leads somewhere again" if any(one in present for one in step.links) else None
+    return "a link leads somewhere again" if any(link in present for link in step.links) else None
 
 
 # ----------------------------------------------------------------------------
@@ -506,8 +506,8 @@ def _have_reviewed(home: Home, found: DreamPlan) -> None:
             stays = present[step.into or ""]
             words = f", in these words: {step.words}" if step.words else ""
             detail = f"a writer {_SAID[step.action]} {stays.subject} ({stays.id[-8:]}){words}; not done: {why}"
-            for one in step.ends:
-                home.reviews.add(one, Reason.MERGE, detail, to_ms(home.now()) or 0, once=True)
+            for end in step.ends:
+                home.reviews.add(end, Reason.MERGE, detail, to_ms(home.now()) or 0, once=True)
 
 
 def carry_out(home: Home, found: DreamPlan) -> DreamReport:
@@ -522,7 +522,7 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
         if not steps:
             return DreamReport(found, left=tuple(left.items()))
         changed = carried(home, steps, memories)
-        ending = [memories[one] for step in steps for one in step.ends]
+        ending = [memories[end] for step in steps for end in step.ends]
         pages = [step for step in steps if step.action is DreamAction.PAGE]
         joins = [step for step in steps if step.action is DreamAction.JOIN]
         change.describe(
@@ -557,7 +557,7 @@ def _subject(steps: Sequence[Step]) -> str:
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
     ids = {one for step in steps for one in (*step.ends, *step.links, step.into) if one}
-    return {one.id: one for one in home.memories.in_any_state(sorted(ids))}
+    return {memory.id: memory for memory in home.memories.in_any_state(sorted(ids))}
 
 
 def _objections(
@@ -565,7 +565,7 @@ def _objections(
 ) -> dict[Step, str]:
     """The steps that are not to be done, by the memories as they are under the lock, and why."""
     protected = home.settings.texts("forgetting.protect")
-    gone = gone_for_good(home, {one for step in steps for one in step.links})
+    gone = gone_for_good(home, {link for step in steps for link in step.links})
     filing = Filing(home)
     found = {}
     for step in steps:

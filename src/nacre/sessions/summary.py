@@ -500,7 +500,7 @@ def opening(text: str) -> str:
 
 
 def _said(text: str) -> list[str]:
-    return [one.text for passage in passages(text) for one in passage.statements]
+    return [statement.text for passage in passages(text) for statement in passage.statements]
 
 
 def _telling(text: str) -> list[str]:

@@ -107,7 +107,7 @@ def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
 def first_request(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> str | None:
     """The first thing that was asked for, else the first words of anyone."""
     requests = _requests(turns, spoken)
-    said = next((one for one in requests if one.is_new), next(iter(requests), None))
+    said = next((request for request in requests if request.is_new), next(iter(requests), None))
     if said:
         return said.text
     return next(
@@ -178,7 +178,7 @@ def words_of(turn: Turn, utterance: Utterance) -> str:
     if len(raw) <= LONGEST and turn.speaker is Speaker.OWNER and _is_typed(raw):
         return one_line(raw)
     joiner = language_of(raw).joiner
-    kept = [one.text for one in utterance.statements]
+    kept = [statement.text for statement in utterance.statements]
     while len(kept) > 1 and is_idle(kept[0]):
         kept.pop(0)
     text = joiner.join(kept)
@@ -268,14 +268,14 @@ def _merged(requests: Sequence[_Request]) -> list[_Request]:
     """Requests with what went on with them; one that is made again is one."""
     found: list[_Request] = []
     known: list[frozenset[str]] = []
-    for one in requests:
-        words = content_words(one.text, language_of(one.text))
-        same = next(_alike(words, known), None) if one.is_new else len(found) - 1
+    for request in requests:
+        words = content_words(request.text, language_of(request.text))
+        same = next(_alike(words, known), None) if request.is_new else len(found) - 1
         if same is None or same < 0:
-            found.append(one)
+            found.append(request)
             known.append(words)
         else:
-            found[same].work += one.work
+            found[same].work += request.work
     if len(found) > 1 and not found[0].is_new:
         found[1].work += found.pop(0).work
     return found
@@ -687,9 +687,9 @@ def _left(text: str) -> Iterator[str]:
         is_ahead = bool(passage.heading) and bool(
             language_of(passage.heading).summary.ahead.match(passage.heading)
         )
-        for one in passage.statements:
-            if _is_left(one, is_ahead=is_ahead):
-                yield one.text
+        for statement in passage.statements:
+            if _is_left(statement, is_ahead=is_ahead):
+                yield statement.text
 
 
 def _is_left(one: Statement, *, is_ahead: bool) -> bool:
