@@ -1,4 +1,4 @@
-"""Requests to settle what waits for a person, and to have it judged."""
+"""Review requests, judgement of new memories, conflicts and candidates."""
 
 from __future__ import annotations
 
@@ -219,31 +219,28 @@ class GapTodoRequest(GapRequest, frozen=True, kw_only=True):
     importance: Annotated[int, Meta(description="1 to 10.", ge=1, le=10)] = 6
 
 
-# ----------------------------------------------------------------------------
-# What models and rules say of memories that wait to be judged; nothing is written here.
-#
-# A few are looked at together. Claims are told first, then what is read of the home is read, and
-# models judge all of them
-# side by side, so that what comes of it does not hang on which answer was first.
+# -- Judging pending memories -------------------------------------------------
+# Memories are judged in small groups: claims first, then reads of the home, then parallel model
+# calls, so that the result does not depend on which answer arrives first. Nothing is written here.
 
 
 TOGETHER = 6
-"""So many memories are looked at together."""
+"""Memories judged in one group."""
 
 AT_ONCE = 3
-"""So many questions are asked side by side."""
+"""Maximum parallel questions to a model."""
 
 BY_RULES = "rules"
 
 A = TypeVar("A")
 
 Models = Callable[[Task], LanguageModel | None]
-"""The model of a task, if one is set. Raises ModelRefused."""
+"""Returns the model of a task, or ``None``. Raises ModelRefused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Another memory, how it stands to the one in question, what becomes of the two, and who said so."""
+    """Another memory, its judgement, the outcome for the pair, and the judge."""
 
     other: Memory
     judged: Judgement
@@ -254,11 +251,12 @@ class Found:
 
 @dataclass(slots=True)
 class Looked:
-    """A memory as it was when models were asked, and what they said.
+    """A memory at the time of the model calls, and the answers.
 
-    ``is_reworded``: it has other words than those of which its claim was told. ``claim`` is what a model told just now,
-    ``is_claimless`` that it claims nothing. ``error`` is why an answer is missing, ``is_partial`` that one about it and
-    an earlier one is; ``is_left`` that nobody was asked, as a model was not to be had for another memory.
+    ``is_reworded``: its words changed since its claim was extracted. ``claim`` is the new claim;
+    ``is_claimless`` is set if it has none. ``error`` explains a missing answer, ``is_partial`` marks a failed
+    answer about an earlier memory in the group, and ``is_left`` a question not sent because a model was
+    unavailable.
     """
 
     memory: Memory
@@ -272,7 +270,7 @@ class Looked:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is nothing that stands in the way of asking on."""
+        """True if more questions can be asked."""
         return self.error is None and not self.is_left
 
     @property
@@ -286,109 +284,109 @@ class Looked:
 
 
 def look_at(home: Home, looked: Sequence[Looked], models: Models) -> None:
-    """Fill in what is said of each memory. Call it without a lock. Raises ModelRefused.
+    """Fill in the judgement of each memory. Call without a lock. Raises ModelRefused.
 
-    An earlier one counts as told when a later one is looked at; two of them are judged once.
+    Later memories see earlier ones; each pair is judged once.
     """
     with tracing(
-        home, TraceKind.CONTRADICTION, ", ".join(one.memory.id for one in looked)
+        home, TraceKind.CONTRADICTION, ", ".join(item.memory.id for item in looked)
     ) as trace:
-        _tell_claims(home, looked, models)
+        _extract_claims(home, looked, models)
         _judge(home, looked, models)
-        for one in looked:
-            for found in one.found:
-                trace.add(_step(one.memory, found))
+        for item in looked:
+            for found in item.found:
+                trace.add(_step(item.memory, found))
 
 
-def _tell_claims(home: Home, looked: Sequence[Looked], models: Models) -> None:
-    """One after another: each is told the entities of those before it, or one thing would get several names."""
-    wanted = [one for one in looked if one.memory.claim is None or one.is_reworded]
-    model = models(Task.CLAIMS) if wanted else None
+def _extract_claims(home: Home, looked: Sequence[Looked], models: Models) -> None:
+    """Extract claims in sequence: each call gets the earlier entities, so that names stay consistent."""
+    unclaimed = [item for item in looked if item.memory.claim is None or item.is_reworded]
+    model = models(Task.CLAIMS) if unclaimed else None
     if model is None:
         return
     names: dict[str, None] = {}
-    for at, one in enumerate(wanted):
+    for at, item in enumerate(unclaimed):
         try:
-            one.claim = tell_claim(home, model, one.memory, also_known=tuple(names))
+            item.claim = tell_claim(home, model, item.memory, also_known=tuple(names))
         except (AnswerUnusable, ModelUnavailable, ModelRefused, BudgetSpent) as error:
-            one.error = error
+            item.error = error
             if is_final(error):
-                for left in wanted[at + 1 :]:
-                    left.is_left = True
+                for unasked in unclaimed[at + 1 :]:
+                    unasked.is_left = True
                 return
             continue
-        one.is_claimless = one.claim is None
-        names |= {one.claim.entity: None} if one.claim else {}
+        item.is_claimless = item.claim is None
+        names |= {item.claim.entity: None} if item.claim else {}
 
 
 def _judge(home: Home, looked: Sequence[Looked], models: Models) -> None:
-    """Let the rules say what they are sure of, and models the rest."""
+    """Apply the rules, then ask models about the remaining pairs."""
     asking = _Asking(home, models)
-    for one in looked:
-        if one.is_open:
-            asking.about_rivals(one)
-            asking.about_todos(one)
+    for item in looked:
+        if item.is_open:
+            asking.about_rivals(item)
+            asking.about_todos(item)
     asking.ask()
 
 
 class _Asking:
-    """Questions about memories, each an earlier one's or its own, and what waits for their answers."""
+    """The questions about a group of memories."""
 
     def __init__(self, home: Home, models: Models) -> None:
         self._home = home
         self._models = models
         self._questions: list[tuple[Looked, Callable[[], Sequence[Found]]]] = []
-        self._told: list[Memory] = []
+        self._earlier: list[Memory] = []
         self._pairs: dict[frozenset[str], Looked] = {}
-        self._left: list[tuple[Looked, Looked]] = []
+        self._repeated: list[tuple[Looked, Looked]] = []
 
-    def about_rivals(self, one: Looked) -> None:
-        """Those that a memory may be at odds with, but those that an earlier one is asked about with it."""
-        memory = one.claiming
-        others = rivals(self._home, memory, beside=self._told)
+    def about_rivals(self, item: Looked) -> None:
+        """Queue questions about possible conflicts, except pairs that an earlier memory already covers."""
+        memory = item.claiming
+        others = rivals(self._home, memory, beside=self._earlier)
         judge = self._models(Task.CONTRADICTION) if others else None
-        one.found = tuple(_by_rules(memory, others, is_alone=judge is None))
-        self._told.append(memory)
-        settled = {found.other.id for found in one.found}
+        item.found = tuple(_by_rules(memory, others, is_alone=judge is None))
+        self._earlier.append(memory)
+        settled = {found.other.id for found in item.found}
         open_ = {
             frozenset((memory.id, other.id)): other for other in others if other.id not in settled
         }
         rest = [other for pair, other in open_.items() if pair not in self._pairs]
-        self._left += [(one, self._pairs[pair]) for pair in open_ if pair in self._pairs]
+        self._repeated += [(item, self._pairs[pair]) for pair in open_ if pair in self._pairs]
         if judge and rest:
-            self._pairs.update({pair: one for pair in open_ if pair not in self._pairs})
-            self._questions.append((one, partial(_judged, self._home, judge, memory, rest)))
+            self._pairs.update({pair: item for pair in open_ if pair not in self._pairs})
+            self._questions.append((item, partial(_judged, self._home, judge, memory, rest)))
 
-    def about_todos(self, one: Looked) -> None:
-        """The todos that a memory may show to be done."""
-        candidates = open_todos(self._home, one.memory)
+    def about_todos(self, item: Looked) -> None:
+        """Queue a question about todos that the memory may complete."""
+        candidates = open_todos(self._home, item.memory)
         model = self._models(Task.TODOS) if candidates else None
         if model:
-            self._questions.append((one, partial(_finished, model, one.memory, candidates)))
+            self._questions.append((item, partial(_finished, model, item.memory, candidates)))
 
     def ask(self) -> None:
-        """Ask all of it; a memory that an earlier one was asked about in vain is to be looked at again."""
+        """Ask all questions. A pair whose earlier question failed makes the later memory partial."""
         answers = ask_all(self._home, [question for _, question in self._questions], AT_ONCE)
-        for (one, _), answer in zip(self._questions, answers, strict=True):
-            found = _taken(one, answer)
-            one.found += tuple(found or ())
-        for later, earlier in self._left:
+        for (item, _), answer in zip(self._questions, answers, strict=True):
+            found = _value_or_error(item, answer)
+            item.found += tuple(found or ())
+        for later, earlier in self._repeated:
             later.is_partial = later.is_partial or not earlier.is_open
 
 
-def _taken(one: Looked, answer: Answered[A] | NacreError | None) -> A | None:
-    """An answer; where it is none, why."""
+def _value_or_error(item: Looked, answer: Answered[A] | NacreError | None) -> A | None:
+    """Return the answer's value, or record its error."""
     if isinstance(answer, Answered):
         return answer.value
-    one.error = one.error or answer
-    one.is_left = one.is_left or answer is None
+    item.error = item.error or answer
+    item.is_left = item.is_left or answer is None
     return None
 
 
 def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> list[Found]:
-    """Where two memories claim something of one key, the rules decide first, and no model is asked.
+    """Return pairs that rules decide: claims with the same key.
 
-    ``is_alone``: no model judges, so that other values of one key are for a person to settle.
+    ``is_alone``: no model judges, so different values of a key become conflicts for a person.
     """
     claim = memory.claim
     same = {
@@ -396,17 +394,24 @@ def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> li
         for other in others
         if claim and other.claim and other.claim.key == claim.key
     }
-    found = []
-    for one in compare(memory, [other for other in others if other.id in same]):
-        theirs = same[one.other.id]
-        if one.verdict.relation is Relation.SUPERSEDES:
-            judged = Judgement(Bearing.SUPERSEDES, 1.0, one.verdict.reason)
-            found.append(Found(one.other, judged, Resolution.SUPERSEDED, BY_RULES))
-        elif is_alone and claim and theirs and normalise(theirs.object) != normalise(claim.object):
-            why = f"{claim.key}: {theirs.object} and {claim.object}"
-            judged = Judgement(Bearing.CONTRADICTS, min(theirs.confidence, claim.confidence), why)
-            found.append(Found(one.other, judged, Resolution.PENDING, BY_RULES))
-    return found
+    findings = []
+    for comparison in compare(memory, [other for other in others if other.id in same]):
+        other_claim = same[comparison.other.id]
+        if comparison.verdict.relation is Relation.SUPERSEDES:
+            judged = Judgement(Bearing.SUPERSEDES, 1.0, comparison.verdict.reason)
+            findings.append(Found(comparison.other, judged, Resolution.SUPERSEDED, BY_RULES))
+        elif (
+            is_alone
+            and claim
+            and other_claim
+            and normalise(other_claim.object) != normalise(claim.object)
+        ):
+            why = f"{claim.key}: {other_claim.object} and {claim.object}"
+            judged = Judgement(
+                Bearing.CONTRADICTS, min(other_claim.confidence, claim.confidence), why
+            )
+            findings.append(Found(comparison.other, judged, Resolution.PENDING, BY_RULES))
+    return findings
 
 
 def _judged(
@@ -414,44 +419,48 @@ def _judged(
 ) -> list[Found]:
     prompt = judge_prompt(memory, others, schema_of(JudgeAnswer))
     answer = ask(model, prompt, JudgeAnswer, lambda answer: judgements(answer, len(others)))
-    found = judgements(answer, len(others))
+    answers = judgements(answer, len(others))
     sure = home.settings.number("contradiction.auto_supersede")
-    judged = []
-    for other, one in zip(others, found, strict=True):
-        one = replace(one, explanation=home.redactor.clean(one.explanation))
+    findings = []
+    for other, judgement in zip(others, answers, strict=True):
+        judgement = replace(judgement, explanation=home.redactor.clean(judgement.explanation))
         earlier, later = in_order(memory, other)
-        judged.append(Found(other, one, compare_resolve(earlier, later, one, sure), model.name))
-    return judged
+        findings.append(
+            Found(other, judgement, compare_resolve(earlier, later, judgement, sure), model.name)
+        )
+    return findings
 
 
 def _finished(model: LanguageModel, memory: Memory, candidates: Sequence[Memory]) -> list[Found]:
-    """The open todos that the memory shows to be done."""
+    """Return the open todos that the memory shows to be done."""
     answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
-    found = []
+    findings = []
     for todo, quote in finished(answer, memory, candidates):
-        is_ours = memory.is_said_after(todo)
+        is_later = memory.is_said_after(todo)
         is_sure = memory.speaker is Speaker.OWNER or todo.speaker is not Speaker.OWNER
         outcome = Resolution.SUPERSEDED if is_sure else Resolution.PENDING
-        if is_ours:
-            judged = Judgement(Bearing.SUPERSEDES, 1.0, f"done: {quote}")
-            found.append(Found(todo, judged, outcome, model.name, is_todo=True))
-    return found
+        if is_later:
+            judgement = Judgement(Bearing.SUPERSEDES, 1.0, f"done: {quote}")
+            findings.append(Found(todo, judgement, outcome, model.name, is_todo=True))
+    return findings
 
 
 def in_order(memory: Memory, other: Memory) -> tuple[Memory, Memory]:
-    """Two memories, the one that was said earlier first."""
+    """Return two memories, the earlier statement first."""
     return (other, memory) if memory.is_said_after(other) else (memory, other)
 
 
-def _step(memory: Memory, one: Found) -> Step:
-    said = f"{one.judged.bearing.value} ({one.judged.confidence:.2f}): {one.judged.explanation}"
+def _step(memory: Memory, finding: Found) -> Step:
+    verdict = f"{finding.judged.bearing.value} ({finding.judged.confidence:.2f}): {finding.judged.explanation}"
     return Step(
-        "judged", one.other.subject, f"{said} → {one.outcome.value}", refs=(memory.id, one.other.id)
+        "judged",
+        finding.other.subject,
+        f"{verdict} → {finding.outcome.value}",
+        refs=(memory.id, finding.other.id),
     )
 
 
-# ----------------------------------------------------------------------------
-# Merge a memory, or what is to become one, into another as the owner wants it.
+# -- Merging into another memory ----------------------------------------------
 
 
 _BY = "you"
@@ -459,7 +468,7 @@ _REASON = "in review"
 
 
 def target_of(home: Home, reference: str, memory: Memory) -> Memory:
-    """The memory that another one is to be merged into. Raises NotFound, Conflict, MemoryInvalid."""
+    """Return the memory to merge into. Raises NotFound, Conflict, MemoryInvalid."""
     target = get(home, reference)
     if target.id == memory.id or not target.is_active:
         why = "the same memory" if target.id == memory.id else "superseded or retired"
@@ -471,7 +480,7 @@ def target_of(home: Home, reference: str, memory: Memory) -> Memory:
 
 
 def words_of_both(target: Memory, memory: Memory) -> str:
-    """The words of two memories; those of the first where they hold the second's already."""
+    """Return the joined text of two memories, or the target's if it contains the other."""
     if normalise(memory.content) in normalise(target.content):
         return target.content
     between = "\n\n" if "\n" in target.content + memory.content else " "
@@ -479,9 +488,9 @@ def words_of_both(target: Memory, memory: Memory) -> str:
 
 
 def merge_into(change: Change, target: Memory, memory: Memory, content: str | None) -> Memory:
-    """Write the target in the words given, or in those of both; the owner answers for it from now on.
+    """Write the target with the given content or the joined text, and mark it as trusted.
 
-    Its subject, its kind and who said it stay; tags and evidence are those of both. Raises InvalidInput, EditConflict.
+    Subject, kind and speaker stay; tags and evidence are combined. Raises InvalidInput, EditConflict.
     """
     home = change.home
     words = (words_of_both(target, memory) if content is None else content).strip()
@@ -500,31 +509,27 @@ def merge_into(change: Change, target: Memory, memory: Memory, content: str | No
     return merged
 
 
-# ----------------------------------------------------------------------------
-# Pairs of memories that cannot both hold, as far as rules or a model can tell: a person settles them.
-#
-# A pair that waits is a link ``contradicts`` in the newer memory's front matter, whoever drew it: the
-# rules that read the
-# words, or a model that judged. It survives a rebuild and a sync. What a person decides is in both
-# files and in the
-# ledger, and can be undone.
+# -- Conflicts ----------------------------------------------------------------
+# A pending pair is a ``contradicts`` link in the newer memory's front matter, drawn by rules or a
+# model. It survives a rebuild and a sync. Decisions are in both files and the ledger, and can be
+# undone.
 
 
 RESOLVE = "resolve"
-"""What the ledger calls a decision about a conflict."""
+"""Operation name of conflict decisions in the ledger."""
 
 _CONTRADICTS = "contradicts"
-_SHORTEST_REFERENCE = 4
+_MIN_REFERENCE_CHARACTERS = 4
 
 
 def pending(home: Home) -> list[Pair]:
-    """The pairs that wait for a person, the oldest doubt first."""
+    """Return the pairs in conflict, the oldest first, after reading manual edits."""
     catch_up(home)
     return waiting(home)
 
 
 def waiting(home: Home) -> list[Pair]:
-    """:func:`pending`, where edits by hand have been read."""
+    """Return the pairs in conflict without reading manual edits."""
     doubts = home.reviews.doubts()
     ids = sorted({memory for doubt in doubts for memory in (doubt.older, doubt.newer)})
     memories = {memory.id: memory for memory in home.memories.in_any_state(ids)}
@@ -541,21 +546,24 @@ def waiting(home: Home) -> list[Pair]:
 
 
 def find(home: Home, reference: str) -> Pair:
-    """The pair of two ids joined by ``+``, or of one where it is in one pair only. Raises NotFound, Conflict."""
+    """Return the pair named by two ids joined by ``+``, or by one id that is in one pair only.
+
+    Raises NotFound, Conflict.
+    """
     ends = [end.strip().lower() for end in reference.split("+")]
-    found = []
+    pairs = []
     if len(ends) <= len(("older", "newer")) and all(
-        len(end) >= _SHORTEST_REFERENCE for end in ends
+        len(end) >= _MIN_REFERENCE_CHARACTERS for end in ends
     ):
-        found = [pair for pair in pending(home) if all(_is_in(pair, end) for end in ends)]
-    if not found:
+        pairs = [pair for pair in pending(home) if all(_is_in(pair, end) for end in ends)]
+    if not pairs:
         raise NotFound(
             f"no conflict is called {reference!r}", hint="nacre review list shows what waits"
         )
-    if len(found) > 1:
-        names = ", ".join(pair.id for pair in found)
+    if len(pairs) > 1:
+        names = ", ".join(pair.id for pair in pairs)
         raise Conflict(f"{reference!r} means several conflicts: {names}", hint="give the id of one")
-    return found[0]
+    return pairs[0]
 
 
 def _is_in(pair: Pair, reference: str) -> bool:
@@ -566,10 +574,10 @@ def _is_in(pair: Pair, reference: str) -> bool:
 
 
 def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
-    """Settle a pair as a person decided; returns the two memories as they are now.
+    """Settle a pair as a person decided, and return both memories.
 
-    ``keep-new``: the newer one takes the older one's place. ``keep-old``: the newer one is retired. ``keep-both``: both
-    hold beside each other, and no comparison doubts that again. Raises Conflict where the pair is settled already.
+    ``keep-new``: the newer memory supersedes the older one. ``keep-old``: the newer one is retired.
+    ``keep-both``: both stay, and the pair is not doubted again. Raises Conflict if already settled.
     """
     home.actor.require_owner("nacre review resolve")
     clean = home.redactor.clean(reason) if reason else None
@@ -580,37 +588,37 @@ def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -
 
 
 def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
-    """:func:`resolve` as part of a change, which has read the edits by hand. The reason holds no secrets."""
+    """Settle a pair within a change that has read manual edits. The reason must be redacted."""
     home = change.home
     older, newer = (home.memories.find(memory.id) for memory in (pair.older, pair.newer))
-    if older is None or newer is None or not _waits(older, newer):
+    if older is None or newer is None or not _is_pending(older, newer):
         raise Conflict(f"conflict {pair.id} is settled already", hint="nacre log tells how")
-    older, newer, more = _SETTLE[choice](
+    older, newer, others = _SETTLE[choice](
         home, without_doubt(older, newer.id), newer, reason or pair.reason
     )
-    told = {"reason": reason} if reason else {}
-    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, **told)
-    change.put([older, newer, *more], [note])
+    details = {"reason": reason} if reason else {}
+    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, **details)
+    change.put([older, newer, *others], [note])
     _close(change, replace(pair, older=older, newer=newer), choice)
     return replace(pair, older=older, newer=newer)
 
 
 def _close(change: Change, pair: Pair, choice: Choice) -> None:
-    """The pair waits no more, nor does the older one where no other pair keeps it."""
+    """Close the conflict, and the older memory's doubt unless another pair keeps it."""
     home = change.home
     judged = home.claims.judged().get((pair.older.id, pair.newer.id))
     with home.database.transaction():
         home.claims.settled(pair.older.id, pair.newer.id)
-        has_counted = (
+        was_counted = (
             judged and judged.relation == _CONTRADICTS and not outranks(pair.older, pair.newer)
         )
-        if has_counted and choice is not Choice.KEEP_NEW:
+        if was_counted and choice is not Choice.KEEP_NEW:
             home.claims.uncontradict(pair.older.id)
         if not home.reviews.doubts([pair.older.id]):
             home.reviews.settle(pair.older.id, Reason.CONTRADICTED, to_ms(change.at) or 0)
 
 
-def _waits(older: Memory, newer: Memory) -> bool:
+def _is_pending(older: Memory, newer: Memory) -> bool:
     if not (older.is_active and newer.is_active):
         return False
     return without_doubt(newer, older.id) != newer
@@ -628,9 +636,9 @@ def _keep_new(
 def _keep_old(
     home: Home, older: Memory, newer: Memory, reason: str | None
 ) -> tuple[Memory, Memory, list[Memory]]:
-    said = f"{older.id[-8:]} holds instead" + (f": {reason}" if reason else "")
-    retired = replace(without_doubt(newer, older.id), retired=Retirement(home.now(), said))
-    return older, retired, [one for one in released(home, [retired]) if one.id != older.id]
+    note = f"{older.id[-8:]} holds instead" + (f": {reason}" if reason else "")
+    retired = replace(without_doubt(newer, older.id), retired=Retirement(home.now(), note))
+    return older, retired, [memory for memory in released(home, [retired]) if memory.id != older.id]
 
 
 def _keep_both(
@@ -646,21 +654,16 @@ def _keep_both(
 _SETTLE = {Choice.KEEP_NEW: _keep_new, Choice.KEEP_OLD: _keep_old, Choice.KEEP_BOTH: _keep_both}
 
 
-# ----------------------------------------------------------------------------
-# New memories, judged by a model: what each claims, which others it is at odds with, which todos it
-# shows to be done.
-#
-# They wait in a queue, which a crash or a spent budget leaves as it is. No lock and no transaction is
-# held while a model
-# is asked; before anything is written, each memory is looked at again, and what changed meanwhile is
-# asked anew.
+# -- The queue of new memories ------------------------------------------------
+# The queue survives a crash or a spent budget. No lock or transaction is held during a model call;
+# memories that changed meanwhile are judged again.
 
 
 JUDGE = "judge"
-"""What the ledger calls an operation of a model that judges."""
+"""Operation name of model judgements in the ledger."""
 
 MOST_TRIES = 5
-"""After so many answers that could not be used, or changes while a model was asked, a memory waits no more."""
+"""A memory leaves the queue after this many unusable answers or concurrent changes."""
 
 _BACKOFF_MS = 60_000
 _REFUSED_MS = 3_600_000
@@ -669,8 +672,9 @@ _BUDGET_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class JudgeReport:
-    """What was judged: memories that were looked at, claims that were told, memories that were superseded, pairs that
-    wait for a person, todos that were done, memories that were given up; how many wait still, and why it stopped early.
+    """Counts of a run: judged, claims, superseded, conflicts, todos done, given up, and still waiting.
+
+    ``note`` says why the run stopped early.
     """
 
     judged: int = 0
@@ -690,10 +694,10 @@ def judge_waiting(
     seconds: float = math.inf,
     on_progress: OnProgress | None = None,
 ) -> JudgeReport:
-    """Judge the memories that wait, the longest waiting first, for so many seconds at most.
+    """Judge the queued memories, the longest waiting first, for at most ``seconds``.
 
-    ``background``: nobody asked for it in so many words; else what failed is tried at once. One process at a time does
-    it. A model that does not answer, or a budget that is spent, ends it: the rest waits for another time.
+    ``background`` requires permission for background models; otherwise failed memories are retried at once.
+    One process runs at a time. An unavailable model or a spent budget ends the run.
     """
     waiting = home.claims.waiting().count
     if not (waits_for_models(home) if background else may_judge(home)):
@@ -710,7 +714,7 @@ def judge_waiting(
         if not background:
             home.claims.hurry()
         try:
-            run.go()
+            run.judge_all()
         finally:
             run.close()
         embed_memories(home)  # what was written anew
@@ -721,7 +725,7 @@ def judge_waiting(
 
 @dataclass
 class _Run:
-    """Judging that goes on."""
+    """A run over the queue."""
 
     home: Home
     background: bool
@@ -734,51 +738,51 @@ class _Run:
     def count(self, name: str, by: int = 1) -> None:
         self.counts[name] = self.counts.get(name, 0) + by
 
-    def go(self) -> None:
-        """Until nothing is due, time is up or a model fails."""
+    def judge_all(self) -> None:
+        """Judge until nothing is due, time is up or a model fails."""
         total = self.home.claims.waiting().count
         while due := self.home.claims.due(self.now(), TOGETHER):
             if self.note or time.monotonic() >= self.deadline:
                 return
-            self.some(due)
+            self.judge_batch(due)
             if self.on_progress:
                 self.on_progress(Progress("judging", self.counts.get("judged", 0), total))
 
     def now(self) -> int:
         return to_ms(self.home.now()) or 0
 
-    def some(self, due: Sequence[Due]) -> None:
-        """A few memories: models are asked about all of them side by side, and what follows is written in order."""
-        waiting = {one.memory: one for one in due}
-        asked = []
-        for one in due:
-            memory = self.home.memories.find(one.memory)
+    def judge_batch(self, due: Sequence[Due]) -> None:
+        """Ask models about a few memories in parallel, then write the results in order."""
+        waiting = {entry.memory: entry for entry in due}
+        items = []
+        for entry in due:
+            memory = self.home.memories.find(entry.memory)
             if memory is None or not memory.is_active:
-                self.home.claims.done(one.memory)
+                self.home.claims.done(entry.memory)
             else:
-                asked.append(Looked(memory, is_reworded=one.reworded))
+                items.append(Looked(memory, is_reworded=entry.reworded))
         try:
-            look_at(self.home, asked, self.model)
+            look_at(self.home, items, self.model)
         except ModelRefused as error:
             self.stop(error.message, _REFUSED_MS)
             return
-        for looked in asked:
-            self.end(looked, waiting[looked.memory.id].tries)
+        for item in items:
+            self.finish(item, waiting[item.memory.id].tries)
 
-    def end(self, one: Looked, tries: int) -> None:
-        """What was found is written; or the memory is tried again later, or given up."""
-        memory_id = one.memory.id
+    def finish(self, item: Looked, tries: int) -> None:
+        """Write the result, or postpone or give up the memory."""
+        memory_id = item.memory.id
         try:
-            if one.error:
-                raise one.error
-            if one.is_left:
+            if item.error:
+                raise item.error
+            if item.is_left:
                 return
-            if self.apply(one):
+            if self.apply(item):
                 self.count("judged")
-            elif not one.is_partial:
-                self.again(memory_id, tries, "it was changed while a model was asked")
+            elif not item.is_partial:
+                self.retry(memory_id, tries, "it was changed while a model was asked")
         except (PromptTooLong, AnswerUnusable, EditConflict) as error:
-            self.again(memory_id, tries, error.message)
+            self.retry(memory_id, tries, error.message)
         except ModelUnavailable as error:
             self.stop(error.message, _BACKOFF_MS)
         except BudgetSpent as error:
@@ -786,8 +790,8 @@ class _Run:
         except ModelRefused as error:
             self.stop(error.message, _REFUSED_MS)
 
-    def again(self, memory_id: str, tries: int, why: str) -> None:
-        """Try a memory again later, unless that was done often enough."""
+    def retry(self, memory_id: str, tries: int, why: str) -> None:
+        """Postpone a memory, or give it up after ``MOST_TRIES``."""
         if tries + 1 >= MOST_TRIES:
             self.home.claims.done(memory_id)
             self.count("given_up")
@@ -795,76 +799,78 @@ class _Run:
         self.home.claims.postpone(memory_id, self.now() + _BACKOFF_MS * 2**tries, why)
 
     def stop(self, why: str, wait_ms: int) -> None:
-        """Leave all that waits for another time."""
+        """Postpone the whole queue."""
         self.note = why
         self.home.claims.postpone_all(self.now() + wait_ms, why)
 
     def model(self, task: Task) -> LanguageModel | None:
-        """The model of a task, opened once."""
+        """Return the model of a task, opened once."""
         if task not in self.models:
             self.models[task] = model_for(self.home, task, background=self.background)
         return self.models[task]
 
     def close(self) -> None:
-        """Let go of the models."""
+        """Close the models."""
         for model in self.models.values():
             if model:
                 model.close()
 
-    def apply(self, looked: Looked) -> bool:
-        """Write what was found; ``False`` where a memory is not what it was when a model was asked."""
+    def apply(self, item: Looked) -> bool:
+        """Write the findings; return ``False`` if a memory changed during the model calls."""
         home = self.home
         with home.change(JUDGE) as change:
             catch_up(home)
-            present = home.memories.find(looked.memory.id)
+            present = home.memories.find(item.memory.id)
             if present is None or not present.is_active:
-                home.claims.done(looked.memory.id)
+                home.claims.done(item.memory.id)
                 return True
-            if not _is_as_it_was(looked.memory, present):
+            if not _is_unchanged(item.memory, present):
                 return False
-            found = [one for one in looked.found if self.holds(present, one)]
-            is_whole = not looked.is_partial and not any(
-                self.is_changed(one.other) for one in looked.found
+            findings = [finding for finding in item.found if self.still_applies(present, finding)]
+            is_whole = not item.is_partial and not any(
+                self.is_changed(finding.other) for finding in item.found
             )
             change.describe(subject=present.subject)
-            judgement = _Judgement(change, present, looked.claim, is_claimless=looked.is_claimless)
+            judgement = _Judgement(change, present, item.claim, is_claimless=item.is_claimless)
             with change.transaction():
-                for one in sorted(found, key=lambda one: _order(present, one)):
-                    judgement.take(one)
+                for finding in sorted(findings, key=lambda finding: _order(present, finding)):
+                    judgement.take(finding)
                 judgement.write()
-                if looked.is_claimless:
+                if item.is_claimless:
                     home.claims.claimless(present.id)
                 if is_whole:
                     home.claims.done(present.id)
             if judgement.pending:
                 queue_reviews(home)
-        self.count("claims", int(looked.claim is not None))
+        self.count("claims", int(item.claim is not None))
         self.count("superseded", judgement.superseded)
         self.count("conflicts", judgement.pending)
         self.count("todos", judgement.todos)
         return is_whole
 
     def is_changed(self, before: Memory) -> bool:
-        """Whether another memory holds still, and is not what it was: then it has to be judged anew."""
+        """Return True if another memory is still active but changed, and must be judged again."""
         other = self.home.memories.find(before.id)
-        holds = other is not None and other.is_active
-        return other is not None and holds and not _is_as_it_was(before, other)
+        is_active = other is not None and other.is_active
+        return other is not None and is_active and not _is_unchanged(before, other)
 
-    def holds(self, memory: Memory, one: Found) -> bool:
-        """Whether the other memory is what it was, and nobody settled the pair meanwhile."""
-        other = self.home.memories.find(one.other.id)
+    def still_applies(self, memory: Memory, finding: Found) -> bool:
+        """Return True if the other memory is unchanged and the pair still unsettled."""
+        other = self.home.memories.find(finding.other.id)
         is_open = other is not None and not is_settled(memory, other, self.home.claims.judged())
-        return other is not None and is_open and _is_as_it_was(one.other, other)
+        return other is not None and is_open and _is_unchanged(finding.other, other)
 
 
-def _order(memory: Memory, one: Found) -> tuple[bool, bool]:
-    """What ends the memory in question comes first: then it ends no other."""
-    is_later = in_order(memory, one.other)[1] is memory
-    return is_later, one.outcome is not Resolution.SUPERSEDED
+def _order(memory: Memory, finding: Found) -> tuple[bool, bool]:
+    """Sort first the findings that supersede the memory itself, since it then supersedes nothing."""
+    is_later = in_order(memory, finding.other)[1] is memory
+    return is_later, finding.outcome is not Resolution.SUPERSEDED
 
 
-def _is_as_it_was(before: Memory, now: Memory) -> bool:
-    """Whether nothing of a memory changed that a model saw or that decides; where it was said again does not count."""
+def _is_unchanged(before: Memory, now: Memory) -> bool:
+    """Return True if nothing changed in a memory that a model read or that decides; confirmations do not
+    count.
+    """
     return replace(before, links=(), confirmed=(), claim=None) == replace(
         now, links=(), confirmed=(), claim=None
     )
@@ -872,7 +878,7 @@ def _is_as_it_was(before: Memory, now: Memory) -> bool:
 
 @dataclass
 class _Judgement:
-    """What becomes of one memory and others, as they are to be written."""
+    """The pending changes to one memory and others."""
 
     change: Change
     memory: Memory
@@ -886,56 +892,57 @@ class _Judgement:
     pending: int = 0
     todos: int = 0
 
-    def take(self, one: Found) -> None:
-        """Let one judgement have its effect; once the memory in question is ended, it has none."""
+    def take(self, finding: Found) -> None:
+        """Apply a finding, unless the memory is already superseded."""
         if self.memory.superseded_by:
             return
-        other = self.change.home.memories.find(one.other.id) or one.other
+        other = self.change.home.memories.find(finding.other.id) or finding.other
         before = in_order(self.memory, other)
         earlier, later = (
             without_doubt(before[0], before[1].id),
             without_doubt(before[1], before[0].id),
         )
-        if one.outcome is Resolution.SUPERSEDED:
-            self._end(earlier, later, one)
-        elif one.outcome is Resolution.PENDING:
-            self._doubt(earlier, later, one)
-        elif one.judged.says_both_hold and (earlier, later) != before:
-            self._calm(earlier, later, one)
+        if finding.outcome is Resolution.SUPERSEDED:
+            self._end(earlier, later, finding)
+        elif finding.outcome is Resolution.PENDING:
+            self._doubt(earlier, later, finding)
+        elif finding.judged.says_both_hold and (earlier, later) != before:
+            self._withdraw_doubt(earlier, later, finding)
 
-    def _calm(self, earlier: Memory, later: Memory, one: Found) -> None:
-        """What the rules doubted holds, as the model sees it."""
+    def _withdraw_doubt(self, earlier: Memory, later: Memory, finding: Found) -> None:
+        """Withdraw a doubt of the rules that the model does not share."""
         self._set(earlier, later)
-        told = {
+        details = {
             "choice": "keep-both",
-            "relation": one.judged.bearing.value,
-            "confidence": one.judged.confidence,
+            "relation": finding.judged.bearing.value,
+            "confidence": finding.judged.confidence,
         }
         self.entries.append(
             self.change.entry(
                 RESOLVE,
                 memory=earlier.id,
                 by=later.id,
-                judge=one.by,
-                reason=one.judged.explanation,
-                **told,
+                judge=finding.by,
+                reason=finding.judged.explanation,
+                **details,
             )
         )
         self.calmed.append((earlier, later))
 
-    def _end(self, earlier: Memory, later: Memory, one: Found) -> None:
-        reason = one.judged.explanation or one.judged.bearing.value
+    def _end(self, earlier: Memory, later: Memory, finding: Found) -> None:
+        reason = finding.judged.explanation or finding.judged.bearing.value
         later = replace(later, links=(*later.links, Link(SUPERSEDES, earlier.id, reason)))
         self._set(ended(earlier, later), later)
-        self.entries.append(self._entry(earlier, later, one, reason))
-        self.superseded += not one.is_todo
-        self.todos += one.is_todo
+        self.entries.append(self._entry(earlier, later, finding, reason))
+        self.superseded += not finding.is_todo
+        self.todos += finding.is_todo
 
-    def _doubt(self, earlier: Memory, later: Memory, one: Found) -> None:
+    def _doubt(self, earlier: Memory, later: Memory, finding: Found) -> None:
         self._set(
-            earlier, doubted(later, earlier.id, one.judged.explanation or one.judged.bearing.value)
+            earlier,
+            doubted(later, earlier.id, finding.judged.explanation or finding.judged.bearing.value),
         )
-        self.kept.append((earlier, later, one))
+        self.kept.append((earlier, later, finding))
         self.pending += 1
 
     def _set(self, *memories: Memory) -> None:
@@ -945,14 +952,19 @@ class _Judgement:
             else:
                 self.others[memory.id] = memory
 
-    def _entry(self, earlier: Memory, later: Memory, one: Found, reason: str) -> files.LedgerEntry:
-        told: dict[str, Any] = {"reason": reason, "judge": one.by}
-        if one.by != BY_RULES:
-            told |= {"relation": one.judged.bearing.value, "confidence": one.judged.confidence}
-        return self.change.entry("supersede", memory=earlier.id, by=later.id, **told)
+    def _entry(
+        self, earlier: Memory, later: Memory, finding: Found, reason: str
+    ) -> files.LedgerEntry:
+        details: dict[str, Any] = {"reason": reason, "judge": finding.by}
+        if finding.by != BY_RULES:
+            details |= {
+                "relation": finding.judged.bearing.value,
+                "confidence": finding.judged.confidence,
+            }
+        return self.change.entry("supersede", memory=earlier.id, by=later.id, **details)
 
     def write(self) -> None:
-        """Write all of it."""
+        """Write all changes."""
         home = self.change.home
         before = {
             memory.id: memory
@@ -971,10 +983,12 @@ class _Judgement:
         if changed:
             self.change.put(changed, self.entries)
         at = to_ms(home.now()) or 0
-        for earlier, later, one in self.kept:
-            judged = JudgedPair(one.judged.bearing.value, one.judged.confidence, one.by, None)
-            home.claims.keep(earlier.id, later.id, judged, at)
-            if one.judged.bearing is Bearing.CONTRADICTS and not outranks(earlier, later):
+        for earlier, later, finding in self.kept:
+            judgement = JudgedPair(
+                finding.judged.bearing.value, finding.judged.confidence, finding.by, None
+            )
+            home.claims.keep(earlier.id, later.id, judgement, at)
+            if finding.judged.bearing is Bearing.CONTRADICTS and not outranks(earlier, later):
                 home.claims.contradict(earlier.id)
         pairs = [*self.calmed, *((earlier, later) for earlier, later, _ in self.kept)]
         for memory in {memory.id: memory for pair in pairs for memory in pair}:
@@ -983,18 +997,17 @@ class _Judgement:
         self.change.explain(self._why())
 
     def _why(self) -> str | None:
-        said = {
+        counts = {
             "superseded": self.superseded,
             "in doubt": self.pending,
             "in doubt no more": len(self.calmed),
             "done": self.todos,
             "claim": int(bool(self.claim)),
         }
-        return ", ".join(f"{number} {what}" for what, number in said.items() if number) or None
+        return ", ".join(f"{number} {label}" for label, number in counts.items() if number) or None
 
 
-# ----------------------------------------------------------------------------
-# Candidates, for a person: what waits, keep it as a memory, drop it for good.
+# -- Candidates ---------------------------------------------------------------
 
 
 _SUBJECT_CHARACTERS = 60
@@ -1002,15 +1015,15 @@ _LATER_CHARACTERS = 300
 
 
 def kept_because(candidate: HeldCandidate) -> str:
-    """Why an operation wrote what a candidate became."""
+    """Return the reason recorded for keeping a candidate."""
     return f"candidate {candidate.memory.id[-8:]} kept in review"
 
 
 def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> StoreOutcome:
-    """Make a candidate a memory, in its own words or in others, or a part of another memory.
+    """Make a candidate a memory, in its own or other words, or merge it into another memory.
 
-    The owner answers for it from now on. Raises NotFound, Conflict, DepartedError unless it is kept ``anyway``, and
-    InvalidInput for empty words, or words that depend on what they do not name.
+    The result is trusted. Raises NotFound, Conflict, DepartedError unless ``anyway``, and InvalidInput for
+    empty content or content that depends on missing context.
     """
     if request.into is not None:
         return _merged(home, candidate, request.into, request.content)
@@ -1038,7 +1051,7 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
 
 
 def _merged(home: Home, candidate: HeldCandidate, into: str, content: str | None) -> StoreOutcome:
-    """Make a candidate a part of a memory that is there."""
+    """Merge a candidate into an existing memory."""
     with home.change("merge", why=kept_because(candidate)) as change:
         catch_up(home)
         target = target_of(home, into, candidate.memory)
@@ -1056,21 +1069,24 @@ def _settle(change: Change, memory: Memory) -> None:
 
 
 def drop(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
-    """Do away with candidates: what they say is not proposed again. Journal and history hold no word of them."""
-    found = [candidate.memory for candidate in candidates]
-    with home.change(DROP, subject=count(len(found), "candidate")) as change, change.transaction():
-        change.append([change.entry(DROP, candidates=sorted(memory.id for memory in found))])
-        for memory in found:
+    """Drop candidates so that they are not proposed again. Journal and history keep none of their text."""
+    memories = [candidate.memory for candidate in candidates]
+    with (
+        home.change(DROP, subject=count(len(memories), "candidate")) as change,
+        change.transaction(),
+    ):
+        change.append([change.entry(DROP, candidates=sorted(memory.id for memory in memories))])
+        for memory in memories:
             _settle(change, memory)
-    return found
+    return memories
 
 
 def find_candidates(home: Home, reference: str) -> HeldCandidate | None:
-    """A candidate by the beginning or the end of its id. Raises Conflict."""
-    found = home.candidates.find(reference.strip())
-    if len(found) > 1:
+    """Return a candidate by the beginning or end of its id. Raises Conflict."""
+    candidates = home.candidates.find(reference.strip())
+    if len(candidates) > 1:
         raise Conflict(f"{reference!r} means several candidates", hint="give more of the id")
-    return found[0] if found else None
+    return candidates[0] if candidates else None
 
 
 def _worded(memory: Memory, content: str | None) -> Memory:

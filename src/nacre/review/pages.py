@@ -1,8 +1,4 @@
-"""Memories that are written alike: one of them stays.
-
-Whoever looks at what a dream did was not there: so only what reads the same is the same. Words in another order, in
-another case, another sign or a small word more are another statement.
-"""
+"""Project pages, the owner's profile, and the changes that a dream may make to them."""
 
 from __future__ import annotations
 
@@ -58,17 +54,25 @@ from nacre.vault.files import LEDGER, normalise_remote
 def repeated(
     memories: Iterable[Memory], usage: Mapping[str, Usage], protected: Sequence[str]
 ) -> list[Step]:
-    """What goes into another memory: of one kind and place, and written alike. What is protected may only stay."""
+    """Return steps that merge memories of one kind and place whose text is identical after normalisation.
+
+    Different word order, case or punctuation makes another statement. A protected memory is only ever the
+    keeper.
+    """
     groups: dict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for memory in memories:
         groups[memory.kind, memory.project, memory.inbox, written(memory.content)].append(memory)
     found = []
     for group in groups.values():
         keeper, *others = sorted(
-            group, key=lambda one: (is_protected(one, protected), *weight(one, usage)), reverse=True
+            group,
+            key=lambda memory: (is_protected(memory, protected), *weight(memory, usage)),
+            reverse=True,
         )
         ends = tuple(
-            one.id for one in others if holds(keeper, one) and not is_protected(one, protected)
+            memory.id
+            for memory in others
+            if holds(keeper, memory) and not is_protected(memory, protected)
         )
         if ends:
             found.append(
@@ -77,75 +81,73 @@ def repeated(
     return found
 
 
-def holds(keeper: Memory, one: Memory) -> bool:
-    """Whether nothing is lost with a memory: it says nothing else, and neither more surely nor of another time."""
-    is_as_sure = is_told_alike(keeper, one) and is_owners(keeper) >= is_owners(one)
-    return is_as_sure and written(keeper.content) == written(one.content)
+def holds(keeper: Memory, merged: Memory) -> bool:
+    """Return True if merging ``merged`` into the keeper loses nothing: same text, trust, validity and place."""
+    is_as_sure = is_told_alike(keeper, merged) and is_owners(keeper) >= is_owners(merged)
+    return is_as_sure and written(keeper.content) == written(merged.content)
 
 
-def is_told_alike(one: Memory, other: Memory) -> bool:
-    """Whether two memories are as sure, hold as long, and are told to the same people in the same places."""
-    keys = {one.canonical_key, other.canonical_key} - {None}
-    return len(keys) < 2 and _told(one) == _told(other)
+def is_told_alike(left: Memory, right: Memory) -> bool:
+    """Return True if two memories agree in trust, validity, scope and contexts."""
+    keys = {left.canonical_key, right.canonical_key} - {None}
+    return len(keys) < 2 and _trust_and_validity(left) == _trust_and_validity(right)
 
 
-def _told(one: Memory) -> tuple[object, ...]:
+def _trust_and_validity(memory: Memory) -> tuple[object, ...]:
     return (
-        one.trust,
-        one.proposed,
-        one.scope,
-        one.valid,
-        one.expiry,
-        one.expires_on,
-        set(one.triggers),
-        set(one.suppressed_contexts),
+        memory.trust,
+        memory.proposed,
+        memory.scope,
+        memory.valid,
+        memory.expiry,
+        memory.expires_on,
+        set(memory.triggers),
+        set(memory.suppressed_contexts),
     )
 
 
 def weight(memory: Memory, usage: Mapping[str, Usage]) -> tuple[Any, ...]:
-    """Who stays, the highest: the owner's word, then what was said and recalled most, then the latest (seed facts
-    1.4)."""
+    """Return the keeper's sort key: vouched, the owner's, most used, latest (seed facts 1.4)."""
     used = usage.get(memory.id, Usage())
-    said = len(memory.confirmed) + used.recall_count
-    return memory.is_vouched, is_owners(memory), said, memory.last_said, memory.id
+    mentions = len(memory.confirmed) + used.recall_count
+    return memory.is_vouched, is_owners(memory), mentions, memory.last_said, memory.id
 
 
 def is_owners(memory: Memory) -> bool:
-    """Whether the owner said it."""
+    """Return True if the owner stated the memory."""
     return memory.speaker is Speaker.OWNER
 
 
-# ----------------------------------------------------------------------------
-# Memories that may say the same, in small groups: what a writer is to look at together.
+# -- Clusters of similar memories ---------------------------------------------
 
 
 MERGED = "merged"
-"""The front-matter key of a memory whose words a writer made of several: who, when, of which, and why."""
+"""Front-matter key of a memory merged by a writer: author, time, sources and reason."""
 
 MOST_TOGETHER = 8
-"""Memories of a cluster (seed facts 1.4)."""
+"""Maximum memories in a cluster (seed facts 1.4)."""
 
-_MOST_SEEN = 20_000
-_RESTS = timedelta(days=7)
-"""So long nobody looks again at what was merged (seed facts 1.4)."""
+_MAX_COMPARED = 20_000
+_MERGE_REST = timedelta(days=7)
+"""A merged memory is not examined again for this time (seed facts 1.4)."""
 
-_LONGEST = 1_500
+_MAX_CHARACTERS = 1_500
 _CLAIMS = frozenset({Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.LESSON, Kind.RELATIONSHIP})
-_ASKED = 500
+_IDS_PER_QUERY = 500
 
 Cluster = tuple[Memory, ...]
 
 
 def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
-    """Groups of vouched memories near in meaning, the nearest first: of one place, meant for as long, of kinds that may
-    say the same.
+    """Return groups of vouched memories with similar embeddings, the nearest first.
 
-    Every member is as near to every other as makes a model worth asking (``Calibration.ask_more``): with a chain of
-    neighbours, its ends say different things (the seed's diameter floor). Empty without vectors.
+    A group shares place, trust and validity, and kinds that may make the same statement. Every pair in it
+    reaches ``Calibration.ask_more``, because the ends of a chain of neighbours differ in meaning (the seed's
+    diameter floor). Empty without vectors.
     """
     protected = home.settings.texts("forgetting.protect")
     eligible = [memory for memory in memories if _is_eligible(memory, home.now(), protected)]
-    by_row = _by_row(home, eligible[-_MOST_SEEN:])
+    by_row = _by_row(home, eligible[-_MAX_COMPARED:])
     limits = calibration_of(home.vectors.model(), home.vectors.seen())
     pairs = home.vectors.near_pairs(list(by_row), least=limits.ask_more)
     near = [pair for pair in pairs if may_be_one(by_row[pair[0]], by_row[pair[1]])]
@@ -157,67 +159,69 @@ def _is_eligible(memory: Memory, now: datetime, protected: Sequence[str]) -> boo
     return (
         memory.is_vouched
         and not is_kept
-        and len(memory.content) <= _LONGEST
+        and len(memory.content) <= _MAX_CHARACTERS
         and not _rests(memory, now)
     )
 
 
 def _by_row(home: Home, memories: Sequence[Memory]) -> dict[int, Memory]:
-    found: dict[int, Memory] = {}
-    for start in range(0, len(memories), _ASKED):
-        found |= home.memories.rows_of([memory.id for memory in memories[start : start + _ASKED]])
-    return found
+    by_row: dict[int, Memory] = {}
+    for start in range(0, len(memories), _IDS_PER_QUERY):
+        by_row |= home.memories.rows_of(
+            [memory.id for memory in memories[start : start + _IDS_PER_QUERY]]
+        )
+    return by_row
 
 
-def may_be_one(one: Memory, other: Memory) -> bool:
-    """Whether nothing but their words can tell two memories apart."""
-    of_one_kind = one.kind is other.kind or {one.kind, other.kind} <= _CLAIMS
-    return of_one_kind and one.shares_place(other) and is_told_alike(one, other)
+def may_be_one(left: Memory, right: Memory) -> bool:
+    """Return True if two memories differ in their text only."""
+    of_one_kind = left.kind is right.kind or {left.kind, right.kind} <= _CLAIMS
+    return of_one_kind and left.shares_place(right) and is_told_alike(left, right)
 
 
 def _rests(memory: Memory, now: datetime) -> bool:
     noted = memory.extra.get(MERGED)
     day = noted.get("at") if isinstance(noted, dict) else None
     try:
-        return isinstance(day, str) and now - datetime.fromisoformat(day) < _RESTS
+        return isinstance(day, str) and now - datetime.fromisoformat(day) < _MERGE_REST
     except (TypeError, ValueError):
         return False
 
 
 def _linked_completely(pairs: Sequence[tuple[int, int, float]]) -> Iterator[list[int]]:
-    """Groups of two and more in which every pair is among ``pairs``, joined in their order."""
+    """Yield groups in which every pair is among ``pairs``, joined in their order."""
     joined = {frozenset(pair[:2]) for pair in pairs}
     group_of: dict[int, list[int]] = {}
-    for one, other, _ in pairs:
-        first, second = group_of.setdefault(one, [one]), group_of.setdefault(other, [other])
+    for left, right, _ in pairs:
+        first, second = group_of.setdefault(left, [left]), group_of.setdefault(right, [right])
         if first is second or len(first) + len(second) > MOST_TOGETHER:
             continue
         if all(frozenset((mine, theirs)) in joined for mine in first for theirs in second):
             first += second
             group_of |= dict.fromkeys(second, first)
     seen: defaultdict[int, int] = defaultdict(int)
-    for one, _, _ in pairs:
-        group = group_of[one]
+    for left, _, _ in pairs:
+        group = group_of[left]
         seen[id(group)] += 1
         if seen[id(group)] == 1 and len(group) > 1:
             yield group
 
 
 def fingerprint(cluster: Sequence[Memory]) -> str:
-    """What tells a cluster from any other, and from itself with other words."""
-    parts = sorted(f"{one.id}\0{one.kind}\0{one.content}" for one in cluster)
+    """Return an identifier of a cluster that changes with any member's kind or content."""
+    parts = sorted(f"{memory.id}\0{memory.kind}\0{memory.content}" for memory in cluster)
     return content_hash("\0".join(parts)).hex()[:16]
 
 
-# ----------------------------------------------------------------------------
-# What code can know of what a writer proposes: everything else is for a second look to judge.
+# -- Checks of a writer's proposals -------------------------------------------
+# Code rejects only what it can decide; a second model call judges the rest.
 
 
 _NUMBER = re.compile(r"\d+")
 _WHOLE_NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?:[.,:/-]\d+)*")
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _OF_CODE = re.compile(r"[/._\\@=()]|::")
-_MOST_ADDED = 100
+_MAX_ADDED_CHARACTERS = 100
 _DENIAL = r"not|never|cannot|\w+n['’]t|nicht|nie|niemals|kein\w*|pas|jamais|nunca|jamás|não"
 _DENIES = re.compile(rf"\b(?:{_DENIAL})\b|不|别|没|禁止", re.IGNORECASE)
 _NARROWS = re.compile(
@@ -225,11 +229,11 @@ _NARROWS = re.compile(
     r"|sans|sin|sem)\b|不|别|没|无|禁止|只|仅",
     re.IGNORECASE,
 )
-"""What denies something, and all that may stand for a denial in a line that sums up."""
+"""Denials, and words that may express a denial in a summary."""
 
 
 def mark(memories: Iterable[Memory]) -> str:
-    """What a step rests on: it is void when this is another."""
+    """Return a fingerprint of the memories that a step depends on."""
     parts = [
         f"{memory.id}\0{memory.kind}\0{memory.content}\0{memory.speaker}\0{memory.trust}"
         for memory in memories
@@ -238,13 +242,13 @@ def mark(memories: Iterable[Memory]) -> str:
 
 
 def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
-    """What speaks against a writer's step; ``None`` where nothing does that code can know."""
-    named = [memories[one] for one in (step.into or "", *step.ends)]
+    """Return the reason that code rejects a writer's step, or ``None``."""
+    named = [memories[memory] for memory in (step.into or "", *step.ends)]
     if step.mark != mark(named):
         return "they have changed since"
-    if not all(may_be_one(named[0], one) for one in named[1:]):
+    if not all(may_be_one(named[0], memory) for memory in named[1:]):
         return "they are not of one place, trust and time"
-    if any(is_owners(one) and not is_owners(named[0]) for one in named[1:]):
+    if any(is_owners(memory) and not is_owners(named[0]) for memory in named[1:]):
         return "an agent's words would stand for the owner's"
     return (
         _unlike_a_merge(step, named) if step.action is DreamAction.MERGE else _unlike_an_end(named)
@@ -252,26 +256,26 @@ def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
 
 
 def _unlike_an_end(named: Sequence[Memory]) -> str | None:
-    """What ends others was said after them. What happened stays true."""
+    """Reject ends of events and todos, and ends by an earlier statement."""
     later, *earlier = named
-    if any(one.kind in (Kind.EVENT, Kind.TODO) for one in named):
+    if any(memory.kind in (Kind.EVENT, Kind.TODO) for memory in named):
         return "what happened stays true, and a todo ends when it is done"
-    if not all((said(one), one.id) < (said(later), later.id) for one in earlier):
+    if not all((said(memory), memory.id) < (said(later), later.id) for memory in earlier):
         return "it was said later"
     return None
 
 
 def said(memory: Memory) -> datetime:
-    """When a memory was said last; that it was edited since says nothing."""
-    return max((memory.created, *(one.at for one in memory.confirmed)))
+    """Return when the memory was last stated. Later edits do not change this."""
+    return max((memory.created, *(confirmation.at for confirmation in memory.confirmed)))
 
 
 def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
-    """No number, option, path or name of code of any may be missing."""
-    if step.words and len({one.speaker for one in named}) > 1:
+    """Reject a merge that loses a number, option, path or code name of any source."""
+    if step.words and len({memory.speaker for memory in named}) > 1:
         return "the owner and an agent said them"
-    words, sources = step.words or named[0].content, [one.content for one in named]
-    if len(words) > sum(map(len, sources)) + _MOST_ADDED:
+    words, sources = step.words or named[0].content, [memory.content for memory in named]
+    if len(words) > sum(map(len, sources)) + _MAX_ADDED_CHARACTERS:
         return "the words are more than all of theirs"
     for source in sources:
         if missing := _missing(source, words):
@@ -280,8 +284,10 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
 
 
 def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
-    """What a line says that sums up others has no number, option, path, name and no denial of its own; ``None`` where
-    that is so. It loses no denial that all of them have."""
+    """Return the reason to reject a line that summarises sources, or ``None``.
+
+    A line may not add a number, option, path, name or denial, nor lose a denial that all sources have.
+    """
     there = "\n".join(sources)
     if (
         added := _new_number(words, there)
@@ -297,14 +303,14 @@ def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
 
 
 def _new_name(words: str, there: str) -> str | None:
-    """A name within a sentence that the sources do not have in any form."""
-    known = {word.stem for word in read(there).tokens}
-    names = (one for one in read(words).tokens if one.is_name)
+    """Return a name in the text that the sources do not contain in any form."""
+    stems = {word.stem for word in read(there).tokens}
+    names = (token for token in read(words).tokens if token.is_name)
     return next(
         (
-            one.text
-            for one in names
-            if one.stem not in known and one.text.lower() not in there.lower()
+            token.text
+            for token in names
+            if token.stem not in stems and token.text.lower() not in there.lower()
         ),
         None,
     )
@@ -313,13 +319,13 @@ def _new_name(words: str, there: str) -> str | None:
 def _new_number(words: str, there: str) -> str | None:
     numbers = set(_WHOLE_NUMBER.findall(whole_numbers(there)))
     return next(
-        (one for one in _WHOLE_NUMBER.findall(whole_numbers(words)) if one not in numbers), None
+        (number for number in _WHOLE_NUMBER.findall(whole_numbers(words)) if number not in numbers),
+        None,
     )
 
 
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
-    """What is written anew has no word with a topic, no number as a whole, no denial and no order of things of its
-    own."""
+    """Reject new words that add a topic word, number, denial or order of things."""
     there = "\n".join(sources)
     new = _new_number(words, there)
     added = new or _missing(words, there) or new_word(words, sources) or swaps(words, sources)
@@ -333,42 +339,46 @@ def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
 
 
 def _missing(text: str, there: str) -> str | None:
-    """What stands in a text to the letter and in another one not: a number, an option of a command, a path or a name of
-    code. Whether other words say the same is for who reads."""
+    """Return a number, command option, path or code name of ``text`` that ``there`` lacks, or ``None``.
+
+    The comparison is literal: the writer's second look judges paraphrases.
+    """
     text, there = whole_numbers(text), whole_numbers(there)
-    numbers = {one.lstrip("0") for one in _NUMBER.findall(there)}
+    numbers = {number.lstrip("0") for number in _NUMBER.findall(there)}
     options = set(_OPTION.findall(there))
-    names = (one.rstrip(".") for one in identifiers(text) if _OF_CODE.search(one.rstrip(".")))
+    names = (name.rstrip(".") for name in identifiers(text) if _OF_CODE.search(name.rstrip(".")))
     absent = (
-        *(one for one in _NUMBER.findall(text) if one.lstrip("0") not in numbers),
-        *(one for one in _OPTION.findall(text) if one not in options),
-        *(one for one in names if one.lower() not in there.lower()),
+        *(number for number in _NUMBER.findall(text) if number.lstrip("0") not in numbers),
+        *(option for option in _OPTION.findall(text) if option not in options),
+        *(name for name in names if name.lower() not in there.lower()),
     )
     return next(iter(absent), None)
 
 
-# ----------------------------------------------------------------------------
-# A page of the vault: a person's text, and between two marks a part that nacre writes, in sections of
+# -- Pages in the vault -------------------------------------------------------
+# A page holds a person's text and, between two markers, a part that nacre writes in sections of
 # lines.
 
 
 PROFILE = "profile.md"
-"""Where the owner's profile lies in the vault."""
+"""Path of the owner's profile in the vault."""
 
 UNREADABLE = (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable)
 
 _NOTE = "*`nacre dream` writes this part anew; what you write outside of it stays.*"
 _HEADING = "## "
-_NO = frozenset({"false", "no", "off"})
+_FALSE_WORDS = frozenset({"false", "no", "off"})
 
 Section = tuple[str, tuple[str, ...]]
-"""A heading of nacre's part, and the lines below it."""
+"""A heading of nacre's part and the lines below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as it is, the part of it that nacre wrote, and whether its owner wants one. ``hash`` is ``None`` where
-    there is no file yet."""
+    """A page, the part of it that nacre wrote, and whether its owner permits changes.
+
+    ``hash`` is ``None`` if the file does not exist.
+    """
 
     text: str
     part: str
@@ -377,17 +387,17 @@ class Page:
 
     @property
     def mark(self) -> str:
-        """What tells this text from any other."""
+        """The content hash in hexadecimal, empty for a missing file."""
         return self.hash.hex() if self.hash else ""
 
 
 def path_of(project: str) -> str:
-    """Where the page of a project lies; the profile where ``project`` is empty."""
+    """Return the path of a project's page, or of the profile for an empty ``project``."""
     return page_path(project) if project else PROFILE
 
 
 def read_page(home: Home, project: str) -> Page:
-    """The page of a project, or the profile, which may not be there yet. Raises what ``UNREADABLE`` lists."""
+    """Read the page of a project, or the profile, which may not exist. Raises the errors in ``UNREADABLE``."""
     path = path_of(project)
     if not project and not home.vault.exists(path):
         return Page("", "", None, is_wanted=True)
@@ -403,15 +413,12 @@ def read_page(home: Home, project: str) -> Page:
 
 
 def wants_dreams(front_matter: Mapping[str, Any]) -> bool:
-    """Whether the owner of a page lets dreams change it: ``dreams: false`` forbids it."""
-    return str(front_matter.get("dreams") or "").lower() not in _NO
+    """Return False if the page's front matter has ``dreams: false``."""
+    return str(front_matter.get("dreams") or "").lower() not in _FALSE_WORDS
 
 
 def page_write(home: Home, project: str, words: str) -> Intent:
-    """The write of a page: nacre's part at its place, else at the end, and not a byte more; without words it goes.
-
-    The page is as planned.
-    """
+    """Return the write that replaces, appends or (without words) removes nacre's part, and no other byte."""
     page = read_page(home, project)
     former = page.text if page.hash else None
     text = put_block(page.text, words) if words else drop_blocks(page.text)
@@ -419,19 +426,19 @@ def page_write(home: Home, project: str, words: str) -> Intent:
 
 
 def sections_of(part: str) -> list[Section]:
-    """The sections of nacre's part; what stands before the first heading is in none."""
-    found: list[tuple[str, list[str]]] = []
+    """Split nacre's part into sections; lines before the first heading have an empty title."""
+    sections: list[tuple[str, list[str]]] = []
     for line in part.splitlines():
         if line.startswith(_HEADING):
-            found.append((line.removeprefix(_HEADING).strip(), []))
+            sections.append((line.removeprefix(_HEADING).strip(), []))
         elif line.startswith("- "):
-            found = found or [("", [])]
-            found[-1][1].append(line)
-    return [(title, tuple(lines)) for title, lines in found]
+            sections = sections or [("", [])]
+            sections[-1][1].append(line)
+    return [(title, tuple(lines)) for title, lines in sections]
 
 
 def composed(sections: Sequence[Section]) -> str:
-    """Nacre's part of a page; sections without lines are left out."""
+    """Return nacre's part of a page, without empty sections."""
     filled = [(title, lines) for title, lines in sections if lines]
     parts: list[str] = []
     for number, (title, lines) in enumerate(filled):
@@ -441,20 +448,16 @@ def composed(sections: Sequence[Section]) -> str:
 
 
 def plain_words(text: str, characters: int) -> str:
-    """Words as one line that is nothing but words in Markdown."""
+    """Return text as one line without active Markdown."""
     return shorten(harmless(text), characters).replace("<", "&lt;").replace("[[", "\\[\\[")
 
 
-# ----------------------------------------------------------------------------
-# Two projects that are one, by what their pages list: the one that goes becomes a part of the other.
-#
-# Code decides alone. No writer is asked: what a remote, a folder or an alias says is no question of
-# understanding, and
-# names that are merely alike are no evidence, however alike anybody finds them.
+# -- Joining two projects -----------------------------------------------------
+# No model decides this: remotes, folders and aliases are evidence, similar names are not.
 
 
 JOINS_A_NIGHT = 1
-"""Projects that one dream joins to others: each touches all memories of one."""
+"""Maximum joins per dream, since each changes all memories of a project."""
 
 _ENTRY = re.compile(rb'"action": ?"project-merge"')
 
@@ -462,40 +465,40 @@ Pages = Mapping[str, change_Page | None]
 
 
 def joined(home: Home, project: str | None) -> list[Step]:
-    """The projects to be joined, each into another one; with ``project``, only where it is one of both."""
-    known = dict(_readable(home, projects.known_slugs(home)))
-    weights = _weights(home, known)
+    """Return the steps that join projects; with ``project``, only those that involve it."""
+    pages = dict(_readable(home, projects.known_slugs(home)))
+    weights = _weights(home, pages)
     before = set(_joined_before(home))
-    found = []
-    for one, other in sorted(_pairs(known)):
-        if project is None or project in (one, other):
-            source, into = _direction(known, weights, one, other)
-            step = _step(home, source, into, known)
-            if step and not _is_brought_back(known, before, source, into):
-                found.append(step)
-        if len(found) == JOINS_A_NIGHT:
+    steps = []
+    for left, right in sorted(_pairs(pages)):
+        if project is None or project in (left, right):
+            source, into = _direction(pages, weights, left, right)
+            step = _step(home, source, into, pages)
+            if step and not _is_brought_back(pages, before, source, into):
+                steps.append(step)
+        if len(steps) == JOINS_A_NIGHT:
             break
-    return found
+    return steps
 
 
 def join_objection(home: Home, step: Step) -> str | None:
-    """What speaks against joining two projects, as they are now; ``None`` where nothing does."""
-    known = dict(_readable(home, (step.subject, step.project)))
-    is_there = len(known) == 2 and step.subject in projects.known_slugs(home)
-    present = _step(home, step.subject, step.project, known) if is_there else None
+    """Return the reason not to join two projects in their present state, or ``None``."""
+    pages = dict(_readable(home, (step.subject, step.project)))
+    is_there = len(pages) == 2 and step.subject in projects.known_slugs(home)
+    present = _step(home, step.subject, step.project, pages) if is_there else None
     if present is None:
         return "nothing says any more that they are one"
     return None if present.mark == step.mark else "one of their pages was edited since"
 
 
-def _step(home: Home, source: str, into: str, known: Pages) -> Step | None:
-    page, other = known[source], known[into]
-    found = evidence(home, (source, page), (into, other))
-    is_wanted = all(wants_dreams(one.values) for one in (page, other) if one)
-    if not found or not is_wanted or projects.objection(home, source, into):
+def _step(home: Home, source: str, into: str, pages: Pages) -> Step | None:
+    page, into_page = pages[source], pages[into]
+    reasons = evidence(home, (source, page), (into, into_page))
+    is_wanted = all(wants_dreams(side.values) for side in (page, into_page) if side)
+    if not reasons or not is_wanted or projects.objection(home, source, into):
         return None
-    mark = ":".join(one.hash.hex() if one else "" for one in (page, other))
-    return Step(DreamAction.JOIN, (), None, source, "; ".join(found), mark=mark, project=into)
+    mark = ":".join(side.hash.hex() if side else "" for side in (page, into_page))
+    return Step(DreamAction.JOIN, (), None, source, "; ".join(reasons), mark=mark, project=into)
 
 
 def _readable(home: Home, slugs: Iterable[str]) -> Iterator[tuple[str, change_Page | None]]:
@@ -506,10 +509,10 @@ def _readable(home: Home, slugs: Iterable[str]) -> Iterator[tuple[str, change_Pa
             continue
 
 
-def _pairs(known: Pages) -> set[tuple[str, str]]:
-    """The projects that may be one: pages that list the same, or one of which names the other."""
+def _pairs(pages: Pages) -> set[tuple[str, str]]:
+    """Return projects whose pages list the same value, or name each other."""
     holders: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for slug, page in known.items():
+    for slug, page in pages.items():
         facts = projects.facts(page)
         holders["name", slug].add(slug)
         for key, name in (("remotes", "remote"), ("roots", "root"), ("aliases", "name")):
@@ -522,34 +525,34 @@ def _pairs(known: Pages) -> set[tuple[str, str]]:
 
 
 def _direction(
-    known: Pages, weights: Mapping[str, tuple[int, str]], one: str, other: str
+    pages: Pages, weights: Mapping[str, tuple[int, str]], left: str, right: str
 ) -> tuple[str, str]:
-    """Which goes into which: the one that the other's page names as its own, else the smaller, else the younger."""
-    is_named = one in projects.facts(known[other]).get("aliases", ())
-    names_it = other in projects.facts(known[one]).get("aliases", ())
+    """Return (source, target): an alias goes into the project that lists it, else the smaller or younger one."""
+    is_named = left in projects.facts(pages[right]).get("aliases", ())
+    names_it = right in projects.facts(pages[left]).get("aliases", ())
     if is_named != names_it:
-        return (one, other) if is_named else (other, one)
-    (size, made), (its_size, its_made) = weights[one], weights[other]
+        return (left, right) if is_named else (right, left)
+    (size, made), (its_size, its_made) = weights[left], weights[right]
     goes_first = (size, its_made) < (its_size, made)
-    return (one, other) if goes_first else (other, one)
+    return (left, right) if goes_first else (right, left)
 
 
-def _weights(home: Home, known: Pages) -> dict[str, tuple[int, str]]:
-    """How much each project holds, and its id, which begins with the time at which it was made."""
+def _weights(home: Home, pages: Pages) -> dict[str, tuple[int, str]]:
+    """Return each project's number of memories and sessions, and its id, which sorts by creation time."""
     memories, sessions = home.project_contents.memories(), home.project_contents.sessions()
     sizes = {
-        slug: memories.get(slug, (0, None))[0] + sessions.get(slug, (0, None))[0] for slug in known
+        slug: memories.get(slug, (0, None))[0] + sessions.get(slug, (0, None))[0] for slug in pages
     }
     return {
         slug: (sizes[slug], str(page.values.get("id") or "") if page else "")
-        for slug, page in known.items()
+        for slug, page in pages.items()
     }
 
 
-def _is_brought_back(known: Pages, before: set[tuple[str, str]], source: str, into: str) -> bool:
-    """Whether both were joined once, and that was taken back: what the page of the one that stayed says no more."""
+def _is_brought_back(pages: Pages, before: set[tuple[str, str]], source: str, into: str) -> bool:
+    """Return True if a person undid an earlier join of the two projects."""
     was_joined = {(source, into), (into, source)} & before
-    is_taken_back = known[source] is not None and source not in projects.facts(known[into]).get(
+    is_taken_back = pages[source] is not None and source not in projects.facts(pages[into]).get(
         "aliases", ()
     )
     return bool(was_joined) and is_taken_back
@@ -565,25 +568,23 @@ def _joined_before(home: Home) -> Iterator[tuple[str, str]]:
             yield str(entry.details.get("project")), str(entry.details.get("into"))
 
 
-# ----------------------------------------------------------------------------
-# Which known projects a text names: by a name that can mean nothing else, a path below a root, a
-# remote.
+# -- Project names in a text --------------------------------------------------
 
 
-_LEAST_CHARACTERS = 3
-_LEAST_PARTS = 2
+_MIN_NAME_CHARACTERS = 3
+_MIN_ROOT_DEPTH = 2
 _PATH = re.compile(r"(?<![\w.:/\\~-])(?:~[/\\]|/|[A-Za-z]:[/\\])[^\s\"'`<>()\[\],;:*?]+")
 _ADDRESS = re.compile(r"[^\s\"'`<>()\[\],;]+")
-_SORTS = "project|repo|repository|codebase|Projekt|projet|proyecto|progetto|projeto"
-_BESIDE = "项目|仓库|代码库|プロジェクト|リポジトリ"
+_KIND_WORDS = "project|repo|repository|codebase|Projekt|projet|proyecto|progetto|projeto"
+_KIND_WORDS_CJK = "项目|仓库|代码库|プロジェクト|リポジトリ"
 
 Named = tuple[str, str]
-"""A project's slug, and what in the text names it; empty where that may mean something else."""
+"""A project's slug and the evidence in the text, empty if ambiguous."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name of a project: where a text holds it, and where it can mean nothing else."""
+    """A project's name: patterns for any occurrence and for an unambiguous one."""
 
     held: re.Pattern[str]
     sure: re.Pattern[str]
@@ -593,34 +594,34 @@ class _Name:
 
 @dataclass(frozen=True)
 class ProjectNames:
-    """Whatever resolves to the known projects, as a text may spell it."""
+    """Finder of the known projects in a text, by name, path or remote."""
 
     home: Home
 
     def named(self, text: str) -> dict[str, str]:
-        """The projects that a text names, each with what names it; that is empty where it may mean something else."""
+        """Return the projects in a text with their evidence, empty if ambiguous."""
         found: dict[str, str] = {}
-        for slug, said in (*self._by_remote(text), *self._by_path(text), *self._by_name(text)):
-            found[slug] = found.get(slug) or said
+        for slug, reason in (*self._by_remote(text), *self._by_path(text), *self._by_name(text)):
+            found[slug] = found.get(slug) or reason
         return found
 
     def _by_name(self, text: str) -> Iterator[Named]:
-        for one in self._names:
-            if one.held.search(text):
-                is_sure = one.sure.search(text) and not self._is_spoken_of_elsewhere(one)
-                yield one.slug, f"names {one.name}" if is_sure else ""
+        for name in self._names:
+            if name.held.search(text):
+                is_sure = name.sure.search(text) and not self._is_spoken_of_elsewhere(name)
+                yield name.slug, f"names {name.name}" if is_sure else ""
 
     def _is_spoken_of_elsewhere(self, name: _Name) -> bool:
-        """Whether memories of another project hold a name: that of a library, of a service that others call."""
+        """Return True if memories of other projects contain the name, as they may for a library or service."""
         if name not in self._spoken_of:
-            others = (text for project, text in self._filed if project != name.slug)
-            self._spoken_of[name] = any(map(name.held.search, others))
+            texts = (text for project, text in self._filed if project != name.slug)
+            self._spoken_of[name] = any(map(name.held.search, texts))
         return self._spoken_of[name]
 
     def _by_path(self, text: str) -> Iterator[Named]:
         user_home = _plain_path(str(self.home.settings.user_home))
-        for said in _PATH.findall(text):
-            path = _plain_path(user_home + said[1:] if said.startswith("~") else said)
+        for match in _PATH.findall(text):
+            path = _plain_path(user_home + match[1:] if match.startswith("~") else match)
             above = [
                 root
                 for root in self._roots
@@ -634,11 +635,11 @@ class ProjectNames:
             )
 
     def _by_remote(self, text: str) -> Iterator[Named]:
-        for said in _ADDRESS.findall(text):
-            if "/" in said and "." in said:
-                remote = normalise_remote(said.rstrip("."))
-                known = [one for one in self._remotes if f"{remote}/".startswith(f"{one[0]}/")]
-                yield from ((slug, f"names its repository, {url}") for url, slug in known)
+        for address in _ADDRESS.findall(text):
+            if "/" in address and "." in address:
+                remote = normalise_remote(address.rstrip("."))
+                matches = [pair for pair in self._remotes if f"{remote}/".startswith(f"{pair[0]}/")]
+                yield from ((slug, f"names its repository, {url}") for url, slug in matches)
 
     @cached_property
     def _keys(self) -> dict[str, list[tuple[str, str]]]:
@@ -649,17 +650,17 @@ class ProjectNames:
 
     @cached_property
     def _names(self) -> list[_Name]:
-        found = self._keys.get("alias", [])
+        aliases = self._keys.get("alias", [])
         return [
             _name(name, slug)
-            for name, slug in found
-            if len(name) >= _LEAST_CHARACTERS and _tells(name)
+            for name, slug in aliases
+            if len(name) >= _MIN_NAME_CHARACTERS and _is_distinctive(name)
         ]
 
     @cached_property
     def _roots(self) -> list[tuple[str, str]]:
-        found = [(_plain_path(root), slug) for root, slug in self._keys.get("root", [])]
-        return [one for one in found if one[0].count("/") >= _LEAST_PARTS]
+        roots = [(_plain_path(root), slug) for root, slug in self._keys.get("root", [])]
+        return [root for root in roots if root[0].count("/") >= _MIN_ROOT_DEPTH]
 
     @cached_property
     def _remotes(self) -> list[tuple[str, str]]:
@@ -678,42 +679,43 @@ class ProjectNames:
         ]
 
 
-def _tells(name: str) -> bool:
-    """Whether a name is more than words of everyday work."""
+def _is_distinctive(name: str) -> bool:
+    """Return True if a name is more than everyday words."""
     return bool(words(name)) and not is_common_name(name)
 
 
 def _name(name: str, slug: str) -> _Name:
-    """A name as whole words, no part of a longer name or of a path.
+    """Return the patterns of a name as whole words, outside longer names and paths.
 
-    One that is a word of English, too ("honey", "phoenix"), is sure only where it is marked as a name.
+    A name that is also an English word ("honey", "phoenix") is certain only if marked as a name.
     """
     whole = rf"(?<![\w/\\.@~-]){re.escape(name)}(?![\w-]|[./\\]\w)"
-    held = re.compile(whole, re.IGNORECASE)
+    anywhere = re.compile(whole, re.IGNORECASE)
     if name.lower() not in minilm.vocabulary():
-        return _Name(held, held, name, slug)
-    beside = rf"{whole}(?:\s+(?:{_SORTS})\b|\s*(?:{_BESIDE}))|\b(?:{_SORTS})\s+{whole}|(?:{_BESIDE})\s*{whole}"
-    return _Name(held, re.compile(rf"`{re.escape(name)}`|{beside}", re.IGNORECASE), name, slug)
+        return _Name(anywhere, anywhere, name, slug)
+    after = rf"{whole}(?:\s+(?:{_KIND_WORDS})\b|\s*(?:{_KIND_WORDS_CJK}))"
+    before = rf"\b(?:{_KIND_WORDS})\s+{whole}|(?:{_KIND_WORDS_CJK})\s*{whole}"
+    return _Name(
+        anywhere, re.compile(rf"`{re.escape(name)}`|{after}|{before}", re.IGNORECASE), name, slug
+    )
 
 
 def _plain_path(path: str) -> str:
     return path.replace("\\", "/").rstrip("/.")
 
 
-# ----------------------------------------------------------------------------
-# What a writer fills on pages: sections of a project's page and of the owner's profile, and what they
-# rest on.
+# -- Sections that a writer fills ---------------------------------------------
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A line of a page, and the numbers of what it rests on."""
+    """A line of a page with the numbers of its sources."""
 
     text: str
     numbers: list[int]
 
 
 class ProjectPage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What a writer makes of a project."""
+    """A writer's answer about a project."""
 
     stage: list[Line]
     next_steps: list[Line]
@@ -724,7 +726,7 @@ class ProjectPage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class ProfilePage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What a writer makes of the owner's own words."""
+    """A writer's answer about the owner's own words."""
 
     profile: list[Line]
     preferences: list[Line]
@@ -734,10 +736,10 @@ class ProfilePage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The sections of a page, in the order in which they stand there: field of the answer, heading, lines at most.
+    """The sections of a page in order: answer field, heading, maximum number of lines.
 
-    ``ranks`` are fields: what rests on the same sources stands in the first of them alone. ``summary`` is a section
-    that sums up others, and stands beside them; it has ``summary_characters`` at most.
+    Of the fields in ``ranks``, the first keeps lines with equal sources. ``summary`` is a section that may
+    repeat their sources, in at most ``summary_characters``.
     """
 
     prompt: str
@@ -751,11 +753,11 @@ class Form:
 
     @property
     def titles(self) -> frozenset[str]:
-        """The headings of what the writer fills."""
+        """Headings of the sections that the writer fills."""
         return frozenset(title for _, title, _ in self.sections)
 
     def takes(self, memory: Memory, project: str, today: date) -> bool:
-        """Whether a line of such a page may rest on a memory: it holds, in its place, and somebody answers for it."""
+        """Return True if a line may rest on a memory: current, vouched, of this project, speaker and kind."""
         is_there = memory.project == (project or None) and is_current(memory, today)
         return (
             is_there
@@ -797,49 +799,47 @@ OF_OWNER = Form(
     (Speaker.OWNER,),
     (Kind.PREFERENCE, Kind.FACT, Kind.LESSON, Kind.RELATIONSHIP, Kind.DECISION),
 )
-"""Bounds, and which section goes before which: seed facts 3.1. The profile holds nothing but the owner's own words."""
+"""Bounds and section order come from seed facts 3.1. The profile holds the owner's own words only."""
 
 
 def form_of(project: str) -> Form:
-    """The form of a project's page; that of the profile where ``project`` is empty."""
+    """Return the form of a project's page, or of the profile for an empty ``project``."""
     return OF_PROJECT if project else OF_OWNER
 
 
 def by_writer(form: Form, sections: Sequence[Section]) -> list[Section]:
-    """Those sections of a page that a writer fills."""
+    """Return the sections that a writer fills."""
     return [section for section in sections if section[0] in form.titles]
 
 
 def by_rules(form: Form, sections: Sequence[Section]) -> list[Section]:
-    """Those sections of a page that rules fill."""
+    """Return the sections that rules fill."""
     return [section for section in sections if section[0] not in form.titles]
 
 
-# ----------------------------------------------------------------------------
-# What speaks against a page as a dream would have it: an edit, a secret, lines lost, lines that
-# nothing bears out.
+# -- Checks of a new page -----------------------------------------------------
 
 
 SESSIONS_SHOWN = 10
 MOST_LOST = 0.25
-"""So much of what nacre told on a page may go without anything in its place (DESIGN 7)."""
+"""Maximum share of nacre's lines that may disappear without replacement (DESIGN 7)."""
 
 DAY = len("- 2026-11-18")
-"""Characters of a line that say when."""
+"""Length of a line's bullet and date."""
 
 
 def mark_of(home: Home, page: Page, project: str, words: str) -> str:
-    """What a page's step rests on: the page as it is, and the memories that a writer's lines name."""
+    """Return a fingerprint of the page and of the memories named in its written lines."""
     lines = _lines_of(by_writer(form_of(project), sections_of(words)))
     named = {memory.id: memory for line in lines for memory in _memories(home, line)}
-    return f"{page.mark} {mark(named[one] for one in sorted(named))}" if named else page.mark
+    return f"{page.mark} {mark(named[key] for key in sorted(named))}" if named else page.mark
 
 
 def page_objection(home: Home, step: Step) -> str | None:
-    """What speaks against a page as a step would have it, as it is now; ``None`` where nothing does.
+    """Return the reason not to write a step's page in its present state, or ``None``.
 
-    Nobody edited it, nothing in it is secret, each new line names a source that bears it out, and nothing that it told
-    is lost but for a quarter.
+    Reasons are an edit, ``dreams: false``, a secret, a line without a valid source, and more than
+    ``MOST_LOST`` of nacre's lines lost.
     """
     try:
         page = read_page(home, step.project)
@@ -868,7 +868,9 @@ def _is_borne_out(home: Home, step: Step, page: Page) -> bool:
         by_source(by_rules(form, sections)),
     )
     kept = {
-        one for one in after if after[one] == before.get(one) and stays(home, step.project, one)
+        source
+        for source in after
+        if after[source] == before.get(source) and stays(home, step.project, source)
     }
     if not all(_bears_out(home, step.project, source) for source in after.keys() - kept):
         return False
@@ -878,10 +880,10 @@ def _is_borne_out(home: Home, step: Step, page: Page) -> bool:
 
 
 def may_stand(home: Home, form: Form, project: str, line: str) -> bool:
-    """Whether a line of a writer's rests on something, and all of it holds and belongs to the page."""
+    """Return True if a written line names sources that all exist, are current and belong to the page."""
     named = references_of(line)
     memories = _memories(home, line)
-    sessions = [one for one in named if is_session(one)]
+    sessions = [reference for reference in named if is_session(reference)]
     if not named or len(memories) + len(sessions) < len(named) or (sessions and not project):
         return False
     today = home.today()
@@ -891,8 +893,8 @@ def may_stand(home: Home, form: Form, project: str, line: str) -> bool:
 
 
 def _memories(home: Home, line: str) -> list[Memory]:
-    named = (memory_named(home, one) for one in references_of(line) if not is_session(one))
-    return [one for one in named if one]
+    references = (reference for reference in references_of(line) if not is_session(reference))
+    return [memory for reference in references if (memory := memory_named(home, reference))]
 
 
 def _lines_of(sections: Iterable[Section]) -> list[str]:
@@ -900,23 +902,25 @@ def _lines_of(sections: Iterable[Section]) -> list[str]:
 
 
 def by_source(sections: Iterable[Section]) -> dict[str, str]:
-    """Lines that rules wrote, by what they name as their source; one that names none stands for itself."""
+    """Return lines by their source references; a line without a reference is its own key."""
     return {" ".join(references_of(line)) or line: line for line in _lines_of(sections)}
 
 
 def sessions_named(home: Home, source: str) -> list[StoredSession]:
-    """The sessions of this machine that a line may mean; none where its source is a memory, or on another machine."""
+    """Return this machine's sessions that a line may mean; none for a memory or a session elsewhere."""
     return home.sessions.find(source) if is_session(source) else []
 
 
 def stays(home: Home, project: str, source: str) -> bool:
-    """Whether what was told of a session may stay: it was not forgotten, nor is it known to be another project's."""
+    """Return True unless the session was forgotten or is known to belong to another project."""
     if not is_session(source) or any(
         session.project != project for session in sessions_named(home, source)
     ):
         return False
-    forgotten = (one.value for one in home.tombstones.all() if one.kind is TombstoneKind.SESSION)
-    return not any(one.startswith(source) for one in forgotten)
+    return not any(
+        tombstone.kind is TombstoneKind.SESSION and tombstone.value.startswith(source)
+        for tombstone in home.tombstones.all()
+    )
 
 
 def _bears_out(home: Home, project: str, source: str) -> bool:
@@ -926,7 +930,7 @@ def _bears_out(home: Home, project: str, source: str) -> bool:
 
 
 def is_decision(home: Home, memory: Memory, project: str) -> bool:
-    """Whether a memory is a decision of the owner's that holds."""
+    """Return True if a memory is a current decision of the owner in the project."""
     is_owners = (
         memory.kind is Kind.DECISION and memory.speaker is Speaker.OWNER and memory.is_vouched
     )
@@ -934,11 +938,11 @@ def is_decision(home: Home, memory: Memory, project: str) -> bool:
 
 
 def _lost(home: Home, step: Step, page: Page) -> tuple[int, int]:
-    """How many lines nacre told on a page, and how many of them would go with nothing in their place."""
+    """Return the number of nacre's lines, and how many would go without replacement."""
     form, was, becomes = form_of(step.project), sections_of(page.part), sections_of(step.words)
     before, after = by_source(by_rules(form, was)), by_source(by_rules(form, becomes))
     written = _lines_of(by_writer(form, was))
-    named = {one for line in _lines_of(becomes) for one in references_of(line)}
+    named = {reference for line in _lines_of(becomes) for reference in references_of(line)}
     gone = [
         line
         for line in written
@@ -950,7 +954,7 @@ def _lost(home: Home, step: Step, page: Page) -> tuple[int, int]:
 def _lost_by_rules(
     home: Home, before: Mapping[str, str], after: Mapping[str, str]
 ) -> Sequence[str]:
-    """What a page told and does not any more, though nothing newer took its place and no memory of it is left."""
+    """Return sources of lines that disappear although no newer line replaced them and their source exists."""
     days = [line[:DAY] for source, line in after.items() if is_session(source)]
     oldest = min(days) if len(days) >= SESSIONS_SHOWN else ""
     return [
@@ -962,13 +966,12 @@ def _lost_by_rules(
     ]
 
 
-# ----------------------------------------------------------------------------
-# Which projects' sessions are worth telling on their pages: six signals, three gates (seed facts
-# 2.4).
+# -- Sessions worth a page ----------------------------------------------------
+# Six signals and three gates (seed facts 2.4).
 
 
 MOST_READ = 30
-"""Sessions of a project that are looked at, the latest: from five on their number weighs no more."""
+"""Latest sessions read per project; the frequency signal is full at five."""
 
 LEAST_SCORE, LEAST_SESSIONS, LEAST_QUERIES = 0.5, 2, 2
 
@@ -980,13 +983,13 @@ _WEIGHTS = {
     "consolidation": 0.10,
     "richness": 0.06,
 }
-_ENOUGH = 5
-_ENOUGH_WORK = 20
+_FULL_COUNT = 5
+_FULL_WORK_COUNT = 20
 _RECENT_DAYS = 30
 _TOPICS_READ = 10
 _TOPIC_CHARACTERS = 15
 _OPENING_WORDS = 3
-_DECIDES = re.compile(
+_DECISION_WORDS = re.compile(
     r"\b(?:decid\w+|cho(?:ose|se)|prefer\w*|instead|rather|always|never|must|agreed|entschie\w+|statt|immer|nie)\b"
     r"|决定|改用|必须|決め|代わりに",
     re.IGNORECASE,
@@ -995,7 +998,7 @@ _DECIDES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A session of a project, what was done in it, and what the owner asked for, the main thing first."""
+    """A session, its summary and the owner's requests, the most important first."""
 
     stored: StoredSession
     summary: Summary
@@ -1003,26 +1006,28 @@ class Told:
 
 
 def latest(home: Home, project: str, since: datetime | None, limit: int = MOST_READ) -> list[Told]:
-    """The latest sessions of a project that the owner held, whose transcripts are still there; the newest first.
+    """Return the owner's latest sessions whose transcripts still exist, the newest first.
 
-    ``since``: only what ended after it.
+    ``since`` excludes sessions that ended by then.
     """
-    wanted = SessionFilter(project=project, kind=SessionKind.MAIN, since=since)
-    newest = home.sessions.newest(wanted, limit=limit)
+    criteria = SessionFilter(project=project, kind=SessionKind.MAIN, since=since)
+    newest = home.sessions.newest(criteria, limit=limit)
     return [
-        _told_promotion(home, one)
-        for one in newest
-        if one.ended and (since is None or one.ended > since) and _is_there(home, one)
+        _with_summary(home, stored)
+        for stored in newest
+        if stored.ended
+        and (since is None or stored.ended > since)
+        and _has_transcript(home, stored)
     ]
 
 
-def _is_there(home: Home, stored: StoredSession) -> bool:
-    """Whether what a session says can be read again: its transcript lies where it was, or in the archive."""
+def _has_transcript(home: Home, stored: StoredSession) -> bool:
+    """Return True if the transcript exists at its path or in the archive."""
     file = stored.file
     return bool(file) and (os.path.exists(file or "") or home.archive.find(file or "") is not None)
 
 
-def _told_promotion(home: Home, stored: StoredSession) -> Told:
+def _with_summary(home: Home, stored: StoredSession) -> Told:
     turns = [turn.turn for turn in home.sessions.turns_of(stored.row)]
     summary = summarise(stored.session, turns)
     topics = (
@@ -1033,35 +1038,35 @@ def _told_promotion(home: Home, stored: StoredSession) -> Told:
     return Told(stored, summary, tuple(topics))
 
 
-def weighed(project: str, told: Sequence[Told], now: datetime) -> Promotion:
-    """The signals of a project's sessions, and which gates they do not pass."""
-    topics = [topic.text for one in told for topic in one.topics]
+def weighed(project: str, sessions: Sequence[Told], now: datetime) -> Promotion:
+    """Return the signals of a project's sessions and the gates that they fail."""
+    topics = [topic.text for session in sessions for topic in session.topics]
     queries = len({" ".join(words(text)[:_OPENING_WORDS]) for text in topics})
-    tools = _distinct(use.name for one in told for use in one.summary.tools)
-    ended = max((one.stored.ended for one in told if one.stored.ended), default=now)
+    tools = _distinct(use.name for session in sessions for use in session.summary.tools)
+    ended = max((session.stored.ended for session in sessions if session.stored.ended), default=now)
     signals = {
         "relevance": min(1.0, 1.5 * len(topics) / (len(topics) + max(1, tools))),
-        "frequency": min(1.0, len(told) / _ENOUGH),
-        "diversity": min(1.0, queries / _ENOUGH),
+        "frequency": min(1.0, len(sessions) / _FULL_COUNT),
+        "diversity": min(1.0, queries / _FULL_COUNT),
         "recency": math.exp(-max(0.0, (now - ended) / timedelta(days=1)) / _RECENT_DAYS),
-        "consolidation": min(1.0, _work(told, tools) / _ENOUGH_WORK),
+        "consolidation": min(1.0, _work(sessions, tools) / _FULL_WORK_COUNT),
         "richness": _richness(topics[:_TOPICS_READ]),
     }
     score = sum(weight * signals[name] for name, weight in _WEIGHTS.items())
     gates = (
         (score >= LEAST_SCORE, f"its score is {score:.2f}, not {LEAST_SCORE:.2f}"),
-        (len(told) >= LEAST_SESSIONS, f"sessions: {len(told)} of {LEAST_SESSIONS}"),
+        (len(sessions) >= LEAST_SESSIONS, f"sessions: {len(sessions)} of {LEAST_SESSIONS}"),
         (queries >= LEAST_QUERIES, f"different requests: {queries} of {LEAST_QUERIES}"),
     )
     rounded = {name: round(value, 2) for name, value in signals.items()}
     failed = tuple(why for is_passed, why in gates if not is_passed)
-    return Promotion(project, len(told), **rounded, score=round(score, 2), failed=failed)
+    return Promotion(project, len(sessions), **rounded, score=round(score, 2), failed=failed)
 
 
-def _work(told: Sequence[Told], tools: int) -> int:
-    files = _distinct(file.path for one in told for file in one.summary.files)
-    commits = _distinct(commit for one in told for commit in one.summary.commits)
-    return files + tools + commits + sum(len(one.summary.errors) for one in told)
+def _work(sessions: Sequence[Told], tools: int) -> int:
+    files = _distinct(file.path for session in sessions for file in session.summary.files)
+    commits = _distinct(commit for session in sessions for commit in session.summary.commits)
+    return files + tools + commits + sum(len(session.summary.errors) for session in sessions)
 
 
 def _distinct(names: Iterable[str]) -> int:
@@ -1069,9 +1074,9 @@ def _distinct(names: Iterable[str]) -> int:
 
 
 def _richness(topics: Sequence[str]) -> float:
-    """How much the requests tell: code, words of deciding, names of files."""
+    """Return the share of requests with code, decision words or file names."""
     hits = [
-        ("`" in text) + bool(_DECIDES.search(text)) + any(map(_is_file, identifiers(text)))
+        ("`" in text) + bool(_DECISION_WORDS.search(text)) + any(map(_is_file, identifiers(text)))
         for text in topics
     ]
     return sum(min(1.0, count / 2) for count in hits) / len(hits) if hits else 0.0
@@ -1081,21 +1086,18 @@ def _is_file(name: str) -> bool:
     return "/" in name or "." in name
 
 
-# ----------------------------------------------------------------------------
-# Projects' pages: a part of nacre's own tells what was done lately and what was decided, and what a
-# writer made of the
-# project's memories; the rest is a person's.
+# -- Writing project pages ----------------------------------------------------
 
 
 DECISIONS_SHOWN = 12
 WINDOW = timedelta(days=90)
-"""A page that tells of no session yet begins with those that ended so lately; with a backfill, with all."""
+"""Age of the sessions on a project's first page; a backfill has no limit."""
 
-_ASKED_CHARACTERS, _DECISION_CHARACTERS = 200, 300
-_FILES, _COMMITS = 3, 3
+_REQUEST_CHARACTERS, _DECISION_CHARACTERS = 200, 300
+_MAX_FILES, _MAX_COMMITS = 3, 3
 _FILE_CHARACTERS = 80
-_PATH_PAGES = re.compile(r"(?!/|~|[A-Za-z]:|\.\.)[\w.@+ /\\\[\]-]+")
-_ENDS = tuple('.?!…:。？！)"”')
+_PLAIN_PATH = re.compile(r"(?!/|~|[A-Za-z]:|\.\.)[\w.@+ /\\\[\]-]+")
+_SENTENCE_ENDS = tuple('.?!…:。？！)"”')
 
 
 def promoted(
@@ -1106,17 +1108,19 @@ def promoted(
     *,
     backfill: bool,
 ) -> tuple[list[Step], list[Promotion]]:
-    """The pages to write: of projects with sessions since theirs was written, those with a draft of a writer's, those
-    with lines of a writer's that hold no more; and what was found of each project with new sessions.
+    """Return the page steps, and the evaluation of each project with new sessions.
 
-    ``memories`` are the active ones; ``drafts`` are by project, that of the profile under the empty one.
+    A page is written for new sessions, a writer's draft, or written lines that are no longer valid.
+    ``memories`` are the active ones; ``drafts`` are by project, the profile's under the empty key.
     """
     steps, promotions = [], []
     for slug in sorted({file.slug for file in home.files.projects()}):
         if project in (None, slug):
-            of_it = [memory for memory in memories if memory.project == slug]
-            found, step = _promotion(home, slug, of_it, drafts.get(slug), backfill=backfill)
-            promotions += [found] if found else []
+            project_memories = [memory for memory in memories if memory.project == slug]
+            promotion, step = _promotion(
+                home, slug, project_memories, drafts.get(slug), backfill=backfill
+            )
+            promotions += [promotion] if promotion else []
             steps += [step] if step else []
     profile = _profile(home, drafts.get("")) if project is None else None
     return [*steps, *([profile] if profile else [])], promotions
@@ -1129,50 +1133,54 @@ def _promotion(
         page = read_page(home, slug)
     except UNREADABLE:
         return None, None
-    told = latest(home, slug, _since(home, page, backfill=backfill))
-    found = weighed(slug, told, home.now()) if told else None
-    is_worth = found is not None and not found.failed
+    sessions = latest(home, slug, _since(home, page, backfill=backfill))
+    promotion = weighed(slug, sessions, home.now()) if sessions else None
+    is_worth = promotion is not None and not promotion.failed
     written = _written(home, page, slug, draft)
     if not (is_worth or draft or written != _written_before(page, slug)):
-        return found, None
+        return promotion, None
     words = home.redactor.clean(_part(home, slug, memories, page, written, is_worth=is_worth))
     if words == page.part or not (words or _written_before(page, slug)):
-        return found, None
-    days = f"{count(len(told), 'session')} up to {_day(told[0].stored.ended)}" if told else ""
-    why = [f"{days}, score {found.score:.2f}"] if found and is_worth else []
-    return _settled(home, page, slug, words, draft, why, found)
+        return promotion, None
+    days = (
+        f"{count(len(sessions), 'session')} up to {_day(sessions[0].stored.ended)}"
+        if sessions
+        else ""
+    )
+    why = [f"{days}, score {promotion.score:.2f}"] if promotion and is_worth else []
+    return _checked_step(home, page, slug, words, draft, why, promotion)
 
 
-def _settled(
+def _checked_step(
     home: Home,
     page: Page,
     slug: str,
     words: str,
     draft: PageDraft | None,
     why: Sequence[str],
-    found: Promotion | None,
+    promotion: Promotion | None,
 ) -> tuple[Promotion | None, Step | None]:
-    """The step that writes a page, unless something speaks against it; then what was found says that."""
-    told = "; ".join([*why, *([draft.why] if draft else [])]) or "what it rests on holds no more"
+    """Return the step that writes a page, or the promotion with the objection to it."""
+    reason = "; ".join([*why, *([draft.why] if draft else [])]) or "what it rests on holds no more"
     step = Step(
         DreamAction.PAGE,
         (),
         None,
         path_of(slug),
-        told,
+        reason,
         words=words,
         by=draft.by if draft else "",
         mark=mark_of(home, page, slug, words),
         project=slug,
     )
-    against = page_objection(home, step)
-    if against:
-        return (replace(found, failed=(against,)) if found else None), None
-    return (found if found and not found.failed else None), step
+    objection = page_objection(home, step)
+    if objection:
+        return (replace(promotion, failed=(objection,)) if promotion else None), None
+    return (promotion if promotion and not promotion.failed else None), step
 
 
 def _profile(home: Home, draft: PageDraft | None) -> Step | None:
-    """The step that writes the owner's profile, or takes from it what holds no more."""
+    """Return the step that updates the owner's profile, or ``None``."""
     try:
         page = read_page(home, "")
     except UNREADABLE:
@@ -1181,11 +1189,11 @@ def _profile(home: Home, draft: PageDraft | None) -> Step | None:
     words = home.redactor.clean(composed(written))
     if words == page.part or not (draft or page.part):
         return None
-    return _settled(home, page, "", words, draft, (), None)[1]
+    return _checked_step(home, page, "", words, draft, (), None)[1]
 
 
 def _written(home: Home, page: Page, project: str, draft: PageDraft | None) -> list[Section]:
-    """What a writer made of a page, now or before: of that, what still holds."""
+    """Return a draft's sections, else the present written lines that are still valid."""
     form = form_of(project)
     if draft:
         return by_writer(form, draft.sections)
@@ -1200,13 +1208,13 @@ def _written_before(page: Page, project: str) -> list[Section]:
 
 
 def _since(home: Home, page: Page, *, backfill: bool) -> datetime | None:
-    """When the latest session ended that the page tells of; ``None`` where all count."""
+    """Return when the latest session on the page ended; ``None`` for no limit."""
     if backfill:
         return None
-    told = [
+    ends = [
         session.ended for source in _ruled_before(page) for session in sessions_named(home, source)
     ]
-    return max((one for one in told if one), default=home.now() - WINDOW)
+    return max((end for end in ends if end), default=home.now() - WINDOW)
 
 
 def _ruled_before(page: Page) -> dict[str, str]:
@@ -1222,22 +1230,24 @@ def _part(
     *,
     is_worth: bool,
 ) -> str:
-    """Nacre's part of a page: what a writer made of it, the latest sessions, and the latest decisions."""
-    told = activity(home, slug, page, latest(home, slug, None, SESSIONS_SHOWN) if is_worth else [])
+    """Return nacre's part of a page: written sections, latest sessions and decisions."""
+    recent = activity(
+        home, slug, page, latest(home, slug, None, SESSIONS_SHOWN) if is_worth else []
+    )
     decisions = [memory for memory in memories if is_decision(home, memory, slug)]
     decisions = sorted(decisions, key=lambda decision: decision.last_said, reverse=True)[
         :DECISIONS_SHOWN
     ]
-    if not told and not any(lines for _, lines in written):
+    if not recent and not any(lines for _, lines in written):
         return ""
     decided = tuple(_decision_line(decision) for decision in decisions)
-    return composed([*written, ("Recent activity", tuple(told)), ("Decisions", decided)])
+    return composed([*written, ("Recent activity", tuple(recent)), ("Decisions", decided)])
 
 
 def activity(home: Home, slug: str, page: Page, sessions: Sequence[Told]) -> list[str]:
-    """Lines of the latest sessions, the newest first: those given, and what a page told before.
+    """Return lines of the latest sessions, the newest first.
 
-    That stays for as long as it is among the latest: another machine may have told it.
+    Lines already on the page remain while among the latest, since another machine may have written them.
     """
     fresh = by_source(
         [("", tuple(_session_line(home, session) for session in sessions if session.topics))]
@@ -1253,44 +1263,48 @@ def activity(home: Home, slug: str, page: Page, sessions: Sequence[Told]) -> lis
     ]
 
 
-def _session_line(home: Home, told: Told) -> str:
-    said = [_sentence(_asked(told.topics[0].text))]
-    files = [shown for file in told.summary.modified if (shown := _file(file.path))]
-    done = [f"changed {_some(files, _FILES)}"] if files else []
-    if commits := told.summary.commits:
-        done.append(f"{'commits' if len(commits) > 1 else 'commit'} {_some(commits, _COMMITS)}")
+def _session_line(home: Home, session: Told) -> str:
+    sentences = [_sentence(_request_text(session.topics[0].text))]
+    files = [shown for file in session.summary.modified if (shown := _file(file.path))]
+    done = [f"changed {_first_names(files, _MAX_FILES)}"] if files else []
+    if commits := session.summary.commits:
+        done.append(
+            f"{'commits' if len(commits) > 1 else 'commit'} {_first_names(commits, _MAX_COMMITS)}"
+        )
     if done:
-        said.append(_sentence(f"{done[0][:1].upper()}{'; '.join(done)[1:]}"))
-    return as_line(f"{_day(told.stored.ended)}: {' '.join(said)}", [_reference(home, told)])
+        sentences.append(_sentence(f"{done[0][:1].upper()}{'; '.join(done)[1:]}"))
+    return as_line(
+        f"{_day(session.stored.ended)}: {' '.join(sentences)}", [_reference(home, session)]
+    )
 
 
 def _sentence(text: str) -> str:
-    return text if text.endswith(_ENDS) else f"{text}."
+    return text if text.endswith(_SENTENCE_ENDS) else f"{text}."
 
 
-def _asked(text: str) -> str:
-    """What was asked for, without greetings and the like."""
+def _request_text(text: str) -> str:
+    """Return a request without greetings."""
     bare = language_of(text).trim(text) or text
-    return plain_words(bare[:1].upper() + bare[1:], _ASKED_CHARACTERS)
+    return plain_words(bare[:1].upper() + bare[1:], _REQUEST_CHARACTERS)
 
 
 def _decision_line(memory: Memory) -> str:
-    said = _sentence(plain_words(memory.content, _DECISION_CHARACTERS))
-    return as_line(f"{_day(memory.last_said)}: {said}", [memory.id[-REFERENCE_CHARACTERS:]])
+    text = _sentence(plain_words(memory.content, _DECISION_CHARACTERS))
+    return as_line(f"{_day(memory.last_said)}: {text}", [memory.id[-REFERENCE_CHARACTERS:]])
 
 
-def _some(names: Sequence[str], most: int) -> str:
+def _first_names(names: Sequence[str], most: int) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def _file(path: str) -> str:
-    """A file below the project's folder as code; empty for another, or one whose name is no plain name."""
-    return f"`{path}`" if len(path) <= _FILE_CHARACTERS and _PATH_PAGES.fullmatch(path) else ""
+    """Return a path below the project's folder as code, or an empty string for any other."""
+    return f"`{path}`" if len(path) <= _FILE_CHARACTERS and _PLAIN_PATH.fullmatch(path) else ""
 
 
-def _reference(home: Home, told: Told) -> str:
-    session = told.stored.session
+def _reference(home: Home, summarised: Told) -> str:
+    session = summarised.stored.session
     short = f"{session.tool}:{session.native_id[:REFERENCE_CHARACTERS]}"
     return short if len(home.sessions.find(short)) == 1 else session.id
 
