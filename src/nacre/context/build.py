@@ -1,8 +1,4 @@
-"""What is added to a context: what was handed over, what other sessions learned just now, a reminder.
-
-An addition looks at what is asked for and at the session's state, and answers with items of its part and the state as
-it is once they were told. It only reads, waits for no lock, and is light: hooks without the daemon run it, too.
-"""
+"""Contexts for session starts and prompts, the owner's pages, and answers to hooks."""
 
 from __future__ import annotations
 
@@ -89,14 +85,14 @@ if TYPE_CHECKING:
 _ALWAYS = frozenset(Moment)
 _WITH_PROMPTS = frozenset({Moment.PROMPT})
 _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
-"""After these a session has nothing of its own in sight any more, also where it keeps its name."""
+"""After these occasions the agent has lost its context, even if the session keeps its name."""
 
 _SESSION_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """For whom something is added; ``reason_against`` and ``knows`` say what it is not to be told."""
+    """The session that receives additions; ``reason_against`` and ``knows`` exclude memories and text."""
 
     home: Home
     request: ContextRequest
@@ -108,8 +104,7 @@ class Recipient:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What is to be told. ``state`` is true once all of ``items`` were told; what does not fit is not counted, and
-    ``declined`` hears of it."""
+    """Items to add. ``state`` applies once all items fit; ``declined`` is called for items that do not."""
 
     items: tuple[ContextItem, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
@@ -119,57 +114,56 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """Something that is added to a part, at some moments."""
+    """A source of items for one part at certain moments."""
 
     part: Part
     moments: frozenset[Moment]
     find: Callable[[Recipient], Added]
 
 
-def _handed_over(asked: Recipient) -> Added:
-    """What the last sessions handed over to this one, each to one session alone; late where it comes with a prompt."""
-    context, request, state = asked.home, asked.request, asked.state
+def _handed_over(recipient: Recipient) -> Added:
+    """Return handoffs of earlier sessions, each claimed by one session; late ones come with a prompt."""
+    home, request, state = recipient.home, recipient.request, recipient.state
     is_start = request.moment is Moment.START
     if not is_start and (state.handed or not request.session):
         return Added()
     is_late = not is_start and state.started > 0
-    if (
-        not is_late and request.occasion is not Occasion.RESUME
-    ):  # where its start was missed, this is it
-        state = replace(state, started=_now_ms(asked), handed=False)
-    items, left, told = [], [], Told()
+    # A prompt counts as the start if the start was missed.
+    if not is_late and request.occasion is not Occasion.RESUME:
+        state = replace(state, started=_now_ms(recipient), handed=False)
+    items, left, known_lines = [], [], Told()
     for handoff in delivery.due(
-        context, asked.project, request.session, own=request.occasion in _FORGOT
+        home, recipient.project, request.session, own=request.occasion in _FORGOT
     ):
         if handoff.id in state.given:
             continue
         is_due = delivery.is_late(handoff, state.started) or delivery.is_held(
-            context, handoff, request.session
+            home, handoff, request.session
         )
         if is_late and not is_due:
             continue
-        if not delivery.claim(context, handoff, request.session):
+        if not delivery.claim(home, handoff, request.session):
             left.append(LeftOut(Part.HANDOFF, handoff.id, "another session is given it"))
             continue
-        news = _news(handoff, lambda line: asked.knows(line) or told.says(line))
+        news = _news(handoff, lambda line: recipient.knows(line) or known_lines.says(line))
         if news:
             items.append(_handoff(handoff, news))
-            told.add("\n".join(news))
+            known_lines.add("\n".join(news))
         else:
             left.append(LeftOut(Part.HANDOFF, handoff.id, SAID))
     return Added(
         tuple(items),
         tuple(left),
         replace(state, handed=state.handed or bool(items)),
-        lambda item: delivery.let_go(context, str(item.ref), request.session),
+        lambda item: delivery.let_go(home, str(item.ref), request.session),
     )
 
 
-def _news(handoff: Handoff, is_told: Callable[[str], bool]) -> list[str]:
-    """The lines of a handoff that say something new, with the headings that a writer gave them."""
+def _news(handoff: Handoff, is_known: Callable[[str], bool]) -> list[str]:
+    """Return the handoff's new lines, with the headings of a model's handoff."""
     lines = [line for line in handoff.content.splitlines() if line.strip()]
-    is_headed = handoff.by != BY_RULES
-    news = [line for line in lines if (is_headed and line.endswith(":")) or not is_told(line)]
+    has_headings = handoff.by != BY_RULES
+    news = [line for line in lines if (has_headings and line.endswith(":")) or not is_known(line)]
     return news if any(not line.endswith(":") for line in news) else []
 
 
@@ -181,28 +175,30 @@ def _handoff(handoff: Handoff, news: Sequence[str]) -> ContextItem:
     return ContextItem(Part.HANDOFF, text, count_tokens(text), handoff.id, handoff.written, why=why)
 
 
-def _heard(asked: Recipient) -> Added:
-    """What other sessions stored just now that matters here; a session listens from its first context on."""
-    context, request = asked.home, asked.request
+def _heard(recipient: Recipient) -> Added:
+    """Return relevant memories stored by other sessions since this session's first context."""
+    home, request = recipient.home, recipient.request
     if not request.session:
         return Added()
-    state = _noted(asked, request.session)
+    state = _noted(recipient, request.session)
     if request.moment is Moment.START:
-        return Added(state=hooks.begun(context, state))
-    limits = hooks.limits_of(context.settings, request.signals)
-    due = hooks.due(context, state, asked.project, limits)
-    told = [memory for _, memory in due.memories if not asked.reason_against(memory)]
-    after = hooks.begun(context, due.given(state, len(due.memories), len(told), _now_ms(asked)))
-    return Added(tuple(map(_signal, told)), state=after)
+        return Added(state=hooks.begun(home, state))
+    limits = hooks.limits_of(home.settings, request.signals)
+    due = hooks.due(home, state, recipient.project, limits)
+    memories = [memory for _, memory in due.memories if not recipient.reason_against(memory)]
+    after = hooks.begun(
+        home, due.given(state, len(due.memories), len(memories), _now_ms(recipient))
+    )
+    return Added(tuple(map(_signal, memories)), state=after)
 
 
-def _noted(asked: Recipient, session: str) -> SessionState:
-    """The state with who the session is and where, and which ones it goes on from, where it begins."""
-    now, folder, state = _now_ms(asked), asked.request.folder or "", asked.state
+def _noted(recipient: Recipient, session: str) -> SessionState:
+    """Return the state with the session's name, folder and, at its start, its predecessors."""
+    now, folder, state = _now_ms(recipient), recipient.request.folder or "", recipient.state
     after = state.after
-    if asked.request.moment is Moment.START or not state.name:
+    if recipient.request.moment is Moment.START or not state.name:
         after = tuple(
-            dict.fromkeys((*after, *just_ended(asked.home.settings.home, session, folder, now)))
+            dict.fromkeys((*after, *just_ended(recipient.home.settings.home, session, folder, now)))
         )
     return replace(state, name=session, folder=folder, seen=now, ended=0, after=after)
 
@@ -213,9 +209,11 @@ def _signal(memory: Memory) -> ContextItem:
     return ContextItem(Part.SIGNALS, text, count_tokens(text), memory.id, memory.updated, why=why)
 
 
-def _reminded(asked: Recipient) -> Added:
-    """A reminder that something may be worth storing."""
-    state = hooks.counted(asked.home, asked.state, asked.request.session, asked.project)
+def _reminded(recipient: Recipient) -> Added:
+    """Return a reminder to store memories."""
+    state = hooks.counted(
+        recipient.home, recipient.state, recipient.request.session, recipient.project
+    )
     if not hooks.is_due(state):
         return Added(state=state)
     why = f"nothing stored in {hooks.TURNS} turns"
@@ -223,8 +221,8 @@ def _reminded(asked: Recipient) -> Added:
     return Added((item,), state=hooks.nudged(state))
 
 
-def _now_ms(asked: Recipient) -> int:
-    return int(asked.home.clock().timestamp() * 1000)
+def _now_ms(recipient: Recipient) -> int:
+    return int(recipient.home.clock().timestamp() * 1000)
 
 
 ADDITIONS: tuple[Addition, ...] = (
@@ -232,23 +230,22 @@ ADDITIONS: tuple[Addition, ...] = (
     Addition(Part.SIGNALS, _ALWAYS, _heard),
     Addition(Part.NUDGE, _WITH_PROMPTS, _reminded),
 )
-"""In the order in which they are asked."""
+"""Evaluated in this order."""
 
 
-# ----------------------------------------------------------------------------
-# The gate: whether a prompt is worth looking for anything, and what is looked for.
+# -- Deciding what a prompt searches for --------------------------------------
 
 
 QUERY_CHARACTERS = 2_000
 _PROMPT_CHARACTERS = 20_000
 SEED_CHARACTERS = 400
-"""Of the last turns of the session before, which say what a new one is likely to go on with (seed facts 1.8)."""
+"""Characters of the previous session's last turns, which predict the new one's topic (seed facts 1.8)."""
 
 HEARD, HEARD_CHARACTERS = 5, 200
-"""The last prompts of a session that are kept, and how much of each (seed facts 1.8)."""
+"""Number of a session's last prompts kept, and characters of each (seed facts 1.8)."""
 
-_SAME = 0.85
-"""Two prompts whose words overlap so far (Jaccard) ask the same (seed facts 1.8)."""
+_SAME_PROMPT_OVERLAP = 0.85
+"""Jaccard overlap above which two prompts are the same (seed facts 1.8)."""
 
 _POINTS_BACK_WORDS = 8
 _POINTS_BACK = re.compile(
@@ -258,7 +255,7 @@ _POINTS_BACK = re.compile(
     r"|\b(?:it|that|this|those|them|there)\b\W*$|^(?:那|还有|为什么|这个|那个|它)",
     re.IGNORECASE,
 )
-"""How a short prompt begins or ends that means what was spoken of before."""
+"""Beginnings and ends of short prompts that refer to the previous one."""
 
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?=\s|$)|!\s*\w)")
 _FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -267,7 +264,7 @@ _TRACE = re.compile(
     r"|[+-]\s{2,}|[{}\[\]<>|$%]|\w*(?:Error|Exception|Warning):"
     r"|(?:npm|yarn|pip|error|warn|info|debug|fatal)\b[\w\[\] .!]*(?:ERR|:)|[\w./\\-]+:\d+(?::\d+)?:?\s)"
 )
-"""How lines begin that a program wrote: traces, logs, diffs, markup."""
+"""Beginnings of lines written by a program: traces, logs, diffs, markup."""
 
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -280,34 +277,34 @@ _MAY_BE_SECRET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PromptQuery:
-    """What is looked for with a prompt; nothing where ``query`` is empty, and ``why`` says why."""
+    """The query for a prompt, or the reason ``why`` there is none."""
 
     query: str = ""
     why: str = ""
 
 
 def asked_by(prompt: str, before: str = "", heard: Sequence[str] = ()) -> PromptQuery:
-    """What a prompt asks for; ``before`` is what was looked for last in its session, ``heard`` are its last prompts.
+    """Return the query of a prompt, given the session's last query ``before`` and last prompts ``heard``.
 
-    Commands of the host ask for nothing; what was pasted (fences, traces, diffs) is not what the person said. A short
-    prompt that points back is looked for together with the one before.
+    Host commands have no query, and pasted text (fences, traces, diffs) is ignored. A short prompt that
+    refers back is combined with the previous one.
     """
     if _COMMAND.match(prompt):
         return PromptQuery(why="a command of the host")
-    said = prose(prompt)
-    if not said:
+    text = prose(prompt)
+    if not text:
         return PromptQuery(why="nothing but pasted text" if prompt.strip() else "empty")
-    if is_trivial(said):
+    if is_trivial(text):
         return PromptQuery(why="nothing in it to look for")
-    if heard and len(said.split()) <= _POINTS_BACK_WORDS and _POINTS_BACK.search(said):
-        said = f"{said}\n{heard[-1]}"
-    if before and _is_same(said, before):
+    if heard and len(text.split()) <= _POINTS_BACK_WORDS and _POINTS_BACK.search(text):
+        text = f"{text}\n{heard[-1]}"
+    if before and _is_same(text, before):
         return PromptQuery(why="asked just now")
-    return PromptQuery(said)
+    return PromptQuery(text)
 
 
 def prose(prompt: str) -> str:
-    """What a person typed themselves, as far as it can be told, line by line, cut to what a search takes."""
+    """Return the typed lines of a prompt, as far as recognisable, cut to ``QUERY_CHARACTERS``."""
     lines = (
         line.strip()
         for line in _FENCED.sub("\n", prompt[:_PROMPT_CHARACTERS]).splitlines()
@@ -317,7 +314,7 @@ def prose(prompt: str) -> str:
 
 
 def is_trivial(said: str) -> bool:
-    """Whether a prompt only greets, thanks, nods or says to go on; or holds no word at all."""
+    """Return True if a prompt is only a greeting, thanks, assent or "go on", or has no letters."""
     if not _LETTER.search(said):
         return True
     plain, phrases = _trivial()
@@ -337,18 +334,18 @@ def is_trivial(said: str) -> bool:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a prompt surely holds no secret: most do, and none needs more than a look at it to be told."""
+    """Return True if a prompt certainly contains no secret; a cheap test that most prompts pass."""
     return not _MAY_BE_SECRET.search(text)
 
 
 def after_hearing(heard: Sequence[str], prompt: str) -> tuple[str, ...]:
-    """The last prompts of a session, with one more; those that say nothing are not kept."""
-    said = prose(prompt)[:HEARD_CHARACTERS]
-    return (*heard, said)[-HEARD:] if said and not is_trivial(said) else tuple(heard)
+    """Return the session's last prompts including this one, unless it is trivial."""
+    text = prose(prompt)[:HEARD_CHARACTERS]
+    return (*heard, text)[-HEARD:] if text and not is_trivial(text) else tuple(heard)
 
 
 def _without(run: str, phrases: Sequence[str]) -> str:
-    """What is left of a run of characters without the phrases, the longest first."""
+    """Remove the phrases from a run of characters, the longest first."""
     for phrase in phrases:
         run = run.replace(phrase, "")
     return run
@@ -356,7 +353,7 @@ def _without(run: str, phrases: Sequence[str]) -> str:
 
 @cache
 def _trivial() -> tuple[frozenset[str], tuple[str, ...]]:
-    """Single words, and phrases, the longest first."""
+    """Return trivial words, and phrases with the longest first."""
     tables = tomllib.loads(Path(__file__).with_name("trivial.toml").read_text(encoding="utf-8"))
     plain = frozenset(word for table in tables.values() for word in table.get("words", "").split())
     phrases = sorted(
@@ -367,18 +364,20 @@ def _trivial() -> tuple[frozenset[str], tuple[str, ...]]:
     return plain, tuple(phrases)
 
 
-def _is_same(asked: str, before: str) -> bool:
-    """Whether nearly the same is asked again, or nothing that was not asked before."""
-    mine, theirs = set(text_words(asked)), set(text_words(before))
-    return mine - STOP_WORDS <= theirs or len(mine & theirs) / len(mine | theirs) > _SAME
+def _is_same(prompt: str, before: str) -> bool:
+    """Return True if the prompts are nearly equal, or this one has no new content words."""
+    words, words_before = set(text_words(prompt)), set(text_words(before))
+    return (
+        words - STOP_WORDS <= words_before
+        or len(words & words_before) / len(words | words_before) > _SAME_PROMPT_OVERLAP
+    )
 
 
-# ----------------------------------------------------------------------------
-# What a session starts with: the owner's pages, the end of the session before, what was learned.
+# -- Session starts -----------------------------------------------------------
 
 
 STALE_DAYS = 30
-"""A session of another month is past."""
+"""A previous session older than this is not shown."""
 
 _DIGEST_DAYS = 7
 _DIGEST = {
@@ -387,22 +386,22 @@ _DIGEST = {
     tuple(kind for kind in Kind if kind not in (Kind.TODO, Kind.DECISION)): "learned lately",
 }
 _SEED_TURNS = 7
-_SESSIONS_LOOKED_AT = 5
-_TURNS_LOOKED_AT = 80
-_BROWSED = 100
-_LATEST = 200
-_ALONE_SHARE = 4
-"""A hook that looks by itself weighs so many times fewer: more than fit, and within its time."""
+_MAX_SESSIONS = 5
+_MAX_TURNS = 80
+_MAX_BROWSED = 100
+_MAX_LATEST = 200
+_HOOK_DIVISOR = 4
+"""A hook without the daemon ranks this many times fewer memories, to stay within its time."""
 _PAGE_CHARACTERS = 8_000
 _PROFILE = "profile.md"
 _MARK = "nacre:start"
-"""Where a text does not hold it, dreams wrote nothing there."""
+"""Present in every page that a dream changed."""
 
-_UNSAID = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.COMMAND
+_NOT_CONVERSATION = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.COMMAND
 
 
 def tell_pages(draft: Draft) -> None:
-    """The owner's pages, and the project's."""
+    """Add the owner's and the project's pages."""
     _page(draft, Part.IDENTITY, *sorted(OWN_PAGES, reverse=True))
     _page(draft, Part.PROFILE, _PROFILE)
     if draft.project and draft.wants(Part.PROJECT):
@@ -411,11 +410,11 @@ def tell_pages(draft: Draft) -> None:
 
 
 def tell_previous(draft: Draft) -> str:
-    """Tell where the session before stopped, in this project: its last exchange. Returns what its last turns say."""
-    found = _session_before(draft)
-    if found is None:
+    """Add the last exchange of the project's previous session, and return the text of its last turns."""
+    previous = _session_before(draft)
+    if previous is None:
         return ""
-    session, turns = found
+    session, turns = previous
     if draft.wants(Part.PREVIOUS):
         age = draft.home.clock() - session.ended if session.ended else timedelta()
         if age > timedelta(days=STALE_DAYS):
@@ -426,60 +425,67 @@ def tell_previous(draft: Draft) -> str:
 
 
 def tell_learned(draft: Draft) -> None:
-    """Core, active, preferences, lessons and recent, each within its share of what is left, and what is known.
+    """Add core, active, preferences, lessons, recent and older memories, each within its share.
 
-    A session that is gone on with is told no more of it than what is new.
+    A resumed session gets only new ones.
     """
     now = draft.home.clock()
-    found = engine_of(draft.home).browse(_rows(draft), Ranking(now))
-    outdated = dict(doubts(draft.home, found))
+    hits = engine_of(draft.home).browse(_rows(draft), Ranking(now))
+    outdated = dict(doubts(draft.home, hits))
     candidates: list[Candidate] = []
-    for item in found:
-        part = part_of(item.memory, now)
+    for hit in hits:
+        part = part_of(hit.memory, now)
         if part is None or not draft.wants(part):
             continue
-        reason = draft.reason_against(item.memory) or (
-            "likely to be outdated" if item.memory.id in outdated else ""
+        reason = draft.reason_against(hit.memory) or (
+            "likely to be outdated" if hit.memory.id in outdated else ""
         )
-        if not (reason or part is Part.CORE or is_for_every_session(item.memory)):
+        if not (reason or part is Part.CORE or is_for_every_session(hit.memory)):
             reason = "it concerns a part of the work alone"
-        if not reason and draft.has_begun and not _is_new(item.memory, draft.state.started):
+        if not reason and draft.has_begun and not _is_new(hit.memory, draft.state.started):
             reason = "it was there when the session began"
         if reason:
-            draft.leave(part, item.memory.id, reason, item.memory.subject)
+            draft.leave(part, hit.memory.id, reason, hit.memory.subject)
             continue
         score = draft.ranked(
-            item.memory, weight_of(item.memory, now) if part is Part.KNOWN else item.score
+            hit.memory, weight_of(hit.memory, now) if part is Part.KNOWN else hit.score
         )
         candidates.append(
-            Candidate(item.memory, part, count_tokens(draft.line(item.memory) + "\n"), score)
+            Candidate(hit.memory, part, count_tokens(draft.line(hit.memory) + "\n"), score)
         )
-    titles = sum(map(title_tokens, {item.part for item in candidates}))
+    titles = sum(map(title_tokens, {hit.part for hit in candidates}))
     older = 1.0 if draft.request.parts == (Part.KNOWN,) else KNOWN_SHARE
     chosen = choose(candidates, max(0, draft.left_tokens - titles), older_share=older)
     most = draft.home.settings.whole("context.most_memories")
-    before = sum(item.part is Part.RELEVANT for item in draft.items)
-    told = worthiest(chosen.kept, max(0, most - before) if most else None)
-    for one in chosen.kept:
-        if one in told:
-            draft.tell(one.part, one.memory, one.score, _REASONS[one.part](one))
+    relevant_count = sum(hit.part is Part.RELEVANT for hit in draft.items)
+    worthiest_kept = worthiest(chosen.kept, max(0, most - relevant_count) if most else None)
+    for candidate in chosen.kept:
+        if candidate in worthiest_kept:
+            draft.tell(
+                candidate.part,
+                candidate.memory,
+                candidate.score,
+                _REASONS[candidate.part](candidate),
+            )
         else:
             limit = f"a session starts with {most} memories at most"
-            draft.leave(one.part, one.memory.id, limit, one.memory.subject)
-    for one in chosen.left:
-        draft.leave(one.part, one.memory.id, OVER_BUDGET, one.memory.subject)
+            draft.leave(candidate.part, candidate.memory.id, limit, candidate.memory.subject)
+    for candidate in chosen.left:
+        draft.leave(candidate.part, candidate.memory.id, OVER_BUDGET, candidate.memory.subject)
 
 
 def tell_digest(draft: Draft) -> None:
-    """Tell open todos, the oldest first, and what was decided and learned in the last seven days, the latest first."""
-    home, wanted = draft.home, draft.filter()
+    """Add open todos, the oldest first, and the last seven days' decisions and other memories, the latest
+    first.
+    """
+    home, criteria = draft.home, draft.filter()
     since = home.clock() - timedelta(days=_DIGEST_DAYS)
     for kinds, why in _DIGEST.items():
         rows = home.selection.latest_memories(
-            replace(wanted, kinds=kinds), limit=_LATEST, today=home.today()
+            replace(criteria, kinds=kinds), limit=_MAX_LATEST, today=home.today()
         )
-        found = home.memories.by_rows(rows)
-        memories = [found[row] for row in rows if row in found]
+        by_row = home.memories.by_rows(rows)
+        memories = [by_row[row] for row in rows if row in by_row]
         if kinds == (Kind.TODO,):
             memories.sort(key=lambda todo: (todo.created, todo.id))
         for memory in memories:
@@ -488,7 +494,7 @@ def tell_digest(draft: Draft) -> None:
 
 
 def _is_new(memory: Memory, since_ms: int) -> bool:
-    """Whether a memory was stored or changed since a time."""
+    """Return True if a memory was stored or changed since a time."""
     return memory.id >= first_id(since_ms) or (to_ms(memory.updated) or 0) > since_ms
 
 
@@ -507,18 +513,16 @@ def _page(draft: Draft, part: Part, *paths: str) -> None:
 
 
 def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
-    """The newest other session of this project in which more was said than hello, and how it ended."""
+    """Return the project's latest other session with more than greetings, and its last turns."""
     if not draft.project:
         return None
 
     sessions = draft.home.sessions
-    wanted = filters.SessionFilter(project=draft.project, kind=SessionKind.MAIN)
-    for stored in sessions.newest(wanted, limit=_SESSIONS_LOOKED_AT):
+    criteria = filters.SessionFilter(project=draft.project, kind=SessionKind.MAIN)
+    for stored in sessions.newest(criteria, limit=_MAX_SESSIONS):
         if stored.session.id == draft.request.session:
             continue
-        last = reading.in_time(
-            [one.turn for one in sessions.last_turns(stored.row, _TURNS_LOOKED_AT)]
-        )
+        last = reading.in_time([item.turn for item in sessions.last_turns(stored.row, _MAX_TURNS)])
         turns = [
             turn
             for turn in _conclusions(list(filter(_is_talk, last)))
@@ -530,7 +534,7 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
 
 
 def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
-    """What the owner said, and what the agent said last each time: on the way there it only says what it does next."""
+    """Return the owner's turns and the agent's last turn after each; earlier agent turns only announce steps."""
     return [
         turn
         for at, turn in enumerate(turns)
@@ -540,41 +544,44 @@ def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _last_exchange(turns: Sequence[Turn]) -> list[Turn]:
-    """The owner's last turn that says something, and what the agent said last after it."""
-    asked = [
+    """Return the owner's last turn with content and the agent's last answer."""
+    requests = [
         at
         for at, turn in enumerate(turns)
         if turn.speaker is Speaker.OWNER and not is_trivial(turn.text)
     ]
-    if not asked:
+    if not requests:
         return list(turns[-1:])
-    answers = [turn for turn in turns[asked[-1] + 1 :] if turn.speaker is Speaker.AGENT]
-    return [turns[asked[-1]], *answers[-1:]]
+    answers = [turn for turn in turns[requests[-1] + 1 :] if turn.speaker is Speaker.AGENT]
+    return [turns[requests[-1]], *answers[-1:]]
 
 
 def _is_talk(turn: Turn) -> bool:
-    is_plain = bool(turn.text.strip()) and not turn.flags & _UNSAID
+    is_plain = bool(turn.text.strip()) and not turn.flags & _NOT_CONVERSATION
     return is_plain and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
 
 
 def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> list[Turn]:
-    """The turns of which what the session handed over, if that is told here, does not tell."""
-    mine = [
-        one
-        for one in draft.home.handoffs.waiting(draft.project or "")
-        if one.session == session.session.id
+    """Return the turns that a handoff in this context does not already cover."""
+    handoffs = [
+        handoff
+        for handoff in draft.home.handoffs.waiting(draft.project or "")
+        if handoff.session == session.session.id
     ]
-    known = {
-        turn for one in mine if draft.has_told(one.id) for turn in delivery.covered(one, turns)
+    covered = {
+        turn
+        for handoff in handoffs
+        if draft.has_told(handoff.id)
+        for turn in delivery.covered(handoff, turns)
     }
     for turn in turns:
-        if turn.id in known:
+        if turn.id in covered:
             draft.leave(Part.PREVIOUS, f"{session.session.id}#{turn.id}", ABOVE)
-    return [turn for turn in turns if turn.id not in known]
+    return [turn for turn in turns if turn.id not in covered]
 
 
 def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> None:
-    """As many of the last turns as there is room for, in their order."""
+    """Add as many of the last turns as fit, in order."""
     room = draft.room(Part.PREVIOUS)
     kept: list[tuple[ContextItem, str]] = []
     for turn in reversed(turns):
@@ -595,22 +602,22 @@ def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> 
 
 
 def _rows(draft: Draft) -> list[int]:
-    """Memories that may be told: of each sort those that matter most, and what changed last."""
-    selection, wanted, today = draft.home.selection, draft.filter(), draft.home.today()
+    """Return rows of the most relevant memories of each kind, and of the latest changes."""
+    selection, criteria, today = draft.home.selection, draft.filter(), draft.home.today()
     sorts = (
-        replace(wanted, expiry=(Expiry.CORE,)),
-        replace(wanted, kinds=(Kind.TODO,)),
-        replace(wanted, kinds=(Kind.PREFERENCE, Kind.DECISION)),
-        replace(wanted, kinds=(Kind.LESSON,)),
-        wanted,
+        replace(criteria, expiry=(Expiry.CORE,)),
+        replace(criteria, kinds=(Kind.TODO,)),
+        replace(criteria, kinds=(Kind.PREFERENCE, Kind.DECISION)),
+        replace(criteria, kinds=(Kind.LESSON,)),
+        criteria,
     )
-    share = _ALONE_SHARE if draft.request.alone else 1
-    browsed, latest = _BROWSED // share, _LATEST // share
+    share = _HOOK_DIVISOR if draft.request.alone else 1
+    browsed, latest = _MAX_BROWSED // share, _MAX_LATEST // share
     rows = [
         row for sort in sorts for row in selection.browse_memories(sort, limit=browsed, today=today)
     ]
     return list(
-        dict.fromkeys([*rows, *selection.latest_memories(wanted, limit=latest, today=today)])
+        dict.fromkeys([*rows, *selection.latest_memories(criteria, limit=latest, today=today)])
     )
 
 
@@ -628,27 +635,26 @@ _REASONS: dict[Part, Callable[[Candidate], str]] = {
 }
 
 
-# ----------------------------------------------------------------------------
-# Build a context: what is worth telling, within a budget, each thing once a session. Nothing is
-# written.
+# -- Building a context -------------------------------------------------------
+# Nothing is written. A session gets each item once.
 
 
 _PROMPT_HITS = 8
 _START_HITS, _AFTER_PREVIOUS_HITS = 3, 1
-"""How many hits are told for a first prompt, and for the end of the session before where no prompt is known: of the
-second and third of these, 5 of 16 were worth telling (docs/context.md)."""
+"""Hits for a first prompt, and for the previous session's end if there is no prompt. Of the latter's second
+and third hits, 5 of 16 were useful (docs/context.md).
+"""
 
-_MOST_TRIGGERED = 3
-_LEAST_SEED_WORDS = 5
-"""A first prompt of fewer words says too little of what a session is going to be about (seed facts 1.8)."""
+_MAX_TRIGGERED = 3
+_MIN_SEED_WORDS = 5
+"""A shorter first prompt does not show the session's topic (seed facts 1.8)."""
 
 
 def build(home: Home, request: ContextRequest) -> ContextBlock:
-    """The context of a session's start, or of a prompt; empty where nothing is worth telling.
+    """Return the context of a session's start or a prompt, empty if nothing is relevant.
 
-    Only what is trusted is told, and nothing that counts as use. What the session was given is for whoever delivers the
-    text to keep. After a compaction or a reset of the session what was given before is gone from the agent's sight, and
-    may be given again.
+    Only trusted memories are used, and none counts as recalled. The caller saves the returned state once the
+    text is delivered. After a compaction or reset, items may be given again.
     """
     started = time.perf_counter()
     before = read_state(home.settings.home, request.session)
@@ -658,7 +664,7 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
         if request.occasion is not Occasion.RESUME:
             state = replace(state, given=(), asked="")
     if is_held_out(home, request.session):
-        return _untold(home, state, before, started)
+        return _held_out_context(home, state, before, started)
     budget = (
         request.budget_tokens
         if request.budget_tokens is not None
@@ -669,8 +675,10 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     if draft.budget_tokens > 0:
         (tell_start if request.moment is Moment.START else _prompt)(draft)
     text = draft.text()
-    said = (one.ref for one in draft.left_out if one.why is SAID and one.ref)
-    after = draft.state.with_given((*(item.ref for item in draft.items if item.ref), *said))
+    already_said = (
+        omitted.ref for omitted in draft.left_out if omitted.why is SAID and omitted.ref
+    )
+    after = draft.state.with_given((*(item.ref for item in draft.items if item.ref), *already_said))
     return ContextBlock(
         text,
         tuple(draft.items),
@@ -685,14 +693,16 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
 
 
 def is_held_out(home: Home, session: str | None) -> bool:
-    """Whether a session is one of those that are told nothing (:mod:`nacre.context.hooks`)."""
+    """Return True if a session is in the holdout group that gets no context (:mod:`nacre.context.hooks`)."""
     return bool(
         session and home.settings.number("usefulness.hold_out") > 0 and hooks.takes(home, session)
     )
 
 
-def _untold(home: Home, state: SessionState, before: SessionState, began: float) -> ContextBlock:
-    """Nothing, as the session is held out. It is noted when it began: what it is does not change."""
+def _held_out_context(
+    home: Home, state: SessionState, before: SessionState, began: float
+) -> ContextBlock:
+    """Return an empty context. The state keeps the start time, so that the assignment does not change."""
     after = replace(state, started=state.started or to_ms(home.clock()) or 0, held_out=True)
     took = (time.perf_counter() - began) * 1000
     return ContextBlock(gate=HELD_OUT, took_ms=took, state=after if after != before else None)
@@ -704,9 +714,9 @@ def _budget(home: Home, moment: Moment) -> int:
 
 
 def tell_start(draft: Draft) -> None:
-    """Who it is about, where the last session ended, what fits the prompt, and what was learned.
+    """Add pages, the previous session's end, memories for the prompt, and learned memories.
 
-    A session that is gone on with has the pages and the end of the one before still in sight.
+    A resumed session still has the pages and the previous end in its context.
     """
     if not draft.has_begun:
         tell_pages(draft)
@@ -719,12 +729,12 @@ def tell_start(draft: Draft) -> None:
 
 
 def _relevant(draft: Draft, previous: str) -> None:
-    """What fits the prompt, where it comes with the start, else how the last session ended (seed facts 1.8)."""
+    """Add hits for the first prompt, else for the previous session's end (seed facts 1.8)."""
     if not draft.wants(Part.RELEVANT):
         return
     prompt = asked_by(draft.request.prompt).query
     most = _START_HITS
-    if len(prompt.split()) < _LEAST_SEED_WORDS and prompt.isascii():
+    if len(prompt.split()) < _MIN_SEED_WORDS and prompt.isascii():
         prompt = f"{prompt}\n{previous[-SEED_CHARACTERS:]}".strip()
         most = _AFTER_PREVIOUS_HITS
     if prompt:
@@ -732,23 +742,23 @@ def _relevant(draft: Draft, previous: str) -> None:
 
 
 def _prompt(draft: Draft) -> None:
-    """What fits a prompt, and was not given yet."""
+    """Add new hits for a prompt."""
     if draft.wants(Part.RELEVANT):
         state = draft.state
-        asked = asked_by(draft.request.prompt, state.asked, state.heard)
-        draft.gate = asked.why or LOOKED_FOR
+        prompt_query = asked_by(draft.request.prompt, state.asked, state.heard)
+        draft.gate = prompt_query.why or LOOKED_FOR
         heard = _without_secrets(draft, prose(draft.request.prompt))
         draft.state = replace(state, heard=after_hearing(state.heard, heard))
-        if asked.query:
-            draft.state = replace(draft.state, asked=_without_secrets(draft, asked.query))
-            _look_about(draft, asked.query)
+        if prompt_query.query:
+            draft.state = replace(draft.state, asked=_without_secrets(draft, prompt_query.query))
+            _choose_projects(draft, prompt_query.query)
             _tell_triggered(draft, prose(draft.request.prompt))
-            _tell_hits(draft, asked.query, _PROMPT_HITS, draft.left_tokens)
+            _tell_hits(draft, prompt_query.query, _PROMPT_HITS, draft.left_tokens)
     _add(draft, Moment.PROMPT)
 
 
 def _without_secrets(draft: Draft, prompt: str) -> str:
-    """A prompt as it may be kept. Who looks alone has no time for the rules: then one that may hold a secret is not."""
+    """Return a prompt safe to keep. A hook without the daemon has no time to redact and drops a suspect one."""
     if draft.request.alone:
         patterns, _, kinds = draft.home.settings.redaction
         has_own_rules = bool(patterns or kinds)
@@ -757,26 +767,26 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
 
 
 def _tell_triggered(draft: Draft, prompt: str) -> None:
-    """Memories one of whose triggers the prompt says, the most important first, before what is found by its meaning."""
+    """Add memories with a trigger in the prompt, the most important first."""
     home = draft.home
     rows = home.selection.with_triggers(draft.filter(), today=home.today())
     if not rows:
         return
-    said = _stems(prompt)
-    found = home.memories.by_rows(rows)
+    stems = _stems(prompt)
+    by_row = home.memories.by_rows(rows)
     fired = [
-        (found[row], trigger)
+        (by_row[row], trigger)
         for row in rows
-        if row in found and (trigger := _fired(found[row], said))
+        if row in by_row and (trigger := _fired(by_row[row], stems))
     ]
-    for memory, trigger in fired[:_MOST_TRIGGERED]:
+    for memory, trigger in fired[:_MAX_TRIGGERED]:
         draft.tell(Part.RELEVANT, memory, 1.0, f"the prompt says “{trigger}”")
 
 
-def _fired(memory: Memory, said: str) -> str:
-    """The first trigger that is said, whole words of it in their order; endings may differ."""
+def _fired(memory: Memory, stems: str) -> str:
+    """Return the first trigger whose word stems occur in the prompt in order."""
     return next(
-        (trigger for trigger in memory.triggers if trigger.strip() and _stems(trigger) in said), ""
+        (trigger for trigger in memory.triggers if trigger.strip() and _stems(trigger) in stems), ""
     )
 
 
@@ -784,8 +794,8 @@ def _stems(text: str) -> str:
     return f" {' '.join(map(stem, text_words(text)))} "
 
 
-def _look_about(draft: Draft, query: str) -> None:
-    """In a folder of no known project a prompt is about the projects that it names."""
+def _choose_projects(draft: Draft, query: str) -> None:
+    """Outside any known project, search the projects that the prompt names."""
     if draft.project or not draft.request.folder:
         return
     draft.named = projects_named(draft.home, query)
@@ -794,14 +804,14 @@ def _look_about(draft: Draft, query: str) -> None:
 
 
 def _add(draft: Draft, moment: Moment) -> None:
-    """What others have to tell. Where not all of it fits, the session is not taken to have been told any of it."""
+    """Add the items of all additions. If any does not fit, the session state stays unchanged."""
     for addition in ADDITIONS:
         if moment not in addition.moments or not draft.wants(addition.part):
             continue
-        asked = Recipient(
+        recipient = Recipient(
             draft.home, draft.request, draft.state, draft.project, draft.reason_against, draft.knows
         )
-        added = addition.find(asked)
+        added = addition.find(recipient)
         draft.left_out += added.left_out
         too_much = [
             item for item in added.items if not (draft.has_told(item.ref) or draft.add(item))
@@ -813,7 +823,7 @@ def _add(draft: Draft, moment: Moment) -> None:
 
 
 def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
-    asked = RecallQuery(
+    query_request = RecallQuery(
         query,
         filter=draft.filter(),
         limit=limit,
@@ -823,10 +833,10 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
         confident=True,
         turns=0,
     )
-    found = (_by_words if draft.request.alone else _by_all_lanes)(draft, asked)
+    hits = (_by_words if draft.request.alone else _by_all_lanes)(draft, query_request)
     end = draft.left_tokens - room
-    found = [(memory, draft.ranked(memory, score), sure) for memory, score, sure in found]
-    for memory, score, sure in sorted(found, key=lambda one: -one[1]):
+    hits = [(memory, draft.ranked(memory, score), sure) for memory, score, sure in hits]
+    for memory, score, sure in sorted(hits, key=lambda hit: -hit[1]):
         if draft.left_tokens <= end:
             draft.leave(Part.RELEVANT, memory.id, OVER_BUDGET, memory.subject)
             continue
@@ -835,39 +845,37 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
         )
 
 
-_Found = list[tuple[Memory, float, float | None]]
-"""Memories with their scores and how sure they are to fit."""
+_Hits = list[tuple[Memory, float, float | None]]
+"""Memories with their score and confidence, if known."""
 
 
-def _by_all_lanes(draft: Draft, asked: RecallQuery) -> _Found:
-    result = recall.recall(draft.home, asked)
+def _by_all_lanes(draft: Draft, query: RecallQuery) -> _Hits:
+    result = recall.recall(draft.home, query)
     draft.lanes = result.lanes
     draft.spaces = {hit.memory.id: hit.space for hit in result.hits if hit.space}
     return [(hit.memory, hit.score, hit.components.get("sure")) for hit in result.hits]
 
 
-def _by_words(draft: Draft, asked: RecallQuery) -> _Found:
+def _by_words(draft: Draft, query: RecallQuery) -> _Hits:
     draft.lanes = (Lane("lexical", LaneState.RAN), Lane("vector", LaneState.SKIPPED))
-    hits = ranked_by_words(draft.home, replace(asked, mode=Mode.LEXICAL))
+    hits = ranked_by_words(draft.home, replace(query, mode=Mode.LEXICAL))
     return [(hit.memory, hit.score, hit.confidence) for hit in hits]
 
 
-# ----------------------------------------------------------------------------
-# Pages that the owner writes: who agents work for, how the owner wants things done, and what a
-# project is about.
+# -- The owner's pages --------------------------------------------------------
 
 
 PAGES = (Part.IDENTITY.value, Part.PROFILE.value, Part.PROJECT.value)
-_MOST_CHARACTERS = 100_000
+_MAX_PAGE_CHARACTERS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class OwnPage:
-    """A page: where it lies in the vault, and its text, empty where there is none. Of its ``tokens`` a session that
-    starts is told ``told_tokens`` at most, and what the sections before it leave.
+    """A page with its path in the vault and its text, empty if missing.
 
-    ``etag`` is another one whenever the file is, and empty where there is none. ``text`` is the whole file: a project's
-    page begins with its front matter; what is written without one leaves that as it is.
+    A session start includes at most ``told_tokens`` of its ``tokens``. ``etag`` identifies the file's content
+    and is empty for a missing file. ``text`` is the whole file, including a project's front matter; a text
+    written without front matter leaves that unchanged.
     """
 
     name: str
@@ -878,27 +886,27 @@ class OwnPage:
 
     @property
     def tokens(self) -> int:
-        """Of the whole page."""
+        """Tokens of the whole page."""
         return count_tokens(self.text)
 
 
 def own_page(home: Home, name: str, project: str | None = None) -> OwnPage:
-    """A page as it is, without secrets. Raises InvalidInput, NotFound, VaultUnusable."""
+    """Return a page without secrets. Raises InvalidInput, NotFound, VaultUnusable."""
     return _as_shown(home, name, _slug(home, name, project))
 
 
 def write_own_page(
     home: Home, name: str, text: str, project: str | None = None, *, expected: str | None = None
 ) -> OwnPage:
-    """Write a page, without secrets, in the place of what it said; an empty text takes it away, unless a project's.
+    """Replace a page, without secrets. An empty text deletes it, except a project's.
 
-    ``nacre undo`` brings back what it said. With ``expected``, it is written over the page of that etag alone. Raises
-    InvalidInput, NotFound, EditConflict, VaultUnusable, and what writing raises.
+    ``nacre undo`` restores the former text. ``expected`` is the etag that the page must have. Raises
+    InvalidInput, NotFound, EditConflict, VaultUnusable, and errors of the write.
     """
     words, slug = home.redactor.clean(text).strip(), _slug(home, name, project)
-    if len(words) > _MOST_CHARACTERS:
+    if len(words) > _MAX_PAGE_CHARACTERS:
         raise InvalidInput(
-            f"a page has {_MOST_CHARACTERS:,} characters at most",
+            f"a page has {_MAX_PAGE_CHARACTERS:,} characters at most",
             hint="store memories for the rest",
         )
     if slug and not words:
@@ -929,8 +937,8 @@ def _write(change: Change, path: str, document: str | None, data: bytes | None) 
 def _as_shown(home: Home, name: str, slug: str | None) -> OwnPage:
     path, data = _read(home, name, slug)
     text = home.redactor.clean((data or b"").decode("utf-8", errors="replace")).strip()
-    told = int(SHARES[Part(name)] * home.settings.whole("context.budget_tokens"))
-    return OwnPage(name, path, text, told, _etag(data))
+    told_tokens = int(SHARES[Part(name)] * home.settings.whole("context.budget_tokens"))
+    return OwnPage(name, path, text, told_tokens, _etag(data))
 
 
 def _slug(home: Home, name: str, project: str | None) -> str | None:
@@ -951,7 +959,7 @@ def _etag(data: bytes | None) -> str:
 
 
 def _read(home: Home, name: str, slug: str | None) -> tuple[str, bytes | None]:
-    """Where a page lies, and what is there."""
+    """Return a page's path and content."""
     paths = {
         Part.IDENTITY.value: sorted(OWN_PAGES, reverse=True),
         Part.PROJECT.value: [page_path(slug or "")],
@@ -963,25 +971,23 @@ def _read(home: Home, name: str, slug: str | None) -> tuple[str, bytes | None]:
     return places[0], None
 
 
-# ----------------------------------------------------------------------------
-# A context for whoever asks for one outside of a hook: what was edited by hand counts at once.
+# -- Contexts outside of hooks ------------------------------------------------
 
 
 _PATIENCE_SECONDS = 0.2
 
 
 def context_for(home: Home, request: ContextRequest) -> ContextBlock:
-    """As :func:`nacre.context.build.build`, after a look at what a person changed in the vault.
+    """Read manual edits of the vault, then build the context.
 
-    Hooks do without the look: it may wait for whoever writes.
+    Hooks skip this, because it may wait for another writer.
     """
     if not request.alone:
         catch_up(home, _PATIENCE_SECONDS)
     return build(home, request)
 
 
-# ----------------------------------------------------------------------------
-# Requests for what agents are given, beside :class:`nacre.values.context.ContextRequest`.
+# -- Requests -----------------------------------------------------------------
 
 
 PageName = Annotated[Literal["identity", "profile", "project"], Meta(description="Which page.")]
@@ -1039,55 +1045,52 @@ class WritePageRequest(OwnPageRequest, frozen=True, kw_only=True):
     ] = None
 
 
-# ----------------------------------------------------------------------------
-# What is answered to requests about the owner's pages and what sessions were given; see
-# :mod:`nacre.serve.catalogue`.
+# -- Operations ---------------------------------------------------------------
 
 
 def own_page_answers(home: Home, request: OwnPageRequest) -> OwnPage:
-    """A page of the owner's or of a project, without secrets. Raises InvalidInput, NotFound, VaultUnusable."""
+    """Return a page without secrets. Raises InvalidInput, NotFound, VaultUnusable."""
     return own_page(home, request.name, request.project)
 
 
 def write_own_page_answers(home: Home, request: WritePageRequest) -> OwnPage:
-    """Write a page in the place of what it said. Raises InvalidInput, NotFound, EditConflict, VaultUnusable."""
+    """Replace a page. Raises InvalidInput, NotFound, EditConflict, VaultUnusable."""
     return write_own_page(
         home, request.name, request.text, request.project, expected=request.expected
     )
 
 
 def note_given(home: Home, request: GivenRequest) -> None:
-    """Keep what a host's session was given, once its agent has it."""
+    """Save the session's state after its agent received the context."""
     hooks.write_state(home.settings.home, request.session, request.state)
 
 
-# ----------------------------------------------------------------------------
-# What a hook of a host is answered, whichever host it is.
+# -- Answers to hooks ---------------------------------------------------------
 
 
 STARTED = "session-start"
-"""The chore that follows a start: what was handed over is retired, what ended unseen is handed over late."""
+"""Chore after a start: retire delivered handoffs and hand over sessions that ended unnoticed."""
 
-_TOLD_WITH_PROMPTS = frozenset({"gemini-cli"})
-"""Hosts that lose, when they resume a session, a prompt which begins with what was told at its start: they are told
-with the first prompt, behind it."""
+_CONTEXT_WITH_PROMPT = frozenset({"gemini-cli"})
+"""Hosts that, on resume, lose a prompt that begins with the start's context. They get it with the first
+prompt.
+"""
 
 _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROMPT}
 
 
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """The context of a session's start or a prompt, a rule for what a tool is about to do, or what the agent is asked
-    as a turn ends; nothing for the rest, and for sessions nobody talks in.
+    """Return the context, tool rule or request for a hook; empty for other events and automated sessions.
 
-    A start that is owed is told with the prompt: that of a host which takes it there alone, and that of a hook which
-    had no answer in time.
+    A prompt also delivers a pending start: of hosts in ``_CONTEXT_WITH_PROMPT``, and of a hook that timed
+    out.
     """
     moment = _MOMENTS.get(call.event)
     if call.event is HookEvent.SESSION_END and call.session and not call.is_apart:
         now = int(home.clock().timestamp() * 1000)
-        known = read_state(home.settings.home, call.session)
+        state = read_state(home.settings.home, call.session)
         return HookAnswer(
-            state=replace(known, name=call.session, folder=call.folder or "", ended=now)
+            state=replace(state, name=call.session, folder=call.folder or "", ended=now)
         )
     if call.event in (HookEvent.TURN_END, HookEvent.TOOL):
         return _during_turn(home, call)
@@ -1098,12 +1101,12 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         state = read_state(home.settings.home, call.session)
         if moment is Moment.PROMPT and state.owed in tuple(Occasion):
             moment, occasion = Moment.START, Occasion(state.owed)
-        elif call.host in _TOLD_WITH_PROMPTS and moment is Moment.START:
+        elif call.host in _CONTEXT_WITH_PROMPT and moment is Moment.START:
             is_missed = occasion is not Occasion.RESUME or not state.started
             return HookAnswer(
                 chores=(STARTED,), state=SessionState(owed=occasion) if is_missed else None
             )
-    asked = ContextRequest(
+    request = ContextRequest(
         moment,
         occasion,
         call.prompt,
@@ -1113,7 +1116,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         alone=call.alone,
         signals=call.signals,
     )
-    block = build(home, asked)
+    block = build(home, request)
     chores = (STARTED,) if moment is Moment.START and call.session else ()
     return HookAnswer(
         block.text, block.tokens, chores, block.state, held_out=block.gate == HELD_OUT
@@ -1121,14 +1124,16 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
 
 
 def _during_turn(home: Home, call: HookCall) -> HookAnswer:
-    """A rule for what a tool is about to do, or what is asked as a turn ends."""
+    """Answer a tool call with a rule, or the end of a turn with a request for proposals."""
     if not call.is_apart and is_held_out(home, call.session):
         return HookAnswer(held_out=True)
-    return hooks.answer(home, call) if call.event is HookEvent.TOOL else _asked(home, call)
+    return (
+        hooks.answer(home, call) if call.event is HookEvent.TOOL else _request_proposals(home, call)
+    )
 
 
-def _asked(home: Home, call: HookCall) -> HookAnswer:
-    """Ask the agent for proposals, once a session, where the owner wants that."""
+def _request_proposals(home: Home, call: HookCall) -> HookAnswer:
+    """Ask the agent for proposals once a session, if the owner enabled that."""
     if (
         call.is_apart
         or call.goes_on
