@@ -708,14 +708,14 @@ def _plain_path(path: str) -> str:
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A line of a page with the numbers of its sources."""
+    """A line of a page, and the numbers of what it rests on."""
 
     text: str
     numbers: list[int]
 
 
 class ProjectPage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A writer's answer about a project."""
+    """What a writer makes of a project."""
 
     stage: list[Line]
     next_steps: list[Line]
@@ -726,7 +726,7 @@ class ProjectPage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class ProfilePage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A writer's answer about the owner's own words."""
+    """What a writer makes of the owner's own words."""
 
     profile: list[Line]
     preferences: list[Line]

@@ -1,4 +1,4 @@
-"""What is answered to requests about what waits for a person; :mod:`nacre.serve.catalogue` lists them."""
+"""Operations of the review queue, questions to the owner, and unanswered questions."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def resolve(home: Home, request: ReviewResolveRequest) -> Pair:
 def judge(
     home: Home, request: JudgeWaitingRequest, on_progress: OnProgress | None = None
 ) -> JudgeReport:
-    """Have a model judge the memories that wait, the longest waiting first."""
+    """Judge the queued memories with a model, the longest waiting first."""
     seconds = math.inf if request.seconds is None else request.seconds
     return judge_waiting(
         home, background=request.background, seconds=seconds, on_progress=on_progress
@@ -100,27 +100,26 @@ def judge(
 
 
 def estimate_claims(home: Home, request: EstimateClaimsRequest) -> Estimate:
-    """What a backfill of claims would cost. Raises ModelRefused."""
+    """Estimate the cost of a backfill of claims. Raises ModelRefused."""
     return claims.estimate(home, request.limit)
 
 
 def backfill_claims(
     home: Home, request: BackfillRequest, on_progress: OnProgress | None = None
 ) -> Backfill:
-    """Have a model tell what older memories claim. Raises ModelRefused."""
+    """Extract the claims of older memories with a model. Raises ModelRefused."""
     return claims.backfill(
         home, limit=request.limit, batch_size=request.batch_size, on_progress=on_progress
     )
 
 
-# ----------------------------------------------------------------------------
-# The review queue: what waits for a person, and what they decide about it.
+# -- The review queue ---------------------------------------------------------
 
 
 def listed(home: Home, request: ReviewRequest) -> PendingPage:
-    """List conflicts, the oldest first, then memories in doubt, the oldest first, then the likeliest candidates.
+    """List conflicts and memories in doubt, the oldest first, then the likeliest candidates.
 
-    A memory that waits because another one contradicts it is listed as their conflict only.
+    A memory in doubt because of a conflict is listed in that conflict only.
     """
     catch_up(home)
     note_stale(home)
@@ -145,7 +144,7 @@ def listed(home: Home, request: ReviewRequest) -> PendingPage:
             Pending(
                 memory.id, PendingKind.DOUBT, memory, entry.reason.value, entry.detail, entry.since
             )
-            for memory, entry in _one_each(doubts, in_conflict)
+            for memory, entry in _first_per_memory(doubts, in_conflict)
         ),
         *(
             Pending(
@@ -179,7 +178,7 @@ def listed(home: Home, request: ReviewRequest) -> PendingPage:
 
 
 def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
-    """The pending entries, the oldest first."""
+    """Return the pending entries, the oldest first."""
     fold_usage(home)
     queue_reviews(home)
     entries = home.reviews.pending()
@@ -190,19 +189,19 @@ def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
     return [(memories[entry.memory], entry) for entry in entries]
 
 
-def _one_each(
+def _first_per_memory(
     doubts: Sequence[tuple[Memory, QueuedReview]], in_conflict: set[str]
 ) -> list[tuple[Memory, QueuedReview]]:
-    """The first entry of each memory, without those that their conflict tells."""
-    found: dict[str, tuple[Memory, QueuedReview]] = {}
+    """Return the first entry of each memory, without those shown as a conflict."""
+    first_entries: dict[str, tuple[Memory, QueuedReview]] = {}
     for memory, entry in doubts:
         if entry.reason is not Reason.CONTRADICTED or memory.id not in in_conflict:
-            found.setdefault(memory.id, (memory, entry))
-    return list(found.values())
+            first_entries.setdefault(memory.id, (memory, entry))
+    return list(first_entries.values())
 
 
 def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
-    """Keep items; returns the memories as they are now, of a conflict the older one.
+    """Keep items and return the memories, of a conflict the older one.
 
     Raises NotFound, Conflict, EditConflict, InvalidInput, DepartedError.
     """
@@ -229,14 +228,16 @@ def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
             memories.append(
                 contradictions.find(home, reference).older.id if "+" in reference else reference
             )
-    return kept + (_dismiss(home, memories, request) if memories else [])
+    return kept + (_keep_doubted(home, memories, request) if memories else [])
 
 
-def _dismiss(home: Home, references: Sequence[str], request: ReviewKeepRequest) -> list[Memory]:
-    """Keep memories in doubt; their quality is .3 at least. What an agent proposed is told from then on.
+def _keep_doubted(
+    home: Home, references: Sequence[str], request: ReviewKeepRequest
+) -> list[Memory]:
+    """Keep memories in doubt and their conflicting memories, raise their quality to ``KEPT_QUALITY``, and
+    trust proposals.
 
-    What seemed to say otherwise holds beside them. One may be kept in other words, or as a part of another memory: then
-    that is what is returned.
+    A single memory may be reworded or merged into another memory, which is then returned.
     """
     content = request.content
     kept = [memory for memory, _ in _waiting(home, references)]
@@ -253,9 +254,8 @@ def _dismiss(home: Home, references: Sequence[str], request: ReviewKeepRequest) 
             store.refuse_changed(home, kept[0].id, request.expected)
         for pair in pairs:
             settle(change, pair, Choice.KEEP_BOTH)
-        kept = [
-            home.memories.find(memory.id) or memory for memory in kept
-        ]  # with what it is apart from
+        # Settling added links.
+        kept = [home.memories.find(memory.id) or memory for memory in kept]
         if content is not None:
             kept = [_reworded(change, kept[0], content)]
         keep(change, kept)
@@ -284,7 +284,7 @@ def _reworded(change: Change, memory: Memory, content: str) -> Memory:
 
 
 def _merge(home: Home, memory: Memory, into: str, content: str | None) -> Memory:
-    """Make a memory that waits a part of another one, which takes its place."""
+    """Merge a memory in review into another memory, which supersedes it."""
     with home.change(REVIEW, why="merged in review") as change:
         target = target_of(home, into, memory)
         change.describe(subject=target.subject)
@@ -320,53 +320,50 @@ def drop(home: Home, request: ReviewDropRequest) -> list[Memory]:
 
 
 def _newer(home: Home, memory: Memory) -> list[Memory]:
-    """The memories that make it likely that this one is outdated, the oldest first."""
-    found = [home.memories.find(doubt.newer) for doubt in home.reviews.doubts([memory.id])]
-    return [one for one in found if one]
+    """Return the memories that may outdate this one, the oldest first."""
+    doubts = home.reviews.doubts([memory.id])
+    return [newer for doubt in doubts if (newer := home.memories.find(doubt.newer))]
 
 
 def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, QueuedReview]]:
-    """The first pending entry of each memory meant."""
+    """Return the first pending entry of each referenced memory."""
     catch_up(home)
     waiting = {memory.id: (memory, entry) for memory, entry in reversed(_doubts(home))}
-    found = {
+    referenced = {
         memory.id: memory for memory in (store.get(home, reference) for reference in references)
     }
-    absent = next((memory for memory in found.values() if memory.id not in waiting), None)
+    absent = next((memory for memory in referenced.values() if memory.id not in waiting), None)
     if absent:
         raise NotFound(
             f"{absent.subject!r} waits for no review", hint="nacre review lists what does"
         )
-    return [waiting[memory_id] for memory_id in found]
+    return [waiting[memory_id] for memory_id in referenced]
 
 
-# ----------------------------------------------------------------------------
-# Group questions that ask the same thing in other words.
-#
-# Each question joins the group whose questions are nearest to it on average, or begins its own.
-# Vectors of the bundled
-# model are compared where there are any, else the stems of words. ``python -m benchmarks gaps``
-# measures the borders.
+# -- Grouping questions -------------------------------------------------------
+# A question joins the group with the highest mean similarity, or starts one. Vectors of the bundled
+# model are used if available, else word stems. ``python -m benchmarks gaps`` measures the
+# thresholds.
 
 
 COSINE = 0.65
 JACCARD = 0.35
-"""Of stems (seed facts 2.1)."""
+"""Thresholds; that for stems comes from seed facts 2.1."""
 
 Likeness = Callable[[int, int], float]
-"""How alike two questions are by their places; from 1 on they ask the same."""
+"""Similarity of the questions at two positions, relative to the threshold: from 1 on they are the same."""
 
 
 def stems_of(question: str) -> frozenset[str]:
-    """The stems of what a question is about: without stop words and words that only ask, if others are left."""
-    said = words(question)
+    """Return the stems of a question without stop and question words, unless no others are left."""
+    all_words = words(question)
     return frozenset(
-        stem(word) for word in said if word not in STOP_WORDS and not asks(word)
-    ) or frozenset(said)
+        stem(word) for word in all_words if word not in STOP_WORDS and not asks(word)
+    ) or frozenset(all_words)
 
 
 def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
-    """The places of questions in groups, and by what: ``cosine`` or ``words``."""
+    """Return groups of question positions, and the measure used: ``cosine`` or ``words``."""
     vectors = _vectors(home, questions)
     by_words = words_likeness([stems_of(question) for question in questions])
     if vectors is None:
@@ -383,24 +380,24 @@ def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
 
 
 def words_likeness(stems: Sequence[frozenset[str]]) -> Likeness:
-    """By the Jaccard similarity of stems."""
+    """Return the Jaccard similarity of stems."""
 
     def likeness(first: int, second: int) -> float:
-        one, other = stems[first], stems[second]
-        return len(one & other) / len(one | other) / JACCARD if one | other else 0.0
+        left, right = stems[first], stems[second]
+        return len(left & right) / len(left | right) / JACCARD if left | right else 0.0
 
     return likeness
 
 
 def gather(count: int, likeness: Likeness) -> list[list[int]]:
-    """Put each item into the nearest group by the average likeness, if that is 1 at least; else begin one with it."""
+    """Assign each item to the group with the highest mean similarity of at least 1, or start a group."""
     groups: list[list[int]] = []
     for item in range(count):
         near = [
             (sum(likeness(item, other) for other in members) / len(members), members)
             for members in groups
         ]
-        best, members = max(near, key=lambda one: one[0], default=(0.0, []))
+        best, members = max(near, key=lambda scored: scored[0], default=(0.0, []))
         if best >= 1:
             members.append(item)
         else:
@@ -409,7 +406,7 @@ def gather(count: int, likeness: Likeness) -> list[list[int]]:
 
 
 def _vectors(home: Home, questions: Sequence[str]) -> NDArray[np.float32] | None:
-    """By the bundled model, whichever made the vectors of memories: the border is its own, and nothing is sent away."""
+    """Embed questions with the bundled model, whose threshold is known and which works offline."""
     if home.settings.text("embedding.model") == "none":
         return None
     try:
@@ -418,49 +415,45 @@ def _vectors(home: Home, questions: Sequence[str]) -> NDArray[np.float32] | None
         return None
 
 
-# ----------------------------------------------------------------------------
-# Questions to the owner: how memories stand to each other that nothing connects, and which of two
-# that contradict
-# each other holds. An answer is a link, a memory, or a decision; links that it makes have ``origin:
-# reflect``.
-#
-# No model is asked here; a writer may be asked in dreams (:mod:`nacre.review.relations`).
+# -- Questions to the owner ---------------------------------------------------
+# The owner says how unlinked memories relate, and settles contradictions. An answer becomes a link,
+# memory or decision. Models are used in dreams only (:mod:`nacre.review.relations`).
 
 
 ORIGIN = "reflect"
-"""The origin of the links that answers make."""
+"""Origin of links made by answers."""
 
 _ACTION = "reflect"
 _SKIPPED = "reflect.skipped"
-_MOST_SKIPPED = 2_000
-_SHARED_BY = 4
-"""A name that more memories share says little about any two of them."""
+_MAX_SKIPPED = 2_000
+_MAX_SHARED_BY = 4
+"""A name in more memories than this does not relate them."""
 
 
-def reflect(home: Home, asked: ReflectRequest) -> Reflection:
-    """What is most worth asking, each memory once.
+def reflect(home: Home, request: ReflectRequest) -> Reflection:
+    """Return the most useful questions, with each memory in one question only.
 
-    First what contradicts each other, the oldest doubt first. Then what is near in meaning or shares a name without a
-    link: what was said and used most first, then the nearest.
+    Conflicts come first, the oldest first; then similar or name-sharing pairs without a link, the most stated
+    and used first.
     """
     catch_up(home)
     fold_usage(home)
-    found = [
-        one
-        for one in _not_skipped(home, chain(_contradicting(home), _unconnected(home)))
-        if asked.project in (None, one.first.project)
+    questions = [
+        question
+        for question in _not_skipped(home, chain(_contradicting(home), _unconnected(home)))
+        if request.project in (None, question.first.project)
     ]
     chosen: list[Question] = []
     used: set[str] = set()
-    for one in found:
-        if len(chosen) < asked.limit and not {one.first.id, one.second.id} & used:
-            chosen.append(one)
-            used |= {one.first.id, one.second.id}
-    return Reflection(tuple(chosen), len(found))
+    for question in questions:
+        if len(chosen) < request.limit and not {question.first.id, question.second.id} & used:
+            chosen.append(question)
+            used |= {question.first.id, question.second.id}
+    return Reflection(tuple(chosen), len(questions))
 
 
 def unconnected(home: Home) -> list[Question]:
-    """All pairs that nothing connects and that the owner did not decline, the one most worth asking about first."""
+    """Return all unlinked pairs that the owner did not skip, the most useful first."""
     return list(_not_skipped(home, _unconnected(home)))
 
 
@@ -479,24 +472,25 @@ def _contradicting(home: Home) -> Iterator[Question]:
 
 
 def _unconnected(home: Home) -> list[Question]:
-    """Pairs of one place that somebody answers for, near in meaning or with a name in common, and without a link."""
-    held = [
+    """Return vouched pairs of one place that are similar or share a name, without a link."""
+    active = [
         memory for memory in home.memories.everything() if memory.is_active and memory.is_vouched
     ]
-    memories = {one.id: one for one in held}
+    memories = {memory.id: memory for memory in active}
     connected = home.links.connected()
-    near = {(one.source, one.target): one.strength for one in home.links.alike()}
-    shared = _sharing(held)
+    near = {(link.source, link.target): link.strength for link in home.links.alike()}
+    shared = _sharing(active)
     usage = home.usage.of(list(memories))
     uses = {
-        one.id: len(one.confirmed) + (usage[one.id].access_count if one.id in usage else 0)
-        for one in held
+        memory.id: len(memory.confirmed)
+        + (usage[memory.id].access_count if memory.id in usage else 0)
+        for memory in active
     }
     ranked: dict[tuple[str, str], tuple[int, float, float, Question]] = {}
     for pair in chain(near, shared):
-        if pair in connected or any(one not in memories for one in pair):
+        if pair in connected or any(memory_id not in memories for memory_id in pair):
             continue
-        first, second = (memories[one] for one in pair)
+        first, second = (memories[memory_id] for memory_id in pair)
         if not first.shares_place(second):
             continue
         if second.is_said_after(first):
@@ -512,53 +506,54 @@ def _unconnected(home: Home) -> list[Question]:
             at,
             Question(first, second, f"{why}; no link"),
         )
-    return [one[3] for one in sorted(ranked.values(), key=lambda one: one[:3], reverse=True)]
+    best_first = sorted(ranked.values(), key=lambda entry: entry[:3], reverse=True)
+    return [question for _, _, _, question in best_first]
 
 
 def _sharing(memories: Sequence[Memory]) -> dict[tuple[str, str], list[str]]:
-    """Pairs of memories with the names that both have, and few others: paths, names of code, error codes."""
+    """Return pairs of memories with the rare names they share: paths, code names, error codes."""
     named: dict[tuple[str | None, str], list[str]] = defaultdict(list)
     for memory in memories:
         for name in {name.lower() for name in identifiers(f"{memory.subject} {memory.content}")}:
             named[memory.project, name].append(memory.id)
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    shared: dict[tuple[str, str], list[str]] = defaultdict(list)
     for (_, name), ids in sorted(named.items(), key=lambda item: item[0][1]):
-        for pair in combinations(ids, 2) if len(ids) <= _SHARED_BY else ():
-            found[pair].append(name)
-    return found
+        for pair in combinations(ids, 2) if len(ids) <= _MAX_SHARED_BY else ():
+            shared[pair].append(name)
+    return shared
 
 
-def answer(home: Home, asked: ReflectAnswerRequest) -> Reflected:
-    """Do as the owner answers. Raises NotFound, Conflict, InvalidInput, EditConflict."""
-    given = [name for name in ("text", "link", "keep", "skip") if getattr(asked, name)]
+def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
+    """Apply the owner's answer. Raises NotFound, Conflict, InvalidInput, EditConflict."""
+    given = [name for name in ("text", "link", "keep", "skip") if getattr(request, name)]
     if len(given) != 1:
         raise InvalidInput(
             "an answer is a link, a sentence, what to keep, or to skip",
             hint='nacre reflect answer ID --link depends_on, or "a sentence", or --skip',
         )
     catch_up(home)
-    first, second = _meant(home, asked.reference)
-    if asked.skip:
+    first, second = _meant(home, request.reference)
+    if request.skip:
         home.usage.set_value(
-            _SKIPPED, json.dumps([*_skipped(home), _key(first, second)][-_MOST_SKIPPED:])
+            _SKIPPED, json.dumps([*_skipped(home), _key(first, second)][-_MAX_SKIPPED:])
         )
         return Reflected("skipped", first, second)
     pair = _conflict(home, first, second)
-    if asked.keep:
+    if request.keep:
         if pair is None:
             raise Conflict(
                 "these two are in no conflict", hint="--link contradicts says that they are"
             )
-        settled = contradictions_resolve(home, pair, asked.keep)
+        settled = contradictions_resolve(home, pair, request.keep)
         return _reflected("settled", settled, first)
     with home.change(_ACTION, subject=first.subject) as change, change.transaction():
-        if asked.link:
-            return _linked(change, first, second, asked.link, pair)
-        return _said(change, first, second, asked)
+        if request.link:
+            return _linked(change, first, second, request.link, pair)
+        return _store_sentence(change, first, second, request)
 
 
 def _meant(home: Home, reference: str) -> tuple[Memory, Memory]:
-    ends = [one.strip() for one in reference.split("+")]
+    ends = [end.strip() for end in reference.split("+")]
     if len(ends) != 2 or not all(ends):
         raise InvalidInput(
             f"{reference!r} names no question", hint="nacre reflect shows ids, as 5f0c2a4d+91d0a4be"
@@ -568,10 +563,10 @@ def _meant(home: Home, reference: str) -> tuple[Memory, Memory]:
         raise Conflict(
             "a question is about two memories of one project", hint="nacre reflect shows which"
         )
-    gone = next((one for one in (first, second) if not one.is_active), None)
-    if gone:
+    inactive = next((end for end in (first, second) if not end.is_active), None)
+    if inactive:
         raise Conflict(
-            f"{gone.subject!r} holds no more", hint=f"nacre show {gone.id[-8:]} tells why"
+            f"{inactive.subject!r} holds no more", hint=f"nacre show {inactive.id[-8:]} tells why"
         )
     return first, second
 
@@ -584,29 +579,31 @@ def _conflict(home: Home, first: Memory, second: Memory) -> Pair | None:
 def _linked(
     change: Change, first: Memory, second: Memory, link: Relates, pair: Pair | None
 ) -> Reflected:
-    """Draw a link. Who connects what was in doubt says that both hold; a new doubt is the later one's."""
+    """Add a link. A link between memories in conflict keeps both; a new conflict belongs to the later one."""
     if link == CONTRADICTS:
         if pair:
             raise Conflict("these two are in doubt already", hint="--keep says which one holds")
         first, second = (second, first) if second.is_said_after(first) else (first, second)
     elif pair:
         pair = settle(change, pair, Choice.KEEP_BOTH)
-        both = {one.id: one for one in (pair.older, pair.newer)}
+        both = {memory.id: memory for memory in (pair.older, pair.newer)}
         first, second = both[first.id], both[second.id]
-    known = [one for one in first.links if (one.rel, one.to) != (link.value, second.id)]
-    first = replace(first, links=(*known, Link(link.value, second.id, origin=ORIGIN)))
+    others = [other for other in first.links if (other.rel, other.to) != (link.value, second.id)]
+    first = replace(first, links=(*others, Link(link.value, second.id, origin=ORIGIN)))
     change.put([first])
     return Reflected("linked", first, second)
 
 
-def _said(change: Change, first: Memory, second: Memory, asked: ReflectAnswerRequest) -> Reflected:
-    """Store what the owner says of both, where both hold, with a link to each."""
+def _store_sentence(
+    change: Change, first: Memory, second: Memory, request: ReflectAnswerRequest
+) -> Reflected:
+    """Store the owner's sentence about both memories, with a link to each."""
     home = change.home
-    kind = Kind.LESSON if asked.lesson else Kind.FACT
+    kind = Kind.LESSON if request.lesson else Kind.FACT
     new = StoreRequest(
-        content=asked.text or "", kind=kind, project=first.project, speaker=Speaker.OWNER
+        content=request.text or "", kind=kind, project=first.project, speaker=Speaker.OWNER
     )
-    links = tuple(Link(Relates.RELATED_TO.value, one.id, origin=ORIGIN) for one in (first, second))
+    links = tuple(Link(Relates.RELATED_TO.value, end.id, origin=ORIGIN) for end in (first, second))
     memory = replace(
         new_memory(home, new, known_or_named, None),
         project=first.project,
@@ -622,7 +619,7 @@ def _said(change: Change, first: Memory, second: Memory, asked: ReflectAnswerReq
         )
         change.put([stored])
     change.explain(outcome.in_words())
-    now = [home.memories.find(one.id) or one for one in (first, second)]
+    now = [home.memories.find(end.id) or end for end in (first, second)]
     return Reflected("stored", now[0], now[1], stored)
 
 
@@ -632,36 +629,35 @@ def _reflected(action: str, pair: Pair, first: Memory) -> Reflected:
 
 
 def _skipped(home: Home) -> list[tuple[str, str]]:
-    return [(one, other) for one, other in json.loads(home.usage.value(_SKIPPED) or "[]")]
+    return [(first, second) for first, second in json.loads(home.usage.value(_SKIPPED) or "[]")]
 
 
 def _key(first: Memory, second: Memory) -> tuple[str, str]:
     return (min(first.id, second.id), max(first.id, second.id))
 
 
-# ----------------------------------------------------------------------------
-# Take back what was decided in review: what it wrote is undone, and it waits again.
+# -- Undoing review decisions -------------------------------------------------
 
 
 _DECISIONS = frozenset({REVIEW, "retire", RESOLVE})
 
 
 def reopen(home: Home, request: ReviewUndoRequest) -> Memory:
-    """Take back the last decision about a candidate or a memory; returns what waits again.
+    """Undo the last decision about a candidate or memory and return the item, pending again.
 
-    A candidate can be brought back for a day. The quality that a kept memory was raised to stays. Raises NotFound,
-    Conflict where what was decided was changed since.
+    Candidates can be restored for a day. A raised quality stays. Raises NotFound, and Conflict if the result
+    was changed since.
     """
     reference = request.reference.strip()
-    found = home.candidates.settled(reference)
-    if len(found) > 1:
+    candidates = home.candidates.settled(reference)
+    if len(candidates) > 1:
         raise Conflict(f"{reference!r} means several candidates", hint="give more of the id")
-    return _reopen_candidate(home, found[0]) if found else _reopen_review(home, reference)
+    return _reopen_candidate(home, candidates[0]) if candidates else _reopen_review(home, reference)
 
 
 def _reopen_candidate(home: Home, candidate: HeldCandidate) -> Memory:
     why = kept_because(candidate)
-    is_undone = _undo_first(home, candidate.found, lambda operation: operation.why == why)
+    is_undone = _undo_latest(home, candidate.found, lambda operation: operation.why == why)
     kept = home.memories.find(candidate.memory.id)
     if not is_undone and kept and kept.is_active:
         raise Conflict(
@@ -685,7 +681,7 @@ def _reopen_review(home: Home, reference: str) -> Memory:
     since, at = settled or (0, 0)
     if len(ids) > 1:
         since = max(since, *(to_ms(memory.created) or 0 for memory in memories))
-    is_undone = _undo_first(
+    is_undone = _undo_latest(
         home,
         at_ms(since),
         lambda operation: (
@@ -701,96 +697,91 @@ def _reopen_review(home: Home, reference: str) -> Memory:
     return get(home, memories[0].id)
 
 
-def _undo_first(home: Home, since: datetime, is_meant: Callable[[Operation], bool]) -> bool:
-    """Undo the latest operation that is meant; returns whether there is one: the decision may have written nothing."""
+def _undo_latest(home: Home, since: datetime, matches: Callable[[Operation], bool]) -> bool:
+    """Undo the latest matching operation; return ``False`` if the decision wrote nothing."""
     look(home)
     for operation in not_undone(home):
         if operation.at < since:
             break
-        if is_meant(operation):
+        if matches(operation):
             undo(home, operation.id)
             return True
     return False
 
 
-# ----------------------------------------------------------------------------
-# Gaps: what nacre was asked and could not answer.
-#
-# Every answered question leaves a case (:mod:`nacre.recall.ranking`), so there is no other log:
-# questions are without
-# secrets, kept for ``traces.keep_days``, and reached by ``forget`` and ``scrub``. Prompts that hooks
-# look up leave none:
-# most need nothing that could be known.
+# -- Unanswered questions -----------------------------------------------------
+# Recall leaves a case for every question (:mod:`nacre.recall.ranking`), redacted, kept for
+# ``traces.keep_days``, and reached by ``forget`` and ``scrub``. Prompts searched by hooks leave
+# none, since most need no memory.
 
 
 MOST_QUESTIONS = 300
-"""Wordings that are grouped, the latest: each is embedded."""
+"""Latest wordings that are grouped; each is embedded."""
 
 MOST_ASKED_AGAIN = 60
-"""Wordings that one listing asks again, to see whether they are answered by now."""
+"""Wordings that one listing searches again to check for an answer."""
 
 _DISMISSED = "gaps.dismissed"
-_MOST_DISMISSED = 2_000
-_EVER = timedelta(days=3650)
-_REFERENCE = 8
+_MAX_DISMISSED = 2_000
+_ALL_TIME = timedelta(days=3650)
+_REFERENCE_CHARACTERS = 8
 _TODO_CHARACTERS = 300
 _KEY_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """One wording of a question, with its cases, the latest first."""
+    """A wording of a question, with its cases, the latest first."""
 
     text: str
     cases: tuple[Trace, ...]
 
     @property
     def projects(self) -> Counter[str]:
-        """The projects that it was asked about, with how often."""
-        return Counter(name for case in self.cases for name in _noted(case, PROJECTS))
+        """Number of cases by project."""
+        return Counter(name for case in self.cases for name in _values(case, PROJECTS))
 
     @property
     def key(self) -> str:
-        """A hash of its stems: what was dismissed is known again, and no word of it is kept."""
-        said = " ".join(sorted(stems_of(self.text)))
-        return hashlib.blake2b(said.encode("utf-8", "replace"), digest_size=_KEY_BYTES).hexdigest()
+        """Hash of its stems, so that dismissing keeps none of its text."""
+        stems = " ".join(sorted(stems_of(self.text)))
+        return hashlib.blake2b(stems.encode("utf-8", "replace"), digest_size=_KEY_BYTES).hexdigest()
 
 
-def unanswered(home: Home, asked: UnansweredRequest) -> Unanswered:
-    """Questions that were asked and not answered, grouped: the one asked most first, then the latest.
+def unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
+    """Return groups of unanswered questions, the most frequent first, then the latest.
 
-    Those that would be answered today are left out: what is to be shown is asked again, without counting as use.
-    Raises StoreBusy.
+    Questions that have an answer today are left out; the check does not count as recall. Raises StoreBusy.
     """
-    groups, by = _groups(home, timedelta(days=asked.days), asked.project)
-    wanted = [group for group in groups if _gap(group).times >= asked.min_times]
+    groups, by = _groups(home, timedelta(days=request.days), request.project)
+    frequent = [group for group in groups if _gap(group).times >= request.min_times]
     shown: list[UnansweredQuestion] = []
     closed = 0
-    asking = _Asking(home)
-    for wordings in wanted:
-        if len(shown) == asked.limit:
+    recheck = _Recheck(home)
+    for wordings in frequent:
+        if len(shown) == request.limit:
             break
-        left = asking.without_answer(wordings)
-        if left and _gap(left).times >= asked.min_times:
-            shown.append(_gap(left))
+        unresolved = recheck.without_answer(wordings)
+        if unresolved and _gap(unresolved).times >= request.min_times:
+            shown.append(_gap(unresolved))
         else:
             closed += 1
-    return Unanswered(tuple(sorted(shown, key=_rank)), len(wanted) - closed, closed, by)
+    return Unanswered(tuple(sorted(shown, key=_rank)), len(frequent) - closed, closed, by)
 
 
 def dismiss(home: Home, request: GapRequest) -> UnansweredQuestion:
-    """List a gap no more, in any of its wordings. Raises NotFound, Conflict."""
+    """Hide a gap in all its wordings. Raises NotFound, Conflict."""
     wordings = _find(home, request.reference)
     with home.database.transaction():
-        held = dict.fromkeys([*_dismissed(home), *(wording.key for wording in wordings)])
-        home.usage.set_value(_DISMISSED, json.dumps(list(held)[-_MOST_DISMISSED:]))
+        dismissed = dict.fromkeys([*_dismissed(home), *(wording.key for wording in wordings)])
+        home.usage.set_value(_DISMISSED, json.dumps(list(dismissed)[-_MAX_DISMISSED:]))
     return _gap(wordings)
 
 
 def add_todo(home: Home, request: GapTodoRequest) -> StoreOutcome:
-    """Store the owner's todo to write down what a gap asks, in the project it was asked about most.
+    """Store a todo to write down the answer, in the project that the question concerned most often.
 
-    From then on the todo answers the question. Raises NotFound, Conflict, and what storing raises.
+    The todo answers the question from then on. Raises NotFound, Conflict, and errors of storing.
     """
     wordings = _find(home, request.reference)
     projects = sum((wording.projects for wording in wordings), Counter[str]()).most_common(1)
@@ -808,87 +799,87 @@ def add_todo(home: Home, request: GapTodoRequest) -> StoreOutcome:
 def _groups(
     home: Home, since: timedelta, project: str | None = None
 ) -> tuple[list[list[_Wording]], str]:
-    """Groups of wordings, but for those that were dismissed: those asked most first."""
+    """Return groups of wordings that were not dismissed, the most frequent first."""
     wordings = list(_wordings(home, since, project))[:MOST_QUESTIONS]
-    wordings.reverse()  # the oldest first: what comes later joins the groups that are there
+    wordings.reverse()  # later wordings join existing groups
     places, by = group(home, [wording.text for wording in wordings]) if wordings else ([], "words")
-    gone = set(_dismissed(home))
+    dismissed = set(_dismissed(home))
     groups = [[wordings[place] for place in places_of] for places_of in places]
-    kept = [group for group in groups if gone.isdisjoint(wording.key for wording in group)]
-    return sorted(kept, key=lambda one: _rank(_gap(one))), by
+    kept = [group for group in groups if dismissed.isdisjoint(wording.key for wording in group)]
+    return sorted(kept, key=lambda members: _rank(_gap(members))), by
 
 
 def _wordings(home: Home, since: timedelta, project: str | None) -> Iterator[_Wording]:
-    """Every wording that was asked and not answered, the latest first."""
+    """Yield the unanswered wordings, the latest first."""
     fold_notes(home)
     cases: dict[str, list[Trace]] = {}
     for case in home.traces.unanswered(home.now() - since):
-        if not _noted(case, NARROWED) and (project is None or project in _noted(case, PROJECTS)):
+        if not _values(case, NARROWED) and (project is None or project in _values(case, PROJECTS)):
             cases.setdefault(" ".join(case.subject.lower().split()), []).append(case)
     for same in cases.values():
         yield _Wording(same[0].subject, tuple(same))
 
 
-def _noted(case: Trace, name: str) -> list[str]:
-    """What the first step of a case has under a name."""
+def _values(case: Trace, name: str) -> list[str]:
+    """Return a comma-separated value of a case's first step."""
     value = case.steps[0].more.get(name) if case.steps else None
     return value.split(",") if isinstance(value, str) else []
 
 
-class _Asking:
-    """Asks questions again, so many at most: what comes after them counts as without an answer."""
+class _Recheck:
+    """Searches for questions again, up to ``MOST_ASKED_AGAIN``; later ones count as unanswered."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._left = MOST_ASKED_AGAIN
 
     def without_answer(self, wordings: Sequence[_Wording]) -> list[_Wording]:
-        """A group from the first wording on that has no answer today, those asked most first."""
+        """Return the group from its first wording without an answer, the most frequent first."""
         ranked = _ranked(wordings)
-        answered = takewhile(self._is_answered, ranked)
-        return ranked[sum(1 for _ in answered) :]
+        answered_first = takewhile(self._is_answered, ranked)
+        return ranked[sum(1 for _ in answered_first) :]
 
     def _is_answered(self, wording: _Wording) -> bool:
-        """For all the projects it was asked about."""
+        """Search in all projects of the wording."""
         if self._left <= 0:
             return False
         self._left -= 1
         turns = min(1, self._home.settings.whole("recall.turns"))
-        wanted = Filter(projects=tuple(sorted(wording.projects)))
+        projects = Filter(projects=tuple(sorted(wording.projects)))
         query = RecallQuery(
             wording.text,
-            filter=wanted,
+            filter=projects,
             limit=1,
             turns=turns,
             confident=True,
             update=False,
             co_recall=False,
         )
-        found = recall(self._home, query)
-        return bool(found.hits or found.turns)
+        result = recall(self._home, query)
+        return bool(result.hits or result.turns)
 
 
 def _gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
-    """What is told of a group: the wording asked most, of these the latest, stands for it."""
+    """Describe a group by its most frequent, then latest wording."""
     ranked = _ranked(wordings)
     cases = sorted(
         (case for wording in wordings for case in wording.cases), key=lambda case: case.began
     )
     projects = sum((wording.projects for wording in wordings), Counter[str]())
     return UnansweredQuestion(
-        cases[-1].id[-_REFERENCE:],
+        cases[-1].id[-_REFERENCE_CHARACTERS:],
         ranked[0].text,
         len(cases),
         sum(case.outcome == NOT_SURE for case in cases),
         cases[0].began,
         cases[-1].began,
         tuple(name for name, _ in projects.most_common()),
-        tuple(one.text for one in ranked[1:]),
+        tuple(wording.text for wording in ranked[1:]),
     )
 
 
 def _ranked(wordings: Sequence[_Wording]) -> list[_Wording]:
-    """Those asked most first, then the latest."""
+    """Sort wordings by frequency, then recency."""
     return sorted(
         wordings, key=lambda wording: (len(wording.cases), wording.cases[0].began), reverse=True
     )
@@ -899,13 +890,13 @@ def _rank(gap: UnansweredQuestion) -> tuple[int, float]:
 
 
 def _find(home: Home, reference: str) -> list[_Wording]:
-    """The group of a case. Raises NotFound, Conflict."""
-    wanted = reference.strip()
-    groups, _ = _groups(home, _EVER)
+    """Return the group of a case. Raises NotFound, Conflict."""
+    case_id = reference.strip()
+    groups, _ = _groups(home, _ALL_TIME)
     found = [
         group
         for group in groups
-        if any(_names(wanted, case.id) for wording in group for case in wording.cases)
+        if any(_names(case_id, case.id) for wording in group for case in wording.cases)
     ]
     if not found:
         raise NotFound(
@@ -917,7 +908,9 @@ def _find(home: Home, reference: str) -> list[_Wording]:
 
 
 def _names(reference: str, case: str) -> bool:
-    return case == reference or (len(reference) >= _REFERENCE // 2 and case.endswith(reference))
+    return case == reference or (
+        len(reference) >= _REFERENCE_CHARACTERS // 2 and case.endswith(reference)
+    )
 
 
 def _dismissed(home: Home) -> list[str]:
