@@ -1,4 +1,4 @@
-"""What a writer is asked about a page, and what is made of its answer: lines that bear code's look and a second one."""
+"""Questions to a language model (the writer) about pages, links and clusters of memories."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ from nacre.values.session import Speaker, Task
 
 BORNE = "borne-1"
 _LINE_CHARACTERS = 240
-_MOST_SOURCES = 8
+_MAX_SOURCES = 8
 
 
 class Finding(StrEnum):
@@ -97,7 +97,7 @@ class SecondLook(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a line may rest on, as a writer is shown it: a memory, or what was done in a session."""
+    """A memory or a session's work, as shown to the writer."""
 
     reference: str
     kind: str
@@ -108,7 +108,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A line that a writer proposes for a section, with what it rests on."""
+    """A line proposed for a section, with its sources."""
 
     field: str
     words: str
@@ -116,15 +116,17 @@ class Proposed:
 
     @property
     def line(self) -> str:
-        """As it stands on the page."""
+        """The line as written to the page."""
         by_agent = any(source.speaker is not Speaker.OWNER for source in self.sources)
         return as_line(self.words, [source.reference for source in self.sources], by_agent=by_agent)
 
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """What came of asking: sections, how many lines were proposed and did not bear a look, and whether the writer was
-    misled; then nothing of its answer is used."""
+    """The sections from an answer, and the numbers of proposed and refused lines.
+
+    ``is_misled``: the writer accepted the probe, so its answer is not used.
+    """
 
     sections: tuple[Section, ...] = ()
     proposed: int = 0
@@ -134,7 +136,7 @@ class Drafted:
 
 @dataclass(frozen=True, slots=True)
 class PageQuestion:
-    """One page: its form, what it may tell, and what a writer made of it before, each line with numbers of sources."""
+    """A question about a page: its form, its sources, and its written lines with source numbers."""
 
     form: Form
     sources: Sequence[Source]
@@ -144,35 +146,37 @@ class PageQuestion:
     seconds: float
 
     def answer(self) -> Drafted:
-        """Ask for the page, and have it looked at again. Raises what a model raises; touches nothing of the home."""
+        """Ask for the page and for its verification. Raises errors of the model; does not change the home."""
         answered = ask(self.model, self.prompt(), self.form.answer)
         proposed = list(self._proposed(answered))
-        good = [one for one in proposed if one.sources and not self._unfit(one)]
-        borne = self._borne(good) if good else []
-        if borne is None:
+        good = [line for line in proposed if line.sources and not self._unfit(line)]
+        supported = self._borne(good) if good else []
+        if supported is None:
             return Drafted(proposed=len(proposed), is_misled=True)
-        return Drafted(tuple(self._sections(borne)), len(proposed), len(proposed) - len(borne))
+        return Drafted(
+            tuple(self._sections(supported)), len(proposed), len(proposed) - len(supported)
+        )
 
     def prompt(self) -> Prompt:
-        """What asks for the page."""
+        """Return the prompt that asks for the page."""
         shown = [
             quoted(
                 {
                     "number": number,
-                    "kind": one.kind,
-                    "said_by": one.speaker.value,
-                    "day": one.day,
-                    "text": one.text,
+                    "kind": source.kind,
+                    "said_by": source.speaker.value,
+                    "day": source.day,
+                    "text": source.text,
                 }
             )
-            for number, one in enumerate(self.sources, 1)
+            for number, source in enumerate(self.sources, 1)
         ]
         lines = [
             quoted({"section": field, "text": words, "numbers": list(numbers)})
             for field, words, numbers in self.before
         ]
-        told = [*shown, *(["", "The page has these lines:", *lines] if lines else [])]
-        return prompt_of(self.form.prompt, "\n".join(told), self.form.answer, self.seconds)
+        parts = [*shown, *(["", "The page has these lines:", *lines] if lines else [])]
+        return prompt_of(self.form.prompt, "\n".join(parts), self.form.answer, self.seconds)
 
     def _proposed(self, answered: msgspec.Struct) -> Iterator[Proposed]:
         for field, _, _ in self.form.sections:
@@ -183,39 +187,39 @@ class PageQuestion:
                 yield Proposed(field, words, self._named(line))
 
     def _named(self, line: Line) -> tuple[Source, ...]:
-        """What a line rests on; nothing where it names what was not shown, or as good as everything."""
+        """Return a line's sources; none if a number is unknown, or if it cites too many."""
         numbers = sorted(set(line.numbers))
         is_shown = all(1 <= number <= len(self.sources) for number in numbers)
         return (
             tuple(self.sources[number - 1] for number in numbers)
-            if is_shown and len(numbers) <= _MOST_SOURCES
+            if is_shown and len(numbers) <= _MAX_SOURCES
             else ()
         )
 
-    def _unfit(self, one: Proposed) -> str | None:
-        """What code can know against a line."""
+    def _unfit(self, line: Proposed) -> str | None:
+        """Return the reason that code rejects a line, or ``None``."""
         return (
-            unlike_sources(one.words, [f"{source.day} {source.text}" for source in one.sources])
-            if one.words
+            unlike_sources(line.words, [f"{source.day} {source.text}" for source in line.sources])
+            if line.words
             else "it is empty"
         )
 
     def _borne(self, proposed: Sequence[Proposed]) -> list[Proposed] | None:
-        """The lines that bear a second look; ``None`` where it took a line for borne out that surely is not."""
-        at, probe = probe_beside([one.line for one in proposed])
-        cases = [case_of(one) for one in proposed]
-        like = {"said_by": Speaker.OWNER.value, "day": proposed[0].sources[0].day}
-        cases[at:at] = [{"line": probe[0], "sources": [{**like, "text": probe[1]}]}]
+        """Return the lines confirmed by a second call; ``None`` if that confirmed the false probe."""
+        at, probe = probe_beside([line.line for line in proposed])
+        cases = [case_of(line) for line in proposed]
+        common = {"said_by": Speaker.OWNER.value, "day": proposed[0].sources[0].day}
+        cases[at:at] = [{"line": probe[0], "sources": [{**common, "text": probe[1]}]}]
         text = "\n".join(quoted({"number": number, **case}) for number, case in enumerate(cases, 1))
         answered = ask(self.model, prompt_of(BORNE, text, SecondLook, self.seconds), SecondLook)
-        found = {case.number: case.finding for case in answered.cases}
-        if found.get(at + 1) is not Finding.NOT_BORNE:
+        findings = {case.number: case.finding for case in answered.cases}
+        if findings.get(at + 1) is not Finding.NOT_BORNE:
             return None
         numbers = [number for number in range(1, len(cases) + 1) if number != at + 1]
         return [
-            one
-            for number, one in zip(numbers, proposed, strict=True)
-            if found.get(number) is Finding.BORNE
+            line
+            for number, line in zip(numbers, proposed, strict=True)
+            if findings.get(number) is Finding.BORNE
         ]
 
     def _sections(self, borne: Sequence[Proposed]) -> Iterator[Section]:
@@ -224,73 +228,75 @@ class PageQuestion:
             lines = kept.get(field, [])[:most]
             if field == self.form.summary:
                 lines = [
-                    one
-                    for at, one in enumerate(lines)
+                    line
+                    for at, line in enumerate(lines)
                     if sum(len(other.words) for other in lines[: at + 1])
                     <= self.form.summary_characters
                 ]
             yield title, tuple(line.line for line in lines)
 
 
-def case_of(one: Proposed) -> dict[str, object]:
-    """A line as a second look is shown it."""
+def case_of(line: Proposed) -> dict[str, object]:
+    """Return a line and its sources for verification."""
     sources = [
         {"said_by": source.speaker.value, "day": source.day, "text": source.text}
-        for source in one.sources
+        for source in line.sources
     ]
-    return {"line": one.words, "sources": sources}
+    return {"line": line.words, "sources": sources}
 
 
 def probe_beside(texts: Sequence[str]) -> tuple[int, tuple[str, str]]:
-    """Where among some texts a probe stands, and which one: a text, and another that does not bear it out."""
+    """Choose a position among the texts, and a probe: a text and a source that does not support it.
+
+    Both are derived from the texts, so that runs are reproducible.
+    """
     drawn = int(content_hash("\0".join(texts)).hex()[:12], 16)
     pairs = known_pairs()
     return drawn % (len(texts) + 1), pairs[drawn // 7 % len(pairs)]
 
 
 def each_once(form: Form, proposed: Sequence[Proposed]) -> Iterator[tuple[str, list[Proposed]]]:
-    """The lines of each section, without those whose words, or whose sources, are told in one that goes before."""
+    """Yield the lines of each section, without repeated text, or sources used in an earlier section."""
     words: set[str] = set()
-    told: set[frozenset[str]] = set()
+    used_sources: set[frozenset[str]] = set()
     for field in (form.summary, *form.ranks):
-        found = []
-        for one in (one for one in proposed if one.field == field):
-            named = frozenset(source.reference for source in one.sources)
-            if normalise(one.words) not in words and named not in told:
-                found.append(one)
-                words.add(normalise(one.words))
-                told |= set() if field == form.summary else {named}
-        yield field, found
+        lines = []
+        for line in (line for line in proposed if line.field == field):
+            references = frozenset(source.reference for source in line.sources)
+            if normalise(line.words) not in words and references not in used_sources:
+                lines.append(line)
+                words.add(normalise(line.words))
+                used_sources |= set() if field == form.summary else {references}
+        yield field, lines
 
 
-# ----------------------------------------------------------------------------
-# Has a writer fill pages: those of projects of which enough is known that is new, and the owner's
-# profile.
+# -- Asking about pages -------------------------------------------------------
 
 
 MOST_PAGES = 8
-"""So many pages are asked about in one dream; the rest waits."""
+"""Maximum pages per dream."""
 
 LEAST_KNOWN, LEAST_NEW = 5, 3
-"""A page takes so many memories, and so many of them new, changed or gone since it was asked about."""
+"""Memories that a page needs, and how many of them must have changed since the last question."""
 
 TOKENS_SHOWN = 6_000
-"""Of what is known, in one question."""
+"""Maximum tokens of memories in one question."""
 
 _LOOKED = "dream pages"
 _TEXT_CHARACTERS = 500
 _FRAME_TOKENS = 30
 _ANSWER_TOKENS = 2_500
-"""What the answers about a page take, both looks together."""
+"""Estimated tokens of both answers about a page."""
 
 _MISLED = "{} of {} pages of the writer's are not used: it took for borne out what surely is not"
-_SOURCE_MARK = 8
+_SOURCE_MARK_CHARACTERS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A page to ask about: what a writer is shown of it, and what tells whether that is new. ``project`` is empty for
-    the profile."""
+    """A page to ask about, with its sources and marks of their versions. ``project`` is empty for the
+    profile.
+    """
 
     project: str
     sources: tuple[Source, ...]
@@ -299,13 +305,13 @@ class Wanted:
 
     @property
     def form(self) -> Form:
-        """What is to be filled."""
+        """The page's form."""
         return form_of(self.project)
 
 
 @dataclass(frozen=True, slots=True)
 class PagesAsked:
-    """Drafts by project, which pages were asked about with what, how many wait, and what went wrong."""
+    """Drafts by project, the marks of pages asked about, the number of pages not asked, and a problem."""
 
     drafts: Mapping[str, PageDraft]
     looked: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -316,78 +322,82 @@ class PagesAsked:
 def wanted_pages(
     home: Home, memories: Iterable[Memory], project: str | None, writer: str
 ) -> list[Wanted]:
-    """The pages that are worth asking about, those of which most is new first."""
+    """Return the pages worth asking about, those with the most changes first."""
     looked = _looked(home)
     slugs = sorted({file.slug for file in home.files.projects()})
     known = list(memories)
     found = []
-    for slug in [one for one in ("", *slugs) if project in (None, one)]:
-        one = _wanted(home, slug, known, writer)
-        news = _news(one, looked.get(slug, ())) if one else 0
-        if one and news:
-            found.append((news, one))
-    return [one for _, one in sorted(found, key=lambda found: (-found[0], found[1].project))]
+    for slug in [name for name in ("", *slugs) if project in (None, name)]:
+        page = _page_to_ask(home, slug, known, writer)
+        changes = _changes(page, looked.get(slug, ())) if page else 0
+        if page and changes:
+            found.append((changes, page))
+    return [page for _, page in sorted(found, key=lambda item: (-item[0], item[1].project))]
 
 
 def asked_for_pages(
-    home: Home, model: LanguageModel, wanted: Sequence[Wanted], on_progress: OnProgress | None
+    home: Home, model: LanguageModel, pages: Sequence[Wanted], on_progress: OnProgress | None
 ) -> PagesAsked:
-    """What a writer makes of some pages. Nothing is changed."""
-    chosen = wanted[:MOST_PAGES]
+    """Ask the writer about pages. Nothing is changed."""
+    chosen = pages[:MOST_PAGES]
     seconds = home.settings.number("models.timeout_seconds")
     questions = [
-        PageQuestion(one.form, one.sources, one.before, model, home.redactor, seconds)
-        for one in chosen
+        PageQuestion(page.form, page.sources, page.before, model, home.redactor, seconds)
+        for page in chosen
     ]
-    found, failed = answers(home, [question.answer for question in questions], on_progress)
-    answered = [(one, drafted) for one, drafted in zip(chosen, found, strict=True) if drafted]
+    results, failed = answers(home, [question.answer for question in questions], on_progress)
+    answered = [(page, drafted) for page, drafted in zip(chosen, results, strict=True) if drafted]
     drafts = {
-        one.project: _draft(one, drafted, model)
-        for one, drafted in answered
+        page.project: _draft(page, drafted, model)
+        for page, drafted in answered
         if any(lines for _, lines in drafted.sections)
     }
     misled = sum(drafted.is_misled for _, drafted in answered)
-    looked = tuple((one.project, one.marks) for one, drafted in answered if not drafted.is_misled)
-    note = failed or (_MISLED.format(misled, len(answered)) if misled else None)
-    return PagesAsked(drafts, looked, len(wanted) - len(chosen), note)
-
-
-def _draft(wanted: Wanted, drafted: Drafted, model: LanguageModel) -> PageDraft:
-    lines = sum(len(lines) for _, lines in drafted.sections)
-    left = f", {drafted.refused} more did not bear a look" if drafted.refused else ""
-    why = f"lines by the writer: {lines}, from {len(wanted.sources)} sources{left}"
-    return PageDraft(wanted.project, drafted.sections, model.name, why)
-
-
-def tokens_for(wanted: Sequence[Wanted]) -> tuple[int, Tokens]:
-    """How many calls asking about pages takes at most, and how many tokens."""
-    chosen = wanted[:MOST_PAGES]
-    asking = sum(
-        count_tokens(words_of(one.form.prompt)) + count_tokens(words_of(BORNE)) for one in chosen
+    looked = tuple(
+        (page.project, page.marks) for page, drafted in answered if not drafted.is_misled
     )
-    shown = sum(_size(source) for one in chosen for source in one.sources)
+    note = failed or (_MISLED.format(misled, len(answered)) if misled else None)
+    return PagesAsked(drafts, looked, len(pages) - len(chosen), note)
+
+
+def _draft(page: Wanted, drafted: Drafted, model: LanguageModel) -> PageDraft:
+    lines = sum(len(lines) for _, lines in drafted.sections)
+    refusals = f", {drafted.refused} more did not bear a look" if drafted.refused else ""
+    why = f"lines by the writer: {lines}, from {len(page.sources)} sources{refusals}"
+    return PageDraft(page.project, drafted.sections, model.name, why)
+
+
+def tokens_for(pages: Sequence[Wanted]) -> tuple[int, Tokens]:
+    """Return the maximum number of calls and tokens of asking about pages."""
+    chosen = pages[:MOST_PAGES]
+    asking = sum(
+        count_tokens(words_of(page.form.prompt)) + count_tokens(words_of(BORNE)) for page in chosen
+    )
+    shown = sum(_size(source) for page in chosen for source in page.sources)
     return 2 * len(chosen), Tokens(asking + 2 * shown, _ANSWER_TOKENS * len(chosen))
 
 
 def note_looked(home: Home, looked: Iterable[tuple[str, Sequence[str]]]) -> None:
-    """These pages were asked about, and need not be again until something is new. Call it in a transaction."""
-    now = {project: list(marks) for project, marks in looked}
-    if now:
-        home.usage.set_value(_LOOKED, json.dumps({**_looked(home), **now}))
+    """Record that these pages were asked about. Call in a transaction."""
+    added = {project: list(marks) for project, marks in looked}
+    if added:
+        home.usage.set_value(_LOOKED, json.dumps({**_looked(home), **added}))
 
 
 def _looked(home: Home) -> dict[str, list[str]]:
     return dict(json.loads(home.usage.value(_LOOKED) or "{}"))
 
 
-def _news(wanted: Wanted, seen: Sequence[str]) -> int:
-    """How much is new since a page was asked about; 0 where that is too little to ask again."""
-    new = len(set(wanted.marks) ^ set(seen))
-    return new if new >= (LEAST_NEW if seen else LEAST_KNOWN) else 0
+def _changes(page: Wanted, seen: Sequence[str]) -> int:
+    """Return the number of changes since a page was asked about, 0 if too few."""
+    count = len(set(page.marks) ^ set(seen))
+    return count if count >= (LEAST_NEW if seen else LEAST_KNOWN) else 0
 
 
-def _wanted(home: Home, project: str, memories: Sequence[Memory], writer: str) -> Wanted | None:
-    """What a writer would be shown of a page; ``None`` where that is too little, or the page is not to be written."""
+def _page_to_ask(
+    home: Home, project: str, memories: Sequence[Memory], writer: str
+) -> Wanted | None:
+    """Return a page to ask about; ``None`` if it has too few memories or must not be written."""
     try:
         page = read_page(home, project)
     except UNREADABLE:
@@ -399,12 +409,12 @@ def _wanted(home: Home, project: str, memories: Sequence[Memory], writer: str) -
         if form.takes(memory, project, today)
         and not (memory.triggers or memory.suppressed_contexts)
     ]
-    known = [one for one in known if may_be_shown(home, one, writer)]
+    known = [memory for memory in known if may_be_shown(home, memory, writer)]
     if len(known) < LEAST_KNOWN or not page.is_wanted:
         return None
-    named = {one for line in _lines_before(page, form) for one in references_of(line[1])}
+    named = {name for _, line in _lines_before(page, form) for name in references_of(line)}
     shown = _shown(known, named)
-    marks = tuple(mark([one])[:_SOURCE_MARK] for one in shown)
+    marks = tuple(mark([memory])[:_SOURCE_MARK_CHARACTERS] for memory in shown)
     sources = (
         *map(_source, shown),
         *(_of_sessions(home, project, page, writer) if project else ()),
@@ -413,19 +423,21 @@ def _wanted(home: Home, project: str, memories: Sequence[Memory], writer: str) -
 
 
 def _shown(memories: Sequence[Memory], named: set[str]) -> list[Memory]:
-    """As many memories as a question holds, in the order in which they were said: those that the page names already,
-    then by importance and by when they were said, in turn."""
+    """Return the memories that fit a question, in order of statement.
+
+    Those named on the page are chosen first, then the most important and the latest in turn.
+    """
     by_day = sorted(memories, key=lambda memory: (memory.last_said, memory.id), reverse=True)
-    by_weight = sorted(by_day, key=lambda one: -one.importance)
-    first = [one for one in by_day if one.id[-REFERENCE_CHARACTERS:] in named]
-    turns = (one for pair in zip(by_weight, by_day, strict=True) for one in pair)
+    by_weight = sorted(by_day, key=lambda memory: -memory.importance)
+    on_page = [memory for memory in by_day if memory.id[-REFERENCE_CHARACTERS:] in named]
+    alternating = (memory for pair in zip(by_weight, by_day, strict=True) for memory in pair)
     chosen: list[Memory] = []
-    left = TOKENS_SHOWN
-    for one in {one.id: one for one in (*first, *turns)}.values():
-        left -= _size(_source(one))
-        if left >= 0:
-            chosen.append(one)
-    return sorted(chosen, key=lambda one: (one.last_said, one.id))
+    tokens_left = TOKENS_SHOWN
+    for memory in {memory.id: memory for memory in (*on_page, *alternating)}.values():
+        tokens_left -= _size(_source(memory))
+        if tokens_left >= 0:
+            chosen.append(memory)
+    return sorted(chosen, key=lambda memory: (memory.last_said, memory.id))
 
 
 def _source(memory: Memory) -> Source:
@@ -442,7 +454,7 @@ def _source(memory: Memory) -> Source:
 
 
 def _day(memory: Memory) -> datetime:
-    """When something happened, or was said last."""
+    """Return when an event happened, or when another memory was last stated."""
     return memory.created if memory.kind is Kind.EVENT else memory.last_said
 
 
@@ -451,7 +463,7 @@ def _size(source: Source) -> int:
 
 
 def _lines_before(page: Page, form: Form) -> list[tuple[str, str]]:
-    """The lines that a writer made of a page before, each with its section's field."""
+    """Return the page's written lines with their section's field."""
     fields = {title: field for field, title, _ in form.sections}
     return [
         (fields[title], line)
@@ -461,11 +473,11 @@ def _lines_before(page: Page, form: Form) -> list[tuple[str, str]]:
 
 
 def _of_sessions(home: Home, project: str, page: Page, writer: str) -> Iterator[Source]:
-    """What was done in the latest sessions, as the page tells it, of those that a writer may be shown."""
+    """Yield the page's lines about the latest sessions that the writer may read."""
     for line in activity(home, project, page, latest(home, project, None, SESSIONS_SHOWN)):
         (reference,) = references_of(line)
-        found = sessions_named(home, reference)
-        if found and all(is_covered(home.settings, one, writer) for one in found):
+        sessions = sessions_named(home, reference)
+        if sessions and all(is_covered(home.settings, session, writer) for session in sessions):
             day, _, words = home.redactor.clean(
                 line.removeprefix("- ").rpartition(" (")[0]
             ).partition(": ")
@@ -475,27 +487,26 @@ def _of_sessions(home: Home, project: str, page: Page, writer: str) -> Iterator[
 def _before(
     home: Home, page: Page, form: Form, sources: Sequence[Source]
 ) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """The lines of a writer's that stand on a page and still hold, with the numbers of what they rest on."""
-    numbers = {one.reference: number for number, one in enumerate(sources, 1)}
+    """Yield the page's written lines that are still valid, with source numbers."""
+    numbers = {source.reference: number for number, source in enumerate(sources, 1)}
     for field, line in _lines_before(page, form):
         named = references_of(line)
-        if named and all(one in numbers for one in named) and rests_on_what_holds(home, line):
+        if named and all(source in numbers for source in named) and rests_on_what_holds(home, line):
             yield (
                 field,
                 line.removeprefix("- ").rpartition(" (")[0],
-                tuple(numbers[one] for one in named),
+                tuple(numbers[source] for source in named),
             )
 
 
-# ----------------------------------------------------------------------------
-# What a writer does in tier 3: it fills pages, and says how memories stand to each other that nothing
-# connects.
+# -- Pages and links (tier 3) -------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Consulted:
-    """What came of asking: drafts of pages by project, links to draw, what was looked at, what is settled, how much
-    waits for another dream, and what went wrong."""
+    """Page drafts by project, link steps, marks of pages asked, settled pairs, the number not asked, and a
+    problem.
+    """
 
     drafts: Mapping[str, PageDraft]
     steps: tuple[Step, ...] = ()
@@ -517,9 +528,9 @@ def consulted(
     background: bool,
     on_progress: OnProgress | None = None,
 ) -> Consulted:
-    """What a writer makes of pages and pairs of some memories; ``asked`` is settled already. Nothing is changed.
+    """Ask a writer about pages and pairs; ``asked`` are already settled. Nothing is changed.
 
-    Raises ModelRefused where the model that is set cannot be opened.
+    Raises ModelRefused if the configured model cannot be opened.
     """
     with writer_of(home, background=background) as (model, why_not):
         if model is None:
@@ -546,7 +557,7 @@ def consulted(
 def consulting_takes(
     home: Home, memories: Sequence[Memory], project: str | None, asked: Sequence[str]
 ) -> tuple[int, int, int, Tokens]:
-    """How many pages and pairs a writer would be asked about in one dream, in how many calls and tokens at most."""
+    """Return how many pages and pairs one dream asks about, with the maximum calls and tokens."""
     name = name_for(home, Task.DREAM)
     pages = wanted_pages(home, memories, project, name)
     pairs = wanted_pairs(home, memories, asked, name)
@@ -556,18 +567,16 @@ def consulting_takes(
     return min(len(pages), MOST_PAGES), min(len(pairs), MOST_PAIRS), page_calls + pair_calls, tokens
 
 
-# ----------------------------------------------------------------------------
-# Has the writer look at what may say the same: which clusters, within which bounds, and what it would
-# take.
+# -- Clusters of similar memories ---------------------------------------------
 
 
 MOST_CLUSTERS = 120
-"""So many clusters are asked about in one dream; the rest waits."""
+"""Maximum clusters per dream."""
 
-_ASKED = "dream asked"
-_MOST_ASKED = 4_000
+_ASKED_KEY = "dream asked"
+_MAX_ASKED = 4_000
 _ANSWER_TOKENS_WRITING = 200
-"""What the answers about a cluster take, both looks together."""
+"""Estimated tokens of both answers about a cluster."""
 
 
 def asked_of_writer(
@@ -578,42 +587,42 @@ def asked_of_writer(
     background: bool,
     on_progress: OnProgress | None = None,
 ) -> tuple[Outcome, int, str | None]:
-    """What a writer would make of some memories, how many clusters wait for another time, and what went wrong.
+    """Ask the writer about clusters; return the outcome, the number of clusters not asked, and a problem.
 
-    Nothing is changed. What it answered lately it is not asked again, so that a dream that was interrupted goes on
-    where it stopped. Raises ModelRefused where the model that is set cannot be opened.
+    Nothing is changed. Clusters answered before are skipped, so an interrupted dream resumes. Raises
+    ModelRefused if the configured model cannot be opened.
     """
     with writer_of(home, background=background) as (model, why_not):
         if model is None:
             return Outcome(), 0, why_not
-        wanted, unasked, note = _wanted_writing(home, memories, name_for(home, Task.DREAM))
+        chosen, unasked, note = _clusters_to_ask(home, memories, name_for(home, Task.DREAM))
         consultation = Consultation(
             model, home.redactor, usage, home.settings.number("models.timeout_seconds")
         )
-        with tracing(home, TraceKind.DREAM, f"{len(wanted)} clusters"):
-            found, problem = _all(home, consultation, wanted, on_progress)
-    return found, unasked, problem or note
+        with tracing(home, TraceKind.DREAM, f"{len(chosen)} clusters"):
+            outcome, problem = _ask_in_batches(home, consultation, chosen, on_progress)
+    return outcome, unasked, problem or note
 
 
 _MISLED_WRITING = "{} of {} answers of the writer are not used: it took for the same, or for over, what surely is not"
 
 
-def _all(
+def _ask_in_batches(
     home: Home,
     consultation: Consultation,
-    wanted: Sequence[Cluster],
+    chosen: Sequence[Cluster],
     on_progress: OnProgress | None,
 ) -> tuple[Outcome, str | None]:
-    parts = batches(wanted)
-    found, failed = answers(
+    parts = batches(chosen)
+    results, failed = answers(
         home, [partial(consultation.about, part) for part in parts], on_progress
     )
-    good = [one for one in found if one]
+    outcomes = [outcome for outcome in results if outcome]
     whole = Outcome(
-        tuple(step for one in good for step in one.steps),
-        tuple(step for one in good for step in one.refused),
-        tuple(name for one in good for name in one.settled),
-        sum(one.misled for one in good),
+        tuple(step for outcome in outcomes for step in outcome.steps),
+        tuple(step for outcome in outcomes for step in outcome.refused),
+        tuple(name for outcome in outcomes for name in outcome.settled),
+        sum(outcome.misled for outcome in outcomes),
     )
     return whole, failed or (
         _MISLED_WRITING.format(whole.misled, len(parts)) if whole.misled else None
@@ -626,15 +635,16 @@ def estimate(
     all_memories: Sequence[Memory] | None,
     project: str | None,
 ) -> DreamEstimate:
-    """What asking the writer about some memories would take, at most; with ``all_memories`` also about pages and links
-    of these (tier 3). No model is asked."""
+    """Estimate the maximum cost of asking the writer, without a call; ``all_memories`` includes pages and
+    links (tier 3).
+    """
     name = name_for(home, Task.DREAM)
     if name == NONE:
         return DreamEstimate(NONE, note=NO_WRITER)
-    wanted, unasked, note = _wanted_writing(home, memories, name)
-    calls = 2 * len(batches(wanted))
-    asking = sum(count_tokens(words_of(one)) for one in (SORT, COMPARE)) * calls // 2
-    tokens = Tokens(asking + 2 * sum(map(size_of, wanted)), _ANSWER_TOKENS_WRITING * len(wanted))
+    chosen, unasked, note = _clusters_to_ask(home, memories, name)
+    calls = 2 * len(batches(chosen))
+    asking = sum(count_tokens(words_of(prompt)) for prompt in (SORT, COMPARE)) * calls // 2
+    tokens = Tokens(asking + 2 * sum(map(size_of, chosen)), _ANSWER_TOKENS_WRITING * len(chosen))
     pages = pairs = 0
     if all_memories is not None:
         pages, pairs, more_calls, more = consulting_takes(home, all_memories, project, asked(home))
@@ -648,8 +658,8 @@ def estimate(
         price = None
     return DreamEstimate(
         name,
-        len(wanted),
-        sum(map(len, wanted)),
+        len(chosen),
+        sum(map(len, chosen)),
         calls,
         tokens.input + tokens.output,
         ceil(tokens.cost(price) * DOLLAR) if price else None,
@@ -660,25 +670,29 @@ def estimate(
     )
 
 
-def _wanted_writing(
+def _clusters_to_ask(
     home: Home, memories: Sequence[Memory], writer: str
 ) -> tuple[list[Cluster], int, str | None]:
-    """The clusters to ask about, how many are left for another time, and why there are none where nothing can tell."""
+    """Return clusters to ask about, the number left for later, and the reason if vectors are missing."""
     embed_memories(home, begins=True)
     if home.vectors.model() is None:
         return [], 0, "there are no vectors to tell what is alike: nacre embed"
-    known = set(asked(home))
-    found = [one for one in clusters(home, memories) if fingerprint(one) not in known]
-    found = [one for one in found if all(may_be_shown(home, memory, writer) for memory in one)]
+    settled = set(asked(home))
+    found = [cluster for cluster in clusters(home, memories) if fingerprint(cluster) not in settled]
+    found = [
+        cluster
+        for cluster in found
+        if all(may_be_shown(home, memory, writer) for memory in cluster)
+    ]
     return found[:MOST_CLUSTERS], max(0, len(found) - MOST_CLUSTERS), None
 
 
 def asked(home: Home) -> list[str]:
-    """What the writer answered, and need not be asked about again: fingerprints of clusters, marks of pairs."""
-    return list(json.loads(home.usage.value(_ASKED) or "[]"))
+    """Return fingerprints of clusters and pairs that the writer has answered."""
+    return list(json.loads(home.usage.value(_ASKED_KEY) or "[]"))
 
 
 def note_settled(home: Home, settled: Sequence[str]) -> None:
-    """These clusters and pairs are answered, and need not be asked about again. Call it in a transaction."""
+    """Record answered clusters and pairs. Call in a transaction."""
     if settled:
-        home.usage.set_value(_ASKED, json.dumps([*asked(home), *settled][-_MOST_ASKED:]))
+        home.usage.set_value(_ASKED_KEY, json.dumps([*asked(home), *settled][-_MAX_ASKED:]))
