@@ -1,4 +1,4 @@
-"""Core, active, preferences, lessons, recent: how memories share the budget of a session's start (seed facts 1.2.3)."""
+"""Selection of memories for a context, its text format, and the draft that tracks its budget."""
 
 from __future__ import annotations
 
@@ -46,27 +46,27 @@ from nacre.values.session import Speaker, Turn
 _LEAST_RECENT = 0.20
 _BOUNDS = {Part.ACTIVE: (0.10, 0.30), Part.PREFERENCES: (0.20, 0.40), Part.LESSONS: (0.05, 0.15)}
 _CORE_SHARE = 0.4
-"""Of the budget, what core memories may take before the others had their shares."""
+"""Maximum share of the budget for core memories, before other parts."""
 
 KNOWN_SHARE = 0.15
-"""Of the budget, what older memories may take of what is left in the end."""
+"""Maximum share of the budget for older memories, after other parts."""
 
-_ALIKE = 0.05
-"""Recent memories whose scores differ by no more stand by date."""
+_EQUAL_SCORES = 0.05
+"""Recent memories whose scores differ by at most this are sorted by date."""
 
 PERMANENT_DAYS, TEMPORARY_DAYS = 30, 7
 _FADING_DAYS = 90
 _GOTCHA = "gotcha"
-_OF_ALL = 7
-"""How much weighs what an agent has to know before it begins, whatever it will be asked (prompts/system-5.md)."""
+_MIN_GENERAL_IMPORTANCE = 7
+"""Importance of a memory that every session needs, whatever its topic (prompts/system-5.md)."""
 
 SHARING = (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT)
-"""What shares the budget that core memories leave; older ones come after, and neither is counted."""
+"""Parts that share the budget left by core memories; older memories come later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory that may be told: where, at how many tokens, with which score."""
+    """A memory that may be included, with its part, tokens and score."""
 
     memory: Memory
     part: Part
@@ -75,23 +75,23 @@ class Candidate:
 
     @property
     def updated(self) -> datetime:
-        """When it changed last."""
+        """Time of the last change."""
         return self.memory.updated
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What fits, in the order in which it is told, and what does not."""
+    """The candidates that fit, in output order, and the others."""
 
     kept: tuple[Candidate, ...]
     left: tuple[Candidate, ...]
 
 
 def part_of(memory: Memory, now: datetime) -> Part | None:
-    """Where a memory belongs; ``None`` where it is told no more.
+    """Return the part of a memory, or ``None`` if it is too old to include.
 
-    Core by its expiry; todos are active; preferences and decisions hold until they are replaced, lessons until they are
-    retired. The rest is recent for 30 days, and known before; temporary ones are told for seven days.
+    Core memories by expiry; todos are active; preferences and decisions are valid until replaced, lessons
+    until retired. Others are recent for 30 days, then known; temporary ones are dropped after seven days.
     """
     if memory.expiry is Expiry.CORE:
         return Part.CORE
@@ -108,72 +108,77 @@ def part_of(memory: Memory, now: datetime) -> Part | None:
 
 
 def is_for_every_session(memory: Memory) -> bool:
-    """Whether most sessions should know a memory, whatever they are about. Of less weight it is told where it is
-    relevant: a writer weighs by this question, and what weighs 6 is of one part (docs/context.md).
+    """Return True if every session should get a memory; others are included only if relevant.
+
+    Writers rate importance by this question; 6 means that a memory concerns a part of the work
+    (docs/context.md).
     """
-    return memory.importance >= _OF_ALL
+    return memory.importance >= _MIN_GENERAL_IMPORTANCE
 
 
 def weight_of(memory: Memory, now: datetime) -> float:
-    """What an older memory weighs: importance, fading with age (seed facts 2.5, with importance for size)."""
+    """Return the weight of an older memory: importance with exponential decay (seed facts 2.5, importance for
+    size).
+    """
     days = max(1.0, (now - memory.updated) / timedelta(days=1))
     return memory.importance / 10 * math.exp(-days / _FADING_DAYS)
 
 
 def shares(counts: Mapping[Part, int]) -> dict[Part, float]:
-    """The share of the budget of each part, by how many memories it has; the shares add up to 1.
+    """Return each part's share of the budget from its number of memories; shares add up to 1.
 
-    A part that has none gets nothing; what the others leave is for what is recent, at least a fifth.
+    An empty part gets nothing. The recent part gets the rest, at least a fifth.
     """
     total = sum(counts.get(part, 0) for part in SHARING)
     if not total:
         return {**dict.fromkeys(_BOUNDS, 0.0), Part.RECENT: 1.0}
-    found = {
+    bounded = {
         part: min(max(counts.get(part, 0) / total, least), most) if counts.get(part) else 0.0
         for part, (least, most) in _BOUNDS.items()
     }
     most = 1 - _LEAST_RECENT
-    scale = min(1.0, most / (sum(found.values()) or most))
-    scaled = {part: share * scale for part, share in found.items()}
+    scale = min(1.0, most / (sum(bounded.values()) or most))
+    scaled = {part: share * scale for part, share in bounded.items()}
     return {**scaled, Part.RECENT: 1 - sum(scaled.values())}
 
 
 def choose(
     candidates: Sequence[Candidate], budget_tokens: int, *, older_share: float = KNOWN_SHARE
 ) -> Chosen:
-    """What fits the budget: core and each part within their shares, then the rest by score wherever it belongs, then a
-    little of what is older (``older_share`` of the budget).
+    """Choose the candidates that fit: core and each part within its share, the rest by score, then older
+    memories.
 
-    A part ends with the first memory that does not fit, so that no small one of little worth pushes past a larger one.
+    Each part ends at the first memory that does not fit, so that a minor short memory cannot displace a
+    longer one.
     """
-    of = {
+    by_part = {
         part: [candidate for candidate in candidates if candidate.part is part]
         for part in (Part.CORE, *SHARING, Part.KNOWN)
     }
-    has_others = any(of[part] for part in SHARING)
+    has_others = any(by_part[part] for part in SHARING)
     core_tokens = int(_CORE_SHARE * budget_tokens) if has_others else budget_tokens
-    kept, waiting = _each_that_fits(_by_score(of[Part.CORE]), core_tokens)
-    parts = shares({part: len(of[part]) for part in SHARING})
+    kept, waiting = _each_that_fits(_by_score(by_part[Part.CORE]), core_tokens)
+    parts = shares({part: len(by_part[part]) for part in SHARING})
     room = budget_tokens - _tokens(kept)
     for part in SHARING:
-        ordered = _recent_first(of[part]) if part is Part.RECENT else _by_score(of[part])
+        ordered = _recent_first(by_part[part]) if part is Part.RECENT else _by_score(by_part[part])
         fits, beyond = _fill(ordered, int(parts[part] * room))
         kept += fits
         waiting += beyond
     fits, beyond = _fill(_by_score(waiting), budget_tokens - _tokens(kept))
     kept += fits
     older = min(int(older_share * budget_tokens), budget_tokens - _tokens(kept))
-    fits, left = _fill(_by_score(of[Part.KNOWN]), older)
+    fits, left = _fill(_by_score(by_part[Part.KNOWN]), older)
     order = list(Part)
     together = sorted((*kept, *fits), key=lambda item: order.index(item.part))
     return Chosen(tuple(together), (*beyond, *left))
 
 
 def worthiest(items: Sequence[Candidate], most: int | None) -> list[Candidate]:
-    """Return at most so many of them, in their order; all without a bound.
+    """Return at most ``most`` items in their order, or all if ``None``.
 
-    Each part but the older memories gets an equal share. Places that a part leaves free go to core memories, then to
-    what is more important, then to what scores higher.
+    Each part except older memories gets an equal share. Unused places go to core memories, then by importance
+    and score.
     """
     ranked = sorted(items, key=_worth)
     share = (most or len(ranked)) // max(1, len({item.part for item in ranked} - {Part.KNOWN}))
@@ -198,7 +203,7 @@ def _tokens(items: Sequence[Candidate]) -> int:
 def _each_that_fits(
     ordered: Sequence[Candidate], tokens: int
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """What is to be told always is tried one by one: a long one does not keep the others out."""
+    """Split core memories by fit, one at a time, so that a long one does not exclude the others."""
     kept: list[Candidate] = []
     beyond: list[Candidate] = []
     for item in ordered:
@@ -219,17 +224,16 @@ def _by_score(items: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _recent_first(items: Sequence[Candidate]) -> list[Candidate]:
-    def compare(one: Candidate, other: Candidate) -> int:
-        if abs(one.score - other.score) > _ALIKE:
-            return -1 if one.score > other.score else 1
-        return (one.updated < other.updated) - (one.updated > other.updated)
+    def compare(left: Candidate, right: Candidate) -> int:
+        if abs(left.score - right.score) > _EQUAL_SCORES:
+            return -1 if left.score > right.score else 1
+        return (left.updated < right.updated) - (left.updated > right.updated)
 
     return sorted(_by_score(items), key=cmp_to_key(compare))
 
 
-# ----------------------------------------------------------------------------
-# The frame of everything that nacre puts into a prompt: adapters know it, and never learn from what
-# stands in it.
+# -- Text format --------------------------------------------------------------
+# Adapters recognise the frame and never learn from its content.
 
 
 OPENING, CLOSING = "<nacre-context>", "</nacre-context>"
@@ -238,7 +242,7 @@ HEAD = (
     "the person's own words and what the repository says go before it."
 )
 MOST_CHARACTERS = 9_900
-"""Hosts cut what a hook injects at 10,000 characters."""
+"""Hosts truncate hook output at 10,000 characters."""
 
 _FRAME = f"{OPENING}\n{HEAD}\n{CLOSING}\n"
 _TITLES = {
@@ -261,93 +265,93 @@ _TITLES = {
 _SUBJECT_CHARACTERS = 120
 _ID_CHARACTERS = 8
 _SAID_SHARE = 0.8
-"""A subject so many of whose words are in the content says nothing more."""
+"""A subject is omitted if the content has this share of its words."""
 
 
 def framed(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
-    """The block of some sections, each with its lines; empty where no section has any.
+    """Return the block of all sections with lines, or an empty string.
 
-    The lines are harmless already; see :func:`line_of` and :func:`quoted`.
+    Lines must be escaped already, see :func:`line_of` and :func:`quoted`.
     """
-    told = [f"## {_TITLES[part]}\n" + "\n".join(lines) for part, lines in sections if lines]
-    return "\n\n".join([OPENING + "\n" + HEAD, *told]) + "\n" + CLOSING if told else ""
+    filled = [f"## {_TITLES[part]}\n" + "\n".join(lines) for part, lines in sections if lines]
+    return "\n\n".join([OPENING + "\n" + HEAD, *filled]) + "\n" + CLOSING if filled else ""
 
 
 def frame_tokens() -> int:
-    """What the frame takes by itself."""
+    """Return the tokens of an empty frame."""
     return count_tokens(_FRAME)
 
 
 def frame_characters() -> int:
-    """How long the frame is by itself."""
+    """Return the length of an empty frame."""
     return len(_FRAME)
 
 
 def title_tokens(part: Part) -> int:
-    """What the heading of a section takes."""
+    """Return the tokens of a section's heading."""
     return count_tokens(title(part))
 
 
 def title(part: Part) -> str:
-    """The heading of a section, with the lines around it."""
+    """Return a section's heading with surrounding newlines."""
     return f"\n\n## {_TITLES[part]}\n"
 
 
 def line_of(
     memory: Memory, characters: int | None = None, doubt: str = "", space: str | None = None
 ) -> str:
-    """A memory in one line: what it says, cut to so many characters, where it comes from (of several spaces: which),
-    what speaks against it."""
-    told = one_line(harmless(memory.content))
+    """Return a memory as one line: content cut to ``characters``, origin (with the space, if any), and any
+    doubt.
+    """
+    content = one_line(harmless(memory.content))
     subject = one_line(harmless(shorten(memory.subject, _SUBJECT_CHARACTERS)))
-    head = "" if _says(told, subject) else f"{subject}: "
+    head = "" if _includes(content, subject) else f"{subject}: "
     by = " by an agent" if memory.speaker is Speaker.AGENT else ""
     whose = f"space {space}, " if space else ""
     day = shown_day(memory.valid.since or memory.created)
     origin = f"{whose}{memory.kind.value}{by}, {day}, {memory.id[-_ID_CHARACTERS:]}"
-    said = (
-        f"{head}{told}"
+    body = (
+        f"{head}{content}"
         if characters is None
-        else shorten(f"{head}{told}", max(0, characters - len(origin) - 5))
+        else shorten(f"{head}{content}", max(0, characters - len(origin) - 5))
     )
-    return f"- {said} ({origin}{f'; may be out of date: {one_line(harmless(doubt))}' if doubt else ''})"
+    return f"- {body} ({origin}{f'; may be out of date: {one_line(harmless(doubt))}' if doubt else ''})"
 
 
 def says_otherwise(newer: Sequence[str]) -> str:
-    """What speaks against a memory that newer ones are likely to have outdated; empty where none is."""
-    told = ", ".join(one[-_ID_CHARACTERS:] for one in newer)
-    return f"{told} {'says' if len(newer) == 1 else 'say'} otherwise" if told else ""
+    """Return the doubt raised by newer memories, or an empty string."""
+    ids = ", ".join(memory_id[-_ID_CHARACTERS:] for memory_id in newer)
+    return f"{ids} {'says' if len(newer) == 1 else 'say'} otherwise" if ids else ""
 
 
-_OF_LINES = re.compile(
+_CODE_AND_TABLES = re.compile(
     r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)|^[ \t]*\|[^\n]*$", re.DOTALL | re.MULTILINE
 )
 
 
 def said(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:
-    """A turn in one line, as a quotation, with its day; without tables and blocks of code, which no line can hold."""
-    told = _OF_LINES.sub("", text)
-    text = told if told.strip() else text
+    """Return a turn as a quoted line with its day, without tables and code blocks."""
+    bare = _CODE_AND_TABLES.sub("", text)
+    text = bare if bare.strip() else text
     return f"> {speaker}{f', {shown_day(at)}' if at else ''}: {shorten(harmless(text), characters)}"
 
 
 def quoted(text: str) -> list[str]:
-    """A page, line by line, as a quotation: none of it can pass for a heading of the block, or for its end."""
+    """Quote a page line by line, so that it cannot imitate a heading or the end of the block."""
     return [f"> {line}".rstrip() for line in harmless(text).strip().splitlines()]
 
 
-def _says(content: str, subject: str) -> bool:
-    """Whether a content holds its subject already, in whatever order and form."""
+def _includes(content: str, subject: str) -> bool:
+    """Return True if the content already includes its subject, in any order and form."""
     if subject.rstrip("….").lower() in content.lower():
         return True
-    told = set(map(stem, words(content)))
-    named = {stem(word) for word in words(subject) if word not in STOP_WORDS}
-    return len(named & told) >= _SAID_SHARE * len(named)
+    content_stems = set(map(stem, words(content)))
+    subject_stems = {stem(word) for word in words(subject) if word not in STOP_WORDS}
+    return len(subject_stems & content_stems) >= _SAID_SHARE * len(subject_stems)
 
 
-# ----------------------------------------------------------------------------
-# How the sections of a session's start share its budget; what one leaves flows on to the next (seed
-# facts 2.5).
+# -- Shares of a session start ------------------------------------------------
+# Unused shares go to the next section (seed facts 2.5).
 
 
 SHARES = {
@@ -358,13 +362,13 @@ SHARES = {
     Part.PREVIOUS: 0.10,
     Part.RELEVANT: 0.13,
 }
-"""In the order in which they are told. Memories have at least what is left of the whole."""
+"""In output order. Memories get at least the rest of the budget."""
 
 _MORE = "> …"
 
 
 class Allowance:
-    """What each section may take of a budget in tokens. Sections are asked for in their order."""
+    """The tokens that each section may use. Sections are requested in order."""
 
     def __init__(self, budget_tokens: int) -> None:
         self._budget = budget_tokens
@@ -372,14 +376,14 @@ class Allowance:
         self._next = list(SHARES)
 
     def of(self, part: Part, used_tokens: int) -> int:
-        """What a section may take, where those before it took ``used_tokens``."""
+        """Return a section's limit, given the tokens used by those before it."""
         while part in self._next:
             self._granted += SHARES[self._next.pop(0)]
         return max(0, int(self._granted * self._budget) - used_tokens)
 
 
 def fitting(lines: Sequence[str], tokens: int) -> list[str]:
-    """As many lines as fit, from the first on, with a mark where some are left out."""
+    """Return as many leading lines as fit, with a mark if some are left out."""
     kept: list[str] = []
     for line in lines:
         tokens -= count_tokens(line + "\n")
@@ -391,64 +395,67 @@ def fitting(lines: Sequence[str], tokens: int) -> list[str]:
     return kept if any(line.strip("> …") for line in kept) else []
 
 
-# ----------------------------------------------------------------------------
-# What an agent was told in so many words: what says the same in the same words is not told beside it.
+# -- Text already given to a session ------------------------------------------
+# Identical sentences are not repeated.
 
 
 TURN_CHARACTERS = 400
-"""So much of a turn is told."""
+"""Maximum characters shown of a turn."""
 
 _LATEST_TURNS = 80
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
 class Told:
-    """Sentences that were told."""
+    """The sentences given so far."""
 
     def __init__(self) -> None:
         self._sentences: set[str] = set()
 
     def add(self, text: str) -> None:
-        """Note what is told."""
+        """Add the sentences of a text."""
         self._sentences.update(_sentences(text))
 
     def says(self, text: str) -> bool:
-        """Whether all of a text was told, each sentence as it is: within another it might say the opposite."""
-        found = list(_sentences(text))
-        return bool(found) and all(one in self._sentences for one in found)
+        """Return True if every sentence was given verbatim; within a longer sentence it might mean the
+        opposite.
+        """
+        given = list(_sentences(text))
+        return bool(given) and all(sentence in self._sentences for sentence in given)
 
 
 def told_of(home: Home, row: int, turn: Turn) -> str:
-    """What may be told of a turn of a session: of the owner's what they neither pasted nor may only show, nor chose in
-    the agent's words once the session had read text from outside.
+    """Return the text of a turn that may be shown.
+
+    The owner's turns exclude pasted text, and options chosen after the session read external text.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn.text
     own = sentences.without_chosen(turn.text)
     if own != turn.text.strip():
         turns = [turn.turn for turn in home.sessions.turns_of(row)]
-        at = next((at for at, one in enumerate(turns) if one.id == turn.id), len(turns))
+        at = next((at for at, other in enumerate(turns) if other.id == turn.id), len(turns))
         if trust.reached_out(turns, at):
             return reading.own_words(own)
     return reading.own_words(turn.text)
 
 
 def told_before(home: Home, project: str | None, state: SessionState) -> Told:
-    """What a session was told: memories, what was handed over to it, turns of the session before."""
-    told = Told()
+    """Return the sentences already given to a session: memories, handoffs, and turns of its predecessor."""
+    given = Told()
     refs = [ref for ref in state.given if "#" in ref]
     ids = set(state.given).difference(refs)
     for memory in home.memories.in_any_state(sorted(ids)) if ids else ():
-        told.add(memory.content)
+        given.add(memory.content)
     for handoff in home.handoffs.among(project, ids) if project and ids else ():
-        told.add(handoff.content)
+        given.add(handoff.content)
     for ref in refs:
         session, _, turn = ref.partition("#")
         for stored in home.sessions.find(session):
-            for one in home.sessions.last_turns(stored.row, _LATEST_TURNS):
-                if one.turn.id == turn:
-                    told.add(shorten(told_of(home, stored.row, one.turn), TURN_CHARACTERS))
-    return told
+            for last in home.sessions.last_turns(stored.row, _LATEST_TURNS):
+                if last.turn.id == turn:
+                    given.add(shorten(told_of(home, stored.row, last.turn), TURN_CHARACTERS))
+    return given
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -457,8 +464,8 @@ def _sentences(text: str) -> Iterator[str]:
             yield sentence
 
 
-# ----------------------------------------------------------------------------
-# What a host tells its agent by itself: files of instructions. What stands there is not told again.
+# -- Instruction files that a host loads --------------------------------------
+# Their content is not repeated.
 
 
 _CLAUDE = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
@@ -470,7 +477,7 @@ _IN_FOLDERS: Mapping[str, tuple[str, ...]] = {
     "gemini-cli": ("GEMINI.md",),
     "opencode": ("AGENTS.md", *_CLAUDE),
 }
-"""By tool: what it loads from the folder of a session and those above it."""
+"""Files that each tool loads from the session's folder and its parents."""
 
 _OF_USER: Mapping[str, tuple[str, ...]] = {
     "claude-code": (".claude/CLAUDE.md",),
@@ -479,38 +486,40 @@ _OF_USER: Mapping[str, tuple[str, ...]] = {
     "opencode": (".config/opencode/AGENTS.md", ".claude/CLAUDE.md"),
 }
 _OWN_MEMORY = {"openclaw": ("MEMORY.md", "USER.md")}
-"""The same, of a memory of the host's own, which nacre may have turned off."""
+"""Files of the host's own memory, which nacre may have disabled."""
 
 _AUTO_MEMORY = ".claude/projects/{slug}/memory/MEMORY.md"
 _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]")
 
-_MOST_CHARACTERS = 60_000
-_MOST_FOLDERS = 8
-_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
-_MARKS = " -*+#>.!?。！？"
+_MAX_HOST_CHARACTERS = 60_000
+_MAX_FOLDERS = 8
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_MARK_CHARACTERS = " -*+#>.!?。！？"
 _PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=[-*+]\s|\d+[.)]\s|#)")
 
 
 @dataclass(frozen=True, slots=True)
 class HostFiles:
-    """The sentences of what a host loads."""
+    """The sentences that a host loads."""
 
     sentences: frozenset[str] = frozenset()
 
     def say(self, content: str) -> bool:
-        """Whether all sentences of a memory stand there, word by word: what differs by a word may say the opposite."""
-        wanted = _sentences_host_files(content)
-        return bool(wanted) and wanted <= self.sentences
+        """Return True if the files contain every sentence of a memory verbatim; one word may reverse the
+        meaning.
+        """
+        parts = _sentences_host_files(content)
+        return bool(parts) and parts <= self.sentences
 
 
 def read_host_files(tool: str, folder: str | None, user_home: Path, home: Path) -> HostFiles:
-    """What a tool loads by itself for a session in a folder. What cannot be read is left out."""
-    left = _MOST_CHARACTERS
+    """Read the files that a tool loads for a session in a folder; unreadable files are skipped."""
+    left_characters = _MAX_HOST_CHARACTERS
     sentences: set[str] = set()
-    has_own = tool not in host.load(home).hosts
-    for path in dict.fromkeys(_paths(tool, folder, user_home, has_own=has_own)):
-        text = _text(path)[:left]
-        left -= len(text)
+    uses_own_memory = tool not in host.load(home).hosts
+    for path in dict.fromkeys(_paths(tool, folder, user_home, has_own=uses_own_memory)):
+        text = _text(path)[:left_characters]
+        left_characters -= len(text)
         sentences |= _sentences_host_files(text)
     return HostFiles(frozenset(sentences))
 
@@ -522,7 +531,7 @@ def _paths(tool: str, folder: str | None, user_home: Path, *, has_own: bool) -> 
         return
     if tool == "claude-code" and has_own:
         yield user_home / _AUTO_MEMORY.format(slug=_NOT_IN_SLUGS.sub("-", folder))
-    for above in [Path(folder), *Path(folder).parents][:_MOST_FOLDERS]:
+    for above in [Path(folder), *Path(folder).parents][:_MAX_FOLDERS]:
         if above == user_home:
             return
         for name in (*_IN_FOLDERS.get(tool, ()), *(_OWN_MEMORY.get(tool, ()) if has_own else ())):
@@ -536,23 +545,22 @@ def _text(path: Path) -> str:
         if not path.is_file():
             return ""
         with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_MOST_CHARACTERS)
+            return file.read(_MAX_HOST_CHARACTERS)
     except OSError:
         return ""
 
 
 def _sentences_host_files(text: str) -> frozenset[str]:
-    """The sentences of a text, and of its lists, in plain words."""
+    """Return the normalised sentences of a text and its lists."""
     found = (
-        normalise(one).strip(_MARKS)
+        normalise(sentence).strip(_MARK_CHARACTERS)
         for paragraph in _PARAGRAPH.split(text)
-        for one in _END.split(paragraph)
+        for sentence in _SENTENCE_END.split(paragraph)
     )
-    return frozenset(one for one in found if one)
+    return frozenset(filter(None, found))
 
 
-# ----------------------------------------------------------------------------
-# What is gathered for one context, and what is left of its budget.
+# -- Drafts -------------------------------------------------------------------
 
 
 OVER_BUDGET = "over the budget"
@@ -571,7 +579,7 @@ _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
 
 @dataclass
 class Draft:
-    """A context in the making. ``budget_tokens`` is what items and headings may take together."""
+    """A context in progress. ``budget_tokens`` covers items and headings."""
 
     home: Home
     request: ContextRequest
@@ -583,9 +591,9 @@ class Draft:
     lanes: tuple[Lane, ...] = ()
     gate: str = ""
     named: tuple[str, ...] = ()
-    """The projects that a prompt names in a folder of no project: it is about those."""
+    """Projects named in a prompt outside any project's folder; the prompt is about those."""
     spaces: dict[str, str] = field(default_factory=dict)
-    """Whose memories are, by their ids, where several spaces were asked."""
+    """Space of each memory id, if several spaces were searched."""
 
     def __post_init__(self) -> None:
         self.left_tokens = self.budget_tokens
@@ -593,16 +601,16 @@ class Draft:
         self._allowance = Allowance(self.budget_tokens)
 
     def wants(self, part: Part) -> bool:
-        """Whether a part is wanted at all."""
+        """Return True if the part was requested."""
         return not self.request.parts or part in self.request.parts
 
     @property
     def has_begun(self) -> bool:
-        """Whether it is for a session that is gone on with, and was told what it starts with."""
+        """True for a resumed session that got its start context."""
         return self.request.occasion is Occasion.RESUME and self.state.started > 0
 
     def room(self, part: Part) -> int:
-        """The tokens that a section of its own may still take, without its heading."""
+        """Return the tokens left for a section without its heading."""
         tokens = self.left_tokens
         if not self.request.parts:
             tokens = min(tokens, self._allowance.of(part, self.budget_tokens - self.left_tokens))
@@ -610,12 +618,13 @@ class Draft:
 
     @cached_property
     def told(self) -> Told:
-        """What this context tells, and what its session was told before."""
+        """The sentences of this context and of the session's earlier ones."""
         return told_before(self.home, self.project, self.state)
 
     def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
-        """Tell something, if it fits; the heading of its part counts once. ``words``: what it says, if not the text;
-        ``subject``: that of a memory.
+        """Add an item if it and its part's heading fit.
+
+        ``words`` is its content if different from the text, ``subject`` that of a memory.
         """
         heading = "" if self._has(item.part) else title(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
@@ -630,7 +639,7 @@ class Draft:
         return True
 
     def add_page(self, part: Part, lines: Sequence[str], why: str) -> None:
-        """Tell a page, as far as its section has room."""
+        """Add as much of a page as its section's limit permits."""
         kept = fitting(lines, min(self.room(part), self.left_characters // 4))
         if kept:
             text = "\n".join(kept)
@@ -640,23 +649,23 @@ class Draft:
 
     @cached_property
     def stale(self) -> dict[str, tuple[float, str]]:
-        """Memories whose files were changed since, by id: how sure it is that they are out of date, and why."""
+        """By memory id, the probability that it is outdated by changed files, and the reason."""
         return self.home.memories.stale()
 
     def _doubt(self, memory: Memory) -> tuple[float, str]:
         return self.stale.get(memory.id, (0.0, ""))
 
     def line(self, memory: Memory, newer: Sequence[str] = ()) -> str:
-        """A memory in one line, with what speaks against it: files that were changed since, or ``newer`` memories."""
+        """Return a memory as one line, with the doubt raised by changed files or ``newer`` memories."""
         doubt = self._doubt(memory)[1] or says_otherwise(newer)
         return line_of(memory, doubt=doubt, space=self.spaces.get(memory.id))
 
     def ranked(self, memory: Memory, score: float) -> float:
-        """A score, less where a memory may be out of date: half of it where that is sure."""
+        """Return a score reduced by the memory's doubt, by half if certainly outdated."""
         return score * (1 - self._doubt(memory)[0] / 2)
 
     def tell(self, part: Part, memory: Memory, score: float, why: str) -> bool:
-        """Tell a memory, unless it is known already or not to be told now."""
+        """Add a memory, unless it is known or excluded."""
         reason = self.reason_against(memory)
         if reason:
             self.leave(part, memory.id, reason, memory.subject)
@@ -667,7 +676,7 @@ class Draft:
         return self.add(item, memory.content, memory.subject)
 
     def reason_against(self, memory: Memory) -> str:
-        """Why a memory is not told, whatever the budget; empty where it may be."""
+        """Return the reason to exclude a memory, or an empty string."""
         if _SUPPRESSED_AT[self.request.moment] in memory.suppressed_contexts:
             return SUPPRESSED
         if self.request.moment is Moment.START and self._doubt(memory)[0] >= LEAST_REVIEWED:
@@ -688,20 +697,22 @@ class Draft:
         )
 
     def knows(self, text: str) -> bool:
-        """Whether a text was told in so many words, here or to this session before."""
+        """Return True if the session got this text verbatim, now or earlier."""
         return self.told.says(text)
 
     def has_told(self, ref: str | None) -> bool:
-        """Whether this context tells of a memory or turn already."""
+        """Return True if this context includes the memory or turn."""
         return ref is not None and any(item.ref == ref for item in self.items)
 
     def leave(self, part: Part, ref: str | None, why: str, subject: str | None = None) -> None:
-        """Note what is not told; the ``subject`` of a memory."""
+        """Record an excluded item, with the ``subject`` of a memory."""
         self.left_out.append(LeftOut(part, ref, why, subject))
 
     def filter(self) -> Filter:
-        """What is trusted, of this project, of those it depends on, and of what holds everywhere; without a project
-        only the latter, and what is of a project that the prompt names. What waits in the inbox holds nowhere.
+        """Return a filter for trusted memories outside the inbox: global ones, this project's and its
+        dependencies'.
+
+        Outside a project, memories of projects named in the prompt are included instead.
         """
         if self.project:
             return with_dependencies(
@@ -711,7 +722,7 @@ class Draft:
         return Filter(exclude_projects=tuple(sorted(others)), trusted=True, settled=True)
 
     def text(self) -> str:
-        """The block."""
+        """Return the block."""
         order = list(Part)
         self.items.sort(key=lambda item: order.index(item.part))
         return framed(
@@ -719,18 +730,17 @@ class Draft:
         )
 
     def _has(self, part: Part) -> bool:
-        return any(one.part is part for one in self.items)
+        return any(item.part is part for item in self.items)
 
 
-# ----------------------------------------------------------------------------
-# A context as a file, for hosts that only read files: CONTEXT.md.
+# -- CONTEXT.md, for hosts that only read files -------------------------------
 
 
 def write_snapshot(path: Path, block: ContextBlock, keep_out: Territory) -> bool:
-    """Write a context to a file, whole or not at all, and only where it says something else than before.
+    """Write a context to a file atomically, and return False if the file is already equal.
 
-    Returns whether it was written. An empty context makes an empty file, so that nothing outdated is read. Raises
-    StoreUnusable, and Conflict where no such file may be written.
+    An empty context makes an empty file, so that no old one is read. Raises StoreUnusable, and Conflict where
+    no file may be written.
     """
     refuse_named(path, keep_out)
     data = (block.text + "\n" if block.text else "").encode()
