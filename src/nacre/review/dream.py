@@ -1,4 +1,4 @@
-"""Requests for dreams."""
+"""Steps of dreams: merged memories, the diary, dropped links, and filing from the inbox."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import chain
 from typing import Annotated
 
 from msgspec import Meta
@@ -81,51 +82,43 @@ class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
     ] = False
 
 
-# ----------------------------------------------------------------------------
-# Memories that look alike, for whoever tidies by hand: the groups that a dream would show to a
-# writer.
+# -- Similar memories for manual tidying --------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Groups of memories near in meaning, the nearest first, and how many there are in all."""
+    """Groups of similar memories, the nearest first, and the total number."""
 
     groups: tuple[Cluster, ...]
     total: int
 
 
 def alike(home: Home, request: AlikeRequest) -> Alike:
-    """The groups; no model is asked. Near in meaning is not the same: most groups of a tidy vault say different things.
-
-    Empty without vectors.
+    """Return groups of similar memories, which need not be duplicates. No model is used. Empty without
+    vectors.
     """
     catch_up(home)
     memories = [memory for memory in home.memories.everything() if memory.is_active]
-    found = clusters(
+    groups = clusters(
         home, [memory for memory in memories if request.project in (None, memory.project)]
     )
-    return Alike(tuple(found[: request.limit]), len(found))
+    return Alike(tuple(groups[: request.limit]), len(groups))
 
 
-# ----------------------------------------------------------------------------
-# What a dream ended and a person brought back: no dream ends it again.
-#
-# A memory that holds although the ledger says that a dream ended it came back since, by undo, by
-# ``unretire``, by hand,
-# or because what superseded it was retired: the owner has the last word. The ledger knows it after a
-# rebuild, and on
-# every machine that shares the vault.
+# -- Restored memories --------------------------------------------------------
+# A memory that is active although the ledger says that a dream ended it was restored by its owner.
+# No dream ends it again. The ledger keeps this across rebuilds and machines.
 
 
 DREAM = "dream"
 ENDED = "ended"
-"""What the ledger calls a dream, and there the ids of the memories that it ended."""
+"""Names in the ledger of a dream and of the memories that it ended."""
 
 _ENTRY = re.compile(rb'"action": ?"dream"')
 
 
 def may_end(home: Home, memories: Iterable[Memory]) -> list[Memory]:
-    """The memories, of those that hold, that no dream has ended before: only these end, or have others go into them."""
+    """Return the memories that no dream has ended before."""
     ended = set(_ended(home))
     return [memory for memory in memories if memory.id not in ended]
 
@@ -138,26 +131,30 @@ def _ended(home: Home) -> Iterator[str]:
     for entry in files.read_about(data, _ENTRY):
         listed = entry.details.get(ENDED) if entry.action == DREAM else None
         yield from (
-            one for one in (listed if isinstance(listed, list) else ()) if isinstance(one, str)
+            memory_id
+            for memory_id in (listed if isinstance(listed, list) else ())
+            if isinstance(memory_id, str)
         )
 
 
-# ----------------------------------------------------------------------------
-# What the steps of a dream make of memories: who stays, with what others bring along, and who goes.
+# -- Applying steps to memories -----------------------------------------------
 
 
-_MOST_CONFIRMATIONS = 20
+_MAX_CONFIRMATIONS = 20
 
 
 def carried(home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]) -> dict[str, Memory]:
-    """The memories that stay, as the steps have them, and those that are superseded. When they were said last stays:
-    nobody said them again."""
+    """Return the kept memories as changed by the steps, and the superseded ones. Statement times do not
+    change.
+    """
     changed: dict[str, Memory] = {}
     for step in steps:
         present = {**memories, **changed}
-        changed |= {one.id: one for one in _changed(home, step, present)}
+        changed |= {memory.id: memory for memory in _changed(home, step, present)}
         if step.action is DreamAction.MERGE:
-            changed |= {one.id: one for one in _following(home, step, {**memories, **changed})}
+            changed |= {
+                memory.id: memory for memory in _following(home, step, {**memories, **changed})
+            }
     return changed
 
 
@@ -186,10 +183,10 @@ def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Mem
 
 
 def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
-    """Who stays, in the words that a writer gave it, and with what the others bring along (seed facts 1.4).
+    """Return the kept memory with the writer's words and the others' data (seed facts 1.4).
 
-    That is the first day, the highest importance, all tags and links, and where it was said. To the owner's memory an
-    agent's brings nothing.
+    That is the earliest date, the highest importance, all tags and links, and confirmations. An agent's
+    memory adds nothing to the owner's.
     """
     keeper = memories[step.into or ""]
     others = [
@@ -199,36 +196,38 @@ def _enriched(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
     gone = {keeper.id, *step.ends}
     links = [
         link
-        for one in others
-        for link in one.links
+        for other in others
+        for link in other.links
         if (link.rel, link.to) not in own and link.to not in gone
     ]
-    said = [*keeper.confirmed, *(one for other in others for one in _sayings(other))]
-    known = {(one.session, one.turns): one for one in sorted(said, key=lambda one: one.at)}
-    key = next((one.canonical_key for one in (keeper, *others) if one.canonical_key), None)
+    confirmations = [*keeper.confirmed, *chain.from_iterable(map(_sayings, others))]
+    confirmations.sort(key=lambda confirmation: confirmation.at)
+    distinct = {(item.session, item.turns): item for item in confirmations}
+    keys = (memory.canonical_key for memory in (keeper, *others))
+    key = next(filter(None, keys), None)
     if step.by:
-        noted = {
+        provenance = {
             "by": step.by,
             "at": home.now().isoformat(),
             "of": [keeper.id, *step.ends],
             "why": step.why,
         }
-        keeper = replace(keeper, extra={**keeper.extra, MERGED: noted})
+        keeper = replace(keeper, extra={**keeper.extra, MERGED: provenance})
     if step.words:
         keeper = replace(keeper, content=step.words, subject=step.subject, claim=None)
     return replace(
         keeper,
-        created=min(one.created for one in (keeper, *others)),
-        importance=max(one.importance for one in (keeper, *others)),
-        tags=tuple(sorted({*keeper.tags, *(tag for one in others for tag in one.tags)})),
+        created=min(memory.created for memory in (keeper, *others)),
+        importance=max(memory.importance for memory in (keeper, *others)),
+        tags=tuple(sorted({*keeper.tags, *(tag for other in others for tag in other.tags)})),
         links=(*keeper.links, *dict.fromkeys(links)),
-        confirmed=tuple(known.values())[-_MOST_CONFIRMATIONS:],
+        confirmed=tuple(distinct.values())[-_MAX_CONFIRMATIONS:],
         canonical_key=key,
     )
 
 
 def _sayings(memory: Memory) -> list[Confirmation]:
-    """Where a memory that goes was said."""
+    """Return where a merged memory was stated."""
     if not (is_owners(memory) and memory.source.session):
         return list(memory.confirmed)
     return [
@@ -238,7 +237,7 @@ def _sayings(memory: Memory) -> list[Confirmation]:
 
 
 def _following(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
-    """What was superseded by memories that go into another one is superseded by that one."""
+    """Redirect memories superseded by merged ones to the kept memory."""
     keeper = memories[step.into or ""]
     old = [
         memory
@@ -246,15 +245,15 @@ def _following(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[M
         for memory in home.memories.replaced_by(gone)
         if not memory.retired
     ]
-    old = [memories.get(one.id, one) for one in old if one.id != keeper.id]
+    old = [memories.get(memory.id, memory) for memory in old if memory.id != keeper.id]
     linked = {link.to for link in keeper.links if link.rel == SUPERSEDES}
-    links = tuple(Link(SUPERSEDES, one.id) for one in old if one.id not in linked)
-    followed = [replace(one, superseded_by=keeper.id) for one in old]
+    links = tuple(Link(SUPERSEDES, memory.id) for memory in old if memory.id not in linked)
+    followed = [replace(memory, superseded_by=keeper.id) for memory in old]
     return [*followed, replace(keeper, links=(*keeper.links, *links))] if links else followed
 
 
 def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]) -> None:
-    """Retire what ends; what had been superseded by something that is over goes with it."""
+    """Retire the ended memories and those that an expired memory had superseded."""
     home = change.home
     now = home.now()
     gone, entries = [], []
@@ -267,17 +266,16 @@ def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]
             if step.into
             else [old for end in step.ends for old in home.memories.replaced_by(end)]
         )
-        for one, why in (
+        for memory, why in (
             *((memories[end], reason) for end in step.ends),
             *((old, OUTLIVED) for old in outlived if not old.retired),
         ):
-            gone.append(replace(one, retired=Retirement(now, why)))
-            entries.append(change.entry("retire", memory=one.id, reason=why))
+            gone.append(replace(memory, retired=Retirement(now, why)))
+            entries.append(change.entry("retire", memory=memory.id, reason=why))
     change.put(gone, entries)
 
 
-# ----------------------------------------------------------------------------
-# The diary of dreams: what each one did, in words, in the vault (``dreams/<day>.md``).
+# -- The diary (``dreams/<day>.md``) ------------------------------------------
 
 
 FOLDER = "dreams"
@@ -293,23 +291,23 @@ _HEADINGS = {
     DreamAction.JOIN: "Projects that are one",
     DreamAction.UNLINK: "Links that led nowhere, and are dropped",
 }
-_LINE = 160
+_LINE_CHARACTERS = 160
 
 
 def path_of(now: datetime) -> str:
-    """Where the diary of a day lies."""
+    """Return the path of a day's diary."""
     return f"{FOLDER}/{shown_day(now)}.md"
 
 
 def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) -> str:
-    """One dream as a section of its day's diary."""
+    """Return a dream as a section of its day's diary."""
     plan = report.plan
     ending = plan.ending - sum(len(step.ends) for step, _ in report.left)
-    said = f"{plan.seen:,} memories seen, {ending:,} of them ended; {report.operation}."
-    lines = [f"## {shown(now, '%H:%M')}", "", said]
-    not_done = {id(step) for step, _ in report.left}
+    summary = f"{plan.seen:,} memories seen, {ending:,} of them ended; {report.operation}."
+    lines = [f"## {shown(now, '%H:%M')}", "", summary]
+    left_ids = {id(step) for step, _ in report.left}
     for action, heading in _HEADINGS.items():
-        steps = [step for step in plan.steps if step.action is action and id(step) not in not_done]
+        steps = [step for step in plan.steps if step.action is action and id(step) not in left_ids]
         if steps:
             lines += [
                 "",
@@ -350,25 +348,25 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
             return [f"- stays: {_named(step.into or '', memories)}{_whose(step)}", *goes]
         was = f"  - said before: {_named(step.into or '', memories)}"
         return [
-            f"- says now: {shorten(' '.join(step.words.split()), _LINE)}{_whose(step)}",
+            f"- says now: {shorten(' '.join(step.words.split()), _LINE_CHARACTERS)}{_whose(step)}",
             was,
             *goes,
         ]
     if step.action is DreamAction.SUPERSEDE:
         holds = f"- holds: {_named(step.into or '', memories)}{_whose(step)}"
         return [holds, *(f"  - over: {_named(end, memories)}" for end in step.ends)]
-    return [f"- {_named(one, memories)}: {step.why}" for one in step.ends or (step.into or "",)]
+    return [f"- {_named(end, memories)}: {step.why}" for end in step.ends or (step.into or "",)]
 
 
 def _about(step: Step, memories: Mapping[str, Memory]) -> str:
-    named = next((one for one in (*step.ends, step.into) if one), None)
-    return _named(named, memories) if named else step.subject
+    shown = next((memory_id for memory_id in (*step.ends, step.into) if memory_id), None)
+    return _named(shown, memories) if shown else step.subject
 
 
-def _promotion(found: Promotion) -> str:
-    signals = ", ".join(f"{name} {getattr(found, name):.2f}" for name in SIGNALS)
-    outcome = "; ".join(found.failed) or "worth its page"
-    return f"- {found.project}: score {found.score:.2f} ({signals}); sessions: {found.sessions}; {outcome}"
+def _promotion(promotion: Promotion) -> str:
+    signals = ", ".join(f"{name} {getattr(promotion, name):.2f}" for name in SIGNALS)
+    outcome = "; ".join(promotion.failed) or "worth its page"
+    return f"- {promotion.project}: score {promotion.score:.2f} ({signals}); sessions: {promotion.sessions}; {outcome}"
 
 
 def _whose(step: Step) -> str:
@@ -377,31 +375,27 @@ def _whose(step: Step) -> str:
 
 def _named(memory_id: str, memories: Mapping[str, Memory]) -> str:
     memory = memories.get(memory_id)
-    said = shorten(" ".join(memory.content.split()), _LINE) if memory else "?"
-    return f"{said} ({memory_id[-8:]})"
+    text = shorten(" ".join(memory.content.split()), _LINE_CHARACTERS) if memory else "?"
+    return f"{text} ({memory_id[-8:]})"
 
 
-# ----------------------------------------------------------------------------
-# Links in front matter that lead nowhere: the memory at their end is gone for good.
-#
-# That a target is not in the index proves little: it may be of another home, of a file that nobody
-# can read yet, a page
-# or an address. So a link is dropped only where the vault itself says what became of its target: the
-# ledger that it was
-# retired, or a tombstone that it was forgotten; and where no file of it is left.
+# -- Links to deleted memories ------------------------------------------------
+# A target missing from the index may be in another home or an unreadable file, or be a page or
+# address. A link is dropped only if the ledger or a tombstone shows that its target ended, and no
+# file of it is left.
 
 
 _ID_SHOWN = 8
 
 
 def orphaned(home: Home, memories: Iterable[Memory]) -> list[Step]:
-    """What drops the links of memories that lead to none; the memories stay."""
+    """Return steps that drop links to deleted memories."""
     linking = [memory for memory in memories if memory.links]
-    gone = gone_for_good(home, {link.to for one in linking for link in one.links})
+    gone = gone_for_good(home, {link.to for memory in linking for link in memory.links})
     return [
-        _step_orphan_links(one, gone)
-        for one in linking
-        if any(link.to in gone for link in one.links)
+        _step_orphan_links(memory, gone)
+        for memory in linking
+        if any(link.to in gone for link in memory.links)
     ]
 
 
@@ -420,7 +414,7 @@ def _step_orphan_links(memory: Memory, gone: Collection[str]) -> Step:
 
 
 def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
-    """Those of some ids that were a memory once, and of which no file is left. None while anything is unread."""
+    """Return the ids that belonged to memories of which no file is left; empty while any file is unread."""
     lacking = set(memory_ids) - home.memories.all_ids() if memory_ids else set()
     if not lacking or _is_unread(home):
         return frozenset()
@@ -428,7 +422,7 @@ def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
 
 
 def _is_unread(home: Home) -> bool:
-    """Whether the vault may hold memories that the index does not."""
+    """Return True if the vault may hold memories missing from the index."""
     if home.problems:
         return True
     seen = home.files.seen_now()[0]
@@ -436,29 +430,32 @@ def _is_unread(home: Home) -> bool:
 
 
 def _ended_orphan_links(home: Home) -> set[str]:
-    """The ids that the vault says were retired or forgotten, at any time."""
-    found = {one.value for one in home.tombstones.all() if one.kind is TombstoneKind.MEMORY}
+    """Return the ids ever retired or forgotten according to the vault."""
+    ids = {
+        tombstone.value
+        for tombstone in home.tombstones.all()
+        if tombstone.kind is TombstoneKind.MEMORY
+    }
     try:
         entries = list(files.read(home.vault.read(LEDGER)))
     except FileNotFoundError:
-        return found
+        return ids
     for entry in entries:
         if entry.action == "retire":
             several = entry.details.get("memories")
             listed = several if isinstance(several, list) else []
-            found.update(
-                one for one in (*listed, entry.details.get("memory")) if isinstance(one, str)
-            )
-    return found
+            values = (*listed, entry.details.get("memory"))
+            ids.update(value for value in values if isinstance(value, str))
+    return ids
 
 
-# ----------------------------------------------------------------------------
-# The inbox: what is filed into a project by evidence, and what is retired since nobody could say
-# where it holds.
+# -- The inbox ----------------------------------------------------------------
 
 
 TRIES, PATIENCE = 3, timedelta(days=7)
-"""After so many dreams, and so long after the first of them, what could not be filed is retired (seed facts 3.1)."""
+"""A memory that could not be filed is retired after this many dreams and this time since the first (seed
+facts 3.1).
+"""
 
 NOBODY_KNOWS = "nobody could say where it holds"
 
@@ -468,7 +465,7 @@ _NOWHERE = ""
 
 @dataclass(frozen=True)
 class Filing:
-    """Says which project a memory belongs to, where exactly one is borne out."""
+    """Finder of the only project that the evidence about a memory supports."""
 
     home: Home
 
@@ -481,23 +478,23 @@ class Filing:
         return frozenset(projects(self.home))
 
     def evidence(self, memory: Memory) -> tuple[str, str] | None:
-        """The one project that everything known of a memory leads to, and what that is; ``None`` where nothing does,
-        or not all of it to the same.
+        """Return the project that all evidence supports, with that evidence; ``None`` if there is none or a
+        conflict.
 
-        Words that nobody answers for are no evidence: there only the session is.
+        For an unvouched memory only its session counts, not its text.
         """
-        found = self._by_sessions(memory)
+        reasons = self._by_sessions(memory)
         if memory.project:
-            found.setdefault(memory.project, "its file says so")
+            reasons.setdefault(memory.project, "its file says so")
         if memory.is_vouched:
-            found = self._names.named(f"{memory.subject}\n{memory.content}") | found
-        if len(found) != 1:
+            reasons = self._names.named(f"{memory.subject}\n{memory.content}") | reasons
+        if len(reasons) != 1:
             return None
-        ((slug, why),) = found.items()
+        ((slug, why),) = reasons.items()
         return (slug, why) if why and slug in self._known else None
 
     def objection(self, step: Step, memory: Memory | None) -> str | None:
-        """What speaks against filing a memory, as it is now; ``None`` where nothing does."""
+        """Return the objection to filing a memory in its present state, or ``None``."""
         if memory is None or not memory.is_active or not memory.inbox:
             return "it does not wait in the inbox any more"
         if step.mark != mark((memory,)):
@@ -506,27 +503,31 @@ class Filing:
         return None if slug == step.project else "nothing says any more that it belongs there"
 
     def _by_sessions(self, memory: Memory) -> dict[str, str]:
-        """The projects of the sessions that it was said in; one of no project counts where another has one."""
-        said = dict.fromkeys((memory.source.session, *(one.session for one in memory.confirmed)))
-        found: dict[str, str] = {}
-        for name in said:
+        """Return the projects of the memory's sessions; one without a project counts only if no other has
+        one.
+        """
+        names = dict.fromkeys(
+            (memory.source.session, *(confirmation.session for confirmation in memory.confirmed))
+        )
+        reasons: dict[str, str] = {}
+        for name in names:
             for stored in self.home.sessions.find(name) if name else ():
                 if stored.session.id == name:
                     slug = stored.project or resolve_project(
                         self.home, stored.session, create=False
                     )
-                    found.setdefault(slug or _NOWHERE, f"said in a session of it, {name}")
-        return {} if set(found) == {_NOWHERE} else found
+                    reasons.setdefault(slug or _NOWHERE, f"said in a session of it, {name}")
+        return {} if set(reasons) == {_NOWHERE} else reasons
 
 
 def filed(home: Home, inbox: Iterable[Memory], project: str | None) -> list[Step]:
-    """What goes from the inbox into projects, or into one."""
+    """Return steps that file memories from the inbox into projects, or into one."""
     filing = Filing(home)
-    found = []
+    steps = []
     for memory in inbox:
         slug, why = filing.evidence(memory) or ("", "")
         if slug and project in (None, slug):
-            found.append(
+            steps.append(
                 Step(
                     DreamAction.FILE,
                     (),
@@ -537,7 +538,7 @@ def filed(home: Home, inbox: Iterable[Memory], project: str | None) -> list[Step
                     project=slug,
                 )
             )
-    return found
+    return steps
 
 
 def shelved(
@@ -547,44 +548,47 @@ def shelved(
     now: datetime,
     protected: Sequence[str],
 ) -> list[Step]:
-    """What was tried to be filed long and often enough, and that nobody ever asked for."""
-    tried = _tried(home)
-    found = []
+    """Return steps that retire memories which dreams failed to file and nobody recalled."""
+    attempts = _tried(home)
+    steps = []
     for memory in inbox:
-        times, first = tried.get(memory.id, (0, now))
+        times, first = attempts.get(memory.id, (0, now))
         if times < TRIES or now - first < PATIENCE or not may_be_shelved(memory, protected):
             continue
         if not usage.get(memory.id, Usage()).recall_count:
             why = f"{NOBODY_KNOWS}: {times} dreams tried, from {shown_day(first)} on"
-            found.append(Step(DreamAction.SHELVE, (memory.id,), None, memory.subject, why))
-    return found
+            steps.append(Step(DreamAction.SHELVE, (memory.id,), None, memory.subject, why))
+    return steps
 
 
 def may_be_shelved(memory: Memory, protected: Sequence[str]) -> bool:
-    """Whether a memory may be retired because nobody knows where it holds: it was read off a session.
+    """Return True if an unfiled memory may be retired: it was extracted from a session.
 
-    What a person stored or wrote waits for the person, as proposals and open todos do.
+    Memories that a person wrote, proposals and open todos wait for the person.
     """
-    is_read = bool(memory.source.session) and memory.is_learned and not memory.proposed
+    is_extracted = bool(memory.source.session) and memory.is_learned and not memory.proposed
     is_kept = (
         memory.kind is Kind.TODO or memory.expiry is Expiry.CORE or is_protected(memory, protected)
     )
-    return memory.inbox and is_read and not is_kept
+    return memory.inbox and is_extracted and not is_kept
 
 
 def note_tried(home: Home, unfiled: Collection[str] | None) -> None:
-    """A dream looked for where these hold, in vain; ``None``: it did not look. Call it in a transaction."""
+    """Record a failed attempt to file these; ``None`` if the dream did not try. Call in a transaction."""
     if unfiled is None:
         return
     before = _tried(home)
     now = home.now()
-    counted = {one: before.get(one, (0, now)) for one in unfiled}
-    told = {one: [times + 1, first.isoformat()] for one, (times, first) in counted.items()}
-    home.usage.set_value(_TRIED, json.dumps(told))
+    counted = {memory_id: before.get(memory_id, (0, now)) for memory_id in unfiled}
+    attempts = {
+        memory_id: [times + 1, first.isoformat()] for memory_id, (times, first) in counted.items()
+    }
+    home.usage.set_value(_TRIED, json.dumps(attempts))
 
 
 def _tried(home: Home) -> dict[str, tuple[int, datetime]]:
     noted = json.loads(home.usage.value(_TRIED) or "{}")
     return {
-        one: (int(times), datetime.fromisoformat(first)) for one, (times, first) in noted.items()
+        memory_id: (int(times), datetime.fromisoformat(first))
+        for memory_id, (times, first) in noted.items()
     }

@@ -1,4 +1,4 @@
-"""What a writer is asked in a dream, and what it may answer: prompts, shapes of answers, probes."""
+"""Prompts and answers of the writer in dreams: merges, ends and links of memories."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 
 import msgspec
 
@@ -32,10 +33,10 @@ from nacre.values.session import Task
 
 SORT, COMPARE = "sort-1", "compare-1"
 TOKENS_TOGETHER = 3_072
-"""Of the memories in one call (seed facts 1.4)."""
+"""Maximum tokens of memories in one call (seed facts 1.4)."""
 
 _PROBES = 3
-"""Pairs beside the clusters of a call."""
+"""Probe pairs added to each call."""
 
 _ANSWER_TOKENS = 4_096
 _MEMORY_FRAME = 40
@@ -93,13 +94,13 @@ class Comparisons(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def sort_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
-    """What asks which members of some clusters say the same, and which are over."""
+    """Return the prompt that asks which members of clusters are equal, and which are outdated."""
     lines: list[str] = []
     for cluster in clusters:
         start = sum(line.startswith("{") for line in lines) + 1
         lines += [
             "A cluster:",
-            *(_as_member(one, number) for number, one in enumerate(cluster, start)),
+            *(_as_member(memory, number) for number, memory in enumerate(cluster, start)),
             "",
         ]
     return prompt_of(SORT, "\n".join(lines).strip(), Sorted, seconds)
@@ -108,10 +109,9 @@ def sort_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
 def compare_prompt(
     steps: Sequence[Step], memories: Mapping[str, Memory], probe: Cluster, seconds: float
 ) -> Prompt:
-    """What asks whether each step is right, and somewhere among them the same of two that say something else and both
-    hold."""
+    """Return the prompt that verifies steps, with a probe among them that must fail both ways."""
     cases = [_case(step, memories) for step in steps]
-    texts = [one.content for one in probe]
+    texts = [memory.content for memory in probe]
     at = probe_at(steps)
     cases[at:at] = [
         {"statement": texts[0], "memories": texts},
@@ -128,21 +128,21 @@ def _case(step: Step, memories: Mapping[str, Memory]) -> dict[str, object]:
     return {"earlier": ends[0], "later": into}
 
 
-def is_right(step: Step, found: Compared | None) -> bool:
-    """Whether a second look bears a step out."""
-    wanted = Finding.SAME if step.action is DreamAction.MERGE else Finding.OVER
-    return found is not None and found.finding is wanted
+def is_right(step: Step, result: Compared | None) -> bool:
+    """Return True if the verification confirms a step."""
+    expected = Finding.SAME if step.action is DreamAction.MERGE else Finding.OVER
+    return result is not None and result.finding is expected
 
 
 def probe_at(steps: Sequence[Step]) -> int:
-    """Before which of some steps the probe stands when they are looked at again."""
+    """Return the probe's position among the steps."""
     return int(steps[0].mark, 16) % (len(steps) + 1)
 
 
 def looked_at(steps: Sequence[Step], answer: Comparisons) -> list[Compared | None] | None:
-    """What a second look found of each step; ``None`` where it took the probe for the same, or for over."""
-    found = {case.number: case for case in answer.cases}
-    cases = [found.get(number) for number in range(1, len(steps) + 3)]
+    """Return the verification of each step; ``None`` if the writer accepted the probe."""
+    by_number = {case.number: case for case in answer.cases}
+    cases = [by_number.get(number) for number in range(1, len(steps) + 3)]
     at = probe_at(steps)
     same, over = cases[at], cases[at + 1]
     if same is None or over is None or same.finding is Finding.SAME or over.finding is Finding.OVER:
@@ -151,14 +151,11 @@ def looked_at(steps: Sequence[Step], answer: Comparisons) -> list[Compared | Non
 
 
 def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
-    """Pairs of which code knows that they say something else and both hold, to stand beside some clusters: always the
-    same ones beside the same."""
-    at = int(mark(one for cluster in clusters for one in cluster)[:8], 16)
+    """Choose known pairs to mix into clusters, reproducibly."""
+    at = int(mark(chain.from_iterable(clusters))[:8], 16)
     pairs = known_pairs()
     chosen = [pairs[(at + step * (len(pairs) // _PROBES)) % len(pairs)] for step in range(_PROBES)]
-    like = max(
-        (one for cluster in clusters for one in cluster), key=lambda one: (said(one), one.id)
-    )
+    like = max(chain.from_iterable(clusters), key=lambda memory: (said(memory), memory.id))
     return [
         tuple(_as_probe(number, text, like) for number, text in enumerate(pair)) for pair in chosen
     ]
@@ -172,9 +169,9 @@ def _as_probe(number: int, text: str, like: Memory) -> Memory:
 
 
 def among(clusters: Sequence[Cluster], probes: Sequence[Cluster]) -> list[Cluster]:
-    """Clusters with probes between them, at places that their contents draw."""
+    """Insert probes at positions derived from the contents."""
     shown = list(clusters)
-    drawn = int(mark(one for cluster in clusters for one in cluster), 16)
+    drawn = int(mark(chain.from_iterable(clusters)), 16)
     for probe in probes:
         drawn, at = divmod(drawn, len(shown) + 1)
         shown.insert(at, probe)
@@ -183,32 +180,32 @@ def among(clusters: Sequence[Cluster], probes: Sequence[Cluster]) -> list[Cluste
 
 @cache
 def known_pairs() -> tuple[tuple[str, str], ...]:
-    """Pairs of texts of which code knows that they say something else and both hold."""
-    written = tomllib.loads((files(__package__) / "probes.toml").read_text(encoding="utf-8"))
-    return tuple((one, other) for one, other in written["pairs"])
+    """Return pairs of texts known to differ and to be both valid."""
+    table = tomllib.loads((files(__package__) / "probes.toml").read_text(encoding="utf-8"))
+    return tuple((left, right) for left, right in table["pairs"])
 
 
 def batches(clusters: Sequence[Cluster]) -> list[list[Cluster]]:
-    """The clusters, some in each call."""
-    found: list[list[Cluster]] = []
-    left = 0
+    """Split the clusters into calls of at most ``TOKENS_TOGETHER``."""
+    calls: list[list[Cluster]] = []
+    tokens_left = 0
     for cluster in clusters:
         size = size_of(cluster)
-        if not found or size > left:
-            found.append([])
-            left = TOKENS_TOGETHER
-        found[-1].append(cluster)
-        left -= size
-    return found
+        if not calls or size > tokens_left:
+            calls.append([])
+            tokens_left = TOKENS_TOGETHER
+        calls[-1].append(cluster)
+        tokens_left -= size
+    return calls
 
 
 def size_of(cluster: Cluster) -> int:
-    """Tokens of a cluster in a prompt."""
-    return sum(count_tokens(one.content) + _MEMORY_FRAME for one in cluster)
+    """Return the tokens of a cluster in a prompt."""
+    return sum(count_tokens(memory.content) + _MEMORY_FRAME for memory in cluster)
 
 
 def prompt_of(name: str, text: str, answer: type[msgspec.Struct], seconds: float) -> Prompt:
-    """A prompt of a dream, by the name of its file."""
+    """Return a dream's prompt by the name of its file."""
     return Prompt(
         Task.DREAM,
         words_of(name),
@@ -222,7 +219,7 @@ def prompt_of(name: str, text: str, answer: type[msgspec.Struct], seconds: float
 
 
 def _as_member(memory: Memory, number: int) -> str:
-    told = {
+    fields = {
         "number": number,
         "kind": memory.kind.value,
         "said_by": memory.speaker.value,
@@ -230,40 +227,36 @@ def _as_member(memory: Memory, number: int) -> str:
         "project": memory.project,
         "text": memory.content,
     }
-    return quoted(told)
+    return quoted(fields)
 
 
 @cache
 def as_reason(redactor: Redactor, words: str, characters: int = _REASON_CHARACTERS) -> str:
-    """What a writer says of a step, as it stands in files that people read as Markdown: it links to nothing."""
+    """Return a writer's reason without secrets and Markdown links, for files that people read."""
     return shorten(redactor.clean(one_line(visible(words))).translate(_PLAIN), characters)
 
 
 def words_of(name: str) -> str:
-    """The prompt in a file of ``prompts/``."""
+    """Return a prompt file's text."""
     return (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8")
 
 
-# ----------------------------------------------------------------------------
-# A writer says which memories say the same, and which are over; code and a second look say whether
-# that is so.
-#
-# What fails changes nothing, and waits for a person. Among what a writer is asked stand pairs of
-# which code knows that
-# they say something else and both hold: where it takes one for the same, or for over, nothing of that
-# answer is used.
+# -- Merging and ending -------------------------------------------------------
+# Code and a second call check each proposal; a rejected one waits for a person. Probes, pairs known
+# to differ and to be both valid, are mixed in: if the writer merges or ends one, its answer is
+# discarded.
 
 
-_WHAT_CHARACTERS = 120
+_DIFFERENCE_CHARACTERS = 120
 Failed = tuple[Step, str]
-"""A step that is not taken, and why."""
+"""A rejected step and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of some clusters: steps to take, those that failed with the reason, and fingerprints of what is answered.
+    """Accepted steps, rejected ones with reasons, and fingerprints of answered clusters.
 
-    ``misled`` counts answers that were not used, since the writer took a probe for what it is not.
+    ``misled`` counts answers discarded because of a probe.
     """
 
     steps: tuple[Step, ...] = ()
@@ -274,7 +267,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Consultation:
-    """Has a writer look at clusters, a few in each call. ``usage`` tells who stays where the writer does not."""
+    """Questions to a writer about clusters. ``usage`` selects the kept memory if the writer does not."""
 
     model: LanguageModel
     redactor: Redactor
@@ -282,16 +275,18 @@ class Consultation:
     seconds: float
 
     def about(self, clusters: Sequence[Cluster]) -> Outcome:
-        """Ask about some clusters. Raises what a model raises; touches nothing of the home."""
+        """Ask about clusters in one call and verify the answer. Raises errors of the model; does not change
+        the home.
+        """
         probes = probes_for(clusters)
         order = among(clusters, probes)
-        shown = [one for cluster in order for one in cluster]
+        shown = list(chain.from_iterable(order))
         answer = ask(self.model, sort_prompt(order, self.seconds), Sorted)
-        tried = {one.id for probe in probes for one in probe}
-        if any(one.id in tried for one in _members(_named(answer), shown)):
+        probe_ids = {memory.id for memory in chain.from_iterable(probes)}
+        if any(memory.id in probe_ids for memory in _members(_named(answer), shown)):
             return Outcome(misled=1)
         steps, refused = self._sifted(answer, shown, clusters)
-        memories = {one.id: one for one in shown}
+        memories = {memory.id: memory for memory in shown}
         if not steps:
             return Outcome(refused=tuple(refused), settled=tuple(map(fingerprint, clusters)))
         looked = looked_at(
@@ -300,13 +295,14 @@ class Consultation:
         )
         if looked is None:
             return Outcome(misled=1)
-        good = [step for step, one in zip(steps, looked, strict=True) if is_right(step, one)]
+        results = list(zip(steps, looked, strict=True))
+        good = [step for step, result in results if is_right(step, result)]
         failed = [
-            (step, self._told(one))
-            for step, one in zip(steps, looked, strict=True)
-            if not is_right(step, one)
+            (step, self._rejection(result))
+            for step, result in results
+            if not is_right(step, result)
         ]
-        open_ = {one for step in good for one in (*step.ends, step.into)}
+        open_ = {memory_id for step in good for memory_id in (*step.ends, step.into)}
         settled = [
             fingerprint(cluster)
             for cluster in clusters
@@ -317,12 +313,14 @@ class Consultation:
     def _sifted(
         self, answer: Sorted, shown: Sequence[Memory], clusters: Sequence[Cluster]
     ) -> tuple[list[Step], list[Failed]]:
-        """What a writer proposes, as far as code knows nothing against it, and the rest: first what is over, then what
-        says the same. No memory is in two steps that change it."""
+        """Split proposals into steps that code accepts and rejected ones: ends first, then merges.
+
+        A memory is changed by one step only.
+        """
         good: list[Step] = []
         refused: list[Failed] = []
-        memories = {one.id: one for one in shown}
-        together = [{one.id for one in cluster} for cluster in clusters]
+        memories = {memory.id: memory for memory in shown}
+        together = [{memory.id for memory in cluster} for cluster in clusters]
         for step in (*self._endings(answer, shown), *self._mergings(answer, shown)):
             named = {*step.ends, step.into or ""}
             ended = {end for other in good for end in other.ends}
@@ -335,7 +333,7 @@ class Consultation:
                 continue
             why = (
                 unfit(step, memories)
-                if any(named <= one for one in together)
+                if any(named <= ids for ids in together)
                 else "they were not shown together"
             )
             refused += [(step, why)] if why else []
@@ -348,9 +346,9 @@ class Consultation:
                 yield step
 
     def _mergings(self, answer: Sorted, shown: Sequence[Memory]) -> Iterator[Step]:
-        over = {one.id for one in _members([over.number for over in answer.over], shown)}
+        over = {memory.id for memory in _members([over.number for over in answer.over], shown)}
         for same in answer.merges:
-            members = [one for one in _members(same.numbers, shown) if one.id not in over]
+            members = [memory for memory in _members(same.numbers, shown) if memory.id not in over]
             if step := self._merging(same, members, shown):
                 yield step
 
@@ -387,7 +385,7 @@ class Consultation:
         others = [member for member in members if member.id != keeper.id]
         return Step(
             DreamAction.MERGE,
-            tuple(one.id for one in others),
+            tuple(other.id for other in others),
             keeper.id,
             title_of(words) if words else keeper.subject,
             as_reason(self.redactor, same.why),
@@ -396,11 +394,11 @@ class Consultation:
             mark=mark((keeper, *others)),
         )
 
-    def _told(self, found: Compared | None) -> str:
-        if found is None:
+    def _rejection(self, result: Compared | None) -> str:
+        if result is None:
             return "nobody looked at it again"
-        what = as_reason(self.redactor, found.what, _WHAT_CHARACTERS)
-        return f"a second look says: {found.finding} {what}".rstrip()
+        what = as_reason(self.redactor, result.what, _DIFFERENCE_CHARACTERS)
+        return f"a second look says: {result.finding} {what}".rstrip()
 
 
 def _named(answer: Sorted) -> Iterator[int]:
@@ -412,23 +410,17 @@ def _members(numbers: Iterable[int], shown: Sequence[Memory]) -> list[Memory]:
     return [shown[number - 1] for number in dict.fromkeys(numbers) if 1 <= number <= len(shown)]
 
 
-# ----------------------------------------------------------------------------
-# A writer says how memories stand to each other that nothing connects: the questions of reflection,
-# answered by it.
-#
-# An answer becomes a link or nothing, never a memory, and no memory ends by it. Each pair is asked
-# about twice, the other
-# way round the second time, and only what is answered alike counts. Beside the pairs stands one of
-# which code knows that
-# it has nothing in common: where the writer connects that, nothing of its answer is used.
+# -- Links --------------------------------------------------------------------
+# An answer only adds a link. Each pair is asked twice, in both orders, and both answers must agree.
+# If the writer connects an unrelated probe pair, its answer is discarded.
 
 
 RELATE = "relate-1"
 MOST_PAIRS = 48
-"""Most pairs that one dream asks about; the rest waits."""
+"""Maximum pairs per dream."""
 
 MOST_OF_ONE = 3
-"""Most pairs of one memory in one dream: a memory near to everything would be linked to all of it."""
+"""Maximum pairs per memory and dream, so that a central memory is not linked to everything."""
 
 _TOGETHER = 12
 _TEXT_CHARACTERS = 600
@@ -482,12 +474,12 @@ class Relations(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 Pair = tuple[Memory, Memory]
-"""Two memories that nothing connects, the one that was said later first."""
+"""Two unlinked memories, the later one first."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelationsAsked:
-    """Links to draw, marks of pairs about which nothing is left to ask, how many wait, and what went wrong."""
+    """Link steps, marks of settled pairs, the number of pairs not asked, and a problem."""
 
     steps: tuple[Step, ...] = ()
     settled: tuple[str, ...] = ()
@@ -498,57 +490,60 @@ class RelationsAsked:
 def wanted_pairs(
     home: Home, memories: Iterable[Memory], asked: Iterable[str], writer: str
 ) -> list[Pair]:
-    """The pairs of some memories that are worth asking about, and were not as they are now."""
+    """Return the pairs to ask about that have changed since they were last asked."""
     present = {memory.id for memory in memories}
-    known = set(asked)
-    often: Counter[str] = Counter()
-    found = []
+    settled = set(asked)
+    count_of: Counter[str] = Counter()
+    pairs = []
     for question in unconnected(home):
         pair = (question.first, question.second)
         if (
-            not all(one.id in present and often[one.id] < MOST_OF_ONE for one in pair)
-            or settled_mark(mark(pair)) in known
+            not all(memory.id in present and count_of[memory.id] < MOST_OF_ONE for memory in pair)
+            or settled_mark(mark(pair)) in settled
         ):
             continue
-        if all(may_be_shown(home, one, writer) for one in pair):
-            often.update(one.id for one in pair)
-            found.append(pair)
-    return found
+        if all(may_be_shown(home, memory, writer) for memory in pair):
+            count_of.update(memory.id for memory in pair)
+            pairs.append(pair)
+    return pairs
 
 
 def settled_mark(pair: str) -> str:
-    """The note that a pair was asked about, by its mark."""
+    """Return the note for an answered pair, from its mark."""
     return f"{_MARKED}{pair}"
 
 
 def asked_for_relations(
-    home: Home, model: LanguageModel, wanted: Sequence[Pair], on_progress: OnProgress | None
+    home: Home, model: LanguageModel, pairs: Sequence[Pair], on_progress: OnProgress | None
 ) -> RelationsAsked:
-    """What a writer says of some pairs. Nothing is changed."""
-    chosen = wanted[:MOST_PAIRS]
+    """Ask the writer about pairs. Nothing is changed."""
+    chosen = pairs[:MOST_PAIRS]
     parts = [chosen[start : start + _TOGETHER] for start in range(0, len(chosen), _TOGETHER)]
     seconds = home.settings.number("models.timeout_seconds")
     questions = [PairsQuestion(part, model, home.redactor, seconds).answer for part in parts]
-    found, failed = answers(home, questions, on_progress)
-    misled = sum(one is not None and one.is_misled for one in found)
+    results, failed = answers(home, questions, on_progress)
+    misled = sum(result is not None and result.is_misled for result in results)
     good = [
-        (part, one) for part, one in zip(parts, found, strict=True) if one and not one.is_misled
+        (part, result)
+        for part, result in zip(parts, results, strict=True)
+        if result and not result.is_misled
     ]
-    steps = tuple(step for _, one in good for step in one.steps)
+    steps = tuple(step for _, result in good for step in result.steps)
     linked = {step.mark for step in steps}
     settled = tuple(
         settled_mark(mark(pair)) for part, _ in good for pair in part if mark(pair) not in linked
     )
     note = failed or (_MISLED.format(misled, len(parts)) if misled else None)
-    return RelationsAsked(steps, settled, len(wanted) - len(chosen), note)
+    return RelationsAsked(steps, settled, len(pairs) - len(chosen), note)
 
 
-def tokens_for_relations(wanted: Sequence[Pair]) -> tuple[int, Tokens]:
-    """The most calls and tokens that asking about pairs takes."""
-    chosen = wanted[:MOST_PAIRS]
+def tokens_for_relations(pairs: Sequence[Pair]) -> tuple[int, Tokens]:
+    """Return the maximum number of calls and tokens of asking about pairs."""
+    chosen = pairs[:MOST_PAIRS]
     calls = 2 * -(-len(chosen) // _TOGETHER)
     shown = sum(
-        count_tokens(shorten(one.content, _TEXT_CHARACTERS)) for pair in chosen for one in pair
+        count_tokens(shorten(memory.content, _TEXT_CHARACTERS))
+        for memory in chain.from_iterable(chosen)
     )
     asking = calls * count_tokens(words_of(RELATE)) + 2 * (shown + _PAIR_TOKENS * len(chosen))
     return calls, Tokens(asking, _ANSWER_TOKENS_RELATIONS * len(chosen))
@@ -556,7 +551,7 @@ def tokens_for_relations(wanted: Sequence[Pair]) -> tuple[int, Tokens]:
 
 @dataclass(frozen=True, slots=True)
 class PairsAnswered:
-    """Of some pairs: links to draw, or that the writer was misled."""
+    """Link steps, or that the writer was misled."""
 
     steps: tuple[Step, ...] = ()
     is_misled: bool = False
@@ -564,7 +559,7 @@ class PairsAnswered:
 
 @dataclass(frozen=True, slots=True)
 class PairsQuestion:
-    """Has a writer say of some pairs, twice, how their memories stand to each other."""
+    """A question about the relation of pairs, asked twice."""
 
     pairs: Sequence[Pair]
     model: LanguageModel
@@ -572,62 +567,69 @@ class PairsQuestion:
     seconds: float
 
     def answer(self) -> PairsAnswered:
-        """Ask. Raises what a model raises; touches nothing of the home."""
+        """Ask twice. Raises errors of the model; does not change the home."""
         first = self._asked(self.pairs)
         if first is None:
             return PairsAnswered(is_misled=True)
-        found = [(pair, one) for pair, one in zip(self.pairs, first, strict=True) if one]
-        open_ = [(pair, one) for pair, one in found if one.relation is not Relation.NONE]
+        answered = [
+            (pair, relation) for pair, relation in zip(self.pairs, first, strict=True) if relation
+        ]
+        open_ = [
+            (pair, relation)
+            for pair, relation in answered
+            if relation.relation is not Relation.NONE
+        ]
         if not open_:
             return PairsAnswered()
         second = self._asked([(pair[1], pair[0]) for pair, _ in open_])
         if second is None:
             return PairsAnswered(is_misled=True)
         steps = (
-            self._step(pair, one, again) for (pair, one), again in zip(open_, second, strict=True)
+            self._step(pair, relation, again)
+            for (pair, relation), again in zip(open_, second, strict=True)
         )
         return PairsAnswered(tuple(step for step in steps if step))
 
     def _asked(self, pairs: Sequence[Pair]) -> list[Related | None] | None:
-        """What is found of each pair; ``None`` where the writer connected the two that have nothing in common."""
+        """Return the answer for each pair; ``None`` if the writer connected the probe."""
         at, _ = probe_beside(pairs)
         answered = ask(self.model, self.prompt(pairs), Relations)
-        found: dict[int, Related] = {case.number: case for case in answered.cases}
-        tried = found.get(at + 1)
-        if tried is None or tried.relation is not Relation.NONE:
+        by_number: dict[int, Related] = {case.number: case for case in answered.cases}
+        probe = by_number.get(at + 1)
+        if probe is None or probe.relation is not Relation.NONE:
             return None
-        return [found.get(number) for number in range(1, len(pairs) + 2) if number != at + 1]
+        return [by_number.get(number) for number in range(1, len(pairs) + 2) if number != at + 1]
 
     def prompt(self, pairs: Sequence[Pair]) -> Prompt:
-        """What asks about some pairs, with one beside them that has nothing in common."""
+        """Return the prompt about pairs, with an unrelated pair among them."""
         at, probe = probe_beside(pairs)
-        cases = [{"a": _shown(one), "b": _shown(other)} for one, other in pairs]
-        like = _shown(pairs[0][0])
+        cases = [{"a": _shown(first), "b": _shown(second)} for first, second in pairs]
+        common = _shown(pairs[0][0])
         cases[at:at] = [
-            {side: {**like, "text": text} for side, text in zip("ab", probe, strict=True)}
+            {side: {**common, "text": text} for side, text in zip("ab", probe, strict=True)}
         ]
         lines = [quoted({"number": number, **case}) for number, case in enumerate(cases, 1)]
         return prompt_of(RELATE, "\n".join(lines), Relations, self.seconds)
 
-    def _step(self, pair: Pair, one: Related, again: Related | None) -> Step | None:
-        """The link that both answers ask for; none where they differ, or code knows better."""
-        if again is None or again.relation is not one.relation:
+    def _step(self, pair: Pair, first: Related, again: Related | None) -> Step | None:
+        """Return the link on which both answers agree, unless code objects."""
+        if again is None or again.relation is not first.relation:
             return None
-        is_later = one.leads_from is Side.A
-        if one.relation in _EITHER_WAY:
+        is_later = first.leads_from is Side.A
+        if first.relation in _EITHER_WAY:
             is_later = True
         elif is_later is not (again.leads_from is Side.B):
             return None
         source, target = pair if is_later else (pair[1], pair[0])
-        why = as_reason(self.redactor, one.why)
+        why = as_reason(self.redactor, first.why)
         step = Step(
             DreamAction.LINK,
             (),
             source.id,
             source.subject,
-            why or one.relation.value,
+            why or first.relation.value,
             (target.id,),
-            words=one.relation.value,
+            words=first.relation.value,
             by=self.model.name,
             mark=mark(pair),
         )
@@ -635,8 +637,8 @@ class PairsQuestion:
 
 
 def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
-    """The objection to a link, by the memories as they are; ``None`` if there is none."""
-    pair = [present.get(one) for one in (step.into or "", *step.links)]
+    """Return the objection to a link in the memories' present state, or ``None``."""
+    pair = [present.get(memory_id) for memory_id in (step.into or "", *step.links)]
     source, target = pair if len(pair) == 2 else (None, None)
     if source is None or target is None or not (source.is_active and target.is_active):
         return "they are not there any more"
@@ -646,7 +648,7 @@ def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
         return "it is no link between two memories of one place"
     if not (source.is_vouched and target.is_vouched):
         return "nobody answers for one of them"
-    if {source.id, target.id} & {link.to for one in (source, target) for link in one.links}:
+    if {source.id, target.id} & {link.to for link in (*source.links, *target.links)}:
         return "they are linked already"
     if step.words == Relates.CONTRADICTS and is_owners(target) and not is_owners(source):
         return "an agent's words would put the owner's in doubt"
@@ -654,11 +656,11 @@ def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
 
 
 def probe_beside(pairs: Sequence[Pair]) -> tuple[int, tuple[str, str]]:
-    """Where among some pairs a probe stands, and which one: texts about two things."""
+    """Choose a position among the pairs, and two unrelated texts as a probe."""
     drawn = int(content_hash("\0".join(mark(pair) for pair in pairs)).hex()[:12], 16)
     known = known_pairs()
-    one = drawn // 7 % len(known)
-    return drawn % (len(pairs) + 1), (known[one][0], known[(one + len(known) // 2) % len(known)][0])
+    at = drawn // 7 % len(known)
+    return drawn % (len(pairs) + 1), (known[at][0], known[(at + len(known) // 2) % len(known)][0])
 
 
 def _shown(memory: Memory) -> dict[str, object]:

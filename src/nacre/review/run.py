@@ -1,4 +1,4 @@
-"""The plan of a dream: made by rules, bounded, and checked against the memories it names before anything is done."""
+"""Dreams: the plan made by rules and a writer, its checks, and its execution."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ from nacre.values.review import Reason, Usage
 from nacre.values.session import Task
 
 LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
-"""So many memories one dream may end, or that share of those there are; whichever is more."""
+"""Maximum memories that one dream ends: this number or this share of all, whichever is larger."""
 
-_ASKED = 500
+_IDS_PER_QUERY = 500
 _TEXT_CHARACTERS = 160
 
 
@@ -89,26 +89,26 @@ def planned(
     background: bool = False,
     on_progress: OnProgress | None = None,
 ) -> DreamPlan:
-    """What a dream would do, of all projects or one; nothing is changed. What ends first is what is over longest.
+    """Plan a dream for all projects or one, without changes. The longest outdated memories end first.
 
-    From tier 2 on the writer is asked, in tier 3 also the inbox and the pages are looked at, and the writer is asked
-    about pages and links. Raises ModelRefused where the writer cannot be opened.
+    Tier 2 adds the writer, tier 3 the inbox, pages and links. Raises ModelRefused if the writer cannot be
+    opened.
     """
     joins = joined(home, request.project) if request.tier > 2 else []
     apart = frozenset(step.subject for step in joins)
     memories, free, usage, steps = _by_rules(home, request.project, apart)
-    found, unasked, note = Outcome(), 0, None
+    outcome, unasked, note = Outcome(), 0, None
     if request.tier > 1 and request.writer:
-        found, unasked, note = asked_of_writer(
+        outcome, unasked, note = asked_of_writer(
             home, _staying(free, steps), usage, background=background, on_progress=on_progress
         )
-    steps += found.steps
+    steps += outcome.steps
     steps += orphaned(home, _staying(memories, steps))
-    more, promotions, unfiled = NOT_CONSULTED, list[Promotion](), None
+    consulted_, promotions, unfiled = NOT_CONSULTED, list[Promotion](), None
     if request.tier > 2:
         staying = _staying(memories, steps)
         if request.writer:
-            more = consulted(
+            consulted_ = consulted(
                 home,
                 staying,
                 request.project,
@@ -116,11 +116,14 @@ def planned(
                 background=background,
                 on_progress=on_progress,
             )
-        moved, promotions, unfiled = _reorganised(home, request, staying, usage, more.drafts)
-        concerned = apart | {
-            step.project for step in joins
-        }  # their pages are told anew when they are one
-        steps += [*(one for one in moved if one.project not in concerned), *joins, *more.steps]
+        moved, promotions, unfiled = _reorganised(home, request, staying, usage, consulted_.drafts)
+        # Pages of joined projects are written after the join.
+        concerned = apart | {step.project for step in joins}
+        steps += [
+            *(step for step in moved if step.project not in concerned),
+            *joins,
+            *consulted_.steps,
+        ]
     bound = (
         max(LEAST_A_NIGHT, int(len(memories) * SHARE_A_NIGHT))
         if request.most is None
@@ -133,27 +136,27 @@ def planned(
         len(memories),
         bound,
         request.project,
-        found.refused,
-        (*found.settled, *more.settled),
-        unasked + more.unasked,
-        _together(note, more.note),
+        outcome.refused,
+        (*outcome.settled, *consulted_.settled),
+        unasked + consulted_.unasked,
+        _together(note, consulted_.note),
         tuple(promotions),
         unfiled,
         _texts(taken, memories),
         len(memories) - len(free),
-        more.looked,
+        consulted_.looked,
     )
 
 
 def _together(*notes: str | None) -> str | None:
-    """What went wrong, each thing once."""
+    """Join distinct notes."""
     return "; ".join(dict.fromkeys(note for note in notes if note)) or None
 
 
 def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:
-    """What those memories say that one stays in the place of, and those that are linked."""
+    """Return texts of memories that replace others or are linked."""
     pairs = (step for step in steps if step.into and (step.ends or step.action is DreamAction.LINK))
-    named = {one for step in pairs for one in (*step.ends, step.into, *step.links)}
+    named = {memory_id for step in pairs for memory_id in (*step.ends, step.into, *step.links)}
     return tuple(
         (memory.id, shorten(one_line(memory.content), _TEXT_CHARACTERS))
         for memory in memories
@@ -182,28 +185,27 @@ def _reorganised(
     usage: Mapping[str, Usage],
     drafts: Mapping[str, PageDraft],
 ) -> tuple[list[Step], list[Promotion], tuple[str, ...] | None]:
-    """What goes from the inbox into projects, or is retired there, and the pages of projects; what was found of these,
-    and what of the inbox nobody could file."""
+    """Return steps for the inbox and pages, the evaluation of projects, and the ids that could not be filed."""
     waiting = (
         memories
         if request.project is None
         else [memory for memory in home.memories.everything() if memory.is_active]
     )
-    inbox = [one for one in waiting if one.inbox]
+    inbox = [memory for memory in waiting if memory.inbox]
     steps = filed(home, inbox, request.project)
     pages, promotions = promoted(home, memories, request.project, drafts, backfill=request.backfill)
     if request.project is not None:
         return [*steps, *pages], promotions, None
     going = {step.into for step in steps}
-    unfiled = [one for one in inbox if one.id not in going]
+    unfiled = [memory for memory in inbox if memory.id not in going]
     steps += shelved(
         home, may_end(home, unfiled), usage, home.now(), home.settings.texts("forgetting.protect")
     )
-    return [*steps, *pages], promotions, tuple(one.id for one in unfiled)
+    return [*steps, *pages], promotions, tuple(memory.id for memory in unfiled)
 
 
 def estimated(home: Home, request: DreamPlanRequest) -> DreamEstimate:
-    """What asking the writer would take."""
+    """Estimate the cost of asking the writer."""
     memories, free, _, steps = _by_rules(home, request.project)
     return estimate(
         home,
@@ -221,9 +223,9 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
 def _by_rules(
     home: Home, project: str | None, apart: Collection[str] = ()
 ) -> tuple[list[Memory], list[Memory], Mapping[str, Usage], list[Step]]:
-    """The active memories, those of them that may end, how all were used, and what rules alone would do.
+    """Return the active memories, those that may end, their usage, and the steps of the rules.
 
-    What is of projects ``apart`` is left for another dream: it is moved as a whole in this one.
+    Memories of projects ``apart`` are skipped, since this dream moves them as a whole.
     """
     catch_up(home)
     fold_usage(home)
@@ -242,7 +244,7 @@ def _by_rules(
         memories,
         free,
         usage,
-        [*repeated([one for one in free if one.id not in gone], usage, protected), *steps],
+        [*repeated([memory for memory in free if memory.id not in gone], usage, protected), *steps],
     )
 
 
@@ -253,7 +255,7 @@ def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
     for step in steps:
         left = most - ending
         now, later = (step, None) if len(step.ends) <= left else (None, step)
-        if later and left > 0 and not step.by:  # as much of it as one dream ends
+        if later and left > 0 and not step.by:  # split the step at the bound
             now, later = replace(step, ends=step.ends[:left]), replace(step, ends=step.ends[left:])
         if now:
             taken.append(now)
@@ -264,29 +266,27 @@ def _bounded(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
 
 
 def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
-    """How memories were used; those never used are left out."""
-    found: dict[str, Usage] = {}
-    for start in range(0, len(memories), _ASKED):
-        found |= home.usage.of([memory.id for memory in memories[start : start + _ASKED]])
-    return found
+    """Return the usage of memories, without those never used."""
+    usage: dict[str, Usage] = {}
+    for start in range(0, len(memories), _IDS_PER_QUERY):
+        usage |= home.usage.of([memory.id for memory in memories[start : start + _IDS_PER_QUERY]])
+    return usage
 
 
 def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str]) -> str | None:
-    """What speaks against a step, by the memories as they are now; ``None`` where nothing does.
+    """Return the objection to a step in the memories' present state, or ``None``.
 
-    Every memory it names is there and holds; no protected one ends; who stays in the place of others holds what they
-    say, is of their kind and place, and does not end itself. What the vault says against filing, pages and joining,
-    their own modules tell.
+    All memories must be active, and none that ends protected; a keeper must contain the others' statements,
+    share their kind and place, and not end itself. Filing, pages and joins are checked by their own modules.
     """
     gone = [present.get(end) for end in step.ends]
-    if any(one is None or not one.is_active for one in gone) or len(set(step.ends)) != len(
-        step.ends
-    ):
+    is_unique = len(set(step.ends)) == len(step.ends)
+    if not is_unique or any(memory is None or not memory.is_active for memory in gone):
         return "it is not there any more"
     if step.action is DreamAction.UNLINK:
         return _objection_to_unlinking(step, present)
-    ending = [one for one in gone if one]
-    if any(is_protected(one, protected) for one in ending):
+    ending = [memory for memory in gone if memory]
+    if any(is_protected(memory, protected) for memory in ending):
         return "it is protected now"
     if step.action in (DreamAction.MERGE, DreamAction.SUPERSEDE):
         keeper = present.get(step.into or "")
@@ -294,15 +294,17 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
             return "what was to stay is not there any more"
         if step.by:
             return unfit(step, present)
-        if any(one.kind is not keeper.kind or not one.shares_place(keeper) for one in ending):
+        if any(
+            memory.kind is not keeper.kind or not memory.shares_place(keeper) for memory in ending
+        ):
             return "they are not of one kind and place any more"
         return (
             None
-            if all(holds(keeper, one) for one in ending)
+            if all(holds(keeper, memory) for memory in ending)
             else "what stays does not hold all of it any more"
         )
     if step.action is DreamAction.SHELVE and not all(
-        may_be_shelved(one, protected) for one in ending
+        may_be_shelved(memory, protected) for memory in ending
     ):
         return "it does not wait in the inbox any more, or is a person's"
     return _objection_without_an_end(step, present)
@@ -327,75 +329,73 @@ def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | 
     return "a link leads somewhere again" if any(link in present for link in step.links) else None
 
 
-# ----------------------------------------------------------------------------
-# A dream: planned, checked, then one operation in the vault with its diary.
-#
-# Who stays is durable before anybody goes. What changed since the plan was made is left alone, and
-# told.
+# -- Executing a dream --------------------------------------------------------
+# Kept memories are written durably before others are retired. Memories changed since the plan are
+# skipped and reported.
 
 
 _LOCK = "dream.lock"
 _PATIENCE_SECONDS = 1.0
 _LAST = "dreamt"
-"""When the last dream was, or was planned."""
+"""Key of the time of the last dream or plan."""
 
 _SHOWN = "dream shown"
 _SHOWN_BY_WRITER = "dream shown by a writer"
-"""When the owner was shown a plan, and one with steps of a writer's."""
+"""Keys of the times when the owner was shown a plan, and a plan with a writer's steps."""
 
-_SAID = {
+_PROPOSALS = {
     DreamAction.MERGE: "takes it for the same as",
     DreamAction.SUPERSEDE: "says that it was ended by",
 }
 
 A_DAY = timedelta(hours=20)
-"""Between two dreams that nobody asked for."""
+"""Minimum time between automatic dreams."""
 
 _PAGE = "# Dreams of {day}\n\nWhat nacre did to memories by itself; `nacre undo` takes a dream back.\n\n"
 
 
 def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None = None) -> DreamPlan:
-    """Return what a dream would do. No memory is changed; from tier 2 on the writer is asked, which may cost something.
+    """Plan a dream without changes; from tier 2 on the writer is asked, which may cost money.
 
-    Once the owner was shown a plan, the next dream carries one out. Raises NotFound for a project without memories,
-    ModelRefused.
+    After the owner has seen a plan, the next dream executes one. Raises NotFound for a project without
+    memories, ModelRefused.
     """
-    found = _plan(home, request, on_progress)
+    plan_ = _plan(home, request, on_progress)
     if not home.actor.is_agent:
         with home.database.transaction():
-            _note_shown(home, found)
-    return found
+            _note_shown(home, plan_)
+    return plan_
 
 
 def _plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None) -> DreamPlan:
     if request.tier > 1:
         home.actor.require_owner("nacre dream --tier 2")
-    found = planned(home, request, on_progress=on_progress)
+    plan_ = planned(home, request, on_progress=on_progress)
     if (
         request.project
-        and not found.seen
+        and not plan_.seen
         and (request.tier < 3 or request.project not in projects(home))
     ):
         raise NotFound(
             f"project {request.project!r} has no memories",
             hint="nacre list shows the projects of memories",
         )
-    return replace(found, keys=tuple(step.key for step in found.steps))
+    return replace(plan_, keys=tuple(step.key for step in plan_.steps))
 
 
-def _note_shown(home: Home, found: DreamPlan) -> None:
+def _note_shown(home: Home, plan_: DreamPlan) -> None:
     home.usage.set_value(_SHOWN, home.now().isoformat())
-    if any(step.by for step in found.steps):
+    if any(step.by for step in plan_.steps):
         home.usage.set_value(_SHOWN_BY_WRITER, home.now().isoformat())
 
 
 def dream_estimate(home: Home, request: DreamPlanRequest) -> DreamEstimate:
-    """What asking the writer would take in a dream of tier 2 or 3. Nobody is asked."""
+    """Estimate the cost of asking the writer in a dream of tier 2 or 3, without a call."""
     return estimated(home, request)
 
 
 def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = None) -> DreamReport:
-    """Have a dream. The first one of a home only plans, unless ``first`` or a plan was shown before.
+    """Plan and execute a dream. The first one only plans, unless ``first`` is set or a plan was shown.
 
     Raises NotFound, StoreBusy, OwnerOnly, ModelRefused.
     """
@@ -403,26 +403,25 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
     about = f"tier {request.tier}" + (f", {request.project}" if request.project else "")
     lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
     with lock, tracing(home, TraceKind.DREAM, about) as run:
-        found = _plan(home, request, on_progress)
+        plan_ = _plan(home, request, on_progress)
         if request.steps is not None:
-            found = _only(found, request.steps)
-        return _traced(run, _dream(home, found, may_act=request.first))
+            plan_ = _only(plan_, request.steps)
+        return _traced(run, _dream(home, plan_, may_act=request.first))
 
 
-def _only(found: DreamPlan, keys: Sequence[str]) -> DreamPlan:
-    """A plan with those of its steps that were shown; the rest waits."""
-    shown = tuple(step for step in found.steps if step.key in keys)
-    rest = tuple(step for step in found.steps if step.key not in keys)
+def _only(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
+    """Restrict a plan to the steps with these keys; the others are put off."""
+    shown = tuple(step for step in plan_.steps if step.key in keys)
+    rest = tuple(step for step in plan_.steps if step.key not in keys)
     return replace(
-        found, steps=shown, put_off=(*found.put_off, *rest), keys=tuple(step.key for step in shown)
+        plan_, steps=shown, put_off=(*plan_.put_off, *rest), keys=tuple(step.key for step in shown)
     )
 
 
 def dream_unasked(home: Home) -> DreamReport | None:
-    """Have the day's dream where the owner wants one (``dream.at_night``) and the last was long enough ago.
+    """Run the daily dream if ``dream.at_night`` is set and the last was at least ``A_DAY`` ago.
 
-    The writer is asked where models may work in the background. Call it while nobody works with the home. Raises
-    StoreBusy.
+    The writer is used if models may run in the background. Call while the home is idle. Raises StoreBusy.
     """
     last = home.usage.value(_LAST)
     if not home.settings.flag("dream.at_night") or (
@@ -435,24 +434,29 @@ def dream_unasked(home: Home) -> DreamReport | None:
 
 
 def _traced(run: Run, report: DreamReport) -> DreamReport:
-    """The report, told to the dream's trace."""
-    told = counted(Counter(step.action.value for step in report.plan.steps))
-    if report.is_first and told:
-        run.outcome = f"planned only: {told}"
+    """Record the report in the dream's trace."""
+    summary = counted(Counter(step.action.value for step in report.plan.steps))
+    if report.is_first and summary:
+        run.outcome = f"planned only: {summary}"
     else:
-        run.outcome = told if report.operation else "nothing to do"
-    named = (one for step in report.plan.steps for one in (*step.ends, step.into) if one)
-    more = {"operation": report.operation} if report.operation else {}
+        run.outcome = summary if report.operation else "nothing to do"
+    named = (
+        memory_id
+        for step in report.plan.steps
+        for memory_id in (*step.ends, step.into)
+        if memory_id
+    )
+    details = {"operation": report.operation} if report.operation else {}
     run.add(
         TraceStep(
-            "dreams", output=run.outcome, refs=tuple(dict.fromkeys(named))[:MOST_REFS], more=more
+            "dreams", output=run.outcome, refs=tuple(dict.fromkeys(named))[:MOST_REFS], more=details
         )
     )
     return report
 
 
 def _planned_unasked(home: Home) -> DreamPlan:
-    """The night's plan: with the writer where there is one, and without where it cannot be opened."""
+    """Plan with the writer, or without if it cannot be opened."""
     may_ask = home.settings.flag("models.background") and name_for(home, Task.DREAM) != NONE
     try:
         return planned(home, DreamPlanRequest(tier=3, writer=may_ask), background=True)
@@ -460,18 +464,18 @@ def _planned_unasked(home: Home) -> DreamPlan:
         return replace(planned(home, DreamPlanRequest(tier=3, writer=False)), note=error.message)
 
 
-def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
-    shown, is_first = found, not (may_act or home.usage.value(_SHOWN))
-    if not (may_act or home.usage.value(_SHOWN_BY_WRITER)):  # shown once before it is done
-        found = _only(found, [step.key for step in found.steps if not step.by])
-    report = DreamReport(found, is_first=True) if is_first else carry_out(home, found)
+def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
+    shown, is_first = plan_, not (may_act or home.usage.value(_SHOWN))
+    if not (may_act or home.usage.value(_SHOWN_BY_WRITER)):  # the owner must see such steps first
+        plan_ = _only(plan_, [step.key for step in plan_.steps if not step.by])
+    report = DreamReport(plan_, is_first=True) if is_first else carry_out(home, plan_)
     with home.vault_lock, home.database.transaction():
         home.usage.set_value(_LAST, home.now().isoformat())
         _note_shown(home, shown)
         note_settled(
             home,
             (
-                *found.settled,
+                *plan_.settled,
                 *[
                     settled_mark(step.mark)
                     for step in _done(report)
@@ -480,13 +484,13 @@ def _dream(home: Home, found: DreamPlan, *, may_act: bool) -> DreamReport:
             ),
         )
         note_looked(home, _looked_by(report))
-        note_tried(home, found.unfiled)
-        _have_reviewed(home, found)
+        note_tried(home, plan_.unfiled)
+        _have_reviewed(home, plan_)
     return report
 
 
 def _looked_by(report: DreamReport) -> list[tuple[str, tuple[str, ...]]]:
-    """The pages about which the writer has nothing more to say: they were written, or stay as they are."""
+    """Return the pages on which the writer has no pending proposal."""
     planned = (*report.plan.steps, *report.plan.put_off)
     waiting = {step.project for step in planned if step.action is DreamAction.PAGE}
     waiting -= {step.project for step in _done(report) if step.action is DreamAction.PAGE}
@@ -498,29 +502,33 @@ def _done(report: DreamReport) -> list[Step]:
     return [step for step in report.plan.steps if step not in left] if report.operation else []
 
 
-def _have_reviewed(home: Home, found: DreamPlan) -> None:
-    """What a writer proposed and nothing came of waits for a person."""
-    present = _present(home, [step for step, _ in found.refused])
-    for step, why in found.refused:
-        if all(one in present and present[one].is_active for one in (*step.ends, step.into) if one):
+def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
+    """Queue the writer's rejected proposals for review."""
+    present = _present(home, [step for step, _ in plan_.refused])
+    for step, why in plan_.refused:
+        if all(
+            memory_id in present and present[memory_id].is_active
+            for memory_id in (*step.ends, step.into)
+            if memory_id
+        ):
             stays = present[step.into or ""]
             words = f", in these words: {step.words}" if step.words else ""
-            detail = f"a writer {_SAID[step.action]} {stays.subject} ({stays.id[-8:]}){words}; not done: {why}"
+            detail = f"a writer {_PROPOSALS[step.action]} {stays.subject} ({stays.id[-8:]}){words}; not done: {why}"
             for end in step.ends:
                 home.reviews.add(end, Reason.MERGE, detail, to_ms(home.now()) or 0, once=True)
 
 
-def carry_out(home: Home, found: DreamPlan) -> DreamReport:
-    """Do what a plan says, as far as the memories it names are still as it takes them."""
-    if not found.steps:
-        return DreamReport(found)
+def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
+    """Execute a plan's steps whose memories are unchanged."""
+    if not plan_.steps:
+        return DreamReport(plan_)
     scan(home)
     with home.change(DREAM) as change:
-        memories = _present(home, found.steps)
-        left = _objections(home, found.steps, memories)
-        steps = [step for step in found.steps if step not in left]
+        memories = _present(home, plan_.steps)
+        left = _objections(home, plan_.steps, memories)
+        steps = [step for step in plan_.steps if step not in left]
         if not steps:
-            return DreamReport(found, left=tuple(left.items()))
+            return DreamReport(plan_, left=tuple(left.items()))
         changed = carried(home, steps, memories)
         ending = [memories[end] for step in steps for end in step.ends]
         pages = [step for step in steps if step.action is DreamAction.PAGE]
@@ -530,25 +538,25 @@ def carry_out(home: Home, found: DreamPlan) -> DreamReport:
         )
         if changed:
             change.put(list(changed.values()))
-            change.apply()  # who stays is in its file before anybody goes
+            change.apply()  # kept memories are on disk before others retire
         with change.transaction():
             change.intend([page_write(home, step.project, step.words) for step in pages])
             retire(change, steps, memories)
             for step in joins:
                 merge_within(change, step.subject, step.project, step.why)
             report = DreamReport(
-                found, change.operation_id, diary.path_of(home.now()), tuple(left.items())
+                plan_, change.operation_id, diary.path_of(home.now()), tuple(left.items())
             )
             _note(change, report, memories)
             if ending:
-                change.append([change.entry(DREAM, **{ENDED: [one.id for one in ending]})])
+                change.append([change.entry(DREAM, **{ENDED: [memory.id for memory in ending]})])
     if joins:
         follow_pages(home)
     return report
 
 
 def _subject(steps: Sequence[Step]) -> str:
-    """What a dream is about that changes no memory by itself."""
+    """Return the subject of a dream that changes no memories."""
     first = steps[0]
     return (
         f"{first.subject} → {first.project}" if first.action is DreamAction.JOIN else first.subject
@@ -556,18 +564,23 @@ def _subject(steps: Sequence[Step]) -> str:
 
 
 def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
-    ids = {one for step in steps for one in (*step.ends, *step.links, step.into) if one}
+    ids = {
+        memory_id
+        for step in steps
+        for memory_id in (*step.ends, *step.links, step.into)
+        if memory_id
+    }
     return {memory.id: memory for memory in home.memories.in_any_state(sorted(ids))}
 
 
 def _objections(
     home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]
 ) -> dict[Step, str]:
-    """The steps that are not to be done, by the memories as they are under the lock, and why."""
+    """Return the steps not to execute, checked under the lock, with reasons."""
     protected = home.settings.texts("forgetting.protect")
     gone = gone_for_good(home, {link for step in steps for link in step.links})
     filing = Filing(home)
-    found = {}
+    reasons = {}
     for step in steps:
         why = objection(step, memories, protected) or _edited(home, step)
         if not why and step.action is DreamAction.UNLINK and not gone.issuperset(step.links):
@@ -579,14 +592,14 @@ def _objections(
         if not why and step.action is DreamAction.JOIN:
             why = join_objection(home, step)
         if why:
-            found[step] = why
-    return found
+            reasons[step] = why
+    return reasons
 
 
 def _edited(home: Home, step: Step) -> str | None:
-    """Whether a file that the step writes is not as the index last saw it."""
-    for one in (*step.ends, *([step.into] if step.into else [])):
-        file = home.files.file_of(one)
+    """Return an objection if a file that the step writes differs from the index."""
+    for memory_id in (*step.ends, *([step.into] if step.into else [])):
+        file = home.files.file_of(memory_id)
         if file is None:
             continue
         try:
@@ -599,7 +612,7 @@ def _edited(home: Home, step: Step) -> str | None:
 
 
 def _note(change: Change, report: DreamReport, memories: Mapping[str, Memory]) -> None:
-    """Write the diary: a new page, or one section more on that of the day."""
+    """Write the diary: a new page, or a section of the day's page."""
     home, now = change.home, change.home.now()
     path = diary.path_of(now)
     try:
