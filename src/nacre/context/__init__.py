@@ -1,1 +1,1 @@
-"""What an agent is given unasked: at a session's start, with a prompt, and at a handoff."""
+"""Context for agents at session starts and prompts, and handoffs between sessions."""

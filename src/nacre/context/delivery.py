@@ -1,8 +1,7 @@
-"""What was handed over to a session: which handoffs are due to it, each to one session alone. Light: hooks ask it.
+"""Delivery of handoffs, each to one session. Fast enough for hooks.
 
-A handoff belongs to the session that claimed it first, by a file of its name in ``run/handoffs`` that is made once.
-Nobody waits for it. Whether it was delivered is in that session's state; a claim without a delivery runs out after a
-minute, and the next session gets what nobody was given.
+The first session to create a claim file in ``run/handoffs`` gets the handoff, without locks. That session's
+state records the delivery; an undelivered claim expires after a minute.
 """
 
 from __future__ import annotations
@@ -19,31 +18,33 @@ from nacre.home.home import Home
 from nacre.values.session import BY_RULES, HANDED_FOR, Handoff, Speaker, Turn
 
 CLAIM_SECONDS = 60.0
-_MOST_BYTES = 1_000
-_MOST = 3
+_MAX_BYTES = 1_000
+_MAX_HANDOFFS = 3
 
 
 def due(
     home: Home, project: str | None, session: str | None, *, own: bool = False
 ) -> list[Handoff]:
-    """The handoffs of a project that a session may be given, the latest first; at most three.
+    """Return a project's handoffs available to a session, the latest first, at most ``_MAX_HANDOFFS``.
 
-    Not its own, unless ``own``: after a compaction or a reset it forgot what it handed over. Not those that another
-    session was given, or is being given. Without a session all of them: nobody is given anything then.
+    Its own are excluded unless ``own`` (after a compaction or reset), as are those given to or claimed by
+    other sessions. Without a session, all are returned, since none is delivered.
     """
     if not project:
         return []
     since = home.now() - HANDED_FOR
-    found = [one for one in home.handoffs.waiting(project) if one.written >= since]
-    mine = [one for one in found if own or not session or one.session != session]
-    return [one for one in mine if not session or _is_free(home, one, session)][:_MOST]
+    recent = [item for item in home.handoffs.waiting(project) if item.written >= since]
+    candidates = [item for item in recent if own or not session or item.session != session]
+    return [item for item in candidates if not session or _is_free(home, item, session)][
+        :_MAX_HANDOFFS
+    ]
 
 
 def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
-    """Take a handoff for a session, so that no other is given it; returns whether it has it now.
+    """Claim a handoff for a session and return True if it holds the claim.
 
-    Its own it needs not take: the next session is given it all the same. Where the home cannot be written to, nobody
-    can tell, and all are given it.
+    A session's own handoff needs no claim, and stays available to the next session. If the home is not
+    writable, every session gets it.
     """
     if not session or handoff.session == session:
         return True
@@ -72,16 +73,16 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
             path.unlink()
     if home.handoffs.waits(handoff):
         return True
-    forget_claim(home, handoff.id)  # another was given it since we looked
+    forget_claim(home, handoff.id)  # delivered to another session meanwhile
     return False
 
 
 def _put_aside(path: Path, holder: str) -> None:
-    """Take away a claim that ran out: of two who try, one finds it there. Raises OSError."""
+    """Remove an expired claim; of two concurrent attempts one succeeds. Raises OSError."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     os.rename(path, aside)
     try:
-        if _holder(aside) != holder:  # another was faster, and took it
+        if _holder(aside) != holder:  # another session claimed it first
             with suppress(FileExistsError):
                 os.link(aside, path)
     finally:
@@ -89,12 +90,12 @@ def _put_aside(path: Path, holder: str) -> None:
 
 
 def is_held(home: Home, handoff: Handoff, session: str | None) -> bool:
-    """Whether a session took a handoff: it may not have been told, though."""
+    """Return True if a session holds the claim, whether or not delivered."""
     return bool(session) and _holder(_path(home.settings.home, handoff.id)) == session
 
 
 def let_go(home: Home, handoff_id: str, session: str | None) -> None:
-    """Give back what was taken and did not fit."""
+    """Release a claim on a handoff that did not fit."""
     path = _path(home.settings.home, handoff_id)
     if session and _holder(path) == session:
         with suppress(OSError):
@@ -102,7 +103,7 @@ def let_go(home: Home, handoff_id: str, session: str | None) -> None:
 
 
 def delivered(home: Home) -> Iterator[tuple[str, str]]:
-    """The handoffs that reached the session that took them, as (id, session)."""
+    """Yield (handoff id, session) for claims that were delivered."""
     home_path = home.settings.home
     for path in _claims(home_path):
         holder = _holder(path)
@@ -111,31 +112,30 @@ def delivered(home: Home) -> Iterator[tuple[str, str]]:
 
 
 def has_claim(home: Home, session: str) -> bool:
-    """Whether a session took anything that it may not have been given yet."""
+    """Return True if a session holds any claim."""
     return any(_holder(path) == session for path in _claims(home.settings.home))
 
 
 def forget_claim(home: Home, handoff_id: str) -> None:
-    """Nobody takes it any more."""
+    """Delete a claim."""
     with suppress(OSError):
         _path(home.settings.home, handoff_id).unlink()
 
 
 def covered(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
-    """Those of a session's turns that its handoff tells of: what rules wrote quotes the owner, what anybody else wrote
-    sums all of it up."""
+    """Return the turns that a handoff covers: by rules the owner's only, otherwise all up to its end."""
     ids = [turn.id for turn in turns]
     if handoff.until in ids:
-        known = list(turns[: ids.index(handoff.until) + 1])
+        earlier = list(turns[: ids.index(handoff.until) + 1])
     else:
-        known = [turn for turn in turns if turn.time and turn.time <= handoff.said]
+        earlier = [turn for turn in turns if turn.time and turn.time <= handoff.said]
     return frozenset(
-        turn.id for turn in known if turn.speaker is Speaker.OWNER or handoff.by != BY_RULES
+        turn.id for turn in earlier if turn.speaker is Speaker.OWNER or handoff.by != BY_RULES
     )
 
 
 def is_late(handoff: Handoff, started_ms: int) -> bool:
-    """Whether it was written after a session began, of one that had ended before: the session missed it."""
+    """Return True if a handoff was written after a session began, from a session that had ended before."""
     started = datetime.fromtimestamp(started_ms / 1000, UTC)
     return handoff.said <= started <= handoff.written + timedelta(seconds=1)
 
@@ -153,10 +153,10 @@ def _is_free(home: Home, handoff: Handoff, session: str) -> bool:
 
 
 def _holder(path: Path) -> str | None:
-    """The session that took a handoff; empty while it is writing its name."""
+    """Return the session that holds a claim; empty while it is being written."""
     try:
         with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
-            return file.read(_MOST_BYTES).decode("utf-8", "replace")
+            return file.read(_MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return None
 

@@ -1,4 +1,4 @@
-"""The handoff that a model writes: what it is asked, and what of its answer the session bears out."""
+"""Handoffs between sessions, written by rules or a model."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ MOST_CHARACTERS = 8_000
 LEAST_TURNS = 4
 LEAST_LINES = 3
 MOST_WORDS = 500
-"""Seed facts 1.8, all of them."""
+"""All from seed facts 1.8."""
 
 _TURN_CHARACTERS = 1_500
 _ENTRY_CHARACTERS = 400
 _OUTPUT_TOKENS = 1_500
-_LEAST_SAID = 0.6
-"""Of an entry's content words must have been said in the session."""
+_MIN_SUPPORTED_SHARE = 0.6
+"""Share of an entry's content words that the session must contain."""
 
 _NUMBER = re.compile(r"\d[\d.,:]*")
 _SPEAKERS = (Speaker.OWNER, Speaker.AGENT)
@@ -93,7 +93,7 @@ _SECTIONS = (
 
 
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
-    """The turns that a model is shown: the last fifty of owner and agent, without what draws on text from outside."""
+    """Return the last turns of owner and agent for the model, without text from outside."""
     sound = [
         bounded(turn)
         for turn in turns
@@ -103,7 +103,7 @@ def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def handoff_prompt(turns: Sequence[Turn], able: Capabilities, seconds: float) -> Prompt | None:
-    """What asks for a handoff; ``None`` where too little was said for one."""
+    """Return the prompt for a handoff, or ``None`` if too little was said."""
     if (
         len(turns) < LEAST_TURNS
         or sum(len(turn.text.strip().splitlines()) for turn in turns) < LEAST_LINES
@@ -123,24 +123,24 @@ def handoff_prompt(turns: Sequence[Turn], able: Capabilities, seconds: float) ->
 
 
 def borne_out(answer: HandoffAnswer, turns: Sequence[Turn]) -> str:
-    """An answer as it is kept: without entries that the session does not show, within 500 words; perhaps empty."""
+    """Return the answer's entries that the session supports, within ``MOST_WORDS``; may be empty."""
     ground = _Ground(turns)
-    left = MOST_WORDS
-    told: list[str] = []
+    words_left = MOST_WORDS
+    sections: list[str] = []
     for title, name in _SECTIONS:
         kept = []
         for entry in _entries(getattr(answer, name)):
             size = len(words(entry))
-            if size <= left and ground.bears(entry):
+            if size <= words_left and ground.bears(entry):
                 kept.append(f"- {entry}")
-                left -= size
+                words_left -= size
         if kept:
-            told.append("\n".join([f"{title}:", *kept]))
-    return "\n\n".join(told)
+            sections.append("\n".join([f"{title}:", *kept]))
+    return "\n\n".join(sections)
 
 
 class _Ground:
-    """What was said, to hold entries against."""
+    """The text of the session, to check entries against."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._text = " ".join(turn.text for turn in turns).lower()
@@ -149,16 +149,18 @@ class _Ground:
         )
 
     def bears(self, entry: str) -> bool:
-        """Whether its names and numbers were said, and most of its words."""
+        """Return True if all names and numbers and most words of an entry occur."""
         named = [*identifiers(entry), *_NUMBER.findall(entry)]
-        if not all(one.lower().rstrip(".,:") in self._text for one in named):
+        if not all(name.lower().rstrip(".,:") in self._text for name in named):
             return False
-        wanted = content_words(entry, language_of(entry))
-        return not wanted or len(wanted & self._words) >= _LEAST_SAID * len(wanted)
+        entry_words = content_words(entry, language_of(entry))
+        return not entry_words or len(entry_words & self._words) >= _MIN_SUPPORTED_SHARE * len(
+            entry_words
+        )
 
 
-def _entries(told: Sequence[str]) -> Iterator[str]:
-    for entry in dict.fromkeys(told):
+def _entries(entries: Sequence[str]) -> Iterator[str]:
+    for entry in dict.fromkeys(entries):
         line = one_line(entry).strip(" -*•")
         if line:
             yield shorten(line, _ENTRY_CHARACTERS)
@@ -169,7 +171,7 @@ def _line(turn: Turn) -> str:
 
 
 def _last(lines: Sequence[str]) -> list[str]:
-    """The last of some lines, as many as there is room for; at least one."""
+    """Return as many of the last lines as fit, at least one."""
     kept: list[str] = []
     room = MOST_CHARACTERS
     for line in reversed(lines):
@@ -185,8 +187,7 @@ def _words() -> str:
     return (files(__package__) / "prompts" / f"handoff-{VERSION}.md").read_text(encoding="utf-8")
 
 
-# ----------------------------------------------------------------------------
-# Whether a session leaves anything that the next one should know.
+# -- Sessions worth a handoff -------------------------------------------------
 
 
 def has_something(
@@ -195,8 +196,9 @@ def has_something(
     spoken: Sequence[Utterance],
     telling: Sequence[Utterance],
 ) -> bool:
-    """Whether something was asked to be done, changed, left open or decided; not where the owner only had something
-    looked up, and was told. ``telling`` are those of the owner's messages that are no nods.
+    """Return True if work was requested, done, left open or decided, not only a question answered.
+
+    ``telling`` are the owner's messages with content.
     """
     return (
         any(map(_is_work, telling))
@@ -207,12 +209,12 @@ def has_something(
 
 
 def _is_work(utterance: Utterance) -> bool:
-    """Whether a message says more than a question, a nod, or what is to be looked at."""
+    """Return True if a message is more than a question, assent or something to read."""
     return any(asks_for_work(statement.text) for statement in utterance.statements)
 
 
 def _works(call: ToolCall) -> bool:
-    """Whether a call changed a file, made something, or did more than look and check."""
+    """Return True if a call changed a file, created something, or did more than read and check."""
     if call.outcome != "ok":
         return False
     return (
@@ -227,8 +229,8 @@ def _is_open(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> bool:
     return ended.ending in (Ending.STOPPED, Ending.FAILED) or bool(open_ends(turns, spoken, ended))
 
 
-# ----------------------------------------------------------------------------
-# The handoff that needs no model: what the owner said last, in their own words (seed facts 1.8).
+# -- Handoffs by rules --------------------------------------------------------
+# The owner's last messages, verbatim (seed facts 1.8).
 
 
 OWNER_TURNS = 5
@@ -238,8 +240,9 @@ _HEAD = "The owner said last in that session:"
 
 @dataclass(frozen=True, slots=True)
 class LastWords:
-    """``content`` is what is handed over, ``until`` the id of the last turn that it knows of, ``asked`` that of the
-    last one in which the owner wanted something."""
+    """A handoff's ``content``, the id of the last turn it covers (``until``), and that of the last request
+    (``asked``).
+    """
 
     content: str
     until: str
@@ -249,37 +252,38 @@ class LastWords:
 def by_rules(
     session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bool] = is_idle
 ) -> LastWords | None:
-    """What a session hands over: the owner's last five turns, 200 characters each, without what they pasted and without
-    nods ("go on").
+    """Return the owner's last five messages, 200 characters each, without pasted text and assent ("go on").
 
-    ``None`` where there is nothing to hand over: nobody spoke, or only to say hello, or to have something looked up.
-    ``is_nod`` knows more words that ask for nothing.
+    ``None`` if the session has no work to hand over. ``is_nod`` recognises more words without a request.
     """
     shown = [bounded(turn) for turn in turns]
-    sound = [one for one in utterances(shown) if _is_sound(shown[one.index])]
+    sound = [item for item in utterances(shown) if _is_sound(shown[item.index])]
     outside = next((at for at, turn in enumerate(shown) if reached_out([turn], 0)), len(shown))
-    said = [
-        (one, words_of(shown[one.index], _own(one, is_outside=one.index >= outside)))
-        for one in sound
+    messages = [
+        (item, words_of(shown[item.index], _own(item, is_outside=item.index >= outside)))
+        for item in sound
     ]
     kept = [
-        (one, text) for one, text in said if text.strip() and not (is_idle(text) or is_nod(text))
+        (item, text)
+        for item, text in messages
+        if text.strip() and not (is_idle(text) or is_nod(text))
     ]
     until = last_turn(turns)
-    told = [text for _, text in kept if _tells(text)][-OWNER_TURNS:]
+    texts = [text for _, text in kept if _has_content(text)][-OWNER_TURNS:]
     if (
-        not told
+        not texts
         or until is None
-        or not has_something(session, shown, sound, [one for one, _ in kept])
+        or not has_something(session, shown, sound, [item for item, _ in kept])
     ):
         return None
-    lines = [f"- {shorten(text, OWNER_CHARACTERS)}" for text in told]
+    lines = [f"- {shorten(text, OWNER_CHARACTERS)}" for text in texts]
     return LastWords("\n".join([_HEAD, *lines]), until.id, shown[kept[-1][0].index].id)
 
 
 def _own(utterance: Utterance, *, is_outside: bool) -> Utterance:
-    """A message without what is pasted, what may only be shown, and what was chosen in the agent's words once the
-    session had read text from ``outside``."""
+    """Return a message without pasted or quoted text, and without options chosen after text from ``outside``
+    was read.
+    """
     text = own_words(without_chosen(utterance.text) if is_outside else utterance.text)
     typed = tuple(
         statement
@@ -290,13 +294,13 @@ def _own(utterance: Utterance, *, is_outside: bool) -> Utterance:
     return replace(utterance, text=text, statements=typed)
 
 
-def _tells(text: str) -> bool:
-    """Whether a message says something by itself."""
+def _has_content(text: str) -> bool:
+    """Return True if a message is meaningful on its own."""
     return is_telling(text) and not language_of(text).summary.onward.match(text)
 
 
 def last_turn(turns: Sequence[Turn]) -> Turn | None:
-    """The last thing that owner or agent said."""
+    """Return the last turn of owner or agent."""
     spoken = (
         turn
         for turn in reversed(turns)
@@ -306,55 +310,53 @@ def last_turn(turns: Sequence[Turn]) -> Turn | None:
 
 
 def _is_sound(turn: Turn) -> bool:
-    """Whether it is the owner who speaks, and nothing from outside: what an agent declined to do is not handed over."""
+    """Return True for a trusted turn of the owner; text from outside is not handed over."""
     return turn.speaker is Speaker.OWNER and turn.trust is Trust.TRUSTED
 
 
-# ----------------------------------------------------------------------------
-# Hand a session over to the next one of its project: at once without a model, better once a model was
-# asked.
-#
-# A session has one handoff at most that nobody was given yet; what is said later, and what a model
-# makes of it, takes its
-# place in one write: there is always one of them, and never two.
+# -- Storing handoffs ---------------------------------------------------------
+# A handoff is made at once by rules, and improved by a model later. A session has at most one
+# undelivered handoff; a later version replaces it in one write.
 
 
 LATE_FOR = timedelta(days=1)
-"""A session that ended longer ago is not handed over late (seed facts 1.8)."""
+"""A session that ended longer ago gets no late handoff (seed facts 1.8)."""
 
 QUIET = timedelta(minutes=2)
-"""So long it must have been silent: who still talks in another window has not ended."""
+"""Silence after which a session counts as ended, since it may be active in another window."""
 
-_MOST_TURNS = 400
-_NEWEST = 3
+_MAX_TURNS = 400
+_MAX_SESSIONS = 3
 _IN_WORDS = (Speaker.AGENT, Speaker.OWNER)
 
 
 def hand_over(home: Home, session: StoredSession, words: str | None = None) -> Handoff | None:
-    """Store what a session hands over, as far as it was read, without a model; the handoff, if anything is new.
+    """Store a session's handoff without a model, and return it if anything is new.
 
-    ``words`` are those of whoever runs nacre, instead of what the owner said last. ``None`` for a session in which
-    nobody works (sub-agents, scheduled runs, heartbeats), of no project, which only said hello, or of which nothing was
-    said since it was handed over. What was written better stays until the owner says more. Raises what writing raises.
+    ``words`` replace the owner's last messages. ``None`` for an automated session (sub-agent, schedule,
+    heartbeat), without a project, without work, or unchanged since its last handoff. A better text stays
+    until the owner says more. Raises errors of writing.
     """
     if session.session.kind is not SessionKind.MAIN or not session.project:
         return None
     turns = _turns(home, session)
-    told = by_rules(session.session, turns, is_trivial)
+    last_words = by_rules(session.session, turns, is_trivial)
     content, by = (
-        (words, home.actor.speaker.value) if words else (told.content if told else "", BY_RULES)
+        (words, home.actor.speaker.value)
+        if words
+        else (last_words.content if last_words else "", BY_RULES)
     )
     if not content:
         return None
-    now, last, asked = home.now(), last_turn(turns), told.asked if told else ""
+    now, last, asked = home.now(), last_turn(turns), last_words.asked if last_words else ""
     with home.vault_lock:
         if not home.sessions.find(session.session.id):  # forgotten meanwhile
             return None
         before = home.handoffs.of_session(session.session.id)
-        told_already = {handoff for handoff, _ in delivery.delivered(home)}
-        waiting = next((one for one in before if not (one.given or one.id in told_already)), None)
-        if told and not words:
-            if any(one.until == told.until for one in before):
+        delivered = {handoff for handoff, _ in delivery.delivered(home)}
+        waiting = next((item for item in before if not (item.given or item.id in delivered)), None)
+        if last_words and not words:
+            if any(item.until == last_words.until for item in before):
                 return None
             if waiting and waiting.by != BY_RULES and waiting.asked == asked:
                 return waiting
@@ -374,11 +376,11 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
 
 
 def improve(home: Home, session: StoredSession, *, background: bool = True) -> Handoff | None:
-    """Have a model write what a session hands over, where one is set for that; the handoff as it is now.
+    """Rewrite a session's handoff with a model, if one is configured, and return it.
 
-    ``None`` where no model may be asked, where there is nothing to improve, or where the session does not bear out what
-    the model wrote: what the rules stored stays. No lock is held while the model answers; what was given to another
-    session meanwhile, or changed, is left alone. Raises what a model's call raises.
+    ``None`` if no model may be asked, nothing can be improved, or the session does not support the text; the
+    previous handoff then stays. No lock is held during the call, and a handoff delivered or changed meanwhile
+    is left alone. Raises errors of the call.
     """
     turns = _turns(home, session)
     last = last_turn(turns)
@@ -406,12 +408,12 @@ def improve(home: Home, session: StoredSession, *, background: bool = True) -> H
 
 
 def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> Handoff | None:
-    """Store what the last session of a project hands over, where it ended before a time and nobody said so.
+    """Store the handoff of the project's last session if it ended unnoticed before a time.
 
     ``but`` is the session that begins.
     """
-    wanted = SessionFilter(project=project, kind=SessionKind.MAIN)
-    for session in home.sessions.newest(wanted, limit=_NEWEST):
+    criteria = SessionFilter(project=project, kind=SessionKind.MAIN)
+    for session in home.sessions.newest(criteria, limit=_MAX_SESSIONS):
         if session.session.id == but or session.ended is None or session.ended > before - QUIET:
             continue
         return hand_over(home, session) if before - session.ended <= LATE_FOR else None
@@ -419,39 +421,39 @@ def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> H
 
 
 def put_away(home: Home) -> None:
-    """Put away the handoffs that reached another session, and delete those that are a week old."""
+    """Mark delivered handoffs, and delete those older than ``HANDED_FOR``."""
     delivered = list(delivery.delivered(home))
     before = home.now() - HANDED_FOR
     every = (*home.handoffs.everything(), *home.handoffs.damaged())
-    if not delivered and all(one.written >= before for one in every):
+    if not delivered and all(item.written >= before for item in every):
         return
     with home.vault_lock:
         for handoff_id, session in delivered:
-            found = home.handoffs.find(handoff_id)
-            if found and found.given != session:
-                home.handoffs.write(replace(found, given=session))
+            delivered_handoff = home.handoffs.find(handoff_id)
+            if delivered_handoff and delivered_handoff.given != session:
+                home.handoffs.write(replace(delivered_handoff, given=session))
             delivery.forget_claim(home, handoff_id)
-        for one in (*home.handoffs.everything(), *home.handoffs.damaged()):
-            if one.written < before:
-                home.handoffs.remove(one)
-                delivery.forget_claim(home, one.id)
+        for item in (*home.handoffs.everything(), *home.handoffs.damaged()):
+            if item.written < before:
+                home.handoffs.remove(item)
+                delivery.forget_claim(home, item.id)
 
 
 def latest(home: Home, project: str | None) -> Handoff | None:
-    """The latest handoff of a project that waits for a session, or, where none does, that one was given."""
+    """Return a project's latest undelivered handoff, else the latest delivered one."""
     since = home.now() - HANDED_FOR
-    found = home.handoffs.of_project(project) if project else []
-    return next((one for one in found if one.written >= since), None)
+    handoffs = home.handoffs.of_project(project) if project else []
+    return next((item for item in handoffs if item.written >= since), None)
 
 
 def _turns(home: Home, session: StoredSession) -> list[Turn]:
-    return [item.turn for item in home.sessions.last_turns(session.row, _MOST_TURNS)]
+    return [item.turn for item in home.sessions.last_turns(session.row, _MAX_TURNS)]
 
 
 def _ask(
     home: Home, turns: list[Turn], session: str, *, background: bool
 ) -> tuple[str, str] | None:
-    """What a model writes, as far as the session bears it out, and the model's name."""
+    """Return the supported part of a model's text, and the model's name."""
     shown = shown_turns(turns)
     model = model_for(home, Task.HANDOFF, background=background)
     if model is None:
@@ -472,10 +474,14 @@ def _ask(
 
 
 def _to_improve(home: Home, session: StoredSession, last: str) -> Handoff | None:
-    """The handoff of a session that waits, as the rules wrote it, or a model when less was said."""
-    for one in home.handoffs.of_session(session.session.id):
-        if not one.given and one.by not in _IN_WORDS and (one.by == BY_RULES or one.until != last):
-            return one
+    """Return a session's undelivered handoff by rules, or by a model with fewer turns."""
+    for item in home.handoffs.of_session(session.session.id):
+        if (
+            not item.given
+            and item.by not in _IN_WORDS
+            and (item.by == BY_RULES or item.until != last)
+        ):
+            return item
     return None
 
 
@@ -483,8 +489,7 @@ def _time_of(turn: Turn | None, now: datetime) -> datetime:
     return turn.time if turn and turn.time else now
 
 
-# ----------------------------------------------------------------------------
-# What a person or an agent asks of handoffs: which one waits here, and store one now.
+# -- The ``handoff`` operation ------------------------------------------------
 
 
 NOTHING = (
@@ -494,13 +499,15 @@ NOTHING = (
 
 
 def handoff(home: Home, request: HandoffRequest) -> HandoffView:
-    """The latest handoff of a project; with ``store`` it is made anew. Raises NotFound, InvalidInput."""
+    """Return a project's latest handoff; with ``store``, make a new one. Raises NotFound, InvalidInput."""
     catch_up(home)
     if request.store:
         return _store(home, request)
     project = project_of_folder(home, Path(request.folder)) if request.folder else None
-    found = latest(home, project)
-    return HandoffView(project, found, found is not None and not found.given)
+    latest_handoff = latest(home, project)
+    return HandoffView(
+        project, latest_handoff, latest_handoff is not None and not latest_handoff.given
+    )
 
 
 def _store(home: Home, request: HandoffRequest) -> HandoffView:
@@ -518,25 +525,25 @@ def _store(home: Home, request: HandoffRequest) -> HandoffView:
             made = improve(home, session, background=False) or made
         except NacreError as error:
             note = f"no model wrote it: {error.message}"
-    found = made or latest(home, session.project)
-    is_known = found is not None and found.session == session.session.id
+    current = made or latest(home, session.project)
+    is_known = current is not None and current.session == session.session.id
     if session.project and not (made or request.words or is_known):
         note = NOTHING
-    is_waiting = found is not None and not found.given
-    return HandoffView(session.project, found, is_waiting, made is not None, note)
+    is_waiting = current is not None and not current.given
+    return HandoffView(session.project, current, is_waiting, made is not None, note)
 
 
 def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:
-    """Whether words draw on what the session heard from outside, as far as it was read."""
-    read = home.sessions.cursor(session.file) if session.file else None
+    """Return True if words draw on text that the session read from outside."""
+    cursor = home.sessions.cursor(session.file) if session.file else None
     return (
-        read is not None
-        and Exchange(read[1].carry.get("exchange")).trust_of(words) is Trust.UNTRUSTED
+        cursor is not None
+        and Exchange(cursor[1].carry.get("exchange")).trust_of(words) is Trust.UNTRUSTED
     )
 
 
 def _is_of(home: Home, session: StoredSession, folder: str | None) -> bool:
-    """Whether a session is of the project that a folder belongs to, where it belongs to one."""
+    """Return True if a session belongs to the folder's project, or the folder to none."""
     project = project_of_folder(home, Path(folder)) if folder else None
     return project in (None, session.project)
 

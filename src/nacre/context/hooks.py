@@ -1,7 +1,7 @@
-"""What a host's session was given already: one small file a session, which nobody waits for.
+"""Session state of hooks, tool rules, the holdout group, reminders and signals.
 
-Hooks read and write it in milliseconds, with the daemon or without. Two that write at once leave the one's or the
-other's: at worst something is told twice.
+A session's state is a small file without locks. Concurrent writes may lose an update, so that an item is
+given twice.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from nacre.values.session import Action, ToolCall
 
 KEPT_DAYS = 7
 _DAY_SECONDS = 86_400
-_JUST_SECONDS = 60
+_RESET_SECONDS = 60
 """A reset ends a session and begins the next one at once."""
 
-_MOST_BYTES = 200_000
-_MOST_OTHERS = 30
-_MOST_BEFORE = 20
+_MAX_BYTES = 200_000
+_MAX_OTHERS = 30
+_MAX_PREDECESSORS = 20
 
 
 def read_state(home: Path, session: str | None) -> SessionState:
-    """What is known of a session; a new state where nothing is, or where it cannot be read."""
+    """Return a session's state, or a new one if it is missing or unreadable."""
     return _read(_path(home, session)) if session else SessionState()
 
 
@@ -62,15 +62,15 @@ def _read(path: Path) -> SessionState:
     try:
         descriptor = files.open_file(path, os.O_RDONLY)
         with os.fdopen(descriptor, "rb") as file:
-            return _state(json.loads(file.read(_MOST_BYTES)))
+            return _state(json.loads(file.read(_MAX_BYTES)))
     except (OSError, ValueError, TypeError, RecursionError):
         return SessionState()
 
 
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
-    """Keep it, once what it speaks of was delivered, as far as the disk lets: nothing fails for it.
+    """Save the state after delivery; disk errors are ignored.
 
-    Where it cannot be kept, nobody knows what was delivered: a handoff is given to the next session, too.
+    Without it, a handoff is delivered to the next session as well.
     """
     if not session or state is None:
         return
@@ -90,33 +90,33 @@ def write_state(home: Path, session: str | None, state: SessionState | None) -> 
 
 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
-    """The sessions of the same tool that ended in a folder within a minute, and those that these went on from."""
+    """Return sessions of the same tool that ended in the folder within a minute, and their predecessors."""
     tool = session.partition(":")[0]
-    found: list[str] = []
+    names: list[str] = []
     for state in _others(home, session):
         is_there = state.name.partition(":")[0] == tool and state.folder == (folder or "")
-        if is_there and state.ended and 0 <= now_ms - state.ended <= _JUST_SECONDS * 1000:
-            found += [state.name, *state.after]
-    return tuple(dict.fromkeys(found))[:_MOST_BEFORE]
+        if is_there and state.ended and 0 <= now_ms - state.ended <= _RESET_SECONDS * 1000:
+            names += [state.name, *state.after]
+    return tuple(dict.fromkeys(names))[:_MAX_PREDECESSORS]
 
 
 def _others(home: Path, session: str) -> Iterator[SessionState]:
-    """The states of other sessions, of those that were heard of last."""
+    """Yield the latest states of other sessions."""
     own = _path(home, session)
     with contextlib.suppress(OSError):
         with os.scandir(own.parent) as entries:
             files = [
                 (entry.stat().st_mtime, entry.name) for entry in entries if entry.name[:1] != "."
             ]
-        for _, name in sorted(files, reverse=True)[:_MOST_OTHERS]:
+        for _, name in sorted(files, reverse=True)[:_MAX_OTHERS]:
             if name != own.name:
                 yield _read(own.with_name(name))
 
 
 def prune_states(home: Path, now: float) -> int:
-    """Remove those of sessions that were not heard of for a week (``now``: epoch seconds); returns how many.
+    """Delete states unused for a week and leftover temporary files; return the number of states.
 
-    What processes that were killed left half written goes as well.
+    ``now`` is in epoch seconds.
     """
     removed, folder = 0, _path(home, "any").parent
     with contextlib.suppress(OSError):
@@ -130,14 +130,14 @@ def prune_states(home: Path, now: float) -> int:
 
 
 def _state(kept: object) -> SessionState:
-    """What a file holds, each value that has its kind. Raises TypeError."""
+    """Parse a state, keeping values of the right type. Raises TypeError."""
     if not isinstance(kept, dict):
         raise TypeError
     values: dict[str, Any] = {}
     for field in fields(SessionState):
         value, default = kept.get(field.name), field.default
         if isinstance(default, tuple) and isinstance(value, list):
-            values[field.name] = tuple(one for one in value if isinstance(one, str))
+            values[field.name] = tuple(item for item in value if isinstance(item, str))
         elif type(value) is type(default):
             values[field.name] = value
     return SessionState(**values)
@@ -147,36 +147,38 @@ def _path(home: Path, session: str) -> Path:
     return Path(session_file(str(home), session))
 
 
-# ----------------------------------------------------------------------------
-# Before an edit or a command: the owner's rule that names the file, or what the command is told to
-# do.
-#
-# Plain on purpose: rules (preferences and lessons) alone, by names alone. What else was tried is in
-# decision 20.
+# -- Rules before an edit or command ------------------------------------------
+# Only preferences and lessons, matched by names. Decision 20 lists the alternatives.
 
 
-_TAKERS = frozenset({"claude-code", "codex", "generic"})
-"""Hosts that take something for the agent before a tool runs."""
+_TOOL_HOSTS = frozenset({"claude-code", "codex", "generic"})
+"""Hosts that accept context before a tool runs."""
 
 _RULES = (Kind.PREFERENCE, Kind.LESSON)
-_CANDIDATES = 50
-_MOST_PROGRAMS = 8
-_MOST_FOLDERS = 12
+_MAX_CANDIDATES = 50
+_MAX_PROGRAMS = 8
+_MAX_FOLDERS = 12
 
 
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """One rule, or nothing: to most calls, to sessions nobody talks in, and where the daemon does not answer."""
+    """Return a rule for a tool call; empty for most calls, automated sessions, and without the daemon."""
     tokens = home.settings.whole("context.tool_tokens")
-    if call.is_apart or call.alone or not call.session or call.host not in _TAKERS or not tokens:
+    if (
+        call.is_apart
+        or call.alone
+        or not call.session
+        or call.host not in _TOOL_HOSTS
+        or not tokens
+    ):
         return HookAnswer()
-    made = asked(call.tool, call.arguments)
-    if made.action not in (Action.EDIT, Action.RUN):
+    tool_call = asked(call.tool, call.arguments)
+    if tool_call.action not in (Action.EDIT, Action.RUN):
         return HookAnswer()
     state = read_state(home.settings.home, call.session)
     project = project_of_folder(home, Path(call.folder)) if call.folder else None
     request = ContextRequest(Moment.PROMPT, folder=call.folder, session=call.session)
     draft = Draft(home, request, state, project, tokens + title_tokens(Part.RELEVANT))
-    for memory in _rules_for(home, made, replace(draft.filter(), kinds=_RULES)):
+    for memory in _rules_for(home, tool_call, replace(draft.filter(), kinds=_RULES)):
         text = line_of(memory, tokens * CHARACTERS_PER_TOKEN)
         item = ContextItem(Part.RELEVANT, text, count_tokens(text), memory.id, memory.updated)
         if not draft.reason_against(memory) and draft.add(item, memory.content):
@@ -185,40 +187,40 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
     return HookAnswer()
 
 
-def _rules_for(home: Home, call: ToolCall, wanted: Filter) -> list[Memory]:
-    """The rules that name a call and are not likely to be outdated, the weightiest first, then the newest."""
-    where = memory_clause(wanted, home.today())
+def _rules_for(home: Home, call: ToolCall, criteria: Filter) -> list[Memory]:
+    """Return the current rules that name a call, the most important first, then the newest."""
+    where = memory_clause(criteria, home.today())
     if call.action is Action.EDIT:
-        found = [memory for path in call.paths for memory in _naming_file(home, path, where)]
+        rules = [memory for path in call.paths for memory in _naming_file(home, path, where)]
     else:
         every = dict.fromkeys(invocations(call.input))
         programs = [program for program in every if program.told and not looks(program.name)][
-            :_MOST_PROGRAMS
+            :_MAX_PROGRAMS
         ]
         rows = {row for program in programs for row in _naming_command(home, program, where)}
-        found = list(home.memories.by_rows(sorted(rows)).values())
-    doubts = home.reviews.doubts([memory.id for memory in found], both_ways=True) if found else ()
+        rules = list(home.memories.by_rows(sorted(rows)).values())
+    doubts = home.reviews.doubts([memory.id for memory in rules], both_ways=True) if rules else ()
     outdated = {doubt.older for doubt in doubts}
-    held = [memory for memory in found if memory.id not in outdated]
-    return sorted(held, key=lambda memory: (memory.importance, memory.updated), reverse=True)
+    current = [memory for memory in rules if memory.id not in outdated]
+    return sorted(current, key=lambda memory: (memory.importance, memory.updated), reverse=True)
 
 
 def _naming_file(home: Home, path: str, where: Clause) -> list[Memory]:
-    """The rules that name a file, or a folder that it lies in by two of its names at least."""
+    """Return rules that name a file, or a folder above it by at least two path components."""
     names = [name for name in path.replace("\\", "/").split("/") if name]
-    pairs = [f"{above}/{name}" for above, name in pairwise(names)][-_MOST_FOLDERS:]
-    matched = home.memory_search.match_parts([*names[-1:], *pairs], where, _CANDIDATES)
-    found = home.memories.by_rows([row for row, _, _ in matched]).values()
+    pairs = [f"{above}/{name}" for above, name in pairwise(names)][-_MAX_FOLDERS:]
+    matched = home.memory_search.match_parts([*names[-1:], *pairs], where, _MAX_CANDIDATES)
+    rules = home.memories.by_rows([row for row, _, _ in matched]).values()
     whole = f"/{'/'.join(names)}/"
     return [
         memory
-        for memory in found
+        for memory in rules
         if any(f"/{name}/" in whole for name in _places(memory, names[-1]))
     ]
 
 
 def _places(memory: Memory, file: str) -> Iterator[str]:
-    """The paths that a memory names, and its names of a file."""
+    """Yield the paths in a memory, and names equal to the file's."""
     for name in identifiers(memory.content):
         name = name.strip("/")
         if "/" in name or name == file:
@@ -226,21 +228,23 @@ def _places(memory: Memory, file: str) -> Iterator[str]:
 
 
 def _naming_command(home: Home, program: Invocation, where: Clause) -> list[int]:
-    """The rows of rules that hold all that a program is told: two words, a word and an option, or its very name."""
-    told = _words(program.told)
+    """Return rows of rules that contain a program's arguments: two words, a word and an option, or the
+    program's name.
+    """
+    arguments = _words(program.told)
     options = [_words([option]) for option in program.options]
     every = [
         program.name,
-        *dict.fromkeys([*told, *(word for option in options for word in option)]),
+        *dict.fromkeys([*arguments, *(word for option in options for word in option)]),
     ]
-    matched = home.memory_search.match([Term(word, word) for word in every], where, _CANDIDATES)
+    matched = home.memory_search.match([Term(word, word) for word in every], where, _MAX_CANDIDATES)
     rows = []
     for match in matched:
-        held = {every[place] for place in match.held}
-        is_more = len(told) > 1 or any(
-            held.issuperset(option) for option in options if not set(option) <= set(told)
+        contained = {every[place] for place in match.held}
+        is_more = len(arguments) > 1 or any(
+            contained.issuperset(option) for option in options if not set(option) <= set(arguments)
         )
-        if held.issuperset(told) and (is_more or program.name in held):
+        if contained.issuperset(arguments) and (is_more or program.name in contained):
             rows.append(match.row)
     return rows
 
@@ -249,13 +253,10 @@ def _words(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(word for name in names for word in words(name)))
 
 
-# ----------------------------------------------------------------------------
-# The hold-out: a share of sessions, drawn by a hash of their names, that are told nothing unasked.
-#
-# Comparing them with the others shows what telling does (:mod:`nacre.usefulness`). ``hold-out.json``
-# in the home holds
-# the salt of the hash and when which share was in force, so that it can be worked out later which
-# session was which.
+# -- The holdout group --------------------------------------------------------
+# A share of sessions, chosen by a hash of their names, gets no context; the comparison measures its
+# effect (:mod:`nacre.usefulness`). ``hold-out.json`` in the home has the salt and the history of
+# shares, so that the assignment can be reproduced.
 
 
 SHARE = "usefulness.hold_out"
@@ -266,23 +267,23 @@ _HASHES = 2.0**64
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Which sessions are held out: ``shares`` says from which time (epoch milliseconds) on which share was in force."""
+    """The holdout assignment; ``shares`` are (start in epoch milliseconds, share)."""
 
     salt: str = ""
     shares: tuple[tuple[int, float], ...] = ()
 
     def share_at(self, at: int) -> float:
-        """The share that was in force at a time."""
+        """Return the share at a time."""
         return next((share for since, share in reversed(self.shares) if since <= at), 0.0)
 
     def is_steady(self, begin: int, end: int) -> bool:
-        """Whether one share was in force all that time, and not none."""
+        """Return True if the share was constant and positive throughout."""
         return self.share_at(begin) > 0 and not any(
             begin < since <= end for since, _ in self.shares
         )
 
     def takes(self, session: str, began: int) -> bool:
-        """Whether a session that began then (epoch milliseconds) is held out; ``session`` is ``<tool>:<id>``."""
+        """Return True if a session (``<tool>:<id>``) that began at a time (epoch milliseconds) is held out."""
         share = self.share_at(began)
         return (
             share > 0 and int(keyed_hash(bytes.fromhex(self.salt), session), 16) < share * _HASHES
@@ -290,16 +291,16 @@ class Draw:
 
 
 def takes(home: Home, session: str) -> bool:
-    """Whether a session is held out, where the setting is not 0; one that began before that is told as it was."""
+    """Return True if a session is held out under the share in force when it began."""
     began = read_state(home.settings.home, session).started or to_ms(home.clock()) or 0
     return drawn(home.settings.home).takes(session, began)
 
 
 def drawn(home: Path) -> Draw:
-    """What is noted in a home; a draw that takes nobody where nothing is, or where it cannot be read."""
+    """Return the home's assignment; empty if missing or unreadable."""
     try:
         with os.fdopen(files.open_file(home / _FILE, os.O_RDONLY), "rb") as file:
-            kept = json.loads(file.read(_MOST_BYTES))
+            kept = json.loads(file.read(_MAX_BYTES))
         bytes.fromhex(kept["salt"])
         return Draw(
             kept["salt"], tuple((int(since), float(share)) for since, share in kept["shares"])
@@ -311,33 +312,31 @@ def drawn(home: Path) -> Draw:
 def note_share(
     settings: Settings, now_ms: int, random: Callable[[int], bytes] = os.urandom
 ) -> None:
-    """Note which share is in force from now on, where it is another than before. Raises StoreUnusable."""
-    known, share = drawn(settings.home), settings.number(SHARE)
-    if share == known.share_at(now_ms):
+    """Record a change of the share. Raises StoreUnusable."""
+    draw, share = drawn(settings.home), settings.number(SHARE)
+    if share == draw.share_at(now_ms):
         return
-    noted = {
-        "salt": known.salt or random(_SALT_BYTES).hex(),
-        "shares": [*known.shares, (now_ms, share)],
+    record = {
+        "salt": draw.salt or random(_SALT_BYTES).hex(),
+        "shares": [*draw.shares, (now_ms, share)],
     }
     try:
         files.make_folder(settings.home)
-        files.write_file(settings.home / _FILE, json.dumps(noted))
+        files.write_file(settings.home / _FILE, json.dumps(record))
     except OSError as error:
         raise StoreUnusable(
             f"cannot note the hold-out: {error.strerror}", hint="is the disk full?"
         ) from error
 
 
-# ----------------------------------------------------------------------------
-# Nudges: an agent that has stored nothing for eight turns is reminded that it can, three times a
-# session at most.
-#
-# Where the owner wants it, Claude Code is also asked for proposals: once a session, as a turn ends.
+# -- Reminders ----------------------------------------------------------------
+# An agent that stored nothing for eight turns is reminded, at most three times a session. Claude
+# Code can also be asked for proposals, once a session.
 
 
 TURNS = 8
 MOST = 3
-"""Both: seed facts 1.8."""
+"""Both from seed facts 1.8."""
 
 TEXT = (
     "Nothing of this session was stored lately. If something was decided, learned or asked for that later sessions "
@@ -350,25 +349,27 @@ PROPOSE = (
     "words copied from their message. None is a good answer. Then say in one short line what you stored, no more."
 )
 
-_ASKED = frozenset({"claude-code"})
-"""Hosts that take something for the agent as a turn ends, and have it go on."""
+_PROPOSAL_HOSTS = frozenset({"claude-code"})
+"""Hosts that accept a request at the end of a turn and continue."""
 
-_WITH_TOOLS = frozenset({"claude-code", "codex", "cursor", "gemini-cli", "opencode", "openclaw"})
-"""Tools that are given nacre's tools together with its hooks (``nacre init``)."""
+_HOSTS_WITH_TOOLS = frozenset(
+    {"claude-code", "codex", "cursor", "gemini-cli", "opencode", "openclaw"}
+)
+"""Hosts that ``nacre init`` gives nacre's tools as well as its hooks."""
 
 
 def counted(
     home: Home, state: SessionState, session: str | None, project: str | None
 ) -> SessionState:
-    """The state after one more prompt: prompts are counted anew when the session, or an agent there, stored something.
+    """Return the state after a prompt; the count restarts when the session or its agent stored something.
 
-    Where nobody can be reminded, nothing is counted.
+    Hosts without reminders are not counted.
     """
     if session and is_asked_for_proposals(home, session.partition(":")[0]) and state.prompts >= 0:
         state = replace(state, prompts=state.prompts + 1)
     if (
         not session
-        or session.partition(":")[0] not in _WITH_TOOLS
+        or session.partition(":")[0] not in _HOSTS_WITH_TOOLS
         or not home.settings.flag("context.nudges")
     ):
         return state
@@ -383,51 +384,48 @@ def counted(
 
 
 def is_due(state: SessionState) -> bool:
-    """Whether the agent is to be reminded with this prompt."""
+    """Return True if this prompt should remind the agent."""
     return state.turns >= TURNS and state.nudges < MOST
 
 
 def nudged(state: SessionState) -> SessionState:
-    """The state after a reminder: the next one is eight turns away."""
+    """Return the state after a reminder."""
     return replace(state, turns=0, nudges=state.nudges + 1)
 
 
 def is_asked_for_proposals(home: Home, host: str) -> bool:
-    """Whether the agents of a host are to be asked for proposals."""
-    return host in _ASKED and home.settings.whole("context.proposals_after") > 0
+    """Return True if a host's agents should be asked for proposals."""
+    return host in _PROPOSAL_HOSTS and home.settings.whole("context.proposals_after") > 0
 
 
 def is_to_propose(home: Home, state: SessionState) -> bool:
-    """Whether the agent is to be asked for proposals as this turn ends."""
+    """Return True if the agent should be asked as this turn ends."""
     return state.prompts >= home.settings.whole("context.proposals_after")
 
 
 def asked_to_propose(state: SessionState) -> SessionState:
-    """The state after that: it is asked once."""
+    """Return the state after asking, which happens once."""
     return replace(state, prompts=-1)
 
 
-# ----------------------------------------------------------------------------
-# Signals: what one session stores and matters reaches the others that run, with their next prompt.
-# Light, for hooks.
-#
-# Reading is one look at what came after a mark; no lock is taken and nothing is written. The mark and
-# the counts are in
-# the session's state, which whoever delivers the context keeps: what was not delivered is told again.
+# -- Signals ------------------------------------------------------------------
+# Important memories stored by a session reach other running sessions with their next prompt.
+# Reading takes no lock and writes nothing; the caller saves the mark and counts, so undelivered
+# signals are repeated.
 
 
 SAID_WITHIN = timedelta(days=1)
-"""What was said longer ago is no news when it is learned now: old transcripts are read, too."""
+"""Older statements are not news, even if learned now from an old transcript."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What a session is to be told, each memory with the row up to which it has heard all then."""
+    """Signals for a session, each with the row up to which it has then heard all."""
 
     memories: tuple[tuple[int, Memory], ...] = ()
 
     def given(self, state: SessionState, heard: int, told: int, now_ms: int) -> SessionState:
-        """The state after the first ``heard`` of them were seen to, of which ``told`` were told."""
+        """Return the state after the first ``heard`` signals were handled and ``told`` of them delivered."""
         if not heard:
             return state
         at = now_ms if told else state.signal_at
@@ -440,7 +438,7 @@ class Due:
 
 
 def limits_of(settings: Settings, narrower: SignalLimits | None = None) -> SignalLimits:
-    """The owner's limits (seed facts 1.7 has the defaults), and those of a host where they are narrower."""
+    """Return the owner's limits (defaults: seed facts 1.7), narrowed by a host's."""
     own = SignalLimits(
         settings.whole("signals.min_importance"),
         settings.whole("signals.most_at_once"),
@@ -452,34 +450,36 @@ def limits_of(settings: Settings, narrower: SignalLimits | None = None) -> Signa
 
 
 def due(home: Home, state: SessionState, project: str | None, limits: SignalLimits) -> Due:
-    """What other sessions stored since this one was told last: of its project or of none, trusted, important, new.
+    """Return new, important, trusted memories of other sessions, in this project or none.
 
-    Nothing within the cooldown, nor beyond what a session is told at most, nor to one without a mark: it begins now.
-    Not what it said itself, under its own name or under one that it goes on from.
+    Empty during the cooldown, beyond the session's limit, or without a mark. Memories of the session itself
+    and its predecessors are excluded.
     """
     now = home.clock()
     now_ms = int(now.timestamp() * 1000)
     since = now_ms - state.signal_at
     if not state.name or state.signal_mark < 0 or not home.settings.flag("context.signals"):
         return Due()
-    left = limits.most_per_session - state.signals
-    if left <= 0 or 0 <= since < limits.cooldown_seconds * 1000:
+    remaining = limits.most_per_session - state.signals
+    if remaining <= 0 or 0 <= since < limits.cooldown_seconds * 1000:
         return Due()
-    wanted = News(
+    criteria = News(
         state.signal_mark,
         first_id(max(0, now_ms - limits.max_age_seconds * 1000)),
         now - SAID_WITHIN,
         (state.name, *state.after),
         project,
         limits.min_importance,
-        left + len(state.given),
+        remaining + len(state.given),
     )
-    found = [
-        (row, memory) for row, memory in home.memories.news(wanted) if memory.id not in state.given
+    news = [
+        (row, memory)
+        for row, memory in home.memories.news(criteria)
+        if memory.id not in state.given
     ]
-    return Due(tuple(found[: min(limits.most_at_once, left)]))
+    return Due(tuple(news[: min(limits.most_at_once, remaining)]))
 
 
 def begun(home: Home, state: SessionState) -> SessionState:
-    """The state of a session that listens from now on, unless it does already."""
+    """Return the state with a mark, from which signals are counted."""
     return state if state.signal_mark >= 0 else replace(state, signal_mark=home.memories.last_row())

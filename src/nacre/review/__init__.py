@@ -1,1 +1,1 @@
-"""What waits for a judgement: conflicts, claims, contradictions."""
+"""Review, judgement and consolidation of memories."""

@@ -1,4 +1,4 @@
-"""What memories claim: a model tells it, front matter keeps it, the index finds by it."""
+"""Extraction of memories' claims by a model."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Task
 
 CLAIMED = "claim"
-"""What the ledger calls the writing of claims."""
+"""Operation name of written claims in the ledger."""
 
 BATCH = 10
-"""So many claims are written together (seed facts 1.11)."""
+"""Claims written together (seed facts 1.11)."""
 
-_CHARACTERS_A_TOKEN = 4
-_TOKENS_AN_ANSWER = 60
+_CHARACTERS_PER_TOKEN = 4
+_TOKENS_PER_ANSWER = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """What a backfill did: memories that got a claim, that claim nothing, that changed meanwhile or got no answer of
-    use, and that are left; ``note`` is why it stopped early."""
+    """Counts of memories that got a claim, have none, failed, and are left; ``note`` says why it stopped
+    early.
+    """
 
     claimed: int = 0
     claimless: int = 0
@@ -45,7 +46,7 @@ class Backfill:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a backfill would cost: memories, tokens, US dollars (``None`` where the model's price is not known)."""
+    """The cost of a backfill in memories, tokens and US dollars (``None`` if the price is unknown)."""
 
     memories: int
     model: str
@@ -56,9 +57,9 @@ class Estimate:
 def tell_claim(
     home: Home, model: LanguageModel, memory: Memory, *, also_known: Sequence[str] = ()
 ) -> Claim | None:
-    """What a memory claims, as a model tells it; ``None`` where that is nothing. Raises what a model's call raises.
+    """Extract a memory's claim with a model; ``None`` if it has none. Raises errors of the call.
 
-    ``also_known`` are entities of claims that are not kept yet.
+    ``also_known`` are entities of unsaved claims.
     """
     answer = ask(model, _prompt(home, memory, also_known), ClaimAnswer)
     claim = claim_of(answer)
@@ -71,14 +72,16 @@ def _prompt(home: Home, memory: Memory, also_known: Sequence[str] = ()) -> Promp
 
 
 def estimate(home: Home, limit: int | None = None) -> Estimate:
-    """What a backfill would cost. Raises ModelRefused."""
+    """Estimate the cost of a backfill. Raises ModelRefused."""
     catch_up(home)
     memories = home.memories.in_any_state(home.claims.unclaimed(limit))
     with closing(_model(home)) as model:
         name, price = model.name, model.capabilities.price
     prompts = [_prompt(home, memory) for memory in memories]
-    read = sum(len(prompt.system) + len(prompt.shared) + len(prompt.text) for prompt in prompts)
-    tokens = Tokens(read // _CHARACTERS_A_TOKEN, _TOKENS_AN_ANSWER * len(prompts))
+    characters = sum(
+        len(prompt.system) + len(prompt.shared) + len(prompt.text) for prompt in prompts
+    )
+    tokens = Tokens(characters // _CHARACTERS_PER_TOKEN, _TOKENS_PER_ANSWER * len(prompts))
     return Estimate(len(memories), name, tokens, tokens.cost(price) if price else None)
 
 
@@ -89,29 +92,29 @@ def backfill(
     batch_size: int = BATCH,
     on_progress: OnProgress | None = None,
 ) -> Backfill:
-    """Have a model tell the claims of memories that have none, the latest first. Raises ModelRefused.
+    """Extract missing claims, of the latest memories first. Raises ModelRefused.
 
-    What was told is kept after each batch; where the model does not answer any more, the rest is left. Nothing is
-    judged: what is stored from then on is judged against these claims.
+    Each batch is saved; if the model stops answering, the rest is left. Existing memories are not judged, but
+    later ones are judged against these claims.
     """
     catch_up(home)
     model = _model(home)
-    wanted = home.claims.unclaimed(limit)
-    total = _Telling(home, model)
+    unclaimed = home.claims.unclaimed(limit)
+    run = _BackfillRun(home, model)
     with closing(model):
-        for start in range(0, len(wanted), batch_size):
-            if total.note:
+        for start in range(0, len(unclaimed), batch_size):
+            if run.note:
                 break
-            total.batch(wanted[start : start + batch_size])
+            run.batch(unclaimed[start : start + batch_size])
             if on_progress:
-                on_progress(Progress("claims", total.asked, len(wanted)))
-    left = len(wanted) - total.asked
-    return Backfill(total.claimed, total.claimless, total.failed, left, total.note)
+                on_progress(Progress("claims", run.asked, len(unclaimed)))
+    left = len(unclaimed) - run.asked
+    return Backfill(run.claimed, run.claimless, run.failed, left, run.note)
 
 
 @dataclass
-class _Telling:
-    """A backfill that goes on: what was told and is not kept yet, and what became of the rest."""
+class _BackfillRun:
+    """A running backfill with its unsaved claims."""
 
     home: Home
     model: LanguageModel
@@ -123,7 +126,7 @@ class _Telling:
     note: str | None = None
 
     def batch(self, ids: Sequence[str]) -> None:
-        """Some memories; what was told is kept, also when it is interrupted."""
+        """Extract claims of a batch, and save them even if interrupted."""
         try:
             with tracing(self.home, TraceKind.CLAIMS, f"claims of {len(ids)} memories"):
                 for memory in self.home.memories.in_any_state(ids):
@@ -133,7 +136,7 @@ class _Telling:
             self.keep()
 
     def tell(self, memory: Memory) -> None:
-        """Ask the model; an answer that cannot be used is counted, and one that does not come ends it all."""
+        """Ask the model; count an unusable answer, and stop if it is unavailable."""
         try:
             names = dict.fromkeys(claim.entity for _, claim in self.told if claim)
             self.told.append(
@@ -147,15 +150,15 @@ class _Telling:
         self.asked += 1
 
     def keep(self) -> None:
-        """Write what was told of memories that are still what they were."""
-        told, self.told = self.told, []
-        if not told:
+        """Save the claims of memories that are unchanged."""
+        claims, self.told = self.told, []
+        if not claims:
             return
         home = self.home
         with home.change(CLAIMED, why="told by a model") as change:
             catch_up(home)
             with change.transaction():
-                for memory, claim in told:
+                for memory, claim in claims:
                     self._keep(change, memory, claim)
 
     def _keep(self, change: Change, memory: Memory, claim: Claim | None) -> None:
@@ -175,7 +178,7 @@ class _Telling:
 
 
 def _model(home: Home) -> LanguageModel:
-    """The model that is asked for claims. Raises ModelRefused where none is set."""
+    """Open the model for claims. Raises ModelRefused if none is configured."""
     model = model_for(home, Task.CLAIMS, background=False)
     if model is None:
         raise ModelRefused("no language model is set", hint="nacre setup")

@@ -1,4 +1,4 @@
-"""Dreams: what a plan holds, and what became of it."""
+"""Value types of dreams, the rules that end memories, and access to the writer."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ from nacre.values.session import Task
 
 
 class DreamAction(StrEnum):
-    """What a dream does to memories.
+    """An effect of a dream.
 
-    ``expire``: what was meant for a while is over. ``forget``: what was never asked for goes. ``merge``: what says the
-    same goes into the one that stays. ``shelve``: what waits in the inbox, and nobody could file. All of them retire;
-    nothing is deleted. ``unlink``: a link that leads nowhere is dropped. ``file``: what waits in the inbox goes into
-    the project that it belongs to. ``page``: a project's page tells of its sessions and decisions, and of what a writer
-    made of its memories; the owner's profile of what it made of the owner's. ``link``: two memories that a writer says
-    belong together are linked. ``join``: a project becomes a part of another one. There nothing ends.
+    ``expire`` (past its time), ``forget`` (never used), ``merge`` (same statement as the kept memory) and
+    ``shelve`` (not fileable from the inbox) retire memories; nothing is deleted. The others end nothing:
+    ``unlink`` drops a dead link, ``file`` moves a memory from the inbox into its project, ``page`` writes a
+    project's page or the owner's profile, ``link`` connects two memories, and ``join`` merges a project into
+    another.
     """
 
     EXPIRE = "expire"
@@ -50,14 +49,12 @@ class DreamAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that a dream would do: the ids of the memories that end, the one that stays in their place, if any,
-    what it is about, and why. ``links`` are the ends of links that the one that stays loses. What is filed is in
-    ``into``, and goes into ``project``; the project ``subject`` joins ``project``; a page is that of ``project``, else
-    the owner's profile, and ``words`` are what nacre's part of it says from then on. A link leads from ``into`` to the
-    one of ``links``, and ``words`` are its relation.
+    """A step of a dream: the memories that end, the one that stays (``into``), a subject and a reason.
 
-    Where a writer proposed it, ``by`` names it, ``words`` are what the one that stays says from then on (empty: what it
-    says already), and ``mark`` is what the proposal rests on.
+    ``links`` are targets of links to drop or add. A filed memory is ``into`` and moves to ``project``; the
+    project ``subject`` joins ``project``; a page is that of ``project``, or the profile, with nacre's part in
+    ``words``. For a link, ``words`` are the relation. A writer's step has ``by`` (its name), ``words`` (the
+    kept memory's new text, empty if unchanged) and ``mark`` (a fingerprint of its sources).
     """
 
     action: DreamAction
@@ -73,7 +70,7 @@ class Step:
 
     @property
     def key(self) -> str:
-        """What tells a step from any other of a plan."""
+        """Identifier of the step within a plan."""
         parts = (
             self.action,
             self.into or "",
@@ -89,7 +86,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class PageDraft:
-    """What a writer (``by``) made of a page: sections, each a heading and its lines, and in words what they rest on.
+    """A page's sections (headings and lines) by a writer (``by``), and a summary of the sources.
 
     ``project`` is empty for the owner's profile.
     """
@@ -101,14 +98,14 @@ class PageDraft:
 
 
 SIGNALS = ("relevance", "frequency", "diversity", "recency", "consolidation", "richness")
-"""What is weighed of a project's sessions."""
+"""Signals of a project's sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """What speaks for telling of a project's new sessions on its page: six signals, each 0 to 1, and their weighed sum.
+    """An evaluation of a project's new sessions: six signals from 0 to 1 and their weighted sum.
 
-    ``failed`` are the gates that it did not pass; where there are none, the page is written.
+    The page is written unless gates ``failed``.
     """
 
     project: str
@@ -125,16 +122,14 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True)
 class DreamPlan:
-    """What a dream would do, of ``seen`` active memories; ``put_off`` is more than one night ends (``most``).
+    """The steps of a dream over ``seen`` active memories; ``put_off`` exceeds the bound ``most``.
 
-    ``refused`` are steps that a writer proposed and that did not bear a second look, each with the reason; they wait in
-    the review queue. ``settled`` are clusters and pairs (marks) about which nothing is left to ask, ``unasked`` is how
-    many wait for another dream, and ``note`` says why a writer was not asked, or not to the end. ``promotions`` say
-    what was found of projects with new sessions. ``unfiled`` waits in the inbox, and nothing says where it belongs;
-    ``None`` where nobody looked. ``texts`` are the first words of the memories that merges and endings name, by id.
-    ``brought_back`` counts those that a dream ended before, and a person brought back: they are left. ``looked`` are
-    the pages that a writer was asked about, by project (empty: the profile), with marks of what it was shown. ``keys``
-    name the steps, one each, for who wants some of them only.
+    ``refused``: the writer's rejected steps with reasons, queued for review. ``settled``: marks of answered
+    clusters and pairs. ``unasked``: number of questions put off. ``note``: why the writer was not asked, or
+    stopped. ``promotions``: projects with new sessions. ``unfiled``: ids in the inbox without a known
+    project, ``None`` if not examined. ``texts``: beginnings of the affected memories, by id.
+    ``brought_back``: number of memories skipped because a person restored them. ``looked``: pages asked
+    about, by project (empty: the profile), with marks. ``keys``: identifiers of the steps.
     """
 
     steps: tuple[Step, ...]
@@ -155,22 +150,21 @@ class DreamPlan:
 
     @property
     def ending(self) -> int:
-        """How many memories end."""
+        """Number of memories that end."""
         return sum(len(step.ends) for step in self.steps)
 
     @property
     def dropped(self) -> int:
-        """How many ends of links are dropped."""
+        """Number of dropped link targets."""
         return sum(len(step.links) for step in self.steps if step.action is DreamAction.UNLINK)
 
 
 @dataclass(frozen=True, slots=True)
 class DreamEstimate:
-    """What asking a writer would take: ``clusters`` of so many memories, ``pages``, and ``pairs`` that nothing
-    connects, in so many calls.
+    """The cost of asking a writer about clusters, pages and pairs.
 
-    ``cost`` is millionths of a US dollar, ``None`` where the price is not known. ``model`` is ``none`` where no writer
-    is set; ``unasked`` are clusters that wait for another dream; ``note`` says why there are none.
+    ``cost`` is in millionths of a US dollar, ``None`` if the price is unknown. ``model`` is ``none`` without
+    a writer; ``unasked`` clusters are put off; ``note`` says why there are none.
     """
 
     model: str
@@ -187,9 +181,9 @@ class DreamEstimate:
 
 @dataclass(frozen=True, slots=True)
 class DreamReport:
-    """What was planned, the operation that did it (``None``: nothing was done), and the diary's path in the vault.
+    """A plan, the operation that executed it (``None`` if nothing was done), and the diary's path.
 
-    ``left`` are steps that were not done, each with the reason. ``is_first``: a home's first dream, which only plans.
+    ``left`` are skipped steps with reasons. ``is_first``: a home's first dream only plans.
     """
 
     plan: DreamPlan
@@ -199,19 +193,18 @@ class DreamReport:
     is_first: bool = False
 
 
-# ----------------------------------------------------------------------------
-# What ends by rules alone: memories that were meant for a while, and those that nobody ever asked
-# for.
+# -- Ending by rules ----------------------------------------------------------
 
 
 TEMPORARY_FOR = timedelta(days=130)
-"""So long a temporary memory stays that is not recalled. The seed means it (its documents), and computes otherwise
-(seed facts 1.0)."""
+"""Lifetime of a temporary memory since its last use. The seed's documents say this; its code differs (seed
+facts 1.0).
+"""
 
 _HALF_LIFE_DAYS = 90.0
-_A_RECALL, _MOST_BY_RECALLS = 0.05, 0.3
+_SCORE_PER_RECALL, _MAX_RECALL_SCORE = 0.05, 0.3
 _FLOORS = ((8, 0.4), (6, 0.15))
-"""A memory of so much importance scores so much at least."""
+"""Minimum scores by importance."""
 
 _ANY_IMPORTANCE, _ANY_NUMBER = 11, 2**62
 
@@ -219,9 +212,9 @@ _ANY_IMPORTANCE, _ANY_NUMBER = 11, 2**62
 def ending(
     memories: Sequence[Memory], usage: Mapping[str, Usage], now: datetime, settings: Settings
 ) -> list[Step]:
-    """What is over or forgotten, the first such rule for each memory. Open todos stay, whatever their age."""
+    """Return steps for outdated and unused memories, by the first rule that applies. Open todos stay."""
     protected = settings.texts("forgetting.protect")
-    found = []
+    steps = []
     for memory in memories:
         if (
             memory.kind is Kind.TODO
@@ -232,21 +225,23 @@ def ending(
         used = usage.get(memory.id, Usage())
         step = _over(memory, used, now) or _forgotten(memory, used, now, settings)
         if step:
-            found.append(step)
-    return found
+            steps.append(step)
+    return steps
 
 
 def bounds(settings: Settings) -> EndingBounds:
-    """What :func:`ending` never ends, as a database can tell it: the rest is to be looked at."""
-    worth = settings.number("forgetting.score_threshold")
-    if worth <= 0 or not settings.flag("forgetting.enabled"):
+    """Return database bounds of memories that :func:`ending` certainly keeps."""
+    threshold = settings.number("forgetting.score_threshold")
+    if threshold <= 0 or not settings.flag("forgetting.enabled"):
         return EndingBounds(TEMPORARY_FOR, timedelta(0), 0, 0)
-    faded = int(-_HALF_LIFE_DAYS * math.log2(worth))  # so long the age alone scores as much
+    faded = int(
+        -_HALF_LIFE_DAYS * math.log2(threshold)
+    )  # until then, age alone reaches the threshold
     return EndingBounds(
         TEMPORARY_FOR,
         timedelta(days=max(0, faded, settings.whole("forgetting.max_age_days"))),
-        min((least for least, floor in _FLOORS if floor >= worth), default=_ANY_IMPORTANCE),
-        _ANY_NUMBER if worth > _MOST_BY_RECALLS else math.ceil(worth / _A_RECALL),
+        min((least for least, floor in _FLOORS if floor >= threshold), default=_ANY_IMPORTANCE),
+        _ANY_NUMBER if threshold > _MAX_RECALL_SCORE else math.ceil(threshold / _SCORE_PER_RECALL),
     )
 
 
@@ -277,34 +272,33 @@ def _step(action: DreamAction, memory: Memory, why: str) -> Step:
 
 
 def score(memory: Memory, used: Usage, now: datetime) -> float:
-    """How much speaks against forgetting a memory (seed facts 1.4), 0 to 1.3; its age counts from its last use."""
+    """Return a memory's protection from forgetting (seed facts 1.4), 0 to 1.3, decaying since its last use."""
     days = max(0.0, (now - last_used(memory, used)) / timedelta(days=1))
     own: float = 0.5 ** (days / _HALF_LIFE_DAYS) + min(
-        used.recall_count * _A_RECALL, _MOST_BY_RECALLS
+        used.recall_count * _SCORE_PER_RECALL, _MAX_RECALL_SCORE
     )
     return max(own, next((floor for least, floor in _FLOORS if memory.importance >= least), 0.0))
 
 
 def last_used(memory: Memory, used: Usage) -> datetime:
-    """When a memory was last said, written down or recalled."""
+    """Return when a memory was last stated, written or recalled."""
     return max(memory.last_said, used.last_recalled) if used.last_recalled else memory.last_said
 
 
-# ----------------------------------------------------------------------------
-# The writer of dreams: opened where it may be asked, asked side by side, shown only what it may see.
+# -- The writer ---------------------------------------------------------------
 
 
 A = TypeVar("A")
 
 NO_WRITER = "no writer is set: nacre writer set"
-_AT_ONCE = 3
+_MAX_PARALLEL = 3
 
 
 @contextmanager
 def writer_of(home: Home, *, background: bool) -> Iterator[tuple[LanguageModel | None, str]]:
-    """The writer, and why there is none where it may not be asked; it is closed in the end.
+    """Open the writer, or give the reason why it may not be asked; close it at the end.
 
-    Raises ModelRefused where the model that is set cannot be opened.
+    Raises ModelRefused if the configured model cannot be opened.
     """
     model = model_for(home, Task.DREAM, background=background)
     if model is None:
@@ -322,15 +316,18 @@ def writer_of(home: Home, *, background: bool) -> Iterator[tuple[LanguageModel |
 def answers(
     home: Home, questions: Sequence[Callable[[], A]], on_progress: OnProgress | None
 ) -> tuple[list[A | None], str | None]:
-    """What a writer answers, some questions at once: ``None`` for each that failed or was not asked, and what went
-    wrong first. Once it is away, or may cost no more, nobody goes on asking it."""
-    found: list[Answered[A] | NacreError | None] = []
-    for start in range(0, len(questions), _AT_ONCE):
+    """Ask the writer several questions in parallel.
+
+    Returns ``None`` for each failed or unasked question, and the first problem. Stops once the writer is
+    unavailable or the budget is spent.
+    """
+    results: list[Answered[A] | NacreError | None] = []
+    for start in range(0, len(questions), _MAX_PARALLEL):
         if on_progress:
             on_progress(Progress("asking", start, len(questions)))
-        found += ask_all(home, questions[start : start + _AT_ONCE], _AT_ONCE)
-        if any(one is None or is_final(one) for one in found):
+        results += ask_all(home, questions[start : start + _MAX_PARALLEL], _MAX_PARALLEL)
+        if any(result is None or is_final(result) for result in results):
             break
-    failed = next((one.message for one in found if isinstance(one, NacreError)), None)
-    good = [one.value if isinstance(one, Answered) else None for one in found]
+    failed = next((result.message for result in results if isinstance(result, NacreError)), None)
+    good = [result.value if isinstance(result, Answered) else None for result in results]
     return [*good, *(None for _ in questions[len(good) :])], failed

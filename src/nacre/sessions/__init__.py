@@ -1,1 +1,1 @@
-"""Sessions: list, show, search, summarise; what agents changed and what mended errors."""
+"""Sessions: list, show, search and summarise them, with changes and error fixes."""
