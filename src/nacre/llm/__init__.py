@@ -1,1 +1,1 @@
-"""Language models: providers, what they can do, and what is wrapped around them."""
+"""Language models: providers, capabilities, credentials and metering."""

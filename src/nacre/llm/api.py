@@ -1,4 +1,4 @@
-"""Connections to providers, and the errors that every maker's library raises in the same way."""
+"""Connections to model providers, and models over the Anthropic and OpenAI APIs and MCP sampling."""
 
 from __future__ import annotations
 
@@ -32,54 +32,58 @@ _UNABLE = re.compile(
     re.I,
 )
 _GRACE_SECONDS = 1.0
-"""So much longer than the library waits, that its own error, which says more, comes first."""
+"""Added to the library's own timeout, so that its more detailed error arrives first."""
 
 _RETRY_SECONDS = 5.0
 _call = threading.local()
 
 
-def load_library(name: str, asked: CallTarget) -> ModuleType:
-    """A maker's library. Raises ModelRefused where it is not installed."""
+def load_library(name: str, target: CallTarget) -> ModuleType:
+    """Return a provider's library. Raises ModelRefused if it is not installed."""
     try:
         return import_module(name)
     except ImportError as error:
-        raise failures.no_library(asked, name) from error
+        raise failures.no_library(target, name) from error
 
 
-def http_client(asked: CallTarget, library: ModuleType) -> Any:
-    """The connections a library uses. No proxy stands between nacre and this very machine, and no redirect is followed:
-    a key in a header, and the prompt, would go along.
+def http_client(target: CallTarget, library: ModuleType) -> Any:
+    """Return the HTTP client for a provider's library.
+
+    Calls to this machine bypass proxies. Redirects are not followed, because they would pass on the key and the prompt.
     """
     client = library.DefaultHttpxClient
     hooks = {"request": [_refuse_late], "response": [_forbid_late_retry]}
     return client(
-        follow_redirects=False, event_hooks=hooks, **({"trust_env": False} if asked.is_here else {})
+        follow_redirects=False,
+        event_hooks=hooks,
+        **({"trust_env": False} if target.is_here else {}),
     )
 
 
 def _refuse_late(request: Any) -> None:
-    """Send nothing again once the time of a call is over: a library that tries again does not know of it."""
+    """Refuse requests after the deadline of the call: the library's own retries do not know it."""
     if time.monotonic() >= getattr(_call, "end", math.inf):
         raise httpx2.ReadTimeout("the time of the call is over", request=request)
 
 
 def _forbid_late_retry(response: Any) -> None:
-    """Have a failure told instead of a timeout where the time that is left does not hold another try."""
-    asked = response.headers.get("retry-after", "")
-    wait = float(asked) if asked.isdigit() else 0.0
+    """Make a failure final if another try does not fit into the remaining time."""
+    retry_after = response.headers.get("retry-after", "")
+    wait = float(retry_after) if retry_after.isdigit() else 0.0
     if response.status_code >= 400 and time.monotonic() + wait + _RETRY_SECONDS >= getattr(
         _call, "end", math.inf
     ):
         response.headers["x-should-retry"] = "false"
 
 
-def keep_to_maker(client: Any, asked: CallTarget, headers: Mapping[str, str]) -> None:
-    """Send a maker's own headers to the maker alone.
+def keep_to_maker(client: Any, target: CallTarget, headers: Mapping[str, str]) -> None:
+    """Send a vendor's own headers only to that vendor.
 
-    The libraries add what stands in ``ANTHROPIC_CUSTOM_HEADERS``, ``OPENAI_CUSTOM_HEADERS`` and ``OPENAI_ORG_ID`` to
-    every call, to whichever server it goes, and have no option against it.
+    The libraries add ``ANTHROPIC_CUSTOM_HEADERS``, ``OPENAI_CUSTOM_HEADERS`` and ``OPENAI_ORG_ID`` to every call,
+    whatever
+    the server, and have no option to prevent it.
     """
-    if asked.host in MAKERS:
+    if target.host in MAKERS:
         return
     client._custom_headers = dict(headers)
     if hasattr(client, "organization"):
@@ -87,15 +91,15 @@ def keep_to_maker(client: Any, asked: CallTarget, headers: Mapping[str, str]) ->
 
 
 def timeout_of(seconds: float) -> Any:
-    """The times a library waits: for a connection, and for bytes."""
+    """Return the timeouts of a call: for the connection, and for reading."""
 
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
 
 
 def call(
-    calls: Calls, asked: CallTarget, library: ModuleType, seconds: float, work: Callable[[], Any]
+    calls: Calls, target: CallTarget, library: ModuleType, seconds: float, work: Callable[[], Any]
 ) -> Any:
-    """What ``work`` returns; whatever the library raises is said in nacre's words."""
+    """Return the result of ``work``, and raise the library's errors as nacre's."""
 
     def in_time() -> Any:
         _call.end = time.monotonic() + seconds
@@ -106,18 +110,18 @@ def call(
     except NacreError:
         raise
     except CutOff:
-        raise failures.cut_off(asked) from None
+        raise failures.cut_off(target) from None
     except library.APIStatusError as error:
-        codes, said = _said(error.body)
+        codes, message = _error_details(error.body)
         raise failures.refusal(
-            asked, error.status_code, said, error.response.headers, codes
+            target, error.status_code, message, error.response.headers, codes
         ) from error
     except (TimeoutError, library.APITimeoutError, httpx2.TimeoutException) as error:
-        raise _late(asked, seconds, error) from error
+        raise _late(target, seconds, error) from error
     except library.APIConnectionError as error:
-        raise failures.unreachable(asked, error) from error
+        raise failures.unreachable(target, error) from error
     except httpx2.TransportError as error:
-        raise failures.broken(asked) from error
+        raise failures.broken(target) from error
     except (
         library.APIError,
         json.JSONDecodeError,
@@ -126,29 +130,34 @@ def call(
         TypeError,
         ValueError,
     ) as error:
-        raise failures.strange(asked) from error  # what a library makes of an answer that is none
+        raise failures.strange(
+            target
+        ) from error  # how a library reports an answer that it cannot parse
 
 
-def plain_client(asked: CallTarget) -> Any:
-    """Connections without a maker's library, which takes half a second to load. Redirects are not followed: a key in a
-    header would go along. Raises ModelRefused where httpx2 is missing, which comes with the libraries."""
+def plain_client(target: CallTarget) -> Any:
+    """Return an HTTP client without a vendor's library, which takes half a second to load.
+
+    Redirects are not followed, because they would pass on the key. Raises ModelRefused if httpx2, which comes with the
+    libraries, is missing.
+    """
     try:
         make = httpx2.Client
     except ImportError as error:
-        raise failures.no_library(asked, "openai") from error
-    return make(trust_env=not asked.is_here, headers={"user-agent": "nacre"})
+        raise failures.no_library(target, "openai") from error
+    return make(trust_env=not target.is_here, headers={"user-agent": "nacre"})
 
 
 def post(
     calls: Calls,
-    asked: CallTarget,
+    target: CallTarget,
     client: Any,
     url: str,
     body: Any,
     headers: Mapping[str, str],
     seconds: float,
 ) -> Any:
-    """The response to a request in JSON, if it is a success; whatever goes wrong is said in nacre's words."""
+    """Return a successful response to a JSON request, and raise every failure as one of nacre's errors."""
 
     def work() -> Any:
         return client.post(url, json=body, headers=headers, timeout=timeout_of(seconds))
@@ -156,24 +165,24 @@ def post(
     try:
         response = calls.run(work, seconds + _GRACE_SECONDS)
     except CutOff:
-        raise failures.cut_off(asked) from None
+        raise failures.cut_off(target) from None
     except (TimeoutError, httpx2.TimeoutException) as error:
-        raise _late(asked, seconds, error) from error
+        raise _late(target, seconds, error) from error
     except (httpx2.HTTPError, httpx2.InvalidURL, RuntimeError, ValueError) as error:
-        raise failures.unreachable(asked, error) from error
+        raise failures.unreachable(target, error) from error
     if response.status_code >= 300:
-        codes, said = _said(_parsed(response.content))
-        raise failures.refusal(asked, response.status_code, said, response.headers, codes)
+        codes, message = _error_details(_parsed(response.content))
+        raise failures.refusal(target, response.status_code, message, response.headers, codes)
     return response
 
 
-def _late(asked: CallTarget, seconds: float, error: BaseException) -> ModelUnavailable:
-    """The error for a wait that was too long: for an answer, or for a connection."""
+def _late(target: CallTarget, seconds: float, error: BaseException) -> ModelUnavailable:
+    """Return the error for a timeout, either of the connection or of the answer."""
 
     has_connected = not any(
-        isinstance(one, httpx2.ConnectTimeout) for one in (error, error.__cause__)
+        isinstance(cause, httpx2.ConnectTimeout) for cause in (error, error.__cause__)
     )
-    return failures.late(asked, seconds) if has_connected else failures.unreachable(asked, error)
+    return failures.late(target, seconds) if has_connected else failures.unreachable(target, error)
 
 
 def _parsed(body: bytes) -> Any:
@@ -183,28 +192,28 @@ def _parsed(body: bytes) -> Any:
         return body.decode("utf-8", "replace")
 
 
-def body_of(asked: CallTarget, response: Any, shape: type[S]) -> S:
-    """The body of a success, as the provider writes it. Raises ModelUnavailable for anything else."""
+def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
+    """Parse the body of a successful response. Raises ModelUnavailable if it is not the provider's."""
     body: bytes = response.content
     try:
         return json_values.parse_json_values(body, shape)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        told = _parsed(body)
-        if isinstance(told, Mapping) and told.get(
+        parsed = _parsed(body)
+        if isinstance(parsed, Mapping) and parsed.get(
             "error"
-        ):  # as some gateways tell it, with a success
-            codes, said = _said(told)
+        ):  # as some gateways report it, with status 200
+            codes, message = _error_details(parsed)
             status = re.match(r"[45]\d\d\b", codes)
             raise failures.refusal(
-                asked, int(status[0]) if status else 500, said, {}, codes
+                target, int(status[0]) if status else 500, message, {}, codes
             ) from error
-        raise failures.strange(asked, response.headers.get("content-type", ""), body) from error
+        raise failures.strange(target, response.headers.get("content-type", ""), body) from error
 
 
 def less(able: Capabilities, error: ModelRefused, steps: Mapping[str, str]) -> Capabilities:
-    """What to ask with instead, where a provider says it cannot hold this model to a schema in that way.
+    """Return the capabilities for the next attempt, after a provider refused this way of enforcing a schema.
 
-    ``steps`` says what comes after each way. Raises the error where that was not the reason, or nothing is left.
+    ``steps`` maps each way to the next. Raises the error if it has another reason, or if no way is left.
     """
     if (
         able.answers not in steps
@@ -215,8 +224,8 @@ def less(able: Capabilities, error: ModelRefused, steps: Mapping[str, str]) -> C
     return replace(able, answers=steps[able.answers])
 
 
-def _said(body: Any) -> tuple[str, str]:
-    """What a provider says of an error: its codes, and its message."""
+def _error_details(body: Any) -> tuple[str, str]:
+    """Return the codes and the message of a provider's error."""
     if isinstance(body, list) and body:  # as Gemini writes it
         body = body[0]
     inner = body.get("error", body) if isinstance(body, Mapping) else body
@@ -226,8 +235,7 @@ def _said(body: Any) -> tuple[str, str]:
     return "", "" if "<" in str(inner or "")[:200] else str(inner or "")
 
 
-# ----------------------------------------------------------------------------
-# JSON schemas as providers take them: strict ones refuse what they cannot enforce.
+# -- Schemas for strict providers ------------------------------------------------------------------
 
 
 _UNENFORCED = frozenset(
@@ -235,25 +243,25 @@ _UNENFORCED = frozenset(
     "uniqueItems default examples".split()
 )
 _NAMED = ("properties", "$defs")
-"""Keys whose values are schemas by names of their own."""
+"""Keys whose values map names to schemas."""
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema without what strict providers refuse; code checks the answer against all of it."""
-    found: dict[str, Any] = {}
+    """Return a schema without the keywords that strict providers refuse; code checks the answer against all of it."""
+    result: dict[str, Any] = {}
     for key, value in schema.items():
         if key in _UNENFORCED:
             continue
         if key in _NAMED and isinstance(value, Mapping):
-            found[key] = {
+            result[key] = {
                 name: strict(part) if isinstance(part, Mapping) else part
                 for name, part in value.items()
             }
         else:
-            found[key] = _stricter(value)
-    if found.get("type") == "object":
-        found.setdefault("additionalProperties", False)
-    return found
+            result[key] = _stricter(value)
+    if result.get("type") == "object":
+        result.setdefault("additionalProperties", False)
+    return result
 
 
 def _stricter(value: Any) -> Any:
@@ -263,7 +271,7 @@ def _stricter(value: Any) -> Any:
 
 
 def told(prompt: Prompt) -> str:
-    """What a model is told of the schema where nothing else holds it to one; nothing where it answers in plain text."""
+    """Return the schema as text for the prompt; empty if the answer is plain text."""
     if not prompt.answer:
         return ""
     schema = json.dumps(prompt.answer, ensure_ascii=False, sort_keys=True)
@@ -271,22 +279,22 @@ def told(prompt: Prompt) -> str:
 
 
 def held(able: Capabilities, prompt: Prompt) -> Capabilities:
-    """What a model can do, as far as a prompt wants it: one that wants plain text holds it to no schema."""
+    """Return the capabilities that apply to a prompt: one for plain text is not held to a schema."""
     return able if prompt.answer else replace(able, answers="text")
 
 
 def system_of(prompt: Prompt, able: Capabilities) -> str:
-    """The system prompt, with the schema where the model is only told of it."""
+    """Return the system prompt, with the schema if nothing else enforces it."""
     is_held = able.answers in ("schema", "tool")
     return "\n\n".join(part for part in (prompt.system, "" if is_held else told(prompt)) if part)
 
 
 # ----------------------------------------------------------------------------
-# Anthropic's messages, by its official library.
+# Anthropic messages
 
 
 STREAMED_TOKENS = 8_192
-"""Longer answers are streamed: a connection on which nothing comes for minutes is cut by what lies in between."""
+"""Longer answers are streamed: proxies cut connections that stay silent for minutes."""
 
 _LOGIN = {"anthropic-beta": "oauth-2025-04-20"}
 _LESS = {"schema": "tool", "tool": "text"}
@@ -316,19 +324,20 @@ class _Message(msgspec.Struct):
 
 
 class AnthropicModel:
-    """A model by Anthropic's messages; implements LanguageModel.
+    """A model by Anthropic's messages API; implements LanguageModel.
 
-    A schema is enforced as the model can: as the format of its output, or as a tool that it must call. A model that
-    takes neither is told of it, from its first refusal on. Raises ModelRefused where the library is missing.
+    The schema is enforced as the output format or as a required tool, depending on the model. After a first refusal it
+    is
+    only described in the prompt. Raises ModelRefused if the library is missing.
     """
 
-    def __init__(self, asked: CallTarget, capabilities: Capabilities) -> None:
-        self.name = asked.name
+    def __init__(self, target: CallTarget, capabilities: Capabilities) -> None:
+        self.name = target.name
         self.capabilities = capabilities
-        self._asked = asked
+        self._target = target
         self._calls = Calls()
-        self._library: Any = load_library("anthropic", asked)
-        credential = asked.credential
+        self._library: Any = load_library("anthropic", target)
+        credential = target.credential
         secret = credential.secret if credential else "none"
         is_login = credential is not None and credential.kind == "bearer"
         self._client = self._library.Anthropic(
@@ -337,10 +346,10 @@ class AnthropicModel:
                 if is_login
                 else {"api_key": secret}
             ),
-            base_url=asked.provider.base_url,
-            http_client=http_client(asked, self._library),
+            base_url=target.provider.base_url,
+            http_client=http_client(target, self._library),
         )
-        keep_to_maker(self._client, asked, _LOGIN if is_login else {})
+        keep_to_maker(self._client, target, _LOGIN if is_login else {})
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
@@ -355,7 +364,7 @@ class AnthropicModel:
         seconds = prompt.timeout_seconds
         request = {
             **_request(prompt, able),
-            "model": self._asked.model,
+            "model": self._target.model,
             "timeout": timeout_of(seconds),
         }
         is_streamed = prompt.hear or request["max_tokens"] > STREAMED_TOKENS
@@ -363,23 +372,23 @@ class AnthropicModel:
         def work() -> _Message:
             return self._stream(request, prompt.hear) if is_streamed else self._whole(request)
 
-        message: _Message = call(self._calls, self._asked, self._library, seconds, work)
+        message: _Message = call(self._calls, self._target, self._library, seconds, work)
         return self._completion(message)
 
     def close(self) -> None:
-        """Cut off what runs."""
+        """Cancel the running calls."""
         self._calls.close()
         self._client.close()
 
     def _whole(self, request: dict[str, Any]) -> _Message:
         raw = self._client.messages.with_raw_response.create(**request)
-        return body_of(self._asked, raw.http_response, _Message)
+        return body_of(self._target, raw.http_response, _Message)
 
     def _stream(self, request: dict[str, Any], hear: Callable[[str], None] | None) -> _Message:
         with self._client.messages.stream(**request) as stream:
             kind = stream.response.headers.get("content-type", "")
             if "event-stream" not in kind:
-                raise failures.strange(self._asked, kind, stream.response.read())
+                raise failures.strange(self._target, kind, stream.response.read())
             if hear:
                 for piece in stream.text_stream:
                     hear(piece)
@@ -388,13 +397,13 @@ class AnthropicModel:
 
     def _completion(self, message: _Message) -> Completion:
         if message.stop_reason is None:
-            raise failures.broken(self._asked)
+            raise failures.broken(self._target)
         if message.stop_reason == "refusal":
-            raise failures.declined(self._asked)
+            raise failures.declined(self._target)
         called = [
             bytes(block.input).decode() for block in message.content if block.type == "tool_use"
         ]
-        said = "".join(block.text for block in message.content if block.type == "text")
+        text = "".join(block.text for block in message.content if block.type == "text")
         usage = message.usage
         tokens = Tokens(
             usage.input_tokens,
@@ -404,7 +413,7 @@ class AnthropicModel:
         )
         is_cut = message.stop_reason in _CUT
         return Completion(
-            called[0] if called else said, tokens, message.model, is_cut, more={"id": message.id}
+            called[0] if called else text, tokens, message.model, is_cut, more={"id": message.id}
         )
 
 
@@ -434,8 +443,8 @@ def _request(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------
-# OpenAI's responses, and the chat completions of all servers that are compatible with it, by OpenAI's
-# library.
+# OpenAI responses and chat completions
+# Chat completions also serve all compatible servers.
 
 
 _LESS_OPENAI_API = {"schema": "json", "tool": "json", "json": "text"}
@@ -492,7 +501,7 @@ class _ChoicePiece(msgspec.Struct):
 
 
 class _ChatPiece(_Counted, kw_only=True):
-    """One event of a chat that is streamed; the last one has the tokens, and no choices."""
+    """One event of a streamed chat. The last has the token counts and no choices."""
 
     choices: list[_ChoicePiece]
 
@@ -519,7 +528,7 @@ class _Response(msgspec.Struct):
 
 
 class _ResponsePiece(msgspec.Struct):
-    """One event of a response that is streamed."""
+    """One event of a streamed response."""
 
     type: str
     delta: Any = None
@@ -529,22 +538,23 @@ class _ResponsePiece(msgspec.Struct):
 class OpenAIModel:
     """A model by OpenAI's responses (``openai``) or by chat completions (``chat``); implements LanguageModel.
 
-    A schema is enforced as the model can. A server that says it cannot is asked again with less, and from then on so:
-    JSON of any kind, then in words alone. Raises ModelRefused where the library is missing.
+    The schema is enforced as the model allows. If a server refuses it, the model falls back, from then on, to JSON of
+    any
+    form, and then to a description in the prompt. Raises ModelRefused if the library is missing.
     """
 
-    def __init__(self, asked: CallTarget, capabilities: Capabilities) -> None:
-        self.name = asked.name
+    def __init__(self, target: CallTarget, capabilities: Capabilities) -> None:
+        self.name = target.name
         self.capabilities = capabilities
-        self._asked = asked
+        self._target = target
         self._calls = Calls()
-        self._library: Any = load_library("openai", asked)
+        self._library: Any = load_library("openai", target)
         self._client = self._library.OpenAI(
-            api_key=asked.credential.secret if asked.credential else "none",
-            base_url=asked.provider.base_url,
-            http_client=http_client(asked, self._library),
+            api_key=target.credential.secret if target.credential else "none",
+            base_url=target.provider.base_url,
+            http_client=http_client(target, self._library),
         )
-        keep_to_maker(self._client, asked, {})
+        keep_to_maker(self._client, target, {})
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
@@ -556,18 +566,18 @@ class OpenAIModel:
                 self.capabilities = less(able, error, _LESS_OPENAI_API)
 
     def close(self) -> None:
-        """Cut off what runs."""
+        """Cancel the running calls."""
         self._calls.close()
         self._client.close()
 
     def _ask(self, prompt: Prompt, able: Capabilities) -> Completion:
         seconds = prompt.timeout_seconds
-        by_responses = self._asked.provider.api == "openai"
+        by_responses = self._target.provider.api == "openai"
         request = _as_response(prompt, able) if by_responses else _as_chat(prompt, able)
-        request |= {"model": self._asked.model, "timeout": timeout_of(seconds)}
+        request |= {"model": self._target.model, "timeout": timeout_of(seconds)}
         work = self._respond if by_responses else self._chat
         completion: Completion = call(
-            self._calls, self._asked, self._library, seconds, lambda: work(request, prompt.hear)
+            self._calls, self._target, self._library, seconds, lambda: work(request, prompt.hear)
         )
         return completion
 
@@ -576,19 +586,19 @@ class OpenAIModel:
             chat = self._streamed_chat(request, hear)
         else:
             raw = self._client.chat.completions.with_raw_response.create(**request)
-            chat = body_of(self._asked, raw.http_response, _Chat)
+            chat = body_of(self._target, raw.http_response, _Chat)
         if not chat.choices:
-            raise failures.broken(self._asked)
+            raise failures.broken(self._target)
         choice = chat.choices[0]
         if choice.message.refusal or choice.finish_reason == "content_filter":
-            raise failures.declined(self._asked)
+            raise failures.declined(self._target)
         calls = choice.message.tool_calls
         text = calls[0].function.arguments if calls else choice.message.content or ""
         return _completion(text, chat, is_cut=choice.finish_reason == "length")
 
     def _streamed_chat(self, request: dict[str, Any], hear: Hear) -> _Chat:
-        """A chat of which each piece is heard. Without its last piece it is broken."""
-        whole, last, said = _Chat(choices=[]), _Choice(_Said()), list[str]()
+        """Stream a chat and pass each piece to ``hear``. Raises ModelUnavailable if its last piece is missing."""
+        whole, last, pieces = _Chat(choices=[]), _Choice(_Said()), list[str]()
         for piece in self._pieces(
             self._client.chat.completions, request, stream_options={"include_usage": True}
         ):
@@ -600,11 +610,11 @@ class OpenAIModel:
                 last.finish_reason = choice.finish_reason or last.finish_reason
                 last.message.refusal = choice.delta.refusal or last.message.refusal
                 if choice.delta.content:
-                    said.append(choice.delta.content)
+                    pieces.append(choice.delta.content)
                     hear(choice.delta.content)
         if last.finish_reason is None:
-            raise failures.broken(self._asked)
-        last.message.content = "".join(said)
+            raise failures.broken(self._target)
+        last.message.content = "".join(pieces)
         whole.usage = whole.usage or _estimated(request, last.message.content)
         return whole
 
@@ -615,14 +625,14 @@ class OpenAIModel:
                 hear(event.delta)
             if event.type in _ENDS:
                 return json_values.convert(event.response, _Response)
-        raise failures.broken(self._asked)
+        raise failures.broken(self._target)
 
     def _pieces(self, api: Any, request: dict[str, Any], **more: Any) -> Iterator[str]:
-        """The events of a streamed answer, as JSON."""
+        """Yield the events of a streamed answer as JSON."""
         with api.create(**request, stream=True, **more) as stream:
             kind = stream.response.headers.get("content-type", "")
             if "event-stream" not in kind:
-                raise failures.strange(self._asked, kind, stream.response.read())
+                raise failures.strange(self._target, kind, stream.response.read())
             for event in stream:
                 yield event.to_json(indent=None)
 
@@ -631,13 +641,13 @@ class OpenAIModel:
             response = self._streamed_response(request, hear)
         else:
             raw = self._client.responses.with_raw_response.create(**request)
-            response = body_of(self._asked, raw.http_response, _Response)
+            response = body_of(self._target, raw.http_response, _Response)
         if response.error:
-            codes, said = (
+            codes, message = (
                 str(response.error.get("code") or ""),
                 str(response.error.get("message") or ""),
             )
-            raise failures.refusal(self._asked, 500, said, {}, codes)
+            raise failures.refusal(self._target, 500, message, {}, codes)
         parts = [
             part
             for item in response.output
@@ -646,7 +656,7 @@ class OpenAIModel:
         ]
         why = (response.incomplete_details or {}).get("reason")
         if any(part.type == "refusal" for part in parts) or why == "content_filter":
-            raise failures.declined(self._asked)
+            raise failures.declined(self._target)
         called = [item.arguments for item in response.output if item.type == "function_call"]
         text = called[0] if called else "".join(part.text for part in parts)
         return _completion(text, response, is_cut=response.status == "incomplete")
@@ -656,15 +666,17 @@ def _completion(text: str, answer: _Chat | _Response, *, is_cut: bool) -> Comple
     usage = answer.usage or _OpenaiApiUsage()
     details = usage.input_tokens_details or usage.prompt_tokens_details or _Details()
     cached = details.cached_tokens or 0
-    asked = usage.input_tokens or usage.prompt_tokens
-    tokens = Tokens(max(0, asked - cached), usage.output_tokens or usage.completion_tokens, cached)
+    prompt_tokens = usage.input_tokens or usage.prompt_tokens
+    tokens = Tokens(
+        max(0, prompt_tokens - cached), usage.output_tokens or usage.completion_tokens, cached
+    )
     return Completion(text, tokens, answer.model, is_cut, more={"id": answer.id})
 
 
-def _estimated(request: dict[str, Any], said: str) -> _OpenaiApiUsage:
-    """What a stream took whose server counts nothing: four characters a token."""
-    asked = sum(len(str(message["content"])) for message in request["messages"])
-    return _OpenaiApiUsage(prompt_tokens=asked // 4, completion_tokens=len(said) // 4)
+def _estimated(request: dict[str, Any], answer: str) -> _OpenaiApiUsage:
+    """Estimate the usage of a stream whose server reports none, at four characters per token."""
+    characters = sum(len(str(message["content"])) for message in request["messages"])
+    return _OpenaiApiUsage(prompt_tokens=characters // 4, completion_tokens=len(answer) // 4)
 
 
 def _as_chat(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
@@ -727,52 +739,52 @@ def _as_response(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------
-# The model of a connected MCP client, where it offers one.
+# Sampling by an MCP client
 
 
 Sample = Callable[[str, str, int], tuple[str, str]]
-"""Asks the client: system, text, most tokens of the answer; gives back the answer and the model that gave it."""
+"""Asks the client with the system prompt, the text and the maximum tokens; returns the answer and the model's name."""
 
 CHARACTERS_PER_TOKEN = 4
 
 
 class SamplingModel:
-    """A model made of a callback; implements LanguageModel. Clients count no tokens: four characters are one."""
+    """A model behind a callback; implements LanguageModel. Clients report no tokens: four characters count as one."""
 
     def __init__(self, sample: Sample, *, client: str = "the connected client") -> None:
-        self._asked = CallTarget(
+        self._target = CallTarget(
             Provider("mcp-sampling", client, "mcp-sampling", needs_key=False), "client"
         )
-        self.name = self._asked.name
+        self.name = self._target.name
         self.capabilities = Capabilities(answers="text")
         self._sample = sample
         self._calls = Calls()
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailable, also where the client or its user says no."""
+        """Answer a prompt. Raises ModelUnavailable, also if the client or its user refuses."""
         system = system_of(prompt, self.capabilities)
         text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
-        most = min(prompt.output_tokens, self.capabilities.output)
+        max_tokens = min(prompt.output_tokens, self.capabilities.output)
         try:
-            said, model = self._calls.run(
-                lambda: self._sample(system, text, most), prompt.timeout_seconds
+            answer, model = self._calls.run(
+                lambda: self._sample(system, text, max_tokens), prompt.timeout_seconds
             )
         except NacreError:
             raise
         except CutOff:
-            raise failures.cut_off(self._asked) from None
+            raise failures.cut_off(self._target) from None
         except TimeoutError:
-            raise failures.late(self._asked, prompt.timeout_seconds) from None
-        except Exception as error:  # anybody's callback: whatever it raises, there is no answer
-            message = f"{self._asked.provider.label} gives no answer for {self.name}: {type(error).__name__}"
+            raise failures.late(self._target, prompt.timeout_seconds) from None
+        except Exception as error:  # the callback may raise anything
+            message = f"{self._target.provider.label} gives no answer for {self.name}: {type(error).__name__}"
             raise ModelUnavailable(
                 message, hint="allow sampling there, or set another model", retry=False
             ) from error
-        asked = len(system) + len(text)
+        sent = len(system) + len(text)
         return Completion(
-            said, Tokens(asked // CHARACTERS_PER_TOKEN, len(said) // CHARACTERS_PER_TOKEN), model
+            answer, Tokens(sent // CHARACTERS_PER_TOKEN, len(answer) // CHARACTERS_PER_TOKEN), model
         )
 
     def close(self) -> None:
-        """Cut off what runs."""
+        """Cancel the running calls."""
         self._calls.close()

@@ -1,4 +1,4 @@
-"""What is known of providers of language models: those of ``providers.toml`` and the owner's own."""
+"""Providers of language models, from ``providers.toml`` and the configuration, and the credentials for them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMMANDS = {
     "gemini-cli": "gemini",
     "opencode-cli": "opencode",
 }
-"""Formats that are an agent tool's own command, and what it is called."""
+"""Formats that run an agent's own command, and the name of that command."""
 
 APIS = ("anthropic", "openai", "chat", *COMMANDS, "mcp-sampling", "embeddings")
 _ANSWERS = ("schema", "tool", "json", "text")
@@ -44,13 +44,13 @@ _YES = ("yes", "true", "1", "on")
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Who answers, and in which format.
+    """A provider of models and the format of its calls.
 
-    ``variables`` are the environment's names for its key; ``api_key`` is one that is written in the configuration.
-    With a ``subscription`` calls have no price of their own: tokens are counted instead.
-    ``beside`` is about how many tokens a command of an agent adds to each question; ``keys`` are the environment's
-    names for keys by which its calls would be billed instead.
-    ``answers`` is what each of its models can be held to at least (see Capabilities), empty where that is not known.
+    ``variables`` are the environment variables that may hold its key; ``api_key`` is a key from the configuration.
+    With a ``subscription`` calls have no price: tokens are counted instead.
+    ``beside`` is about how many tokens an agent's command adds to each question; ``keys`` are the environment variables
+    of keys that its calls would be billed to instead.
+    ``answers`` is the least that all its models support (see Capabilities); empty if unknown.
     """
 
     name: str
@@ -68,23 +68,23 @@ class Provider:
 
 
 def providers(settings: Settings) -> dict[str, Provider]:
-    """All providers by name, the owner's own last. Raises ModelRefused where one is written wrongly."""
+    """Return all providers by name, the user's own last. Raises ModelRefused if one of those is invalid."""
     return {
         name: provider_of(settings, name) for name in (*_built_in(), *settings["models.providers"])
     }
 
 
 def provider_of(settings: Settings, name: str) -> Provider:
-    """The provider of a name. What ``models.providers`` says of it goes before what is built in.
+    """Return the provider of a name. ``models.providers`` takes precedence over the built-in table.
 
-    Raises ModelRefused where there is none, and where its address would send prompts in the clear to another machine.
+    Raises ModelRefused if it is unknown, or if its address would send prompts unencrypted to another machine.
     """
     own: Mapping[str, str] | None = settings["models.providers"].get(name)
     provider = _built_in().get(name)
     if own is None and provider is None:
-        known = ", ".join((*_built_in(), *settings["models.providers"]))
+        names = ", ".join((*_built_in(), *settings["models.providers"]))
         raise ModelRefused(
-            f"no provider of models is called {name!r}", hint=f"providers: {known}, or none"
+            f"no provider of models is called {name!r}", hint=f"providers: {names}, or none"
         )
     if own is None:
         assert provider is not None  # noqa: S101
@@ -93,7 +93,7 @@ def provider_of(settings: Settings, name: str) -> Provider:
 
 
 def is_built_in(name: str) -> bool:
-    """Whether nacre knows a provider by itself."""
+    """Return True if ``providers.toml`` lists the provider."""
     return name in _built_in()
 
 
@@ -117,7 +117,9 @@ def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
             raise ModelRefused(f"{where} has no key {key!r}", hint=f"keys: {', '.join(_OWN_KEYS)}")
     _check_choice(where, "api", own, APIS)
     _check_choice(where, "answers", own, _ANSWERS)
-    if "key" in own and not _VARIABLE.fullmatch(own["key"]):  # a key itself is not shown
+    if "key" in own and not _VARIABLE.fullmatch(
+        own["key"]
+    ):  # the value may be a key: it is not shown
         raise ModelRefused(
             f"{where}.key is no name of an environment variable", hint="key = the variable's name"
         )
@@ -138,12 +140,12 @@ def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
 
 
 def is_on_this_machine(provider: Provider) -> bool:
-    """Whether a provider answers on this machine itself."""
+    """Return True if a provider runs on this machine."""
     return is_loopback(_host(provider))
 
 
 def _host(provider: Provider) -> str:
-    with suppress(ValueError):  # an address that is none is refused further on
+    with suppress(ValueError):  # an invalid address is refused later
         return urlsplit(provider.base_url).hostname or ""
     return ""
 
@@ -173,7 +175,7 @@ def _check_address(where: str, provider: Provider, may_be_plain: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
+    """Return True if a host name or address is this machine."""
     if host == "localhost":
         return True
     try:
@@ -183,16 +185,16 @@ def is_loopback(host: str) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# Small files with secrets in them, read with care: bounded, regular, and with a word on who else may
-# read them.
+# Small secret files
+# Reads are bounded and limited to regular files, and warn if other users may read the file.
 
 
-_MOST_BYTES = 256_000
+_MAX_BYTES = 256_000
 
 
 @dataclass(frozen=True, slots=True)
 class SmallFile:
-    """A file's text; ``mode`` where others than its owner may use it, else 0."""
+    """A file's text. ``mode`` is its permissions if other users may access it, else 0."""
 
     path: Path
     text: str
@@ -200,17 +202,17 @@ class SmallFile:
 
     @property
     def warning(self) -> str:
-        """That others may read it; empty where they may not."""
+        """Return a warning if other users may read the file, else an empty string."""
         return f"{self.path} can be read by others ({self.mode:o})" if self.mode else ""
 
 
 def read_small(path: Path) -> SmallFile | None:
-    """A file of at most 256 KB; ``None`` where there is none. Raises CredentialsUnusable."""
+    """Read a file of at most 256 KB; return ``None`` if it does not exist. Raises CredentialsUnusable."""
     try:
         with os.fdopen(private_files.open_file(os.path.realpath(path), os.O_RDONLY), "rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
             raise CredentialsUnusable(
                 f"{path} is too large to hold credentials", hint="look what it is"
             )
@@ -228,7 +230,8 @@ def read_small(path: Path) -> SmallFile | None:
 
 
 # ----------------------------------------------------------------------------
-# ``credentials.toml`` in the home: keys by provider, where no keyring works. The owner's alone.
+# Keys in ``credentials.toml``
+# The file in the home is used if no keyring works. Only the owner may read it.
 
 
 NAME = "credentials.toml"
@@ -237,18 +240,18 @@ _HEAD = "# Keys that nacre was given, where no keyring works. Never in backups, 
 
 
 def path_of(settings: Settings) -> Path:
-    """Where the file is, or would be."""
+    """Return the path of the file, which need not exist."""
     return settings.home / NAME
 
 
 def read(settings: Settings) -> dict[str, str]:
-    """All keys by provider. Raises CredentialsUnusable."""
+    """Return all keys by provider. Raises CredentialsUnusable."""
     file = read_small(path_of(settings))
     if file is None:
         return {}
     try:
         table = tomllib.loads(file.text).get(_TABLE, {})
-    except (ValueError, RecursionError):  # whose words may quote the key
+    except (ValueError, RecursionError):  # the error message may quote the key
         raise CredentialsUnusable(
             f"{path_of(settings)} is not valid TOML", hint="mend or remove it"
         ) from None
@@ -257,12 +260,12 @@ def read(settings: Settings) -> dict[str, str]:
 
 
 def keep(settings: Settings, provider: str, secret: str) -> None:
-    """Keep a provider's key. Raises CredentialsUnusable, Unavailable where it cannot be written."""
+    """Store a provider's key. Raises CredentialsUnusable, Unavailable if the file cannot be written."""
     _write(settings, {**read(settings), provider: secret})
 
 
 def drop(settings: Settings, provider: str) -> bool:
-    """Delete a provider's key; whether there was one. Raises CredentialsUnusable, Unavailable."""
+    """Delete a provider's key and return True if it existed. Raises CredentialsUnusable, Unavailable."""
     keys = read(settings)
     if provider not in keys:
         return False
@@ -287,59 +290,60 @@ def _write(settings: Settings, keys: dict[str, str]) -> None:
 
 
 # ----------------------------------------------------------------------------
-# The system's keyring, where there is one that works.
-#
-# Importing the library takes 70 ms, and a keyring that is locked may wait for a person: both only
-# where a key is needed,
-# and never for longer than a few seconds.
+# Keys in the system's keyring
+# The import takes 70 ms, and a locked keyring may wait for a person. Both are deferred until a key is needed, and
+# limited
+# in time.
 
 
 SERVICE = "nacre"
-_PATIENCE_SECONDS = 5.0
-_PATIENCE_WRITING_SECONDS = 60.0
-"""A desktop asks its owner whether to unlock it."""
+_READ_TIMEOUT_SECONDS = 5.0
+_WRITE_TIMEOUT_SECONDS = 60.0
+"""Desktops ask their user to unlock the keyring."""
 
 A = TypeVar("A")
 
 
 def why_not() -> str:
-    """Why no keyring can be used; empty where one can."""
+    """Return the reason why no keyring can be used; empty if one can."""
     try:
-        found = _bounded(lambda: _library().get_keyring(), _PATIENCE_SECONDS)
+        keyring = _bounded(lambda: _library().get_keyring(), _READ_TIMEOUT_SECONDS)
     except Unavailable as error:
         return error.message
-    return "" if found.priority > 0 else "no keyring works on this machine"
+    return "" if keyring.priority > 0 else "no keyring works on this machine"
 
 
 def name() -> str:
-    """What the keyring in use is called."""
-    return str(_bounded(lambda: _library().get_keyring().name, _PATIENCE_SECONDS))
+    """Return the name of the keyring in use."""
+    return str(_bounded(lambda: _library().get_keyring().name, _READ_TIMEOUT_SECONDS))
 
 
 def read_keyrings(user: str) -> str | None:
-    """The key kept for a provider; ``None`` without one. Raises Unavailable where no keyring works."""
-    _refuse_none()
-    found: str | None = _bounded(lambda: _library().get_password(SERVICE, user), _PATIENCE_SECONDS)
-    return found
+    """Return a provider's key, or ``None``. Raises Unavailable if no keyring works."""
+    _require_keyring()
+    secret: str | None = _bounded(
+        lambda: _library().get_password(SERVICE, user), _READ_TIMEOUT_SECONDS
+    )
+    return secret
 
 
 def keep_keyrings(user: str, secret: str) -> None:
-    """Keep a provider's key, and see that it is there. Raises Unavailable where it is not."""
-    _refuse_none()
-    _bounded(lambda: _library().set_password(SERVICE, user, secret), _PATIENCE_WRITING_SECONDS)
+    """Store a provider's key and verify it. Raises Unavailable if that fails."""
+    _require_keyring()
+    _bounded(lambda: _library().set_password(SERVICE, user, secret), _WRITE_TIMEOUT_SECONDS)
     if read_keyrings(user) != secret:
         raise Unavailable("the keyring did not keep the key")
 
 
 def drop_keyrings(user: str) -> bool:
-    """Delete a provider's key; whether there was one. Raises Unavailable where no keyring works."""
+    """Delete a provider's key and return True if it existed. Raises Unavailable if no keyring works."""
     if read_keyrings(user) is None:
         return False
-    _bounded(lambda: _library().delete_password(SERVICE, user), _PATIENCE_WRITING_SECONDS)
+    _bounded(lambda: _library().delete_password(SERVICE, user), _WRITE_TIMEOUT_SECONDS)
     return True
 
 
-def _refuse_none() -> None:
+def _require_keyring() -> None:
     if why := why_not():
         raise Unavailable(why)
 
@@ -351,21 +355,21 @@ def _library() -> Any:
 
 
 def _bounded(work: Callable[[], A], seconds: float) -> A:
-    """What the work returns. Raises Unavailable where it takes too long, or fails.
+    """Return the result of ``work``. Raises Unavailable if it fails or takes too long.
 
-    Backends raise whatever their system does. Of that only its kind is passed on: what it says may hold the key.
+    Backends raise any exception. Only its type is reported, because the message may contain the key.
     """
-    done: SimpleQueue[tuple[A | None, Exception | None]] = SimpleQueue()
+    outcome: SimpleQueue[tuple[A | None, Exception | None]] = SimpleQueue()
 
     def run() -> None:
         try:
-            done.put((work(), None))
+            outcome.put((work(), None))
         except Exception as error:  # noqa: BLE001 - whatever a backend raises is told by its kind
-            done.put((None, error))
+            outcome.put((None, error))
 
     Thread(target=run, daemon=True).start()
     try:
-        result, error = done.get(timeout=seconds)
+        result, error = outcome.get(timeout=seconds)
     except Empty:
         raise Unavailable("the keyring does not answer", hint="unlock it, and repeat") from None
     if isinstance(error, ImportError):
@@ -378,7 +382,7 @@ def _bounded(work: Callable[[], A], seconds: float) -> A:
 
 
 # ----------------------------------------------------------------------------
-# The ways in which nacre signs in, from ``methods.toml``.
+# Sign-in methods from ``methods.toml``
 
 
 API_KEY, BEARER = "api-key", "bearer"
@@ -386,7 +390,7 @@ API_KEY, BEARER = "api-key", "bearer"
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way to sign in; what its fields mean is at the head of ``methods.toml``."""
+    """A way to sign in. The head of ``methods.toml`` explains the fields."""
 
     name: str
     provider: str
@@ -401,7 +405,7 @@ class Method:
 
 @cache
 def methods() -> dict[str, Method]:
-    """Every method by its name."""
+    """Return every method by name."""
     tables = tomllib.loads((files(__package__) / "methods.toml").read_text(encoding="utf-8"))
     return {
         name: Method(name=name, **{**table, "variables": tuple(table.get("variables", ()))})
@@ -410,25 +414,25 @@ def methods() -> dict[str, Method]:
 
 
 def method_of(provider: str, secret: str) -> Method | None:
-    """How a secret that somebody gave nacre signs in, by what it begins with; ``None`` where there is one way only."""
+    """Return the method for a secret given to nacre, by its prefix; by default the API key, if there is one."""
     own = [method for method in methods().values() if method.provider == provider]
     marked = [method for method in own if method.begins and secret.startswith(method.begins)]
     return next(iter([*marked, *(method for method in own if method.kind == API_KEY)]), None)
 
 
 # ----------------------------------------------------------------------------
-# The files in which the commands of agent tools keep their own logins. nacre looks at them, and never
-# changes them.
+# Logins of agent tools
+# nacre reads these files and never changes them.
 
 
-_MILLI = 1000
+_MILLISECONDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What a tool's file holds: a secret, its kind, when it ends, and what is wrong with the file.
+    """A login in a tool's file: a secret, its kind, its expiry, and a warning about the file.
 
-    ``is_renewable``: the tool makes a fresh one of it by itself.
+    ``is_renewable``: the tool renews it without the user.
     """
 
     path: Path
@@ -439,18 +443,18 @@ class Login:
     is_renewable: bool = False
 
     def __repr__(self) -> str:
-        """Without the secret."""
+        """Omit the secret."""
         return f"Login({str(self.path)!r}, {self.kind!r})"
 
 
 def path_of_logins(settings: Settings, tool: str) -> Path:
-    """Where a tool keeps its login."""
+    """Return the path of a tool's login file."""
     variable, folder, name = _PLACES[tool]
     return Path(settings.environ.get(variable) or settings.user_home / folder) / name
 
 
 def read_logins(settings: Settings, tool: str) -> list[Login]:
-    """The logins in a tool's file, none where it has none, or is not read. Raises CredentialsUnusable."""
+    """Return the logins in a tool's file; none if the tool is not supported. Raises CredentialsUnusable."""
     if tool not in _READERS:
         return []
     path = path_of_logins(settings, tool)
@@ -459,7 +463,7 @@ def read_logins(settings: Settings, tool: str) -> list[Login]:
         return []
     try:
         record = json.loads(file.text)
-    except (ValueError, RecursionError):  # whose words may quote the token
+    except (ValueError, RecursionError):  # the error message may quote the token
         raise CredentialsUnusable(
             f"{path} is not valid JSON", hint=f"sign in to {tool} again"
         ) from None
@@ -467,24 +471,22 @@ def read_logins(settings: Settings, tool: str) -> list[Login]:
 
 
 def is_signed_in(settings: Settings, tool: str, *, clock: Clock = utc_now) -> bool:
-    """Whether somebody seems to be signed in to a tool, other than by an API key: with a login that goes on or is
-    renewed.
-    """
+    """Return True if a tool seems to have a login (not an API key) that is valid or renewable."""
     if any(settings.environ.get(name) for name in _TOKENS.get(tool, ())):
         return True
     if tool not in _READERS:
         return path_of_logins(settings, tool).is_file()
     try:
-        found = read_logins(settings, tool)
+        logins = read_logins(settings, tool)
     except CredentialsUnusable:
         return False
-    ends = [one.expires for one in found if one.kind == BEARER and not one.is_renewable]
-    renewable = any(one.kind == BEARER and one.is_renewable for one in found)
+    ends = [login.expires for login in logins if login.kind == BEARER and not login.is_renewable]
+    renewable = any(login.kind == BEARER and login.is_renewable for login in logins)
     return renewable or any(end is None or end > clock() for end in ends)
 
 
 def may_be_in_keychain(settings: Settings, tool: str) -> bool:
-    """Whether a login may lie where nacre does not look: in the keychain of macOS, where there is no file."""
+    """Return True if the login may be in the macOS keychain, which nacre does not read, because there is no file."""
     return (
         settings.platform == "darwin"
         and tool in _IN_KEYCHAIN
@@ -493,7 +495,7 @@ def may_be_in_keychain(settings: Settings, tool: str) -> bool:
 
 
 def elsewhere(settings: Settings, tool: str) -> str:
-    """Where else the tool may keep its login, in which nacre does not look; empty where nowhere."""
+    """Return a note on where else the tool may keep its login, unread by nacre; empty if nowhere."""
     if tool == "claude":
         return (
             "macOS keeps it in the keychain, where nacre does not look"
@@ -508,41 +510,41 @@ def _claude(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
     if not isinstance(oauth, dict) or not _is_text(oauth.get("accessToken")):
         return []
     ends = oauth.get("expiresAt")
-    expires = _moment(ends / _MILLI) if isinstance(ends, int | float) else None
+    expires = _moment(ends / _MILLISECONDS) if isinstance(ends, int | float) else None
     is_renewable = _is_text(oauth.get("refreshToken"))
     return [Login(file.path, BEARER, oauth["accessToken"], expires, file.warning, is_renewable)]
 
 
 def _codex(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
-    found = []
+    logins = []
     if _is_text(record.get("OPENAI_API_KEY")):
-        found.append(Login(file.path, API_KEY, record["OPENAI_API_KEY"], None, file.warning))
+        logins.append(Login(file.path, API_KEY, record["OPENAI_API_KEY"], None, file.warning))
     tokens = record.get("tokens")
     if isinstance(tokens, dict) and _is_text(tokens.get("access_token")):
         token = tokens["access_token"]
         is_renewable = _is_text(tokens.get("refresh_token"))
-        found.append(Login(file.path, BEARER, token, _end_of(token), file.warning, is_renewable))
-    return found
+        logins.append(Login(file.path, BEARER, token, _end_of(token), file.warning, is_renewable))
+    return logins
 
 
 def _opencode(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
-    """One login for each provider: an API key, or a sign-in, which it renews."""
-    found = []
-    for one in record.values():
-        if isinstance(one, dict):
-            is_key = one.get("type") == "api"
-            secret = one.get("key" if is_key else "access")
+    """Return a login for each provider: an API key, or a sign-in that OpenCode renews."""
+    logins = []
+    for entry in record.values():
+        if isinstance(entry, dict):
+            is_key = entry.get("type") == "api"
+            secret = entry.get("key" if is_key else "access")
             kind = API_KEY if is_key else BEARER
-            found.append(
+            logins.append(
                 Login(
                     file.path, kind, str(secret or ""), None, file.warning, is_renewable=not is_key
                 )
             )
-    return found
+    return logins
 
 
 def _end_of(token: str) -> datetime | None:
-    """When a JSON web token ends, as it says itself (RFC 7519, ``exp``)."""
+    """Return the expiry of a JSON web token (RFC 7519, ``exp``)."""
     parts = token.split(".")
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
@@ -572,7 +574,7 @@ _TOKENS = {
     "claude": ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"),
     "codex": ("CODEX_ACCESS_TOKEN",),
 }
-"""Variables that hold a token of a login."""
+"""Environment variables that hold a login's token."""
 _IN_KEYCHAIN = ("claude", "codex")
 
 _READERS: dict[str, Callable[[SmallFile, Mapping[str, Any]], list[Login]]] = {
@@ -583,29 +585,29 @@ _READERS: dict[str, Callable[[SmallFile, Mapping[str, Any]], list[Login]]] = {
 
 
 # ----------------------------------------------------------------------------
-# Where the key of a provider comes from.
-#
-# In this order: ``models.providers`` of the config, the environment, the keyring or
-# ``credentials.toml`` (what the owner
-# gave nacre), the files in which other tools keep their own logins. ``models.auth`` narrows that to
-# one method.
+# Lookup of credentials
+# The order is ``models.providers``, the environment, the keyring or ``credentials.toml``, and the logins of other
+# tools.
+# ``models.auth`` restricts it to one method.
 
 
-_SHOWN = 4
-_LONG = 16
+_SHOWN_CHARACTERS = 4
+_LONG_CHARACTERS = 16
 
 
 def mask(secret: str) -> str:
-    """A secret as it may be shown: ``sk-…abcd``, and of a short one nothing."""
+    """Return a secret as it may be shown: ``sk-…abcd``; of a short one only the ellipsis."""
     head = "sk-" if secret.startswith("sk-") else ""
-    return f"{head}…{secret[-_SHOWN:]}" if len(secret) >= _LONG else f"{head}…"
+    return (
+        f"{head}…{secret[-_SHOWN_CHARACTERS:]}" if len(secret) >= _LONG_CHARACTERS else f"{head}…"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What nacre signs in with. ``kind`` is ``api-key``, or ``bearer`` for a token of a login.
+    """A secret to sign in with. ``kind`` is ``api-key``, or ``bearer`` for a login's token.
 
-    ``origin`` says in words where it was found: ``$OPENAI_API_KEY``. The secret is not part of what is printed.
+    ``origin`` describes its source: ``$OPENAI_API_KEY``. The secret is left out of ``repr``.
     """
 
     kind: str
@@ -614,15 +616,15 @@ class Credential:
 
     @property
     def masked(self) -> str:
-        """The secret as it may be shown."""
+        """Return the secret as it may be shown."""
         return mask(self.secret)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Somewhere a credential was looked for. ``credential`` is what was found, whether it can be used or not.
+    """A place searched for a credential. ``credential`` is set even if it cannot be used.
 
-    ``problem`` says why it cannot, ``warning`` why it should not lie there so; ``hint`` what to do about either.
+    ``problem`` gives the reason why it cannot; ``warning`` describes a risk of this place; ``hint`` is the remedy.
     """
 
     origin: str
@@ -635,24 +637,25 @@ class Place:
 
     @property
     def is_usable(self) -> bool:
-        """Whether nacre can sign in with what was found."""
+        """Return True if nacre can sign in with this credential."""
         return self.credential is not None and not self.problem
 
 
 def credential_for(
     settings: Settings, provider: str, *, clock: Clock = utc_now
 ) -> Credential | None:
-    """The credential for a provider, by its name in ``provider:model``; ``None`` where none is found.
+    """Return the credential for a provider, by its name in ``provider:model``, or ``None``.
 
-    Raises ModelRefused where one was found that has expired, or where a keyring or file that may hold one cannot be
-    read, and nothing else is found; and where no provider has that name.
+    Raises ModelRefused if the only credential has expired, if a keyring or file that may hold one cannot be read and
+    there
+    is no other, or if the provider is unknown.
     """
     place = place_for(settings, provider, clock=clock)
     return place.credential if place else None
 
 
 def place_for(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Place | None:
-    """The place whose credential :func:`credential_for` takes. Raises what that raises."""
+    """Return the place whose credential :func:`credential_for` uses. Raises the same errors."""
     broken: Place | None = None
     for place in look(settings, provider, clock=clock):
         if place.is_usable and fits(settings, place, provider):
@@ -665,13 +668,13 @@ def place_for(settings: Settings, provider: str, *, clock: Clock = utc_now) -> P
 
 
 def fits(settings: Settings, place: Place, provider: str) -> bool:
-    """Whether a place is of the method that is set for its provider, if one is."""
-    wanted = methods().get(settings.text("models.auth"))
-    return wanted is None or wanted.provider != provider or place.method in ("", wanted.name)
+    """Return True if ``models.auth`` allows the place's method for this provider."""
+    chosen = methods().get(settings.text("models.auth"))
+    return chosen is None or chosen.provider != provider or place.method in ("", chosen.name)
 
 
 def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterator[Place]:
-    """Every place that is looked into, in order, with what is there. Lazy: what is not asked for is not opened."""
+    """Yield every place in order with its contents. Later places are opened only when the iteration reaches them."""
     yield from _in_config(settings, provider)
     yield from _in_environment(settings, provider)
     if not provider_of(settings, provider).needs_key:
@@ -684,7 +687,7 @@ def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterat
 
 
 def variables_for(settings: Settings, provider: str) -> list[str]:
-    """The environment variables that may hold a provider's key, the first one first. Raises ModelRefused."""
+    """Return the environment variables that may hold a provider's key, in order of precedence. Raises ModelRefused."""
     of_methods = [
         name
         for method in methods().values()
@@ -697,7 +700,7 @@ def variables_for(settings: Settings, provider: str) -> list[str]:
 
 
 def own_variable(provider: str) -> str:
-    """The variable that holds a provider's key for nacre alone, and goes before all others."""
+    """Return the variable for a key that only nacre uses. It has precedence over all others."""
     return "NACRE_" + re.sub(r"\W", "_", provider).upper() + "_API_KEY"
 
 
@@ -706,7 +709,7 @@ def _in_config(settings: Settings, provider: str) -> Iterator[Place]:
     if not written:
         return
     origin = settings.values["models.providers"].origin
-    yield _found(
+    yield _place(
         provider,
         written,
         f"models.providers.{provider}.api_key, {origin}",
@@ -717,15 +720,15 @@ def _in_config(settings: Settings, provider: str) -> Iterator[Place]:
 
 def _in_environment(settings: Settings, provider: str) -> Iterator[Place]:
     for name in variables_for(settings, provider):
-        by_name = next((one for one in methods().values() if name in one.variables), None)
-        yield _found(provider, settings.environ.get(name, "").strip(), f"${name}", method=by_name)
+        by_name = next((method for method in methods().values() if name in method.variables), None)
+        yield _place(provider, settings.environ.get(name, "").strip(), f"${name}", method=by_name)
 
 
 def _in_keyring(provider: str) -> Place:
     try:
         if why := why_not():
             return Place(f"keyring: {why}")
-        return _found(provider, read_keyrings(provider) or "", "keyring")
+        return _place(provider, read_keyrings(provider) or "", "keyring")
     except Unavailable as error:
         return Place("keyring", problem=error.message, hint=error.hint or "")
 
@@ -733,7 +736,7 @@ def _in_keyring(provider: str) -> Place:
 def _in_file(settings: Settings, provider: str) -> Place:
     path = path_of(settings)
     try:
-        return _found(provider, read(settings).get(provider, ""), str(path))
+        return _place(provider, read(settings).get(provider, ""), str(path))
     except CredentialsUnusable as error:
         return Place(str(path), problem=error.message, hint=error.hint or "")
 
@@ -741,12 +744,16 @@ def _in_file(settings: Settings, provider: str) -> Place:
 def _in_login(settings: Settings, method: Method, now: datetime) -> Place:
     path = path_of_logins(settings, method.login)
     try:
-        found = [one for one in read_logins(settings, method.login) if one.kind == method.kind]
+        logins = [
+            candidate
+            for candidate in read_logins(settings, method.login)
+            if candidate.kind == method.kind
+        ]
     except CredentialsUnusable as error:
         return Place(str(path), method.name, problem=error.message, hint=error.hint or "")
-    if not found:
+    if not logins:
         return Place(str(path), method.name, hint=elsewhere(settings, method.login))
-    login = found[0]
+    login = logins[0]
     has_ended = login.expires is not None and login.expires <= now
     problem = (
         f"the login in {path} has expired ({login.expires:%Y-%m-%d %H:%M} UTC)" if has_ended else ""
@@ -756,7 +763,7 @@ def _in_login(settings: Settings, method: Method, now: datetime) -> Place:
     return Place(str(path), method.name, credential, login.expires, problem, login.warning, hint)
 
 
-def _found(
+def _place(
     provider: str,
     secret: str,
     origin: str,
@@ -765,7 +772,7 @@ def _found(
     warning: str = "",
     hint: str = "",
 ) -> Place:
-    """A place with a secret whose kind is the one of the method that its name, else its form, stands for."""
+    """Return a place with a secret. Its kind follows from ``method``, or else from the secret's prefix."""
     if not secret:
         return Place(origin, method.name if method else "")
     method = method or method_of(provider, secret)

@@ -1,4 +1,4 @@
-"""How providers are asked for vectors, a format each."""
+"""Embedding models of providers: the request formats, and the client."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What one call is to give. ``dimensions`` is 0 where the model decides."""
+    """The arguments of an embedding call. ``dimensions`` is 0 if the model decides."""
 
     texts: Sequence[str]
     dimensions: int
@@ -49,31 +49,31 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Vectors in the order of the texts, and the tokens that they took, where the provider tells."""
+    """Vectors in the order of the texts, and the tokens used, if the provider reports them."""
 
     vectors: list[list[float]]
     tokens: int = 0
 
 
 class Wire(Protocol):
-    """One format."""
+    """A provider's request format."""
 
     most: int
-    """So many texts a call takes."""
+    """The maximum number of texts in a call."""
 
     answer: type[msgspec.Struct]
-    """What it answers."""
+    """The type of the response body."""
 
     def base(self, url: str) -> str:
-        """Where embeddings are, by the address of the provider."""
+        """Return the base address of embeddings for a provider's address."""
 
     def request(
-        self, asked: CallTarget, wanted: Wanted
+        self, target: CallTarget, query: Wanted
     ) -> tuple[str, dict[str, Any], dict[str, str]]:
-        """Path, body, and the headers that sign in."""
+        """Return the path, the body and the authentication headers."""
 
     def given(self, answer: Any) -> Given:
-        """What came."""
+        """Return the vectors of a response."""
 
 
 class _Vector(msgspec.Struct):
@@ -91,52 +91,53 @@ class _Vectors(msgspec.Struct):
 
 
 class OpenAI:
-    """``POST /embeddings``, as OpenAI and all that are compatible with it have it."""
+    """``POST /embeddings`` of OpenAI and compatible servers."""
 
     most = 200
     answer: type[msgspec.Struct] = _Vectors
 
     def base(self, url: str) -> str:
-        """The address itself."""
+        """Return the address unchanged."""
         return url
 
     def request(
-        self, asked: CallTarget, wanted: Wanted
+        self, target: CallTarget, query: Wanted
     ) -> tuple[str, dict[str, Any], dict[str, str]]:
-        """Dimensions are named only where some were asked for: not every server knows the word."""
+        """Build the request. Dimensions are sent only if set, because not every server accepts them."""
         body: dict[str, Any] = {
-            "model": asked.model,
-            "input": list(wanted.texts),
+            "model": target.model,
+            "input": list(query.texts),
             "encoding_format": "float",
         }
-        if wanted.dimensions:
-            body["dimensions"] = wanted.dimensions
-        return "/embeddings", body, _bearer(asked)
+        if query.dimensions:
+            body["dimensions"] = query.dimensions
+        return "/embeddings", body, _bearer(target)
 
     def given(self, answer: _Vectors) -> Given:
-        """Vectors by their index, where one is told."""
-        found = sorted(answer.data, key=lambda one: one.index or 0)
+        """Return the vectors, sorted by index if the server sends one."""
+        vectors = sorted(answer.data, key=lambda vector: vector.index or 0)
         return Given(
-            [one.embedding for one in found], answer.usage.total_tokens if answer.usage else 0
+            [vector.embedding for vector in vectors],
+            answer.usage.total_tokens if answer.usage else 0,
         )
 
 
 class Voyage(OpenAI):
-    """Voyage AI's ``POST /embeddings``, which is told what a text is for."""
+    """Voyage AI's ``POST /embeddings``, which takes the purpose of the texts."""
 
     def request(
-        self, asked: CallTarget, wanted: Wanted
+        self, target: CallTarget, query: Wanted
     ) -> tuple[str, dict[str, Any], dict[str, str]]:
-        """As OpenAI's, with names of its own."""
+        """Build the request, as OpenAI's but with Voyage's field names."""
         body: dict[str, Any] = {
-            "model": asked.model,
-            "input": list(wanted.texts),
+            "model": target.model,
+            "input": list(query.texts),
             "truncation": True,
-            "input_type": "query" if wanted.is_question else "document",
+            "input_type": "query" if query.is_question else "document",
         }
-        if wanted.dimensions:
-            body["output_dimension"] = wanted.dimensions
-        return "/embeddings", body, _bearer(asked)
+        if query.dimensions:
+            body["output_dimension"] = query.dimensions
+        return "/embeddings", body, _bearer(target)
 
 
 class _Values(msgspec.Struct):
@@ -148,42 +149,42 @@ class _Embeddings(msgspec.Struct):
 
 
 class Gemini:
-    """Gemini's ``batchEmbedContents``, which is told what a text is for; its compatible endpoint is not."""
+    """Gemini's ``batchEmbedContents``. Unlike its compatible endpoint it takes the purpose of the texts."""
 
     most = 100
     answer: type[msgspec.Struct] = _Embeddings
 
     def base(self, url: str) -> str:
-        """Beside the compatible endpoint."""
+        """Return the native address for that of the compatible endpoint."""
         return url.rstrip("/").removesuffix("/openai")
 
     def request(
-        self, asked: CallTarget, wanted: Wanted
+        self, target: CallTarget, query: Wanted
     ) -> tuple[str, dict[str, Any], dict[str, str]]:
-        """A request for each text."""
-        purpose = "RETRIEVAL_QUERY" if wanted.is_question else "RETRIEVAL_DOCUMENT"
+        """Build a request with an item for each text."""
+        purpose = "RETRIEVAL_QUERY" if query.is_question else "RETRIEVAL_DOCUMENT"
         more: dict[str, Any] = (
-            {"outputDimensionality": wanted.dimensions} if wanted.dimensions else {}
+            {"outputDimensionality": query.dimensions} if query.dimensions else {}
         )
-        name = f"models/{asked.model}"
+        name = f"models/{target.model}"
         requests = [
             {"model": name, "content": {"parts": [{"text": text}]}, "taskType": purpose, **more}
-            for text in wanted.texts
+            for text in query.texts
         ]
-        key = {"x-goog-api-key": asked.credential.secret} if asked.credential else {}
+        key = {"x-goog-api-key": target.credential.secret} if target.credential else {}
         return f"/{name}:batchEmbedContents", {"requests": requests}, key
 
     def given(self, answer: _Embeddings) -> Given:
-        """In the order of the requests."""
-        return Given([one.values for one in answer.embeddings])
+        """Return the vectors, which are in the order of the texts."""
+        return Given([embedding.values for embedding in answer.embeddings])
 
 
-def _bearer(asked: CallTarget) -> dict[str, str]:
-    return {"authorization": f"Bearer {asked.credential.secret}"} if asked.credential else {}
+def _bearer(target: CallTarget) -> dict[str, str]:
+    return {"authorization": f"Bearer {target.credential.secret}"} if target.credential else {}
 
 
 def wire_of(provider: str) -> Wire:
-    """The format of a provider, by its name."""
+    """Return the format of a provider."""
     return _WIRES.get(provider, _OPENAI)
 
 
@@ -192,29 +193,28 @@ _WIRES: dict[str, Wire] = {"voyage": Voyage(), "gemini": Gemini()}
 
 
 # ----------------------------------------------------------------------------
-# Vectors by the embedding models of providers and of every server that is compatible with OpenAI's.
+# Embeddings by a provider
 
 
 AT_ONCE = 3
-"""So many calls run side by side (seed facts 1.1)."""
+"""Concurrent calls (seed facts 1.1)."""
 
 STEP_TURNS = 600
-"""What an interruption may lose: a few batches."""
+"""Turns per step: an interruption loses at most a few batches."""
 
 BATCH_TOKENS = 60_000
-"""Of one call, well below what any provider takes."""
+"""Tokens per call, well below every provider's limit."""
 
-_BYTES_A_TOKEN = 3
-_TRIES = 5
-"""Rather too few: four characters of English make a token, and one of Chinese, whose three bytes they are."""
+_BYTES_PER_TOKEN = 3
+_MAX_TRIES = 5
 
 _DIMENSIONS = re.compile(r"(.+)@(\d+)")
-_ANOTHER = "choose another model: nacre embed switch provider:model"
+_CHOOSE_ANOTHER_HINT = "choose another model: nacre embed switch provider:model"
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What is known of an embedding model (``embeddings.toml``)."""
+    """Properties of an embedding model (``embeddings.toml``)."""
 
     dimensions: int = 0
     window: int = 512
@@ -224,7 +224,7 @@ class Traits:
 
 
 def traits_of(model: str) -> Traits:
-    """What is known of a model by its name; little of one that is not listed."""
+    """Return the properties of a model by name; defaults if it is not listed."""
     bare = model.lower().rpartition("/")[2].partition(":")[0]
     for names, traits in _listed():
         if any(fnmatchcase(bare, name) for name in names):
@@ -241,24 +241,24 @@ def _listed() -> list[tuple[list[str], Traits]]:
 
 
 def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
-    """The embedding model ``provider:model`` or ``provider:model@dimensions``. Nothing is sent yet.
+    """Open the embedding model ``provider:model`` or ``provider:model@dimensions``, without sending anything.
 
-    Raises EmbedderUnavailable where the provider is unknown, its library is missing, or there is no key.
+    Raises EmbedderUnavailable if the provider is unknown, its library is missing, or there is no key.
     """
     try:
-        asked, dimensions = _describe(settings, name)
-        if asked.provider.needs_key and asked.credential is None:
-            raise failures.no_key(asked)
-        return RemoteEmbedder(asked, dimensions, seconds=settings.number("models.timeout_seconds"))
+        target, dimensions = _describe(settings, name)
+        if target.provider.needs_key and target.credential is None:
+            raise failures.no_key(target)
+        return RemoteEmbedder(target, dimensions, seconds=settings.number("models.timeout_seconds"))
     except ModelRefused as error:
         raise _unavailable(error) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where texts go for their vectors, and what a million tokens cost; ``None`` where that is not known.
+    """The recipient of texts to embed, and the price of a million tokens; ``None`` if unknown.
 
-    ``model`` is the name that their vectors have. ``is_local``: nothing says that they go on from this machine.
+    ``model`` is the name stored with the vectors. ``is_local``: nothing suggests that the texts leave this machine.
     """
 
     model: str
@@ -269,40 +269,42 @@ class Destination:
 
 
 def destination(settings: Settings, name: str) -> Destination:
-    """Where the texts go that ``provider:model`` embeds; needs no key and no library. Raises EmbedderUnavailable."""
+    """Return the recipient for ``provider:model``; needs no key and no library. Raises EmbedderUnavailable."""
     try:
-        asked, dimensions = _describe(settings, name)
-        told = own_price(settings, asked.provider, asked.model)
+        target, dimensions = _describe(settings, name)
+        own = own_price(settings, target.provider, target.model)
     except ModelRefused as error:
         raise _unavailable(error) from error
-    is_local = asked.is_here and not asked.provider.needs_key
-    listed = Decimal(0) if asked.provider.free else traits_of(asked.model).price
+    is_local = target.is_here and not target.provider.needs_key
+    listed = Decimal(0) if target.provider.free else traits_of(target.model).price
     price = next(
-        (one for one in (told, listed) if one is not None), Decimal(0) if is_local else None
+        (amount for amount in (own, listed) if amount is not None), Decimal(0) if is_local else None
     )
-    return Destination(_vectors_of(asked, dimensions), asked.host, asked.is_here, is_local, price)
+    return Destination(
+        _vectors_of(target, dimensions), target.host, target.is_here, is_local, price
+    )
 
 
-def _vectors_of(asked: CallTarget, dimensions: int) -> str:
-    return f"{asked.name}@{dimensions}" if dimensions else asked.name
+def _vectors_of(target: CallTarget, dimensions: int) -> str:
+    return f"{target.name}@{dimensions}" if dimensions else target.name
 
 
 class Meter(Protocol):
-    """Hears of each call before and after it is made. Calls come from threads."""
+    """Records each call before and after it is made, from several threads."""
 
     def begin(self, tokens: int) -> Call:
-        """A call with about so many tokens. Raises EmbedderUnavailable where it is not to be made."""
+        """Register a call of about this many tokens. Raises EmbedderUnavailable if it must not be made."""
 
     def end(self, call: Call, tokens: int, seconds: float) -> None:
-        """It was answered, for so many tokens."""
+        """Record an answered call and its tokens."""
 
     def fail(self, call: Call, tokens: int, seconds: float) -> None:
-        """It was not; so many tokens may be charged all the same."""
+        """Record a failed call and the tokens that may be charged for it."""
 
 
 @dataclass
 class _Shared:
-    """What a model and those that ``within`` and ``counted_by`` give of it have in common."""
+    """State shared by a model and its copies from ``within`` and ``counted_by``."""
 
     dimensions: int
     tokens: int = 0
@@ -311,15 +313,15 @@ class _Shared:
 
 
 def tokens_of(text: str) -> int:
-    """About how many tokens a text has, rather too many."""
-    return len(text.encode("utf-8", "replace")) // _BYTES_A_TOKEN + 1
+    """Estimate the tokens of a text, rather too high."""
+    return len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
 
 
 def _describe(settings: Settings, name: str) -> tuple[CallTarget, int]:
     provider_name, _, model = name.partition(":")
     provider = provider_of(settings, provider_name)
     if provider.api not in ("openai", "chat", "embeddings"):
-        raise ModelRefused(f"{provider.label} has no embedding models", hint=_ANOTHER)
+        raise ModelRefused(f"{provider.label} has no embedding models", hint=_CHOOSE_ANOTHER_HINT)
     if sized := _DIMENSIONS.fullmatch(model):
         model, size = sized[1], int(sized[2])
     else:
@@ -332,79 +334,82 @@ def _describe(settings: Settings, name: str) -> tuple[CallTarget, int]:
 class RemoteEmbedder:
     """Turns texts into unit vectors by calls to a provider. Safe to share between threads.
 
-    Texts go in batches (200 at most, less where a provider takes less), three at a time; each is cut to the model's
-    window. A call that fails for now is made again, up to five times within ``seconds``. ``dimensions`` is 0 until the
-    first answer where the model decides on it. ``tokens`` counts what was used, as told by the provider.
-    Raises ModelRefused where httpx2 is missing.
+    Texts are sent in batches of at most 200 (fewer if the provider's limit is lower), three at a time; each is cut to
+    the
+    model's window. A call with a temporary failure is repeated up to five times within ``seconds``. ``dimensions`` is 0
+    until the first answer if the model decides. ``tokens`` counts the usage reported by the provider.
+    Raises ModelRefused if httpx2 is missing.
     """
 
     step = STEP_TURNS
 
-    def __init__(self, asked: CallTarget, dimensions: int = 0, *, seconds: float = 120.0) -> None:
-        self.name = _vectors_of(asked, dimensions)
-        self.host = asked.host
-        self.is_here = asked.is_here
-        self.traits = traits_of(asked.model)
-        self._asked = asked
+    def __init__(self, target: CallTarget, dimensions: int = 0, *, seconds: float = 120.0) -> None:
+        self.name = _vectors_of(target, dimensions)
+        self.host = target.host
+        self.is_here = target.is_here
+        self.traits = traits_of(target.model)
+        self._target = target
         self._wanted_dimensions = dimensions
         self._seconds = seconds
-        self._tries = _TRIES
+        self._tries = _MAX_TRIES
         self._is_question = False
         self._shared = _Shared(dimensions)
         self._meter: Meter | None = None
-        self._wire = wire_of(asked.provider.name)
-        self._url = self._wire.base(asked.provider.base_url).rstrip("/")
-        self._client = plain_client(asked)
+        self._wire = wire_of(target.provider.name)
+        self._url = self._wire.base(target.provider.base_url).rstrip("/")
+        self._client = plain_client(target)
 
     @property
     def dimensions(self) -> int:
-        """Components of a vector; 0 as long as that is not known."""
+        """Components of a vector; 0 until known."""
         return self._shared.dimensions
 
     @property
     def tokens(self) -> int:
-        """What was used so far."""
+        """Tokens used so far."""
         return self._shared.tokens
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One unit vector a text, as rows of a float32 matrix (texts, dimensions). Raises EmbedderUnavailable."""
+        """Return a unit vector per text as rows of a float32 matrix (texts, dimensions). Raises EmbedderUnavailable."""
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
         batches = list(self._batches([self._prepared(text) for text in texts]))
         try:
-            found = [self._batch(batches[0])] if len(batches) == 1 else self._side_by_side(batches)
-            return np.concatenate(found)
+            parts = [self._batch(batches[0])] if len(batches) == 1 else self._side_by_side(batches)
+            return np.concatenate(parts)
         except (ModelUnavailable, ModelRefused) as error:
             raise _unavailable(error) from error
 
     def within(self, seconds: float, *, question: bool = False) -> RemoteEmbedder:
-        """The same model, asked once, which answers within so many seconds or raises; for questions, where they are."""
-        other = copy.copy(self)
-        other._seconds = seconds
-        other._tries = 1
-        other._is_question = question
-        return other
+        """Return a copy that makes one attempt within the given seconds, optionally for questions."""
+        copied = copy.copy(self)
+        copied._seconds = seconds
+        copied._tries = 1
+        copied._is_question = question
+        return copied
 
     def counted_by(self, meter: Meter) -> RemoteEmbedder:
-        """The same model, each call of which is told to a meter."""
+        """Return a copy whose calls are recorded by a meter."""
         other = copy.copy(self)
         other._meter = meter
         return other
 
     def size_of(self, texts: Sequence[str]) -> int:
-        """About how many tokens are sent for some texts, rather too many."""
+        """Estimate the tokens that are sent for some texts, rather too high."""
         return sum(tokens_of(self._prepared(text)) for text in texts)
 
     def close(self) -> None:
-        """Cut off the calls that run, and let go of connections."""
+        """Cancel the running calls and close connections."""
         self._shared.calls.close()
         self._client.close()
 
     def _prepared(self, text: str) -> str:
-        """A text as it is sent: with what the model wants before it, whole characters, not longer than its window."""
+        """Return a text as sent: with the model's prefix, cut to its window at a character boundary."""
         prefix = self.traits.question if self._is_question else self.traits.passage
-        raw = f"{prefix}{text}".encode("utf-8", "replace")[: self.traits.window * _BYTES_A_TOKEN]
-        return raw.decode("utf-8", "ignore").strip() or "."  # some refuse a text without letters
+        raw = f"{prefix}{text}".encode("utf-8", "replace")[: self.traits.window * _BYTES_PER_TOKEN]
+        return (
+            raw.decode("utf-8", "ignore").strip() or "."
+        )  # some models refuse a text without letters
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
         batch: list[str] = []
@@ -423,7 +428,7 @@ class RemoteEmbedder:
         failed = Event()
 
         def unless_failed(batch: list[str]) -> NDArray[np.float32]:
-            if failed.is_set():  # seen here at once, by whoever waits for the first of them later
+            if failed.is_set():  # stop at once; the waiting caller sees the failure later
                 raise CancelledError
             try:
                 return self._batch(batch)
@@ -434,14 +439,14 @@ class RemoteEmbedder:
         try:
             return list(pool.map(unless_failed, batches))
         except BaseException:
-            self._shared.calls.close()  # what still runs is of no use
+            self._shared.calls.close()  # the remaining calls are useless
             self._shared.calls = Calls()
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _batch(self, texts: list[str]) -> NDArray[np.float32]:
-        """The vectors of one batch; texts that are too long for the model together or alone are made less."""
+        """Return the vectors of a batch. Texts too long for the model are split, and a single text is shortened."""
         try:
             return self._unit(self._again(texts), len(texts))
         except PromptTooLong:
@@ -465,41 +470,41 @@ class RemoteEmbedder:
         raise AssertionError("the last try returns or raises")
 
     def _ask(self, calls: Calls, texts: list[str], seconds: float) -> Given:
-        wanted = Wanted(texts, self._wanted_dimensions, self._is_question)
-        path, body, headers = self._wire.request(self._asked, wanted)
+        query = Wanted(texts, self._wanted_dimensions, self._is_question)
+        path, body, headers = self._wire.request(self._target, query)
         sent = sum(tokens_of(text) for text in texts)
         call, began = self._meter.begin(sent) if self._meter else None, time.monotonic()
         try:
             response = post(
-                calls, self._asked, self._client, f"{self._url}{path}", body, headers, seconds
+                calls, self._target, self._client, f"{self._url}{path}", body, headers, seconds
             )
-            given = self._wire.given(body_of(self._asked, response, self._wire.answer))
+            result = self._wire.given(body_of(self._target, response, self._wire.answer))
         except NacreError as error:
             if self._meter and call:
                 may_cost = isinstance(error, ModelUnavailable) and error.may_cost
                 self._meter.fail(call, sent if may_cost else 0, time.monotonic() - began)
             raise
-        used = given.tokens or sent
+        used = result.tokens or sent
         if self._meter and call:
             self._meter.end(call, used, time.monotonic() - began)
         with self._shared.lock:
             self._shared.tokens += used
-        return given
+        return result
 
-    def _unit(self, given: Given, count: int) -> NDArray[np.float32]:
-        """The vectors as unit rows. Raises ModelUnavailable for what cannot be used."""
-        sizes = {len(vector) for vector in given.vectors}
-        if len(given.vectors) != count or len(sizes) != 1 or sizes == {0}:
+    def _unit(self, result: Given, count: int) -> NDArray[np.float32]:
+        """Return the vectors as unit rows. Raises ModelUnavailable if they are unusable."""
+        sizes = {len(vector) for vector in result.vectors}
+        if len(result.vectors) != count or len(sizes) != 1 or sizes == {0}:
             raise self._unusable(
-                f"gave {len(given.vectors)} vectors for {count} texts, of {len(sizes)} sizes"
+                f"gave {len(result.vectors)} vectors for {count} texts, of {len(sizes)} sizes"
             )
         size = sizes.pop()
         if self.dimensions not in (0, size):
             raise self._unusable(
                 f"gave vectors of {size} numbers, where {self.dimensions} were asked for"
             )
-        with np.errstate(all="ignore"):  # what is too large for a float is refused below
-            vectors = np.array(given.vectors, np.float32)
+        with np.errstate(all="ignore"):  # values too large for a float are refused below
+            vectors = np.array(result.vectors, np.float32)
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or (lengths < 1e-12).any():
             raise self._unusable("gave a vector that has no direction")
@@ -507,10 +512,12 @@ class RemoteEmbedder:
         unit: NDArray[np.float32] = vectors / lengths
         return unit
 
-    def _unusable(self, what: str) -> ModelUnavailable:
-        return ModelUnavailable(f"{self._asked.name} {what}", hint=_ANOTHER, retry=False)
+    def _unusable(self, problem: str) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"{self._target.name} {problem}", hint=_CHOOSE_ANOTHER_HINT, retry=False
+        )
 
 
 def _unavailable(error: NacreError) -> EmbedderUnavailable:
-    hint = (error.hint or "").replace(failures.ANOTHER, _ANOTHER)
+    hint = (error.hint or "").replace(failures.ANOTHER, _CHOOSE_ANOTHER_HINT)
     return EmbedderUnavailable(error.message, hint=hint or None)

@@ -1,4 +1,4 @@
-"""What providers say when they do not answer, in nacre's words: one table for all of them."""
+"""Provider errors, checked answers, cancellable calls, cached answers, and the billing of agents' commands."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ from nacre.settings import Settings
 from nacre.values.models import Completion, Prompt, Tokens
 from nacre.values.session import Task
 
-_SAID_CHARACTERS = 200
+_QUOTED_CHARACTERS = 200
 _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_]?[\w*.…-]{12,}")
-_RETRIED = frozenset({408, 409, 425, 429})
-_UNREAD = _RETRIED | {503, 529}
-"""A provider that says so has not begun to work."""
+_RETRIED_STATUSES = frozenset({408, 409, 425, 429})
+_UNPROCESSED_STATUSES = _RETRIED_STATUSES | {503, 529}
+"""With these statuses a provider has not begun to work."""
 _LIMITED = (
     r"rate.?limit|usage limit|limit reached|quota|exhausted|(hit|reached) your .{0,60}limit|"
     r"out of .{0,20}(usage|credits)|too many requests|overloaded|\b429\b|\b529\b"
 )
 _SIGNED_OUT = r"\b(?:log|sign|logged|signed)[ -]?(?:in|out)\b|\bapi key|unauthori[sz]ed|authenticat|\b401\b|credentials"
 _OFFLINE = r"\bconnect(ion|ing)?\b|\bnetwork\b|disconnected"
-"""What agents' commands say in words where a limit is reached, where nobody is signed in, and where nobody answers."""
+"""Messages of agents' commands when a limit is reached, when nobody is signed in, and without a network."""
 ANOTHER = "choose another model: nacre setup, or nacre writer set for the writer"
 
 
 @dataclass(frozen=True, slots=True)
 class CallTarget:
-    """Whom a call went to, as its errors name it."""
+    """The model and credential of a call, as its errors name them."""
 
     provider: Provider
     model: str
@@ -76,18 +76,18 @@ class CallTarget:
 
     @property
     def host(self) -> str:
-        """The machine that was asked; a name and password in its address are not told."""
+        """Return the host of the provider, without the name and password of its address."""
         return urlsplit(self.provider.base_url).netloc.rpartition("@")[2] or self.provider.label
 
     @property
     def is_here(self) -> bool:
-        """Whether that is this machine."""
+        """Return True if the host is this machine."""
         return is_loopback(urlsplit(self.provider.base_url).hostname or "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Statuses (none: any) and words that a refusal has, and what is told then."""
+    """Statuses (empty: any) and words of a refusal, and the message for it."""
 
     statuses: tuple[int, ...]
     words: str
@@ -163,125 +163,128 @@ _ROWS = (
 
 
 def refusal(
-    asked: CallTarget, status: int, said: str, headers: Mapping[str, str], codes: str = ""
+    target: CallTarget, status: int, detail: str, headers: Mapping[str, str], codes: str = ""
 ) -> NacreError:
-    """The error for a status that is no success. ``said`` is what the provider says of it, ``codes`` are for programs:
-    they are looked at, and not told where there are words."""
-    whole = f"{codes} {said}"
-    said = said or codes
+    """Return the error for an unsuccessful status.
+
+    ``said`` is the provider's message. ``codes`` are matched too, but shown only without a message.
+    """
+    whole = f"{codes} {detail}"
+    detail = detail or codes
     for row in _ROWS:
         if (not row.statuses or status in row.statuses) and re.search(
             row.words, whole, re.I | re.S
         ):
-            return row.kind(_filled(row.message, asked, said), hint=_filled(row.hint, asked, said))
-    if status in _RETRIED or status >= 500:
-        return _busy(asked, status, said, headers)
-    message = f"{asked.provider.label} refuses the call of {asked.name} with {status}{_quoted(asked, said)}"
+            return row.kind(
+                _filled(row.message, target, detail),
+                hint=_filled(row.hint, target, detail),
+            )
+    if status in _RETRIED_STATUSES or status >= 500:
+        return _busy(target, status, detail, headers)
+    message = f"{target.provider.label} refuses the call of {target.name} with {status}{_quoted(target, detail)}"
     return ModelRefused(message, hint=f"check models.providers, or {ANOTHER}")
 
 
 def _busy(
-    asked: CallTarget, status: int, said: str, headers: Mapping[str, str]
+    target: CallTarget, status: int, detail: str, headers: Mapping[str, str]
 ) -> ModelUnavailable:
-    told = (
+    state = (
         "asks for fewer calls"
         if status == 429
         else "is overloaded"
         if status in (503, 529)
         else f"fails ({status})"
     )
-    message = (
-        f"{asked.provider.label} {told}: {asked.name} does not answer now{_quoted(asked, said)}"
-    )
+    message = f"{target.provider.label} {state}: {target.name} does not answer now{_quoted(target, detail)}"
     return ModelUnavailable(
         message,
         hint=f"try again later, or {ANOTHER}",
         after_seconds=_after(headers),
-        may_cost=status not in _UNREAD,
+        may_cost=status not in _UNPROCESSED_STATUSES,
     )
 
 
-def unreachable(asked: CallTarget, error: BaseException) -> ModelUnavailable:
-    """The error for a connection that was not made, or broke."""
+def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailable:
+    """Return the error for a connection that failed or broke."""
     causes = list(_causes(error))
-    told = " ".join(str(cause) for cause in causes)
-    if "CERTIFICATE" in told.upper():
+    text = " ".join(str(cause) for cause in causes)
+    if "CERTIFICATE" in text.upper():
         return UnexpectedService(
-            f"the connection to {asked.host} for {asked.name} cannot be trusted: its certificate is not accepted",
+            f"the connection to {target.host} for {target.name} cannot be trusted: its certificate is not accepted",
             hint="a proxy may be in between: set SSL_CERT_FILE to its certificate, or check models.providers",
             retry=False,
             may_cost=False,
         )
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        hint = f"check models.providers.{asked.provider.name}.base_url: a server on a machine of yours may want http"
-        message = f"{asked.host} does not speak TLS ({asked.name})"
+        hint = f"check models.providers.{target.provider.name}.base_url: a server on a machine of yours may want http"
+        message = f"{target.host} does not speak TLS ({target.name})"
         return UnexpectedService(message, hint=hint, retry=False, may_cost=False)
-    has_begun = _broke(told)
-    if asked.is_here:
-        hint = f"start {asked.provider.label}, or check models.providers.{asked.provider.name}.base_url"
-        message = f"nothing answers at {asked.host} for {asked.name}"
+    has_begun = _broke(text)
+    if target.is_here:
+        hint = f"start {target.provider.label}, or check models.providers.{target.provider.name}.base_url"
+        message = f"nothing answers at {target.host} for {target.name}"
         return ModelUnavailable(message, hint=hint, retry=has_begun, may_cost=has_begun)
     return ModelUnavailable(
-        f"{asked.provider.label} cannot be reached at {asked.host} for {asked.name}",
+        f"{target.provider.label} cannot be reached at {target.host} for {target.name}",
         hint="check the network, and HTTPS_PROXY if there is a proxy",
         may_cost=has_begun,
     )
 
 
-def _broke(told: str) -> bool:
-    return bool(re.search(r"disconnect|reset|peer closed|incomplete", told, re.I))
+def _broke(text: str) -> bool:
+    return bool(re.search(r"disconnect|reset|peer closed|incomplete", text, re.I))
 
 
-def late(asked: CallTarget, seconds: float) -> ModelUnavailable:
-    """The error for an answer that did not come in time."""
+def late(target: CallTarget, seconds: float) -> ModelUnavailable:
+    """Return the error for an answer that did not arrive in time."""
     return ModelUnavailable(
-        f"{asked.name} did not answer within {round(seconds, 1):g} seconds ({asked.host})",
+        f"{target.name} did not answer within {round(seconds, 1):g} seconds ({target.host})",
         hint="check the network and its proxy, or raise models.timeout_seconds",
     )
 
 
-def cut_off(asked: CallTarget) -> ModelUnavailable:
-    """The error for a call that nacre itself ended."""
+def cut_off(target: CallTarget) -> ModelUnavailable:
+    """Return the error for a call that nacre cancelled."""
     return ModelUnavailable(
-        f"the call of {asked.name} was cut off", hint="run the command again", retry=False
+        f"the call of {target.name} was cut off", hint="run the command again", retry=False
     )
 
 
-def ended(asked: CallTarget) -> ModelUnavailable:
-    """The error for an agent's command that somebody else ended, or the system."""
-    message = f"the command of {asked.provider.label} was ended from outside before it answered ({asked.name})"
+def ended(target: CallTarget) -> ModelUnavailable:
+    """Return the error for an agent's command that was killed from outside."""
+    message = f"the command of {target.provider.label} was ended from outside before it answered ({target.name})"
     return ModelUnavailable(
         message, hint="try again; where memory is short, the system ends programs", retry=False
     )
 
 
-def broken(asked: CallTarget) -> ModelUnavailable:
-    """The error for an answer of which only a part came."""
+def broken(target: CallTarget) -> ModelUnavailable:
+    """Return the error for an incomplete answer."""
     return ModelUnavailable(
-        f"the answer of {asked.name} broke off ({asked.host})", hint="try again later"
+        f"the answer of {target.name} broke off ({target.host})", hint="try again later"
     )
 
 
-def strange(asked: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnavailable:
-    """The error for a success that is not the provider's: another's page, bytes that are no JSON."""
+def strange(target: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnavailable:
+    """Return the error for a 2xx response that is not the provider's, such as another site's page or invalid JSON."""
     if "html" in kind or body.lstrip()[:1] == b"<":
         return UnexpectedService(
-            f"{asked.host} answers with a web page, not as {asked.provider.label} does ({asked.name})",
-            hint=f"a network may want a sign-in, or models.providers.{asked.provider.name}.base_url is wrong",
+            f"{target.host} answers with a web page, not as {target.provider.label} does ({target.name})",
+            hint=f"a network may want a sign-in, or models.providers.{target.provider.name}.base_url is wrong",
             retry=False,
             may_cost=False,
         )
     if _is_json(body):
         return UnexpectedService(
-            f"{asked.host} answers in another form than {asked.provider.label} does ({asked.name})",
-            hint=f"check models.providers.{asked.provider.name}.base_url and api",
+            f"{target.host} answers in another form than {target.provider.label} does ({target.name})",
+            hint=f"check models.providers.{target.provider.name}.base_url and api",
             retry=False,
         )
     if not body.strip() or body.lstrip()[:1] in (b"{", b"["):
-        return broken(asked)
+        return broken(target)
     return UnexpectedService(
-        f"{asked.host} answers with something that is no JSON ({asked.name})",
-        hint=f"check models.providers.{asked.provider.name}.base_url, or try again later",
+        f"{target.host} answers with something that is no JSON ({target.name})",
+        hint=f"check models.providers.{target.provider.name}.base_url, or try again later",
     )
 
 
@@ -292,109 +295,107 @@ def _is_json(body: bytes) -> bool:
         return False
 
 
-def no_answer(asked: CallTarget, said: str) -> ModelUnreadable:
-    """The error for an agent's command that ends well and does not answer in its form: asked again it would do the
-    same.
-    """
-    label = asked.provider.label
-    told = f"the command of {label} ends well, and its answer cannot be read ({asked.name})"
-    message = f"{told}{_quoted(asked, said.strip())}"
+def no_answer(target: CallTarget, detail: str) -> ModelUnreadable:
+    """Return the error for a command that succeeds with an unreadable answer. It is not retried."""
+    label = target.provider.label
+    problem = f"the command of {label} ends well, and its answer cannot be read ({target.name})"
+    message = f"{problem}{_quoted(target, detail.strip())}"
     return ModelUnreadable(
         message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False
     )
 
 
-def program_failed(asked: CallTarget, said: str, status: int = 0) -> NacreError:
-    """The error for an agent's command that failed, by the status that its provider gave, if it tells, and by what it
-    says."""
-    label = asked.provider.label
-    if status == 429 or (not status and re.search(_LIMITED, said, re.I)):
-        message = f"{label} answers no more for now ({asked.name}){_quoted(asked, said)}"
+def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreError:
+    """Return the error for an agent's command that failed, by its provider's status, if known, and its output."""
+    label = target.provider.label
+    if status == 429 or (not status and re.search(_LIMITED, detail, re.I)):
+        message = f"{label} answers no more for now ({target.name}){_quoted(target, detail)}"
         return ModelUnavailable(
             message, hint=f"try again later, or {ANOTHER}", retry=False, may_cost=False
         )
-    if status == 401 or re.search(_SIGNED_OUT, said, re.I):
-        message = (
-            f"{label} is not signed in, and does not answer for {asked.name}{_quoted(asked, said)}"
-        )
+    if status == 401 or re.search(_SIGNED_OUT, detail, re.I):
+        message = f"{label} is not signed in, and does not answer for {target.name}{_quoted(target, detail)}"
         return ModelRefused(
             message, hint=f"sign in with {label} itself, then run the command again"
         )
     if status >= 500:
-        message = f"{label} fails for now ({asked.name}){_quoted(asked, said)}"
+        message = f"{label} fails for now ({target.name}){_quoted(target, detail)}"
         return ModelUnavailable(
-            message, hint=f"try again later, or {ANOTHER}", may_cost=status not in _UNREAD
+            message,
+            hint=f"try again later, or {ANOTHER}",
+            may_cost=status not in _UNPROCESSED_STATUSES,
         )
-    if re.search(_OFFLINE, said, re.I):
-        message = f"{label} reaches nobody for {asked.name}{_quoted(asked, said)}"
+    if re.search(_OFFLINE, detail, re.I):
+        message = f"{label} reaches nobody for {target.name}{_quoted(target, detail)}"
         return ModelUnavailable(
             message, hint="check the network and its proxy", retry=False, may_cost=False
         )
-    if re.search(r"too long|context", said, re.I):
+    if re.search(r"too long|context", detail, re.I):
         return PromptTooLong(
-            f"the text is too long for {asked.name}{_quoted(asked, said)}", hint=ANOTHER
+            f"the text is too long for {target.name}{_quoted(target, detail)}", hint=ANOTHER
         )
-    if re.search(r"model", said, re.I):
+    if re.search(r"model", detail, re.I):
         return ModelRefused(
-            f"{label} has no answer of {asked.name}{_quoted(asked, said)}", hint=ANOTHER
+            f"{label} has no answer of {target.name}{_quoted(target, detail)}", hint=ANOTHER
         )
-    message = f"the command of {label} failed for {asked.name}{_quoted(asked, said)}"
+    message = f"the command of {label} failed for {target.name}{_quoted(target, detail)}"
     return ModelUnavailable(
         message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False
     )
 
 
-def no_such_tool(asked: CallTarget, tools: Iterable[str], known: str) -> ModelRefused:
-    """The error for tools that an agent's command has not."""
-    told = ", ".join(tools)
+def no_such_tool(target: CallTarget, tools: Iterable[str], available: str) -> ModelRefused:
+    """Return the error for tools that an agent's command does not have."""
+    names = ", ".join(tools)
     return ModelRefused(
-        f"{asked.provider.label} has no tools called {told} ({asked.name})", hint=f"tools: {known}"
+        f"{target.provider.label} has no tools called {names} ({target.name})",
+        hint=f"tools: {available}",
     )
 
 
-def declined(asked: CallTarget) -> ModelRefused:
-    """The error for a model that says it does not want to answer."""
-    return ModelDeclined(f"{asked.name} declined to answer", hint=ANOTHER)
+def declined(target: CallTarget) -> ModelRefused:
+    """Return the error for a model that declines to answer."""
+    return ModelDeclined(f"{target.name} declined to answer", hint=ANOTHER)
 
 
-def _filled(text: str, asked: CallTarget, said: str) -> str:
-    credential, provider = asked.credential, asked.provider
+def _filled(text: str, target: CallTarget, detail: str) -> str:
+    credential, provider = target.credential, target.provider
     kind = "token" if credential and credential.kind == BEARER else "API key"
     key = f"the {kind} in {credential.origin}" if credential else "a call without a key"
     pull = (
-        f"ollama pull {asked.model}"
+        f"ollama pull {target.model}"
         if provider.name == "ollama"
         else f"check its name, or {ANOTHER}"
     )
     return text.format(
         label=provider.label,
-        name=asked.name,
-        model=asked.model,
+        name=target.name,
+        model=target.model,
         another=ANOTHER,
         key=key,
         pull=pull,
-        renew=_renew(asked),
-        said=_quoted(asked, said),
-        host=asked.host,
+        renew=_renew(target),
+        said=_quoted(target, detail),
+        host=target.host,
         provider=provider.name,
-        window=f", whose window is {asked.window:,} tokens" if asked.window else "",
+        window=f", whose window is {target.window:,} tokens" if target.window else "",
     )
 
 
-def _renew(asked: CallTarget) -> str:
-    """The command that gives nacre another key."""
-    credential, provider = asked.credential, asked.provider
+def _renew(target: CallTarget) -> str:
+    """Return the command that gives nacre another key."""
+    credential, provider = target.credential, target.provider
     if credential and credential.origin.startswith("$"):
         return f"export {credential.origin[1:]}=NEW_KEY"
     if credential and credential.kind == BEARER:
         is_kept = credential.origin == "keyring" or credential.origin.endswith(credentials.NAME)
         own = [
-            one
-            for one in methods().values()
-            if one.provider == provider.name and one.kind == BEARER
+            method
+            for method in methods().values()
+            if method.provider == provider.name and method.kind == BEARER
         ]
         return next(
-            (one.renew for one in own if bool(one.login) != is_kept),
+            (method.renew for method in own if bool(method.login) != is_kept),
             f"nacre auth set {provider.name}",
         )
     return f"nacre auth set {provider.name}"
@@ -406,44 +407,44 @@ def _where_key(provider: Provider) -> str:
     )
 
 
-def no_key(asked: CallTarget) -> ModelRefused:
-    """The error for a provider that wants a key where there is none."""
+def no_key(target: CallTarget) -> ModelRefused:
+    """Return the error for a missing key."""
     return ModelRefused(
-        f"there is no key for {asked.provider.label}, which {asked.name} needs",
-        hint=f"{_where_key(asked.provider)}; nacre setup chooses another model",
+        f"there is no key for {target.provider.label}, which {target.name} needs",
+        hint=f"{_where_key(target.provider)}; nacre setup chooses another model",
     )
 
 
-def no_library(asked: CallTarget, library: str) -> ModelRefused:
-    """The error for a maker's library that is not installed."""
-    message = f"the library {library!r} is not installed, which {asked.name} needs"
+def no_library(target: CallTarget, library: str) -> ModelRefused:
+    """Return the error for a provider's library that is not installed."""
+    message = f"the library {library!r} is not installed, which {target.name} needs"
     return ModelRefused(message, hint=install_hint(library))
 
 
-def no_program(asked: CallTarget, program: str) -> ModelRefused:
-    """The error for an agent's command that is not installed."""
-    hint = f"install {asked.provider.label}, sign in with it once, and have {program!r} on PATH"
+def no_program(target: CallTarget, program: str) -> ModelRefused:
+    """Return the error for an agent's command that is not installed."""
+    hint = f"install {target.provider.label}, sign in with it once, and have {program!r} on PATH"
     return ModelRefused(
-        f"the command {program!r} is not installed, which {asked.name} needs", hint=hint
+        f"the command {program!r} is not installed, which {target.name} needs", hint=hint
     )
 
 
-def _quoted(asked: CallTarget, said: str) -> str:
-    """What the provider says, on one line, without anything that looks like a key."""
-    text = " ".join(said.split())
-    if asked.credential and asked.credential.secret:
-        text = text.replace(asked.credential.secret, "…")
+def _quoted(target: CallTarget, detail: str) -> str:
+    """Return the provider's message on one line, with everything that looks like a key removed."""
+    text = " ".join(detail.split())
+    if target.credential and target.credential.secret:
+        text = text.replace(target.credential.secret, "…")
     text = _KEYS.sub("…", text)
-    return f": {shorten(text, _SAID_CHARACTERS).rstrip('.')}" if text else ""
+    return f": {shorten(text, _QUOTED_CHARACTERS).rstrip('.')}" if text else ""
 
 
 def _after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the provider asks to wait: ``retry-after-ms``, or ``retry-after`` as seconds or as a date."""
+    """Return the requested delay in seconds: from ``retry-after-ms``, or ``retry-after`` as seconds or a date."""
     try:
         if milliseconds := headers.get("retry-after-ms"):
             return max(0.0, float(milliseconds) / 1000)
-        told = headers.get("retry-after", "")
-        return max(0.0, float(told)) if told else None
+        seconds = headers.get("retry-after", "")
+        return max(0.0, float(seconds)) if seconds else None
     except ValueError:
         pass
     try:
@@ -454,15 +455,15 @@ def _after(headers: Mapping[str, str]) -> float | None:
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:
-    found: list[BaseException] = []
-    while error is not None and error not in found:
-        found.append(error)
+    causes: list[BaseException] = []
+    while error is not None and error not in causes:
+        causes.append(error)
         error = error.__cause__ or error.__context__
-    return found
+    return causes
 
 
 # ----------------------------------------------------------------------------
-# Ask a model for an answer of a shape, and take no other.
+# Answers of a given type
 
 
 A = TypeVar("A", bound=msgspec.Struct)
@@ -472,11 +473,14 @@ _SHOWN_CHARACTERS = 4_000
 _OTHERWISE = "choose another model: nacre setup; or say what this one can do, in models.capabilities (docs/models.md)"
 
 REPAIR = "\n\nYou answered:\n"
-"""What stands between a prompt and the answer that is sent back with it."""
+"""Separates a prompt from the previous answer that is sent back with it."""
 
 
 def schema_of(answer: type[msgspec.Struct]) -> dict[str, Any]:
-    """The JSON schema of a type, its root an object. Strict providers want each field required: give no defaults."""
+    """Return the JSON schema of a type, with an object as root.
+
+    Strict providers require every field: give no defaults.
+    """
     whole = msgspec.json.schema(answer)
     definitions = whole.get("$defs", {})
     name = str(whole["$ref"]).rpartition("/")[2] if "$ref" in whole else ""
@@ -490,10 +494,10 @@ def ask(
     answer: type[A],
     check: Callable[[A], object] | None = None,
 ) -> A:
-    """A model's answer to a prompt, of the type its schema was made from.
+    """Return a model's answer, parsed as the type of its schema.
 
-    An answer of another shape, or for which ``check`` raises AnswerUnusable, is sent back once, with what is wrong.
-    Raises AnswerUnusable, and what :meth:`LanguageModel.complete` raises.
+    An answer of another form, or one for which ``check`` raises AnswerUnusable, is sent back once with the reason.
+    Raises AnswerUnusable, and the errors of :meth:`LanguageModel.complete`.
     """
     completion = model.complete(prompt)
     try:
@@ -506,14 +510,14 @@ def ask(
     return _checked(read(model.complete(again), answer, model.name), check)
 
 
-def _checked(found: A, check: Callable[[A], object] | None) -> A:
+def _checked(value: A, check: Callable[[A], object] | None) -> A:
     if check:
-        check(found)
-    return found
+        check(value)
+    return value
 
 
 def read(completion: Completion, answer: type[A], model: str) -> A:
-    """The answer in the completion of a model, out of its code fence if it has one. Raises AnswerUnusable."""
+    """Parse the answer of a completion, inside or outside a code fence. Raises AnswerUnusable."""
     text = completion.text.strip()
     fenced = _FENCE.match(text)
     try:
@@ -531,28 +535,28 @@ def _answer_of(model: str) -> str:
 def _wrong(completion: Completion, error: Exception) -> str:
     if completion.is_cut:
         return "was cut off: it ran out of tokens"
-    told = error if isinstance(error, msgspec.ValidationError) else "it is no JSON"
-    return f"is not of the shape asked for: {told}"
+    reason = error if isinstance(error, msgspec.ValidationError) else "it is no JSON"
+    return f"is not of the shape asked for: {reason}"
 
 
 def _repair(prompt: Prompt, completion: Completion, wrong: str) -> str:
-    said = completion.text[:_SHOWN_CHARACTERS]
+    previous = completion.text[:_SHOWN_CHARACTERS]
     return (
-        f"{prompt.text}{REPAIR}{said}\n\nThat cannot be used: {wrong}. "
+        f"{prompt.text}{REPAIR}{previous}\n\nThat cannot be used: {wrong}. "
         "Answer again, with JSON of the schema and nothing else."
     )
 
 
 # ----------------------------------------------------------------------------
-# Calls that can be cut off: each runs in a thread of its own, and whoever asked waits no longer than
-# its time.
+# Cancellable calls
+# Each call runs in a thread, so that the caller waits no longer than its timeout.
 
 
 R = TypeVar("R")
 
 
 class CutOff(Exception):  # noqa: N818 - named for what is the case
-    """The model was closed while the call ran, or before it began."""
+    """The model was closed before or during the call."""
 
 
 class _Call(Generic[R]):
@@ -572,9 +576,11 @@ class _Call(Generic[R]):
 
 
 class Calls:
-    """The calls of one model. A library that waits for bytes cannot be woken, so that its thread is left behind.
+    """The calls of one model.
 
-    It ends by the library's own timeout, and holds up neither an answer nor the end of the process.
+    A library that waits for bytes cannot be interrupted. Its thread is abandoned and ends at the library's own timeout;
+    it
+    delays neither an answer nor the end of the process.
     """
 
     def __init__(self) -> None:
@@ -583,7 +589,6 @@ class Calls:
         self._lock = Lock()
 
     def run(self, work: Callable[[], R], seconds: float) -> R:
-        """What ``work`` returns or raises. Raises TimeoutError after ``seconds``, CutOff when the model is closed."""
         call = _Call(work)
         with self._lock:
             if self.closed.is_set():
@@ -596,14 +601,14 @@ class Calls:
         finally:
             with self._lock:
                 self._running.discard(call)
-        if call.is_cut:  # whatever the work came to: what it ran on was taken from it
+        if call.is_cut:  # close() ended it: the result is not valid
             raise CutOff
         if call.error is not None:
             raise call.error
         return call.answer
 
     def close(self) -> None:
-        """Cut off what runs."""
+        """Cancel the running calls."""
         with self._lock:
             self.closed.set()
             for call in self._running:
@@ -612,32 +617,34 @@ class Calls:
 
 
 # ----------------------------------------------------------------------------
-# A model that is not asked the same twice.
+# Cached answers
 
 
 MOST_CHARACTERS = 200_000
-"""Of an answer that is kept."""
+"""Longer answers are not cached."""
 
 
 class Answers(Protocol):
-    """Where answers are kept, by a key."""
+    """Storage of answers by key."""
 
     def find(self, key: str) -> str | None:
-        """The answer that is kept."""
+        """Return the stored answer."""
 
     def keep(self, key: str, model: str, answer: str) -> None:
-        """Keep an answer, if that is allowed."""
+        """Store an answer, if allowed."""
 
     def drop(self, key: str) -> None:
-        """Keep it no longer."""
+        """Delete an answer."""
 
 
 class Cached:
-    """Another model; a prompt that it answered lately is answered from what was kept. Implements LanguageModel.
+    """A model that repeats stored answers for equal prompts. Implements LanguageModel.
 
-    The same is asked where model, version, schema and every text are the same. What was cut off, or too long, is not
-    kept; nor is what had to be mended: then the answer before it goes, too. Trials of a model (Task.TEST) reach it
-    always, and so do conversations (Task.CHAT), where the same may be asked again and be answered anew.
+    Prompts are equal if the model, version, schema and all texts are. Answers that were cut off, too long or corrected
+    are
+    not stored; a correction also deletes the answer before it. Tests of a model (Task.TEST) and conversations
+    (Task.CHAT)
+    always reach the model.
     """
 
     def __init__(self, model: LanguageModel, answers: Answers) -> None:
@@ -655,9 +662,9 @@ class Cached:
             self._answers.drop(key_of(self.name, replace(prompt, text=before)))
             return self._model.complete(prompt)
         key = key_of(self.name, prompt)
-        kept = self._answers.find(key)
-        if kept is not None:
-            return Completion(kept, Tokens(), self.name, is_repeated=True)
+        stored = self._answers.find(key)
+        if stored is not None:
+            return Completion(stored, Tokens(), self.name, is_repeated=True)
         completion = self._model.complete(prompt)
         if not completion.is_cut and len(completion.text) <= MOST_CHARACTERS:
             self._answers.keep(key, self.name, completion.text)
@@ -669,8 +676,8 @@ class Cached:
 
 
 def key_of(model: str, prompt: Prompt) -> str:
-    """A hash of all that decides an answer."""
-    asked = (
+    """Return a hash of all inputs that determine an answer."""
+    parts = (
         model,
         prompt.task.value,
         prompt.version,
@@ -682,19 +689,17 @@ def key_of(model: str, prompt: Prompt) -> str:
         prompt.output_tokens,
     )
     return hashlib.blake2b(
-        json.dumps(asked, sort_keys=True, default=dict).encode(), digest_size=20
+        json.dumps(parts, sort_keys=True, default=dict).encode(), digest_size=20
     ).hexdigest()
 
 
 # ----------------------------------------------------------------------------
-# What pays the calls of an agent's own command: the subscription of whoever is signed in, or an API
-# key.
+# Billing of agents' commands
+# Calls are paid by the subscription of the signed-in user, or by an API key.
 
 
 def key_of_billing(settings: Settings, provider: Provider) -> str:
-    """Where the API key is that an agent's command would be billed by; empty where somebody is signed in, or no key is
-    found.
-    """
+    """Return the source of the API key that an agent's command is billed to; empty with a sign-in or without a key."""
     tool = COMMANDS.get(provider.api)
     if not provider.subscription or tool is None or credentials.is_signed_in(settings, tool):
         return ""
@@ -704,9 +709,9 @@ def key_of_billing(settings: Settings, provider: Provider) -> str:
     with suppress(CredentialsUnusable):
         return next(
             (
-                str(one.path)
-                for one in credentials.read_logins(settings, tool)
-                if one.kind == API_KEY
+                str(login.path)
+                for login in credentials.read_logins(settings, tool)
+                if login.kind == API_KEY
             ),
             "",
         )
@@ -714,21 +719,21 @@ def key_of_billing(settings: Settings, provider: Provider) -> str:
 
 
 def absence(settings: Settings, provider: Provider) -> str:
-    """What is told of an agent's command to which nobody seems to be signed in; empty where somebody is, or may be."""
+    """Return a notice if an agent's command seems to have no sign-in, else an empty string."""
     tool = COMMANDS.get(provider.api)
     if tool is None or credentials.is_signed_in(settings, tool):
         return ""
     key = key_of_billing(settings, provider)
     if not key and credentials.may_be_in_keychain(settings, tool):
         return ""
-    told = f"Nobody seems to be signed in to {provider.label}"
-    return f"{told}, which would be billed to the key in {key}." if key else f"{told}."
+    problem = f"Nobody seems to be signed in to {provider.label}"
+    return f"{problem}, which would be billed to the key in {key}." if key else f"{problem}."
 
 
 def environment_of(settings: Settings, provider: Provider) -> dict[str, str]:
-    """The environment of an agent's command: without API keys where a subscription pays, which they would go before."""
-    kept = dict(settings.environ)
+    """Return the environment of an agent's command: under a subscription, without API keys that override it."""
+    environ = dict(settings.environ)
     if provider.subscription and not key_of_billing(settings, provider):
         for name in provider.keys:
-            kept.pop(name, None)
-    return kept
+            environ.pop(name, None)
+    return environ

@@ -1,4 +1,4 @@
-"""What the cosines of an embedding model mean: all numbers that belong to one model, from ``calibration.toml``."""
+"""Local embedding and reranking models, and the calibration of cosines for each embedding model."""
 
 from __future__ import annotations
 
@@ -32,22 +32,25 @@ if TYPE_CHECKING:
 _UNKNOWN = "unknown"
 _BUNDLED = "minilm-l6-v2-int8"
 _BUNDLED_SEES = (0.0563, 0.7256)
-"""How the bundled model sees the probes."""
+"""The mean cosines of the bundled model for the probes."""
 
 Seen = tuple[float, float]
-"""The mean cosine of the probes' questions to passages of others, and to their own."""
+"""The mean cosines of the probes' questions to unrelated passages and to their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Cosines of one model.
+    """Cosine thresholds of an embedding model.
 
-    A question and a passage: ``unrelated`` is what chance alone gives, ``related`` a plain restatement. Two statements:
-    from ``link`` on a link is worth making, from ``same`` on they may say the same. From ``ask`` on a language model is
-    asked what the two are to each other, from ``ask_more`` on where much is to be asked. A reply from ``used`` on holds
-    a memory; what an agent stored from ``corrected`` on says it anew.
+    Question and passage: ``unrelated`` is chance, ``related`` a plain restatement. Two statements: a link is worth
+    making
+    from ``link``, and they may be equal from ``same``. A language model compares them from ``ask``, or from
+    ``ask_more`` if
+    many comparisons are affordable. A reply uses a memory from ``used``; a memory stored by an agent repeats a
+    correction
+    from ``corrected``.
 
-    ``reads_unspaced``: the model reads scripts without spaces. Of one that nobody measured it is taken to be so.
+    ``reads_unspaced``: the model handles scripts without spaces. This is assumed of models that were not measured.
     """
 
     unrelated: float
@@ -61,36 +64,37 @@ class Calibration:
     reads_unspaced: bool = True
 
     def meaning(self, cosine: float) -> float:
-        """The cosine of a question and a passage on one scale for all models: ``unrelated`` is 0, ``related`` 1."""
+        """Return a question-passage cosine on a scale for all models: ``unrelated`` is 0, ``related`` 1."""
         return (cosine - self.unrelated) / (self.related - self.unrelated)
 
 
 def is_measured(model: str) -> bool:
-    """Whether a model has a table."""
+    """Return True if ``calibration.toml`` lists the model."""
     return model in _tables()
 
 
 @cache
 def probes() -> tuple[tuple[str, str], ...]:
-    """Questions, each with a passage that answers it and none of the others."""
+    """Return questions, each with the only passage that answers it."""
     written = tomllib.loads(Path(__file__).with_name("probes.toml").read_text(encoding="utf-8"))
     return tuple((question, passage) for question, passage in written["pairs"])
 
 
 def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Seen:
-    """How a model sees the probes, by their unit vectors."""
+    """Return the mean cosines of the probes, by their unit vectors."""
     cosines = questions @ passages.T
     own = float(cosines.trace()) / len(cosines)
-    others = (float(cosines.sum()) - float(cosines.trace())) / (cosines.size - len(cosines))
-    return others, own
+    unrelated = (float(cosines.sum()) - float(cosines.trace())) / (cosines.size - len(cosines))
+    return unrelated, own
 
 
 @cache
 def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
-    """The calibration of a model by the name of its vectors.
+    """Return the calibration of a model by the name of its vectors.
 
-    Of one that nobody measured, by how it sees the probes: the bundled model's numbers, moved to where that model sees
-    them. Without that, the table ``unknown``.
+    A model that was not measured gets the bundled model's values, scaled by its cosines for the probes, or without
+    those
+    the table ``unknown``.
     """
     tables = _tables()
     if model in tables:
@@ -100,12 +104,12 @@ def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
     cosines = {
         name: value for name, value in tables[_BUNDLED].items() if not isinstance(value, bool)
     }
-    moved: dict[str, Any] = {name: _moved(value, seen) for name, value in cosines.items()}
+    moved: dict[str, Any] = {name: _scaled(value, seen) for name, value in cosines.items()}
     return Calibration(**moved)
 
 
-def _moved(cosine: float, seen: Seen) -> float:
-    """A cosine of the bundled model as one of a model that sees the probes so; 1 stays 1."""
+def _scaled(cosine: float, seen: Seen) -> float:
+    """Scale a cosine of the bundled model to a model with these cosines for the probes. 1 stays 1."""
     (chance, restated), (own_chance, own_restated) = seen, _BUNDLED_SEES
     if cosine <= own_restated:
         return chance + (cosine - own_chance) * (restated - chance) / (own_restated - own_chance)
@@ -114,32 +118,30 @@ def _moved(cosine: float, seen: Seen) -> float:
 
 @cache
 def _tables() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = tomllib.loads(
+    tables: dict[str, dict[str, Any]] = tomllib.loads(
         Path(__file__).with_name("calibration.toml").read_text("utf-8")
     )
-    return found
+    return tables
 
 
 # ----------------------------------------------------------------------------
-# WordPiece as BERT's uncased models have it, from their ``tokenizer.json``: the tokens of the library
-# ``tokenizers``.
-#
-# A text is cut at the special tokens that it spells out, made lower case and bare of accents,
-# character by character, and
-# cut into words and signs. A word becomes the longest pieces of the vocabulary that make it up from
-# its start, or the
-# unknown token. What becomes of a character is in ``characters.json``, which
-# ``scripts/write_characters.py`` wrote: the
-# library knows an older Unicode than Python does, and vectors depend on it.
+# WordPiece tokenizer
+# Produces the same tokens as the library ``tokenizers`` for BERT's uncased models, from their ``tokenizer.json``. A
+# text
+# is split at literal special tokens, lowercased, stripped of accents, and split into words and signs. Each word
+# becomes
+# the longest vocabulary pieces from its start, or the unknown token. ``characters.json``, written by
+# ``scripts/write_characters.py``, maps characters, because the library uses an older Unicode than Python, and vectors
+# depend on it.
 
 
 _WORDS = re.compile(r"[^ !-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
-"""In a text whose other signs stand between spaces."""
+"""Applies to text in which all other signs are surrounded by spaces."""
 
-_MOST_KNOWN_WORDS = 1 << 15
-_MOST_KNOWN_CHARACTERS = 1 << 15
+_MAX_CACHED_WORDS = 1 << 15
+_MAX_CACHED_CHARACTERS = 1 << 15
 _SYLLABLES = range(0xAC00, 0xD7A4)
-"""Hangul, whose letters every Unicode knows."""
+"""Hangul syllables, which decompose alike in every version of Unicode."""
 
 _BERT = {
     "type": "BertNormalizer",
@@ -151,37 +153,37 @@ _BERT = {
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A text as tokens, those that frame it included."""
+    """A text as tokens, including the tokens before and after it."""
 
     ids: list[int]
 
     @property
     def attention_mask(self) -> list[int]:
-        """Nothing is padded."""
+        """Return ones: nothing is padded."""
         return [1] * len(self.ids)
 
     @property
     def type_ids(self) -> list[int]:
-        """One text, not two."""
+        """Return zeros: there is one text."""
         return [0] * len(self.ids)
 
 
 class _Page(msgspec.Struct, frozen=True):
-    """What ``characters.json`` holds; characters that it does not name stay as they are.
+    """The contents of ``characters.json``. Unlisted characters stay unchanged.
 
-    Numbers are runs of code points: how many lie between the run before and this one, then how many are in it.
+    Numbers are runs of code points: the gap since the previous run, then the length of this one.
     """
 
     dropped: list[int]
     space: list[int]
     apart: list[int]
-    """Signs and ideographs, which are words by themselves."""
+    """Signs and ideographs, each of which is a word."""
 
     becomes: dict[str, str]
 
 
 class _Characters(dict[int, str]):
-    """What becomes of each character, as ``str.translate`` asks for it."""
+    """The replacement of each character, for ``str.translate``."""
 
     def __init__(self, page: _Page) -> None:
         super().__init__()
@@ -192,50 +194,53 @@ class _Characters(dict[int, str]):
         self.update({code: self._look_up(code) for code in range(128)})
 
     def __missing__(self, code: int) -> str:
-        found = self._look_up(code)
-        if len(self) < _MOST_KNOWN_CHARACTERS:
-            self[code] = found
-        return found
+        form = self._look_up(code)
+        if len(self) < _MAX_CACHED_CHARACTERS:
+            self[code] = form
+        return form
 
     def _look_up(self, code: int) -> str:
         own = self._becomes.get(chr(code), chr(code))
         if code in _SYLLABLES:
             return unicodedata.normalize("NFD", own)
         if 0 < code < 128 and not own.isalnum() and own.isprintable():
-            return own  # the words are cut there anyway
+            return own  # words are split here anyway
         _, end, form = self._runs[bisect_right(self._starts, code) - 1]
         return form.format(own) if code < end else own
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where each run starts, and where the first code point after it is."""
+    """Return the start and the end (exclusive) of each run."""
     places = list(accumulate(numbers))
     return zip(places[::2], places[1::2], strict=True)
 
 
 class WordPiece:
-    """A tokenizer that cuts at so many tokens and never pads. Safe to share between threads."""
+    """A tokenizer that truncates and never pads. Safe to share between threads."""
 
-    def __init__(self, told: Mapping[str, Any], most: int) -> None:
-        """From what ``tokenizer.json`` says, where :func:`is_wordpiece` holds."""
-        model = told["model"]
+    def __init__(self, config: Mapping[str, Any], max_tokens: int) -> None:
+        """Build it from a ``tokenizer.json`` for which :func:`is_wordpiece` is true."""
+        model = config["model"]
         self._vocabulary: dict[str, int] = model["vocab"]
         self._unknown = self._vocabulary[model["unk_token"]]
         self._prefix: str = model["continuing_subword_prefix"]
         self._longest: int = model["max_input_chars_per_word"]
         self._special: dict[str, int] = {
-            token["content"]: token["id"] for token in told["added_tokens"]
+            token["content"]: token["id"] for token in config["added_tokens"]
         }
         longest_first = sorted(self._special, key=len, reverse=True)
         self._at_special = (
             re.compile(f"({'|'.join(map(re.escape, longest_first))})") if longest_first else None
         )
-        (self._first, self._last), self._most = _frame(told["post_processor"]) or (0, 0), most
+        (self._first, self._last), self._most = (
+            _frame(config["post_processor"]) or (0, 0),
+            max_tokens,
+        )
         self._characters = _characters()
         self._known: dict[str, tuple[int, ...]] = {}
 
     def encode(self, text: str) -> Encoded:
-        """The tokens of a text."""
+        """Return the tokens of a text."""
         ids = [self._first]
         room = self._most - 1
         for part in self._at_special.split(text) if self._at_special else (text,):
@@ -250,19 +255,19 @@ class WordPiece:
         return Encoded(ids)
 
     def _add(self, text: str, ids: list[int], room: int) -> None:
-        known = self._known
+        cache = self._known
         for match in _WORDS.finditer(text.translate(self._characters)):
             word = match[0]
-            ids += known.get(word) or self._cut(word)
+            ids += cache.get(word) or self._cut(word)
             if len(ids) >= room:
                 return
 
     def _cut(self, word: str) -> tuple[int, ...]:
-        found = self._pieces(word) if len(word) <= self._longest else (self._unknown,)
-        if len(self._known) >= _MOST_KNOWN_WORDS:
+        tokens = self._pieces(word) if len(word) <= self._longest else (self._unknown,)
+        if len(self._known) >= _MAX_CACHED_WORDS:
             self._known = {}
-        self._known[word] = found
-        return found
+        self._known[word] = tokens
+        return tokens
 
     def _pieces(self, word: str) -> tuple[int, ...]:
         ids: list[int] = []
@@ -285,10 +290,10 @@ class WordPiece:
         return tuple(ids)
 
 
-def is_wordpiece(told: Any) -> bool:
-    """Whether a ``tokenizer.json`` asks for this tokenizer, and nothing that it does not do."""
+def is_wordpiece(config: Any) -> bool:
+    """Return True if this tokenizer does everything that a ``tokenizer.json`` requires."""
     try:
-        model, normalizer, added = told["model"], told["normalizer"], told["added_tokens"]
+        model, normalizer, added = config["model"], config["normalizer"], config["added_tokens"]
         return bool(
             model["type"] == "WordPiece"
             and model["unk_token"] in model["vocab"]
@@ -296,8 +301,8 @@ def is_wordpiece(told: Any) -> bool:
             and isinstance(model["max_input_chars_per_word"], int)
             and {name: normalizer.get(name) for name in _BERT} == _BERT
             and normalizer.get("strip_accents") in (None, True)
-            and told["pre_tokenizer"] == {"type": "BertPreTokenizer"}
-            and _frame(told["post_processor"]) is not None
+            and config["pre_tokenizer"] == {"type": "BertPreTokenizer"}
+            and _frame(config["post_processor"]) is not None
             and all(_is_plain(token) for token in added)
         )
     except (KeyError, TypeError, AttributeError, ValueError, IndexError):
@@ -305,23 +310,25 @@ def is_wordpiece(told: Any) -> bool:
 
 
 def _is_plain(token: Mapping[str, Any]) -> bool:
-    """Whether a token stands for its own words, wherever a text has them."""
+    """Return True if a token matches its literal text anywhere."""
     return bool(token["content"]) and not any(
         token[name] for name in ("single_word", "lstrip", "rstrip", "normalized")
     )
 
 
-def _frame(told: Any) -> tuple[int, int] | None:
-    """The tokens before and after a text; ``None`` where it is framed otherwise."""
-    if told["type"] == "BertProcessing":
-        return told["cls"][1], told["sep"][1]
-    if told["type"] != "TemplateProcessing":
+def _frame(processor: Any) -> tuple[int, int] | None:
+    """Return the tokens before and after a text, or ``None`` for an unsupported frame."""
+    if processor["type"] == "BertProcessing":
+        return processor["cls"][1], processor["sep"][1]
+    if processor["type"] != "TemplateProcessing":
         return None
-    before, text, after = told["single"]
+    before, text, after = processor["single"]
     around = (before["SpecialToken"], after["SpecialToken"])
-    if text != {"Sequence": {"id": "A", "type_id": 0}} or any(one["type_id"] for one in around):
+    if text != {"Sequence": {"id": "A", "type_id": 0}} or any(token["type_id"] for token in around):
         return None
-    first, last = chain.from_iterable(told["special_tokens"][one["id"]]["ids"] for one in around)
+    first, last = chain.from_iterable(
+        processor["special_tokens"][token["id"]]["ids"] for token in around
+    )
     return first, last
 
 
@@ -332,19 +339,16 @@ def _characters() -> _Characters:
 
 
 # ----------------------------------------------------------------------------
-# Embedding by an ONNX model in a folder, offline, with ONNX Runtime.
-#
-# Every text is run on its own. Two reasons: int8 models scale activations over the whole batch, so
-# that in a
-# batch the vector of a text would depend on its neighbours; and without padding, a batch of one is as
-# fast as a
-# batch of sixteen on processors, at a fraction of the memory. Texts run side by side in threads
-# instead.
+# ONNX embedding models
+# Each text is run alone, several in parallel threads. An int8 model scales activations over the batch, so a text's
+# vector
+# would depend on its neighbours; and without padding, single texts are as fast on a CPU as batches of sixteen, in a
+# fraction of the memory.
 
 
 _MAX_CHARACTERS = 16_384  # far beyond 256 tokens: bounds the tokenizer's work on huge texts
-_MOST_THREADS = 4
-_RESTORE = (
+_MAX_THREADS = 4
+_RESTORE_HINT = (
     "The folder must hold model.onnx and tokenizer.json. If they are nacre's own, reinstall nacre; "
     "the lexical mode needs no model."
 )
@@ -355,7 +359,7 @@ class OnnxEmbedder:
 
     The folder holds ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids and
     attention_mask, both (texts, tokens), whose first output is unit vectors, float32 (texts, dimensions).
-    At most ``threads`` texts run at once: by default as many as there are processors, up to four.
+    At most ``threads`` texts run at once: by default one per processor, up to four.
 
     Raises EmbedderUnavailable if the libraries or the files cannot be loaded.
     """
@@ -371,9 +375,9 @@ class OnnxEmbedder:
         self.dimensions = self._session.get_outputs()[0].shape[-1]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One unit vector a text, as rows of a float32 matrix (texts, dimensions).
+        """Return a unit vector per text as rows of a float32 matrix (texts, dimensions).
 
-        Texts are read up to 256 tokens. A text has the same vector whatever else is embedded with it.
+        Texts are read up to 256 tokens. A text's vector does not depend on the other texts.
         """
         return side_by_side(self._vector, texts, self.dimensions, self._threads)
 
@@ -385,13 +389,13 @@ class OnnxEmbedder:
 
 
 def load_minilm(threads: int | None = None) -> OnnxEmbedder:
-    """The bundled model. Raises EmbedderUnavailable."""
+    """Load the bundled model. Raises EmbedderUnavailable."""
     return OnnxEmbedder(Path(minilm.__file__).parent, name=minilm.MODEL_NAME, threads=threads)
 
 
 def threads_for(threads: int | None) -> int:
-    """So many texts are embedded at once."""
-    return threads or min(_MOST_THREADS, os.cpu_count() or 1)
+    """Return the number of texts embedded at once."""
+    return threads or min(_MAX_THREADS, os.cpu_count() or 1)
 
 
 def side_by_side(
@@ -400,7 +404,7 @@ def side_by_side(
     dimensions: int,
     threads: int,
 ) -> NDArray[np.float32]:
-    """The vectors of texts as rows, each text run on its own, some at a time."""
+    """Return the vectors of texts as rows; each text is run alone, several at a time."""
     vectors = np.empty((len(texts), dimensions), np.float32)
 
     def fill(rows: Iterable[int]) -> None:
@@ -417,27 +421,28 @@ def side_by_side(
 
 
 def readable(text: str) -> str:
-    """The part of a text that can matter, with lone surrogates replaced: the tokenizer refuses them."""
+    """Return the part of a text that the model can read, with lone surrogates replaced: the tokenizer refuses them."""
     return text[:_MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
 
 
-# onnxruntime and tokenizers are imported inside functions, against the house rule: they are extras, and slow to load.
+# onnxruntime and tokenizers are imported inside functions, against the house rule: they are optional and slow to
+# load.
 
 
 def load_tokenizer(path: Path, tokens: int) -> WordPiece | Any:
-    """A tokenizer that cuts at so many tokens and never pads: nacre's own where it does what the file asks for.
+    """Return a tokenizer that truncates and never pads: nacre's own if it supports the file.
 
     Raises EmbedderUnavailable.
     """
     try:
-        told = msgspec.json.decode(path.read_bytes())
+        config = msgspec.json.decode(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise _no_file(path, error) from error
-    return WordPiece(told, tokens) if is_wordpiece(told) else load_any_tokenizer(path, tokens)
+    return WordPiece(config, tokens) if is_wordpiece(config) else load_any_tokenizer(path, tokens)
 
 
 def load_any_tokenizer(path: Path, tokens: int) -> Any:
-    """The same, of any kind and for pairs of texts, by the library. Raises EmbedderUnavailable."""
+    """Return a tokenizer of the library, of any kind and also for pairs of texts. Raises EmbedderUnavailable."""
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415 - an extra, and 30 ms
     except ImportError as error:
@@ -447,7 +452,7 @@ def load_any_tokenizer(path: Path, tokens: int) -> Any:
         ) from error
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # what tokenizers raises, for missing and bad files alike
+    except Exception as error:  # tokenizers raises plain exceptions for missing and bad files
         raise _no_file(path, error) from error
     tokenizer.no_padding()
     tokenizer.enable_truncation(tokens)
@@ -455,7 +460,7 @@ def load_any_tokenizer(path: Path, tokens: int) -> Any:
 
 
 def load_session(path: Path, *, is_final: bool = True) -> Any:
-    """A model that runs on one thread. A graph that is not final is simplified first. Raises EmbedderUnavailable."""
+    """Load a model that runs on one thread; optimize its graph unless it is final. Raises EmbedderUnavailable."""
     turn_off_telemetry()
     try:
         import onnxruntime as runtime  # noqa: PLC0415 - an extra, and 120 ms
@@ -464,10 +469,10 @@ def load_session(path: Path, *, is_final: bool = True) -> Any:
             f"onnxruntime cannot be imported: {error}", hint=NO_VECTORS
         ) from error
     options = runtime.SessionOptions()
-    # One thread a run: the threads of ``embed`` work on different texts and never wait for each other.
+    # One thread per run: the threads of ``embed`` work on different texts and never wait for each other.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    # The graph was written in its final form, and every length of text would get its own memory plan.
+    # The graph is already optimized, and every length of text would get its own memory plan.
     levels = runtime.GraphOptimizationLevel
     options.graph_optimization_level = (
         levels.ORT_DISABLE_ALL if is_final else levels.ORT_ENABLE_EXTENDED
@@ -482,24 +487,26 @@ def load_session(path: Path, *, is_final: bool = True) -> Any:
 
 def _no_file(path: Path, error: Exception) -> EmbedderUnavailable:
     return EmbedderUnavailable(
-        f"{path.name} in {str(path.parent)!r} cannot be loaded: {error}", hint=_RESTORE
+        f"{path.name} in {str(path.parent)!r} cannot be loaded: {error}", hint=_RESTORE_HINT
     )
 
 
 # ----------------------------------------------------------------------------
-# A cross-encoder from a local folder, if somebody has one. nacre ships none.
+# Reranking by a cross-encoder
+# nacre ships none: the user provides the folder.
 
 
-_TOKENS = 256
-_HINT = "the folder must hold model.onnx and tokenizer.json of a cross-encoder; or: nacre config set recall.reranker none"  # noqa: E501
+_RERANKER_TOKENS = 256
+_RERANKER_HINT = "the folder must hold model.onnx and tokenizer.json of a cross-encoder; or: nacre config set recall.reranker none"  # noqa: E501
 
 
 class OnnxReranker:
     """Scores pairs of question and text.
 
     The folder holds ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids, attention_mask and
-    perhaps token_type_ids, all (pairs, tokens), whose first output is one logit a pair, or two of which the second
-    speaks for the text. Pairs are read up to 256 tokens. Raises RerankerUnavailable.
+    optionally token_type_ids, all (pairs, tokens), whose first output is one logit per pair, or two, the second of
+    which is
+    used. Pairs are read up to 256 tokens. Raises RerankerUnavailable.
     """
 
     name: str
@@ -507,15 +514,15 @@ class OnnxReranker:
     def __init__(self, folder: Path) -> None:
         self.name = folder.name
         try:
-            self._tokenizer = load_any_tokenizer(folder / "tokenizer.json", _TOKENS)
+            self._tokenizer = load_any_tokenizer(folder / "tokenizer.json", _RERANKER_TOKENS)
             self._session = load_session(folder / "model.onnx")
         except EmbedderUnavailable as error:
-            hint = error.hint if isinstance(error.__cause__, ImportError) else _HINT
+            hint = error.hint if isinstance(error.__cause__, ImportError) else _RERANKER_HINT
             raise RerankerUnavailable(f"no reranker: {error.message}", hint=hint) from error
-        self._inputs = {found.name for found in self._session.get_inputs()}
+        self._inputs = {tensor.name for tensor in self._session.get_inputs()}
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """One number a text, the higher the better."""
+        """Return a score per text; higher is better."""
         return [self._score(question, text) for text in texts]
 
     def _score(self, question: str, text: str) -> float:
@@ -533,26 +540,28 @@ class OnnxReranker:
         try:
             return float(np.ravel(self._session.run(None, inputs)[0])[-1])
         except Exception as error:  # the errors of onnxruntime have no other common base
-            raise RerankerUnavailable(f"{self.name} cannot score: {error}", hint=_HINT) from error
+            raise RerankerUnavailable(
+                f"{self.name} cannot score: {error}", hint=_RERANKER_HINT
+            ) from error
 
 
 # ----------------------------------------------------------------------------
-# An ONNX embedding model in a folder of the owner's, as sentence-transformers exports it or with a
-# page of options.
+# Embedding models in a folder
+# As exported by sentence-transformers, or with a file of options.
 
 
 OPTIONS = "nacre-embedding.toml"
 _GRAPHS = ("model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx", "model_quantized.onnx")
 _STEP_TURNS = 128
-_TOKENS_FOLDER = 512
-_MOST_TOKENS = 8_192
-_SAMPLE = 1 << 20
-_HINT_FOLDER = f"the folder must hold model.onnx and tokenizer.json; docs/embeddings.md tells what {OPTIONS} may say"
+_DEFAULT_TOKENS = 512
+_MAX_TOKENS = 8_192
+_SAMPLE_BYTES = 1 << 20
+_EMBEDDER_HINT = f"the folder must hold model.onnx and tokenizer.json; docs/embeddings.md tells what {OPTIONS} may say"
 Pooling = Literal["mean", "cls", "last", "none"]
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a graph is used. ``none`` is the pooling of a graph whose output is one vector a text already."""
+    """The use of a graph. Pooling ``none`` is for a graph that outputs one vector per text."""
 
     model: str = ""
     pooling: Pooling | None = None
@@ -568,7 +577,7 @@ class _Found:
 
 
 def load_folder(folder: Path, threads: int | None = None) -> FolderEmbedder:
-    """The model of a folder. Raises EmbedderUnavailable."""
+    """Load the model of a folder. Raises EmbedderUnavailable."""
     if not folder.is_absolute():
         raise EmbedderUnavailable(
             f"onnx:{folder} is no whole path", hint="onnx:/path/to/the/folder"
@@ -580,41 +589,43 @@ class FolderEmbedder:
     """Turns texts into unit vectors by an ONNX graph in a folder. Safe to share between threads.
 
     The folder holds ``tokenizer.json`` and ``model.onnx`` (or ``onnx/model.onnx``), a graph with the int64 inputs
-    input_ids and perhaps attention_mask, token_type_ids and position_ids, all (texts, tokens). Its output is a vector a
-    text, or one a token, which are pooled. How, and what goes before a text, say ``nacre-embedding.toml``, else what
-    sentence-transformers wrote; else it is the mean. The name holds a hash of the files: others make other vectors.
-    Raises EmbedderUnavailable.
+    input_ids and optionally attention_mask, token_type_ids and position_ids, all (texts, tokens). The output is a
+    vector
+    per text, or one per token, which are pooled. Pooling and prefixes come from ``nacre-embedding.toml``, or else from
+    sentence-transformers' files; the default is the mean. The name includes a hash of the files, because other files
+    make
+    other vectors. Raises EmbedderUnavailable.
     """
 
     step = _STEP_TURNS
     tokens = 0
 
     def __init__(self, folder: Path, *, threads: int | None = None) -> None:
-        found = _found(folder)
-        self.name = f"onnx:{folder.name}#{_fingerprint(folder, found)}"
-        self._options = found.options
-        self._prefix = found.options.passage
+        model = _found(folder)
+        self.name = f"onnx:{folder.name}#{_fingerprint(folder, model)}"
+        self._options = model.options
+        self._prefix = model.options.passage
         self._threads = threads_for(threads)
-        tokens = min(found.options.tokens or _TOKENS_FOLDER, _MOST_TOKENS)
+        tokens = min(model.options.tokens or _DEFAULT_TOKENS, _MAX_TOKENS)
         self._tokenizer = load_tokenizer(folder / "tokenizer.json", tokens)
-        self._session = load_session(found.graph, is_final=False)
-        self._inputs = {one.name for one in self._session.get_inputs()}
+        self._session = load_session(model.graph, is_final=False)
+        self._inputs = {tensor.name for tensor in self._session.get_inputs()}
         outputs = self._session.get_outputs()
-        self._output = next((one for one in outputs if len(one.shape) == 2), outputs[0])
+        self._output = next((tensor for tensor in outputs if len(tensor.shape) == 2), outputs[0])
         self.dimensions = len(self._vector("a"))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One unit vector a text, as rows of a float32 matrix (texts, dimensions). Raises EmbedderUnavailable."""
+        """Return a unit vector per text as rows of a float32 matrix (texts, dimensions). Raises EmbedderUnavailable."""
         return side_by_side(self._vector, texts, self.dimensions, self._threads)
 
-    def within(self, seconds: float, *, question: bool = False) -> FolderEmbedder:  # noqa: ARG002 - it is quick
-        """The same model, for questions where they are."""
-        other = copy.copy(self)
-        other._prefix = self._options.question if question else self._options.passage
-        return other
+    def within(self, seconds: float, *, question: bool = False) -> FolderEmbedder:  # noqa: ARG002 - it is fast
+        """Return a copy for questions or for passages."""
+        copied = copy.copy(self)
+        copied._prefix = self._options.question if question else self._options.passage
+        return copied
 
     def close(self) -> None:
-        """Nothing is held that others wait for."""
+        """Do nothing: there is nothing to release."""
 
     def _vector(self, text: str) -> NDArray[np.float32]:
         encoded = self._tokenizer.encode(self._prefix + readable(text))
@@ -630,22 +641,22 @@ class FolderEmbedder:
             if name in self._inputs
         }
         try:
-            found = np.asarray(self._session.run([self._output.name], inputs)[0], np.float32)
+            output = np.asarray(self._session.run([self._output.name], inputs)[0], np.float32)
         except Exception as error:  # the errors of onnxruntime have no other common base
             raise EmbedderUnavailable(
-                f"{self.name} cannot embed: {error}", hint=_HINT_FOLDER
+                f"{self.name} cannot embed: {error}", hint=_EMBEDDER_HINT
             ) from error
-        vector = found[0] if found.ndim == 2 else self._pooled(found[0])
+        vector = output[0] if output.ndim == 2 else self._pooled(output[0])
         length = float(np.linalg.norm(vector))
         if vector.ndim != 1 or not np.isfinite(length) or length < 1e-12:
             raise EmbedderUnavailable(
-                f"{self.name} gave a vector that has no direction", hint=_HINT_FOLDER
+                f"{self.name} gave a vector that has no direction", hint=_EMBEDDER_HINT
             )
         unit: NDArray[np.float32] = vector / length
         return unit
 
     def _pooled(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """One vector of those of all tokens; none of them is padding."""
+        """Return the vector of a text from its tokens' vectors, none of which is padding."""
         if self._options.pooling == "cls":
             pooled: NDArray[np.float32] = states[0]
         elif self._options.pooling == "last":
@@ -658,77 +669,84 @@ class FolderEmbedder:
 def _found(folder: Path) -> _Found:
     if not folder.is_dir():
         raise EmbedderUnavailable(
-            f"there is no folder {str(folder)!r} with an embedding model", hint=_HINT_FOLDER
+            f"there is no folder {str(folder)!r} with an embedding model", hint=_EMBEDDER_HINT
         )
     options = _options(folder)
     names = (options.model,) if options.model else _GRAPHS
     graph = next((folder / name for name in names if (folder / name).is_file()), None)
     if graph is None:
-        raise EmbedderUnavailable(f"{names[0]} is missing in {str(folder)!r}", hint=_HINT_FOLDER)
+        raise EmbedderUnavailable(f"{names[0]} is missing in {str(folder)!r}", hint=_EMBEDDER_HINT)
     return _Found(graph, options)
 
 
 def _options(folder: Path) -> Options:
-    """What ``nacre-embedding.toml`` says, else the files of sentence-transformers."""
+    """Return the options of ``nacre-embedding.toml``, or else of sentence-transformers' files."""
     try:
         own = (folder / OPTIONS).read_text(encoding="utf-8")
     except FileNotFoundError:
         return _of_sentence_transformers(folder)
     except (OSError, UnicodeDecodeError) as error:
         raise EmbedderUnavailable(
-            f"{OPTIONS} in {str(folder)!r} cannot be read: {error}", hint=_HINT_FOLDER
+            f"{OPTIONS} in {str(folder)!r} cannot be read: {error}", hint=_EMBEDDER_HINT
         ) from error
     try:
         return json_values.convert(tomllib.loads(own), Options)
     except (ValueError, RecursionError) as error:
         raise EmbedderUnavailable(
-            f"{OPTIONS} in {str(folder)!r} is wrong: {error}", hint=_HINT_FOLDER
+            f"{OPTIONS} in {str(folder)!r} is wrong: {error}", hint=_EMBEDDER_HINT
         ) from error
 
 
 def _of_sentence_transformers(folder: Path) -> Options:
     pooling = _json(folder / "1_Pooling" / "config.json")
-    known: tuple[tuple[str, Pooling], ...] = (
+    poolings: tuple[tuple[str, Pooling], ...] = (
         ("pooling_mode_cls_token", "cls"),
         ("pooling_mode_lasttoken", "last"),
         ("pooling_mode_mean_tokens", "mean"),
     )
-    found: Pooling | None = next((name for key, name in known if pooling.get(key) is True), None)
+    pooling_name: Pooling | None = next(
+        (name for key, name in poolings if pooling.get(key) is True), None
+    )
     tokens = _json(folder / "sentence_bert_config.json").get("max_seq_length")
     prompts = _json(folder / "config_sentence_transformers.json").get("prompts")
-    said: Mapping[str, Any] = prompts if isinstance(prompts, dict) else {}
+    prefixes: Mapping[str, Any] = prompts if isinstance(prompts, dict) else {}
     return Options(
-        pooling=found,
+        pooling=pooling_name,
         tokens=tokens if isinstance(tokens, int) else 0,
-        passage=str(said.get("document") or said.get("passage") or ""),
-        question=str(said.get("query") or ""),
+        passage=str(prefixes.get("document") or prefixes.get("passage") or ""),
+        question=str(prefixes.get("query") or ""),
     )
 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
-def _fingerprint(folder: Path, found: _Found) -> str:
-    """A hash of the options, the tokenizer and the graph: of a large file its size, beginning, middle and end."""
-    digest = hashlib.blake2b(repr(found.options).encode(), digest_size=4)
-    beside = sorted(
-        found.graph.parent.glob(f"{found.graph.name}?data")
-    )  # weights may lie in a file of their own
-    for path in (folder / "tokenizer.json", found.graph, *beside):
+def _fingerprint(folder: Path, model: _Found) -> str:
+    """Return a hash of the options, the tokenizer and the graph.
+
+    Large files are represented by their size, beginning, middle and end.
+    """
+    digest = hashlib.blake2b(repr(model.options).encode(), digest_size=4)
+    weights = sorted(
+        model.graph.parent.glob(f"{model.graph.name}?data")
+    )  # weights may be in a separate file
+    for path in (folder / "tokenizer.json", model.graph, *weights):
         try:
             size = path.stat().st_size
             with path.open("rb") as file:
-                for at in sorted({0, max(0, size // 2 - _SAMPLE // 2), max(0, size - _SAMPLE)}):
+                for at in sorted(
+                    {0, max(0, size // 2 - _SAMPLE_BYTES // 2), max(0, size - _SAMPLE_BYTES)}
+                ):
                     file.seek(at)
-                    digest.update(file.read(_SAMPLE))
+                    digest.update(file.read(_SAMPLE_BYTES))
         except OSError as error:
             raise EmbedderUnavailable(
-                f"{path.name} in {str(folder)!r} cannot be read: {error}", hint=_HINT_FOLDER
+                f"{path.name} in {str(folder)!r} cannot be read: {error}", hint=_EMBEDDER_HINT
             ) from error
         digest.update(str(size).encode())
     return digest.hexdigest()

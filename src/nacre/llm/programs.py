@@ -1,4 +1,4 @@
-"""A coding agent's own command as a model: one question on its standard input, one answer on its output."""
+"""Coding agents' own commands as models: each question goes to standard input, and the answer to standard output."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Capabilities, Comple
 E = TypeVar("E")
 
 INSTRUCTIONS = "You answer the question of a program, with JSON and nothing else."
-"""Instead of the words by which a command makes its model a coding agent: those are thousands of tokens a call."""
+"""Replaces the command's system prompt as a coding agent, which costs thousands of tokens per call."""
 
-_LOOK_SECONDS = 0.05
-"""The pause between two looks at what a command has written so far."""
+_POLL_SECONDS = 0.05
+"""The interval between reads of a running command's output."""
 
-_GONE_SECONDS = 5.0
-"""So long a process that was killed is waited for."""
+_KILL_TIMEOUT_SECONDS = 5.0
+"""The maximum wait for a killed process."""
 
 _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a command left: its output, and its last words of errors where it failed."""
+    """A command's output, and the end of its error output if it failed."""
 
     text: str
     failed: str = ""
@@ -50,8 +50,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """How a command is called for one question: its arguments, the variables that it is given besides, and the folder
-    that it runs in, where that is not an empty one of its own."""
+    """The arguments, additional environment variables and working folder of a command.
+
+    The default folder is an empty one.
+    """
 
     arguments: Sequence[str]
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -65,20 +67,20 @@ Reads = Callable[[Output, CallTarget], Completion]
 class CommandModel:
     """A model by the agent's command ``program``; implements LanguageModel.
 
-    ``invoke`` makes the command line for a prompt and a folder of its own, beside the empty one that the command runs
-    in; ``read`` makes the answer, or raises what went wrong. ``complaint`` finds what the command said went wrong, in
-    the output of one that was still trying when its time was over. ``piece`` is what a line of output adds to an answer
-    in plain text, for a command that writes as its model does.
+    ``invoke`` builds the command line from a prompt and a temporary folder, next to the empty one in which the command
+    runs. ``read`` returns the answer or raises an error. ``complaint`` extracts the error from the output of a command
+    that
+    was still retrying at the timeout. ``piece`` returns the text that a line of output adds to a plain-text answer.
 
-    The question begins with a mark and the environment has a variable: nacre reads no session with that mark, and does
-    nothing where the variable is set, so that it never learns from its own calls. No variable says that an agent runs
-    this: the command would take itself for a part of that session. Raises ModelRefused where there is no such program
-    on PATH.
+    The question begins with a mark, and an environment variable is set: nacre reads no session with the mark and does
+    nothing under the variable, so that it never learns from its own calls. Variables that say that an agent runs this
+    are
+    removed: the command would consider itself part of that session. Raises ModelRefused if the program is not on PATH.
     """
 
     def __init__(
         self,
-        asked: CallTarget,
+        target: CallTarget,
         capabilities: Capabilities,
         environ: Mapping[str, str],
         *,
@@ -88,13 +90,13 @@ class CommandModel:
         complaint: Callable[[str], str] = lambda _: "",
         piece: Callable[[str], str] | None = None,
     ) -> None:
-        self.name = asked.name
+        self.name = target.name
         self.capabilities = capabilities
-        found = shutil.which(program, path=environ.get("PATH"))
-        if found is None:
-            raise failures.no_program(asked, program)
-        self._asked = asked
-        self._program = found
+        path = shutil.which(program, path=environ.get("PATH"))
+        if path is None:
+            raise failures.no_program(target, program)
+        self._target = target
+        self._program = path
         self._environ = {
             name: value for name, value in of_the_owner(environ).items() if name != _ENTRYPOINT
         }
@@ -105,26 +107,28 @@ class CommandModel:
         self._piece = piece
         self._calls = Calls()
         self._lock = Lock()
-        self._running: set[_Asked] = set()
+        self._running: set[_Process] = set()
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
         form = told(prompt) if self.capabilities.answers == "text" else ""
         head = (OWN_CALL, prompt.system, form) if prompt.answer else (OWN_CONVERSATION,)
         text = "\n\n".join(part for part in (*head, prompt.shared, prompt.text) if part)
-        with tempfile.TemporaryDirectory(prefix="nacre-call-", ignore_cleanup_errors=True) as made:
-            folder = Path(made)
+        with tempfile.TemporaryDirectory(
+            prefix="nacre-call-", ignore_cleanup_errors=True
+        ) as temporary:
+            folder = Path(temporary)
             (folder / "empty").mkdir()
             call = self._invoke(prompt, folder)
             output = self._run(replace(call, folder=call.folder or folder / "empty"), text, prompt)
-        return self._read(output, self._asked)
+        return self._read(output, self._target)
 
     def close(self) -> None:
-        """Cut off what runs."""
+        """Cancel the running calls."""
         self._calls.close()
         with self._lock:
-            for asked in self._running:
-                asked.end()
+            for process in self._running:
+                process.end()
 
     def _run(self, call: Invocation, text: str, prompt: Prompt) -> Output:
         seconds = prompt.timeout_seconds
@@ -133,7 +137,7 @@ class CommandModel:
             tempfile.TemporaryFile() as err,
             self._heard(out, prompt),
         ):
-            asked = _Asked(
+            process = _Process(
                 [self._program, *call.arguments],
                 stdout=out,
                 stderr=err,
@@ -141,37 +145,37 @@ class CommandModel:
                 env={**self._environ, **call.environ},
             )
             with self._lock:
-                self._running.add(asked)
+                self._running.add(process)
             try:
                 status = self._calls.run(
-                    lambda: asked.answer(text.encode(errors="replace")), seconds
+                    lambda: process.answer(text.encode(errors="replace")), seconds
                 )
             except TimeoutError:
-                said = self._complaint(f"{_written(out)}\n{_written(err)}")
-                if said:
-                    raise failures.program_failed(self._asked, said) from None
-                raise failures.late(self._asked, seconds) from None
+                complaint = self._complaint(f"{_written(out)}\n{_written(err)}")
+                if complaint:
+                    raise failures.program_failed(self._target, complaint) from None
+                raise failures.late(self._target, seconds) from None
             except CutOff:
-                raise failures.cut_off(self._asked) from None
+                raise failures.cut_off(self._target) from None
             except OSError as error:
-                raise failures.broken(self._asked) from error
+                raise failures.broken(self._target) from error
             finally:
-                asked.end()  # also what it started, and left
+                process.end()  # also its child processes
                 with self._lock:
-                    self._running.discard(asked)
+                    self._running.discard(process)
             if status < 0:
-                raise failures.ended(self._asked)
-            said = _written(out)
-            failed = (_written(err).strip() or said.strip())[-2_000:] or "no word"
-            return Output(said, failed if status else "")
+                raise failures.ended(self._target)
+            complaint = _written(out)
+            failed = (_written(err).strip() or complaint.strip())[-2_000:] or "no word"
+            return Output(complaint, failed if status else "")
 
     @contextmanager
     def _heard(self, out: IO[bytes], prompt: Prompt) -> Iterator[None]:
-        """Tell the pieces of an answer while they are written; what is left is told in the end."""
+        """Report the pieces of an answer as they are written, and the rest at the end."""
         read, hear = self._piece, prompt.hear
         if (
             read is None or hear is None or os.name != "posix"
-        ):  # elsewhere a look would move where the command writes
+        ):  # elsewhere reading would move the command's write position
             yield
             return
         over = Event()
@@ -179,7 +183,7 @@ class CommandModel:
         def follow() -> None:
             at, rest, is_last = 0, b"", False
             while not is_last:
-                is_last = over.wait(_LOOK_SECONDS)
+                is_last = over.wait(_POLL_SECONDS)
                 while part := os.pread(out.fileno(), 65_536, at):
                     at += len(part)
                     *lines, rest = (rest + part).split(b"\n")
@@ -198,12 +202,12 @@ class CommandModel:
 
 
 def instructions(prompt: Prompt) -> str:
-    """The system prompt that a command is given: the prompt's own, where it wants plain text."""
+    """Return the system prompt for a command: the prompt's own if it wants plain text."""
     return INSTRUCTIONS if prompt.answer else prompt.system or "You answer in plain text."
 
 
 def events_in(text: str, decoder: msgspec.json.Decoder[E]) -> Iterator[E]:
-    """What a program puts out as JSON, a line each; lines that are none, which it prints in between, are left out."""
+    """Yield a program's output of one JSON value per line; other lines are skipped."""
     for line in text.splitlines():
         try:
             yield decoder.decode(line)
@@ -212,13 +216,14 @@ def events_in(text: str, decoder: msgspec.json.Decoder[E]) -> Iterator[E]:
 
 
 def link(theirs: Path, names: Iterable[str], ours: Path) -> None:
-    """Make a folder for one call in which nothing is the owner's but these files, as far as they are there. They are
-    links: a sign-in that is renewed meanwhile is renewed where it lies.
+    """Make a folder for one call with links to only these of the owner's files, if they exist.
+
+    With links, a sign-in that is renewed during the call is renewed in its place.
     """
     ours.mkdir(parents=True)
     for name in names:
         if (theirs / name).is_file():
-            with suppress(OSError):  # Windows may not let us: then nobody is signed in there
+            with suppress(OSError):  # Windows may forbid links: then there is no sign-in
                 (ours / name).symlink_to(theirs / name)
 
 
@@ -227,20 +232,21 @@ def _written(file: IO[bytes]) -> str:
     return file.read().decode("utf-8", errors="replace")
 
 
-class _Asked:
-    """A process that is asked once. It begins in the thread that waits for it: a signal that takes down the asking one
-    finds either nothing that runs, or what it has to end.
+class _Process:
+    """A process that answers one question. It starts in the waiting thread.
+
+    A signal that ends the caller finds either no process, or a process to kill.
     """
 
-    def __init__(self, command: Sequence[str], **where: Any) -> None:
+    def __init__(self, command: Sequence[str], **options: Any) -> None:
         self._command = command
-        self._where = where
+        self._where = options
         self._lock = Lock()
         self._is_over = False
         self._process: subprocess.Popen[bytes] | None = None
 
     def answer(self, question: bytes) -> int:
-        """Ask, and wait for its status. Raises OSError, CutOff where it was ended before it began."""
+        """Send the question and return the exit status. Raises OSError, CutOff if ended before the start."""
         with self._lock:
             if self._is_over:
                 raise CutOff
@@ -251,7 +257,7 @@ class _Asked:
         return self._process.returncode
 
     def end(self) -> None:
-        """Kill it and what it started, and wait until it is gone."""
+        """Kill the process and its children, and wait until it is gone."""
         with self._lock:
             self._is_over = True
             process = self._process
@@ -262,14 +268,13 @@ class _Asked:
                 os.killpg(process.pid, signal.SIGKILL)
             else:
                 process.kill()
-        with suppress(subprocess.TimeoutExpired):  # the disk may hold even a killed one
-            process.wait(_GONE_SECONDS)
+        with suppress(subprocess.TimeoutExpired):  # a killed process may still wait for the disk
+            process.wait(_KILL_TIMEOUT_SECONDS)
 
 
 # ----------------------------------------------------------------------------
-# Claude Code's own command, ``claude -p``: without settings, servers, or a session that is kept, and
-# without tools
-# where the prompt allows none.
+# Claude Code: ``claude -p``
+# Runs without settings, servers, a stored session, and, unless the prompt allows some, tools.
 
 
 _FLAGS = ("-p", "--setting-sources", "", "--strict-mcp-config", "--no-session-persistence")
@@ -280,13 +285,13 @@ _READS_NOTHING = {"permissions": {"deny": ["Read(//**)"]}}
 _TOOL = re.compile(r"([A-Z]\w*)(\(.+\))?")
 _WRITE = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _IN_FOLDER = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"}) | _WRITE
-"""Tools that it allows by itself in its folder, and nowhere else."""
+"""Tools that Claude Code allows in its folder without asking, and nowhere else."""
 _ENVIRON = {
-    "CLAUDE_CODE_MAX_RETRIES": "0",  # it would go on in silence for minutes where a limit is reached
-    "MAX_THINKING_TOKENS": "0",  # as by the API: nothing else bounds them; models from 5.5 on think all the same
+    "CLAUDE_CODE_MAX_RETRIES": "0",  # at a limit it would retry silently for minutes
+    "MAX_THINKING_TOKENS": "0",  # as by the API: nothing else limits thinking; models from 5.5 on think anyway
     "ENABLE_TOOL_SEARCH": "false",  # it would offer a tool for that
-    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # it would read each @/file that a text names, also without any tool
-    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # it would leave a folder in the owner's home for each call
+    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # it would read each @/file that a text names, even without tools
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # it would create a folder in the owner's home for each call
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 }
 
@@ -299,7 +304,7 @@ class _Usage(msgspec.Struct):
 
 
 class _Result(msgspec.Struct):
-    """What the command prints. The answer of a schema lies in ``structured_output``, or as text in ``result``."""
+    """The output of the command. An answer with a schema is in ``structured_output``, or as text in ``result``."""
 
     is_error: bool = False
     api_error_status: int | None = None
@@ -332,7 +337,7 @@ class _Message(msgspec.Struct):
 
 
 class _Line(msgspec.Struct):
-    """A line of a stream, as far as it is looked at."""
+    """A line of a stream, with the fields that are read."""
 
     type: str = ""
     event: _Streamed | None = None
@@ -344,21 +349,21 @@ _STEP_CHARACTERS = 160
 
 
 def claude_model(
-    asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
+    target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
 ) -> CommandModel:
-    """A model by ``claude``. Raises ModelRefused where that is not installed."""
+    """Return a model by ``claude``. Raises ModelRefused if it is not installed."""
 
     def invoke(prompt: Prompt, folder: Path) -> Invocation:
-        model = ["--model", asked.model] if asked.model not in ("", "default") else []
+        model = ["--model", target.model] if target.model not in ("", "default") else []
         form = _structured(prompt) if prompt.answer else _plain(prompt, folder)
         return Invocation(
-            [*_FLAGS, *form, *_tools(prompt, asked), *model],
+            [*_FLAGS, *form, *_tools(prompt, target), *model],
             _ENVIRON,
             prompt.folder if prompt.tools else None,
         )
 
     return CommandModel(
-        asked, capabilities, environ, program="claude", invoke=invoke, read=_read, piece=_piece
+        target, capabilities, environ, program="claude", invoke=invoke, read=_read, piece=_piece
     )
 
 
@@ -368,10 +373,12 @@ def _structured(prompt: Prompt) -> list[str]:
 
 
 def _plain(prompt: Prompt, folder: Path) -> list[str]:
-    """Plain text, whose system prompt no list of processes shows. With tools, words before the answer are no part of
-    it, so that it is not heard in pieces."""
-    told = folder / "instructions.md"
-    told.write_text(instructions(prompt), encoding="utf-8")
+    """Return the arguments for plain text. The system prompt is a file, so that process lists do not show it.
+
+    With tools there are no pieces: text before the answer is not part of it.
+    """
+    path = folder / "instructions.md"
+    path.write_text(instructions(prompt), encoding="utf-8")
     pieces = ["--include-partial-messages"] if prompt.hear and not prompt.tools else []
     return [
         "--output-format",
@@ -379,22 +386,25 @@ def _plain(prompt: Prompt, folder: Path) -> list[str]:
         "--verbose",
         *pieces,
         "--system-prompt-file",
-        str(told),
+        str(path),
     ]
 
 
-def _tools(prompt: Prompt, asked: CallTarget) -> list[str]:
-    """Tools that are allowed, and nothing that would have to be asked for. Those of files stay in the folder, unless a
-    rule is given: ``Read(//srv/docs/**)``. Raises ModelRefused for what is no tool of its own."""
+def _tools(prompt: Prompt, target: CallTarget) -> list[str]:
+    """Return the arguments for the allowed tools, none of which asks for permission.
+
+    File tools stay in the folder unless a rule is given: ``Read(//srv/docs/**)``. Raises ModelRefused for unknown
+    tools.
+    """
     if not prompt.tools:
         return ["--tools", "", "--settings", json.dumps({**_SETTINGS, **_READS_NOTHING})]
-    found = [_TOOL.fullmatch(tool) for tool in prompt.tools]
-    names = [tool[1] for tool in found if tool]
-    if len(names) < len(found):
+    matches = [_TOOL.fullmatch(tool) for tool in prompt.tools]
+    names = [tool[1] for tool in matches if tool]
+    if len(names) < len(matches):
         raise failures.no_such_tool(
-            asked, prompt.tools, "Read, Grep, Glob, Edit, Write, Bash, or Bash(git log:*)"
+            target, prompt.tools, "Read, Grep, Glob, Edit, Write, Bash, or Bash(git log:*)"
         )
-    free = [tool[0] for tool in found if tool and (tool[2] or tool[1] not in _IN_FOLDER)]
+    free = [tool[0] for tool in matches if tool and (tool[2] or tool[1] not in _IN_FOLDER)]
     return [
         "--tools",
         ",".join(names),
@@ -407,7 +417,7 @@ def _tools(prompt: Prompt, asked: CallTarget) -> list[str]:
 
 
 def _piece(line: str) -> str:
-    """The piece of an answer that a line of the output is; empty where it is none."""
+    """Return the piece of an answer in a line of output, or an empty string."""
     if "text_delta" not in line:
         return ""
     event = next(events_in(line, _LINE), None)
@@ -415,8 +425,8 @@ def _piece(line: str) -> str:
     return delta.text if delta and delta.type == "text_delta" else ""
 
 
-def _steps(text: str) -> tuple[str, ...]:
-    """What it did with its tools, a line each."""
+def _tool_steps(text: str) -> tuple[str, ...]:
+    """Return a line for each use of a tool."""
     messages = [
         event.message
         for event in events_in(text, _LINE)
@@ -429,19 +439,19 @@ def _steps(text: str) -> tuple[str, ...]:
     )
 
 
-def _read(output: Output, asked: CallTarget) -> Completion:
+def _read(output: Output, target: CallTarget) -> Completion:
     try:
-        said = json_values.parse_json_values(
+        result = json_values.parse_json_values(
             (output.text.strip().splitlines() or [""])[-1], _Result
         )
     except (msgspec.DecodeError, RecursionError) as error:
         if output.failed:
-            raise failures.program_failed(asked, output.failed) from error
-        raise failures.no_answer(asked, output.text) from error
-    if said.is_error or output.failed:
-        told = said.result or said.subtype or output.failed
-        raise failures.program_failed(asked, told, said.api_error_status or 0)
-    usage = said.usage
+            raise failures.program_failed(target, output.failed) from error
+        raise failures.no_answer(target, output.text) from error
+    if result.is_error or output.failed:
+        message = result.result or result.subtype or output.failed
+        raise failures.program_failed(target, message, result.api_error_status or 0)
+    usage = result.usage
     tokens = Tokens(
         usage.input_tokens,
         usage.output_tokens,
@@ -449,23 +459,22 @@ def _read(output: Output, asked: CallTarget) -> Completion:
         usage.cache_creation_input_tokens or 0,
     )
     text = (
-        json.dumps(said.structured_output)
-        if said.structured_output is not None
-        else said.result or ""
+        json.dumps(result.structured_output)
+        if result.structured_output is not None
+        else result.result or ""
     )
-    cost = {} if said.total_cost_usd is None else {"cost_usd": said.total_cost_usd}
+    cost = {} if result.total_cost_usd is None else {"cost_usd": result.total_cost_usd}
     return Completion(
         text,
         tokens,
-        next(iter(said.modelUsage or {}), asked.model),
-        more={"id": said.session_id, "steps": _steps(output.text), **cost},
+        next(iter(result.modelUsage or {}), target.model),
+        more={"id": result.session_id, "steps": _tool_steps(output.text), **cost},
     )
 
 
 # ----------------------------------------------------------------------------
-# Codex's own command, ``codex exec``: in a sandbox that only reads, unless the prompt allows it to
-# write, in a home
-# of its own, and without a session that is kept.
+# Codex: ``codex exec``
+# Runs in a read-only sandbox unless the prompt allows writing, with a temporary home and no stored session.
 
 
 _FLAGS_CODEX_CLI = (
@@ -499,8 +508,7 @@ _CONFIG = (
         )
     ),
 )
-"""What it would tell its model of this machine, and the tools and servers that it would offer besides. A version that
-does not know one of these passes over it."""
+"""Turns off notes on this machine in the prompt, and additional tools and servers. Versions ignore unknown settings."""
 
 _WITHOUT_TOOLS = (
     "features.shell_tool=false",
@@ -513,7 +521,7 @@ _WITH_TOOLS = (
     "sandbox_workspace_write.exclude_tmpdir_env_var=true",
     "sandbox_workspace_write.exclude_slash_tmp=true",
 )
-"""Its shell sees no keys of the environment, and is told that it is within nacre's own call."""
+"""The shell gets no keys from the environment, and the variable that marks nacre's own calls."""
 _SHELL, _MAY_WRITE = "shell", "write"
 
 _SIGN_IN, _INSTALLATION = "auth.json", "installation_id"
@@ -550,21 +558,21 @@ _EVENT = msgspec.json.Decoder(_Event)
 
 
 def codex_model(
-    asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
+    target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
 ) -> CommandModel:
-    """A model by ``codex``. Raises ModelRefused where that is not installed."""
+    """Return a model by ``codex``. Raises ModelRefused if it is not installed."""
 
     def invoke(prompt: Prompt, folder: Path) -> Invocation:
-        told = folder / "instructions.md"
-        told.write_text(instructions(prompt), encoding="utf-8")
+        path = folder / "instructions.md"
+        path.write_text(instructions(prompt), encoding="utf-8")
         config = (
             *_CONFIG,
-            f"model_instructions_file={json.dumps(str(told))}",
-            *_tools_codex_cli(prompt, asked),
+            f"model_instructions_file={json.dumps(str(path))}",
+            *_tools_codex_cli(prompt, target),
         )
-        options = [part for one in config for part in ("--config", one)]
+        options = [part for option in config for part in ("--config", option)]
         sandbox = "workspace-write" if _MAY_WRITE in prompt.tools else "read-only"
-        model = ["--model", asked.model] if asked.model not in ("", "default") else []
+        model = ["--model", target.model] if target.model not in ("", "default") else []
         return Invocation(
             [
                 *_FLAGS_CODEX_CLI,
@@ -580,13 +588,13 @@ def codex_model(
         )
 
     return CommandModel(
-        asked,
+        target,
         capabilities,
         environ,
         program="codex",
         invoke=invoke,
         read=_read_codex_cli,
-        complaint=lambda said: _problem(list(events_in(said, _EVENT))),
+        complaint=lambda output: _problem(list(events_in(output, _EVENT))),
     )
 
 
@@ -598,20 +606,24 @@ def _form(prompt: Prompt, folder: Path) -> list[str]:
     return ["--output-schema", str(schema)]
 
 
-def _tools_codex_cli(prompt: Prompt, asked: CallTarget) -> Sequence[str]:
-    """``shell`` runs commands in a sandbox that only reads, ``write`` in one that writes in the folder as well; neither
-    has a network. Raises ModelRefused for anything else."""
+def _tools_codex_cli(prompt: Prompt, target: CallTarget) -> Sequence[str]:
+    """Return the settings for the tools ``shell`` (read-only sandbox) and ``write`` (may write in the folder).
+
+    Neither has a network. Raises ModelRefused for other tools.
+    """
     if not set(prompt.tools) <= {_SHELL, _MAY_WRITE}:
-        raise failures.no_such_tool(asked, prompt.tools, f"{_SHELL}, {_MAY_WRITE}")
+        raise failures.no_such_tool(target, prompt.tools, f"{_SHELL}, {_MAY_WRITE}")
     return _WITH_TOOLS if prompt.tools else _WITHOUT_TOOLS
 
 
 def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """A home for one call, in which nothing is the owner's but the sign-in: no option keeps the AGENTS.md of the
-    owner's home from being told, and each call would write there.
+    """Return the variables of a temporary home that holds only the sign-in.
 
-    The sign-in is linked, so that one that is renewed meanwhile is renewed where it lies. Where it is no file (a
-    keyring may hold it, by the name of its home), and where nothing can be linked, the home is the owner's.
+    No option hides the AGENTS.md of the owner's home, and each call would write there. The sign-in is linked, so that
+    it is
+    renewed in its place. The owner's home is used if the sign-in is not a file (a keyring may hold it, by the name of
+    its
+    home), or if links are not possible.
     """
     theirs = Path(environ.get("CODEX_HOME") or Path(user_home(environ)) / ".codex")
     if not ((theirs / _SIGN_IN).is_file() or any(environ.get(key) for key in _KEYS)):
@@ -622,16 +634,16 @@ def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, s
     return {"CODEX_HOME": str(ours)} if is_whole else {}
 
 
-def _read_codex_cli(output: Output, asked: CallTarget) -> Completion:
+def _read_codex_cli(output: Output, target: CallTarget) -> Completion:
     events = list(events_in(output.text, _EVENT))
     problem = _problem(events)
-    said = [
+    answers = [
         event.item.text for event in events if event.item and event.item.type == "agent_message"
     ]
-    if output.failed or (problem and not said):
-        raise failures.program_failed(asked, problem or output.failed)
-    if not said:
-        raise failures.no_answer(asked, output.text)
+    if output.failed or (problem and not answers):
+        raise failures.program_failed(target, problem or output.failed)
+    if not answers:
+        raise failures.no_answer(target, output.text)
     usage = next((event.usage for event in reversed(events) if event.usage), _CodexCliUsage())
     tokens = Tokens(
         max(0, usage.input_tokens - usage.cached_input_tokens),
@@ -641,24 +653,28 @@ def _read_codex_cli(output: Output, asked: CallTarget) -> Completion:
     thread = next((event.thread_id for event in events if event.thread_id), "")
     ended = (event.item for event in events if event.item and event.type == "item.completed")
     steps = tuple(filter(None, map(_step, ended)))
-    return Completion(said[-1], tokens, asked.model, more={"id": thread, "steps": steps})
+    return Completion(answers[-1], tokens, target.model, more={"id": thread, "steps": steps})
 
 
 def _step(item: _Item) -> str:
-    """What it did with its tools, in a line; empty where it did nothing."""
+    """Return a line on the use of a tool, or an empty string."""
     changed = ", ".join(change.path for change in item.changes)
     return shorten(item.command or (f"changed {changed}" if changed else ""), _STEP_CHARACTERS)
 
 
 def _problem(events: Sequence[_Event]) -> str:
-    """The last that went wrong, in its words; empty where nothing did."""
-    told = [event for event in events if event.type in ("turn.failed", "error")]
-    return str((told[-1].error or {}).get("message") or told[-1].message) if told else ""
+    """Return the last error message, or an empty string."""
+    failures_seen = [event for event in events if event.type in ("turn.failed", "error")]
+    return (
+        str((failures_seen[-1].error or {}).get("message") or failures_seen[-1].message)
+        if failures_seen
+        else ""
+    )
 
 
 # ----------------------------------------------------------------------------
-# Gemini CLI's own command, ``gemini``: without tools, and in a home of its own, with which its
-# session goes.
+# Gemini CLI: ``gemini``
+# Runs without tools, in a temporary home that is deleted with its session.
 
 
 _FLAGS_GEMINI_CLI = (
@@ -733,80 +749,82 @@ class _Own(msgspec.Struct):
 
 
 def gemini_model(
-    asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
+    target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
 ) -> CommandModel:
     """A model by ``gemini``. Raises ModelRefused where that is not installed."""
 
     def invoke(prompt: Prompt, folder: Path) -> Invocation:
         theirs = Path(environ.get("GEMINI_CLI_HOME") or user_home(environ)) / ".gemini"
-        ours, told = folder / "home" / ".gemini", folder / "instructions.md"
+        ours, path = folder / "home" / ".gemini", folder / "instructions.md"
         link(theirs, _SIGN_IN_GEMINI_CLI, ours)
         settings = {
             **_SETTINGS_GEMINI_CLI,
             "security": {"folderTrust": {"enabled": False}, **_way_to_sign_in(theirs)},
         }
         (ours / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-        told.write_text(instructions(prompt), encoding="utf-8")
-        model = ["--model", asked.model] if asked.model not in ("", "default") else []
+        path.write_text(instructions(prompt), encoding="utf-8")
+        model = ["--model", target.model] if target.model not in ("", "default") else []
         return Invocation(
             [*_FLAGS_GEMINI_CLI, *model],
             {
                 "GEMINI_CLI_HOME": str(ours.parent),
-                "GEMINI_SYSTEM_MD": str(told),
+                "GEMINI_SYSTEM_MD": str(path),
                 "GEMINI_CLI_NO_RELAUNCH": "true",
                 "GEMINI_CLI_TRUST_WORKSPACE": "true",
             },
         )
 
     return CommandModel(
-        asked,
+        target,
         capabilities,
         environ,
         program="gemini",
         invoke=invoke,
         read=_read_gemini_cli,
-        complaint=lambda said: "".join(f"status {status}" for status in _STATUS.findall(said)[-1:]),
+        complaint=lambda output: "".join(
+            f"status {status}" for status in _STATUS.findall(output)[-1:]
+        ),
     )
 
 
 def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
-    """How the owner signs in, by the settings in their home: nothing else is taken from those."""
+    """Return the sign-in method from the owner's settings. Nothing else is taken from them."""
     with suppress(OSError, msgspec.DecodeError, RecursionError):
-        found = json_values.parse_json_values((theirs / "settings.json").read_bytes(), _Own)
+        settings = json_values.parse_json_values((theirs / "settings.json").read_bytes(), _Own)
         return (
-            {"auth": {"selectedType": found.security.auth.selectedType}}
-            if found.security.auth.selectedType
+            {"auth": {"selectedType": settings.security.auth.selectedType}}
+            if settings.security.auth.selectedType
             else {}
         )
     return {}
 
 
-def _read_gemini_cli(output: Output, asked: CallTarget) -> Completion:
-    found = _ERROR.search(output.failed)
+def _read_gemini_cli(output: Output, target: CallTarget) -> Completion:
+    error_match = _ERROR.search(output.failed)
     try:
-        said = json_values.parse_json_values(
-            found[0] if found else output.text.strip(), _GeminiCliResult
+        result = json_values.parse_json_values(
+            error_match[0] if error_match else output.text.strip(), _GeminiCliResult
         )
     except (msgspec.DecodeError, RecursionError) as error:
         if output.failed:
-            raise failures.program_failed(asked, output.failed) from error
-        raise failures.no_answer(asked, output.text) from error
-    if said.error or output.failed:
-        problem = said.error or _Error()
+            raise failures.program_failed(target, output.failed) from error
+        raise failures.no_answer(target, output.text) from error
+    if result.error or output.failed:
+        problem = result.error or _Error()
         status = problem.code if isinstance(problem.code, int) and problem.code >= 400 else 0
-        raise failures.program_failed(asked, problem.message or output.failed, status)
-    used = [model.tokens for model in said.stats.models.values()]
+        raise failures.program_failed(target, problem.message or output.failed, status)
+    used = [model.tokens for model in result.stats.models.values()]
     tokens = Tokens(
-        sum(one.input for one in used),
-        sum(one.candidates + one.thoughts for one in used),
-        sum(one.cached for one in used),
+        sum(counts.input for counts in used),
+        sum(counts.candidates + counts.thoughts for counts in used),
+        sum(counts.cached for counts in used),
     )
-    return Completion(said.response or "", tokens, next(iter(said.stats.models), asked.model))
+    return Completion(result.response or "", tokens, next(iter(result.stats.models), target.model))
 
 
 # ----------------------------------------------------------------------------
-# OpenCode's command, ``opencode run``: an agent without tools, in a home of its own, with which its
-# session goes.
+# OpenCode: ``opencode run``
+# Runs an agent without tools, in a temporary home that is deleted with its session.
 
 
 _FLAGS_OPENCODE_CLI = (
@@ -839,10 +857,10 @@ _ENVIRON_OPENCODE_CLI = {
     },
     "OPENCODE_CONFIG": "",
     "OPENCODE_CONFIG_DIR": "",
-    "npm_config_fetch_retries": "0",  # it installs what plugins need, and waits for it
+    "npm_config_fetch_retries": "0",  # it installs plugins' requirements, and waits for that
 }
 _ERROR_OPENCODE_CLI = re.compile(r'\berror="((?:[^"\\]|\\.)*)"')
-"""In its log, as it tries again: for minutes, and nothing keeps it from that."""
+"""An error in its log. It retries for minutes, and no option prevents that."""
 
 _FOLDERS = ("CONFIG", "DATA", "STATE", "CACHE")
 
@@ -875,9 +893,9 @@ _EVENT_OPENCODE_CLI = msgspec.json.Decoder(_OpencodeCliEvent)
 
 
 def opencode_model(
-    asked: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
+    target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
 ) -> CommandModel:
-    """A model by ``opencode``. Raises ModelRefused where that is not installed."""
+    """Return a model by ``opencode``. Raises ModelRefused if it is not installed."""
 
     def invoke(prompt: Prompt, folder: Path) -> Invocation:
         data = (
@@ -886,7 +904,7 @@ def opencode_model(
         )
         link(data, ("auth.json",), folder / "data" / "opencode")
         folders = {f"XDG_{name}_HOME": str(folder / name.lower()) for name in _FOLDERS}
-        model = ["--model", asked.model] if asked.model not in ("", "default") else []
+        model = ["--model", target.model] if target.model not in ("", "default") else []
         home = str(folder / "home")
         own = {
             **folders,
@@ -897,43 +915,43 @@ def opencode_model(
         return Invocation([*_FLAGS_OPENCODE_CLI, *model], {**_ENVIRON_OPENCODE_CLI, **own})
 
     return CommandModel(
-        asked,
+        target,
         capabilities,
         environ,
         program="opencode",
         invoke=invoke,
         read=_read_opencode_cli,
-        complaint=lambda said: "".join(_ERROR_OPENCODE_CLI.findall(said)[-1:]),
+        complaint=lambda output: "".join(_ERROR_OPENCODE_CLI.findall(output)[-1:]),
     )
 
 
 def _config(prompt: Prompt) -> str:
-    """Its configuration, in which ``{file:…}`` and ``{env:…}`` would be replaced by what they name."""
-    told = _REFERENCE.sub("{ ", instructions(prompt))
-    agents = {"nacre": {**_AGENT, "prompt": told}, "title": {"disable": True}}
+    """Return the configuration. ``{file:…}`` and ``{env:…}`` are broken up, because OpenCode would expand them."""
+    text = _REFERENCE.sub("{ ", instructions(prompt))
+    agents = {"nacre": {**_AGENT, "prompt": text}, "title": {"disable": True}}
     return json.dumps({"autoupdate": False, "share": "disabled", "agent": agents})
 
 
-def _read_opencode_cli(output: Output, asked: CallTarget) -> Completion:
+def _read_opencode_cli(output: Output, target: CallTarget) -> Completion:
     events = list(events_in(output.text, _EVENT_OPENCODE_CLI))
     problem = next((event.error for event in reversed(events) if event.error), None)
     if problem or output.failed:
-        told = (problem or {}).get("data") or {}
-        status = told.get("statusCode") if isinstance(told, dict) else None
-        words = told.get("message") if isinstance(told, dict) else None
+        data = (problem or {}).get("data") or {}
+        status = data.get("statusCode") if isinstance(data, dict) else None
+        words = data.get("message") if isinstance(data, dict) else None
         raise failures.program_failed(
-            asked,
+            target,
             str(words or (problem or {}).get("name") or output.failed),
             status if isinstance(status, int) else 0,
         )
-    said = "".join(event.part.text for event in events if event.type == "text" and event.part)
-    if not said:
-        raise failures.no_answer(asked, output.text)
+    answer = "".join(event.part.text for event in events if event.type == "text" and event.part)
+    if not answer:
+        raise failures.no_answer(target, output.text)
     used = [event.part.tokens for event in events if event.part and event.part.tokens]
     tokens = Tokens(
-        sum(one.input for one in used),
-        sum(one.output + one.reasoning for one in used),
-        sum(one.cache.read for one in used),
-        sum(one.cache.write for one in used),
+        sum(counts.input for counts in used),
+        sum(counts.output + counts.reasoning for counts in used),
+        sum(counts.cache.read for counts in used),
+        sum(counts.cache.write for counts in used),
     )
-    return Completion(said, tokens, asked.model, more={"id": events[0].sessionID})
+    return Completion(answer, tokens, target.model, more={"id": events[0].sessionID})

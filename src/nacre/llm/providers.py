@@ -1,4 +1,4 @@
-"""Short names of models: ``anthropic:sonnet`` is the newest model of that family which ``aliases.toml`` names."""
+"""Models by name: aliases, capabilities and prices, opening, metering, proposals and cassettes."""
 
 from __future__ import annotations
 
@@ -54,28 +54,29 @@ from nacre.values.models import (
 
 
 def full_name(name: str) -> str:
-    """The ``provider:model`` that a name stands for; a name that is no alias stands for itself."""
+    """Return the ``provider:model`` of an alias, such as ``anthropic:sonnet``; other names are returned unchanged."""
     provider, _, model = name.partition(":")
-    found = aliases().get(provider, {}).get(model)
-    return f"{provider}:{found}" if found else name
+    model_name = aliases().get(provider, {}).get(model)
+    return f"{provider}:{model_name}" if model_name else name
 
 
 @cache
 def aliases() -> Mapping[str, Mapping[str, str]]:
-    """By provider: short names, and the models that they stand for."""
+    """Return the models of aliases by provider."""
     return tomllib.loads((files("nacre.llm") / "aliases.toml").read_text("utf-8"))
 
 
 # ----------------------------------------------------------------------------
-# What a model can do and costs: ``capabilities.toml``, and ``models.capabilities`` before it.
+# Capabilities and prices
+# From ``capabilities.toml``; ``models.capabilities`` takes precedence.
 
 
 _DATE = re.compile(r"[-@](?:20\d{6}|20\d\d-\d\d-\d\d)(?:-v\d+(?::\d+)?)?$")
 _OWNER = re.compile(r"^(?:[a-z]{2}\.)?anthropic\.")
 _FIXED = (*COMMANDS, "mcp-sampling")
-"""Formats that hold every model to a schema in the same way."""
+"""Formats with the same schema support for every model."""
 _THINKING_TOKENS = 8_192
-"""Models that think spend the allowance of their answer on it; without room for that it would be cut off."""
+"""Models that think spend output tokens on it. Without an allowance the answer would be cut off."""
 
 
 class _Own(msgspec.Struct, forbid_unknown_fields=True):
@@ -87,26 +88,27 @@ class _Own(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capabilities:
-    """What ``provider:model`` can do. Unknown models get small defaults and ``known`` is false.
+    """Return the capabilities of ``provider:model``. Unknown models get small defaults, and ``known`` is false.
 
-    Tables of ``models.capabilities`` are named by ``provider:model``, by a model, or by a pattern of either. Raises
-    ModelRefused for one that says what there is not.
+    Tables of ``models.capabilities`` are keyed by ``provider:model``, a model, or a pattern of either. Raises
+    ModelRefused
+    for invalid tables.
     """
     able = _listed(bare_name(model)) or Capabilities(answers=provider.answers or "json")
     if provider.api in _FIXED:
         able = replace(able, answers=provider.answers)
     if provider.free:
         able = replace(able, price=Price())
-    return _as_told(settings, provider, model, able)
+    return _with_overrides(settings, provider, model, able)
 
 
 def own_price(settings: Settings, provider: Provider, model: str) -> Decimal | None:
-    """What the owner says a million tokens cost that ``provider:model`` reads, if they do. Raises ModelRefused."""
-    price = _as_told(settings, provider, model, Capabilities()).price
+    """Return the configured price of a million input tokens, or ``None``. Raises ModelRefused."""
+    price = _with_overrides(settings, provider, model, Capabilities()).price
     return price.input if price else None
 
 
-def _as_told(
+def _with_overrides(
     settings: Settings, provider: Provider, model: str, able: Capabilities
 ) -> Capabilities:
     own: Mapping[str, Mapping[str, Any]] = settings["models.capabilities"]
@@ -121,7 +123,10 @@ def _thinking(provider: Provider) -> int:
 
 
 def bare_name(model: str) -> str:
-    """A model's name without its provider and date: ``claude-sonnet-4`` of ``anthropic/claude-sonnet-4-20250514``."""
+    """Return a model's name without its provider and date.
+
+    ``anthropic/claude-sonnet-4-20250514`` becomes ``claude-sonnet-4``.
+    """
     name = model.lower().rpartition("/")[2]
     return _DATE.sub("", _OWNER.sub("", name))
 
@@ -130,16 +135,16 @@ def bare_name(model: str) -> str:
 def _tables() -> Sequence[tuple[tuple[str, ...], Capabilities]]:
     text = (files("nacre.llm") / "capabilities.toml").read_text("utf-8")
     tables = tomllib.loads(text, parse_float=Decimal)["model"]
-    found = []
+    entries = []
     for table in tables:
         names, price = table.pop("names"), table.pop("price", None)
-        found.append(
+        entries.append(
             (
                 tuple(names),
                 Capabilities(**table, price=Price(**price) if price else None, known=True),
             )
         )
-    return found
+    return entries
 
 
 def _listed(name: str) -> Capabilities | None:
@@ -170,39 +175,40 @@ def _changed(able: Capabilities, pattern: str, table: Mapping[str, Any]) -> Capa
     return replace(able, **plain, price=price, known=able.known or own.window is not None)
 
 
-def _priced(told: Mapping[str, float]) -> Price:
-    """What the cache holds costs as much as the rest, unless that is told. Raises TypeError for other names."""
-    prices = {name: Decimal(str(value)) for name, value in told.items()}
+def _priced(table: Mapping[str, float]) -> Price:
+    """Parse a price; cached tokens cost as much as input by default. Raises TypeError for unknown names."""
+    prices = {name: Decimal(str(value)) for name, value in table.items()}
     whole = prices.get("input", Decimal(0))
     return Price(**{"cached": whole, "written": whole, **prices})
 
 
 # ----------------------------------------------------------------------------
-# Models by name: ``provider:model``.
+# Opening models
 
 
 def open_model(settings: Settings, name: str) -> LanguageModel:
-    """The model ``provider:model``. Nothing is sent yet.
+    """Open the model ``provider:model``, without sending anything.
 
-    Raises ModelRefused where the provider is unknown, its library is missing, or there is no key.
+    Raises ModelRefused if the provider is unknown, its library is missing, or there is no key.
     """
-    asked, able = describe(settings, name)
-    if asked.provider.needs_key and asked.credential is None:
-        raise failures.no_key(asked)
-    api = asked.provider.api  # its wire format is loaded only where it is used
+    target, able = describe(settings, name)
+    if target.provider.needs_key and target.credential is None:
+        raise failures.no_key(target)
+    api = target.provider.api  # each format is loaded only if it is used
     if api == "mcp-sampling":
         hint = "it works where nacre is called by an MCP client that offers it; elsewhere set another model"
-        raise ModelRefused(f"no MCP client is connected, which {asked.name} needs", hint=hint)
+        raise ModelRefused(f"no MCP client is connected, which {target.name} needs", hint=hint)
     if api in _COMMANDS:
         by_command: Callable[..., LanguageModel] = load(_COMMANDS[api])
-        return by_command(asked, able, _environment(settings, asked.provider))
+        return by_command(target, able, _environment(settings, target.provider))
     over_http: Callable[..., LanguageModel] = load(_WIRES[api])
-    return over_http(asked, able)
+    return over_http(target, able)
 
 
 def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
-    """The environment for an agent's command, whose tools may read it: without what channels sign in with, and without
-    keys that would be billed in the place of a subscription.
+    """Return the environment for an agent's command, whose tools may read it.
+
+    The credentials of channels are removed, and so are API keys that would be billed instead of a subscription.
     """
     channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
     named = {str(value) for options in channels.values() for value in options.values()}
@@ -210,23 +216,23 @@ def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
     return {name: value for name, value in own.items() if f"env:{name}" not in named}
 
 
-def obstacle(settings: Settings, asked: CallTarget) -> NacreError | None:
-    """What keeps a model from being opened, as far as that is seen without loading anything."""
-    if asked.provider.needs_key and asked.credential is None:
-        return failures.no_key(asked)
-    if library := _LIBRARIES.get(asked.provider.api):
-        return None if find_spec(library) else failures.no_library(asked, library)
-    if program := COMMANDS.get(asked.provider.api):
+def obstacle(settings: Settings, target: CallTarget) -> NacreError | None:
+    """Return the error that opening a model would raise, without loading anything."""
+    if target.provider.needs_key and target.credential is None:
+        return failures.no_key(target)
+    if library := _LIBRARIES.get(target.provider.api):
+        return None if find_spec(library) else failures.no_library(target, library)
+    if program := COMMANDS.get(target.provider.api):
         return (
             None
             if shutil.which(program, path=settings.environ.get("PATH"))
-            else failures.no_program(asked, program)
+            else failures.no_program(target, program)
         )
     return None
 
 
 def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
-    """Who answers for a name or an alias, and what it can do. Raises ModelRefused where that cannot be told."""
+    """Return the call target and capabilities of a name or alias. Raises ModelRefused if it is invalid."""
     provider_name, colon, model = full_name(name).partition(":")
     provider = provider_of(settings, provider_name)
     if provider.api == "embeddings":
@@ -257,38 +263,38 @@ _COMMANDS = {
 
 
 # ----------------------------------------------------------------------------
-# A model whose calls are counted, and asked for first where a budget holds them.
+# Metered models
 
 
-_LEAST_BYTES = 2
-"""Of a token: prose has four and more, code about three, what looks like noise less."""
+_MIN_BYTES_PER_TOKEN = 2
+"""Prose has four or more bytes per token, code about three, noise fewer."""
 
 
 class Books(Protocol):
-    """Where calls are counted. Costs are millionths of a US dollar."""
+    """A record of calls. Costs are millionths of a US dollar."""
 
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
-        """A call that may cost so much at most, ``None`` where nobody knows. Raises BudgetSpent, ModelUnavailable."""
+        """Register a call with its maximum cost, ``None`` if unknown. Raises BudgetSpent, ModelUnavailable."""
 
     def end(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
-        """It was answered."""
+        """Record an answered call."""
 
     def fail(
         self, call: Call, tokens: Tokens, cost: int | None, seconds: float, error: NacreError
     ) -> None:
-        """It was not; tokens and cost are what that may have taken."""
+        """Record a failed call with the tokens and cost that it may have taken."""
 
     def leave(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
-        """It was broken off on this side, as above: what the provider makes of that nobody hears."""
+        """Record a call that was cancelled on this side, with the tokens and cost that it may have taken."""
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Release resources."""
 
 
 class Metered:
-    """Another model, whose calls are written into books; implements LanguageModel.
+    """A model whose calls are recorded in books; implements LanguageModel.
 
-    What a provider's library asks again by itself is one call.
+    A call includes the library's own retries.
     """
 
     def __init__(
@@ -302,7 +308,7 @@ class Metered:
         self._is_closed = False
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises what the model raises, and BudgetSpent."""
+        """Answer a prompt. Raises the model's errors, and BudgetSpent."""
         call = self._books.begin(self.name, prompt, most_of(prompt, self.capabilities))
         began = self._now()
         try:
@@ -324,28 +330,28 @@ class Metered:
         return completion
 
     def close(self) -> None:
-        """Cut off the calls that run: what they may have cost stays in the books."""
+        """Cancel the running calls. Their possible costs stay in the books."""
         self._is_closed = True
         self._model.close()
         self._books.close()
 
 
 def cost_of(completion: Completion, able: Capabilities) -> Decimal | None:
-    """What an answer cost, in US dollars: by its tokens, else by what the provider says; ``None`` if nobody knows."""
+    """Return the cost of an answer in US dollars, by its tokens or else as reported; ``None`` if unknown."""
     if completion.is_repeated:
         return Decimal(0)
     if able.price:
         return completion.tokens.cost(able.price)
-    told = completion.more.get("cost_usd")
-    return Decimal(str(told)) if isinstance(told, int | float) else None
+    dollars = completion.more.get("cost_usd")
+    return Decimal(str(dollars)) if isinstance(dollars, int | float) else None
 
 
 def of_failed(
     prompt: Prompt, error: BaseException, able: Capabilities
 ) -> tuple[Tokens, Decimal | None]:
-    """What a call that failed may have taken: as many tokens as were sent, by estimate, and their price in US dollars.
+    """Return the estimated input tokens of a failed call, and their price in US dollars.
 
-    Nothing where the provider said no, or was not reached.
+    Both are zero if the provider refused or was not reached.
     """
     is_free = isinstance(error, NacreError) and not isinstance(error, ModelDeclined)
     if isinstance(error, ModelUnavailable):
@@ -357,17 +363,23 @@ def of_failed(
 
 
 def most_of(prompt: Prompt, able: Capabilities) -> int | None:
-    """What a prompt may cost at most: all it may be answered, nothing from a cache, two bytes a token, which few texts
-    need. ``None`` without a price."""
+    """Return the maximum cost of a prompt, ``None`` without a price.
+
+    It assumes the longest answer, an empty cache, and two bytes per token, which few texts need.
+    """
     if able.price is None:
         return None
-    asked = sum(-(-len(text.encode("utf-8", "replace")) // _LEAST_BYTES) for text in _texts(prompt))
+    input_tokens = sum(
+        -(-len(text.encode("utf-8", "replace")) // _MIN_BYTES_PER_TOKEN) for text in _texts(prompt)
+    )
     dearest = max(able.price.input, able.price.written)
-    return as_counted((asked * dearest + most_written(prompt, able) * able.price.output) / MILLION)
+    return as_counted(
+        (input_tokens * dearest + most_written(prompt, able) * able.price.output) / MILLION
+    )
 
 
 def tokens_of(prompt: Prompt) -> int:
-    """About how many tokens a prompt has, its schema counted."""
+    """Estimate the tokens of a prompt, including its schema."""
     return sum(map(count_tokens, _texts(prompt)))
 
 
@@ -376,21 +388,21 @@ def _texts(prompt: Prompt) -> tuple[str, ...]:
 
 
 def as_counted(dollars: Decimal | None) -> int | None:
-    """US dollars in millionths, rounded up."""
+    """Return US dollars in millionths, rounded up."""
     return None if dollars is None else ceil(dollars * DOLLAR)
 
 
 # ----------------------------------------------------------------------------
-# Which models there are to choose from: what a server on this machine lists, else what
-# ``proposals.toml`` names.
+# Models to choose from
+# A local server's list, or else ``proposals.toml``.
 
 
-_SECONDS = 0.5
-_MOST_BYTES = 1_000_000
+_LIST_TIMEOUT_SECONDS = 0.5
+_MAX_LIST_BYTES = 1_000_000
 
 
 def proposed(provider: Provider) -> list[str]:
-    """Names of models, the one to begin with first; empty where none is known."""
+    """Return the names of models, the recommended first; empty if none is known."""
     listed = listed_here(provider)
     if listed is not None:
         return listed
@@ -399,16 +411,21 @@ def proposed(provider: Provider) -> list[str]:
 
 
 def servers_here(settings: Settings) -> dict[str, list[str]]:
-    """The models of each server on this machine that answers, by its provider. Raises ModelRefused where
-    ``models.providers`` is written wrongly.
+    """Return the models of each local server that answers, by provider.
+
+    Raises ModelRefused if ``models.providers`` is invalid.
     """
-    able = [one for one in providers(settings).values() if one.api == "chat" and not one.needs_key]
-    found = {one.name: listed_here(one) for one in able}
-    return {name: models for name, models in found.items() if models is not None}
+    able = [
+        provider
+        for provider in providers(settings).values()
+        if provider.api == "chat" and not provider.needs_key
+    ]
+    lists = {provider.name: listed_here(provider) for provider in able}
+    return {name: models for name, models in lists.items() if models is not None}
 
 
 def listed_here(provider: Provider) -> list[str] | None:
-    """The language models that a server on this machine lists; ``None`` where it is elsewhere, or does not answer."""
+    """Return the language models that a local server lists; ``None`` if it is remote or does not answer."""
     address = urlsplit(provider.base_url)
     if (
         provider.api != "chat"
@@ -417,11 +434,13 @@ def listed_here(provider: Provider) -> list[str] | None:
         or not is_loopback(address.hostname)
     ):
         return None
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=_SECONDS)
+    connection = http.client.HTTPConnection(
+        address.hostname, address.port, timeout=_LIST_TIMEOUT_SECONDS
+    )
     try:
         connection.request("GET", f"{address.path.rstrip('/')}/models")
-        answer = json.loads(connection.getresponse().read(_MOST_BYTES))
-        return [name for one in answer["data"] if not _makes_vectors(name := str(one["id"]))]
+        answer = json.loads(connection.getresponse().read(_MAX_LIST_BYTES))
+        return [name for entry in answer["data"] if not _makes_vectors(name := str(entry["id"]))]
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, RecursionError):
         return None
     finally:
@@ -429,7 +448,7 @@ def listed_here(provider: Provider) -> list[str] | None:
 
 
 def _makes_vectors(model: str) -> bool:
-    """Whether a model is one for vectors, by its name."""
+    """Return True if a model's name is that of an embedding model."""
     bare = model.lower().rpartition("/")[2].partition(":")[0]
     return "embed" in bare or any(fnmatchcase(bare, name) for name in _for_vectors())
 
@@ -441,7 +460,8 @@ def _for_vectors() -> tuple[str, ...]:
 
 
 # ----------------------------------------------------------------------------
-# Cassettes: what a model answered to a prompt, kept as files, and played again without it.
+# Cassettes
+# Recorded answers in files, replayed without a model.
 
 
 Redact = Callable[[str], str]
@@ -452,19 +472,18 @@ _ABLE = Capabilities(window=200_000, output=64_000, answers="schema", known=True
 
 
 def key_of(prompt: Prompt) -> str:
-    """What tells prompts apart: all that a model is asked, and not how long it may take."""
-    asked = [prompt.task, prompt.system, prompt.shared, prompt.text, prompt.name, prompt.answer]
-    encoded = json.dumps(asked, sort_keys=True, ensure_ascii=False).encode(
+    """Return a hash of the prompt, except its timeout."""
+    parts = [prompt.task, prompt.system, prompt.shared, prompt.text, prompt.name, prompt.answer]
+    encoded = json.dumps(parts, sort_keys=True, ensure_ascii=False).encode(
         "utf-8", errors="replace"
     )
     return hashlib.sha256(encoded).hexdigest()[:_KEY_CHARACTERS]
 
 
 class RecordingModel:
-    """Asks another model, and keeps each answer in a file of ``folder``; implements LanguageModel.
+    """Records the answers of another model in files of ``folder``; implements LanguageModel.
 
-    ``redact`` takes secrets out of everything that is written; credentials are no part of a prompt. What fails is not
-    kept.
+    ``redact`` removes secrets from everything written; a prompt contains no credentials. Failures are not recorded.
     """
 
     def __init__(self, model: LanguageModel, folder: Path, redact: Redact) -> None:
@@ -475,9 +494,9 @@ class RecordingModel:
         self._redact = redact
 
     def complete(self, prompt: Prompt) -> Completion:
-        """The model's answer. Raises what the model raises."""
+        """Return the model's answer. Raises the model's errors."""
         completion = self._model.complete(prompt)
-        asked = {
+        question = {
             "task": prompt.task.value,
             "version": prompt.version,
             "name": prompt.name,
@@ -486,14 +505,14 @@ class RecordingModel:
             "text": prompt.text,
             "answer": dict(prompt.answer),
         }
-        said = {
+        answer = {
             "text": completion.text,
             "model": completion.model,
             "is_cut": completion.is_cut,
             "tokens": asdict(completion.tokens),
         }
         record = _without_secrets(
-            {"model": self.name, "prompt": asked, "completion": said}, self._redact
+            {"model": self.name, "prompt": question, "completion": answer}, self._redact
         )
         text = json.dumps(record, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
         private_files.make_folder(self._folder)
@@ -501,14 +520,14 @@ class RecordingModel:
         return completion
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Close the model."""
         self._model.close()
 
 
 class ReplayingModel:
-    """Answers from the cassettes of a folder, and asks nobody; implements LanguageModel.
+    """Answers from the cassettes of a folder; implements LanguageModel.
 
-    A prompt that was not recorded, or has changed since, is ModelUnavailable.
+    Raises ModelUnavailable for a prompt that was not recorded or has changed.
     """
 
     def __init__(
@@ -519,24 +538,26 @@ class ReplayingModel:
         self._folder = folder
 
     def complete(self, prompt: Prompt) -> Completion:
-        """The answer that was kept, with the tokens it took then. Raises ModelUnavailable."""
+        """Return the recorded answer, with its original tokens. Raises ModelUnavailable."""
         path = self._folder / file_name(prompt)
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))["completion"]
-            tokens = Tokens(**said["tokens"])
-            return Completion(said["text"], tokens, said["model"], said["is_cut"], is_repeated=True)
+            answer = json.loads(path.read_text(encoding="utf-8"))["completion"]
+            tokens = Tokens(**answer["tokens"])
+            return Completion(
+                answer["text"], tokens, answer["model"], answer["is_cut"], is_repeated=True
+            )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            told = f"no cassette in {self._folder} holds this prompt ({prompt.version or prompt.task.value})"
+            problem = f"no cassette in {self._folder} holds this prompt ({prompt.version or prompt.task.value})"
             raise ModelUnavailable(
-                told, hint="make cassettes MODEL=provider:model", retry=False
+                problem, hint="make cassettes MODEL=provider:model", retry=False
             ) from error
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def file_name(prompt: Prompt) -> str:
-    """Of the cassette that holds a prompt: its version and its key."""
+    """Return the name of a prompt's cassette: its version and key."""
     version = _UNSAFE.sub("-", (prompt.version or prompt.task.value).lower()).strip("-")
     return f"{version}-{key_of(prompt)}.json"
 
