@@ -1,1 +1,1 @@
-"""Agent tools that nacre plugs into: what is written where, and how it is taken out again."""
+"""Configuration of agent tools (hosts) to use nacre, and its removal."""

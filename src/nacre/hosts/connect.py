@@ -1,4 +1,4 @@
-"""Do what a plan says, and keep what is needed to take it back."""
+"""Planning, previewing, applying and removing the configuration of hosts."""
 
 from __future__ import annotations
 
@@ -59,34 +59,34 @@ from nacre.values.reports import (
 PATIENCE_SECONDS = 10.0
 
 COPIES = Path("hosts") / "copies"
-"""In the home: copies of files of projects."""
+"""Folder in the home with copies of projects' files."""
 
 CHANGED = "changed"
-"""In the place of a hash: somebody else changed the file between two of nacre's changes."""
+"""Stands for a hash if another program changed the file between two of nacre's changes."""
 
 
 @contextmanager
 def alone(home: Path) -> Iterator[None]:
-    """Be the only one who changes the wirings of a home: another one is waited for. Raises StoreBusy.
+    """Lock the wirings of a home, and wait for other holders. Raises StoreBusy.
 
-    A home that is not there is not made.
+    A missing home is not created.
     """
     with FileLock(home / "init.lock", PATIENCE_SECONDS) if home.is_dir() else nullcontext():
         yield
 
 
 def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
-    """Do what a plan says: keep a copy of every file that changes, run the hosts' own commands, write the files.
+    """Apply a plan: back up every file that changes, run the hosts' commands, and write the files.
 
-    Commands run before files of hosts are written: hosts write their settings anew in a layout of their own, and in
-    the end there stands what was shown, which keeps the owner's.
+    Commands run first, because hosts rewrite their settings in their own layout; the files written afterwards keep the
+    user's.
     """
     wired = load(settings.home)
     places = {wish.place for wish in wanted.wishes}
-    others = tuple(wish for wish in wired.wishes if wish.place not in places)
-    wishes = others if wanted.is_removal else (*others, *wanted.wishes)
+    other_wishes = tuple(wish for wish in wired.wishes if wish.place not in places)
+    wishes = other_wishes if wanted.is_removal else (*other_wishes, *wanted.wishes)
     isolated = [wish.host for wish in wishes if wish.isolates]
-    if wanted.set:  # what they were is kept before they change: who was interrupted gives them back all the same
+    if wanted.set:  # the old values are saved before the change, so that they can be restored after an interruption
         wired = recorded(wired, wanted.set)
         save(settings.home, wired)
         host.isolate(settings.home, isolated)
@@ -95,9 +95,9 @@ def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
     changing = [change for change in wanted.changes if change.action != "none"]
     ready = [change for change in changing if books.back_up(change)]
     own = [
-        one
-        for one in ready
-        if one.path.is_relative_to(settings.home.resolve()) and not wanted.is_removal
+        entry
+        for entry in ready
+        if entry.path.is_relative_to(settings.home.resolve()) and not wanted.is_removal
     ]
     for change in own:
         books.write(change, ())
@@ -111,37 +111,40 @@ def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
             books.write(change, rewritten)
     if wanted.is_removal and not failed:
         _remove_copies(settings, wanted)
-    left_alone = {one.path for one in books.left_alone}
-    undone = [one for one in wanted.set if one.path in left_alone]
-    given_back = [one for one in wanted.given_back if one.path not in left_alone]
+    left_alone = {file_left.path for file_left in books.left_alone}
+    undone = [setting for setting in wanted.set if setting.path in left_alone]
+    given_back = [setting for setting in wanted.given_back if setting.path not in left_alone]
     programs = own_programs(settings)
     used = {
         os.path.realpath(target.path) for wish in wishes for target in targets_of(settings, wish)
     }
-    written = {path: one for path, one in books.files.items() if path in used}
-    servers = {path: one for path, one in _servers(wired, wanted).items() if path in used}
+    written = {path: entry for path, entry in books.files.items() if path in used}
+    servers = {path: entry for path, entry in _servers(wired, wanted).items() if path in used}
     old_copies = [
-        copy for path, one in wired.files.items() if path not in used for copy in one.copies
+        copy for path, entry in wired.files.items() if path not in used for copy in entry.copies
     ]
     host.isolate(settings.home, isolated)
     files.remove_empty({*books.emptied, settings.home / COPIES})
-    kept = recorded(wired, (), (*given_back, *undone)).settings
+    old_settings = recorded(wired, (), (*given_back, *undone)).settings
     save(
         settings.home,
-        Wired(wishes, written, servers, kept, programs.version, shlex.join(programs.nacre)),
+        Wired(wishes, written, servers, old_settings, programs.version, shlex.join(programs.nacre)),
     )
-    left = tuple(path for path in old_copies if path.exists())
-    failing = {one.host for one in undone}
+    remaining_copies = tuple(path for path in old_copies if path.exists())
+    failing = {setting.host for setting in undone}
     states = tuple(
-        unwritten(one.host) if one.host in failing else one for one in wanted.own_memories
+        unwritten(memory.host) if memory.host in failing else memory
+        for memory in wanted.own_memories
     )
     wanted = replace(wanted, own_memories=states)
-    return WiringDone(wanted, tuple(books.copies), tuple(books.left_alone), tuple(failed), left)
+    return WiringDone(
+        wanted, tuple(books.copies), tuple(books.left_alone), tuple(failed), remaining_copies
+    )
 
 
-def _remove_copies(settings: Settings, wanted: WiringPlan) -> None:
-    """Remove what a host that nacre is taken out of still keeps of nacre's own files: it would lie there for good."""
-    for wish in wanted.wishes:
+def _remove_copies(settings: Settings, plan: WiringPlan) -> None:
+    """Remove a host's copies of nacre's files, which would otherwise stay forever."""
+    for wish in plan.wishes:
         for folder in (
             host_named(wish.host).copies(places_of(settings)) if wish.project is None else ()
         ):
@@ -152,8 +155,10 @@ def _remove_copies(settings: Settings, wanted: WiringPlan) -> None:
 
 @contextmanager
 def rewriting(settings: Settings, path: Path) -> Iterator[None]:
-    """Within, a host writes into a file what nacre asked it to: that is nacre's own work, where the file was as nacre
-    had left it. What others wrote into it before stays theirs."""
+    """Attribute a host's write, which nacre requested, to nacre, if the file was as nacre had left it.
+
+    Earlier changes by others stay theirs.
+    """
     real = Path(os.path.realpath(path))
     before = _digest_at(real)
     yield
@@ -171,16 +176,16 @@ def _digest_at(path: Path) -> str:
         return CHANGED
 
 
-def _servers(wired: Wired, wanted: WiringPlan) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """The servers that are nacre's, by file: those it wrote before among them."""
+def _servers(wired: Wired, plan: WiringPlan) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """Return nacre's servers by file, including those written earlier."""
     servers = dict(wired.servers)
-    for path, words in wanted.servers:
+    for path, words in plan.servers:
         servers[str(path)] = tuple(dict.fromkeys((*servers.get(str(path), ()), words)))
     return servers
 
 
 class _Books:
-    """What was written, and what is needed to leave the files as they were."""
+    """The files written, and the data needed to restore them."""
 
     def __init__(self, wired: Wired, stamp: str, projects: Mapping[Path, Path]) -> None:
         self.files = dict(wired.files)
@@ -192,7 +197,7 @@ class _Books:
         self._copy_of: dict[Path, Path] = {}
 
     def back_up(self, change: FileChange) -> bool:
-        """Copy a file that is to change; returns whether it may be changed."""
+        """Back up a file before a change; return True if it may be changed."""
         try:
             self._refuse_changed(change, ())
             if change.before is not None and not self._is_as_written(change):
@@ -206,7 +211,7 @@ class _Books:
         return True
 
     def _folder(self, path: Path) -> Path | None:
-        """Where the copy of a project's file goes: beside it, it would be one more file of the repository."""
+        """Return the folder for the copy of a project's file: next to it, the copy would be part of the repository."""
         folder = next(
             (copies for project, copies in self._projects.items() if path.is_relative_to(project)),
             None,
@@ -216,14 +221,14 @@ class _Books:
         return folder
 
     def write(self, change: FileChange, rewritten: Sequence[Path]) -> None:
-        """Write a file, or remove it."""
+        """Write or remove a file."""
         try:
             self._refuse_changed(change, rewritten)
             if change.after is None:
                 self._remove(change)
             else:
-                made = files.write(change.path, change.after, mode=change.mode)
-                self._note(change, change.after, made)
+                folders = files.write(change.path, change.after, mode=change.mode)
+                self._note(change, change.after, folders)
         except Untouchable as error:
             self._leave(change, error)
 
@@ -232,24 +237,24 @@ class _Books:
         files.remove(change.path)
         self.emptied |= {Path(folder) for folder in written.made} if written else set()
 
-    def _note(self, change: FileChange, after: bytes, made: Sequence[Path]) -> None:
-        """Remember a file as it was before nacre first wrote into it."""
+    def _note(self, change: FileChange, after: bytes, new_folders: Sequence[Path]) -> None:
+        """Record the file's state before nacre's first change."""
         old = self.files.get(str(change.path))
         if old and self._is_as_written(change) and old.backup and old.before == digest(after):
-            Path(old.backup).unlink(missing_ok=True)  # the file itself is what the copy was
+            Path(old.backup).unlink(missing_ok=True)  # the file equals the copy again
             del self.files[str(change.path)]
             return
         if old and self._is_as_written(change):
             self.files[str(change.path)] = replace(old, after=digest(after))
             return
         before = digest(change.before) if change.is_pristine and not old else CHANGED
-        folders = old.made if old else tuple(str(folder) for folder in made)
+        folders = old.made if old else tuple(str(folder) for folder in new_folders)
         backup = str(self._copy_of.get(change.path, ""))
         older = tuple(map(str, old.copies)) if old else ()
         self.files[str(change.path)] = WrittenFile(digest(after), before, backup, folders, older)
 
     def _is_as_written(self, change: FileChange) -> bool:
-        """Whether a file is as nacre left it: then there is a copy of what it was, if it was anything."""
+        """Return True if a file is as nacre left it. Then a copy of the original exists, if there was one."""
         old = self.files.get(str(change.path))
         return bool(old and old.after == digest(change.before))
 
@@ -264,19 +269,19 @@ class _Books:
 
 
 # ----------------------------------------------------------------------------
-# What wiring hosts would change: every file as it is and as it is to be. What is shown is what is
-# written.
+# Plans
+# A plan contains each file before and after the change, so that the preview is exactly what is written.
 
 
-_TWICE = "It is wired for all of yours as well: in this project its hooks run twice."
-_PATHS = "What was written holds paths of this machine: others who share the project's repository need their own."
+_RUNS_TWICE_NOTE = "It is wired for all of yours as well: in this project its hooks run twice."
+_PATHS_NOTE = "What was written holds paths of this machine: others who share the project's repository need their own."
 
 
 def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
-    """What wiring these hosts would change. Raises InvalidInput."""
+    """Return the plan for configuring these hosts. Raises InvalidInput."""
     wired = load(settings.home)
     drafts = Drafts(settings, wired, is_removal=False)
-    before = {one.place: one for one in wired.wishes}
+    before = {command.place: command for command in wired.wishes}
     needed = _pieces(settings, wishes)
     for wish in wishes:
         old = before.get(wish.place)
@@ -293,14 +298,17 @@ def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
         for note in host_named(wish.host).notes(way_of(settings, wish))
     ]
     shared = next((wish.host for wish in wishes if wish.project), None)
-    notes += [(shared, _PATHS)] if shared else []
+    notes += [(shared, _PATHS_NOTE)] if shared else []
     notes += [
-        (wish.host, _TWICE)
+        (wish.host, _RUNS_TWICE_NOTE)
         for wish in wishes
         if _runs_twice(settings, wish, (*wishes, *wired.wishes))
     ]
     commands = [
-        one for wish in wishes for one in commands_for(settings, wish) if drafts.may_run(one)
+        command
+        for wish in wishes
+        for command in commands_for(settings, wish)
+        if drafts.may_run(command)
     ]
     servers = drafts.servers
     return WiringPlan(
@@ -318,9 +326,9 @@ def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
 
 
 def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
-    """What taking these hosts' wiring out would change; files that nothing else changed become what they were.
+    """Return the plan for removing these hosts' wiring. Files that nothing else changed get their original content.
 
-    What another wiring needs stays. Raises InvalidInput.
+    Pieces that another wiring needs stay. Raises InvalidInput.
     """
     wired = load(settings.home)
     drafts = Drafts(settings, wired, is_removal=True)
@@ -331,10 +339,10 @@ def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan
             drafts.take(wish, _without(target, needed), dropped)
     drafts.restore(wired, {path for path, _ in needed})
     commands = [
-        one
+        command
         for wish in wishes
-        for one in commands_for(settings, wish, is_removal=True)
-        if drafts.may_run(one)
+        for command in commands_for(settings, wish, is_removal=True)
+        if drafts.may_run(command)
     ]
     return WiringPlan(
         tuple(wishes),
@@ -350,30 +358,33 @@ def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan
 
 
 def _runs_twice(settings: Settings, wish: WiringWish, all_wishes: Iterable[WiringWish]) -> bool:
-    """Whether a project's wiring has hooks, and the host is wired for all of the user's as well."""
-    other = any(one.host == wish.host and not one.project for one in all_wishes)
+    """Return True if a project's wiring has hooks and the host is also wired for the user."""
+    other = any(
+        wired_wish.host == wish.host and not wired_wish.project for wired_wish in all_wishes
+    )
     pieces = (piece for target in targets_of(settings, wish) for piece in target.pieces)
     return bool(wish.project) and other and any(isinstance(piece, JsonHook) for piece in pieces)
 
 
 def _pieces(settings: Settings, wishes: Iterable[WiringWish]) -> set[tuple[Path, str]]:
-    """What these wirings need, by file."""
+    """Return the pieces that these wirings need, with their files."""
     return {
-        (one.path, repr(piece))
+        (target.path, repr(piece))
         for wish in wishes
-        for one in targets_of(settings, wish)
-        for piece in one.pieces
+        for target in targets_of(settings, wish)
+        for piece in target.pieces
     }
 
 
 def _without(target: Target, needed: set[tuple[Path, str]]) -> Target:
     return replace(
-        target, pieces=tuple(one for one in target.pieces if (target.path, repr(one)) not in needed)
+        target,
+        pieces=tuple(piece for piece in target.pieces if (target.path, repr(piece)) not in needed),
     )
 
 
 def _all_forms(settings: Settings, wish: WiringWish) -> Iterable[Target]:
-    """The files of a wiring, in whichever form it was made."""
+    """Return the files of a wiring in all forms in which it may have been made."""
     forms = dict.fromkeys(
         (
             replace(wish, plain=False, slot=True, tool_hook=True, isolates=True),
@@ -384,22 +395,22 @@ def _all_forms(settings: Settings, wish: WiringWish) -> Iterable[Target]:
 
 
 # ----------------------------------------------------------------------------
-# What is answered to requests about hosts; :mod:`nacre.serve.catalogue` lists them.
+# Operations; :mod:`nacre.serve.catalogue` lists them
 
 
 def plan_answers(settings: Settings, request: WireRequest) -> WiringPlan:
-    """What configuring hosts would change. Raises InvalidInput."""
+    """Return the plan for configuring or removing hosts. Raises InvalidInput."""
     return (plan_removal if request.uninstall else plan)(settings, request.wishes)
 
 
 def wire(settings: Settings, request: WireRequest) -> WiringDone:
-    """Configure hosts to use nacre, or no longer. Raises InvalidInput, EditConflict."""
+    """Configure hosts to use nacre, or remove the configuration. Raises InvalidInput, EditConflict."""
     return apply(settings, plan_answers(settings, request), utc_now())
 
 
 # ----------------------------------------------------------------------------
-# Run what hosts would run, as they would: nacre's own programs alone, and so that nothing stays
-# behind.
+# Test runs of hosts' commands
+# Only nacre's own programs are run, and nothing is left behind.
 
 
 SAMPLE = {
@@ -408,9 +419,9 @@ SAMPLE = {
     "source": "startup",
     "prompt": "",
 }
-"""What a hook is given."""
+"""The input of a hook."""
 
-_HOOK_SECONDS = 5.0
+_HOOK_TIMEOUT_SECONDS = 5.0
 
 
 def run_hook(
@@ -421,44 +432,49 @@ def run_hook(
     *,
     says_json: bool = True,
 ) -> str | None:
-    """Run a hook as the host does, without a shell: nacre's own lines need none. Returns what is wrong."""
+    """Run a hook as the host does, but without a shell, which nacre's lines do not need.
+
+    Return the problem, or ``None``.
+    """
     words = [line] if settings.platform == "win32" else shlex.split(line)
     if settings.platform != "win32" and not is_own(words, project):
         return f"it runs something else: {line}"
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             line if settings.platform == "win32" else words,
             env=quiet(settings),
             input=json.dumps(given),
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_HOOK_SECONDS,
+            timeout=_HOOK_TIMEOUT_SECONDS,
             check=False,
             cwd=project or settings.user_home,
         )
     except subprocess.TimeoutExpired:
-        return f"no answer within {_HOOK_SECONDS:.0f} seconds: {line}"
+        return f"no answer within {_HOOK_TIMEOUT_SECONDS:.0f} seconds: {line}"
     except OSError as error:
         return f"{error.strerror}: {line}"
-    if done.returncode:
-        said = " ".join(done.stderr.split())[-200:]
-        return f"it ended with {done.returncode}{f' ({said})' if said else ''}: {line}"
-    if says_json and done.stdout.strip():
+    if result.returncode:
+        error_text = " ".join(result.stderr.split())[-200:]
+        return (
+            f"it ended with {result.returncode}{f' ({error_text})' if error_text else ''}: {line}"
+        )
+    if says_json and result.stdout.strip():
         try:
-            json.loads(done.stdout)
+            json.loads(result.stdout)
         except ValueError:
             return f"its answer is not JSON: {line}"
     return None
 
 
 def quiet(settings: Settings) -> dict[str, str]:
-    """The environment of a dry call: it leaves no daemon behind."""
+    """Return an environment in which commands start no daemon."""
     return {**settings.environ, "NACRE_DAEMON_ENABLED": "false"}
 
 
 def is_own(words: Sequence[str], project: Path | None) -> bool:
-    """Whether a command is nacre's. What a project brings along is not run: anybody may have put it there."""
+    """Return True if a command is nacre's. Programs inside a project are not run: anyone may have put them there."""
     program = Path(
         next((word for word in words if Path(word).name != "env" and "=" not in word), "")
     )
@@ -471,12 +487,13 @@ def is_own(words: Sequence[str], project: Path | None) -> bool:
 
 
 def _is_interpreter(program: Path) -> bool:
-    """Whether it is what runs this nacre, wherever that is installed."""
+    """Return True if the program is next to the interpreter that runs this nacre."""
     return program.parent == Path(sys.executable).parent
 
 
 # ----------------------------------------------------------------------------
-# Hosts as people see them: which there are, and what a wiring would change, without others' secrets.
+# States and previews
+# Shown without secrets from other settings.
 
 
 Clean = Callable[[str], str]
@@ -484,9 +501,9 @@ Clean = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """A host: whether something of it is on this machine (``is_here``), its program, and how it is wired.
+    """A host, its program, and its wirings. ``is_here``: a part of it is installed on this machine.
 
-    ``by_user``: it can be wired for all of the user's.
+    ``by_user``: it can be wired for the user.
     """
 
     name: str
@@ -499,7 +516,7 @@ class HostState:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file that changes; ``action``: ``create``, ``change`` or ``remove``. ``is_own``: it lies in nacre's home.
+    """A file that changes; ``action``: ``create``, ``change`` or ``remove``. ``is_own``: it is in nacre's home.
 
     ``diff`` are lines that begin with ``+``, ``-`` or a space.
     """
@@ -513,8 +530,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class WiringPreview:
-    """What a wiring would do. ``unchanged`` files are as they should be already; ``notes`` is what a person has to do
-    or to know afterwards."""
+    """The effects of a wiring. ``unchanged`` counts files that are already correct; ``notes`` are for the user."""
 
     files: tuple[ChangedFile, ...]
     unchanged: int
@@ -525,38 +541,38 @@ class WiringPreview:
 
 
 def list_hosts(settings: Settings) -> list[HostState]:
-    """Every host that nacre knows; first those on this machine."""
+    """Return every host that nacre supports; those on this machine come first."""
     wishes = load(settings.home).wishes
-    found = {one.host.name: one for one in found_hosts(settings)}
+    installed = {found_host.host.name: found_host for found_host in found_hosts(settings)}
     states = [
         HostState(
             host.name,
             host.label,
-            host.name in found,
-            found[host.name].program if host.name in found else None,
+            host.name in installed,
+            installed[host.name].program if host.name in installed else None,
             host.by_user,
             tuple(wish for wish in wishes if wish.host == host.name),
         )
         for host in HOSTS_REGISTRY.values()
     ]
-    return sorted(states, key=lambda one: not (one.is_here or one.wired))
+    return sorted(states, key=lambda found_host: not (found_host.is_here or found_host.wired))
 
 
 def preview(settings: Settings, request: WireRequest) -> WiringPreview:
-    """What configuring hosts would change, as it can be shown. Raises InvalidInput."""
+    """Return a displayable preview of configuring hosts. Raises InvalidInput."""
     plan = plan_answers(settings, request)
     clean, home = Redactor(*settings.redaction).clean, settings.home.resolve()
-    changed = [one for one in plan.changes if one.action != "none"]
+    changed = [change for change in plan.changes if change.action != "none"]
     return WiringPreview(
         tuple(
             ChangedFile(
-                one.path,
-                one.action,
-                one.what,
-                one.path.is_relative_to(home),
-                tuple(diff_of(one, clean)[2:]),
+                item.path,
+                item.action,
+                item.what,
+                item.path.is_relative_to(home),
+                tuple(diff_of(item, clean)[2:]),
             )
-            for one in changed
+            for item in changed
         ),
         len(plan.changes) - len(changed),
         plan.commands,
@@ -567,7 +583,7 @@ def preview(settings: Settings, request: WireRequest) -> WiringPreview:
 
 
 def diff_of(change: FileChange, clean: Clean) -> list[str]:
-    """How a file changes, as diff -u tells it, without the secrets that settings of others may hold."""
+    """Return the changes of a file as a unified diff, without secrets from other settings."""
     before, after = _lines(change.before, clean), _lines(change.after, clean)
     names = (
         "before" if change.before is not None else "/dev/null",

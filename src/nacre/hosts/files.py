@@ -1,4 +1,4 @@
-"""Files of others: read as they are, written whole, with the mode they had, never through a link that leads away."""
+"""Hosts' files: safe reading and writing, edits of JSON and marked blocks that keep the layout, and locations."""
 
 from __future__ import annotations
 
@@ -13,39 +13,40 @@ from pathlib import Path as Path_2
 from typing import Any, TypeAlias
 
 _BOM = "\ufeff"
-_MOST_BYTES = 20_000_000
+_MAX_BYTES = 20_000_000
 _IS_POSIX = os.name == "posix"
 
 
 class Untouchable(Exception):  # noqa: N818 - what is the case
-    """The file is left alone; the message says why."""
+    """The file cannot be changed; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The text of a file without its byte order mark; ``content`` is ``None`` where there is no file."""
+    """The text of a file without its byte order mark. ``content`` is ``None`` if there is no file."""
 
     content: bytes | None
 
     @property
     def words(self) -> str:
-        """What is in it. Raises Untouchable for what is no UTF-8."""
+        """Return the decoded text. Raises Untouchable if it is not UTF-8."""
         try:
             return (self.content or b"").decode("utf-8").removeprefix(_BOM)
         except UnicodeDecodeError as error:
             raise Untouchable("it is not written in UTF-8") from error
 
     def encoded(self, words: str) -> bytes:
-        """Other words, with the mark that this text has."""
+        """Encode a new text, with a byte order mark if this text has one."""
         mark = _BOM.encode() if (self.content or b"").startswith(_BOM.encode()) else b""
         return mark + words.encode("utf-8")
 
 
 def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
-    """Where a path leads, which must be under one of ``roots``. Raises Untouchable.
+    """Resolve a path, which must be under one of ``roots``. Raises Untouchable.
 
-    Links within them are followed, as those of people who keep their settings in a repository: the file is written
-    where it really is, and the link stays.
+    Links inside the roots are followed, for people who keep their settings in a repository: the target is written and
+    the
+    link stays.
     """
     real = Path_2(os.path.realpath(path))
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
@@ -56,16 +57,16 @@ def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
 
 
 def read(path: Path_2) -> Text:
-    """A regular file, or that there is none. Raises Untouchable."""
+    """Read a regular file, which may be missing. Raises Untouchable."""
     try:
-        seen = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return Text(None)
     except OSError as error:
         raise Untouchable(f"it cannot be read: {error.strerror}") from error
-    if not stat.S_ISREG(seen.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise Untouchable("it is not a regular file")
-    if seen.st_size > _MOST_BYTES:
+    if status.st_size > _MAX_BYTES:
         raise Untouchable("it is too large")
     try:
         return Text(path.read_bytes())
@@ -74,13 +75,13 @@ def read(path: Path_2) -> Text:
 
 
 def write(path: Path_2, content: bytes, *, mode: int) -> list[Path_2]:
-    """Write a file whole or not at all; returns the folders that were made for it. Raises Untouchable.
+    """Write a file atomically and return the folders created for it. Raises Untouchable.
 
-    One that is there keeps its mode; a new one gets ``mode``.
+    An existing file keeps its mode; a new file gets ``mode``.
     """
     try:
-        made = _make_folders(path.parent, mode | (mode & 0o444) >> 2)
-        kept = stat.S_IMODE(path.stat().st_mode) if path.exists() else mode
+        folders = _make_folders(path.parent, mode | (mode & 0o444) >> 2)
+        final_mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else mode
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         descriptor = os.open(
             temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600
@@ -90,14 +91,14 @@ def write(path: Path_2, content: bytes, *, mode: int) -> list[Path_2]:
                 file.write(content)
                 file.flush()
                 if _IS_POSIX:
-                    os.fchmod(file.fileno(), kept)
+                    os.fchmod(file.fileno(), final_mode)
                 os.fsync(file.fileno())
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise Untouchable(f"it cannot be written: {error.strerror}") from error
-    return made
+    return folders
 
 
 def remove(path: Path_2) -> None:
@@ -109,14 +110,14 @@ def remove(path: Path_2) -> None:
 
 
 def remove_empty(folders: Iterable[Path_2]) -> None:
-    """Remove those folders in which nothing is left."""
-    for folder in sorted(folders, key=lambda one: len(one.parts), reverse=True):
+    """Remove the folders that are empty."""
+    for folder in sorted(folders, key=lambda folder_path: len(folder_path.parts), reverse=True):
         with suppress(OSError):
             folder.rmdir()
 
 
 def back_up(path: Path_2, stamp: str, folder: Path_2 | None = None) -> Path_2:
-    """Put a copy of a file beside it, or into a folder, readable by no more people; returns where.
+    """Copy a file next to it or into a folder, with the same permissions, and return the copy's path.
 
     Raises Untouchable.
     """
@@ -135,17 +136,15 @@ def _make_folders(folder: Path_2, mode: int) -> list[Path_2]:
     while not folder.exists():
         missing.append(folder)
         folder = folder.parent
-    for one in reversed(missing):
-        one.mkdir(mode | 0o100)
+    for new_folder in reversed(missing):
+        new_folder.mkdir(mode | 0o100)
     return missing
 
 
 # ----------------------------------------------------------------------------
-# JSON as people keep it, changed in single places: comments, trailing commas, order and layout stay
-# to the byte.
-#
-# Besides JSON it reads what hosts read, too: comments, trailing commas, names without quotes, quotes
-# of one kind.
+# Edits of JSON
+# Single values change; comments, trailing commas, order and layout stay. As hosts do, the parser accepts comments,
+# trailing commas, unquoted names and single quotes.
 
 
 _SPACE = re.compile(r"(?:[ \t\r\n\f\v\u00a0\u2028\u2029\ufeff]|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -156,19 +155,19 @@ _OPENED = re.compile(
     r"^([ \t]*)[^\r\n]*[{\[][ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*)?\r?\n([ \t]+)(?=[^\s])",
     re.MULTILINE,
 )
-_WIDEST_UNIT = 8
-_DEEPEST = 200
+_MAX_INDENT_CHARACTERS = 8
+_MAX_DEPTH = 200
 
 Path: TypeAlias = Sequence[str]
 
 
 class Unparsable(ValueError):  # noqa: N818 - what is the case
-    """The text is no JSON, not even in the forms that hosts put up with; the message says where."""
+    """The text is not JSON, even in the extended forms; the message gives the place."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A value with its place in the text. ``items`` are the members of an object or a list."""
+    """A value and its position in the text. ``items`` are the members of an object or a list."""
 
     start: int
     end: int
@@ -186,28 +185,28 @@ class _Item:
 
 
 def read_json_text(text: str) -> Any:
-    """What a text holds; an empty object where it is blank. Raises Unparsable."""
+    """Parse a text; a blank text is an empty object. Raises Unparsable."""
     return _root(text).value if text.strip() else {}
 
 
 def find(text: str, path: Path) -> Any:
-    """What stands at a path of keys; ``None`` where nothing does. Raises Unparsable."""
-    found = read_json_text(text)
+    """Return the value at a path of keys, or ``None``. Raises Unparsable."""
+    value = read_json_text(text)
     for key in path:
-        if not isinstance(found, dict) or key not in found:
+        if not isinstance(value, dict) or key not in value:
             return None
-        found = found[key]
-    return found
+        value = value[key]
+    return value
 
 
 def put(text: str, path: Path, value: Any) -> str:
-    """Set what stands at a path, and make the objects above it. Raises Unparsable, also where one is no object."""
+    """Set the value at a path and create the objects above it. Raises Unparsable, also if one is not an object."""
     text = text if text.strip() else "{}" + _newline(text)
     return _checked(text, _put(text, path, value), lambda old: _with(old, path, value))
 
 
 def drop(text: str, path: Path) -> str:
-    """Take out what stands at a path, and the objects above it that hold nothing else. Raises Unparsable."""
+    """Remove the value at a path, and the objects above it that become empty. Raises Unparsable."""
     if find(text, path) is None and not _is_there(text, path):
         return text
     above = list(path[:-1])
@@ -220,13 +219,13 @@ def drop(text: str, path: Path) -> str:
 
 
 def add(text: str, path: Path, value: Any) -> str:
-    """Put a value at the end of the list at a path, which is made where it is missing. Raises Unparsable."""
+    """Append a value to the list at a path, creating the list if it is missing. Raises Unparsable."""
     present = find(text, path)
     if present is None:
         return put(text, path, [value])
     if not isinstance(present, list):
         raise Unparsable(f"{'.'.join(path)} is no list")
-    if any(_equal(one, value) for one in present):
+    if any(_equal(item, value) for item in present):
         return text
     node = _at(_root(text), path)
     return _checked(
@@ -237,28 +236,28 @@ def add(text: str, path: Path, value: Any) -> str:
 
 
 def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
-    """Take the values out of the list at a path that ``is_own`` says; one that held no more goes. Raises Unparsable."""
+    """Remove the values of a list for which ``is_own`` is true, and the list if it becomes empty. Raises Unparsable."""
     present = find(text, path)
     if not isinstance(present, list) or not any(map(is_own, present)):
         return text
     while any(map(is_own, present)):
         text = _drop_item(text, path, lambda item: is_own(item.node.value))
-        left = find(text, path)
-        if not isinstance(left, list) or len(left) >= len(present):
+        remaining = find(text, path)
+        if not isinstance(remaining, list) or len(remaining) >= len(present):
             raise Unparsable(f"{'.'.join(path)} cannot be changed")
-        present = left
+        present = remaining
     return drop(text, path) if present == [] else text
 
 
 def _checked(before: str, after: str, change: Callable[[Any], Any]) -> str:
-    """A change that did what it should and nothing else. Raises Unparsable, and the text stays as it was."""
+    """Return the changed text if it has this change and no other. Raises Unparsable."""
     if not _equal(read_json_text(after), change(read_json_text(before))):
         raise Unparsable("it cannot be changed without a risk to the rest")
     return after
 
 
-def _equal(one: Any, other: Any) -> bool:
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+def _equal(left: Any, right: Any) -> bool:
+    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
 def _with(old: Any, path: Path, value: Any) -> Any:
@@ -315,16 +314,16 @@ def _insert_member(text: str, node: _Node, path: Path, value: Any) -> str:
 
 
 def _insert(text: str, node: _Node, render: Callable[[str], str]) -> str:
-    """A member more, in the way the others are laid out."""
+    """Insert a member in the layout of the others."""
     line = _newline(text)
     if not node.items:
         outer = _indent_at(text, node.start)
         inner = outer + _unit(text)
         inside = text[node.start + 1 : node.end - 1]
-        kept = inside.rstrip() if inside.strip() else ""
+        content = inside.rstrip() if inside.strip() else ""
         return (
             text[: node.start + 1]
-            + kept
+            + content
             + line
             + inner
             + render(inner)
@@ -333,12 +332,12 @@ def _insert(text: str, node: _Node, render: Callable[[str], str]) -> str:
             + text[node.end - 1 :]
         )
     last = node.items[-1]
-    own_line = _stands_alone(text, last.start)
+    own_line = _is_first_on_line(text, last.start)
     indent = _indent_at(text, last.start) if own_line else ""
     gap = line + indent if own_line else " "
     at = last.node.end
     if node.ends_with_comma:
-        at = text.index(",", _SPACE.match(text, at).end()) + 1  # type: ignore[union-attr] # it matches anything
+        at = text.index(",", _SPACE.match(text, at).end()) + 1  # type: ignore[union-attr] # the pattern matches anything
         return (
             text[:at]
             + _tail(text, at)
@@ -352,27 +351,27 @@ def _insert(text: str, node: _Node, render: Callable[[str], str]) -> str:
 
 
 def _tail(text: str, at: int) -> str:
-    """A comment behind a value on its line: it stays there. Only where the line ends with it."""
-    found = _REST_OF_LINE.match(text, at)
-    tail = found[0] if found else ""
+    """Return a comment after a value at the end of its line, which must stay there."""
+    match = _REST_OF_LINE.match(text, at)
+    tail = match[0] if match else ""
     follows = text[at + len(tail) : at + len(tail) + 1]
     return tail if follows in ("\r", "\n") and tail.strip() else ""
 
 
 def _drop_item(text: str, path: Path, is_own: Callable[[_Item], bool]) -> str:
-    """The text without the first member that is meant, its comma, and the space before it."""
+    """Remove the first member that matches, its comma, and the space before it."""
     node = _at(_root(text), path)
     at = next(number for number, item in enumerate(node.items) if is_own(item))
     item = node.items[at]
     end = item.node.end
     is_last = at == len(node.items) - 1
     if not is_last or node.ends_with_comma:
-        end = text.index(",", _SPACE.match(text, end).end()) + 1  # type: ignore[union-attr] # it matches anything
+        end = text.index(",", _SPACE.match(text, end).end()) + 1  # type: ignore[union-attr] # the pattern matches anything
     start = len(text[: item.start].rstrip(" \t\r\n"))
     head = text[:start]
     if is_last and at and not node.ends_with_comma:
         before = node.items[at - 1].node.end
-        comma = text.index(",", _SPACE.match(text, before).end())  # type: ignore[union-attr] # the same
+        comma = text.index(",", _SPACE.match(text, before).end())  # type: ignore[union-attr] # as above
         head = text[:comma] + text[comma + 1 : start]
     if (
         len(node.items) == 1
@@ -397,20 +396,23 @@ def _newline(text: str) -> str:
 
 
 def _unit(text: str) -> str:
-    """How much deeper the first line within an object or a list is; two spaces where none tells."""
-    for found in _OPENED.finditer(text):
-        if found[2].startswith(found[1]) and 0 < len(found[2]) - len(found[1]) <= _WIDEST_UNIT:
-            return found[2][len(found[1]) :]
+    """Return the text's unit of indentation; two spaces by default."""
+    for match in _OPENED.finditer(text):
+        if (
+            match[2].startswith(match[1])
+            and 0 < len(match[2]) - len(match[1]) <= _MAX_INDENT_CHARACTERS
+        ):
+            return match[2][len(match[1]) :]
     return "  "
 
 
 def _indent_at(text: str, at: int) -> str:
     begin = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
-    found = re.match(r"[ \t]*", text[begin:at])
-    return found[0] if found else ""
+    match = re.match(r"[ \t]*", text[begin:at])
+    return match[0] if match else ""
 
 
-def _stands_alone(text: str, at: int) -> bool:
+def _is_first_on_line(text: str, at: int) -> bool:
     begin = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
     return begin > 0 and not text[begin:at].strip()
 
@@ -424,7 +426,7 @@ def _root(text: str) -> _Node:
 
 
 def _value(text: str, at: int, depth: int) -> tuple[_Node, int]:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise _wrong(text, at, "it is nested too deeply")
     sign = text[at : at + 1]
     if sign == "{":
@@ -467,8 +469,8 @@ def _key(text: str, at: int) -> tuple[str, int]:
 
 
 def _scalar(text: str, at: int, *, is_key: bool = False) -> tuple[Any, int]:
-    if found := _STRING.match(text, at):
-        return _unquoted(text, found), found.end()
+    if match := _STRING.match(text, at):
+        return _unquoted(text, match), match.end()
     bare = _BARE.match(text, at)
     if not bare:
         raise _wrong(text, at, "a value is missing")
@@ -480,19 +482,19 @@ def _scalar(text: str, at: int, *, is_key: bool = False) -> tuple[Any, int]:
         return _number(text, bare), bare.end()
 
 
-def _unquoted(text: str, found: re.Match[str]) -> Any:
-    quoted = found[0]
+def _unquoted(text: str, match: re.Match[str]) -> Any:
+    quoted = match[0]
     if quoted[0] == "'":
         inner = quoted[1:-1].replace("\\'", "'")
         quoted = '"' + re.sub(r'(?<!\\)"', r"\"", inner) + '"'
     try:
         return json.loads(quoted, strict=False)
     except ValueError as error:
-        raise _wrong(text, found.start(), "a text is not well formed") from error
+        raise _wrong(text, match.start(), "a text is not well formed") from error
 
 
 def _number(text: str, bare: re.Match[str]) -> Any:
-    """A number as JSON5 has it."""
+    """Parse a JSON5 number."""
     if re.fullmatch(r"[+-]?(0[xX][0-9a-fA-F]+)", bare[0]):
         return int(bare[0], 16)
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", bare[0]):
@@ -501,18 +503,18 @@ def _number(text: str, bare: re.Match[str]) -> Any:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
-def _wrong(text: str, at: int, what: str) -> Unparsable:
+def _wrong(text: str, at: int, problem: str) -> Unparsable:
     line = text.count("\n", 0, at) + 1
-    return Unparsable(f"line {line}, column {at - text.rfind(chr(10), 0, at)}: {what}")
+    return Unparsable(f"line {line}, column {at - text.rfind(chr(10), 0, at)}: {problem}")
 
 
 # ----------------------------------------------------------------------------
-# What nacre adds to texts of people: a block between two marks, which are comments of the text's own
-# kind.
+# Marked blocks
+# nacre's additions to users' texts, between marks that are comments in the text's format.
 
 
 MARKDOWN = ("<!-- nacre:start -->", "<!-- nacre:end -->")
@@ -522,7 +524,7 @@ _HEADER = re.compile(r"[ \t]*\[{1,2}[ \t]*([^\]\r\n]+?)[ \t]*\]")
 
 
 def put_block(text: str, block: str, marks: tuple[str, str] = MARKDOWN) -> str:
-    """A text with one block of nacre's, at the place of the first that is there, else at the end."""
+    """Put nacre's only block in a text, in place of the first one or at the end."""
     line = newline(text)
     whole = line.join((marks[0], *block.strip("\n").split("\n"), marks[1]))
     spans = _spans(text, marks)
@@ -535,14 +537,14 @@ def put_block(text: str, block: str, marks: tuple[str, str] = MARKDOWN) -> str:
 
 
 def drop_blocks(text: str, marks: tuple[str, str] = MARKDOWN) -> str:
-    """A text without nacre's blocks."""
+    """Return a text without nacre's blocks."""
     for start, end in reversed(_spans(text, marks)):
         text = _cut(text, start, end)
     return text
 
 
 def blocks_of(text: str, marks: tuple[str, str] = MARKDOWN) -> list[str]:
-    """What stands between the marks, each block by itself."""
+    """Return the contents of the blocks."""
     return [
         text[start:end].strip().removeprefix(marks[0]).removesuffix(marks[1]).strip()
         for start, end in _spans(text, marks)
@@ -550,35 +552,35 @@ def blocks_of(text: str, marks: tuple[str, str] = MARKDOWN) -> list[str]:
 
 
 def has_block(text: str, marks: tuple[str, str] = MARKDOWN) -> bool:
-    """Whether a block of nacre's is there."""
+    """Return True if the text has a block of nacre's."""
     return bool(_spans(text, marks))
 
 
 def drop_tables(text: str, names: tuple[str, ...]) -> str:
-    """A TOML text without the marks of nacre, and without the tables of these names and those below them.
+    """Remove nacre's marks, and the tables of these names with their sub-tables, from a TOML text.
 
-    By lines, not by marks: hosts that rewrite their own file put tables of theirs between the marks.
+    Tables are found by their headers, because hosts that rewrite the file put other tables between the marks.
     """
-    kept: list[str] = []
+    lines: list[str] = []
     is_own = False
     for line in text.splitlines(keepends=True):
         if line.strip() in TOML:
             is_own = is_own and line.strip() != TOML[1]
-            if line.strip() == TOML[0] and kept and not kept[-1].strip():
-                kept.pop()  # the empty line that was put before the block
+            if line.strip() == TOML[0] and lines and not lines[-1].strip():
+                lines.pop()  # the empty line inserted before the block
             continue
-        if found := _HEADER.match(line):
+        if match := _HEADER.match(line):
             is_own = (
-                _plain(found[1]).startswith(tuple(f"{name}." for name in names))
-                or _plain(found[1]) in names
+                _plain(match[1]).startswith(tuple(f"{name}." for name in names))
+                or _plain(match[1]) in names
             )
         if not is_own:
-            kept.append(line)
-    return "".join(kept)
+            lines.append(line)
+    return "".join(lines)
 
 
 def newline(text: str) -> str:
-    """The end of lines that a text has."""
+    """Return the line ending of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
@@ -587,17 +589,17 @@ def _plain(name: str) -> str:
 
 
 def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
-    """Where the blocks are. A start without an end is none: nobody knows where it should end.
+    """Return the spans of the blocks. A start without an end is ignored, because the end is unknown.
 
-    Something may stand behind the end, where a line was added to a text whose last one had no end.
+    Text may follow the end mark, if a line was added to a text without a final line ending.
     """
     start, end = map(re.escape, marks)
     pattern = rf"^[ \t]*{start}[ \t]*(?=\r?$)(?:(?!{start}).)*?^[ \t]*{end}"
-    return [found.span() for found in re.finditer(pattern, text, re.MULTILINE | re.DOTALL)]
+    return [match.span() for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL)]
 
 
 def _cut(text: str, start: int, end: int) -> str:
-    """The text without a span, its line end, and the empty line that was put before it."""
+    """Remove a span, its line ending, and the empty line inserted before it."""
     after, line = text[end:], newline(text)
     if not after:
         return text[:start].removesuffix(line).removesuffix(line)
@@ -609,19 +611,19 @@ def _cut(text: str, start: int, end: int) -> str:
 
 
 def _appended(text: str, whole: str, line: str) -> str:
-    """A text with a block at its end, after an empty line. Where its last line has no end, the block's has none."""
+    """Append a block after an empty line. It ends with a line ending only if the text does."""
     if text and not text.endswith("\n"):
         return text + line * 2 + whole
     return text + (line if text else "") + whole + line
 
 
 # ----------------------------------------------------------------------------
-# Where hosts keep their files, on each system.
+# Locations
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Whose machine it is. ``home`` is nacre's own; ``project`` the folder that is wired, ``None`` for the user."""
+    """The folders of a machine. ``home`` is nacre's home; ``project`` is the wired project, ``None`` for the user."""
 
     user: Path_2
     home: Path_2
@@ -630,12 +632,12 @@ class Places:
     project: Path_2 | None = None
 
     def folder(self, variable: str, usual: str) -> Path_2:
-        """The folder that a variable names, else the usual one under the user's."""
+        """Return the folder named by a variable, or else the default under the user's folder."""
         return Path_2(self.environ.get(variable) or self.user / usual)
 
     @property
     def config(self) -> Path_2:
-        """Where programs keep their settings."""
+        """Return the system's folder for programs' settings."""
         if self.platform == "win32":
             return self.folder("APPDATA", "AppData/Roaming")
         if self.platform == "darwin":
@@ -644,18 +646,20 @@ class Places:
 
     @property
     def xdg_config(self) -> Path_2:
-        """The same for programs that keep to one rule on all systems."""
+        """Return the settings folder of programs that use the XDG rules on all systems."""
         return self.folder("XDG_CONFIG_HOME", ".config")
 
     @property
     def editor(self) -> Path_2:
-        """Where VS Code keeps what is the user's: the one that is there, else the usual one."""
+        """Return VS Code's user folder: an existing one, or else the default."""
         names = ("Code", "Code - Insiders", "VSCodium")
-        found = (self.config / name / "User" for name in names)
-        return next((path for path in found if path.is_dir()), self.config / "Code" / "User")
+        folders = (self.config / name / "User" for name in names)
+        return next((path for path in folders if path.is_dir()), self.config / "Code" / "User")
 
     def extension(self, name: str) -> Path_2:
-        """Where an extension of VS Code, or of an editor made from it, keeps its files."""
+        """Return the storage folder of an extension of VS Code or of an editor based on it."""
         editors = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
-        found = (self.config / editor / "User" / "globalStorage" / name for editor in editors)
-        return next((path for path in found if path.is_dir()), self.editor / "globalStorage" / name)
+        folders = (self.config / editor / "User" / "globalStorage" / name for editor in editors)
+        return next(
+            (path for path in folders if path.is_dir()), self.editor / "globalStorage" / name
+        )

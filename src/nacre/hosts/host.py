@@ -1,4 +1,4 @@
-"""An MCP server as hosts' settings name it: how it is started, and with what."""
+"""Hosts and the pieces of their settings: servers, hooks, programs, proven versions, and the state of own memories."""
 
 from __future__ import annotations
 
@@ -22,35 +22,40 @@ from nacre.hosts import files as json_text
 from nacre.hosts.files import Places, Unparsable
 
 _YAML = re.compile(r"^    (command|args|env): (.+)$", re.MULTILINE)
-"""Continue's file is nacre's own, with values as JSON has them."""
+"""Continue's file is written by nacre, with JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """``words`` start it; there are none where it is reached in another way, or nobody can tell."""
+    """An MCP server in a host's settings.
+
+    ``words`` is its command line; empty if it is not started by one, or unknown.
+    """
 
     words: tuple[str, ...]
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
 def server_of(value: Any) -> Server | None:
-    """The server that a value of settings describes; ``None`` where there is no value."""
+    """Return the server that a settings value describes, or ``None`` without a value."""
     if value is None:
         return None
     first = value.get("command") if isinstance(value, dict) else None
     if not first:
         return Server(())
-    given = value.get("args")
+    arguments = value.get("args")
     words = (
-        first if isinstance(first, list) else [first, *(given if isinstance(given, list) else ())]
+        first
+        if isinstance(first, list)
+        else [first, *(arguments if isinstance(arguments, list) else ())]
     )
     environ = value.get("env") or value.get("environment")
     named = environ if isinstance(environ, dict) else {}
-    return Server(tuple(map(str, words)), {str(name): str(one) for name, one in named.items()})
+    return Server(tuple(map(str, words)), {str(name): str(value) for name, value in named.items()})
 
 
 def server_in_yaml(text: str) -> Server | None:
-    """The server of a file in YAML that holds one alone, in the layout that nacre gives it."""
+    """Return the server of a YAML file in the layout that nacre writes."""
     if not text.strip():
         return None
     try:
@@ -60,27 +65,27 @@ def server_in_yaml(text: str) -> Server | None:
 
 
 # ----------------------------------------------------------------------------
-# The pieces that a wiring is made of: each knows how to put itself into a text of the owner's, and
-# out of it again.
+# Pieces of a wiring
+# Each can insert itself into a user's text and remove itself.
 
 
 OWN_COMMANDS = ("nacre-hook", "nacre.serve.hook_process")
-"""What a hook's command holds that is nacre's, wherever the program lay when it was written."""
+"""Parts of a hook's command that identify it as nacre's, wherever the program is installed."""
 
 
 class Piece(Protocol):
-    """One thing of nacre's within a text. Both raise Unparsable where the text is not what it should be."""
+    """A part of a text that belongs to nacre. Both methods raise Unparsable for a text of another form."""
 
     def put(self, text: str) -> str:
-        """The text with it, once; the same text where it is there as it should be."""
+        """Return the text with exactly one copy of the piece; the same text if it is correct already."""
 
     def drop(self, text: str) -> str:
-        """The text without it."""
+        """Return the text without the piece."""
 
 
 @dataclass(frozen=True)
 class JsonKey:
-    """A key of nacre's own, with its value."""
+    """A key that belongs to nacre, with its value."""
 
     path: tuple[str, ...]
     value: Any
@@ -99,14 +104,16 @@ class JsonServer(JsonKey):
     """An MCP server under nacre's name."""
 
     def server(self, text: str) -> Server | None:
-        """The server that is there."""
+        """Return the server in a text."""
         return server_of(json_text.find(text, self.path))
 
 
 @dataclass(frozen=True)
 class JsonDefault:
-    """A key that is set where it is missing, and left as people change it. It stays when nacre goes, unless it
-    ``is_own`` and nobody has changed it."""
+    """A key that is set only if it is missing.
+
+    It stays when nacre is removed, unless it ``is_own`` and is unchanged.
+    """
 
     path: tuple[str, ...]
     value: Any
@@ -128,7 +135,10 @@ class JsonDefault:
 
 @dataclass(frozen=True)
 class JsonItem:
-    """A text of nacre's own in a list. Others that begin with ``family`` are older forms of it, and go."""
+    """A text that belongs to nacre in a list.
+
+    Other texts that begin with ``family`` are older forms, and are removed.
+    """
 
     path: tuple[str, ...]
     value: str
@@ -150,7 +160,7 @@ class JsonItem:
 
 @dataclass(frozen=True)
 class JsonHook:
-    """A hook in the list of an event: an entry with a command, or a group that holds such entries."""
+    """A hook in the list of an event: an entry with a command, or a group of such entries."""
 
     path: tuple[str, ...]
     value: Mapping[str, Any]
@@ -158,28 +168,30 @@ class JsonHook:
     def put(self, text: str) -> str:
         """See Piece."""
         present = json_text.find(text, self.path)
-        if isinstance(present, list) and [one for one in present if _runs_own(one)] == [self.value]:
+        if isinstance(present, list) and [hook for hook in present if _runs_own(hook)] == [
+            self.value
+        ]:
             return text
         return json_text.add(self.drop(text), self.path, self.value)
 
     def drop(self, text: str) -> str:
-        """See Piece. In a group of others' hooks, nacre's alone goes."""
+        """See Piece. In a group with other hooks, only nacre's is removed."""
         present = json_text.find(text, self.path)
         if not isinstance(present, list):
             return text
         for at, group in enumerate(present):
             if isinstance(group, dict) and _is_mixed(group):
-                others = [one for one in group["hooks"] if not _runs_own(one)]
-                present = [*present[:at], {**group, "hooks": others}, *present[at + 1 :]]
+                foreign = [hook for hook in group["hooks"] if not _runs_own(hook)]
+                present = [*present[:at], {**group, "hooks": foreign}, *present[at + 1 :]]
                 text = json_text.put(text, self.path, present)
         return json_text.filter_out(text, self.path, _runs_own)
 
 
 @dataclass(frozen=True)
 class JsonSetting:
-    """A setting of the host's own that nacre changes. ``before`` is what it goes back to; ``None``: to not being there.
+    """A setting of the host that nacre changes. ``before`` is its old value; ``None`` if it was missing.
 
-    What somebody else made of it since stays.
+    Later changes by others stay.
     """
 
     path: tuple[str, ...]
@@ -187,7 +199,7 @@ class JsonSetting:
     before: Any = None
 
     def found(self, text: str) -> Any:
-        """What it is set to; ``None`` where it is not there."""
+        """Return the current value, or ``None``."""
         return json_text.find(text, self.path)
 
     def put(self, text: str) -> str:
@@ -205,14 +217,14 @@ class JsonSetting:
 
 @dataclass(frozen=True)
 class TomlSetting:
-    """The same in a TOML text: a key of a table."""
+    """A setting of the host in a TOML text: a key of a table."""
 
     path: tuple[str, str]
     value: Any
     before: Any = None
 
     def found(self, text: str) -> Any:
-        """What it is set to; ``None`` where it is not there."""
+        """Return the current value, or ``None``."""
         return _at(_toml(text), self.path)
 
     def put(self, text: str) -> str:
@@ -225,14 +237,14 @@ class TomlSetting:
 
     def _changed(self, text: str, value: Any) -> str:
         before = _toml(text)
-        wanted = _without(before, self.path) if value is None else _with(before, self.path, value)
+        expected = _without(before, self.path) if value is None else _with(before, self.path, value)
         for after in self._ways(text, before, value):
-            if _reads_as(after, wanted):
+            if _reads_as(after, expected):
                 return after
         raise Unparsable(f"{'.'.join(self.path)} cannot be changed without a risk to the rest")
 
     def _ways(self, text: str, before: Mapping[str, Any], value: Any) -> Iterator[str]:
-        """The text with another value, in one way after the other: the first that harms nothing is taken."""
+        """Yield the text with another value, changed in different ways; the first correct one is used."""
         table, key = self.path
         line = json_text.newline(text)
         own = tomlkit.dumps({table: {key: self.value}}).replace("\n", line)
@@ -257,7 +269,7 @@ class TomlSetting:
 
 @dataclass(frozen=True)
 class Block:
-    """Words between nacre's marks."""
+    """Text between nacre's marks."""
 
     words: str
 
@@ -278,11 +290,11 @@ class TomlServer:
     value: Mapping[str, Any]
 
     def server(self, text: str) -> Server | None:
-        """The server that is there."""
+        """Return the server in a text."""
         return server_of(_at(_toml(text), self.path))
 
     def is_marked(self, text: str) -> bool:
-        """Whether the table stands between nacre's marks."""
+        """Return True if the table is between nacre's marks."""
         return _at(_toml(text), self.path) is not None and self._is_out(
             json_text.drop_blocks(text, json_text.TOML), _without(_toml(text), self.path)
         )
@@ -292,15 +304,15 @@ class TomlServer:
         before = _toml(text)
         if _at(before, self.path) == self.value and text.count(json_text.TOML[0]) == 1:
             return text
-        wanted = _with(before, self.path, self.value)
+        expected = _with(before, self.path, self.value)
         bare = self.drop(text)
         after = json_text.put_block(bare, self._rendered(), json_text.TOML)
-        if _reads_as(after, wanted):
+        if _reads_as(after, expected):
             return after
         after = self._put_inline(
             bare
-        )  # the table above it is written in one line: there is no room for marks
-        if not _reads_as(after, wanted):
+        )  # the table above it is written inline, without room for marks
+        if not _reads_as(after, expected):
             raise Unparsable(f"{'.'.join(self.path)} cannot be set without a risk to the rest")
         return after
 
@@ -309,22 +321,22 @@ class TomlServer:
         before = _toml(text)
         if _at(before, self.path) is None and not json_text.has_block(text, json_text.TOML):
             return text
-        wanted = _without(before, self.path)
+        expected = _without(before, self.path)
         for after in self._dropped(text):
-            if self._is_out(after, wanted):
+            if self._is_out(after, expected):
                 return after
         raise Unparsable(f"{'.'.join(self.path)} cannot be taken out without a risk to the rest")
 
-    def _is_out(self, text: str, wanted: dict[str, Any]) -> bool:
-        """Whether the rest is as it should be; a table above it that holds nothing may be the owner's."""
+    def _is_out(self, text: str, expected: dict[str, Any]) -> bool:
+        """Return True if only the table is missing. An empty table above it may be the user's."""
         try:
-            left = _toml(text)
+            rest = _toml(text)
         except Unparsable:
             return False
-        return _at(left, self.path) is None and _without(left, self.path) == wanted
+        return _at(rest, self.path) is None and _without(rest, self.path) == expected
 
     def _dropped(self, text: str) -> Iterator[str]:
-        """The text without the table, in one way after the other: the first that harms nothing is taken."""
+        """Yield the text without the table, changed in different ways; the first correct one is used."""
         yield json_text.drop_blocks(text, json_text.TOML)
         yield json_text.drop_tables(text, (".".join(self.path),))
         yield self._drop_inline(text)
@@ -361,7 +373,7 @@ class TomlServer:
 
 @dataclass(frozen=True)
 class TomlTables:
-    """Tables that a host wrote for nacre, which only go: those whose last key begins with one of ``begins``."""
+    """Tables that a host wrote for nacre, which are only removed: those whose last key starts with ``begins``."""
 
     path: tuple[str, ...]
     begins: str
@@ -372,9 +384,11 @@ class TomlTables:
 
     def drop(self, text: str) -> str:
         """See Piece."""
-        found = _at(_toml(text), self.path)
+        tables = _at(_toml(text), self.path)
         own = (
-            [key for key in found if key.startswith(self.begins)] if isinstance(found, dict) else []
+            [key for key in tables if key.startswith(self.begins)]
+            if isinstance(tables, dict)
+            else []
         )
         for key in own:
             text = _drop_quoted(text, self.path, key)
@@ -388,7 +402,7 @@ class TomlTables:
 
 @dataclass(frozen=True)
 class WholeFile:
-    """A file that is nacre's as a whole."""
+    """A file that belongs to nacre as a whole."""
 
     content: str
 
@@ -403,10 +417,10 @@ class WholeFile:
 
 @dataclass(frozen=True)
 class ServerFile(WholeFile):
-    """A file that names an MCP server, nacre's, and nothing else."""
+    """A file with nacre's MCP server and nothing else."""
 
     def server(self, text: str) -> Server | None:
-        """The server that is there."""
+        """Return the server in a text."""
         return server_in_yaml(text)
 
 
@@ -415,7 +429,7 @@ SettingPiece: TypeAlias = JsonSetting | TomlSetting
 
 
 def _runs_own(value: Any) -> bool:
-    """Whether a hook's entry, or all entries of a group, run nacre."""
+    """Return True if a hook's entry, or all entries of a group, run nacre."""
     if not isinstance(value, dict):
         return False
     if isinstance(value.get("hooks"), list):
@@ -429,9 +443,9 @@ def _is_mixed(group: Mapping[str, Any]) -> bool:
 
 
 def _drop_quoted(text: str, path: tuple[str, ...], key: str) -> str:
-    """A TOML text without one table whose name is quoted, and byte for byte what it was else."""
+    """Remove one table with a quoted name from a TOML text, and leave the rest unchanged."""
     begin = f"[{'.'.join(path)}."
-    kept: list[str] = []
+    lines: list[str] = []
     is_own = False
     for line in text.splitlines(keepends=True):
         bare = line.strip()
@@ -439,10 +453,10 @@ def _drop_quoted(text: str, path: tuple[str, ...], key: str) -> str:
             name = bare[len(begin) :].rstrip("]").strip() if bare.startswith(begin) else ""
             is_own = name in (f'"{key}"', f"'{key}'")
         if not is_own:
-            kept.append(line)
-    if is_own and kept and not kept[-1].strip():
-        kept.pop()  # the empty line before a table at the end
-    return "".join(kept)
+            lines.append(line)
+    if is_own and lines and not lines[-1].strip():
+        lines.pop()  # the empty line before a table at the end
+    return "".join(lines)
 
 
 def _toml(text: str) -> dict[str, Any]:
@@ -452,9 +466,9 @@ def _toml(text: str) -> dict[str, Any]:
         raise Unparsable(str(error)) from error
 
 
-def _reads_as(text: str, wanted: dict[str, Any]) -> bool:
+def _reads_as(text: str, expected: dict[str, Any]) -> bool:
     try:
-        return _toml(text) == wanted
+        return _toml(text) == expected
     except Unparsable:
         return False
 
@@ -473,7 +487,7 @@ def _with(old: Any, path: tuple[str, ...], value: Any) -> Any:
 
 
 def _without(old: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """Without what stands at a path, and without the tables above it that held nothing else."""
+    """Remove the value at a path, and the tables above it that become empty."""
     if path[0] not in old:
         return old
     below = _without(old[path[0]], path[1:]) if len(path) > 1 else {}
@@ -482,16 +496,17 @@ def _without(old: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------
-# nacre's programs as hosts are told to run them: with absolute paths, since editors have another
-# PATH.
+# nacre's programs
+# Hosts get absolute paths, because editors have another PATH.
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """``nacre`` and ``hook`` are the words that start them; ``quick_hook`` those that start the hook which asks the
-    daemon from a shell, where there is one. ``home`` is named only where it is not the usual one.
+    """Commands that start nacre. ``quick_hook`` starts the shell hook, where there is one, that asks the daemon.
 
-    ``environ`` is what they need of the environment, such as where modules lie that are not installed.
+    ``home`` is set only if it is not the default. ``environ`` holds required variables, such as the paths of modules
+    that
+    are not installed.
     """
 
     nacre: tuple[str, ...]
@@ -504,7 +519,7 @@ class Programs:
 
     @property
     def mcp(self) -> tuple[str, list[str]]:
-        """The command that serves MCP, and its arguments."""
+        """Return the command that serves MCP, and its arguments."""
         words = [
             *self._environ_words,
             *self.nacre,
@@ -515,9 +530,9 @@ class Programs:
 
     @property
     def given_environ(self) -> dict[str, str]:
-        """What settings of hosts have to say of the environment: nothing where the command itself can say it.
+        """Return the variables for a host's settings; empty if the command itself can set them.
 
-        Some hosts refuse to set variables that could change what a program loads.
+        Some hosts refuse variables that could change what a program loads.
         """
         return dict(self.environ) if self.platform == "win32" else {}
 
@@ -528,13 +543,13 @@ class Programs:
         return ["/usr/bin/env", *(f"{name}={value}" for name, value in self.environ.items())]
 
     def mcp_server(self, **more: Any) -> dict[str, Any]:
-        """The server as most hosts' settings have it."""
+        """Return the server in the form of most hosts' settings."""
         command, arguments = self.mcp
         environ = {"env": self.given_environ} if self.given_environ else {}
         return {"command": command, "args": arguments, **environ, **more}
 
     def hook_line(self, host: str, event: str, *, is_quick: bool = False) -> str:
-        """The command line of a hook, as a shell reads it; ``is_quick``: of the quick one, where there is one."""
+        """Return the command line of a hook for a shell; ``is_quick``: the quick hook, if there is one."""
         program = self.quick_hook if is_quick and self.quick_hook else self.hook
         words = [
             *self._environ_words,
@@ -546,7 +561,7 @@ class Programs:
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
     def told(self) -> dict[str, Any]:
-        """What plugins that are programs themselves are told: the file ``nacre.json`` beside them."""
+        """Return the contents of ``nacre.json``, which plugins that are programs read."""
         return {
             "version": self.version,
             "home": self.home,
@@ -557,29 +572,31 @@ class Programs:
 
 
 # ----------------------------------------------------------------------------
-# What a host is to nacre: where it is known by, and the files that a wiring of it touches.
+# Hosts
 
 
 SERVER = "nacre"
-"""The name of the MCP server, of plugins, and of keys in settings of others."""
+"""The name of the MCP server, of plugins, and of keys in other settings."""
 
 READING_TOOLS = ("memory_search", "memory_get")
 """Tools that change nothing."""
 
 FREE_TOOLS = (*READING_TOOLS, "memory_store")
-"""Tools that an agent may call without asking: they read, or propose what the owner may keep."""
+"""Tools that an agent may call without asking: they read, or propose a memory."""
 
 _IN_SESSION = frozenset({"UserPromptSubmit", "PreToolUse", "Stop"})
-"""Events that come often, and hold somebody up: the quick hook is for them. The tools that have them by these names end
-what they hand over, which it waits for."""
+"""Frequent events that delay the user, and use the quick hook.
+
+Tools with events of these names end their input, which the quick hook waits for.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a host is to be wired. ``plain``: by its settings alone, where there would be a plugin.
+    """The form of a wiring. ``plain``: settings instead of a plugin.
 
-    ``slot``: the host's place for memory, where it has one, becomes that of nacre. ``tool_hook``: a hook
-    runs before each edit and command, too. ``isolates``: the host's own memory is turned off.
+    ``slot``: nacre takes the host's memory slot, if it has one. ``tool_hook``: a hook also runs before each edit and
+    command. ``isolates``: the host's own memory is turned off.
     """
 
     places: Places
@@ -591,13 +608,13 @@ class Way:
 
     @property
     def project(self) -> Path | None:
-        """The folder that is wired; ``None`` for all of the user's."""
+        """Return the wired folder; ``None`` for the user."""
         return self.places.project
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file and what of nacre's goes into it; ``what`` tells it in a word or two."""
+    """A file and nacre's pieces in it; ``what`` describes them in a word or two."""
 
     path: Path
     pieces: tuple[Piece, ...]
@@ -606,7 +623,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlace:
-    """A file or folder of a host's own memory, and the source of imports that reads it."""
+    """A file or folder of a host's own memory, and the import source that reads it."""
 
     source: str
     path: Path
@@ -614,13 +631,12 @@ class MemoryPlace:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One agent tool.
+    """An agent tool.
 
-    ``programs`` are the names of its commands and ``traces`` the files or folders by which it is recognised.
-    ``targets`` says what a wiring touches; ``notes`` what a person has to do or to know afterwards. ``by_user`` and
-    ``by_project`` say which scopes it has. ``own_memory`` says where the host keeps a memory of its own that it can be
-    told to leave alone; ``None`` where there is none, or no setting for it. ``copies`` are folders in which the host
-    keeps copies of nacre's own files, also when nacre is out.
+    ``programs`` are the names of its commands, and ``traces`` the files or folders that show its presence. ``targets``
+    returns the files of a wiring, and ``notes`` advice for the user. ``by_user`` and ``by_project`` are its scopes.
+    ``own_memory`` returns the places of a memory that a setting turns off; ``None`` if there is none. ``copies`` are
+    folders in which the host keeps copies of nacre's files, even after removal.
     """
 
     name: str
@@ -638,16 +654,16 @@ class Host:
 def hook_groups(
     way: Way, host: str, seconds: Mapping[str, int], matchers: Mapping[str, str] | None = None
 ) -> tuple[JsonHook, ...]:
-    """Hooks in the shape that Claude Code made common: groups by event, each with a command and a time limit.
+    """Return hooks in Claude Code's format: groups by event, each with a command and a timeout.
 
-    ``matchers`` say of an event which of its occasions are meant, as tools by name.
+    ``matchers`` restrict events, for example to tools by name.
     """
-    known = matchers or {}
+    filters = matchers or {}
     return tuple(
         JsonHook(
             ("hooks", event),
             {
-                **({"matcher": known[event]} if event in known else {}),
+                **({"matcher": filters[event]} if event in filters else {}),
                 "hooks": [
                     {
                         "type": "command",
@@ -661,7 +677,7 @@ def hook_groups(
 
 
 def hook_entries(way: Way, host: str, seconds: dict[str, int]) -> tuple[JsonHook, ...]:
-    """Hooks as a flat list by event."""
+    """Return hooks as a flat list by event."""
     return tuple(
         JsonHook(("hooks", event), _entry(way, host, event, limit))
         for event, limit in seconds.items()
@@ -675,12 +691,13 @@ def _entry(
 
 
 # ----------------------------------------------------------------------------
-# The versions of hosts that were driven for real, as proven.toml lists them.
+# Proven versions
+# Listed in proven.toml.
 
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """The version of a host that CI drives, and the newest that there was ``on`` a day."""
+    """The version of a host that CI tests, and the newest version tested ``on`` a day."""
 
     pinned: str
     newest: str
@@ -688,52 +705,55 @@ class Proven:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """Both, or the one that is both."""
+        """Return both versions without duplicates."""
         return tuple(dict.fromkeys((self.pinned, self.newest)))
 
 
 @cache
 def proven_versions() -> Mapping[str, Proven]:
-    """What was driven, by the name of the host."""
+    """Return the tested versions by host."""
     tables = tomllib.loads((files(__package__) / "proven.toml").read_text(encoding="utf-8"))
     return {name: Proven(**table) for name, table in tables.items()}
 
 
 # ----------------------------------------------------------------------------
-# The words that agents are given about nacre: one source for all hosts.
+# Texts for agents
+# All hosts use the same source.
 
 
 @cache
 def words(name: str) -> str:
-    """A text of the folder ``words``."""
+    """Return a text of the folder ``words``."""
     return (files(__package__) / "words" / name).read_text(encoding="utf-8")
 
 
 def instructions(front: str = "") -> str:
-    """What goes into a file of instructions; ``front`` is the front matter that a host wants there."""
+    """Return the contents of an instructions file; ``front`` is the host's front matter."""
     return (f"---\n{front}\n---\n\n" if front else "") + words("instructions.md")
 
 
 # ----------------------------------------------------------------------------
-# Which hosts' own memories are turned off, and how far nacre has read them: ``hosts/own-memory.json``
-# in the home.
+# State of hosts' own memories: ``hosts/own-memory.json``
 
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """The hosts whose own memory is turned off. ``read`` has the hash of all notes of a place when they were read."""
+    """The hosts whose own memory is turned off.
+
+    ``read`` maps a place to the hash of its notes when they were imported.
+    """
 
     hosts: tuple[str, ...]
     read: Mapping[str, str]
 
 
 def load(home: Path) -> Isolated:
-    """What is turned off in a home; nothing where no record can be read."""
+    """Read the record of a home; empty if it is missing or unreadable."""
     try:
-        found = json.loads(_path(home).read_bytes())
-        hosts = tuple(one for one in found["hosts"] if isinstance(one, str))
+        record = json.loads(_path(home).read_bytes())
+        hosts = tuple(host for host in record["hosts"] if isinstance(host, str))
         return Isolated(
-            hosts, {key: value for key, value in found["read"].items() if isinstance(value, str)}
+            hosts, {key: value for key, value in record["read"].items() if isinstance(value, str)}
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Isolated((), {})
@@ -748,7 +768,7 @@ def save(home: Path, state: Isolated) -> None:
 
 
 def isolate(home: Path, hosts: Sequence[str]) -> None:
-    """From now on the own memories of these hosts are turned off, and of no others; without one there is no record."""
+    """Set the hosts whose own memories are turned off; without any, delete the record."""
     before = load(home)
     if not hosts:
         _path(home).unlink(missing_ok=True)

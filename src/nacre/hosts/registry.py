@@ -1,4 +1,4 @@
-"""Claude Code: a plugin in a marketplace of nacre's own, or its settings alone."""
+"""The hosts that nacre supports: Claude Code, Codex, editors, terminal agents and gateways."""
 
 from __future__ import annotations
 
@@ -41,31 +41,37 @@ from nacre.hosts.host import (
 
 NAME = "claude-code"
 PLUGIN = f"{SERVER}@{SERVER}"
-_SECONDS = {"SessionStart": 10, "UserPromptSubmit": 5, "PreCompact": 10, "Stop": 5, "SessionEnd": 5}
-"""Without a limit of its own a hook at the session's end is cut off after a second and a half."""
+_HOOK_SECONDS = {
+    "SessionStart": 10,
+    "UserPromptSubmit": 5,
+    "PreCompact": 10,
+    "Stop": 5,
+    "SessionEnd": 5,
+}
+"""Time limits by event. By default Claude Code cancels a hook at the session's end after 1.5 seconds."""
 
 _TOOL = "PreToolUse"
 _MATCHERS = {_TOOL: "Bash|Edit|MultiEdit|NotebookEdit|Write"}
-"""Reading and searching wait for no hook."""
+"""No hook runs for reading and searching."""
 
 
 def marketplace(places: Places) -> Path:
-    """The folder that Claude Code is told to take plugins from."""
+    """Return the folder of nacre's plugin marketplace for Claude Code."""
     return places.home / "hosts" / NAME
 
 
 def settings_folder(places: Places) -> Path:
-    """Where Claude Code keeps what is the user's."""
+    """Return Claude Code's folder of user settings."""
     return places.folder("CLAUDE_CONFIG_DIR", ".claude")
 
 
 def is_plugin(way: Way) -> bool:
-    """Whether the wiring is a plugin: for all of the user's, unless it is to be plain."""
+    """Return True if the wiring is a plugin: for the user, unless ``plain``."""
     return way.project is None and not way.plain
 
 
 def cached(places: Places, version: str) -> Path:
-    """Where Claude Code copies the plugin to."""
+    """Return the folder of Claude Code's copy of the plugin."""
     return _copies(places)[0] / SERVER / version
 
 
@@ -74,7 +80,10 @@ def _copies(places: Places) -> tuple[Path, ...]:
 
 
 def plugin_files(way: Way) -> dict[str, str]:
-    """The plugin, by the path of each file. Its version changes with what is in it, or the host would keep the old."""
+    """Return the plugin's files by path.
+
+    The version includes a hash: without a new version the host keeps the old files.
+    """
     files = {
         "hooks/hooks.json": _json({"hooks": _hooks(way)}),
         ".mcp.json": _json({"mcpServers": {SERVER: _server(way)}}),
@@ -90,14 +99,14 @@ def plugin_files(way: Way) -> dict[str, str]:
 
 
 def _numbers(version: str) -> str:
-    """A version as plugins have it: numbers first."""
+    """Return a version that begins with a number, as plugins require."""
     return version if version[:1].isdigit() else "0.0.0"
 
 
 def version_of(files: dict[str, str]) -> str:
-    """The version that a plugin's files say."""
-    found: str = json.loads(files[".claude-plugin/plugin.json"])["version"]
-    return found
+    """Return the version in a plugin's files."""
+    version: str = json.loads(files[".claude-plugin/plugin.json"])["version"]
+    return version
 
 
 def _targets(way: Way) -> Sequence[Target]:
@@ -105,14 +114,14 @@ def _targets(way: Way) -> Sequence[Target]:
 
 
 def _isolation(way: Way) -> Iterator[Target]:
-    """Claude Code's auto memory is turned off by a setting of its own: it is neither loaded nor written then."""
+    """Turn off Claude Code's auto memory by its setting: it is then neither loaded nor written."""
     if way.isolates:
         setting = JsonSetting(("autoMemoryEnabled",), False)
         yield Target(settings_folder(way.places) / "settings.json", (setting,), "own memory off")
 
 
 def _own_memory(places: Places) -> Sequence[MemoryPlace]:
-    """The memory folders of all projects; or the one folder that its settings name."""
+    """Return the memory folders of all projects, or the only folder if the settings name one."""
     folder = settings_folder(places)
     try:
         named = json_text.find(
@@ -123,8 +132,8 @@ def _own_memory(places: Places) -> Sequence[MemoryPlace]:
     if isinstance(named, str) and named:
         own = places.user / named.removeprefix("~/") if named.startswith("~/") else Path(named)
         return (MemoryPlace("claude-memory", own),) if own.is_absolute() else ()
-    found = sorted((folder / "projects").glob("*/memory"))
-    return tuple(MemoryPlace("claude-memory", one) for one in found)
+    folders = sorted((folder / "projects").glob("*/memory"))
+    return tuple(MemoryPlace("claude-memory", memory_folder) for memory_folder in folders)
 
 
 def _plugin(way: Way) -> Iterator[Target]:
@@ -175,9 +184,9 @@ def _plain(way: Way) -> Iterator[Target]:
 
 
 def _server(way: Way) -> dict[str, Any]:
-    """The MCP server, with its tools in every session from the start.
+    """Return the MCP server, with its tools available from the start of each session.
 
-    Since version 2.1.121 Claude Code defers the tools of servers that do not ask for this; earlier versions ignore it.
+    Since version 2.1.121 Claude Code defers the tools of servers that do not request this; earlier versions ignore it.
     """
     return way.programs.mcp_server(alwaysLoad=True)
 
@@ -189,7 +198,7 @@ def _hooks(way: Way) -> dict[str, Any]:
 
 
 def _seconds(way: Way) -> dict[str, int]:
-    return {**_SECONDS, _TOOL: 2} if way.tool_hook else _SECONDS
+    return {**_HOOK_SECONDS, _TOOL: 2} if way.tool_hook else _HOOK_SECONDS
 
 
 def _allowed(prefix: str) -> tuple[JsonItem, ...]:
@@ -201,8 +210,8 @@ def _json(value: Any) -> str:
 
 
 def _notes(way: Way) -> Sequence[str]:
-    told = "Sessions that run already know nothing of it: start a new one."
-    return (told, "It asks once whether the folder is to be trusted.") if way.project else (told,)
+    note = "Sessions that run already know nothing of it: start a new one."
+    return (note, "It asks once whether the folder is to be trusted.") if way.project else (note,)
 
 
 HOST = Host(
@@ -218,40 +227,44 @@ HOST = Host(
 
 
 # ----------------------------------------------------------------------------
-# Codex: an MCP server in config.toml, hooks, and AGENTS.md.
+# Codex
+# An MCP server in config.toml, hooks, and AGENTS.md.
 
 
 NAME_CODEX = "codex"
-_SECONDS_CODEX = {
+_CODEX_HOOK_SECONDS = {
     "SessionStart": 10,
     "UserPromptSubmit": 5,
     "PreCompact": 10,
     "Stop": 5,
     "SessionEnd": 3,
 }
-"""More than three seconds for a session's end are cut, with a warning at every start."""
+"""Time limits by event.
+
+Codex cancels a session's end after three seconds, and warns at every start about longer limits.
+"""
 
 _MATCHERS_CODEX = {_TOOL: "^(Bash|apply_patch)$"}
 
 
 def folder(places: Places) -> Path:
-    """Where Codex keeps what is the user's, or what is a project's."""
+    """Return Codex's folder of the project or the user."""
     return places.project / ".codex" if places.project else places.folder("CODEX_HOME", ".codex")
 
 
 def users_config(places: Places) -> Path:
-    """The user's settings: whom Codex trusts stands there, for hooks of projects, too."""
+    """Return the user's settings, which also contain the trust in projects' hooks."""
     return places.folder("CODEX_HOME", ".codex") / "config.toml"
 
 
 def hooks_file(places: Places) -> Path:
-    """The file with the hooks."""
+    """Return the file with the hooks."""
     return folder(places) / "hooks.json"
 
 
 def _targets_codex(way: Way) -> Sequence[Target]:
     hooks = hooks_file(way.places)
-    seconds = {**_SECONDS_CODEX, _TOOL: 2} if way.tool_hook else _SECONDS_CODEX
+    seconds = {**_CODEX_HOOK_SECONDS, _TOOL: 2} if way.tool_hook else _CODEX_HOOK_SECONDS
     server = {
         **way.programs.mcp_server(),
         "startup_timeout_sec": 20,
@@ -282,11 +295,11 @@ def _own_memory_codex(places: Places) -> Sequence[MemoryPlace]:
 
 
 def _notes_codex(way: Way) -> Sequence[str]:
-    told = "It runs no hook that it was not told to trust: open codex, type /hooks, and trust those of nacre"
+    note = "It runs no hook that it was not told to trust: open codex, type /hooks, and trust those of nacre"
     if not way.project:
-        return (f"{told}; or nacre init --host codex --trust-hooks does it.",)
+        return (f"{note}; or nacre init --host codex --trust-hooks does it.",)
     command = f"nacre init --host codex --project {shlex.quote(str(way.project))} --trust-hooks"
-    return (f"{told}, once you said there that the folder may be trusted; or {command} does it.",)
+    return (f"{note}, once you said there that the folder may be trusted; or {command} does it.",)
 
 
 HOST_CODEX = Host(
@@ -301,11 +314,11 @@ HOST_CODEX = Host(
 
 
 # ----------------------------------------------------------------------------
-# Editors and their extensions: Cursor, Windsurf, VS Code Copilot, Cline, Roo Code, Continue; and
-# AGENTS.md for any.
+# Editors
+# Cursor, Windsurf, VS Code Copilot, Cline, Roo Code, Continue; and AGENTS.md for others.
 
 
-_CURSOR_SECONDS = {
+_CURSOR_HOOK_SECONDS = {
     "sessionStart": 10,
     "beforeSubmitPrompt": 5,
     "stop": 5,
@@ -319,11 +332,9 @@ _RESTART = ("Restart it, or switch the server on in its MCP settings, if it runs
 def _cursor(way: Way) -> Iterator[Target]:
     folder = (way.project or way.places.user) / ".cursor"
     yield Target(folder / "mcp.json", (_server_editors(way),), "MCP server")
-    hooks = hook_entries(way, "cursor", _CURSOR_SECONDS)
+    hooks = hook_entries(way, "cursor", _CURSOR_HOOK_SECONDS)
     yield Target(folder / "hooks.json", (JsonDefault(("version",), 1), *hooks), "hooks")
-    if (
-        way.project
-    ):  # rules for all of the user's are kept in the application, where no file reaches them
+    if way.project:  # Cursor keeps user rules in the application, not in a file
         yield Target(folder / "rules" / "nacre.mdc", (WholeFile(instructions(_RULE)),), "rule")
 
 
@@ -365,9 +376,9 @@ def _cline(way: Way) -> Iterator[Target]:
     )
     if way.project:
         rules = way.project / ".clinerules"
-        one = Target(rules, (Block(instructions()),), "rules")
+        target = Target(rules, (Block(instructions()),), "rules")
         yield (
-            one
+            target
             if rules.is_file()
             else Target(rules / "nacre.md", (WholeFile(instructions()),), "rule")
         )
@@ -490,12 +501,13 @@ HOSTS = (
 
 
 # ----------------------------------------------------------------------------
-# Agents of the terminal and gateways: Gemini CLI, OpenCode, OpenClaw.
+# Terminal agents and gateways
+# Gemini CLI, OpenCode, OpenClaw.
 
 
 OPENCLAW = "openclaw"
 PLUGIN_TOLD = "nacre.json"
-"""The file beside a plugin that tells it where nacre is."""
+"""The file next to a plugin with the paths of nacre's programs."""
 
 _OPENCLAW_MEMORY = (
     ("plugins", "entries", "memory-core", "enabled"),
@@ -503,8 +515,10 @@ _OPENCLAW_MEMORY = (
     ("agents", "defaults", "startupContext", "enabled"),
     ("hooks", "internal", "entries", "session-memory", "enabled"),
 )
-"""What reads and writes OpenClaw's own memory, besides prompts: out of those nacre's plugin keeps ``MEMORY.md`` and
-``USER.md``."""
+"""Settings of features, besides prompts, that read and write OpenClaw's own memory. nacre's plugin removes
+``MEMORY.md``
+^and ``USER.md`` from prompts.
+"""
 
 _GEMINI_MILLISECONDS = {
     "SessionStart": 10_000,
@@ -562,7 +576,7 @@ def _openclaw(way: Way) -> Iterator[Target]:
 
 
 def _openclaw_memory(places: Places) -> Sequence[MemoryPlace]:
-    """The pages and daily notes of each agent's workspace."""
+    """Return the pages and daily notes of each agent's workspace."""
     named = ("MEMORY.md", "USER.md", "memory")
     return tuple(
         MemoryPlace(OPENCLAW, folder / name) for folder in _workspaces(places) for name in named
@@ -579,14 +593,18 @@ def _workspaces(places: Places) -> Sequence[Path]:
         agents = None
     agents = agents if isinstance(agents, dict) else {}
     entries = agents.get("entries")
-    held = [agents.get("defaults"), *(entries.values() if isinstance(entries, dict) else ())]
+    agent_entries = [
+        agents.get("defaults"),
+        *(entries.values() if isinstance(entries, dict) else ()),
+    ]
     named = [
-        one["workspace"]
-        for one in held
-        if isinstance(one, dict) and isinstance(one.get("workspace"), str)
+        path_text["workspace"]
+        for path_text in agent_entries
+        if isinstance(path_text, dict) and isinstance(path_text.get("workspace"), str)
     ]
     above = [
-        places.user / one[2:] if one.startswith("~/") else Path(one) for one in (*named, usual)
+        places.user / path_text[2:] if path_text.startswith("~/") else Path(path_text)
+        for path_text in (*named, usual)
     ]
     above += sorted(_openclaw_folder(places).glob("workspace-*"))
     below = [
@@ -609,36 +627,36 @@ def _openclaw_settings(places: Places) -> Path:
 
 
 def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
-    """The files of a plugin that is shipped, and beside them what it has to know of this machine."""
+    """Yield the files of a shipped plugin, and the file with this machine's paths."""
     source = files("nacre.hosts") / "plugins" / host
     if not source.is_dir():
         return
     for name, content in _shipped(source):
         if (
             way.slot and name == "openclaw.plugin.json"
-        ):  # one that may take the slot is not loaded without it
+        ):  # a plugin that may take the slot is not loaded without it
             content = (
                 json.dumps({**json.loads(content), "kind": "memory"}, indent=2, ensure_ascii=False)
                 + "\n"
             )
         yield Target(folder / name, (WholeFile(content),), "plugin")
-    said = {**way.programs.told(), **({"isolates": True} if way.isolates else {})}
-    told = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
-    yield Target(folder / PLUGIN_TOLD, (WholeFile(told),), "plugin")
+    record = {**way.programs.told(), **({"isolates": True} if way.isolates else {})}
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    yield Target(folder / PLUGIN_TOLD, (WholeFile(text),), "plugin")
 
 
 def _shipped(source: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
-    for one in sorted(source.iterdir(), key=lambda found: found.name):
+    for item in sorted(source.iterdir(), key=lambda entry: entry.name):
         if (
-            one.name.startswith((".", "_"))
-            or ".test." in one.name
-            or one.name in ("node_modules", "test", "tests")
+            item.name.startswith((".", "_"))
+            or ".test." in item.name
+            or item.name in ("node_modules", "test", "tests")
         ):
             continue
-        if one.is_dir():
-            yield from _shipped(one, f"{above}{one.name}/")
+        if item.is_dir():
+            yield from _shipped(item, f"{above}{item.name}/")
         else:
-            yield above + one.name, one.read_text(encoding="utf-8")
+            yield above + item.name, item.read_text(encoding="utf-8")
 
 
 HOSTS_TERMINALS = (
@@ -670,7 +688,7 @@ HOSTS_TERMINALS = (
 
 
 # ----------------------------------------------------------------------------
-# All hosts, by name.
+# All hosts by name
 
 
 _GEMINI, _OPENCODE, _OPENCLAW = HOSTS_TERMINALS

@@ -1,4 +1,4 @@
-"""Prove that hooks run and answer, and that Codex trusts them."""
+"""Checks of wired hosts: hooks, trust, plugins, MCP servers, versions, files and other installations of nacre."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from nacre.hosts.ways import (
 from nacre.settings import Settings
 from nacre.values.reports import FAILURE, OK, WARNING, Check, LeftAlone, WiringPlan, WiringWish
 
-_MOST_RUNS = 3
-_NOTED_SECONDS = 1.0
-_LOOK_SECONDS = 0.02
+_MAX_RUNS = 3
+_LOG_WAIT_SECONDS = 1.0
+_LOG_POLL_SECONDS = 0.02
 
 
 def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Iterator[Check]:
-    """A finding for the hooks of a host, and where Codex has them, whether it trusts them."""
+    """Yield the findings on a host's hooks, and in Codex on its trust in them."""
     slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
-        tried = _tried(settings, wish, event, line)
+        tried = _run_until_in_time(settings, wish, event, line)
         slowest = max(slowest, tried.seconds)
         failed += [f"{event}: {tried.problem}"] if tried.problem else []
         late += tried.is_late
@@ -68,9 +68,12 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Itera
             f"they run, and none left a line in {_log(settings)}: {written.hooks[0][1]}",
         )
     elif late:
-        told = f"they run; {late} of {len(written.hooks)} had no answer in time, however often, and said nothing"
+        finding = f"they run; {late} of {len(written.hooks)} had no answer in time, however often, and said nothing"
         yield Check(
-            "hooks", WARNING, told, "is this machine very busy? nacre doctor tells how the home is"
+            "hooks",
+            WARNING,
+            finding,
+            "is this machine very busy? nacre doctor tells how the home is",
         )
     elif written.hooks:
         yield Check(
@@ -80,23 +83,27 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Itera
         yield from _trusted(settings, wish)
 
 
-def _tried(settings: Settings, wish: WiringWish, event: str, line: str) -> _Tried:
-    """Run a hook, in no project: no session is to miss what it is told. One that comes late is run again: what it loads
-    is in the system's memory then."""
-    given = {**SAMPLE, "hook_event_name": event, "cwd": str(settings.home)}
-    tried = _Tried(None, "", 0.0)
-    for _ in range(_MOST_RUNS):
+def _run_until_in_time(settings: Settings, wish: WiringWish, event: str, line: str) -> _HookRun:
+    """Run a hook outside projects, so that no session loses its context.
+
+    Repeat a late run: its files are cached then.
+    """
+    hook_input = {**SAMPLE, "hook_event_name": event, "cwd": str(settings.home)}
+    tried = _HookRun(None, "", 0.0)
+    for _ in range(_MAX_RUNS):
         began, noted = time.monotonic(), _log_size(settings)
-        problem = run_hook(settings, line, given, wish.project)
-        tried = _Tried(problem, "" if problem else _how(settings, noted), time.monotonic() - began)
+        problem = run_hook(settings, line, hook_input, wish.project)
+        tried = _HookRun(
+            problem, "" if problem else _how(settings, noted), time.monotonic() - began
+        )
         if not tried.is_late:
             break
     return tried
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
-    """A run of a hook: what is wrong, how it was answered, as its log tells, and for how long it ran."""
+class _HookRun:
+    """A run of a hook: its problem, the log's record of the answer, and its duration."""
 
     problem: str | None
     how: str
@@ -104,30 +111,30 @@ class _Tried:
 
     @property
     def is_late(self) -> bool:
-        """Whether it said nothing for want of time."""
+        """Return True if it gave no answer in time."""
         return not self.problem and self.how in ("late", "failed", "")
 
 
 def _trusted(settings: Settings, wish: WiringWish) -> Iterator[Check]:
-    found = trust_in(settings, wish)
+    trust = trust_in(settings, wish)
     hint = f"{init_command(wish, '--trust-hooks')}, or open codex and type /hooks"
-    if found is None:
+    if trust is None:
         yield Check(
             "trust",
             WARNING,
             "Codex cannot be asked whether it trusts the hooks",
             "open codex and type /hooks",
         )
-    elif not found.seen:
+    elif not trust.seen:
         yield Check(
             "trust",
             WARNING,
             f"Codex sees none of the hooks{f': {UNSEEN}' if wish.project else ''}",
             hint,
         )
-    elif found.untrusted:
+    elif trust.untrusted:
         yield Check(
-            "trust", WARNING, f"Codex runs {found.untrusted} of the hooks once you trust them", hint
+            "trust", WARNING, f"Codex runs {trust.untrusted} of the hooks once you trust them", hint
         )
     else:
         yield Check("trust", OK, "Codex trusts the hooks")
@@ -142,10 +149,12 @@ def _log_size(settings: Settings) -> int:
 
 
 def _how(settings: Settings, since: int) -> str:
-    """How the last run of a hook was answered, as its log tells; empty where it left no line."""
-    until = time.monotonic() + _NOTED_SECONDS  # the daemon notes it once the hook has its answer
+    """Return how the last hook run was answered, by its log; empty without a new line."""
+    until = (
+        time.monotonic() + _LOG_WAIT_SECONDS
+    )  # the daemon writes the line after the hook has its answer
     while _log_size(settings) == since and time.monotonic() < until:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_LOG_POLL_SECONDS)
     try:
         data = _log(settings).read_bytes()
         fresh = data[since if since <= len(data) else 0 :].splitlines()
@@ -155,11 +164,12 @@ def _how(settings: Settings, since: int) -> str:
 
 
 # ----------------------------------------------------------------------------
-# Prove plugins: that the host has the one that is meant for it, and that what it was told is true.
+# Plugins
+# The host has the expected plugin, and its record of nacre's programs is correct.
 
 
 def prove_plugins(settings: Settings, wish: WiringWish, *, is_of_another: bool) -> Iterator[Check]:
-    """A finding where a host has a plugin; one that another nacre wrote is not broken for that."""
+    """Yield the findings on a host's plugin. One written by another nacre is not reported as broken."""
     yield from _prove_installed(settings, wish, is_of_another=is_of_another)
     yield from _prove_program(settings, wish)
 
@@ -167,17 +177,17 @@ def prove_plugins(settings: Settings, wish: WiringWish, *, is_of_another: bool) 
 def _prove_installed(
     settings: Settings, wish: WiringWish, *, is_of_another: bool
 ) -> Iterator[Check]:
-    """Whether Claude Code has the plugin that is meant for it."""
+    """Check that Claude Code has the expected plugin."""
     way = way_of(settings, wish)
     if wish.host != registry.NAME or not registry.is_plugin(way):
         return
-    wanted = registry.version_of(registry.plugin_files(way))
-    found = installed_version(way)
-    if found == wanted:
-        yield Check("plugin", OK, f"version {found} is installed")
-    elif found:
+    expected = registry.version_of(registry.plugin_files(way))
+    installed = installed_version(way)
+    if installed == expected:
+        yield Check("plugin", OK, f"version {installed} is installed")
+    elif installed:
         state = WARNING if is_of_another else FAILURE
-        yield Check("plugin", state, f"Claude Code has version {found}, not {wanted}")
+        yield Check("plugin", state, f"Claude Code has version {installed}, not {expected}")
     elif program_of(settings, "claude"):
         yield Check("plugin", FAILURE, "Claude Code has not installed it")
     else:
@@ -187,42 +197,43 @@ def _prove_installed(
 
 
 def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
-    """A plugin that is a program itself: whether what it was told of nacre's programs is true."""
-    told = next(
-        (one.path for one in targets_of(settings, wish) if one.path.name == PLUGIN_TOLD), None
+    """Check the paths of nacre's programs in a plugin that is itself a program."""
+    path = next(
+        (target.path for target in targets_of(settings, wish) if target.path.name == PLUGIN_TOLD),
+        None,
     )
-    held = json_in(text_of(told)) if told else None
-    if not isinstance(held, dict) or not isinstance(held.get("hook"), list):
+    record = json_in(text_of(path)) if path else None
+    if not isinstance(record, dict) or not isinstance(record.get("hook"), list):
         return
-    environ = held.get("env") if isinstance(held.get("env"), dict) else {}
-    home = ["--home", str(held["home"])] if held.get("home") else []
+    environ = record.get("env") if isinstance(record.get("env"), dict) else {}
+    home = ["--home", str(record["home"])] if record.get("home") else []
     words = (
         ["/usr/bin/env", *(f"{key}={value}" for key, value in (environ or {}).items())]
         if environ
         else []
     )
-    words += [*map(str, held["hook"]), *home, wish.host, "session-start"]
+    words += [*map(str, record["hook"]), *home, wish.host, "session-start"]
     began = time.monotonic()
-    given = {**SAMPLE, "cwd": str(settings.home)}
-    problem = run_hook(settings, shlex.join(words), given, wish.project, says_json=False)
+    hook_input = {**SAMPLE, "cwd": str(settings.home)}
+    problem = run_hook(settings, shlex.join(words), hook_input, wish.project, says_json=False)
     took = (time.monotonic() - began) * 1000
     state = FAILURE if problem else OK
     yield Check(
         "plugin",
         state,
-        problem or f"version {held.get('version')}; nacre answers it in {took:.0f} ms",
+        problem or f"version {record.get('version')}; nacre answers it in {took:.0f} ms",
     )
 
 
 # ----------------------------------------------------------------------------
-# Ask an MCP server for its tools, as a host does when it starts.
+# Listing an MCP server's tools
 
 
-_MCP_SECONDS = 15.0
+_MCP_TIMEOUT_SECONDS = 15.0
 
 
 def list_tools(settings: Settings, server: Server, folder: Path) -> tuple[list[str], str | None]:
-    """Start an MCP server, and ask for its tools; returns their names, and what is wrong."""
+    """Start an MCP server and request its tools; return their names, and the problem."""
     try:
         process = subprocess.Popen(
             server.words,
@@ -283,13 +294,13 @@ def _converse(
 
 
 def _answer_to(number: object, lines: SimpleQueue[str | None]) -> dict[str, Any] | str:
-    """The result of a request, or what is wrong."""
-    until = time.monotonic() + _MCP_SECONDS
+    """Return the result of a request, or the problem."""
+    until = time.monotonic() + _MCP_TIMEOUT_SECONDS
     while True:
         try:
             line = lines.get(timeout=max(0.01, until - time.monotonic()))
         except Empty:
-            return f"no answer within {_MCP_SECONDS:.0f} seconds"
+            return f"no answer within {_MCP_TIMEOUT_SECONDS:.0f} seconds"
         if line is None:
             return "ended"
         try:
@@ -304,13 +315,13 @@ def _answer_to(number: object, lines: SimpleQueue[str | None]) -> dict[str, Any]
 def _last_words(process: subprocess.Popen[str]) -> str:
     with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=2)
-    said = process.stderr.read() if process.stderr and process.poll() is not None else ""
-    return "it ended" + (f": {' '.join(said.split())[-200:]}" if said.strip() else "")
+    error_text = process.stderr.read() if process.stderr and process.poll() is not None else ""
+    return "it ended" + (f": {' '.join(error_text.split())[-200:]}" if error_text.strip() else "")
 
 
 def _end(process: subprocess.Popen[str]) -> None:
     if process.stdin:
-        with suppress(OSError):  # it ended before it was asked
+        with suppress(OSError):  # it ended before the request
             process.stdin.close()
     try:
         process.wait(timeout=3)
@@ -323,83 +334,88 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 # ----------------------------------------------------------------------------
-# Prove that MCP servers start in time, and have nacre's tools.
+# MCP servers
+# They start in time and offer nacre's tools.
 
 
 _TOOLS = frozenset({"memory_search", "memory_get", "memory_store"})
 _SLOW_SECONDS = 1.0
-"""Hosts send their first request without the tools of a server that takes longer."""
+"""Hosts send their first request without the tools of slower servers."""
 
 
 def prove_servers(
-    settings: Settings, wish: WiringWish, written: Written, kept: Sequence[LeftAlone]
+    settings: Settings, wish: WiringWish, written: Written, left_alone: Sequence[LeftAlone]
 ) -> Iterator[Check]:
-    """A finding for each server; one of the owner's that runs something else is the owner's matter.
+    """Yield a finding for each server. A user's own server may run another program, except in a project.
 
-    But not in a project: anybody may have put it there.
+    Anyone may have put a project's server there.
     """
     own = {target.path.resolve() for target in targets_of(settings, wish)}
-    hint = next((one.hint for one in kept if one.path.resolve() in own), None)
+    hint = next(
+        (file_left.hint for file_left in left_alone if file_left.path.resolve() in own), None
+    )
     for server in written.servers:
         if is_own(server.words, wish.project):
-            yield _prove(settings, wish, server, hint)
+            yield _check_server(settings, wish, server, hint)
         elif hint is None or wish.project:
             yield Check("tools", FAILURE, f"it runs something else: {shlex.join(server.words)}")
 
 
-def _prove(settings: Settings, wish: WiringWish, server: Server, hint: str | None) -> Check:
+def _check_server(settings: Settings, wish: WiringWish, server: Server, hint: str | None) -> Check:
     began = time.monotonic()
     tools, problem = list_tools(settings, server, wish.project or settings.user_home)
     took = time.monotonic() - began
     missing = _TOOLS - set(tools)
     if problem or missing:
-        told = problem or f"it has no {', '.join(sorted(missing))}"
-        return Check("tools", FAILURE, f"{told}: {shlex.join(server.words)}", hint)
-    told = f"{len(tools)} offered after {took * 1000:.0f} ms"
+        finding = problem or f"it has no {', '.join(sorted(missing))}"
+        return Check("tools", FAILURE, f"{finding}: {shlex.join(server.words)}", hint)
+    finding = f"{len(tools)} offered after {took * 1000:.0f} ms"
     if took > _SLOW_SECONDS:
         return Check(
-            "tools", WARNING, told, "hosts may send their first request without tools that late"
+            "tools", WARNING, finding, "hosts may send their first request without tools that late"
         )
-    return Check("tools", OK, told)
+    return Check("tools", OK, finding)
 
 
 # ----------------------------------------------------------------------------
-# Which version of a host is installed, beside those that were driven for real.
+# Versions of hosts
+# Installed versions compared with proven ones.
 
 
-_SECONDS = 10.0
+_VERSION_TIMEOUT_SECONDS = 10.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 
 def prove_versions(settings: Settings, hosts: Iterable[str]) -> Iterator[Check]:
-    """A word on each host that was driven and whose program is here; another version is no failure."""
+    """Yield a note on each proven host that is installed. Another version is not a failure."""
     for name in hosts:
-        found = next(
-            filter(None, (program_of(settings, one) for one in host_named(name).programs)), None
+        path = next(
+            filter(None, (program_of(settings, program) for program in host_named(name).programs)),
+            None,
         )
         proven = proven_versions().get(name)
-        version = proven and found and _version(settings, Path(found))
+        version = proven and path and _version(settings, Path(path))
         if proven and version:
-            told = f"{version} is installed; driven for real: {', '.join(proven.versions)} ({proven.on})"
-            yield Check(f"{name} version", OK, told)
+            finding = f"{version} is installed; driven for real: {', '.join(proven.versions)} ({proven.on})"
+            yield Check(f"{name} version", OK, finding)
 
 
 def _version(settings: Settings, program: Path) -> str:
-    """What npm's package of a program says, else the program itself: that takes some seconds, and may leave files."""
-    return _of_package(program) or _as_said(settings, program)
+    """Return a program's version from its npm package, or else from itself, which takes seconds and may leave files."""
+    return _version_from_package(program) or _version_from_program(settings, program)
 
 
-def _of_package(program: Path) -> str:
+def _version_from_package(program: Path) -> str:
     folders = (folder for folder in program.resolve().parents if "node_modules" in folder.parts)
-    held = next(
+    package = next(
         filter(None, (json_in(text_of(folder / "package.json")) for folder in folders)), None
     )
-    return str(held.get("version", "")) if isinstance(held, dict) else ""
+    return str(package.get("version", "")) if isinstance(package, dict) else ""
 
 
-def _as_said(settings: Settings, program: Path) -> str:
+def _version_from_program(settings: Settings, program: Path) -> str:
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [program, "--version"],
             env=quiet(settings),
             cwd=settings.user_home,
@@ -407,24 +423,24 @@ def _as_said(settings: Settings, program: Path) -> str:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_SECONDS,
+            timeout=_VERSION_TIMEOUT_SECONDS,
             check=False,
         ).stdout
     except (subprocess.TimeoutExpired, OSError):
         return ""
-    found = _VERSION.search(said)
-    return found[0] if found else ""
+    match = _VERSION.search(output)
+    return match[0] if match else ""
 
 
 # ----------------------------------------------------------------------------
-# Whether another nacre than this one is at work: in what was wired, and as the daemon.
+# Other installations of nacre
 
 
-_SECONDS_VERSIONS = 1.0
+_DAEMON_TIMEOUT_SECONDS = 1.0
 
 
 def written_by_another(settings: Settings, wired: Wired) -> str:
-    """Which nacre wrote the wirings last, where it is not this one: of another version, or at another place."""
+    """Return a description of the nacre that wrote the wirings last; empty if it is this one."""
     program = shlex.join(own_programs(settings).nacre)
     if not wired.nacre or (wired.nacre, wired.program) == (__version__, program):
         return ""
@@ -434,30 +450,34 @@ def written_by_another(settings: Settings, wired: Wired) -> str:
 
 
 def daemon_of_another(settings: Settings) -> Iterator[Check]:
-    """A finding where the daemon is of another version."""
+    """Yield a finding if the daemon has another version."""
     try:
-        version = str(ask(str(settings.home), "hello", {}, seconds=_SECONDS_VERSIONS)["version"])
+        version = str(
+            ask(str(settings.home), "hello", {}, seconds=_DAEMON_TIMEOUT_SECONDS)["version"]
+        )
     except (Away, Refused, KeyError, TypeError):
         return
     if version != __version__:
-        told = f"nacre {version} serves this home, this is {__version__}"
-        yield Check("daemon", WARNING, told, "nacre serve stop; the next session starts this one's")
+        finding = f"nacre {version} serves this home, this is {__version__}"
+        yield Check(
+            "daemon", WARNING, finding, "nacre serve stop; the next session starts this one's"
+        )
 
 
 # ----------------------------------------------------------------------------
-# A daemon for as long as wirings are proved: the first session of a host starts it, and what comes
-# after is proved.
+# A daemon for the checks
+# A host's first session starts the daemon; later sessions are the ones to check.
 
 
-_WARM_SECONDS = 30.0
-_END_SECONDS = 5.0
-_LOOK_SECONDS_WARM_DAEMON = 0.05
-_ASK_SECONDS = 2.0
+_WARM_UP_SECONDS = 30.0
+_STOP_TIMEOUT_SECONDS = 5.0
+_DAEMON_POLL_SECONDS = 0.05
+_REQUEST_TIMEOUT_SECONDS = 2.0
 
 
 @contextmanager
 def warmed(settings: Settings) -> Iterator[None]:
-    """Have the home's daemon up within, where hooks may start one; it ends afterwards, unless it was there before."""
+    """Run the home's daemon inside the context, if hooks may start one. A daemon that already ran stays."""
     home = str(settings.home)
     daemon = None
     with suppress(OSError):
@@ -470,21 +490,21 @@ def warmed(settings: Settings) -> Iterator[None]:
         yield
         return
     try:
-        until = time.monotonic() + _WARM_SECONDS
+        until = time.monotonic() + _WARM_UP_SECONDS
         while daemon.poll() is None and not _is_warm(home) and time.monotonic() < until:
-            time.sleep(_LOOK_SECONDS_WARM_DAEMON)
+            time.sleep(_DAEMON_POLL_SECONDS)
         yield
     finally:
         _end_warm_daemon(daemon, home)
 
 
 def _end_warm_daemon(daemon: subprocess.Popen[bytes], home: str) -> None:
-    """End it; where another one was faster, it ended by itself, and that one stays."""
+    """Stop the daemon. If another one was faster, this one has ended already, and the other stays."""
     if daemon.poll() is None:
         with suppress(Away, Refused):
-            ask(home, "stop", {}, seconds=_ASK_SECONDS)
+            ask(home, "stop", {}, seconds=_REQUEST_TIMEOUT_SECONDS)
     try:
-        daemon.wait(_END_SECONDS)
+        daemon.wait(_STOP_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         daemon.kill()
         daemon.wait()
@@ -492,21 +512,22 @@ def _end_warm_daemon(daemon: subprocess.Popen[bytes], home: str) -> None:
 
 def _is_warm(home: str) -> bool:
     try:
-        return bool(ask(home, "hello", {}, seconds=_ASK_SECONDS)["is_warm"])
+        return bool(ask(home, "hello", {}, seconds=_REQUEST_TIMEOUT_SECONDS)["is_warm"])
     except (Away, Refused, KeyError, TypeError):
         return False
 
 
 # ----------------------------------------------------------------------------
-# Prove each wiring by a dry call of exactly what is written in the host's files.
+# All checks
+# Each wiring is tested by running exactly the commands in the host's files.
 
 
-_MOST_NAMED = 3
+_MAX_NAMED_FILES = 3
 _DIFFERS = {"create": "is missing", "change": "is not as it should be"}
 
 
 def prove_hosts(settings: Settings) -> list[Check]:
-    """A finding for each wired host, and a word on those that are here and not wired."""
+    """Return the findings on each wired host, and a note on installed hosts that are not wired."""
     wired = load(settings.home)
     wishes = wired.wishes
     checks = list(daemon_of_another(settings))
@@ -515,11 +536,15 @@ def prove_hosts(settings: Settings) -> list[Check]:
         checks += [
             check
             for wish in wishes
-            for check in _prove_prove(settings, wired, wish, names[wish.place])
+            for check in _check_wiring(settings, wired, wish, names[wish.place])
         ]
     hosts = dict.fromkeys(wish.host for wish in wishes)
     checks += prove_versions(settings, hosts)
-    idle = [one.host.name for one in found_hosts(settings) if one.host.name not in hosts]
+    idle = [
+        found_host.host.name
+        for found_host in found_hosts(settings)
+        if found_host.host.name not in hosts
+    ]
     if idle:
         hint = f"nacre init --host {','.join(idle)}"
         checks.append(Check("not wired", OK if wishes else WARNING, ", ".join(idle), hint))
@@ -531,19 +556,19 @@ def prove_hosts(settings: Settings) -> list[Check]:
 
 
 def hosts_in_a_line(settings: Settings) -> list[Check]:
-    """Whether what was wired still stands in the files; nothing is run for it. None where nothing is wired."""
+    """Return findings on the files of all wirings, without running anything; none without wirings."""
     wired = load(settings.home)
     if not wired.wishes:
         return []
     broken = dict.fromkeys(
         wish.host for wish in wired.wishes if _differences(plan(settings, [wish]))
     )
-    if broken and (another := written_by_another(settings, wired)):
+    if broken and (other := written_by_another(settings, wired)):
         return [
             Check(
                 "hosts",
                 WARNING,
-                f"{', '.join(broken)}: {another}",
+                f"{', '.join(broken)}: {other}",
                 "nacre init fits them to this one",
             )
         ]
@@ -568,7 +593,7 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
 
 
 def _names(wishes: Sequence[WiringWish]) -> dict[tuple[str, str], str]:
-    """What wirings are called: a project by its folder's name, unless another one has that, too."""
+    """Return the names of wirings: a project's is its folder's name, or its path if that is ambiguous."""
     alike = Counter((wish.host, wish.project.name) for wish in wishes if wish.project)
     return {
         wish.place: wish.host
@@ -578,10 +603,10 @@ def _names(wishes: Sequence[WiringWish]) -> dict[tuple[str, str], str]:
     }
 
 
-def _prove_prove(settings: Settings, wired: Wired, wish: WiringWish, name: str) -> Iterator[Check]:
+def _check_wiring(settings: Settings, wired: Wired, wish: WiringWish, name: str) -> Iterator[Check]:
     if wish.project and not wish.project.is_dir():
-        told = f"there is no folder {wish.project} any more"
-        yield Check(name, WARNING, told, init_command(wish, "--uninstall"))
+        finding = f"there is no folder {wish.project} any more"
+        yield Check(name, WARNING, finding, init_command(wish, "--uninstall"))
         return
     mend = init_command(wish)
     for check in _findings(settings, wired, wish):
@@ -590,50 +615,56 @@ def _prove_prove(settings: Settings, wired: Wired, wish: WiringWish, name: str) 
 
 
 def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Check]:
-    wanted = plan(settings, [wish])
-    another = written_by_another(settings, wired)
-    files = list(_prove_files(wanted, another))
+    expected = plan(settings, [wish])
+    other = written_by_another(settings, wired)
+    files = list(_prove_files(expected, other))
     yield from files
-    for one in wanted.own_memories:
-        state = WARNING if one.state == ways.CONFLICT else OK
-        yield Check("own memory", state, f"{one.state}: {one.told}", one.hint or None)
+    for item in expected.own_memories:
+        state = WARNING if item.state == ways.CONFLICT else OK
+        yield Check("own memory", state, f"{item.state}: {item.told}", item.hint or None)
     found = written(settings, wish)
     yield from (
-        Check("server", WARNING, f"{one.path}: {one.reason}", one.hint) for one in wanted.kept
+        Check("server", WARNING, f"{item.path}: {item.reason}", item.hint) for item in expected.kept
     )
     yield from prove_hooks(settings, wish, found)
-    yield from prove_servers(settings, wish, found, wanted.kept)
+    yield from prove_servers(settings, wish, found, expected.kept)
     plugins = (
         []
-        if wanted.left_alone
-        else list(prove_plugins(settings, wish, is_of_another=bool(another)))
+        if expected.left_alone
+        else list(prove_plugins(settings, wish, is_of_another=bool(other)))
     )
     yield from plugins
     if not (found.hooks or found.servers or plugins or files):
         yield Check("", FAILURE, "nothing of nacre is in its files")
 
 
-def _prove_files(wanted: WiringPlan, another: str) -> Iterator[Check]:
-    """Whether the files are as they should be: those of another nacre are not broken for that."""
-    for one in wanted.left_alone:
-        yield Check("files", FAILURE, f"{one.path}: {one.reason}", one.hint)
-    differs = [one for one in wanted.changes if one.action in _DIFFERS]
-    if another and differs:
-        told = f"{len(differs)} file{'s' if differs[1:] else ''} would be otherwise"
-        yield Check("files", WARNING, f"{another}; {told}")
+def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:
+    """Check that the files are as expected. Differences from another nacre are only warnings."""
+    for file_left in expected.left_alone:
+        yield Check("files", FAILURE, f"{file_left.path}: {file_left.reason}", file_left.hint)
+    differs = [change for change in expected.changes if change.action in _DIFFERS]
+    if other and differs:
+        finding = f"{len(differs)} file{'s' if differs[1:] else ''} would be otherwise"
+        yield Check("files", WARNING, f"{other}; {finding}")
     elif differs:
-        named = [f"{one.path} {_DIFFERS[one.action]}" for one in differs[:_MOST_NAMED]]
-        more = [f"{len(differs) - _MOST_NAMED} more"] if len(differs) > _MOST_NAMED else []
+        named = [
+            f"{change.path} {_DIFFERS[change.action]}" for change in differs[:_MAX_NAMED_FILES]
+        ]
+        more = (
+            [f"{len(differs) - _MAX_NAMED_FILES} more"] if len(differs) > _MAX_NAMED_FILES else []
+        )
         yield Check("files", FAILURE, "; ".join([*named, *more]))
 
 
 def _is_on_again(settings: Settings, wish: WiringWish) -> bool:
-    """Whether somebody turned on a host's own memory that nacre had turned off."""
+    """Return True if a host's own memory, turned off by nacre, was turned on again."""
     return wish.isolates and any(
-        one.state == ways.CONFLICT for one in plan(settings, [wish]).own_memories
+        memory.state == ways.CONFLICT for memory in plan(settings, [wish]).own_memories
     )
 
 
-def _differences(wanted: WiringPlan) -> bool:
-    """Whether something of the files is not as it should be."""
-    return bool(wanted.left_alone) or any(one.action in _DIFFERS for one in wanted.changes)
+def _differences(expected: WiringPlan) -> bool:
+    """Return True if any file is not as expected."""
+    return bool(expected.left_alone) or any(
+        change.action in _DIFFERS for change in expected.changes
+    )

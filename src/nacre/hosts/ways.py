@@ -1,4 +1,7 @@
-"""The record of what is wired: ``hosts/wiring.json`` in the home. It makes it possible to leave files as they were."""
+"""The record of wirings, and the planning of changes to hosts' files.
+
+The record is ``hosts/wiring.json`` in the home. It allows a removal to restore the files.
+"""
 
 from __future__ import annotations
 
@@ -62,10 +65,11 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file that nacre wrote into. ``before`` and ``after`` are hashes; ``before`` is empty where there was none.
+    """A file that nacre wrote into. ``before`` and ``after`` are hashes; ``before`` is empty for a new file.
 
-    ``backup`` is a copy of it as it was, ``older`` are those from before others changed it. What is not in ``made`` of
-    the folders around it was there before.
+    ``backup`` is a copy of the original; ``older`` are copies from before changes by others. ``made`` are the folders
+    that
+    nacre created.
     """
 
     after: str
@@ -76,18 +80,17 @@ class WrittenFile:
 
     @property
     def copies(self) -> tuple[Path, ...]:
-        """All copies of it."""
-        return tuple(Path(one) for one in (*self.older, self.backup) if one)
+        """Return the paths of all copies."""
+        return tuple(Path(path) for path in (*self.older, self.backup) if path)
 
 
 @dataclass(frozen=True)
 class Wired:
-    """The wirings of this home, and the files, by where they really lie.
+    """The wirings of this home, and the written files by real path.
 
-    ``servers`` are the command lines of MCP servers that nacre wrote into a file: one of another is the owner's.
-    ``settings`` are those of hosts that nacre changed, by file: what each was before, as JSON, empty where there was
-    none.
-    ``nacre`` and ``program`` say which nacre wrote last, and where it lay.
+    ``servers`` are the command lines of MCP servers that nacre wrote into a file: any other is the user's.
+    ``settings`` are the old values, by file, of hosts' settings that nacre changed, as JSON; empty if missing before.
+    ``nacre`` and ``program`` are the version and path of the nacre that wrote last.
     """
 
     wishes: tuple[WiringWish, ...] = ()
@@ -100,23 +103,23 @@ class Wired:
 
 
 def hooks_start_daemon(settings: Settings) -> bool:
-    """Whether agents are wired to this home, and may start its daemon where none runs."""
+    """Return True if agents are wired to this home and may start its daemon."""
     return bool(load(settings.home).wishes) and settings.flag("daemon.enabled")
 
 
 def load(home: Path) -> Wired:
-    """The record; an empty one where there is none that can be read: then what nacre put into files tells."""
+    """Read the record; empty if it is missing or unreadable. Then nacre's pieces are recognised in the files."""
     try:
-        found: Wired = json_values.decode(_path(home).read_bytes(), Wired)
+        record: Wired = json_values.decode(_path(home).read_bytes(), Wired)
         return replace(
-            found, wishes=tuple(wish for wish in found.wishes if wish.host in HOSTS_REGISTRY)
+            record, wishes=tuple(wish for wish in record.wishes if wish.host in HOSTS_REGISTRY)
         )
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return Wired()
 
 
 def save(home: Path, wired: Wired) -> None:
-    """Write the record; without a wiring and a file there is none."""
+    """Write the record; delete it if it is empty."""
     if wired.wishes or wired.files or wired.settings:
         files.make_folder(_path(home).parent)
         files.write_file(
@@ -129,7 +132,7 @@ def save(home: Path, wired: Wired) -> None:
 
 
 def digest(content: bytes | None) -> str:
-    """The hash of a file's content; empty for no file."""
+    """Return the hash of a file's content; empty for no file."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
 
 
@@ -138,7 +141,8 @@ def _path(home: Path) -> Path:
 
 
 # ----------------------------------------------------------------------------
-# How hosts are wired from here: this machine's places, and the programs of this very nacre.
+# Ways of wiring
+# The folders of this machine and the programs of this installation.
 
 
 _QUICK_HOOK = "nacre-hook.sh"
@@ -152,12 +156,12 @@ _FOLDERS = (
     "OPENCLAW_STATE_DIR",
     "XDG_CONFIG_HOME",
 )
-"""Variables by which the owner says where hosts keep their files."""
+"""Variables that locate hosts' files."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundHost:
-    """A host on this machine: where its program is, and whether it is wired for all of the user's."""
+    """A host on this machine, its program, and its state: wired for the user or not."""
 
     host: Host
     program: str | None
@@ -165,7 +169,7 @@ class FoundHost:
 
 
 def host_named(name: str) -> Host:
-    """A host by its name. Raises InvalidInput."""
+    """Return a host by name. Raises InvalidInput."""
     if name not in HOSTS_REGISTRY:
         raise InvalidInput(
             f"there is no host {name!r}", hint=f"one of: {', '.join(HOSTS_REGISTRY)}"
@@ -174,31 +178,31 @@ def host_named(name: str) -> Host:
 
 
 def found_hosts(settings: Settings) -> list[FoundHost]:
-    """The hosts with a program, or a folder in the user's home or the working folder, in the registry's order."""
+    """Return the hosts with a program, or a folder in the user's home or the working folder, in registry order."""
     user = places_of(settings)
     places = [user, *(replace(user, user=folder, environ={}) for folder in _working_folders())]
     wired = {wish.host for wish in load(settings.home).wishes if wish.project is None}
-    found = []
+    hosts = []
     for host in HOSTS_REGISTRY.values():
         program = next(filter(None, (program_of(settings, name) for name in host.programs)), None)
         if program or any(path.exists() for place in places for path in host.traces(place)):
-            found.append(FoundHost(host, program, host.name in wired))
-    return found
+            hosts.append(FoundHost(host, program, host.name in wired))
+    return hosts
 
 
 def _working_folders() -> list[Path]:
     """Return the working folder and its parents up to its repository's top; none if it was deleted."""
     try:
-        here = Path.cwd()
+        working_folder = Path.cwd()
     except FileNotFoundError:
         return []
-    above = [here, *here.parents]
+    above = [working_folder, *working_folder.parents]
     top = next((at for at, folder in enumerate(above) if (folder / ".git").exists()), 0)
     return above[: top + 1]
 
 
 def way_of(settings: Settings, wish: WiringWish) -> Way:
-    """How a host is wired. Raises InvalidInput where it has no such scope."""
+    """Return the form of a wiring. Raises InvalidInput if the host does not have its scope."""
     host = host_named(wish.host)
     if wish.project is None and not host.by_user:
         raise InvalidInput(
@@ -220,10 +224,9 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
 
 
 def settled(settings: Settings, wish: WiringWish) -> WiringWish:
-    """A wish as it can be fulfilled, without what is no matter of its host.
+    """Remove the options of a wish that its host does not support.
 
-    Where Claude Code's program is not found, nobody can install a plugin in it now, and its settings alone do at once
-    what the plugin would.
+    If Claude Code's program is missing, its settings replace the plugin, which nothing could install.
     """
     is_claude = wish.host == registry.NAME
     plain = is_claude and (wish.plain or not (wish.project or program_of(settings, "claude")))
@@ -238,12 +241,12 @@ def settled(settings: Settings, wish: WiringWish) -> WiringWish:
 
 
 def has_own_memory(wish: WiringWish) -> bool:
-    """Whether a host has a memory of its own that its user can turn off; for a project alone nobody can."""
+    """Return True if a host has a memory of its own that can be turned off. This is not possible for one project."""
     return not wish.project and host_named(wish.host).own_memory is not None
 
 
 def init_command(wish: WiringWish, *more: str) -> str:
-    """What a person types to have this wiring made, or with ``--uninstall`` taken out."""
+    """Return the command that makes this wiring, or with ``--uninstall`` removes it."""
     project = ["--project", str(wish.project)] if wish.project else []
     named = {"--plain": wish.plain, "--slot": wish.slot, "--tool-hook": wish.tool_hook}
     forms = [
@@ -254,19 +257,19 @@ def init_command(wish: WiringWish, *more: str) -> str:
 
 
 def targets_of(settings: Settings, wish: WiringWish) -> Sequence[Target]:
-    """The files that a wiring touches. Raises InvalidInput."""
+    """Return the files that a wiring touches. Raises InvalidInput."""
     return host_named(wish.host).targets(way_of(settings, wish))
 
 
 def places_of(settings: Settings, project: Path | None = None) -> Places:
-    """Where hosts keep their files on this machine."""
+    """Return the folders of this machine."""
     return Places(
         settings.user_home, settings.home.absolute(), settings.environ, settings.platform, project
     )
 
 
 def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path]:
-    """The folders in which a file must really lie: those of the project where it is one of its files."""
+    """Return the folders that must contain a file: for a project's file, the project."""
     if project and path.is_relative_to(project):
         return [project]
     named = [Path(settings.environ[name]) for name in _FOLDERS if settings.environ.get(name)]
@@ -275,17 +278,19 @@ def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path
 
 
 def own_programs(settings: Settings) -> Programs:
-    """nacre's programs with absolute paths; where only its modules are there, by the interpreter."""
+    """Return nacre's programs with absolute paths; if only the modules exist, run by the interpreter."""
     started = {
         name: _script(settings, name) or (sys.executable, "-P", "-m", module)
         for name, module in (("nacre", "nacre"), ("nacre-hook", "nacre.serve.hook_process"))
     }
     environ = {name: settings.environ[name] for name in _PINNED if settings.environ.get(name)}
     if server_address(environ):
-        del environ["NACRE_DB"]  # an address holds a password, and these are files of hosts
+        del environ[
+            "NACRE_DB"
+        ]  # an address contains a password, which does not belong in hosts' files
     if modules := settings.environ.get("PYTHONPATH"):
         environ["PYTHONPATH"] = os.pathsep.join(
-            os.path.abspath(one) for one in modules.split(os.pathsep) if one
+            os.path.abspath(module_path) for module_path in modules.split(os.pathsep) if module_path
         )
     usual = settings.user_home / ".nacre"
     home = None if settings.home.absolute() == usual else str(settings.home.absolute())
@@ -302,32 +307,34 @@ def own_programs(settings: Settings) -> Programs:
 
 
 def program_of(settings: Settings, name: str) -> str | None:
-    """Where a command is, as the owner's shell would find it."""
+    """Return the path of a command on the user's PATH."""
     return shutil.which(name, path=settings.environ.get("PATH"))
 
 
 def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
-    """A program of nacre's, beside the one that runs now, else beside the interpreter."""
+    """Return one of nacre's programs, next to the running one or to the interpreter."""
     suffix = ".exe" if settings.platform == "win32" else ""
     running = Path(sys.argv[0])
-    beside = [running.absolute().parent] if running.stem == "nacre" and running.is_file() else []
-    found = (folder / (name + suffix) for folder in (*beside, Path(sys.executable).parent))
-    return next(((str(path),) for path in found if path.is_file()), None)
+    folders_tried = (
+        [running.absolute().parent] if running.stem == "nacre" and running.is_file() else []
+    )
+    paths = (folder / (name + suffix) for folder in (*folders_tried, Path(sys.executable).parent))
+    return next(((str(path),) for path in paths if path.is_file()), None)
 
 
 # ----------------------------------------------------------------------------
-# Commands of hosts' own that a wiring needs: Claude Code installs plugins by itself, and is told to
-# do it now.
+# Hosts' own commands
+# Claude Code installs plugins by command, immediately.
 
 
-_SECONDS = 60.0
-_SAID = 300
+_COMMAND_TIMEOUT_SECONDS = 60.0
+_ERROR_CHARACTERS = 300
 
 
 def commands_for(
     settings: Settings, wish: WiringWish, *, is_removal: bool = False
 ) -> Iterator[HostCommand]:
-    """What is to be run for a host, where its program is there; else it does the same by its settings, later."""
+    """Yield the commands to run for a host, if its program exists; its settings have the same effect later."""
     if wish.host != registry.NAME or wish.project:
         return
     program = program_of(settings, "claude")
@@ -345,8 +352,8 @@ def commands_for(
                 (program, "plugin", "marketplace", "remove", SERVER), "forget where it is", touches
             )
         return
-    wanted = registry.version_of(registry.plugin_files(way))
-    if installed == wanted:
+    expected = registry.version_of(registry.plugin_files(way))
+    if installed == expected:
         return
     if installed:
         yield HostCommand(
@@ -368,21 +375,21 @@ def commands_for(
 
 
 def installed_version(way: Way) -> str | None:
-    """The version of nacre's plugin that Claude Code has."""
+    """Return the version of nacre's plugin that Claude Code has installed, or ``None``."""
     path = registry.settings_folder(way.places) / "plugins" / "installed_plugins.json"
     try:
-        found: Any = json_values.parse(path.read_bytes())
-        entries = found["plugins"].get(registry.PLUGIN)
-        one = entries[0] if isinstance(entries, list) else entries
-        return str(one["version"]) if one else None
+        record: Any = json_values.parse(path.read_bytes())
+        entries = record["plugins"].get(registry.PLUGIN)
+        entry = entries[0] if isinstance(entries, list) else entries
+        return str(entry["version"]) if entry else None
     except (OSError, ValueError, KeyError, AttributeError, TypeError, IndexError):
         return None
 
 
 def run_command(settings: Settings, command: HostCommand) -> str | None:
-    """Run it; returns what went wrong."""
+    """Run a command; return the problem, or ``None``."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             command.words,
             env=dict(settings.environ),
             cwd=settings.user_home,
@@ -390,47 +397,47 @@ def run_command(settings: Settings, command: HostCommand) -> str | None:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_SECONDS,
+            timeout=_COMMAND_TIMEOUT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"it did not end within {_SECONDS:.0f} seconds"
+        return f"it did not end within {_COMMAND_TIMEOUT_SECONDS:.0f} seconds"
     except OSError as error:
         return f"it cannot be run: {error.strerror}"
-    if done.returncode:
+    if result.returncode:
         return (
-            " ".join((done.stderr or done.stdout).split())[:_SAID]
-            or f"it ended with {done.returncode}"
+            " ".join((result.stderr or result.stdout).split())[:_ERROR_CHARACTERS]
+            or f"it ended with {result.returncode}"
         )
     return None
 
 
 # ----------------------------------------------------------------------------
-# What hosts' files hold of nacre: what stands there is told, not what should.
+# Current contents of hosts' files
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a host's files hold of nacre: hook command lines by event, and MCP servers."""
+    """nacre's parts of a host's files: hook command lines by event, and MCP servers."""
 
     hooks: Sequence[tuple[str, str]]
     servers: Sequence[Server]
 
 
 def written(settings: Settings, wish: WiringWish) -> Written:
-    """Read from the files what the host will run."""
+    """Read the commands that the host will run."""
     hooks: dict[tuple[str, str], None] = {}
     servers: list[Server] = []
     for target in _holders(settings, wish):
         text = text_of(target.path)
         if any(isinstance(piece, JsonHook) for piece in target.pieces):
             hooks |= dict.fromkeys(_hooks_in(json_in(text)))
-        servers += [found for piece in target.pieces if (found := _server_in(text, piece))]
+        servers += [server for piece in target.pieces if (server := _server_in(text, piece))]
     return Written(tuple(hooks), servers)
 
 
 def text_of(path: Path) -> str:
-    """What is in a file; nothing where it cannot be read, or is a pipe, which nobody may ever write to."""
+    """Return the text of a file; empty if it is unreadable, or not a regular file such as a pipe, which could block."""
     try:
         return files_module.read(path).words
     except Untouchable:
@@ -438,7 +445,7 @@ def text_of(path: Path) -> str:
 
 
 def json_in(text: str) -> Any:
-    """What a JSON text holds; nothing where it is none."""
+    """Parse a JSON text; return an empty object if it is invalid."""
     try:
         return files_module.read_json_text(text)
     except Unparsable:
@@ -446,7 +453,7 @@ def json_in(text: str) -> Any:
 
 
 def _holders(settings: Settings, wish: WiringWish) -> Iterator[Target]:
-    """The files that hold hooks or a server: those of a plugin where Claude Code reads them."""
+    """Yield the files with hooks or a server; for a plugin, those that Claude Code reads."""
     way = way_of(settings, wish)
     if wish.host != registry.NAME or not registry.is_plugin(way):
         yield from targets_of(settings, wish)
@@ -457,7 +464,7 @@ def _holders(settings: Settings, wish: WiringWish) -> Iterator[Target]:
 
 
 def _plugin_folder(way: Way) -> Path:
-    """Where Claude Code has copied the plugin to; where it has not yet, the folder it will copy."""
+    """Return Claude Code's copy of the plugin, or else the folder that it will copy."""
     version = installed_version(way)
     copied = registry.cached(way.places, version) if version else None
     return copied if copied and copied.is_dir() else registry.marketplace(way.places) / "plugin"
@@ -465,14 +472,14 @@ def _plugin_folder(way: Way) -> Path:
 
 def _server_in(text: str, piece: object) -> Server | None:
     try:
-        found = piece.server(text) if isinstance(piece, ServerPiece) else None
+        server = piece.server(text) if isinstance(piece, ServerPiece) else None
     except Unparsable:
         return None
-    return found if found and found.words else None
+    return server if server and server.words else None
 
 
-def _hooks_in(held: Any) -> Iterator[tuple[str, str]]:
-    events = held.get("hooks") if isinstance(held, dict) else None
+def _hooks_in(content: Any) -> Iterator[tuple[str, str]]:
+    events = content.get("hooks") if isinstance(content, dict) else None
     for event, groups in events.items() if isinstance(events, dict) else ():
         for group in groups if isinstance(groups, list) else ():
             for entry in group.get("hooks", [group]) if isinstance(group, dict) else ():
@@ -482,16 +489,17 @@ def _hooks_in(held: Any) -> Iterator[tuple[str, str]]:
 
 
 # ----------------------------------------------------------------------------
-# Whose a server of nacre's name is: what the owner wrote is never changed, nor silently doubled.
+# Ownership of servers
+# A server that the user wrote is never changed or silently duplicated.
 
 
-_THEIRS = "the server nacre in it, which nacre init did not write, stays"
-_STAYS = "agents go on with it"
-_TWICE = "to have them once: claude mcp remove -s user nacre; or keep yours: nacre init --host claude-code --plain"
+_FOREIGN_REASON = "the server nacre in it, which nacre init did not write, stays"
+_FOREIGN_HINT = "agents go on with it"
+_TWICE_HINT = "to have them once: claude mcp remove -s user nacre; or keep yours: nacre init --host claude-code --plain"
 
 
 class Servers:
-    """The servers of a plan. ``kept`` are those of the owner; ``put`` those that are nacre's when it is done."""
+    """The servers of a plan. ``kept`` are the user's; ``put`` are nacre's after the change."""
 
     def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
         self._settings = settings
@@ -503,20 +511,20 @@ class Servers:
     def spared(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
-        """What may be done in a file that holds ``words``: all but what would change a server of the owner's."""
+        """Return a target without the pieces that would change a server of the user's."""
         pieces: list[Piece] = []
         for piece in target.pieces:
             if not isinstance(piece, ServerPiece):
                 pieces.append(piece)
                 continue
-            found = piece.server(words)
-            if found and not self._is_own(path, words, wish, piece, found):
+            server = piece.server(words)
+            if server and not self._is_own(path, words, wish, piece, server):
                 if self._is_removal or (is_put and piece.put(words) != words):
                     self._keep(
                         path,
                         wish,
-                        f"{_THEIRS}{_how(found)}",
-                        _STAYS if self._is_removal else _hint(wish),
+                        f"{_FOREIGN_REASON}{_how(server)}",
+                        _FOREIGN_HINT if self._is_removal else _hint(wish),
                     )
                 continue
             pieces.append(piece)
@@ -525,40 +533,47 @@ class Servers:
         return replace(target, pieces=tuple(pieces))
 
     def look_beside(self, wish: WiringWish, words_at: Callable[[Path], str]) -> None:
-        """A plugin has a server of its own: one of the owner's beside it doubles the tools."""
+        """Report a user's server that would duplicate the tools of the plugin's."""
         if wish.host != registry.NAME or not registry.is_plugin(way_of(self._settings, wish)):
             return
         for target in targets_of(self._settings, replace(wish, plain=True)):
             for piece in target.pieces:
                 if isinstance(piece, ServerPiece) and (
-                    found := _server_at(piece, words_at(target.path))
+                    server := _server_at(piece, words_at(target.path))
                 ):
-                    reason = f"{_THEIRS}{_how(found)}; with the plugin's, agents have nacre's tools twice"
-                    self._keep(target.path, wish, reason, _TWICE)
+                    reason = f"{_FOREIGN_REASON}{_how(server)}; with the plugin's, agents have nacre's tools twice"
+                    self._keep(target.path, wish, reason, _TWICE_HINT)
 
     def _is_own(
-        self, path: Path, words: str, wish: WiringWish, piece: ServerPiece, found: Server
+        self, path: Path, words: str, wish: WiringWish, piece: ServerPiece, server: Server
     ) -> bool:
-        """Whether a server is nacre's: as it was written there, or, where no record tells, as it would be written."""
-        if found.words in self._wired.servers.get(str(path), ()) or (path, found.words) in self.put:
+        """Return True if a server is nacre's: as recorded, or without a record, equal to what nacre writes."""
+        if (
+            server.words in self._wired.servers.get(str(path), ())
+            or (path, server.words) in self.put
+        ):
             return True
         if isinstance(piece, TomlServer) and piece.is_marked(words):
             return True
         if self._wired.nacre:
             return (
-                not any(one.place == wish.place for one in self._wired.wishes)
+                not any(wired_wish.place == wish.place for wired_wish in self._wired.wishes)
                 and piece.put(words) == words
             )
         return piece.put(words) == words or self._is_as_left(path)
 
     def _is_as_left(self, path: Path) -> bool:
-        """Whether a file is as nacre left it, by a record from before servers were recorded."""
-        left = self._wired.files.get(str(path))
-        return left is not None and path.is_file() and digest(path.read_bytes()) == left.after
+        """Return True if a file is as nacre left it, by a record that has no servers yet."""
+        written_file = self._wired.files.get(str(path))
+        return (
+            written_file is not None
+            and path.is_file()
+            and digest(path.read_bytes()) == written_file.after
+        )
 
     def _keep(self, path: Path, wish: WiringWish, reason: str, hint: str) -> None:
-        one = LeftAlone(path, wish.host, reason, hint)
-        self.kept += [one] if one not in self.kept else []
+        file_left = LeftAlone(path, wish.host, reason, hint)
+        self.kept += [file_left] if file_left not in self.kept else []
 
 
 def _server_at(piece: ServerPiece, words: str) -> Server | None:
@@ -573,13 +588,13 @@ def _hint(wish: WiringWish) -> str:
 
 
 def _how(server: Server) -> str:
-    """What it runs, without what it is given: that may be a secret."""
+    """Describe the server's command without its arguments, which may be secret."""
     return f": it runs {server.words[0]}" if server.words else ""
 
 
 # ----------------------------------------------------------------------------
-# Hosts' own memories: turned off by the hosts' own settings, and given back as they were; what others
-# set stays.
+# Hosts' own memories
+# They are turned off by the hosts' settings and restored later; changes by others stay.
 
 
 ISOLATED, RESTORED, CONFLICT = "isolated", "restored", "conflict"
@@ -589,11 +604,11 @@ _ISOLATED = (
 )
 _RESTORED = "the host loads and writes it as before"
 _UNWRITTEN = "its settings could not be changed: the host loads and writes it as before"
-_AGAIN = "nacre init --host {host} --own-memory keep leaves it so; --own-memory isolate after that turns it off again"
+_ON_HINT = "nacre init --host {host} --own-memory keep leaves it so; --own-memory isolate after that turns it off again"
 
 
 class OwnMemories:
-    """The settings of a plan. ``set`` are those that change, ``given_back`` those that become what they were."""
+    """The settings of a plan: ``set`` are changed, and ``given_back`` are restored."""
 
     def __init__(self, wired: Wired) -> None:
         self._wired = wired
@@ -607,7 +622,7 @@ class OwnMemories:
     def spared(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
-        """What may be done in a file that holds ``words``: all but what would change what somebody set since."""
+        """Return a target without the pieces that would overwrite a user's change."""
         pieces: list[Piece] = []
         self._of_target = [], []
         for piece in target.pieces:
@@ -618,22 +633,22 @@ class OwnMemories:
         return replace(target, pieces=tuple(pieces))
 
     def settle(self) -> None:
-        """The target that was spared last is changed as it says."""
+        """Record the settings of the last target from ``spared`` as changed."""
         self.set += self._of_target[0]
         self.given_back += self._of_target[1]
 
     def fail(self, wish: WiringWish, target: Target) -> None:
-        """A target cannot be changed."""
+        """Record that a target cannot be changed."""
         if any(isinstance(piece, SettingPiece) for piece in target.pieces):
             self._unwritten.add(wish.host)
 
     def states(self, wishes: tuple[WiringWish, ...], *, is_removal: bool) -> Iterator[OwnMemory]:
-        """How it will stand with the hosts' own memories."""
+        """Yield the states of hosts' own memories after the change."""
         for wish in wishes:
             before = self._before.get(wish.place)
             if wish.isolates and not is_removal and wish.host in self._conflicts:
-                told = f"it was turned on again in {self._conflicts[wish.host]}, and stays so"
-                yield OwnMemory(wish.host, CONFLICT, told, _AGAIN.format(host=wish.host))
+                finding = f"it was turned on again in {self._conflicts[wish.host]}, and stays so"
+                yield OwnMemory(wish.host, CONFLICT, finding, _ON_HINT.format(host=wish.host))
             elif wish.isolates and not is_removal and wish.host in self._unwritten:
                 yield unwritten(wish.host)
             elif wish.isolates and not is_removal:
@@ -644,16 +659,16 @@ class OwnMemories:
     def _put(
         self, path: Path, words: str, wish: WiringWish, piece: SettingPiece
     ) -> Iterator[Piece]:
-        found, recorded = piece.found(words), self._recorded(path, piece)
+        current, recorded = piece.found(words), self._recorded(path, piece)
         before = self._before.get(wish.place)
-        if found == piece.value:
-            if recorded is not None:  # where nothing is, the owner had turned it off before
+        if current == piece.value:
+            if recorded is not None:  # without a record the user had turned it off before
                 yield replace(piece, before=_decoded(recorded))
         elif recorded is not None and before and before.isolates:
             self._conflicts[wish.host] = f"{path} ({_name(piece)})"
         else:
-            self._of_target[0].append(HostSetting(wish.host, path, _name(piece), _encoded(found)))
-            yield replace(piece, before=found)
+            self._of_target[0].append(HostSetting(wish.host, path, _name(piece), _encoded(current)))
+            yield replace(piece, before=current)
 
     def _dropped(
         self, path: Path, words: str, wish: WiringWish, piece: SettingPiece
@@ -666,12 +681,12 @@ class OwnMemories:
             yield replace(piece, before=_decoded(recorded))
 
     def _recorded(self, path: Path, piece: SettingPiece) -> str | None:
-        """What a setting was before nacre, as JSON; ``None`` where nacre did not change it."""
+        """Return a setting's value before nacre as JSON, or ``None`` if nacre did not change it."""
         return self._wired.settings.get(str(path), {}).get(_name(piece))
 
 
 def unwritten(host: str) -> OwnMemory:
-    """What is told of a host whose settings could not be changed."""
+    """Return the state of a host whose settings could not be changed."""
     return OwnMemory(
         host,
         CONFLICT,
@@ -683,13 +698,13 @@ def unwritten(host: str) -> OwnMemory:
 def recorded(
     wired: Wired, put: tuple[HostSetting, ...], dropped: tuple[HostSetting, ...] = ()
 ) -> Wired:
-    """The record with settings that change, and without those that are given back."""
-    settings = {path: dict(found) for path, found in wired.settings.items()}
-    for one in dropped:
-        settings.get(str(one.path), {}).pop(one.name, None)
-    for one in put:
-        settings.setdefault(str(one.path), {})[one.name] = one.before
-    return replace(wired, settings={path: found for path, found in settings.items() if found})
+    """Return the record with the changed settings, and without the restored ones."""
+    settings = {path: dict(values) for path, values in wired.settings.items()}
+    for setting in dropped:
+        settings.get(str(setting.path), {}).pop(setting.name, None)
+    for setting in put:
+        settings.setdefault(str(setting.path), {})[setting.name] = setting.before
+    return replace(wired, settings={path: values for path, values in settings.items() if values})
 
 
 def _name(piece: SettingPiece) -> str:
@@ -705,23 +720,24 @@ def _decoded(value: str) -> Any:
 
 
 # ----------------------------------------------------------------------------
-# Files while a plan is made: each is read once, and changed by one host after the other.
+# Drafts of files
+# Each file is read once, and changed for one host after another.
 
 
 _OWN_MODE, _PROJECT_MODE = 0o600, 0o644
 _EMPTY = frozenset({"", "{}", '{"version":1}'})
-"""What is left of a file that nacre made, once nacre is out of it."""
+"""The remaining content of a file that nacre created, after nacre's parts are removed."""
 
 
 def put(words: str, target: Target) -> str:
-    """A text with what is nacre's in it."""
+    """Return a text with the pieces of a target."""
     for piece in target.pieces:
         words = piece.put(words)
     return words
 
 
 def dropped(words: str, target: Target) -> str:
-    """A text without it."""
+    """Return a text without the pieces of a target."""
     for piece in target.pieces:
         words = piece.drop(words)
     return words
@@ -740,7 +756,7 @@ class _Draft:
 
 
 class Drafts:
-    """Files while a plan is made: several hosts may share one."""
+    """The files of a plan; several hosts may share one."""
 
     def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
         self._settings = settings
@@ -751,7 +767,7 @@ class Drafts:
         self.own_memories = OwnMemories(wired)
 
     def take(self, wish: WiringWish, target: Target, change: Callable[[str, Target], str]) -> None:
-        """Change a file for a host; one that cannot be is left alone, with the reason."""
+        """Change a file for a host, or record the reason why that is impossible."""
         if not target.pieces:
             return
         try:
@@ -772,7 +788,7 @@ class Drafts:
             return
         self.own_memories.settle()
         if change is dropped and words == draft.words:
-            return  # nothing of it is there
+            return  # nothing of nacre's is there
         self._drafts[path] = draft
         draft.words, draft.is_there = words, draft.is_there or (change is put and bool(words))
         draft.is_whole = draft.is_whole or any(
@@ -782,7 +798,7 @@ class Drafts:
         draft.whats += [target.what] if target.what not in draft.whats else []
 
     def words_at(self, path: Path) -> str:
-        """What a file is to hold; nothing where that cannot be told."""
+        """Return the planned text of a file; empty if unknown."""
         draft = self._drafts.get(Path(os.path.realpath(path)))
         try:
             return draft.words if draft else files_module.read(path).words
@@ -790,8 +806,8 @@ class Drafts:
             return ""
 
     def may_run(self, command: HostCommand) -> bool:
-        """Whether a host's own command may be run: not one that writes into a file that is left alone."""
-        return not {one.path for one in self.left_alone}.intersection(command.touches)
+        """Return True if a host's command may run: it must not write into a file that is left alone."""
+        return not {file_left.path for file_left in self.left_alone}.intersection(command.touches)
 
     def _leave(self, path: Path, wish: WiringWish, error: Exception) -> None:
         again = init_command(wish, *(["--uninstall"] if self._is_removal else []))
@@ -801,8 +817,8 @@ class Drafts:
             hint = "take out by hand what is nacre's in it"
         else:
             hint = f"change it by hand, or make it a file of your own, then run {again}"
-        one = LeftAlone(path, wish.host, str(error), hint)
-        self.left_alone += [one] if one not in self.left_alone else []
+        file_left = LeftAlone(path, wish.host, str(error), hint)
+        self.left_alone += [file_left] if file_left not in self.left_alone else []
 
     def _opened(self, path: Path, wish: WiringWish, target: Target, text: Text) -> _Draft:
         mode = _PROJECT_MODE if wish.project and path.is_relative_to(wish.project) else _OWN_MODE
@@ -810,7 +826,7 @@ class Drafts:
         return _Draft(text, text.words, text.content is not None, mode, is_pristine)
 
     def restore(self, wired: Wired, needed: set[Path]) -> None:
-        """Make of files that nothing else changed what they were before nacre."""
+        """Restore the original content of files that nothing else changed."""
         real = {Path(os.path.realpath(path)) for path in needed}
         for path, draft in self._drafts.items():
             written = wired.files.get(str(path))
@@ -824,7 +840,7 @@ class Drafts:
                 draft.words = draft.words if before is None else before
 
     def changes(self) -> tuple[FileChange, ...]:
-        """Every file, also those that stay as they are."""
+        """Return every file, including unchanged ones."""
         return tuple(
             FileChange(
                 path,
@@ -848,7 +864,7 @@ def _as_before(backup: Path, expected: str) -> str | None:
 
 
 def _may_hold(target: Target) -> bool:
-    """Whether something of nacre's may be in a file that cannot be changed: what cannot be told may be."""
+    """Return True if a file that cannot be changed may contain a part of nacre's."""
     try:
         words = files_module.read(target.path).words
         return dropped(words, target) != words
@@ -857,29 +873,30 @@ def _may_hold(target: Target) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# Have Codex trust nacre's hooks, by its own server, as its window does; only where the owner said so.
+# Trust of Codex in nacre's hooks
+# Set by Codex's own server, as its window does, and only on the user's request.
 
 
-_SECONDS_CODEX_TRUST = 20.0
+_CODEX_TIMEOUT_SECONDS = 20.0
 _TRUSTED = "trusted"
 UNSEEN = "it does not trust the folder; start codex there, and say that it may"
-"""Why Codex sees no hook of a project's."""
+"""The reason why Codex sees no hook of a project."""
 
 
 class _Refusal(Exception):  # noqa: N818 - what is the case
-    """Codex did not do it; the message says why."""
+    """Codex refused; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How many of nacre's hooks Codex sees, and how many of those it does not trust."""
+    """The number of nacre's hooks that Codex sees, and of those that it does not trust."""
 
     seen: int
     untrusted: int
 
 
 def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
-    """How Codex takes nacre's hooks; ``None`` where it cannot be asked."""
+    """Return Codex's trust in nacre's hooks, or ``None`` if it cannot be asked."""
     try:
         with _Server(settings, wish) as server:
             hooks = server.own_hooks()
@@ -889,7 +906,7 @@ def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
 
 
 def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
-    """Have Codex trust nacre's hooks as they are written; returns what went wrong."""
+    """Make Codex trust nacre's hooks as written; return the problem, or ``None``."""
     try:
         with _Server(settings, wish) as server:
             hooks = {
@@ -901,14 +918,14 @@ def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
             edit = {"keyPath": "hooks.state", "value": hooks, "mergeStrategy": "upsert"}
             with _mode_kept(config_file(settings)):
                 server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
-            left = [hook for hook in server.own_hooks() if hook.get("trustStatus") != _TRUSTED]
-            return "it still does not trust them" if left else None
+            untrusted = [hook for hook in server.own_hooks() if hook.get("trustStatus") != _TRUSTED]
+            return "it still does not trust them" if untrusted else None
     except _Refusal as refusal:
         return str(refusal)
 
 
 class _Server:
-    """``codex app-server`` on its standard streams: JSON-RPC, a line a message."""
+    """``codex app-server`` on its standard streams: JSON-RPC, one message per line."""
 
     def __init__(self, settings: Settings, wish: WiringWish) -> None:
         program = program_of(settings, "codex")
@@ -950,7 +967,7 @@ class _Server:
         self._end()
 
     def own_hooks(self) -> list[dict[str, Any]]:
-        """nacre's hooks as Codex sees them in the file that was written."""
+        """Return nacre's hooks that Codex sees in the written file."""
         answer = self.ask("hooks/list", {"cwds": [str(self._folder)]})
         return [
             hook
@@ -960,12 +977,12 @@ class _Server:
         ]
 
     def ask(self, method: str, parameters: dict[str, Any]) -> Any:
-        """The answer to a request. Raises _Refusal."""
+        """Return the answer to a request. Raises _Refusal."""
         self._number += 1
         self._send({"id": self._number, "method": method, "params": parameters})
         while True:
             try:
-                answer = self._answers.get(timeout=_SECONDS_CODEX_TRUST)
+                answer = self._answers.get(timeout=_CODEX_TIMEOUT_SECONDS)
             except Empty:
                 raise _Refusal("codex app-server does not answer") from None
             if not answer:
@@ -985,7 +1002,7 @@ class _Server:
             raise _Refusal("codex app-server ended") from error
 
     def _listen(self) -> None:
-        """Only this thread reads the stream, so only it closes it."""
+        """Read the stream and close it at the end: no other thread uses it."""
         if self._process.stdout is None:
             return
         with self._process.stdout as lines:
@@ -1010,7 +1027,7 @@ class _Server:
 
 
 def _hooks_in_codex_trust(answer: Any) -> Iterator[dict[str, Any]]:
-    """All objects of an answer that are hooks: how they are grouped differs between versions."""
+    """Yield all hooks in an answer; their grouping depends on the version."""
     if isinstance(answer, dict):
         if "currentHash" in answer and "key" in answer:
             yield answer
@@ -1023,7 +1040,7 @@ def _hooks_in_codex_trust(answer: Any) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _mode_kept(path: Path) -> Iterator[None]:
-    """Codex makes its file anew, the owner's alone; a mode that it had stays."""
+    """Keep the mode of Codex's file, which Codex recreates readable only by the owner."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     yield
     if mode is not None:
@@ -1031,12 +1048,12 @@ def _mode_kept(path: Path) -> Iterator[None]:
 
 
 def config_file(settings: Settings) -> Path:
-    """The file into which Codex writes what it trusts."""
+    """Return the file with Codex's trust settings."""
     return registry.users_config(places_of(settings))
 
 
 # ----------------------------------------------------------------------------
-# Requests to configure hosts.
+# Requests
 
 
 class WireRequest(Request, frozen=True, kw_only=True):
