@@ -236,7 +236,7 @@ def test_a_keyring_that_never_answers_is_told_and_not_waited_for(
     find: Find, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keyring.set_keyring(LockedKeyring())
-    monkeypatch.setattr(credentials, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(credentials, "_READ_TIMEOUT_SECONDS", 0.05)
     with pytest.raises(ModelRefused, match="the keyring does not answer"):
         find("mistral")
     assert find("mistral", MISTRAL_API_KEY="from-the-usual-one") is not None
