@@ -1,1 +1,1 @@
-"""Data."""
+"""Backup, export, import, forgetting, scrubbing, history, sync and undo."""

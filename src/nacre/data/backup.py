@@ -1,8 +1,8 @@
-"""A backup is one zip of the whole home with a manifest of hashes; it can be proved, and brought back.
+"""Backups: one zip of the whole home with a manifest of hashes, which can be verified and restored.
 
-The database is copied as it was at one moment, the vault's files afterwards: what changed
-between is taken in when the copy is opened, as an edit by hand is. So the vault's lock is held twice for a moment: at
-the end for what changed meanwhile, while nothing is committed either, so that history is as it was at one moment too.
+The database is copied as of one moment, and then the vault's files; changes in between are applied when the copy is
+opened, like edits by hand. The vault's lock is held briefly twice: at the end for files that changed meanwhile, while
+commits are blocked too, so that the history is of one moment.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ FORMAT, VERSION = "nacre-backup", 1
 MANIFEST = "manifest.json"
 DATABASE, CONFIG = "nacre.db", "config.toml"
 
-_MOST_MANIFEST_BYTES = 256_000_000
-_MOST_FILES = 2_000_000
-_BLOCK = 1 << 20
+_MAX_MANIFEST_BYTES = 256_000_000
+_MAX_FILES = 2_000_000
+_BLOCK_BYTES = 1 << 20
 _SPARE_BYTES = 64_000_000
-_COMMIT_SECONDS = 60.0
-_OF_A_REPOSITORY = ("objects", "refs")
-"""Folders without which git knows no repository, also where all is packed or nothing committed and they are empty."""
+_COMMIT_WAIT_SECONDS = 60.0
+_REPOSITORY_FOLDERS = ("objects", "refs")
+"""Folders that git requires, although they may be empty."""
 _SKIPPED_FOLDERS = frozenset({"logs", "run"})
 _SKIPPED_FILES = frozenset({"daemon.sock", "http.token", "browsers.json"})
-"""Made anew where they are needed; a token is not taken elsewhere."""
+"""Recreated when needed; the token must not leave the machine."""
 
 _WITH_CREDENTIALS = frozenset({CONFIG, "vault/.git/config"})
 
@@ -60,7 +60,7 @@ Place = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One file of a backup: its path in the home, size in bytes, SHA-256, when it was changed."""
+    """A file of a backup: its path in the home, size in bytes, SHA-256, and modification time."""
 
     path: str
     size: int
@@ -70,7 +70,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup says of itself. ``notes`` tell what is not as it was in the home."""
+    """The contents of a backup. ``notes`` describe differences from the home."""
 
     created: str
     counts: dict[str, int]
@@ -79,13 +79,13 @@ class Manifest:
 
     @property
     def bytes(self) -> int:
-        """How large the home is without compression."""
+        """Return the size of the home without compression."""
         return sum(file.size for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class BackupReport:
-    """A backup that was written; ``bytes`` is the size of its file."""
+    """A completed backup; ``bytes`` is the size of its file."""
 
     path: Path
     bytes: int
@@ -94,7 +94,7 @@ class BackupReport:
 
 @dataclass(frozen=True, slots=True)
 class RestoreReport:
-    """A home that was brought back, and where the one before it lies now, if there was one."""
+    """A restored home, and the new place of the previous one, if any."""
 
     home: Path
     kept: Path | None
@@ -114,8 +114,10 @@ class _Writing:
 def create(
     home: Home, target: Path, *, overwrite: bool = False, on_progress: OnProgress | None = None
 ) -> BackupReport:
-    """Write a backup of the whole home. Raises Conflict when the file exists and is not to be overwritten, Unavailable
-    where the memory is on a server."""
+    """Write a backup of the whole home.
+
+    Raises Conflict if the file exists without ``overwrite``, Unavailable on a server.
+    """
     if home.database.is_server:
         raise Unavailable(
             "this memory is on a server", hint="back up the server: pg_dump, or nacre export"
@@ -130,19 +132,21 @@ def create(
         work = _Writing(home, archive, on_progress or (lambda _: None))
         counts = _copy_database(work, target)
         _copy_files(work, target)
-        committing = FileLock(home.settings.home / COMMIT_LOCK, _COMMIT_SECONDS)
+        committing = FileLock(home.settings.home / COMMIT_LOCK, _COMMIT_WAIT_SECONDS)
         with (
             committing,
             home.vault_lock,
-        ):  # what moved or changed meanwhile: no file was missed on its way
+        ):  # moved or changed meanwhile: no file was missed
             _catch_up(work)
         manifest = Manifest(
             stamp(home.now()),
             counts,
-            tuple(sorted(work.files.values(), key=lambda one: one.path)),
+            tuple(sorted(work.files.values(), key=lambda entry: entry.path)),
             tuple(work.notes),
         )
-        archive.writestr(MANIFEST, json.dumps(_told(manifest), ensure_ascii=False, indent=1))
+        archive.writestr(
+            MANIFEST, json.dumps(_manifest_values(manifest), ensure_ascii=False, indent=1)
+        )
     return BackupReport(target, target.stat().st_size, manifest)
 
 
@@ -160,7 +164,7 @@ def _copy_database(work: _Writing, target: Path) -> dict[str, int]:
 
 
 def _copy_snapshot(work: _Writing, target: Path, name: str, snapshot: Snapshot) -> None:
-    """One moment of a database, as a file of the backup."""
+    """Add a database as of one moment to the backup."""
     copy = files.temporary_name(target, f"{DATABASE}.")
     with snapshot:
         try:
@@ -185,19 +189,19 @@ def _counts(home: Home) -> dict[str, int]:
 
 
 def _copy_files(work: _Writing, target: Path) -> None:
-    """Everything in the home but the database, what is derived or only meant for now, and the backup itself."""
+    """Copy everything in the home except the database, derived and temporary files, and the backup itself."""
     home = work.home.settings.home
-    found = [path for path in _walk(work, home) if path != target]
-    for done, path in enumerate(found):
+    paths = [path for path in _walk(work, home) if path != target]
+    for done, path in enumerate(paths):
         _add(work, path.relative_to(home).as_posix(), path)
-        work.notify(Progress("backup", done + 1, len(found), "files"))
+        work.notify(Progress("backup", done + 1, len(paths), "files"))
     config = work.home.settings.config
     if config.is_file() and CONFIG not in work.files:
         _add(work, CONFIG, config)
 
 
 def _catch_up(work: _Writing) -> None:
-    """Copy the files of the vault that are new, changed or gone since they were copied."""
+    """Copy again the files of the vault that changed since they were copied."""
     home = work.home.settings.home
     present = {path.relative_to(home).as_posix(): path for path in _walk(work, home / "vault")}
     for name in [name for name in work.files if name.startswith("vault/") and name not in present]:
@@ -218,7 +222,7 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
             if name.startswith(settings.database.name) and Path(parent) == settings.home:
                 continue
             if str(path).startswith(str(settings.home / GATEWAY_DATABASE)):
-                continue  # copied as one moment of it
+                continue  # copied as a snapshot
             if name == credentials.NAME and Path(parent) == settings.home:
                 note = f"{name} was left out: nacre setup gives keys anew"
                 work.notes += [note] if note not in work.notes else []
@@ -238,7 +242,7 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
 
 
 def _refusal(path: Path) -> str:
-    """Why a file cannot be in a backup; empty where it can."""
+    """Return the reason why a file cannot be in a backup, or an empty string."""
     if path.is_symlink() or not path.is_file():
         return "is a link or no file"
     try:
@@ -251,7 +255,7 @@ def _refusal(path: Path) -> str:
 def _add(work: _Writing, name: str, path: Path) -> None:
     place = _place(path)
     if place is None:
-        return  # gone since it was listed; what took its place is found when the vault is looked at again
+        return  # deleted since it was listed; its successor is found in the second pass over the vault
     info = zipfile.ZipInfo(name, time.localtime(max(place[0] // 1_000_000_000, 315_619_200))[:6])
     info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, (stat.S_IFREG | 0o600) << 16
     digest, size = hashlib.sha256(), 0
@@ -262,7 +266,7 @@ def _add(work: _Writing, name: str, path: Path) -> None:
     with source, warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"
-        )  # a file that changed meanwhile is added once more: the last one counts
+        )  # a file that changed meanwhile is added again: the last copy counts
         with work.archive.open(info, "w", force_zip64=True) as member:
             for block in _blocks(work, name, source):
                 member.write(block)
@@ -273,7 +277,7 @@ def _add(work: _Writing, name: str, path: Path) -> None:
 
 
 def _blocks(work: _Writing, name: str, source: BinaryIO) -> Iterator[bytes]:
-    """A file's bytes; credentials are taken out of the files that may hold some."""
+    """Yield a file's bytes, with credentials removed from files that may contain some."""
     if name in _WITH_CREDENTIALS:
         text = source.read().decode("utf-8", "replace")
         clean = work.home.redactor.clean(_without_keys(work.home, text))
@@ -281,12 +285,12 @@ def _blocks(work: _Writing, name: str, source: BinaryIO) -> Iterator[bytes]:
             work.notes.append(f"{name}: what looked like a secret was taken out")
         yield clean.encode("utf-8")
         return
-    while block := source.read(_BLOCK):
+    while block := source.read(_BLOCK_BYTES):
         yield block
 
 
 def _without_keys(home: Home, text: str) -> str:
-    """A text without the keys of models that the config holds, whatever they look like."""
+    """Remove the config's keys of models, of any form, from a text."""
     for own in home.settings["models.providers"].values():
         if key := own.get("api_key"):
             text = text.replace(key, "[REDACTED:api-key]")
@@ -295,14 +299,14 @@ def _without_keys(home: Home, text: str) -> str:
 
 def _place(path: Path) -> Place | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-def _told(manifest: Manifest) -> dict[str, Any]:
-    files = [[one.path, one.size, one.sha256, one.mtime_ns] for one in manifest.files]
+def _manifest_values(manifest: Manifest) -> dict[str, Any]:
+    files = [[file.path, file.size, file.sha256, file.mtime_ns] for file in manifest.files]
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -314,7 +318,7 @@ def _told(manifest: Manifest) -> dict[str, Any]:
 
 
 def read_manifest(backup: Path) -> Manifest:
-    """What a backup says of itself. Raises NotFound, InvalidInput for what is no backup or is damaged."""
+    """Read the manifest of a backup. Raises NotFound, InvalidInput if it is damaged or not a backup."""
     with _opened(backup) as archive:
         return _manifest(backup, archive)
 
@@ -322,10 +326,10 @@ def read_manifest(backup: Path) -> Manifest:
 def restore(
     backup: Path, home: Path, *, replace: bool = False, on_progress: OnProgress | None = None
 ) -> RestoreReport:
-    """Bring a backup back as a home. The one that is there is kept aside, and only with ``replace`` touched at all.
+    """Restore a backup as a home. An existing home is kept aside, and requires ``replace``.
 
-    Every file is written beside the home and compared with its hash; the home appears whole or not at all, also where
-    the process is killed. Raises NotFound, InvalidInput, Conflict, Unavailable.
+    Files are written next to the home and compared with their hashes; the home appears whole or not at all, even if the
+    process is killed. Raises NotFound, InvalidInput, Conflict, Unavailable.
     """
     home = home.expanduser().absolute()
     if os.path.lexists(home) and not home.is_dir():
@@ -341,7 +345,7 @@ def restore(
     try:
         manifest = unpack(backup, fresh, on_progress or (lambda _: None))
         if hasattr(os, "sync"):
-            os.sync()  # thousands of small files reach the disk together, before they take their name
+            os.sync()  # flush thousands of small files together before the final rename
         return RestoreReport(home, put_in_place(fresh, home), manifest)
     finally:
         if fresh.is_dir():
@@ -349,7 +353,7 @@ def restore(
 
 
 def unpack(backup: Path, folder: Path, notify: OnProgress) -> Manifest:
-    """Write a backup's files into a new folder and prove every hash. Raises InvalidInput, Unavailable."""
+    """Write a backup's files into a new folder and verify all hashes. Raises InvalidInput, Unavailable."""
     with _opened(backup) as archive:
         manifest = _manifest(backup, archive)
         if shutil.disk_usage(folder.parent).free < manifest.bytes + _SPARE_BYTES:
@@ -358,16 +362,16 @@ def unpack(backup: Path, folder: Path, notify: OnProgress) -> Manifest:
                 hint="free some space",
             )
         if folder.exists():
-            shutil.rmtree(folder)  # what an interrupted restore left
+            shutil.rmtree(folder)  # remains of an interrupted restore
         files.make_folder(folder)
-        done = 0
+        written_bytes = 0
         for file in manifest.files:
             _unpack_one(backup, archive, folder, file)
-            done += file.size
-            notify(Progress("restoring", done, manifest.bytes, file.path[-40:]))
+            written_bytes += file.size
+            notify(Progress("restoring", written_bytes, manifest.bytes, file.path[-40:]))
     files.make_folder(folder / "vault")
     if (folder / "vault" / GIT_FOLDER).is_dir():
-        for name in _OF_A_REPOSITORY:
+        for name in _REPOSITORY_FOLDERS:
             files.make_folder(folder / "vault" / GIT_FOLDER / name)
     return manifest
 
@@ -375,25 +379,25 @@ def unpack(backup: Path, folder: Path, notify: OnProgress) -> Manifest:
 def _unpack_one(backup: Path, archive: zipfile.ZipFile, folder: Path, file: Kept) -> None:
     target = folder / file.path
     files.make_folder(target.parent)
-    digest, left = hashlib.sha256(), file.size
+    digest, remaining = hashlib.sha256(), file.size
     descriptor = files.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     with os.fdopen(descriptor, "wb") as out:
         for block in _member(backup, archive, file.path):
-            left -= len(block)
-            if left < 0:
+            remaining -= len(block)
+            if remaining < 0:
                 break
             digest.update(block)
             out.write(block)
-    if left or digest.hexdigest() != file.sha256:
+    if remaining or digest.hexdigest() != file.sha256:
         raise _damaged(backup, f"{file.path} is not what it was when the backup was made")
     os.utime(target, ns=(file.mtime_ns, file.mtime_ns))
 
 
 def _member(backup: Path, archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
-    """The bytes of a file in a backup. Raises InvalidInput where they cannot be read."""
+    """Yield the bytes of a file in a backup. Raises InvalidInput if it is unreadable."""
     try:
         with archive.open(name) as member:
-            while block := member.read(_BLOCK):
+            while block := member.read(_BLOCK_BYTES):
                 yield block
     except (KeyError, *BROKEN) as error:
         raise _damaged(backup, f"{name}: {error}") from error
@@ -412,7 +416,7 @@ def _opened(backup: Path) -> zipfile.ZipFile:
 def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
     try:
         info = archive.getinfo(MANIFEST)
-        if info.file_size > _MOST_MANIFEST_BYTES:
+        if info.file_size > _MAX_MANIFEST_BYTES:
             raise _damaged(backup, "its manifest is too large")
         values = json_text.parse(archive.read(info))
         if values["format"] != FORMAT:
@@ -433,9 +437,9 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
 
 
 def _check(files: tuple[Kept, ...]) -> None:
-    """Paths stay inside the home and are each there once, also where upper and lower case are the same."""
-    seen: set[str] = set()
-    if len(files) > _MOST_FILES:
+    """Check that paths are inside the home and unique, even without regard to case."""
+    checked_paths: set[str] = set()
+    if len(files) > _MAX_FILES:
         raise ValueError("too many files")
     for file in files:
         parts = PurePosixPath(file.path).parts
@@ -448,9 +452,9 @@ def _check(files: tuple[Kept, ...]) -> None:
             or ":" in parts[0]
         ):
             raise ValueError(f"{file.path!r} leads out of the home")
-        if file.size < 0 or "\x00" in file.path or file.path.casefold() in seen:
+        if file.size < 0 or "\x00" in file.path or file.path.casefold() in checked_paths:
             raise ValueError(f"{file.path!r} is there twice, or is no file")
-        seen.add(file.path.casefold())
+        checked_paths.add(file.path.casefold())
 
 
 def _damaged(backup: Path, why: str) -> InvalidInput:

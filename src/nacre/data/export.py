@@ -1,4 +1,4 @@
-"""An export that ClawXMemory imports: the files of its memory folder, in one JSON bundle (seed facts 3.1, 3.6)."""
+"""Exports: ClawXMemory's snapshot, Markdown page or zip, and JSON lines."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _HEADINGS = {Kind.PREFERENCE: "Rule", Kind.DECISION: "Decisions", Kind.TODO: "Ne
 
 
 def write_snapshot(now: datetime, memories: Sequence[Memory], file: BinaryIO) -> int:
-    """Write the bundle; returns its size in bytes.
+    """Write ClawXMemory's JSON bundle (seed facts 3.1, 3.6) and return its size in bytes.
 
-    A project's preferences are feedback, its other memories project files; what waits in the inbox is staged; what
-    holds everywhere is the user's profile, a bullet each. What is retired is marked as deprecated.
+    A project's preferences become feedback, and its other memories project files. The inbox becomes staged. Memories
+    without a project are bullets of the user's profile. Retired memories are marked as deprecated.
     """
     files = [{"relativePath": path, "content": content} for path, content in _files(now, memories)]
     bundle = {"formatVersion": FORMAT, "exportedAt": stamp(now), "files": files}
@@ -59,16 +59,18 @@ def write_snapshot(now: datetime, memories: Sequence[Memory], file: BinaryIO) ->
 
 
 def _files(now: datetime, memories: Sequence[Memory]) -> Iterator[tuple[str, str]]:
-    for project in sorted({one.project for one in memories if one.project}):
+    for project in sorted({memory.project for memory in memories if memory.project}):
         yield f"projects/{project_id_of(project)}/project.meta.md", _project_page(now, project)
-    yield from (entry_file(one) for one in memories if one.project or one.inbox)
-    profile = [one for one in memories if one.is_active and not (one.project or one.inbox)]
+    yield from (entry_file(memory) for memory in memories if memory.project or memory.inbox)
+    profile = [
+        memory for memory in memories if memory.is_active and not (memory.project or memory.inbox)
+    ]
     if profile:
         yield "global/User/user-profile.md", _profile(now, profile)
 
 
 def project_id_of(project: str) -> str:
-    """A project's id as ClawXMemory makes them: ten hexadecimal digits; here always the same for a slug."""
+    """Return the id of a project in ClawXMemory's form, ten hexadecimal digits derived from the slug."""
     return f"project_{hashlib.sha1(project.encode(), usedforsecurity=False).hexdigest()[:10]}"
 
 
@@ -86,7 +88,7 @@ def _project_page(now: datetime, project: str) -> str:
 
 
 def entry_file(memory: Memory) -> tuple[str, str]:
-    """The path of a memory of a project, or in the inbox, and what its file says."""
+    """Return the path and text of a memory of a project or the inbox."""
     is_rule = memory.kind is Kind.PREFERENCE
     project = project_id_of(memory.project) if memory.project else _TEMPORARY
     front = {
@@ -121,14 +123,19 @@ def _profile(now: datetime, memories: Sequence[Memory]) -> str:
     }
     lines = [f"---\n{dump(front)}---"]
     for section in (*_SECTIONS.values(), _REST):
-        found = [one for one in memories if _SECTIONS.get(one.kind, _REST) == section]
-        if found:
-            lines += [f"## {section}", "", *(f"- {one_line(one.content)}" for one in found), ""]
+        in_section = [memory for memory in memories if _SECTIONS.get(memory.kind, _REST) == section]
+        if in_section:
+            lines += [
+                f"## {section}",
+                "",
+                *(f"- {one_line(memory.content)}" for memory in in_section),
+                "",
+            ]
     return "\n".join(lines)
 
 
 # ----------------------------------------------------------------------------
-# Exports for people: one readable page, or a zip of Markdown files.
+# Markdown exports
 
 
 Talk = Iterable[tuple[StoredSession, list[Turn]]]
@@ -140,7 +147,7 @@ _FENCE = re.compile(r"^ {0,3}(```|~~~)")
 def write_page(
     now: datetime, memories: Sequence[tuple[str, Memory]], talk: Talk, file: BinaryIO
 ) -> int:
-    """One Markdown page: memories by project and kind, then sessions. Returns its size in bytes."""
+    """Write memories by project and kind, then sessions, as one Markdown page. Return its size in bytes."""
     size = 0
     for line in (*_memories(now, [memory for _, memory in memories]), *_sessions(talk)):
         data = f"{line}\n".encode("utf-8", "replace")
@@ -150,7 +157,7 @@ def write_page(
 
 
 def write_zip(documents: Iterable[tuple[str, str]], talk: Talk, file: BinaryIO) -> int:
-    """The vault's files as a zip, sessions as pages below ``sessions/``. Returns its size in bytes."""
+    """Write the vault's files, and sessions as pages below ``sessions/``, as a zip. Return its size in bytes."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, text in documents:
             archive.writestr(path, text.encode("utf-8", "replace"))
@@ -172,7 +179,12 @@ def _memories(now: datetime, memories: Sequence[Memory]) -> Iterator[str]:
         yield from ("", f"## {project or 'Everywhere'}")
         own = [memory for memory in memories if (memory.project or "") == project]
         for memory in sorted(
-            own, key=lambda one: (one.kind.value, bool(one.retired), -one.updated.timestamp())
+            own,
+            key=lambda item: (
+                item.kind.value,
+                bool(item.retired),
+                -item.updated.timestamp(),
+            ),
         ):
             yield from _memory(memory, subjects)
 
@@ -209,7 +221,7 @@ def _sessions(talk: Talk) -> Iterator[str]:
 def session_lines(
     stored: StoredSession, turns: Sequence[Turn], *, level: int = 1, title: str | None = None
 ) -> Iterator[str]:
-    """One session as Markdown; what draws on text from outside is a quotation and says so."""
+    """Yield a session as Markdown. Turns with text from outside are quoted and marked."""
     session = stored.session
     yield f"{'#' * level} {one_line(session.title or title or session.native_id)}"
     kind = "" if session.kind is SessionKind.MAIN else session.kind.value
@@ -225,7 +237,7 @@ def session_lines(
     ]
     yield from ("", f"*{' · '.join(one_line(fact) for fact in facts if fact)}*")
     for turn in turns:
-        yield from ("", f"**{one_line(turn.author or turn.speaker.value)}**{_told(turn)}", "")
+        yield from ("", f"**{one_line(turn.author or turn.speaker.value)}**{_turn_notes(turn)}", "")
         quote = "> " if turn.trust is Trust.UNTRUSTED else ""
         yield from (f"{quote}{line}".rstrip() for line in _below(turn.text, level))
         yield from ([""] if turn.text and turn.tool_calls else [])
@@ -233,8 +245,8 @@ def session_lines(
             yield f"- `{one_line(call.name)}` {one_line(call.input)}{f' → {call.outcome}' if call.outcome else ''}"
 
 
-def _told(turn: Turn) -> str:
-    """When a turn was said, and what it is besides plain talk."""
+def _turn_notes(turn: Turn) -> str:
+    """Return a turn's time and its flags."""
     at = f" · {stamp(turn.time)}" if turn.time else ""
     notes = [flag.name.lower() for flag in turn.flags if flag.name and flag is not Flag.COMMAND]
     notes += ["untrusted, draws on text from outside"] if turn.trust is Trust.UNTRUSTED else []
@@ -242,7 +254,7 @@ def _told(turn: Turn) -> str:
 
 
 def _below(text: str, level: int) -> Iterator[str]:
-    """A text whose headings stand below a level; what is in a code block stays as it is."""
+    """Yield a text with its headings moved below a level; code blocks stay unchanged."""
     fenced = False
     for line in text.splitlines():
         fenced ^= bool(_FENCE.match(line))
@@ -251,7 +263,7 @@ def _below(text: str, level: int) -> Iterator[str]:
 
 
 # ----------------------------------------------------------------------------
-# Requests for exports, imports and backups.
+# Requests
 
 
 Overwrite = Annotated[bool, Meta(description="Overwrite the file.")]
@@ -317,19 +329,21 @@ class RestoreRequest(Request, frozen=True, kw_only=True):
 
 
 # ----------------------------------------------------------------------------
-# Leaving: everything that is remembered in one file that others can read.
-#
-# Whatever goes out passes through redaction once more: the rules may have learned since it was
-# stored.
+# Export
+# All output is redacted again, because the rules may have improved since it was stored.
 
 
-_ALL = 1_000_000_000
+_ALL_SESSIONS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What went out. ``left_out`` counts retired memories that were not asked for, ``withheld`` those that nobody
-    answers for, where whoever reads the file would tell them unasked; ``bytes`` is the file's size."""
+    """The contents of an export.
+
+    ``left_out`` counts retired memories that were not requested; ``bytes`` is the file's size.
+
+    ``withheld`` counts unvouched memories that an importer of this form would trust.
+    """
 
     path: str
     form: str
@@ -341,7 +355,7 @@ class ExportReport:
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """All that goes out, redacted; sessions and their turns are read one at a time."""
+    """All redacted contents of an export; sessions and their turns are read one at a time."""
 
     home: Home
     options: ExportOptions
@@ -354,7 +368,7 @@ class Parcel:
     withheld: int
 
     def turns(self, stored: StoredSession) -> list[Turn]:
-        """The turns of a session."""
+        """Return the turns of a session."""
         return [
             clean_turn(turn, self.home.redactor.clean)
             for turn in self.home.sessions.whole(stored.row)
@@ -369,9 +383,9 @@ def export(
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> ExportReport:
-    """Write everything to a file, or to a stream. The home is read as it is at one moment.
+    """Write the contents of the home, as of one moment, to a file or a stream.
 
-    Raises Conflict when the file exists and is not to be overwritten.
+    Raises Conflict if the file exists without ``overwrite``.
     """
     options = options or ExportOptions()
     notify = on_progress or (lambda _: None)
@@ -390,18 +404,18 @@ def export(
 
 
 def _pack(home: Home, options: ExportOptions) -> Parcel:
-    wanted = [
+    in_project = [
         memory
         for memory in home.memories.everything()
         if options.project is None or memory.project == options.project
     ]
-    asked = [memory for memory in wanted if options.include_retired or not memory.retired]
-    kept = [
+    selected = [memory for memory in in_project if options.include_retired or not memory.retired]
+    cleaned = [
         _clean(home, memory)
-        for memory in asked
+        for memory in selected
         if memory.is_vouched or options.form not in _WITHOUT_TRUST
     ]
-    ids = {memory.id for memory in kept}
+    ids = {memory.id for memory in cleaned}
     paths = {seen.memory: seen.path for seen in home.files.seen().values()}
     sessions: list[StoredSession] = []
     if options.sessions:
@@ -411,13 +425,13 @@ def _pack(home: Home, options: ExportOptions) -> Parcel:
     return Parcel(
         home,
         options,
-        tuple((paths.get(memory.id, ""), memory) for memory in kept),
+        tuple((paths.get(memory.id, ""), memory) for memory in cleaned),
         tuple(_pages(home, options)),
         tuple(entry for entry in _entries(home) if _concerns(entry, ids, options)),
         home.usage.of(list(ids)),
         tuple(reversed(sessions)),
-        len(wanted) - len(asked),
-        len(asked) - len(kept),
+        len(in_project) - len(selected),
+        len(selected) - len(cleaned),
     )
 
 
@@ -439,10 +453,15 @@ def _clean(home: Home, memory: Memory) -> Memory:
 
 
 def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
-    """Project pages and the owner's own: (path, text)."""
+    """Yield the pages of projects and the user as (path, text)."""
     slugs = [project.slug for project in home.files.projects()]
-    wanted = [f"projects/{slug}/project.md" for slug in slugs if options.project in (None, slug)]
-    for path in (*([*sorted(OWN_PAGES), "profile.md"] if options.project is None else []), *wanted):
+    project_paths = [
+        f"projects/{slug}/project.md" for slug in slugs if options.project in (None, slug)
+    ]
+    for path in (
+        *([*sorted(OWN_PAGES), "profile.md"] if options.project is None else []),
+        *project_paths,
+    ):
         with contextlib.suppress(FileNotFoundError):
             clean = home.redactor.clean
             yield clean(path), clean(home.vault.read(path).decode("utf-8", "replace"))
@@ -459,7 +478,7 @@ def _concerns(entry: files.LedgerEntry, ids: set[str], options: ExportOptions) -
 
 
 class _Lines:
-    """Writes JSON lines, and the trailer that proves them."""
+    """A writer of JSON lines with a trailer for verification."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -501,7 +520,7 @@ def _write_lines(parcel: Parcel, file: BinaryIO, notify: OnProgress) -> tuple[di
             lines.put(reports.TURN, _turn_record(turn))
         notify(Progress("exporting", done + 1, len(parcel.sessions), "sessions"))
     lines.close()
-    return _told_exporting(lines.counts), lines.size
+    return _report_counts(lines.counts), lines.size
 
 
 def _header(parcel: Parcel) -> dict[str, Any]:
@@ -521,7 +540,7 @@ def _header(parcel: Parcel) -> dict[str, Any]:
 
 
 def memory_record(path: str, memory: Memory, usage: Usage | None) -> dict[str, Any]:
-    """A memory as its line: where its file lies, its front matter with every key, its body, how it was used."""
+    """Return the record of a memory: its path, full front matter, body and usage."""
     used = usage and {
         "recall_count": usage.recall_count,
         "last_recalled": to_ms(usage.last_recalled),
@@ -539,7 +558,7 @@ def memory_record(path: str, memory: Memory, usage: Usage | None) -> dict[str, A
 
 
 def _links(parcel: Parcel) -> Iterator[dict[str, Any]]:
-    """Edges that no front matter holds: likeness, and use together."""
+    """Yield links that no front matter has: similarity and use together."""
     ids = {memory.id for _, memory in parcel.memories}
     for link in parcel.home.links.alike():
         if link.source in ids and link.target in ids:
@@ -551,7 +570,7 @@ def _links(parcel: Parcel) -> Iterator[dict[str, Any]]:
                 "strength": link.strength,
                 "reason": link.reason,
             }
-    for edge in parcel.home.co_recall.strongest(today(parcel.home), _ALL):
+    for edge in parcel.home.co_recall.strongest(today(parcel.home), _ALL_SESSIONS):
         if edge.memory in ids and edge.other in ids:
             yield {
                 "from": edge.memory,
@@ -603,7 +622,7 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _told_exporting(counts: Counter[str]) -> dict[str, int]:
+def _report_counts(counts: Counter[str]) -> dict[str, int]:
     names = (
         reports.MEMORY,
         reports.PAGE,
@@ -619,7 +638,7 @@ def _write_markdown(
     parcel: Parcel, file: BinaryIO, notify: OnProgress
 ) -> tuple[dict[str, int], int]:
     size = write_page(parcel.home.now(), parcel.memories, _talk(parcel, notify), file)
-    return _told_exporting(_counted(parcel, ledger_entries=False)), size
+    return _report_counts(_counted(parcel, ledger_entries=False)), size
 
 
 def _write_archive(
@@ -628,11 +647,11 @@ def _write_archive(
     documents = [*parcel.pages, *_documents(parcel)]
     documents.append((LEDGER, "".join(f"{entry.line()}\n" for entry in parcel.entries)))
     size = write_zip(documents, _talk(parcel, notify), file)
-    return _told_exporting(_counted(parcel, ledger_entries=True)), size
+    return _report_counts(_counted(parcel, ledger_entries=True)), size
 
 
 def _documents(parcel: Parcel) -> Iterator[tuple[str, str]]:
-    """The memories' files, as they are but for secrets."""
+    """Yield the memories' files without secrets."""
     clean = parcel.home.redactor.clean
     for path, _ in parcel.memories:
         with contextlib.suppress(FileNotFoundError):
@@ -661,7 +680,7 @@ def _counted(parcel: Parcel, *, ledger_entries: bool) -> Counter[str]:
 
 def _write_clawxmemory(parcel: Parcel, file: BinaryIO, _: OnProgress) -> tuple[dict[str, int], int]:
     size = write_snapshot(parcel.home.now(), [memory for _, memory in parcel.memories], file)
-    return {**_told_exporting(Counter()), reports.MEMORY: len(parcel.memories)}, size
+    return {**_report_counts(Counter()), reports.MEMORY: len(parcel.memories)}, size
 
 
 _FORMS = {
@@ -671,7 +690,7 @@ _FORMS = {
     "clawxmemory": _write_clawxmemory,
 }
 _WITHOUT_TRUST = ("clawxmemory",)
-"""Forms that say of no memory whether it may be trusted: who imports them tells all of it unasked."""
+"""Forms without trust of memories: an importer will trust them all."""
 
 FORMS = tuple(_FORMS)
-"""The forms of an export: ``zip`` is Markdown as the vault's own files, ``clawxmemory`` a snapshot that it imports."""
+"""The forms of an export: ``zip`` has the vault's Markdown files, ``clawxmemory`` a snapshot for ClawXMemory."""

@@ -1,4 +1,4 @@
-"""What a scrub counts, and how it cleans a text, a document, the files of a folder."""
+"""Forgetting for good, and scrubbing secrets from everything stored."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ from nacre.vault import files
 from nacre.vault.documents import load, merge, split
 from nacre.vault.files import LEDGER, is_memory_file, path_for, slugify
 
-_LARGEST_BYTES = 200_000_000
+_MAX_TEXT_BYTES = 200_000_000
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts what is found in the place that is being looked at."""
+    """Counts of secrets by the place that is being scrubbed."""
 
     home: Home
     place: str = ""
@@ -103,7 +103,7 @@ class Tally:
         return self
 
     def clean(self, text: str) -> str:
-        """A text without secrets, counted."""
+        """Remove and count the secrets of a text."""
         redacted_text = self.home.redactor.redact(text)
         if redacted_text.found:
             self.found[self.place].update(redacted_text.found)
@@ -114,7 +114,7 @@ class Tally:
 
 
 def clean_document(text: str, tally: Tally) -> str:
-    """A file of the vault without secrets; its front matter is cleaned value by value, so that it stays YAML."""
+    """Remove secrets from a vault file; the front matter is cleaned by value, so that it remains valid YAML."""
     front, body = split(text)
     if front is None:
         return clean_lines(text, tally)
@@ -133,7 +133,7 @@ def clean_document(text: str, tally: Tally) -> str:
 
 
 def clean_lines(text: str, tally: Tally) -> str:
-    """A text without secrets; lines that are JSON stay so."""
+    """Remove secrets from a text; lines of JSON remain valid."""
     lines = text.split("\n")
     if not any(line[:1] in ("{", "[") for line in lines):
         return tally.clean(text)
@@ -145,7 +145,7 @@ def clean_lines(text: str, tally: Tally) -> str:
 
 
 def text_files(folder: Path, *, skipped: set[str]) -> Iterator[tuple[Path, bytes]]:
-    """Files below a folder that are text, with their bytes; links are not followed."""
+    """Yield text files below a folder with their bytes, without following links."""
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(
             name for name in folders if not (name in skipped and Path(parent) == folder)
@@ -158,7 +158,7 @@ def text_files(folder: Path, *, skipped: set[str]) -> Iterator[tuple[Path, bytes
                 or name.endswith(".lock")
             ):
                 continue
-            if not path.is_file() or path.stat().st_size > _LARGEST_BYTES:
+            if not path.is_file() or path.stat().st_size > _MAX_TEXT_BYTES:
                 continue
             data = path.read_bytes()
             if b"\0" not in data and _is_utf8(data):
@@ -174,21 +174,19 @@ def _is_utf8(data: bytes) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# Take out of the vault what the present rules know: of memories, of names, of all else that its files
-# say.
-#
-# What is to change is found without a lock. Then each part is changed as it is by then, and read,
-# before others write.
+# Scrubbing the vault
+# Changes are found without a lock. Each part is then changed in its current state and read before other processes
+# write.
 
 
 SCRUB = "scrub"
-"""What ledger and history call it."""
+"""The name in the ledger and history."""
 
 REASON = "the rules of redaction"
 
 
 def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
-    """Memories whose words the index has; their files follow through the usual way of writing."""
+    """Scrub the memories in the index; their files are rewritten in the usual way."""
     changed = []
     for memory_id in sorted(home.memories.all_ids()):
         memory = home.memories.find(memory_id)
@@ -208,7 +206,7 @@ def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None
 
 
 def scrub_files(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
-    """What else the vault's files say: comments, pages, files that a person wrote, the ledger."""
+    """Scrub the rest of the vault's files: comments, pages, files written by hand, the ledger."""
     changed = []
     for path, data in text_files(home.settings.vault, skipped={".git"}):
         text = data.decode("utf-8")
@@ -221,7 +219,7 @@ def scrub_files(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
 
 
 def is_named_after_more(path: str, subject: str) -> bool:
-    """Whether a file's name says what a subject with a marker in it no longer says."""
+    """Return True if a file's name contains words that were redacted from its subject."""
     if "[REDACTED:" not in subject and "[private]" not in subject:
         return False
     stem, slug = PurePosixPath(path).stem, slugify(subject)
@@ -231,7 +229,7 @@ def is_named_after_more(path: str, subject: str) -> bool:
 def _in_parts(
     run: Run, names: Sequence[str], work: Callable[[Change, Sequence[str]], None]
 ) -> None:
-    """Work on some at a time; others write between two of them."""
+    """Process names in parts; other processes can write in between."""
     for start in range(0, len(names), FEW):
         with run.part() as change:
             apply_intents(change.home)
@@ -239,15 +237,15 @@ def _in_parts(
 
 
 def _redact(change: Change, memory_ids: Sequence[str]) -> None:
-    """As they are now: others write meanwhile."""
-    found = (change.home.memories.find(memory_id) for memory_id in memory_ids)
-    change.put([redacted(change.home.redactor, memory) for memory in found if memory])
+    """Redact the current state of memories: others may have written meanwhile."""
+    memories = (change.home.memories.find(memory_id) for memory_id in memory_ids)
+    change.put([redacted(change.home.redactor, memory) for memory in memories if memory])
 
 
 def _misnamed(
     home: Home, files: Iterable[SeenMemoryFile]
 ) -> Iterator[tuple[SeenMemoryFile, Memory]]:
-    """Files whose name says what their memory no longer does."""
+    """Yield files whose names contain words that their memories lost."""
     for file in files:
         memory = home.memories.find(file.memory)
         if memory and is_named_after_more(file.path, memory.subject):
@@ -255,21 +253,21 @@ def _misnamed(
 
 
 def _rename(change: Change, memory_ids: Sequence[str]) -> None:
-    """A file is named after its subject: where that lost a secret, the name loses it, too."""
+    """Rename files, which are named after subjects that lost a secret."""
     files = (change.home.files.file_of(memory_id) for memory_id in memory_ids)
     rename(change, _misnamed(change.home, [file for file in files if file]))
 
 
-def rename(change: Change, found: Iterable[tuple[SeenMemoryFile, Memory]]) -> list[str]:
-    """Name files after the subjects of their memories; returns the paths that they had."""
+def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) -> list[str]:
+    """Name files after the subjects of their memories, and return their old paths."""
     home = change.home
     moves: list[tuple[Intent, Intent]] = []
-    for file, memory in found:
+    for file, memory in misnamed:
         text = home.vault.read(file.path).decode("utf-8", "replace")
-        taken = {write.path for write, _ in moves}
+        taken_paths = {write.path for write, _ in moves}
 
-        def is_taken(path: str, taken: Set[str] = taken) -> bool:
-            return path in taken or home.files.is_taken(path)
+        def is_taken(path: str, taken_paths: Set[str] = taken_paths) -> bool:
+            return path in taken_paths or home.files.is_taken(path)
 
         path = path_for(memory, is_taken)
         write = Intent("write", path, text, None, memory.id)
@@ -292,7 +290,7 @@ def rename(change: Change, found: Iterable[tuple[SeenMemoryFile, Memory]]) -> li
 
 
 def _clean(change: Change, names: Sequence[str]) -> None:
-    """Bring files to what they say without secrets, and read them again."""
+    """Write files without secrets, and read them again."""
     home = change.home
     writes = [write for name in names if (write := _cleaned(home, name))]
     change.intend(writes)
@@ -304,7 +302,7 @@ def _clean(change: Change, names: Sequence[str]) -> None:
 
 
 def _cleaned(home: Home, name: str) -> Intent | None:
-    """What a file is to say; ``None`` where nothing is left to do, and for the ledger, which is written at once."""
+    """Return the write that cleans a file; ``None`` if it is clean, and for the ledger, which is written directly."""
     try:
         data = home.vault.read(name, whole=True)
         text = data.decode("utf-8")
@@ -314,8 +312,10 @@ def _cleaned(home: Home, name: str) -> Intent | None:
     if cleaned == text:
         return None
     if name != LEDGER:
-        known = home.files.at(name) if is_memory_file(name) else None
-        return Intent("write", name, cleaned, bytes_hash(data), known.memory if known else None)
+        seen_file = home.files.at(name) if is_memory_file(name) else None
+        return Intent(
+            "write", name, cleaned, bytes_hash(data), seen_file.memory if seen_file else None
+        )
     home.vault.write(LEDGER, cleaned, base=bytes_hash(data))
     with home.database.transaction():
         home.journal.set_ledger_end(*home.vault.append(LEDGER, []))
@@ -323,11 +323,11 @@ def _cleaned(home: Home, name: str) -> Intent | None:
 
 
 # ----------------------------------------------------------------------------
-# Take a text out of what stays: names of files, reasons of links.
+# Removing a text from file names and links
 
 
 def clear_reasons(change: Change, match: Pattern) -> None:
-    """Links lose reasons that say a text."""
+    """Remove reasons of links that contain a text."""
     home = change.home
     for memory in home.memories.in_any_state(sorted(home.memories.all_ids())):
         links = tuple(
@@ -335,24 +335,24 @@ def clear_reasons(change: Change, match: Pattern) -> None:
             for link in memory.links
         )
         if links != memory.links:
-            with suppress(EditConflict):  # somebody edits it just now: the report names the file
+            with suppress(EditConflict):  # another process is editing it: the report names the file
                 change.set_links(replace(memory, links=links))
 
 
 def rename_files(change: Change, match: Pattern) -> None:
-    """A file is named after what its memory was first called: where only the name says a text, it gets another one."""
+    """Rename files whose names contain a text that their memories' subjects no longer contain."""
     home = change.home
-    found = []
+    misnamed = []
     for path, file in home.files.seen().items():
         memory = home.memories.find(file.memory) if is_in_path(match, path) else None
         if memory and not match.search(memory.subject):
-            found.append((file, memory))
-    for path in rename(change, found):
+            misnamed.append((file, memory))
+    for path in rename(change, misnamed):
         remove_for_good(home, path)
 
 
 # ----------------------------------------------------------------------------
-# Requests to forget for good, and to take out secrets.
+# Requests
 
 
 class ForgetRequest(Request, frozen=True, kw_only=True):
@@ -427,22 +427,22 @@ class ScrubOptions(Request, frozen=True, kw_only=True):
 
 
 # ----------------------------------------------------------------------------
-# Where what was forgotten may still be, outside of what nacre can delete; each place with what its
-# owner can do.
+# Remaining copies
+# Places outside of nacre's reach that may still contain forgotten content, each with a remedy.
 
 
-_DELETE = "delete it, or keep it in the knowledge of what it holds"
+_DELETE_HINT = "delete it, or keep it in the knowledge of what it holds"
 _PROFILE = "profile.md"
-_LARGEST = 64 * 1024 * 1024
+_MAX_SEARCHED_BYTES = 64 * 1024 * 1024
 
 
-def pattern_of(wanted: ForgetRequest | ForgetPlan) -> Pattern | None:
-    """What is looked for, if a text is. Raises QueryInvalid."""
-    return None if wanted.match is None else Pattern(wanted.match, is_regex=wanted.regex)
+def pattern_of(request: ForgetRequest | ForgetPlan) -> Pattern | None:
+    """Return the search pattern of a request, or ``None``. Raises QueryInvalid."""
+    return None if request.match is None else Pattern(request.match, is_regex=request.regex)
 
 
 def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
-    """What could not be reached. A text that was forgotten is looked for in the other files of the home."""
+    """Return the places that could not be reached, including other files of the home with a forgotten text."""
     match = pattern_of(plan)
     return (
         *_transcripts(plan),
@@ -491,15 +491,15 @@ def _remotes(config: Path) -> list[str]:
 
 def _copies(home: Home) -> Iterator[Unreached]:
     database = home.settings.database
-    found = {*database.parent.glob(f"{database.name}.*"), *database.parent.glob("nacre-*.db")}
-    for file in sorted(found):
+    copies = {*database.parent.glob(f"{database.name}.*"), *database.parent.glob("nacre-*.db")}
+    for file in sorted(copies):
         if file.is_file():
-            yield Unreached("older database", str(file), _DELETE)
+            yield Unreached("older database", str(file), _DELETE_HINT)
     for file in sorted((home.settings.home / "archive").glob("*/*.damaged")):
-        yield Unreached("damaged part of the archive", str(file), _DELETE)
+        yield Unreached("damaged part of the archive", str(file), _DELETE_HINT)
     folder = home.settings.home / "backups"
     if folder.is_dir() and any(folder.iterdir()):
-        yield Unreached("backup", str(folder), _DELETE)
+        yield Unreached("backup", str(folder), _DELETE_HINT)
 
 
 def _on_server(home: Home) -> Iterator[Unreached]:
@@ -512,9 +512,9 @@ def _on_server(home: Home) -> Iterator[Unreached]:
 
 
 def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
-    """Pages with a line of nacre's that rests on a memory that was forgotten, whatever words the line has."""
+    """Yield pages with a line of nacre's that refers to a forgotten memory."""
     forgotten = {memory.id[-REFERENCE_CHARACTERS:] for memory in plan.memories}
-    for path in (*(page_path(one.slug) for one in home.files.projects()), _PROFILE):
+    for path in (*(page_path(project.slug) for project in home.files.projects()), _PROFILE):
         try:
             text = home.vault.read(path).decode("utf-8", errors="replace")
         except (OSError, VaultUnusable):
@@ -528,7 +528,7 @@ def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
 
 
 def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
-    """Other files of the home that say it: pages of projects, notes, logs, saved queries."""
+    """Yield other files of the home with the text: project pages, notes, logs, saved queries."""
     home_path, database = home.settings.home, home.settings.database
     for file in sorted(home_path.rglob("*")):
         inside = file.relative_to(home_path).parts
@@ -545,7 +545,7 @@ def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
 
 
 def _named(home: Home, match: Pattern) -> Iterator[Unreached]:
-    """Sessions that took place in a folder or on a branch of that name."""
+    """Yield sessions whose folder or branch name contains the text."""
     for session in home.erasing.sessions():
         if match.search(f"{session.cwd or ''}\n{session.branch or ''}"):
             yield Unreached(
@@ -557,7 +557,7 @@ def _named(home: Home, match: Pattern) -> Iterator[Unreached]:
 
 def _says(file: Path, match: Pattern) -> bool:
     try:
-        if file.stat().st_size > _LARGEST:
+        if file.stat().st_size > _MAX_SEARCHED_BYTES:
             return False
         return match.search(file.read_text(encoding="utf-8", errors="replace")) is not None
     except OSError:
@@ -565,58 +565,56 @@ def _says(file: Path, match: Pattern) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# Forget for good: what goes is planned, told and asked, then written down as tombstones, then carried
-# out.
-#
-# The tombstones are durable before anything is deleted: what a crash cuts short is completed by the
-# next command.
+# Forgetting
+# A plan is shown and confirmed, recorded as tombstones, and carried out. Tombstones are durable before anything is
+# deleted, so that the next command completes an interrupted run.
 
 
-_HASHES_AN_ENTRY = 1000
+_HASHES_PER_ENTRY = 1000
 _SINGLE = {TombstoneKind.KEY: "key", TombstoneKind.BEFORE: "before"}
-_EXCERPTS = 200
+_MAX_EXCERPTS = 200
 
 
-def plan(home: Home, wanted: ForgetRequest) -> ForgetPlan:
-    """What forgetting would take; nothing is changed. Raises QueryInvalid, NotFound, Conflict."""
-    how = wanted.how
+def plan(home: Home, request: ForgetRequest) -> ForgetPlan:
+    """Return the effects of forgetting; nothing is changed. Raises QueryInvalid, NotFound, Conflict."""
+    how = request.how
     catch_up(home)
     _read_conversations(home)
     key = _key(home)
-    aim = _AIMS[how](home, wanted, bytes.fromhex(key.value))
+    aim = _AIMS[how](home, request, bytes.fromhex(key.value))
     barred = Barred([key, *aim.tombstones])
-    found = survey(home, barred)
-    match = pattern_of(wanted)
+    affected = survey(home, barred)
+    match = pattern_of(request)
     traces = _traces(home, match) if match else 0
-    held = erasure.held(home, barred, match)
-    project = wanted.project if how == "project" else None
+    pending = erasure.held(home, barred, match)
+    project = request.project if how == "project" else None
     return replace(
-        _planned(home, how, found, aim, key),
-        match=wanted.match,
-        regex=wanted.regex,
+        _planned(home, how, affected, aim, key),
+        match=request.match,
+        regex=request.regex,
         traces=traces,
-        held=held,
+        held=pending,
         project=project,
     )
 
 
 def _read_conversations(home: Home) -> None:
-    """Make searchable what was said in channels since it was last read there: the gateway does that now and then."""
+    """Read new messages of channels, which the gateway reads only from time to time, so that they are searchable."""
     transcripts = sessions_folder(home.settings.home).glob("*.jsonl")
     if jobs := unread(home, discovery.look(home, transcripts).files):
         read_changed(home, jobs)
 
 
 def _traces(home: Home, match: Pattern) -> int:
-    """How many traces quote a text: also what was only asked is forgotten."""
+    """Return the number of traces that quote a text, including unanswered questions."""
     fold_notes(home)
-    return home.traces.count_where(lambda said: match.search(said) is not None)
+    return home.traces.count_where(lambda text: match.search(text) is not None)
 
 
 def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
-    """Forget what was planned; durable when it returns, whatever happens on the way.
+    """Carry out a plan; durable on return, even after an interruption.
 
-    The report says what could not be reached. Raises OwnerOnly.
+    The report lists places that could not be reached. Raises OwnerOnly.
     """
     home.actor.require_owner("nacre forget")
     fold_usage(home)
@@ -650,39 +648,47 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
 
 def _clear_candidates(home: Home, match: Pattern) -> None:
     """Delete the candidates that quote a text."""
-    waiting = (one.memory for one in home.candidates.with_words())
+    waiting = (candidate.memory for candidate in home.candidates.with_words())
     home.candidates.delete(
-        [one.id for one in waiting if excerpt_of(match, memory_texts(one)) is not None]
+        [
+            candidate.id
+            for candidate in waiting
+            if excerpt_of(match, memory_texts(candidate)) is not None
+        ]
     )
 
 
 def forgotten(home: Home) -> list[Forgotten]:
-    """What was forgotten so far, the latest first. Completes what was cut short."""
+    """Return past runs, the latest first. Completes interrupted runs."""
     catch_up(home)
     erase_bytes_erasure(home)
     entries = list(told(home))
-    holding = {one.run for one in standing_tombstones(entries) if one.kind is not TombstoneKind.KEY}
+    holding = {
+        tombstone.run
+        for tombstone in standing_tombstones(entries)
+        if tombstone.kind is not TombstoneKind.KEY
+    }
     runs: dict[str, list[files.LedgerEntry]] = {}
     for item in entries:
         if item.action == FORGET:
             runs.setdefault(str(item.details.get("run") or item.op), []).append(item)
     return sorted(
-        (_told_run(run, items, holding) for run, items in runs.items()),
-        key=lambda one: one.run,
+        (_forgotten_run(run, items, holding) for run, items in runs.items()),
+        key=lambda item: item.run,
         reverse=True,
     )
 
 
 def allow_again(home: Home, reference: str) -> Forgotten:
-    """Let what was forgotten be read again, where a transcript still tells it: a whole run, or one session or memory.
+    """Allow reading forgotten content again if a transcript still has it: a whole run, or one session or memory.
 
     Takes the id of a run (or its end), of a session or of a memory. Raises NotFound, Conflict.
     """
-    runs = {one.run: one for one in forgotten(home) if not one.is_allowed}
-    of, whose = _meant(home, reference.strip(), runs)
+    runs = {run.run: run for run in forgotten(home) if not run.is_allowed}
+    of, owner = _matching_runs(home, reference.strip(), runs)
     with home.vault_lock:
         with home.change(ALLOW_AGAIN) as change, change.transaction():
-            change.append([change.entry(ALLOW_AGAIN, of=of, **whose)])
+            change.append([change.entry(ALLOW_AGAIN, of=of, **owner)])
         heed_ledger(home)
         home.erasing.delete_held_cursors()
     return runs[of[-1]]
@@ -690,52 +696,57 @@ def allow_again(home: Home, reference: str) -> Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """Where a request points: tombstones (of no run yet), and what shows that it is meant."""
+    """The target of a request: tombstones without a run, and excerpts that show the matches."""
 
     tombstones: tuple[Tombstone, ...]
     excerpts: tuple[Excerpt, ...] = ()
 
 
-def _sessions_meant(home: Home, wanted: ForgetRequest, key: bytes) -> _Aim:  # noqa: ARG001 - as the others
+def _sessions_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:  # noqa: ARG001 - the same signature as the others
     return _Aim(
-        tuple(_tombstone(TombstoneKind.SESSION, _session_id(home, one)) for one in wanted.sessions)
+        tuple(
+            _tombstone(TombstoneKind.SESSION, _session_id(home, reference))
+            for reference in request.sessions
+        )
     )
 
 
 def _session_id(home: Home, reference: str) -> str:
-    found = home.sessions.find(reference.strip())
-    if len(found) > 1:
-        names = ", ".join(one.session.id for one in found)
+    sessions = home.sessions.find(reference.strip())
+    if len(sessions) > 1:
+        names = ", ".join(session.session.id for session in sessions)
         raise Conflict(f"{reference!r} means several sessions: {names}", hint="give more of the id")
-    if found:
-        return found[0].session.id
-    kept = home.memories.known_of(reference.strip()) or home.handoffs.of_session(reference.strip())
-    if kept:  # its transcript is gone, what was learned from it is not
+    if sessions:
+        return sessions[0].session.id
+    remains = home.memories.known_of(reference.strip()) or home.handoffs.of_session(
+        reference.strip()
+    )
+    if remains:  # its transcript is gone, but not what was learned from it
         return reference.strip()
     raise NotFound(f"no session is called {reference!r}", hint="nacre sessions list shows ids")
 
 
-def _memories_meant(home: Home, wanted: ForgetRequest, key: bytes) -> _Aim:
-    """Memories, whatever says the same in the same words, and the turns that show them."""
-    ids = home.erasing.alike([get(home, reference).id for reference in wanted.memories])
-    found = home.memories.in_any_state(ids)
+def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
+    """Return the aim for memories, those with the same words, and the turns that show them."""
+    ids = home.erasing.alike([get(home, reference).id for reference in request.memories])
+    memories = home.memories.in_any_state(ids)
     shown: dict[str, set[str]] = {}
-    for memory in found:
-        again = ((one.session, one.turns) for one in memory.confirmed)
-        for session, said in ((memory.source.session, memory.source.turns), *again):
+    for memory in memories:
+        again = ((confirmation.session, confirmation.turns) for confirmation in memory.confirmed)
+        for session, turn_ids in ((memory.source.session, memory.source.turns), *again):
             if session:
-                shown.setdefault(session, set()).update(said)
+                shown.setdefault(session, set()).update(turn_ids)
     turns = [
-        one
+        tombstone
         for session, wanted_turns in shown.items()
-        for one in _turns_of(home, key, session, wanted_turns)
+        for tombstone in _turns_of(home, key, session, wanted_turns)
     ]
-    return _Aim((*(_tombstone(TombstoneKind.MEMORY, memory.id) for memory in found), *turns))
+    return _Aim((*(_tombstone(TombstoneKind.MEMORY, memory.id) for memory in memories), *turns))
 
 
-def _project_meant(home: Home, wanted: ForgetRequest, key: bytes) -> _Aim:
-    slug = wanted.project or ""
-    sessions = [one.id for one in home.erasing.sessions() if one.project == slug]
+def _project_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
+    slug = request.project or ""
+    sessions = [stored.id for stored in home.erasing.sessions() if stored.project == slug]
     every = home.memories.in_any_state(sorted(home.memories.all_ids()))
     memories = [memory.id for memory in every if memory.project == slug]
     if not sessions and not memories:
@@ -752,61 +763,67 @@ def _project_meant(home: Home, wanted: ForgetRequest, key: bytes) -> _Aim:
     )
 
 
-def _time_meant(home: Home, wanted: ForgetRequest, key: bytes) -> _Aim:
-    if wanted.before is None or wanted.before > home.now():
+def _time_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
+    if request.before is None or request.before > home.now():
         raise QueryInvalid(
             "that day is still to come", hint="nacre forget --project P forgets a whole project"
         )
-    return _Aim((_before(wanted.before, key, wanted.project),))
+    return _Aim((_before(request.before, key, request.project),))
 
 
-def _text_meant(home: Home, wanted: ForgetRequest, key: bytes) -> _Aim:
-    match = Pattern(wanted.match or "", is_regex=wanted.regex)
-    sessions = {one.row: one for one in home.erasing.sessions()}
+def _text_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
+    match = Pattern(request.match or "", is_regex=request.regex)
+    sessions = {session.row: session for session in home.erasing.sessions()}
     excerpts, rows = [], []
     for turn in home.erasing.turn_texts():
-        found = excerpt_of(match, turn_texts(turn))
-        if found is not None:
+        excerpt = excerpt_of(match, turn_texts(turn))
+        if excerpt is not None:
             rows.append(turn.row)
-            excerpts.append(Excerpt(sessions[turn.session].id, found))
-    turns = [one for place in _in_pieces(home, rows) for one in _turn_tombstones(key, place)]
+            excerpts.append(Excerpt(sessions[turn.session].id, excerpt))
+    turns = [
+        tombstone for place in _in_pieces(home, rows) for tombstone in _turn_tombstones(key, place)
+    ]
     memories = []
     for memory in home.memories.in_any_state(sorted(home.memories.all_ids())):
-        found = excerpt_of(match, memory_texts(memory))
-        if found is not None:
+        excerpt = excerpt_of(match, memory_texts(memory))
+        if excerpt is not None:
             memories.append(_tombstone(TombstoneKind.MEMORY, memory.id))
-            excerpts.append(Excerpt(memory.id, found))
-    texts = {one.title for one in sessions.values() if one.title and match.search(one.title)}
+            excerpts.append(Excerpt(memory.id, excerpt))
+    texts = {
+        session.title
+        for session in sessions.values()
+        if session.title and match.search(session.title)
+    }
     for handoff in (*home.handoffs.everything(), *home.handoffs.damaged()):
-        found = excerpt_of(match, [handoff.content])
-        if found is not None:
+        excerpt = excerpt_of(match, [handoff.content])
+        if excerpt is not None:
             texts.add(handoff.content)
-            excerpts.append(Excerpt(handoff.id, found))
+            excerpts.append(Excerpt(handoff.id, excerpt))
     words = [_tombstone(TombstoneKind.WORDS, words_value(key, text)) for text in sorted(texts)]
-    return _Aim((*turns, *memories, *words), tuple(excerpts[:_EXCERPTS]))
+    return _Aim((*turns, *memories, *words), tuple(excerpts[:_MAX_EXCERPTS]))
 
 
 _AIMS: dict[str, Callable[[Home, ForgetRequest, bytes], _Aim]] = {
-    "session": _sessions_meant,
-    "memory": _memories_meant,
-    "project": _project_meant,
-    "before": _time_meant,
-    "match": _text_meant,
+    "session": _sessions_aim,
+    "memory": _memories_aim,
+    "project": _project_aim,
+    "before": _time_aim,
+    "match": _text_aim,
 }
 
 
-def _planned(home: Home, how: str, found: Affected, aim: _Aim, key: Tombstone) -> ForgetPlan:
-    """Tombstones for all that goes, also for what goes with it, so that every machine comes to the same."""
+def _planned(home: Home, how: str, affected: Affected, aim: _Aim, key: Tombstone) -> ForgetPlan:
+    """Return the plan with tombstones for all affected content, so that every machine gets the same result."""
     secret = bytes.fromhex(key.value)
     stones: dict[tuple[TombstoneKind, str], Tombstone] = {
-        (one.kind, one.value): one for one in aim.tombstones
+        (tombstone.kind, tombstone.value): tombstone for tombstone in aim.tombstones
     }
 
     def add(more: Iterable[Tombstone]) -> None:
-        stones.update(((one.kind, one.value), one) for one in more)
+        stones.update(((stone.kind, stone.value), stone) for stone in more)
 
     add([key])
-    for session in found.sessions:
+    for session in affected.sessions:
         if how != "match":
             add([_tombstone(TombstoneKind.SESSION, session.id)])
         for place in home.erasing.places_in(session.row):
@@ -814,10 +831,10 @@ def _planned(home: Home, how: str, found: Affected, aim: _Aim, key: Tombstone) -
                 place
             )  # a copy in another session is the same turn
             add(_turn_tombstones(secret, place) if is_needed else ())
-    for rows in found.turns.values():
+    for rows in affected.turns.values():
         for place in _in_pieces(home, rows):
             add(_turn_tombstones(secret, place))
-    for memory in found.memories:
+    for memory in affected.memories:
         words = words_value(secret, memory.content)
         add(
             [
@@ -825,23 +842,27 @@ def _planned(home: Home, how: str, found: Affected, aim: _Aim, key: Tombstone) -
                 _tombstone(TombstoneKind.WORDS, words, memory.id),
             ]
         )
-    gone = {memory.id for memory in found.memories}
-    retired = {memory.id for memory in found.retired}
-    losing = [one for one in found.changed if one.id not in retired and _lost_evidence(home, one)]
-    files = {session.file for session in (*found.sessions, *found.turns, *found.untitled)} | {
-        one.source.file for one in found.memories
-    }
+    gone_ids = {memory.id for memory in affected.memories}
+    retired = {memory.id for memory in affected.retired}
+    losing = [
+        memory
+        for memory in affected.changed
+        if memory.id not in retired and _lost_evidence(home, memory)
+    ]
+    files = {
+        session.file for session in (*affected.sessions, *affected.turns, *affected.untitled)
+    } | {memory.source.file for memory in affected.memories}
     return ForgetPlan(
         how=how,
         tombstones=tuple(stones.values()),
-        sessions={session.id: session.turns for session in found.sessions},
-        parts={session.id: len(rows) for session, rows in found.turns.items()},
-        memories=found.memories,
-        losing=tuple(one for one in losing if one.id not in gone),
-        released=tuple(found.retired),
+        sessions={session.id: session.turns for session in affected.sessions},
+        parts={session.id: len(rows) for session, rows in affected.turns.items()},
+        memories=affected.memories,
+        losing=tuple(memory for memory in losing if memory.id not in gone_ids),
+        released=tuple(affected.retired),
         excerpts=aim.excerpts,
-        untitled=tuple(session.id for session in found.untitled),
-        handoffs=tuple(one.id for one in found.handoffs),
+        untitled=tuple(session.id for session in affected.untitled),
+        handoffs=tuple(handoff.id for handoff in affected.handoffs),
         files=tuple(sorted(file for file in files if file)),
     )
 
@@ -855,11 +876,16 @@ def _lost_evidence(home: Home, memory: Memory) -> bool:
 
 
 def _turns_of(home: Home, key: bytes, session_id: str, turn_ids: set[str]) -> Iterator[Tombstone]:
-    """Tombstones for turns of a session by their ids, also where the session is not in the index any more."""
+    """Yield tombstones for turns of a session by their ids, even if the session is no longer in the index."""
     tool, _, native_id = session_id.partition(":")
-    found = [one for one in home.sessions.find(session_id) if one.session.id == session_id]
+    sessions = [
+        session for session in home.sessions.find(session_id) if session.session.id == session_id
+    ]
     places = [
-        place for one in found for place in home.erasing.places_in(one.row) if place.id in turn_ids
+        place
+        for session in sessions
+        for place in home.erasing.places_in(session.row)
+        if place.id in turn_ids
     ]
     for place in places:
         yield from _turn_tombstones(key, place)
@@ -888,46 +914,53 @@ def _before(moment: datetime, key: bytes, project: str | None) -> Tombstone:
 
 
 def _key(home: Home) -> Tombstone:
-    """The key of the hashes: that of the first run, wherever it was; made anew where there is none."""
-    keys = sorted(one.value for one in home.tombstones.all() if one.kind is TombstoneKind.KEY)
-    made = keys[0] if keys else content_hash(home.ids() + home.ids()).hex()
-    return _tombstone(TombstoneKind.KEY, made)
+    """Return the key of the hashes, from the first run on any machine, or a new one."""
+    keys = sorted(stone.value for stone in home.tombstones.all() if stone.kind is TombstoneKind.KEY)
+    key = keys[0] if keys else content_hash(home.ids() + home.ids()).hex()
+    return _tombstone(TombstoneKind.KEY, key)
 
 
 def _entries(change: Change, planned: ForgetPlan) -> list[files.LedgerEntry]:
-    """The ledger's lines for a run, which has the id of the first: at most a thousand hashes each."""
+    """Return the ledger's lines for a run, whose id is that of the first line: at most a thousand hashes each."""
     lines: list[dict[str, Any]] = [{}]
-    held = 0
+    hashes_on_line = 0
     for name, owner, hashes in _grouped(planned.tombstones):
-        for start in range(0, max(1, len(hashes)), _HASHES_AN_ENTRY):
-            if held >= _HASHES_AN_ENTRY:
+        for start in range(0, max(1, len(hashes)), _HASHES_PER_ENTRY):
+            if hashes_on_line >= _HASHES_PER_ENTRY:
                 lines.append({})
-                held = 0
-            piece = hashes[start : start + _HASHES_AN_ENTRY]
+                hashes_on_line = 0
+            piece = hashes[start : start + _HASHES_PER_ENTRY]
             lines[-1].setdefault(name, {})[owner] = piece
-            held += len(piece) + 1
-    made = [change.entry(FORGET) for _ in lines]
+            hashes_on_line += len(piece) + 1
+    entries = [change.entry(FORGET) for _ in lines]
     common = {"run": change.operation_id, "how": planned.how}
-    single = {_SINGLE[one.kind]: one.value for one in planned.tombstones if one.kind in _SINGLE}
+    single = {
+        _SINGLE[stone.kind]: stone.value for stone in planned.tombstones if stone.kind in _SINGLE
+    }
     words = [
-        one.value for one in planned.tombstones if one.kind is TombstoneKind.WORDS and not one.owner
+        stone.value
+        for stone in planned.tombstones
+        if stone.kind is TombstoneKind.WORDS and not stone.owner
     ]
     lines[0] |= {**single, **({"words": words} if words else {})}
-    return [replace(one, details={**common, **line}) for one, line in zip(made, lines, strict=True)]
+    return [
+        replace(stone, details={**common, **line})
+        for stone, line in zip(entries, lines, strict=True)
+    ]
 
 
 def _grouped(tombstones: Sequence[Tombstone]) -> Iterator[tuple[str, str, list[str]]]:
-    """(``sessions``, ``turns`` or ``memories``, whose, hashes)."""
-    whole = {one.value for one in tombstones if one.kind is TombstoneKind.SESSION}
+    """Yield (``sessions``, ``turns`` or ``memories``, the owner, hashes)."""
+    whole = {stone.value for stone in tombstones if stone.kind is TombstoneKind.SESSION}
     memories: dict[str, list[str]] = {
-        one.value: [] for one in tombstones if one.kind is TombstoneKind.MEMORY
+        stone.value: [] for stone in tombstones if stone.kind is TombstoneKind.MEMORY
     }
     turns: dict[str, list[str]] = {session: [] for session in sorted(whole)}
-    for one in tombstones:
-        if one.kind is TombstoneKind.TURN:
-            turns.setdefault(one.owner, []).append(one.value)
-        elif one.kind is TombstoneKind.WORDS and one.owner:
-            memories.setdefault(one.owner, []).append(one.value)
+    for stone in tombstones:
+        if stone.kind is TombstoneKind.TURN:
+            turns.setdefault(stone.owner, []).append(stone.value)
+        elif stone.kind is TombstoneKind.WORDS and stone.owner:
+            memories.setdefault(stone.owner, []).append(stone.value)
     yield from (
         ("sessions" if owner in whole else "turns", owner, hashes)
         for owner, hashes in turns.items()
@@ -935,16 +968,18 @@ def _grouped(tombstones: Sequence[Tombstone]) -> Iterator[tuple[str, str, list[s
     yield from (("memories", owner, hashes) for owner, hashes in memories.items())
 
 
-def _told_run(run: str, items: Sequence[files.LedgerEntry], holding: set[str]) -> Forgotten:
-    stones = {(one.kind, one.value): one for item in items for one in tombstones_of(item)}
-    of = {kind: [one for one in stones.values() if one.kind is kind] for kind in TombstoneKind}
-    before = next((one.value.partition(" ")[0] for one in of[TombstoneKind.BEFORE]), None)
+def _forgotten_run(run: str, items: Sequence[files.LedgerEntry], holding: set[str]) -> Forgotten:
+    stones = {(stone.kind, stone.value): stone for item in items for stone in tombstones_of(item)}
+    of = {
+        kind: [stone for stone in stones.values() if stone.kind is kind] for kind in TombstoneKind
+    }
+    before = next((stone.value.partition(" ")[0] for stone in of[TombstoneKind.BEFORE]), None)
     how = next((str(item.details["how"]) for item in items if item.details.get("how")), "")
     return Forgotten(
         run=run,
         at=min(item.at for item in items).astimezone(UTC),
         how=how,
-        sessions=tuple(sorted(one.value for one in of[TombstoneKind.SESSION])),
+        sessions=tuple(sorted(stone.value for stone in of[TombstoneKind.SESSION])),
         turns=len(of[TombstoneKind.TURN]),
         memories=len(of[TombstoneKind.MEMORY]),
         before=datetime.fromisoformat(before) if before and how == "before" else None,
@@ -952,25 +987,25 @@ def _told_run(run: str, items: Sequence[files.LedgerEntry], holding: set[str]) -
     )
 
 
-def _meant(
+def _matching_runs(
     home: Home, reference: str, runs: dict[str, Forgotten]
 ) -> tuple[list[str], dict[str, str]]:
-    """The runs that are taken back, and of them the session or the memory, where it is not all."""
-    found = [
+    """Return the runs to take back, and the session or memory if only that is allowed again."""
+    matching = [
         run for run in runs if run == reference or (len(reference) >= 4 and run.endswith(reference))
     ]
-    if len(found) > 1:
+    if len(matching) > 1:
         raise Conflict(
-            f"{reference!r} means several runs: {', '.join(found)}", hint="give more of the id"
+            f"{reference!r} means several runs: {', '.join(matching)}", hint="give more of the id"
         )
-    if found:
-        return found, {}
+    if matching:
+        return matching, {}
     for kind, name in ((TombstoneKind.SESSION, "session"), (TombstoneKind.MEMORY, "memory")):
         of = sorted(
             {
-                one.run
-                for one in home.tombstones.all()
-                if one.kind is kind and one.value == reference
+                stone.run
+                for stone in home.tombstones.all()
+                if stone.kind is kind and stone.value == reference
             }
         )
         if of:
@@ -982,14 +1017,14 @@ def _meant(
 
 
 # ----------------------------------------------------------------------------
-# What is answered to requests to forget; :mod:`nacre.serve.catalogue` lists them.
+# Operations; :mod:`nacre.serve.catalogue` lists them
 
 
 def forget_answers(home: Home, request: ForgetRequest) -> ForgetReport:
-    """Delete for good; the report says what could not be reached. Raises QueryInvalid, NotFound, Conflict."""
+    """Delete for good; the report lists places that could not be reached. Raises QueryInvalid, NotFound, Conflict."""
     return forget(home, plan(home, request))
 
 
 def allow_again_answers(home: Home, request: AllowAgainRequest) -> Forgotten:
-    """Let what was forgotten be read again, where a transcript still has it. Raises NotFound, Conflict."""
+    """Allow reading forgotten content again if a transcript still has it. Raises NotFound, Conflict."""
     return allow_again(home, request.reference)

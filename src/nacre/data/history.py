@@ -1,19 +1,21 @@
-"""The message of a commit: for people who read ``git log``, and for nacre, which reads its operations back from it.
+"""The vault's git history: commit messages, reading history, preparing the repository, and committing.
+
+Commit messages are for readers of ``git log``, and nacre reads operations back from them:
 
 ::
 
-    2 operations: retire, store
+   2 operations: retire, store
 
-    - retire: Lunch is at noon
-      why: the canteen closed
-      by: command line
-      path: global/fact/lunch.md
-      path: retired/global/fact/lunch.md
-    - store: Lunch is at one
-      path: global/fact/lunch-2.md
+   - retire: Lunch is at noon
+     why: the canteen closed
+     by: command line
+     path: global/fact/lunch.md
+     path: retired/global/fact/lunch.md
+   - store: Lunch is at one
+     path: global/fact/lunch-2.md
 
-    Nacre-Operation: 0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81
-    Nacre-Operation: 0198f3c2-8a00-7c3e-9b1e-5f0c2a4d6e82
+   Nacre-Operation: 0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81
+   Nacre-Operation: 0198f3c2-8a00-7c3e-9b1e-5f0c2a4d6e82
 """
 
 from __future__ import annotations
@@ -45,10 +47,10 @@ from nacre.vault.git import Author, Head, NewCommit, PastCommit
 Clean = Callable[[str], str]
 
 BEGINNING = "Begin the history of the vault"
-"""The message of the first commit, which holds no operation."""
+"""The message of the first commit, which contains no operation."""
 
 MOST_PATHS = 20
-"""An operation on more files, or on :func:`unnamed` ones, has a commit to itself, which need not name them."""
+"""An operation on more files, or on :func:`unnamed` ones, gets its own commit, which need not name them."""
 
 _SUBJECT_CHARACTERS = 72
 _TRAILER = "Nacre-Operation"
@@ -58,24 +60,24 @@ _ITEM = re.compile(r"^- (\S+?): ?(.*)$")
 
 @dataclass(frozen=True, slots=True)
 class RecordedOperation:
-    """An operation as a message tells it; ``paths`` is ``None`` when all that the commit changed is its own."""
+    """An operation in a commit message; ``paths`` is ``None`` if it owns all changes of the commit."""
 
     operation: Operation
     paths: tuple[str, ...] | None
 
 
 def unnamed(path: str, clean: Clean) -> bool:
-    """Whether a message cannot tell the name of a file: it holds what looks like a secret, or an end of a line."""
+    """Return True if a message cannot contain a file's name, because of a line break or something like a secret."""
     return "\n" in path or clean(path) != path
 
 
-def write_message(told: Sequence[tuple[Operation, Sequence[str]]], clean: Clean) -> str:
-    """The message of a commit that holds operations, each with the files it changed.
+def write_message(operations: Sequence[tuple[Operation, Sequence[str]]], clean: Clean) -> str:
+    """Return the message of a commit for operations with the files that they changed.
 
-    ``clean`` takes secrets out of a text: in words that came from elsewhere, too.
+    ``clean`` removes secrets from texts, including those from elsewhere.
     """
-    lines = [clean(_title([operation for operation, _ in told])), ""]
-    for operation, paths in told:
+    lines = [clean(_title([operation for operation, _ in operations])), ""]
+    for operation, paths in operations:
         lines.append(f"- {operation.action}: {clean(operation.subject or '')}".rstrip())
         lines += [
             f"  {name}: {clean(text)}"
@@ -86,11 +88,14 @@ def write_message(told: Sequence[tuple[Operation, Sequence[str]]], clean: Clean)
             lines += [f"  path: {path}" for path in paths]
         else:
             lines.append(f"  {len(paths)} files")
-    return "\n".join([*lines, "", *(f"{_TRAILER}: {operation.id}" for operation, _ in told)]) + "\n"
+    return (
+        "\n".join([*lines, "", *(f"{_TRAILER}: {operation.id}" for operation, _ in operations)])
+        + "\n"
+    )
 
 
 def read_message(message: str, commit: str) -> list[RecordedOperation]:
-    """The operations that a message tells; empty for a commit that nacre did not make."""
+    """Return the operations in a message; empty for a commit that nacre did not make."""
     ids = _TRAILERS.findall(message)
     items: list[list[str]] = []
     for line in message.splitlines()[1:]:
@@ -100,18 +105,19 @@ def read_message(message: str, commit: str) -> list[RecordedOperation]:
             items[-1].append(line.strip())
     items += [[] for _ in ids[len(items) :]]
     return [
-        _told(op, item, commit, is_alone=len(ids) == 1)
+        _parsed_operation(op, item, commit, is_alone=len(ids) == 1)
         for op, item in zip(ids, items, strict=False)
     ]
 
 
-def _told(op: str, item: Sequence[str], commit: str, *, is_alone: bool) -> RecordedOperation:
+def _parsed_operation(
+    op: str, item: Sequence[str], commit: str, *, is_alone: bool
+) -> RecordedOperation:
     match = _ITEM.match(item[0]) if item else None
     action, subject = match.groups() if match else ("commit", "")
     facts = [line.partition(": ") for line in item[1:]]
     why, by = (
-        next((value for name, _, value in facts if name == wanted), None)
-        for wanted in ("why", "by")
+        next((value for name, _, value in facts if name == fact), None) for fact in ("why", "by")
     )
     paths = tuple(value for name, _, value in facts if name == "path")
     return RecordedOperation(
@@ -142,10 +148,8 @@ def _title(operations: Sequence[Operation]) -> str:
 
 
 # ----------------------------------------------------------------------------
-# What the repository's history tells of operations, kept in the database so that it is found quickly.
-#
-# Also how a commit is acknowledged: whatever history holds is pending no more, also after a crash
-# between the two.
+# Operations from history, cached in the database
+# Reading history also acknowledges commits: operations in history are no longer pending, even after a crash.
 
 
 _ID = re.compile(rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?:(?!---).*\n)*?id:[ \t]*[\"']?([\w-]+)")
@@ -153,35 +157,44 @@ _BATCH = 500
 
 
 def catch_up(home: Home) -> None:
-    """Read the commits that are new since the last time. Raises GitUnavailable, RepositoryUnusable."""
+    """Read commits that are new since the last call. Raises GitUnavailable, RepositoryUnusable."""
     repository = home.repository
     if not repository.exists:
         return
     head = repository.head().commit
-    read = home.journal.git_state("read")
-    if head is None or head == read:
+    last_read = home.journal.git_state("read")
+    if head is None or head == last_read:
         return
-    is_rewritten = not repository.is_ancestor(read, head)
-    commits = list(repository.history(None if is_rewritten else read))
+    is_rewritten = not repository.is_ancestor(last_read, head)
+    commits = list(repository.history(None if is_rewritten else last_read))
     if is_rewritten:
         with home.database.transaction():
             home.journal.forget_past()
     for start in range(0, len(commits), _BATCH):
         part = commits[start : start + _BATCH]
-        told = [(commit, one) for commit in part for one in _told_chronicle(home, commit)]
-        files = _files(home, [(commit, one) for commit, one in told if not _is_known(home, one)])
+        recorded = [
+            (commit, operation) for commit in part for operation in _operations_of(home, commit)
+        ]
+        files = _files(
+            home,
+            [
+                (commit, operation)
+                for commit, operation in recorded
+                if not _is_known(home, operation)
+            ],
+        )
         with home.database.transaction():
-            for commit, one in told:
-                _record(home, commit, one, files, Gate(home).refresh())
+            for commit, operation in recorded:
+                _record(home, commit, operation, files, Gate(home).refresh())
             home.journal.set_git_state("read", part[-1].id)
 
 
-def _told_chronicle(home: Home, commit: PastCommit) -> list[RecordedOperation]:
-    """The operations of a commit; one that somebody else made is one, unless it only merges what is told already."""
+def _operations_of(home: Home, commit: PastCommit) -> list[RecordedOperation]:
+    """Return the operations of a commit. A foreign commit is one operation, unless it merges only recorded ones."""
     message = home.redactor.clean(commit.message)
-    found = read_message(message, commit.id)
-    if found or not commit.paths or commit.message == BEGINNING:
-        return found
+    operations = read_message(message, commit.id)
+    if operations or not commit.paths or commit.message == BEGINNING:
+        return operations
     if commit.is_merge and not set(home.repository.changed_by_merge(commit.id)) - {LEDGER}:
         return []
     title = shorten(one_line(message.partition("\n")[0]), 120)
@@ -192,49 +205,58 @@ def _told_chronicle(home: Home, commit: PastCommit) -> list[RecordedOperation]:
     ]
 
 
-def _is_known(home: Home, told: RecordedOperation) -> bool:
-    return home.journal.find(told.operation.id) is not None
+def _is_known(home: Home, recorded: RecordedOperation) -> bool:
+    return home.journal.find(recorded.operation.id) is not None
 
 
 def _record(
     home: Home,
     commit: PastCommit,
-    told: RecordedOperation,
+    recorded: RecordedOperation,
     files: Mapping[str, bytes],
     barred: Barred,
 ) -> None:
-    """Record an operation that history tells: without words where they are of what is forgotten."""
-    if _is_known(home, told):
-        home.journal.committed(told.operation.id, commit.id)
+    """Record an operation from history, without texts if they contain forgotten content."""
+    if _is_known(home, recorded):
+        home.journal.committed(recorded.operation.id, commit.id)
         return
-    found = {path: files.get(f"{commit.id}:{path}", b"") for path in _paths(commit, told)}
-    gone = {path for path, data in found.items() if barred.bars_document(path, data)}
-    operation = told.operation
-    if gone or any(barred.names_in(data) for data in found.values()):
+    contents = {path: files.get(f"{commit.id}:{path}", b"") for path in _paths(commit, recorded)}
+    barred_paths = {path for path, data in contents.items() if barred.bars_document(path, data)}
+    operation = recorded.operation
+    if barred_paths or any(barred.names_in(data) for data in contents.values()):
         operation = replace(operation, subject=None, why=None)
     home.journal.add_past(
-        operation, ((path, _id(data)) for path, data in found.items() if path not in gone)
+        operation,
+        ((path, _id(data)) for path, data in contents.items() if path not in barred_paths),
     )
 
 
-def _paths(commit: PastCommit, told: RecordedOperation) -> Iterable[str]:
-    return (path for path in (commit.paths if told.paths is None else told.paths) if path != LEDGER)
+def _paths(commit: PastCommit, recorded: RecordedOperation) -> Iterable[str]:
+    return (
+        path
+        for path in (commit.paths if recorded.paths is None else recorded.paths)
+        if path != LEDGER
+    )
 
 
-def _files(home: Home, told: Sequence[tuple[PastCommit, RecordedOperation]]) -> dict[str, bytes]:
-    """``<commit>:<path>`` → what the file of a memory says; what it said before where it is gone."""
-    wanted = [
+def _files(
+    home: Home, recorded: Sequence[tuple[PastCommit, RecordedOperation]]
+) -> dict[str, bytes]:
+    """Return the contents of memory files by ``<commit>:<path>``; for a removed file, its previous contents."""
+    needed = [
         (commit, path)
-        for commit, one in told
-        for path in _paths(commit, one)
+        for commit, operation in recorded
+        for path in _paths(commit, operation)
         if is_memory_file(path)
     ]
-    found = home.repository.read([f"{commit.id}:{path}" for commit, path in wanted])
-    gone = {
-        f"{commit.parent}:{path}": f"{commit.id}:{path}" for commit, path in wanted if commit.parent
+    contents = home.repository.read([f"{commit.id}:{path}" for commit, path in needed])
+    removed = {
+        f"{commit.parent}:{path}": f"{commit.id}:{path}" for commit, path in needed if commit.parent
     }
-    former = home.repository.read([name for name, present in gone.items() if present not in found])
-    return found | {gone[name]: data for name, data in former.items()}
+    former = home.repository.read(
+        [name for name, present in removed.items() if present not in contents]
+    )
+    return contents | {removed[name]: data for name, data in former.items()}
 
 
 def _id(data: bytes) -> str:
@@ -243,19 +265,22 @@ def _id(data: bytes) -> str:
 
 
 # ----------------------------------------------------------------------------
-# Make the vault a git repository, and see that it can take commits.
+# Preparing the repository
 
 
 OWN_FILES = {
     ".gitattributes": "* -text\nledger.jsonl merge=union\n",
     ".gitignore": ".*.tmp\n.*.sw?\n.#*\n*~\n.DS_Store\nThumbs.db\n.obsidian/workspace*.json\n.trash/\n",
 }
-"""Bytes stay as they are, also on Windows; a plain git client merges the ledger as it is meant; no temporaries, and
-nothing of which windows Obsidian has open and of its bin."""
+"""Bytes are unchanged, also on Windows; a plain git client merges the ledger correctly.
+
+Temporary files, Obsidian's open
+^windows and its bin are ignored.
+"""
 
 
 def prepare(home: Home) -> Head:
-    """Make the vault a repository where it is none, and make sure that it can take commits; returns where HEAD stands.
+    """Create the vault's repository if needed, check that it can take commits, and return its HEAD.
 
     Raises GitUnavailable, RepositoryUnusable.
     """
@@ -269,14 +294,14 @@ def prepare(home: Home) -> Head:
 
 
 def fit_to_commit(home: Home) -> Head:
-    """Where HEAD stands in a repository that can take commits. Raises GitUnavailable, RepositoryUnusable."""
+    """Return the HEAD of a repository that can take commits. Raises GitUnavailable, RepositoryUnusable."""
     home.repository.git.version()
     home.repository.check()
     return settled_head(home)
 
 
 def settled_head(home: Home) -> Head:
-    """Where HEAD stands, with nothing begun. Raises RepositoryUnusable."""
+    """Return the HEAD, if no merge or similar is in progress. Raises RepositoryUnusable."""
     repository = home.repository
     head = repository.head()
     if head.branch is None:
@@ -294,23 +319,23 @@ def settled_head(home: Home) -> Head:
 
 
 # ----------------------------------------------------------------------------
-# When to commit without being asked, and the process that does it. A command pays a look at the clock
-# for it.
+# Background commits
+# A command spends only a look at the clock on them.
 
 
 COMMIT_LOCK = "commit.lock"
 SYNC_LOCK = "sync.lock"
 JUDGE_LOCK = "judge.lock"
 REMOTE_LOCK = "remote.lock"
-_JUDGE_EVERY = timedelta(seconds=20)
+_JUDGE_INTERVAL = timedelta(seconds=20)
 KEPT_WITHOUT_GIT = 500
-"""Where git is off or missing, the texts of so many operations are kept, at least."""
+"""Without git, the texts of at least this number of operations are kept."""
 
 
 def is_due(home: Home) -> bool:
-    """Whether it is time to commit in the background: something waits long enough, or much does.
+    """Return True if pending operations are old or numerous enough for a background commit.
 
-    Never more often than once in ``git.commit_after_seconds``, and not where git is off or missing.
+    False if git is off or missing, and within ``git.commit_after_seconds`` of the last commit.
     """
     settings = home.settings
     if not settings.flag("git.enabled") or not settings.flag("git.background"):
@@ -327,9 +352,9 @@ def is_due(home: Home) -> bool:
 
 
 def commit_in_background(home: Home) -> None:
-    """Start a process that commits, if it is time. It keeps neither the caller waiting nor its pipes open.
+    """Start a process that commits, if it is due. It delays the caller neither directly nor by open pipes.
 
-    In a vault without a repository the repository is made here, once. Without git, the journal is kept short instead.
+    A missing repository is created here, once. Without git, the journal is shortened instead.
     """
     if (
         not home.settings.flag("git.enabled")
@@ -347,7 +372,7 @@ def commit_in_background(home: Home) -> None:
 
 
 def sync_in_background(home: Home) -> bool:
-    """Start a process that syncs, if that is wanted and time; it commits, too. Nobody waits for the network."""
+    """Start a process that syncs and commits, if enabled and due. The caller does not wait for the network."""
     settings = home.settings
     if (
         not settings.flag("sync.auto")
@@ -365,7 +390,7 @@ def sync_in_background(home: Home) -> bool:
 
 
 def exchange_in_background(home: Home) -> None:
-    """Start a process that exchanges with the server that the home is kept in step with, if that is time."""
+    """Start a process that exchanges with the home's server, if it is due."""
     settings = home.settings
     if not settings.text("remote.url") or home.database.is_server:
         return
@@ -379,14 +404,14 @@ def exchange_in_background(home: Home) -> None:
 
 
 def judge_in_background(home: Home) -> None:
-    """Start a process that has a model judge new memories, if any wait; no more often than every twenty seconds."""
+    """Start a process in which a model judges new memories, if any are pending; at most every twenty seconds."""
     if not home.settings.flag("contradiction.after_commands") or not waits_for_models(home):
         return
     if not home.claims.due(to_ms(home.now()) or 0, 1):
         return
     lock = home.settings.home / JUDGE_LOCK
     tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
-    if tried is None or abs(home.clock() - tried) >= _JUDGE_EVERY:
+    if tried is None or abs(home.clock() - tried) >= _JUDGE_INTERVAL:
         lock.touch(mode=0o600)
         _start(home.settings, "conflicts", "judge", "--quiet", "--background")
 
@@ -403,32 +428,29 @@ def _shorten_journal(home: Home) -> None:
 
 
 # ----------------------------------------------------------------------------
-# The one committer: whole operations from the journal into the repository. Never in the write path.
-#
-# Commits are built beside the branch, from the journal and not from files that somebody may be
-# writing, and the branch
-# moves to them in one step, unless somebody else moved it meanwhile: then they are built anew. What
-# history holds is
-# acknowledged by reading it (:mod:`nacre.data.history`), so that a crash at any point neither
-# loses nor doubles one.
+# The committer
+# Moves whole operations from the journal into the repository, never in the write path. Commits are built from the
+# journal, because files may be in the middle of a write, and the branch moves to them in one step; if it moved
+# meanwhile,
+# they are built again. Reading history acknowledges them, so that no crash loses or duplicates an operation.
 
 
 OPERATIONS_A_COMMIT = 100
-_OPERATIONS_A_RUN = 2000
-_TRIES = 5
-_NOTHING = "-"
+_MAX_OPERATIONS_PER_RUN = 2000
+_MAX_TRIES = 5
+_NO_COMMIT = "-"
 UNWRITTEN = "not written yet"
-"""Why a file is held that another process is just about to write."""
+"""The reason for holding a file that another process is about to write."""
 
-_LARGEST_BYTES = 20_000_000
+_MAX_FILE_BYTES = 20_000_000
 
-_Told = tuple[Operation, Sequence[str]]
+_OperationPaths = tuple[Operation, Sequence[str]]
 _Changes = dict[str, bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A file that no commit takes now, and why."""
+    """A file that cannot be committed now, and the reason."""
 
     path: str
     reason: str
@@ -436,7 +458,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a run did: commits (each an id with its title), how many operations they hold, what waits and why."""
+    """The result of a run: commits (id and title), the number of their operations, and pending files."""
 
     commits: tuple[tuple[str, str], ...] = ()
     operations: int = 0
@@ -447,7 +469,7 @@ class Committed:
 
 @dataclass
 class _Plan:
-    """Commits that are being put together on top of a tree."""
+    """Commits being built on a tree."""
 
     blobs: dict[str, str]
     clean: Clean
@@ -457,14 +479,14 @@ class _Plan:
     busy: set[str] = field(default_factory=set)
     commits: list[NewCommit] = field(default_factory=list)
     titles: list[str] = field(default_factory=list)
-    told: list[_Told] = field(default_factory=list)
+    told: list[_OperationPaths] = field(default_factory=list)
     changes: _Changes = field(default_factory=dict)
     empty: list[Operation] = field(default_factory=list)
     operations: int = 0
     is_ledger_changed: bool = False
 
     def seal(self) -> None:
-        """End the commit that is being filled."""
+        """Finish the current commit."""
         if self.told:
             if self.is_ledger_changed:
                 self.changes[LEDGER] = bytes(self.ledger)
@@ -476,7 +498,7 @@ class _Plan:
         self.told, self.changes, self.is_ledger_changed = [], {}, False
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Let the ledger grow."""
+        """Append lines to the ledger."""
         torn = b"" if not self.ledger or self.ledger.endswith(b"\n") else b"\n"
         self.ledger += torn + b"".join(line + b"\n" for line in lines)
         self.lines.update(lines)
@@ -484,10 +506,10 @@ class _Plan:
 
 
 def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committed:
-    """Commit every whole operation, then other files that lie in the vault.
+    """Commit every whole operation, then other files in the vault.
 
-    Raises GitUnavailable, RepositoryUnusable (broken, detached, in the middle of a merge), StoreBusy when another
-    process commits.
+    Raises GitUnavailable, RepositoryUnusable (broken, detached, in the middle of a merge), StoreBusy if another process
+    commits.
     """
     if not home.settings.flag("git.enabled"):
         write_listings(home)
@@ -499,7 +521,7 @@ def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committe
 
 
 def commit_quietly(home: Home) -> None:
-    """What runs in the background: look, commit, tidy. What stands in its way is told by ``nacre doctor``."""
+    """Scan, commit and tidy in the background. ``nacre doctor`` reports what prevents it."""
     with contextlib.suppress(NacreError):
         scan(home)
         commit_operations(home, patience_seconds=0)
@@ -507,7 +529,7 @@ def commit_quietly(home: Home) -> None:
 
 
 def author_of(home: Home) -> Author:
-    """Who commits: as the settings say, else as git's own say, else nacre."""
+    """Return the author of commits: from the settings, git's configuration, or nacre."""
     own = home.repository.identity() or Author("nacre", "nacre@localhost")
     return Author(
         home.settings.text("git.author_name") or own.name,
@@ -521,19 +543,19 @@ def _commit_all(home: Home) -> Committed:
     author = author_of(home)
     held: dict[str, Held] = {}
     if home.journal.git_state("index") is None:
-        _know_index(home)
+        _initialise_index(home)
     while True:
-        made, count = _commit_once(home, author, held, _plan)
-        commits += made
+        new_commits, count = _commit_once(home, author, held, _plan)
+        commits += new_commits
         operations += count
-        if not made:
+        if not new_commits:
             break
     note = step_index(home)
-    for _ in range(_TRIES):
-        made, count = ([], 0) if note else _commit_once(home, author, held, _adopt)
-        if not made:
+    for _ in range(_MAX_TRIES):
+        new_commits, count = ([], 0) if note else _commit_once(home, author, held, _adopt)
+        if not new_commits:
             break
-        commits += made
+        commits += new_commits
         operations += count
         note = step_index(home)
     waiting = len(home.journal.pending())
@@ -546,8 +568,8 @@ def _commit_once(
     held: dict[str, Held],
     planned: Callable[[Home, str | None, dict[str, Held]], _Plan],
 ) -> tuple[list[tuple[str, str]], int]:
-    """Commit what is planned, up to a bound; tries again when the branch moves meanwhile."""
-    for _ in range(_TRIES):
+    """Commit a limited plan, and retry if the branch moves meanwhile."""
+    for _ in range(_MAX_TRIES):
         catch_up(home)
         head = home.repository.head()
         plan = planned(home, head.commit, held)
@@ -563,14 +585,16 @@ def _commit_once(
 
 
 def _plan(home: Home, commit: str | None, held: dict[str, Held]) -> _Plan:
-    pending = home.journal.pending(limit=_OPERATIONS_A_RUN)
+    pending = home.journal.pending(limit=_MAX_OPERATIONS_PER_RUN)
     tree = home.repository.tree(commit if pending else None)
     present = home.repository.read([tree[LEDGER][1]]).values() if LEDGER in tree else ()
     ledger = b"".join(present)
     blobs = {path: blob for path, (_, blob) in tree.items()}
     plan = _Plan(blobs, home.redactor.clean, bytearray(ledger), set(ledger.split(b"\n")))
     plan.busy = {
-        path for one in home.journal.unfinished() for path, _ in home.journal.touched(one.id)
+        path
+        for pending in home.journal.unfinished()
+        for path, _ in home.journal.touched(pending.id)
     }
     plan.ignored = home.repository.ignored(sorted(home.files.journal_paths()) if pending else ())
     if commit is None and pending:
@@ -585,7 +609,7 @@ def _plan(home: Home, commit: str | None, held: dict[str, Held]) -> _Plan:
 
 
 def _begin(home: Home, plan: _Plan, at: datetime) -> None:
-    """Put the files that make the repository a vault's below everything else, unless the owner has their own."""
+    """Commit nacre's repository files below everything else, unless the user has versions."""
     files: dict[str, bytes | None] = {}
     for path in OWN_FILES:
         with contextlib.suppress(FileNotFoundError):
@@ -598,7 +622,7 @@ def _begin(home: Home, plan: _Plan, at: datetime) -> None:
 
 
 def _add(home: Home, plan: _Plan, operation: Operation, held: dict[str, Held]) -> None:
-    """Put an operation into the plan, or aside when it or what it builds on cannot be committed now."""
+    """Add an operation to the plan, or put it aside if it or a dependency cannot be committed now."""
     written, lines = _written(home, operation, held, plan.busy)
     if written is None:
         return
@@ -633,43 +657,43 @@ def _add(home: Home, plan: _Plan, operation: Operation, held: dict[str, Held]) -
 def _written(
     home: Home, operation: Operation, held: dict[str, Held], busy: Collection[str]
 ) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
-    """What an operation left in each file, and its lines for the ledger; ``None`` when it has to wait."""
-    found: dict[str, bytes | None] = {}
+    """Return an operation's file contents and ledger lines; ``None`` if it has to wait."""
+    contents: dict[str, bytes | None] = {}
     lines: list[bytes] = []
     reason = UNWRITTEN if home.journal.is_unapplied(operation.id) else ""
     for intent in home.journal.written_by(operation.id):
         if intent.action == "append":
             lines.append((intent.document or "").encode("utf-8", "replace"))
         elif intent.action == "remove":
-            found[intent.path] = None
+            contents[intent.path] = None
         else:
             text = intent.document if intent.document is not None else _mended(home, intent.path)
             reason = reason or (WITHHELD if text is None else "")
-            found[intent.path] = (text or "").encode("utf-8", "replace")
+            contents[intent.path] = (text or "").encode("utf-8", "replace")
             reason = reason or (WITHHELD if home.redactor.clean(intent.path) != intent.path else "")
-    if not reason and (found.keys() & held.keys() or any(path in busy for path in found)):
+    if not reason and (contents.keys() & held.keys() or any(path in busy for path in contents)):
         reason = "waits for what was done before"
     if reason:
-        for path in found:
+        for path in contents:
             held.setdefault(path, Held(path, reason))
         return None, []
-    return found, lines
+    return contents, lines
 
 
 def _mended(home: Home, path: str) -> str | None:
-    """The text of a file that held a secret, when the settings allow it by now."""
+    """Return the text of a file that contained a secret, if the settings allow it by now."""
     try:
         data = home.vault.read(path)
     except FileNotFoundError:
         return None
-    seen = home.files.at(path)
-    if seen is None or seen.hash != bytes_hash(data):
+    seen_file = home.files.at(path)
+    if seen_file is None or seen_file.hash != bytes_hash(data):
         return None
     return without_secrets(home.redactor, data.decode("utf-8", "replace"))
 
 
 def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
-    """An operation whose words are in history already: somebody committed or pulled them."""
+    """Settle an operation whose changes are already in history, committed or pulled by others."""
     with home.database.transaction():
         if operation.action in (EDIT, REMOVE, ADOPT, SYNC) or commit is None:
             home.journal.drop(operation.id)
@@ -678,24 +702,24 @@ def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
             home.journal.committed(operation.id, home.repository.last_change(paths) or commit)
 
 
-def _know_index(home: Home) -> None:
-    """A new database: bring git's own index along where a crash left it behind; what the owner staged stays staged."""
+def _initialise_index(home: Home) -> None:
+    """For a new database, update git's index after a crash; the user's staged changes stay staged."""
     head = home.repository.head().commit
     with contextlib.suppress(RepositoryBusy, RepositoryUnusable):
         if head:
             home.repository.update_index(head if home.repository.staged() else None, head)
-    home.journal.set_git_state("index", head or _NOTHING)
+    home.journal.set_git_state("index", head or _NO_COMMIT)
 
 
 def step_index(home: Home) -> str | None:
-    """Bring git's own index along, so that ``git status`` is clean; returns what stands in the way."""
+    """Update git's index, so that ``git status`` is clean; return the obstacle, if any."""
     head = home.repository.head().commit
-    known = home.journal.git_state("index")
-    if head is None or head == known:
+    last_indexed = home.journal.git_state("index")
+    if head is None or head == last_indexed:
         return None
     try:
-        is_there = known != _NOTHING and home.repository.is_ancestor(known, head)
-        home.repository.update_index(known if is_there else None, head)
+        is_there = last_indexed != _NO_COMMIT and home.repository.is_ancestor(last_indexed, head)
+        home.repository.update_index(last_indexed if is_there else None, head)
     except (RepositoryBusy, RepositoryUnusable) as error:
         return f"git status lags behind: {error.message}"
     with home.database.transaction():
@@ -704,7 +728,7 @@ def step_index(home: Home) -> str | None:
 
 
 def _adopt(home: Home, _: str | None, held: dict[str, Held]) -> _Plan:
-    """Plan to commit what a person put into the vault, as ``git add`` would, and what no journal knows of."""
+    """Plan to commit files that a person put into the vault, as ``git add`` would."""
     changes = _unrecorded(home, held)
     plan = _Plan({}, home.redactor.clean)
     if changes:
@@ -713,7 +737,7 @@ def _adopt(home: Home, _: str | None, held: dict[str, Held]) -> _Plan:
     return plan
 
 
-def _adopted(home: Home, changes: _Changes) -> list[_Told]:
+def _adopted(home: Home, changes: _Changes) -> list[_OperationPaths]:
     paths = sorted(changes)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return [
@@ -721,9 +745,9 @@ def _adopted(home: Home, changes: _Changes) -> list[_Told]:
     ]
 
 
-def _forgotten(home: Home, changes: _Changes) -> tuple[list[_Told], _Changes] | None:
-    """What forgetting took away, which no journal holds, under its own name and without those of the files."""
-    runs = [one for one in home.journal.without_texts() if one.action == FORGET]
+def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _Changes] | None:
+    """Return the removals by forgetting, which no journal records, under its name and without file names."""
+    runs = [operation for operation in home.journal.without_texts() if operation.action == FORGET]
     removed = [path for path, data in changes.items() if data is None and is_memory_file(path)]
     if not runs and removed:
         barred = Barred(home.tombstones.all())
@@ -732,14 +756,14 @@ def _forgotten(home: Home, changes: _Changes) -> tuple[list[_Told], _Changes] | 
             path for path in removed if barred.bars_document(path, former.get(f"HEAD:{path}", b""))
         ]
         runs = [Operation(home.ids(), home.now(), FORGET)] if removed else []
-    gone = {path: data for path, data in changes.items() if path == LEDGER or path in removed}
-    return ([(one, ()) for one in runs], gone) if runs and gone else None
+    removals = {path: data for path, data in changes.items() if path == LEDGER or path in removed}
+    return ([(operation, ()) for operation in runs], removals) if runs and removals else None
 
 
 def _unrecorded(home: Home, held: dict[str, Held]) -> dict[str, bytes | None]:
-    """What differs from HEAD in the work tree and no operation accounts for."""
-    found: dict[str, bytes | None] = {}
-    seen = home.files.seen()
+    """Return differences between HEAD and the work tree that no operation explains."""
+    contents: dict[str, bytes | None] = {}
+    seen_files = home.files.seen()
     busy = home.files.journal_paths()
     for state, path in home.repository.changed():
         if (
@@ -752,27 +776,29 @@ def _unrecorded(home: Home, held: dict[str, Held]) -> dict[str, bytes | None]:
         try:
             data = home.vault.read(path)
         except FileNotFoundError:
-            if not (is_memory_file(path) and path in seen):
-                found[path] = None
+            if not (is_memory_file(path) and path in seen_files):
+                contents[path] = None
             continue
         except NacreError as error:
             held[path] = Held(path, error.message)
             continue
-        if is_memory_file(path) and (path not in seen or seen[path].hash != bytes_hash(data)):
+        if is_memory_file(path) and (
+            path not in seen_files or seen_files[path].hash != bytes_hash(data)
+        ):
             held[path] = Held(path, "could not be read as a memory")
         elif reason := _unfit(home, path, data):
             held[path] = Held(path, reason)
         else:
-            found[path] = data
-    return found
+            contents[path] = data
+    return contents
 
 
 def _unfit(home: Home, path: str, data: bytes) -> str | None:
-    """Why a file is not to be committed."""
+    """Return the reason not to commit a file, or ``None``."""
     if home.redactor.clean(path) != path:
         return WITHHELD
-    if len(data) > _LARGEST_BYTES:
-        return f"is larger than {_LARGEST_BYTES // 1_000_000} MB"
+    if len(data) > _MAX_FILE_BYTES:
+        return f"is larger than {_MAX_FILE_BYTES // 1_000_000} MB"
     if b"\0" in data[:8192]:
         return None
     return (

@@ -1,5 +1,7 @@
-"""What was named for an import, seen as files with relative names: a folder, a single file, a zip, or a bundle in one
-file. Nothing is unpacked, no link is followed, nothing large is read whole."""
+"""Import sources: files of a folder, zip or bundle, notes, foreign values, and nacre's own exports.
+
+Nothing is unpacked, no link is followed, and no large file is read whole.
+"""
 
 from __future__ import annotations
 
@@ -45,23 +47,23 @@ from nacre.vault.files import LEDGER, is_memory_file, slugify
 
 MOST_FILES = 100_000
 MOST_BYTES = 8_000_000
-"""A note or a page is never larger; what is larger is told and left out."""
+"""Larger notes and pages are reported and left out."""
 
 MOST_EXPORT_BYTES = 256_000_000
-"""What another memory puts into one file as a whole."""
+"""The maximum size of a memory exported into one file."""
 
 _HEAD_BYTES = 65_536
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".obsidian"})
 _DATABASE = b"SQLite format 3\x00"
 
 
-def _as_it_is(text: str) -> str:
+def _unchanged(text: str) -> str:
     return text
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One file: its size, when it was changed, its first bytes (all for ``None``), and what it is really called."""
+    """A file: its size, modification time, a reader for its first bytes (``None`` for all), and its real name."""
 
     size: int
     modified: datetime
@@ -71,28 +73,28 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Tree:
-    """Files by relative name. ``root`` is what was named; ``single`` when that is one file.
+    """Files by relative name. ``root`` is the imported path; ``single`` if that is one file.
 
-    Names are without secrets. What is made of a file's words goes through ``clean`` before it is taken apart: a secret
-    in pieces, or in a project's folder, is not recognised any more.
+    Names contain no secrets. A text goes through ``clean`` before it is split: parts of a secret, or one in a project's
+    folder, would not be recognised any more.
     """
 
     root: Path
     leaves: Mapping[str, Leaf]
     single: bool = False
-    clean: Callable[[str], str] = _as_it_is
+    clean: Callable[[str], str] = _unchanged
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """All names, sorted."""
+        """Return all names, sorted."""
         return tuple(sorted(self.leaves))
 
     def matching(self, suffix: str) -> Iterator[str]:
-        """The names with an ending."""
+        """Return the names with a suffix."""
         return (name for name in self.names if name.lower().endswith(suffix))
 
     def text(self, name: str, most: int = MOST_BYTES) -> str | None:
-        """A file as text; ``None`` when it is too large, cannot be read or is not text."""
+        """Return a file as text; ``None`` if it is too large, unreadable or not text."""
         leaf = self.leaves[name]
         if leaf.size > most:
             return None
@@ -107,32 +109,32 @@ class Tree:
         )
 
     def head(self, name: str) -> bytes:
-        """A file's first 64 KiB; empty when it cannot be read."""
+        """Return a file's first 64 KiB; empty if it is unreadable."""
         try:
             return self.leaves[name].read(_HEAD_BYTES)
         except BROKEN:
             return b""
 
     def is_database(self, name: str) -> bool:
-        """Whether a file is a SQLite database."""
+        """Return True if a file is a SQLite database."""
         return self.head(name).startswith(_DATABASE)
 
     def path_of(self, name: str) -> Path:
-        """Where a file lies on disk; of a file in a zip, the zip's path with the name behind it."""
+        """Return the path of a file on disk; in a zip, the zip's path followed by the name."""
         return self.root if self.single else self.root / self.leaves[name].name
 
     def within(self, folder: str) -> Tree:
-        """The files below a folder, which becomes the root."""
+        """Return the files below a folder, which becomes the root."""
         prefix = f"{folder}/"
-        kept = {
+        leaves = {
             name[len(prefix) :]: leaf
             for name, leaf in self.leaves.items()
             if name.startswith(prefix)
         }
-        return Tree(self.root / folder, kept, clean=self.clean)
+        return Tree(self.root / folder, leaves, clean=self.clean)
 
     def grown(self, leaves: Mapping[str, str]) -> Tree:
-        """The same root with other files, given as text: what a bundle in one file holds."""
+        """Return a tree with the same root and other files, given as text, for bundles in one file."""
         modified = next(iter(self.leaves.values())).modified
         written = {
             name: _written(name, text, modified) for name, text in leaves.items() if safe_name(name)
@@ -140,8 +142,8 @@ class Tree:
         return Tree(self.root, _by_name(written.items(), self.clean), clean=self.clean)
 
 
-def open_tree(path: Path, clean: Callable[[str], str] = _as_it_is) -> Tree:
-    """See a file or folder as a tree; ``clean`` takes secrets out of a text. Raises NotFound, InvalidInput."""
+def open_tree(path: Path, clean: Callable[[str], str] = _unchanged) -> Tree:
+    """Open a file or folder as a tree; ``clean`` removes secrets from a text. Raises NotFound, InvalidInput."""
     path = path.expanduser().absolute()
     if path.is_dir():
         return Tree(path, _by_name(_bounded(_folder(path)), clean), clean=clean)
@@ -164,7 +166,7 @@ def open_tree(path: Path, clean: Callable[[str], str] = _as_it_is) -> Tree:
 
 
 def safe_name(name: str) -> bool:
-    """Whether a name stays below its root."""
+    """Return True if a name stays below its root."""
     pure = PurePosixPath(name)
     return (
         bool(name)
@@ -198,14 +200,14 @@ def _archive(path: Path) -> Iterator[tuple[str, Leaf]]:
 
 
 def _by_name(leaves: Iterable[tuple[str, Leaf]], clean: Callable[[str], str]) -> dict[str, Leaf]:
-    """Files by their names without secrets; of two that come to the same, the later gets a number."""
-    found: dict[str, Leaf] = {}
+    """Return files by their names without secrets; a duplicate name gets a number."""
+    by_name: dict[str, Leaf] = {}
     for name, leaf in leaves:
-        wanted = own = PurePosixPath(clean(name))
-        while str(own) in found:
-            own = wanted.with_name(f"{wanted.stem}-{len(found)}{wanted.suffix}")
-        found[str(own)] = leaf
-    return found
+        original = own = PurePosixPath(clean(name))
+        while str(own) in by_name:
+            own = original.with_name(f"{original.stem}-{len(by_name)}{original.suffix}")
+        by_name[str(own)] = leaf
+    return by_name
 
 
 def _bounded(leaves: Iterator[tuple[str, Leaf]]) -> Iterator[tuple[str, Leaf]]:
@@ -218,15 +220,15 @@ def _bounded(leaves: Iterator[tuple[str, Leaf]]) -> Iterator[tuple[str, Leaf]]:
 
 
 def _leaf(path: Path, name: str) -> Leaf:
-    found = path.stat()
+    status = path.stat()
 
     def read(limit: int | None) -> bytes:
         with path.open("rb") as file:
             return file.read(MOST_BYTES if limit is None else limit)
 
     return Leaf(
-        found.st_size,
-        datetime.fromtimestamp(found.st_mtime_ns // 1_000_000 / 1000, UTC),
+        status.st_size,
+        datetime.fromtimestamp(status.st_mtime_ns // 1_000_000 / 1000, UTC),
         read,
         name,
     )
@@ -258,14 +260,14 @@ def _is_database(path: Path) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# What a source is, and what it yields.
+# Sources and their items
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One memory of another system, as nacre would keep it.
+    """A memory of another system, converted to nacre's form.
 
-    ``cwd`` is the folder it was learned in, where the source says that instead of a project.
+    ``cwd`` is the folder in which it was learned, if the source names that instead of a project.
     """
 
     memory: Memory
@@ -275,8 +277,9 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something that is not taken in, and why in a few words; ``where`` is a file or an id, or says what ``count`` of
-    them are.
+    """Something that is not imported, and a short reason.
+
+    ``where`` is a file, an id, or the kind of ``count`` items.
     """
 
     where: str
@@ -286,7 +289,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A project's page or the owner's profile: its path in the vault, its text."""
+    """A project's page or the user's profile: its path in the vault, and its text."""
 
     path: str
     document: str
@@ -301,7 +304,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A session with all of its turns, and the project it belonged to."""
+    """A session with all its turns, and its project."""
 
     session: Session
     project: str | None
@@ -311,7 +314,7 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A file that is a transcript: ingest reads it."""
+    """A transcript, which ingest reads."""
 
     path: Path
 
@@ -321,9 +324,9 @@ Item = Found | Skipped | Page | Operation | Talk | Transcript
 
 @dataclass(frozen=True, slots=True)
 class ImportSource:
-    """How to recognise and read what one system wrote.
+    """The functions that recognise and read a system's files.
 
-    ``recognise`` looks at content, not only at names. ``read`` yields what it finds and never raises for one bad file.
+    ``recognise`` examines content as well as names. ``read`` yields items, and never raises for a single bad file.
     """
 
     name: str
@@ -333,15 +336,15 @@ class ImportSource:
 
 
 # ----------------------------------------------------------------------------
-# Databases among the files that were named: the one that has the tables of a known program.
+# Databases among the files
 
 
 Tables = Mapping[str, frozenset[str]]
-"""Tables by name, with columns that each must have."""
+"""Required columns by table."""
 
 
 def database_with(tree: Tree, tables: Tables) -> Path | None:
-    """The first database that has all of the tables. A zip is not looked into: SQLite reads files."""
+    """Return the first database with all of the tables. Zips are skipped: SQLite reads files."""
     if tree.root.is_file() and not tree.single:
         return None
     for name in tree.names:
@@ -356,11 +359,11 @@ def database_with(tree: Tree, tables: Tables) -> Path | None:
     return None
 
 
-def refused(tree: Tree, what: str) -> Iterator[Skipped]:
-    """Named as a program's, and not: say what is wrong with each file. Raises InvalidInput."""
+def refused(tree: Tree, reason: str) -> Iterator[Skipped]:
+    """Yield a problem for each file that is not the program's. Raises InvalidInput."""
     for name in tree.names:
         with open_foreign(tree.path_of(name)):
-            yield Skipped(str(tree.path_of(name)), what)
+            yield Skipped(str(tree.path_of(name)), reason)
 
 
 def _has(database: ForeignDatabase, tables: Tables) -> bool:
@@ -368,11 +371,12 @@ def _has(database: ForeignDatabase, tables: Tables) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# Free notes, cut into statements: a list's items and paragraphs, each under its headings.
+# Notes as statements
+# Each list item and paragraph is a statement, with its headings.
 
 
-_LEAST_CHARACTERS = 12
-"""A single ASCII word that is shorter is not a statement."""
+_MIN_CHARACTERS = 12
+"""A single shorter ASCII word is not a statement."""
 
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
 _ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
@@ -386,14 +390,14 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One statement, and the headings above it, the outermost first."""
+    """A statement and the headings above it, the outermost first."""
 
     headings: tuple[str, ...]
     text: str
 
     @property
     def subject(self) -> str:
-        """What it is called: the words that lead it in bold, else its first sentence."""
+        """Return the bold words at the start, or else the first sentence."""
         lead = _LEAD.match(self.text)
         return one_line(lead.group(1)) if lead else title_of(self.text)
 
@@ -401,11 +405,11 @@ class Note:
     def is_said(self) -> bool:
         """Return True if the text has two words, or a long one; scripts without spaces need fewer characters."""
         words = normalise(self.text)
-        return " " in words or len(words) >= _LEAST_CHARACTERS // (1 if words.isascii() else 3)
+        return " " in words or len(words) >= _MIN_CHARACTERS // (1 if words.isascii() else 3)
 
 
 def notes(text: str) -> Iterator[Note]:
-    """The statements of a text, in order. Code blocks belong to what stands before them."""
+    """Yield the statements of a text in order. Code blocks belong to the preceding text."""
     reader = _Reader()
     for line in _COMMENT.sub("", text).splitlines():
         yield from reader.take(line)
@@ -414,11 +418,11 @@ def notes(text: str) -> Iterator[Note]:
 
 
 def kind_of(headings: Sequence[str], default: Kind) -> Kind:
-    """The kind that the innermost telling heading names."""
+    """Return the kind that the innermost known heading names."""
     for heading in reversed(headings):
-        said = heading.lower()
+        lowered = heading.lower()
         for kind, words in _table():
-            if any(word in said for word in words):
+            if any(word in lowered for word in words):
                 return kind
     return default
 
@@ -465,26 +469,26 @@ class _Reader:
         ]
 
     def pause(self) -> Iterator[Note]:
-        """A blank line ends a paragraph; an item may go on, indented."""
+        """End a paragraph at a blank line; an indented item may continue."""
         if self.item:
             self.lines.append("")
         else:
             yield from self.flush()
 
     def resume(self) -> None:
-        """A code block goes on with what stands before it."""
+        """Continue the preceding statement with a code block."""
         if self.held:
             (note, self.item), self.held = self.held, None
             self.lines = [note.text, ""]
 
     def release(self) -> Iterator[Note]:
-        """What was held back for a code block to follow."""
+        """Yield the statement that was held back for a following code block."""
         if self.held:
             (note, _), self.held = self.held, None
             yield note
 
     def flush(self) -> Iterator[Note]:
-        """The lines so far are a statement: the one before it is sure to be whole."""
+        """End a statement; the previous one is complete then."""
         text = "\n".join(self.lines).strip()
         was_item, self.item, self.lines = self.item, False, []
         if not text:
@@ -513,7 +517,7 @@ def _table() -> tuple[tuple[Kind, tuple[str, ...]], ...]:
 
 
 # ----------------------------------------------------------------------------
-# Sources by name, and the one that recognises what was named.
+# Sources by name
 
 
 SOURCES: dict[str, str] = {
@@ -533,23 +537,25 @@ SOURCES: dict[str, str] = {
     "openclaw": "nacre.data.imports_agents:SOURCE_OPENCLAW",
     "instructions": "nacre.data.imports_agents:SOURCE_INSTRUCTIONS",
 }
-"""In the order in which they are asked: the decisive formats first."""
+"""In the order of detection, the most specific formats first."""
 
 
 def detect(tree: Tree) -> ImportSource:
-    """The source that recognises a tree. Raises InvalidInput when none does."""
-    found = next((source for source in map(get_source, SOURCES) if source.recognise(tree)), None)
-    if found is None:
+    """Return the source that recognises a tree. Raises InvalidInput if none does."""
+    recognised = next(
+        (source for source in map(get_source, SOURCES) if source.recognise(tree)), None
+    )
+    if recognised is None:
         raise InvalidInput(
             f"nothing in {tree.root} is what a known memory writes",
             hint=f"name what it is: --from {', '.join(SOURCES)}; transcripts are read by nacre ingest",
         )
-    return found
+    return recognised
 
 
 @cache
 def get_source(name: str) -> ImportSource:
-    """A source by name. Raises NotFound."""
+    """Return a source by name. Raises NotFound."""
     if name not in SOURCES:
         raise NotFound(f"no source is called {name!r}", hint=f"one of: {', '.join(SOURCES)}")
     source: ImportSource = load(SOURCES[name])
@@ -557,20 +563,20 @@ def get_source(name: str) -> ImportSource:
 
 
 # ----------------------------------------------------------------------------
-# Foreign values as nacre keeps them: ids that are the same at every import, dates, kinds, tags.
+# Foreign values: stable ids, dates, kinds, tags
 
 
 ORIGIN = "imported"
-"""The front-matter key that says where a memory came from: ``{from, id, hash}``."""
+"""The front-matter key for a memory's origin: ``{from, id, hash}``."""
 
 _TAG_CHARACTERS = 60
 _ISO = re.compile(r"^\d{4}-\d\d-\d\d")
 
 
 def imported_id(source: str, key: str, stated: datetime | None) -> str:
-    """A UUIDv7 that depends on nothing but the source, its own id and the date it states.
+    """Return a UUIDv7 that depends only on the source, its own id and its stated date.
 
-    So a second import, also on another machine, finds the same memory. Without a stated date the time is 0.
+    Thus a second import, even on another machine, finds the same memory. Without a stated date the time is 0.
     """
     digest = int.from_bytes(
         hashlib.blake2b(f"{source}\0{key}".encode("utf-8", "replace"), digest_size=16).digest()
@@ -588,7 +594,7 @@ def imported_id(source: str, key: str, stated: datetime | None) -> str:
 
 
 def words_hash(content: str) -> str:
-    """What tells whether the words of an imported memory were changed since."""
+    """Return a hash that shows if an imported memory's words have changed."""
     return content_hash(content.strip()).hex()
 
 
@@ -605,15 +611,15 @@ def shape(
     extra: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Memory:
-    """A memory from a source's words. ``stated`` is the date the source gives, ``modified`` stands in for it.
+    """Build a memory from a source's words. ``stated`` is the source's date; ``modified`` replaces a missing one.
 
-    Other memories are written by agents: the speaker is the agent unless ``more`` says otherwise. Keys of ``extra``
-    that mean something here are left out: no file says of itself that it is trusted.
+    The speaker is the agent unless ``more`` says otherwise. Reserved keys of ``extra`` are dropped: no file may declare
+    itself trusted.
     """
     content = content.strip()
     created = to_millisecond(stated or modified)
     origin = {"from": source, "id": key, "hash": words_hash(content)}
-    kept = {key: value for key, value in (extra or {}).items() if key not in MANAGED}
+    own_values = {key: value for key, value in (extra or {}).items() if key not in MANAGED}
     values: dict[str, Any] = {
         "updated": created,
         "speaker": Speaker.AGENT,
@@ -627,22 +633,22 @@ def shape(
         content=content,
         created=created,
         source=Source(file=file),
-        extra={**kept, ORIGIN: origin},
+        extra={**own_values, ORIGIN: origin},
         **values,
     )
 
 
 def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
-    """A file's front matter as text, lists and mappings, and its body, without secrets.
+    """Return a file's front matter as text, lists and mappings, and its body, without secrets.
 
-    Broken front matter raises MemoryInvalid.
+    Raises MemoryInvalid for broken front matter.
     """
     front, body = split(tree.text(name) or "")
     return cleaned(documents_load(front) if front else {}, tree.clean), tree.clean(body).strip()
 
 
 def readable_front(tree: Tree, name: str) -> dict[str, Any]:
-    """A file's front matter; nothing where it is broken."""
+    """Return a file's front matter; empty if it is broken."""
     try:
         return front_of(tree, name)[0]
     except MemoryInvalid:
@@ -650,7 +656,7 @@ def readable_front(tree: Tree, name: str) -> dict[str, Any]:
 
 
 def json_of(tree: Tree, name: str) -> Any:
-    """What a file of JSON holds, without secrets; ``None`` when it is none, or too large."""
+    """Return the contents of a JSON file without secrets; ``None`` if it is invalid or too large."""
     try:
         return cleaned(json.parse(tree.text(name, MOST_EXPORT_BYTES) or "null"), tree.clean)
     except ValueError:
@@ -658,7 +664,7 @@ def json_of(tree: Tree, name: str) -> Any:
 
 
 def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    """JSON values without secrets in any of their texts, and without half characters, which no file can hold."""
+    """Remove secrets from all texts of JSON values, and lone surrogates, which no file can contain."""
     if isinstance(value, str):
         return clean(value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8"))
     if isinstance(value, dict):
@@ -667,7 +673,7 @@ def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
 
 
 def moment(value: object) -> datetime | None:
-    """A date as another system writes it; ``None`` when it is none."""
+    """Parse a date of another system; return ``None`` if it is invalid."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             return from_ms(round(value if value > 100_000_000_000 else value * 1000))
@@ -679,12 +685,12 @@ def moment(value: object) -> datetime | None:
 
 
 def modified_of(path: Path) -> datetime:
-    """When a file was last written: the date of what states none."""
+    """Return a file's modification time, for items without a date."""
     return datetime.fromtimestamp(path.stat().st_mtime_ns // 1_000_000 / 1000, UTC)
 
 
 def listed(value: object) -> list[Any]:
-    """A list, also one that is kept as the text of a JSON list; empty where it is neither."""
+    """Return a list, also from the text of a JSON list; empty if it is neither."""
     if isinstance(value, str):
         try:
             value = json.parse(value)
@@ -694,7 +700,7 @@ def listed(value: object) -> list[Any]:
 
 
 def named(value: object) -> dict[str, Any]:
-    """A mapping, also one that is kept as the text of a JSON object; empty where it is neither."""
+    """Return a mapping, also from the text of a JSON object; empty if it is neither."""
     if isinstance(value, str):
         try:
             value = json.parse(value)
@@ -704,34 +710,34 @@ def named(value: object) -> dict[str, Any]:
 
 
 def text_of(values: Mapping[str, Any], *names: str) -> str | None:
-    """The first of several keys that holds words."""
-    found = (values.get(name) for name in names)
+    """Return the first non-empty text of several keys."""
+    candidates = (values.get(name) for name in names)
     return next(
-        (value.strip() for value in found if isinstance(value, str) and value.strip()), None
+        (value.strip() for value in candidates if isinstance(value, str) and value.strip()), None
     )
 
 
 def tags_of(value: object, *more: str) -> tuple[str, ...]:
-    """Tags from a list, or from words with commas between; each once."""
+    """Return unique tags from a list or comma-separated text."""
     listed: Iterable[object] = (
         value.split(",") if isinstance(value, str) else value if isinstance(value, list) else ()
     )
-    found = (one_line(str(tag)).strip("#[]'\" ")[:_TAG_CHARACTERS] for tag in (*listed, *more))
-    return tuple(dict.fromkeys(tag for tag in found if tag))
+    tags = (one_line(str(tag)).strip("#[]'\" ")[:_TAG_CHARACTERS] for tag in (*listed, *more))
+    return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
 def is_true(value: object) -> bool:
-    """Whether a flag is set, as text or as a number."""
+    """Return True if a flag is set, as text or number."""
     return str(value).strip().lower() in ("true", "yes", "1")
 
 
 def project_of(name: str | None) -> str | None:
-    """A project's slug from what another system calls it."""
+    """Return a project's slug for another system's name."""
     return (slugify(name) or None) if name else None
 
 
 def between(value: object, least: float, most: float, default: float) -> float:
-    """A number within bounds; the default where it is none."""
+    """Clamp a number; return the default if it is not one."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -740,9 +746,8 @@ def between(value: object, least: float, most: float, default: float) -> float:
 
 
 # ----------------------------------------------------------------------------
-# nacre's own exports: the JSON lines, the zip of Markdown files, the vault's folder itself, or what
-# nacre extract
-# --json answers.
+# nacre's own exports
+# JSON lines, the zip of Markdown files, a vault's folder, or the output of nacre extract --json.
 
 
 NAME = "nacre"
@@ -750,7 +755,7 @@ NAME = "nacre"
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _EXTRACTED = re.compile(rb'\s*\{\s*"sessions"\s*:\s*\[\s*(?:\]|\{\s*"session"\s*:)')
 _PAGE = re.compile(r"(?:identity|IDENTITY|profile|projects/[^/]+/project)\.md")
-_SPOILT = (
+_DAMAGED_HINT = (
     "export it again; the zip of Markdown files (nacre export vault.zip) may be edited by hand"
 )
 
@@ -783,7 +788,7 @@ def _read(tree: Tree) -> Iterator[Item]:
 
 
 def _extracted(tree: Tree) -> Iterator[Item]:
-    """The memories of each session; its candidates are left to the ingest, which keeps them for review."""
+    """Yield the memories of each session; ingest finds its candidates again for review."""
     for session in _objects(named(json_of(tree, tree.names[0])).get("sessions")):
         name, cwd = str(session.get("session")), _text(session, "cwd")
         for memory in _objects(session.get("memories")):
@@ -795,10 +800,10 @@ def _extracted(tree: Tree) -> Iterator[Item]:
                 "id": imported_id(NAME, f"{name}#{content}", moment(session.get("started"))),
                 "source": {"session": name, "turns": memory.get("turn_ids")},
             }
-            found = _from_line(
+            item = _from_line(
                 tree, 1, {"front": {"created": session.get("started"), **front}, "content": content}
             )
-            yield replace(found, cwd=cwd) if isinstance(found, Found) else found
+            yield replace(item, cwd=cwd) if isinstance(item, Found) else item
         for candidate in _objects(session.get("candidates")):
             yield Skipped(name, f"a candidate: {candidate.get('why')}")
 
@@ -834,13 +839,13 @@ def _from_file(tree: Tree, name: str) -> Item:
 
 
 def _without_secrets(tree: Tree, text: str) -> str:
-    """A document whose body is clean, before a heading is taken from it; its front matter is taken apart first."""
+    """Return a document with a clean body; its front matter is cleaned later by value."""
     _, body = split(text)
     return text.removesuffix(body) + tree.clean(body)
 
 
 def _lines(tree: Tree) -> Iterator[Item]:
-    """Every line in order; at the end the trailer proves that the file is whole. Raises InvalidInput."""
+    """Yield every line's item in order, and verify the trailer at the end. Raises InvalidInput."""
     digest, lines, closed = hashlib.sha256(), 0, False
     talk: tuple[Session, Values, list[Turn]] | None = None
     with tree.path_of(tree.names[0]).open("rb") as file:
@@ -865,7 +870,7 @@ def _lines(tree: Tree) -> Iterator[Item]:
         yield _talk(talk)
     if not closed:
         raise InvalidInput(
-            f"{tree.root} is not whole: its end is missing, or it was changed", hint=_SPOILT
+            f"{tree.root} is not whole: its end is missing, or it was changed", hint=_DAMAGED_HINT
         )
 
 
@@ -882,7 +887,7 @@ def _item(tree: Tree, line: int, values: Values) -> Iterator[Item]:
         yield Page(str(values["path"]), str(values.get("document") or ""))
     elif kind == reports.LEDGER_ENTRY and isinstance(values.get("entry"), dict):
         yield Operation(values["entry"])
-    elif kind != reports.LINK:  # likeness is found again, use together begins anew
+    elif kind != reports.LINK:  # similarity is computed again, and use together starts over
         yield Skipped(f"line {line}", f"a record nacre does not know: {kind}")
 
 
@@ -894,17 +899,21 @@ def _from_line(tree: Tree, line: int, values: Values) -> Item:
     modified = moment(front.get("created")) or tree.leaves[tree.names[0]].modified
 
     def make() -> Memory:
-        said = {str(key): as_text(value) for key, value in front.items()}
+        front_texts = {str(key): as_text(value) for key, value in front.items()}
         body = str(values.get("content") or "")
         return assemble(
-            said, body, path or "memory.md", new_id=lambda: _no_id(tree, where), modified=modified
+            front_texts,
+            body,
+            path or "memory.md",
+            new_id=lambda: _no_id(tree, where),
+            modified=modified,
         )
 
     return _checked(tree, where, make, _usage(values.get("usage")))
 
 
 def _checked(tree: Tree, where: str, make: Callable[[], Memory], usage: Usage | None) -> Item:
-    """A memory that is well formed: its id is one, its project a folder's name."""
+    """Return a memory with a valid id and a project that is a folder's name."""
     try:
         memory = make()
     except MemoryInvalid as error:
@@ -994,12 +1003,12 @@ def _call(
     error: object = None,
     made: object = None,
 ) -> ToolCall:
-    known = Action(str(action)) if action in list(Action) else Action.OTHER
+    known_action = Action(str(action)) if action in list(Action) else Action.OTHER
     return ToolCall(
         str(name),
         str(brief or ""),
         _or_none(result),
-        known,
+        known_action,
         _texts(paths),
         _or_none(error),
         _texts(made),

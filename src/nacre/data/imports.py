@@ -1,7 +1,7 @@
-"""Notes that were edited since they were imported: a statement that is gone from a file, and the new one like it.
+"""Planning and carrying out imports, and capturing hosts' own memories.
 
-A statement has no name, and is known by its words. So an edit takes one away and brings another; which belongs to
-which, their words tell.
+Statements of notes have no names and are known by their words. An edit removes one and adds another, and the likeness
+of their words pairs the two.
 """
 
 from __future__ import annotations
@@ -65,25 +65,25 @@ from nacre.values.session import Trust
 from nacre.vault import files
 from nacre.vault.files import LEDGER, slugify
 
-_ALIKE = 0.6
-"""The share of words, in their order, that an edited statement keeps."""
+_MIN_LIKENESS = 0.6
+"""The share of words, in order, that an edited statement keeps."""
 
 _STATEMENT = "#"
 
 
 def origin_of(memory: Memory) -> Mapping[str, str]:
-    """Where a memory was imported from; nothing where it was not."""
+    """Return a memory's origin; empty if it was not imported."""
     value = memory.extra.get(ORIGIN)
     return value if isinstance(value, dict) else {}
 
 
 def is_untouched(memory: Memory) -> bool:
-    """Whether a memory's words are those it was imported with."""
+    """Return True if a memory's words are those of its import."""
     return words_hash(memory.content) == origin_of(memory).get("hash")
 
 
 def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dict[str, Memory]:
-    """By the id of a statement that is offered: the one here that it was before, unless it was edited here, too."""
+    """Return the previous version of each offered statement by its id, unless that was edited here, too."""
     keys = {origin_of(memory).get("id", "") for memory in offered}
     statements = [memory for memory in offered if _file_of(memory)]
     present = [
@@ -91,55 +91,56 @@ def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dic
         for memory in home.memories.of_files({_file_of(memory) for memory in statements})
         if origin_of(memory).get("from") == source and _file_of(memory)
     ]
-    held = {origin_of(memory)["id"] for memory in present}
-    gone = [
+    present_ids = {origin_of(memory)["id"] for memory in present}
+    removed = [
         memory for memory in present if origin_of(memory)["id"] not in keys and is_untouched(memory)
     ]
-    new = [memory for memory in statements if origin_of(memory)["id"] not in held]
+    new = [memory for memory in statements if origin_of(memory)["id"] not in present_ids]
     likeness = sorted(
         (
-            (share, one.id, other)
-            for one in new
-            for other in gone
-            if _file_of(one) == _file_of(other) and (share := _likeness(one, other)) >= _ALIKE
+            (share, statement.id, other)
+            for statement in new
+            for other in removed
+            if _file_of(statement) == _file_of(other)
+            and (share := _likeness(statement, other)) >= _MIN_LIKENESS
         ),
-        key=lambda found: (-found[0], found[1], found[2].id),
+        key=lambda pair: (-pair[0], pair[1], pair[2].id),
     )
     pairs: dict[str, Memory] = {}
     for _, memory_id, other in likeness:
-        if memory_id not in pairs and all(one.id != other.id for one in pairs.values()):
+        if memory_id not in pairs and all(statement.id != other.id for statement in pairs.values()):
             pairs[memory_id] = other
     return pairs
 
 
 def _file_of(memory: Memory) -> str:
-    """The file that a statement stands in; empty for a memory that is a file of its own."""
+    """Return the file of a statement; empty for a memory that is a file."""
     file, mark, _ = origin_of(memory).get("id", "").rpartition(_STATEMENT)
     return file if mark and file == memory.source.file else ""
 
 
-def _likeness(one: Memory, other: Memory) -> float:
-    return SequenceMatcher(None, words(one.content), words(other.content), autojunk=False).ratio()
+def _likeness(left: Memory, right: Memory) -> float:
+    return SequenceMatcher(None, words(left.content), words(right.content), autojunk=False).ratio()
 
 
 # ----------------------------------------------------------------------------
-# Coming in: a plan of what another memory holds, then its execution. A second import adds nothing.
-#
-# What comes from outside is untrusted, whatever it says of itself, unless the owner says otherwise:
-# it is searchable,
-# ends nothing that is there, and brings neither ledger nor project pages nor sessions.
+# Import
+# A plan is made and carried out; a second import adds nothing. Outside content is untrusted, regardless of its own claims,
+# unless the user decides otherwise: it is searchable, but ends no existing memory, and brings no ledger, project
+# pages or
+# sessions.
 
 
 BATCH = 20
-"""Memories written at a time: others get their turn between."""
+"""Memories written per batch; other processes can write in between."""
 
-_ENTRIES = 50
-_CANDIDATES = 12
-_ENDING = frozenset({SUPERSEDES, "contradicts"})
+_ENTRIES_PER_PART = 50
+_MAX_SIMILAR = 12
+_ENDING_RELATIONS = frozenset({SUPERSEDES, "contradicts"})
 
 
 class Action(StrEnum):
-    """What becomes of a memory that is offered."""
+    """The decision on an offered memory."""
 
     ADD = "add"
     UPDATE = "update"
@@ -151,7 +152,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One memory, what is to become of it, and why; ``same_as`` is the id of the one it repeats."""
+    """A memory, the decision and its reason; ``same_as`` is the id of the memory that it repeats."""
 
     memory: Memory
     action: Action
@@ -162,7 +163,7 @@ class Step:
 
 @dataclass(slots=True)
 class ImportPlan:
-    """Everything that was found, and what is to become of it."""
+    """All items found, and the decisions."""
 
     options: ImportOptions
     source: ImportSource
@@ -175,12 +176,12 @@ class ImportPlan:
     turns: int = 0
 
     def count(self, action: Action) -> int:
-        """How many memories an action is planned for."""
+        """Return the number of memories with an action."""
         return sum(step.action is action for step in self.steps)
 
     @property
     def kinds(self) -> dict[str, int]:
-        """How many memories of each kind are to be added."""
+        """Return the number of memories to be added by kind."""
         return dict(
             Counter(
                 step.memory.kind.value for step in self.steps if step.action is Action.ADD
@@ -189,14 +190,14 @@ class ImportPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Return True if there is nothing to do."""
         todo = any(step.action not in (Action.KNOWN, Action.DUPLICATE) for step in self.steps)
         return not (todo or self.pages or self.entries or self.transcripts or self.sessions)
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """What was done. ``duplicates`` turned out to be repetitions only when they were compared with each other."""
+    """The result of an import. ``duplicates`` were found only by comparing added memories with each other."""
 
     added: list[str] = field(default_factory=list)
     updated: int = 0
@@ -211,9 +212,9 @@ class ImportReport:
 
 
 def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
-    """Look at what is there and decide what to do; nothing is changed.
+    """Read the source and decide on each item; nothing is changed.
 
-    Raises NotFound, InvalidInput for what no source recognises or is damaged.
+    Raises NotFound, InvalidInput for an unknown or damaged source.
     """
     if options.trust:
         home.actor.require_owner("nacre import --trust")
@@ -222,23 +223,23 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
     tree = open_tree(options.path, home.redactor.clean)
     source = detect(tree) if options.source == "auto" else get_source(options.source)
     plan = ImportPlan(options, source)
-    found: list[Found] = []
+    items: list[Found] = []
     for item in source.read(tree):
         if isinstance(item, Found):
-            found.append(item)
+            items.append(item)
         else:
             _note(home, plan, item)
     _only_new(home, plan)
     _withhold(plan)
-    candidates = [shaped for item in found if (shaped := _candidate(home, plan, item))]
+    candidates = [shaped for item in items if (shaped := _candidate(home, plan, item))]
     _Sorter(home, plan, candidates).sort()
     return plan
 
 
 def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = None) -> ImportReport:
-    """Do what is planned, a batch at a time, as one operation; what a crash leaves is a plan for the next import.
+    """Carry out a plan in batches as one operation. After a crash the next import does the rest.
 
-    Raises OwnerOnly where an agent imports conversations: the owner's words are learned from them.
+    Raises OwnerOnly if an agent imports conversations, because the user's words are learned from them.
     """
     if plan.transcripts:
         home.actor.require_owner("nacre import of conversations")
@@ -286,33 +287,33 @@ def _note(home: Home, plan: ImportPlan, item: object) -> None:
 
 
 def _only_new(home: Home, plan: ImportPlan) -> None:
-    """Ledger entries that this ledger does not have, each once."""
+    """Keep only ledger entries that are new, without duplicates."""
     try:
-        known = {one.line() for one in files.read(home.vault.read(LEDGER))}
+        present = {entry.line() for entry in files.read(home.vault.read(LEDGER))}
     except FileNotFoundError:
-        known = set()
+        present = set()
     plan.entries = list(
-        {line: one for one in plan.entries if (line := one.line()) not in known}.values()
+        {line: entry for entry in plan.entries if (line := entry.line()) not in present}.values()
     )
 
 
 def _withhold(plan: ImportPlan) -> None:
-    """Without the owner's word, nothing comes in that says how nacre is to behave, or what was said to whom."""
+    """Without the user's trust, drop items that affect nacre's behaviour or report conversations."""
     if plan.options.trust:
         return
-    held = (
+    withheld = (
         (plan.pages, "project pages"),
         (plan.entries, "ledger entries"),
         (range(plan.sessions), "sessions"),
     )
-    for items, name in held:
+    for items, name in withheld:
         if items:
             plan.skipped.append(Skipped(f"{len(items)} {name}", "only with --trust"))
     plan.pages, plan.entries, plan.sessions, plan.turns = [], [], 0, 0
 
 
 def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
-    """A memory as it may come in: without secrets, in its project, trusted only where the owner says so."""
+    """Return an acceptable memory: without secrets, in its project, trusted only if the user says so."""
     try:
         memory = redacted(home.redactor, item.memory)
         if len(memory.content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
@@ -331,7 +332,7 @@ def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
 
 
 class _Sorter:
-    """Tells what is new from what is known, and maps links to what is there."""
+    """Separates new from known memories, and maps links to existing ones."""
 
     def __init__(self, home: Home, plan: ImportPlan, candidates: Sequence[Step]) -> None:
         self.home = home
@@ -343,15 +344,15 @@ class _Sorter:
         )
 
     def sort(self) -> None:
-        taken: set[str] = set()
+        ids: set[str] = set()
         for step in self.candidates:
-            if step.memory.id in taken:
+            if step.memory.id in ids:
                 self.plan.skipped.append(Skipped(step.memory.id, "offered twice under one id"))
                 continue
-            taken.add(step.memory.id)
+            ids.add(step.memory.id)
             self.plan.steps.append(self.decide(step))
         same = {step.memory.id: step.same_as for step in self.plan.steps if step.same_as}
-        self.plan.steps = [self.linked(step, same, taken) for step in self.plan.steps]
+        self.plan.steps = [self.linked(step, same, ids) for step in self.plan.steps]
 
     def decide(self, step: Step) -> Step:
         memory = step.memory
@@ -378,7 +379,7 @@ class _Sorter:
         return step
 
     def known(self, step: Step, present: Memory) -> Step:
-        """What was imported before, or is nacre's own: ours stays, unless only theirs was edited since."""
+        """Decide on a memory that exists: it stays, unless only the source was edited since."""
         if self.plan.options.trust and present.was_taken_out and not step.memory.retired:
             back = replace(present, retired=None, trust=step.memory.trust)
             return replace(
@@ -414,20 +415,25 @@ class _Sorter:
         return _followed(step, present)
 
     def repetition(self, memory: Memory) -> tuple[str | None, str]:
-        """The active memory that says the same in other words."""
-        rows = self.home.comparisons.alike(memory, limit=_CANDIDATES)
-        others = {one.id: one for one in self.home.memories.by_rows(rows).values()}
-        active = [one for one in others.values() if not one.superseded_by]
-        again = next((one for one in compare(memory, active) if one.repeats), None)
+        """Return the active memory with the same meaning, and the reason."""
+        rows = self.home.comparisons.alike(memory, limit=_MAX_SIMILAR)
+        similar = {other.id: other for other in self.home.memories.by_rows(rows).values()}
+        active = [other for other in similar.values() if not other.superseded_by]
+        again = next(
+            (other for other in compare(memory, active) if other.repeats),
+            None,
+        )
         return (again.other.id, again.verdict.reason) if again else (None, "")
 
     def linked(self, step: Step, same: Mapping[str, str], offered: set[str]) -> Step:
-        """Links lead to what is there; untrusted ones end nothing of the owner's."""
+        """Point links to existing memories; untrusted ones end no memory of the user's."""
         if step.action is not Action.ADD:
             return step
         links = [replace(link, to=same.get(link.to, link.to)) for link in step.memory.links]
         if not self.plan.options.trust:
-            links = [link for link in links if link.rel not in _ENDING or link.to in offered]
+            links = [
+                link for link in links if link.rel not in _ENDING_RELATIONS or link.to in offered
+            ]
         by = step.memory.superseded_by
         memory = replace(
             step.memory,
@@ -438,12 +444,12 @@ class _Sorter:
 
 
 def _may_follow(step: Step, present: Memory) -> bool:
-    """Whether a memory may take the words of its source: what somebody vouched for takes none that nobody did."""
+    """Return True if a memory may take its source's new words: a vouched memory takes only vouched words."""
     return step.memory.is_vouched or not present.is_vouched
 
 
 def _followed(step: Step, present: Memory) -> Step:
-    """What is here, with the words that its source has now."""
+    """Return the existing memory with its source's new words."""
     new = replace(
         present,
         content=step.memory.content,
@@ -482,8 +488,8 @@ def _write(
         before = change.home.memories.find(step.memory.id)
         comes_back = step.action is Action.BRING_BACK
         entries = [change.entry("unretire", memory=step.memory.id)] if comes_back else []
-        others = agreed(change.home, [(None, step.memory)]) if comes_back else []
-        change.put([step.memory, *others], entries)
+        agreeing = agreed(change.home, [(None, step.memory)]) if comes_back else []
+        change.put([step.memory, *agreeing], entries)
         await_models(change.home, step.memory, before)
         report.updated += step.action is Action.UPDATE
         report.trusted += step.action is Action.TRUST
@@ -510,7 +516,7 @@ def _add(
 
 
 def _mend_links(home: Home, run: Run, added: Sequence[str], same: dict[str, str]) -> None:
-    """What turned out to repeat another memory is linked as that one."""
+    """Replace links to memories that turned out to be duplicates."""
     if not same:
         return
     changed = []
@@ -534,10 +540,10 @@ def _write_pages(home: Home, run: Run, plan: ImportPlan, report: ImportReport) -
 
 
 def _write_entries(run: Run, plan: ImportPlan) -> None:
-    """Lines of another ledger keep the ids of their operations, so that they are known when they are met again."""
-    for start in range(0, len(plan.entries), _ENTRIES):
+    """Append entries of another ledger with their original ids, so that they are recognised later."""
+    for start in range(0, len(plan.entries), _ENTRIES_PER_PART):
         with run.part() as change:
-            change.append(plan.entries[start : start + _ENTRIES])
+            change.append(plan.entries[start : start + _ENTRIES_PER_PART])
 
 
 def _why(plan: ImportPlan) -> str:
@@ -549,7 +555,7 @@ def _talks(tree: Tree, source: ImportSource) -> Iterator[Talk]:
 
 
 def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnProgress) -> None:
-    """Sessions that are not here yet; nothing is learned from them: what they taught comes with the memories."""
+    """Store new sessions. Nothing is learned from them: the memories are imported."""
     for talk in _talks(open_tree(plan.options.path, home.redactor.clean), plan.source):
         if home.sessions.find(talk.session.id):
             continue
@@ -563,18 +569,18 @@ def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnP
 
 
 # ----------------------------------------------------------------------------
-# Hosts' own memories that are turned off: what is written there all the same, by a tool or a shell,
-# is imported.
-#
-# It is an agent's word, and untrusted. A file or folder is read again only when its notes changed.
+# Capture of hosts' own memories
+# Notes that are written although the host's memory is off are imported as an agent's untrusted words. A file or
+# folder is
+# read again only if its notes changed.
 
 
-_MOST_NOTES = 5_000
+_MAX_NOTES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What was imported from one file or folder of a host's own memory; ``problem`` where it cannot be read."""
+    """The imports from one file or folder of a host's own memory; ``problem`` if it is unreadable."""
 
     host: str
     path: Path
@@ -584,22 +590,22 @@ class Captured:
 
 
 def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
-    """Import what is new in the own memories of these hosts, or of all that are turned off.
+    """Import new notes from the own memories of these hosts, or of all that are turned off.
 
-    A crash leaves the rest to the next call.
+    After a crash the next call does the rest.
     """
     folder = home.settings.home
     state = isolation.load(folder)
-    done: list[Captured] = []
+    captures: list[Captured] = []
     for host in hosts or state.hosts:
         for place in _places(home, host):
             notes = _digest(place.path)
             if state.read.get(str(place.path), "") == notes:
                 continue
-            done.append(_imported(home, host, place) if notes else Captured(host, place.path))
+            captures.append(_imported(home, host, place) if notes else Captured(host, place.path))
             state = replace(state, read={**state.read, str(place.path): notes})
             isolation.save(folder, state)
-    return done
+    return captures
 
 
 def _places(home: Home, host: str) -> Sequence[MemoryPlace]:
@@ -623,8 +629,8 @@ def _imported(home: Home, host: str, place: MemoryPlace) -> Captured:
 
 
 def _digest(path: Path) -> str:
-    """The hash of all notes of a file or folder; empty where there is none."""
-    found = hashlib.sha256()
+    """Return a hash of all notes of a file or folder; empty if there are none."""
+    hashed = hashlib.sha256()
     is_empty = True
     for note in _notes(path):
         try:
@@ -632,12 +638,12 @@ def _digest(path: Path) -> str:
         except OSError:
             continue
         is_empty = False
-        found.update(
+        hashed.update(
             f"{note.relative_to(path)}\0{hashlib.sha256(content).hexdigest()}\0".encode(
                 "utf-8", "replace"
             )
         )
-    return "" if is_empty else found.hexdigest()
+    return "" if is_empty else hashed.hexdigest()
 
 
 def _notes(path: Path) -> Iterator[Path]:
@@ -646,18 +652,18 @@ def _notes(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     elif path.is_dir():
-        found = (one for one in path.rglob("*.md") if one.is_file() and not one.is_symlink())
-        yield from sorted(one for _, one in zip(range(_MOST_NOTES), found, strict=False))
+        paths = (note for note in path.rglob("*.md") if note.is_file() and not note.is_symlink())
+        yield from sorted(note for _, note in zip(range(_MAX_NOTES), paths, strict=False))
 
 
 # ----------------------------------------------------------------------------
-# What is answered to requests for exports, imports and backups; :mod:`nacre.serve.catalogue` lists them.
+# Operations; :mod:`nacre.serve.catalogue` lists them
 
 
 def export(
     home: Home, request: ExportRequest, on_progress: OnProgress | None = None
 ) -> ExportReport:
-    """Write everything into one file that others can read. Raises Conflict where it exists."""
+    """Write everything into one readable file. Raises Conflict if it exists."""
     return exporting.export(
         home, request.target, request, overwrite=request.overwrite, on_progress=on_progress
     )
@@ -666,21 +672,21 @@ def export(
 def import_(
     home: Home, request: ImportOptions, on_progress: OnProgress | None = None
 ) -> ImportReport:
-    """Take in what another memory or an account's export holds. Raises NotFound, InvalidInput."""
+    """Import another memory or an account's export. Raises NotFound, InvalidInput."""
     return carry_out(home, plan_import(home, request), on_progress)
 
 
 def back_up(
     home: Home, request: BackupRequest, on_progress: OnProgress | None = None
 ) -> BackupReport:
-    """Back up the whole home. Raises Conflict where the file exists."""
+    """Back up the whole home. Raises Conflict if the file exists."""
     return backup.create(home, request.target, overwrite=request.overwrite, on_progress=on_progress)
 
 
 def restore(
     settings: Settings, request: RestoreRequest, on_progress: OnProgress | None = None
 ) -> RestoreReport:
-    """Bring a backup back as a home. Raises NotFound, InvalidInput, Conflict, Unavailable."""
+    """Restore a backup as a home. Raises NotFound, InvalidInput, Conflict, Unavailable."""
     target = (request.target or settings.home).expanduser().absolute()
     if settings.server and target == settings.home:
         raise Unavailable(

@@ -270,7 +270,7 @@ class _Books:
 
 # ----------------------------------------------------------------------------
 # Plans
-# A plan contains each file before and after the change, so that the preview is exactly what is written.
+# A plan contains each file before and after the change, so that the preview is exactly the result.
 
 
 _RUNS_TWICE_NOTE = "It is wired for all of yours as well: in this project its hooks run twice."

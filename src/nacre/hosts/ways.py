@@ -241,7 +241,7 @@ def settled(settings: Settings, wish: WiringWish) -> WiringWish:
 
 
 def has_own_memory(wish: WiringWish) -> bool:
-    """Return True if a host has a memory of its own that can be turned off. This is not possible for one project."""
+    """Return True if a host has an own memory that can be turned off. This is not possible for one project."""
     return not wish.project and host_named(wish.host).own_memory is not None
 
 

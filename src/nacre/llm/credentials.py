@@ -364,7 +364,7 @@ def _bounded(work: Callable[[], A], seconds: float) -> A:
     def run() -> None:
         try:
             outcome.put((work(), None))
-        except Exception as error:  # noqa: BLE001 - whatever a backend raises is told by its kind
+        except Exception as error:  # noqa: BLE001 - backends raise anything; only the type is reported
             outcome.put((None, error))
 
     Thread(target=run, daemon=True).start()

@@ -206,6 +206,8 @@ BATCH_TOKENS = 60_000
 """Tokens per call, well below every provider's limit."""
 
 _BYTES_PER_TOKEN = 3
+"""A low estimate: four characters of English make a token, and one of Chinese, which has three bytes."""
+
 _MAX_TRIES = 5
 
 _DIMENSIONS = re.compile(r"(.+)@(\d+)")

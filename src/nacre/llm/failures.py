@@ -570,7 +570,7 @@ class _Call(Generic[R]):
     def run(self) -> None:
         try:
             self.answer = self._work()
-        except BaseException as error:  # noqa: BLE001 - carried over to whoever waits, and raised there
+        except BaseException as error:  # noqa: BLE001 - passed to the waiting caller, and raised there
             self.error = error
         self.done.set()
 

@@ -1,1 +1,1 @@
-"""First steps: quickstart, models, credentials, examples."""
+"""Quickstart, models, credentials, the writer, examples, and chores."""

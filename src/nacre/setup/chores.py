@@ -1,4 +1,4 @@
-"""What a session's agent made of the memories that it looked up: feedback that nobody has to ask for (agenr)."""
+"""Chores left by hooks: reading, handing over and learning from sessions, and feedback on memories that were used."""
 
 from __future__ import annotations
 
@@ -49,46 +49,50 @@ from nacre.values.session import (
     Turn,
 )
 
-_NOT_ITS_WORDS = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.INJECTED
+_EXCLUDED_FLAGS = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.INJECTED
 
 
 def is_to_be_heard(home: Home, session: StoredSession) -> bool:
-    """Whether memories were looked up in a session on which no reply was heard since."""
+    """Return True if memories were looked up in a session and not judged since."""
     fold_usage(home)
     return home.session_uses.first_unjudged(session_name(session.session.id)) is not None
 
 
 def hear_reply(home: Home, session: StoredSession) -> None:
-    """Judge the memories that were looked up in a session by what its agent said since; see docs/context.md.
+    """Judge the memories looked up in a session by what its agent said since (after agenr); see docs/context.md.
 
-    What the agent stored meanwhile and says one of them anew corrects it. Each use is judged once.
+    A memory that the agent stored since and that restates another corrects it. Each use is judged once.
     """
     name = session.session.id
     since = home.session_uses.first_unjudged(session_name(name))
     if since is None:
         return
-    said = _words_since(since, (item.turn for item in home.sessions.turns_of(session.row)))
-    known = (home.memories.find(one.id) for one in home.memories.known_of(name))
-    stored = [one.id for one in known if one and one.speaker is Speaker.AGENT and not one.retired]
-    feedback(home, said, session=name, stored=stored)
+    reply = _words_since(since, (item.turn for item in home.sessions.turns_of(session.row)))
+    memories = (home.memories.find(memory.id) for memory in home.memories.known_of(name))
+    stored = [
+        memory.id
+        for memory in memories
+        if memory and memory.speaker is Speaker.AGENT and not memory.retired
+    ]
+    feedback(home, reply, session=name, stored=stored)
 
 
 def _words_since(moment: int, turns: Iterable[Turn]) -> str:
-    """What the agent itself said after a time (epoch milliseconds)."""
+    """Return the agent's own text after a time (epoch milliseconds)."""
     own = (turn for turn in turns if turn.speaker is Speaker.AGENT and turn.trust is Trust.TRUSTED)
     return "\n\n".join(
         turn.text
         for turn in own
-        if not turn.flags & _NOT_ITS_WORDS and turn.time and turn.time.timestamp() * 1000 >= moment
+        if not turn.flags & _EXCLUDED_FLAGS and turn.time and turn.time.timestamp() * 1000 >= moment
     )
 
 
 # ----------------------------------------------------------------------------
-# Learn from what was read of a session, while its host goes on.
+# Learning while the session continues
 
 
 VECTOR_SECONDS = 10.0
-"""So long vectors are made; the next ingest goes on with them."""
+"""Time limit for vectors; the next ingest makes the others."""
 
 
 def learn_now(
@@ -98,49 +102,47 @@ def learn_now(
     *,
     is_over: bool = False,
 ) -> Lessons | None:
-    """Learn from a session as far as it was read, or from all that wait; ``None`` where learning is off.
+    """Learn from the read part of a session, or from all pending sessions; ``None`` if learning is off.
 
-    ``is_over``: nobody will answer what was said last.
+    ``is_over``: no reply to the last message will follow.
     """
     if not home.settings.flag("extraction.enabled"):
         return None
-    told = notify or (lambda _: None)
+    report = notify or (lambda _: None)
     subject = session.session.id if session else "what waits"
     with noting(home, TraceKind.INDEX, subject) as trace, home.run("ingest") as run:
-        lessons = learn(home, told, only=session.row if session else None, is_over=is_over, run=run)
+        lessons = learn(
+            home, report, only=session.row if session else None, is_over=is_over, run=run
+        )
         counts = {"memories": len(lessons.memories), "candidates": lessons.candidates}
         trace.outcome = counted(counts)
         if trace.outcome:
             trace.add(
                 Step("learns", output=trace.outcome, refs=tuple(lessons.memories[:MOST_REFS]))
             )
-    embed_pending(home, told, seconds=VECTOR_SECONDS)
+    embed_pending(home, report, seconds=VECTOR_SECONDS)
     return lessons
 
 
 # ----------------------------------------------------------------------------
-# Do what hooks left to be done: read a session, hand it over, learn from it. One process at a time,
-# each chore once.
-#
-# A chore is a small file in ``run/chores``, left by a hook (:mod:`nacre.serve.hook_shapes`). Those of a
-# kind and a session are
-# one. What fails is tried again later, up to five times; what is given up lies in ``run/chores/given-
-# up`` with the
-# reason, where ``nacre doctor`` tells of it. Those that may ask a model have a lock of their own: no
-# handoff waits for
-# one.
+# Chores
+# A chore is a small file in ``run/chores``, left by a hook (:mod:`nacre.serve.hook_shapes`). Chores of the same kind
+# and
+# session are combined. One process works at a time. Failures are retried up to five times; then the chore moves to
+# ``run/chores/given-up`` with the reason, which ``nacre doctor`` shows. Chores that may call a model have a separate
+# lock, so that no handoff waits for one.
 
 
 MOST_TRIES = 5
 MOST_SECONDS = 300.0
-_PAUSE_SECONDS = 10.0
-"""Before the second try; each further one waits three times as long."""
+_RETRY_SECONDS = 10.0
+"""Delay before the second try, in seconds; each further delay is three times as long."""
 
-_MOST_FILES = 2_000
-_MOST_BYTES = 100_000
+_MAX_FILES = 2_000
+_MAX_BYTES = 100_000
 _KEPT_SECONDS = 7 * 86_400
 _GIVEN_UP = "given-up"
-_MOST_GIVEN_UP = 100
+_MAX_GIVEN_UP = 100
 
 _NUMBERS = itertools.count()
 
@@ -151,10 +153,15 @@ _Moment = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 
 
 class Chore(msgspec.Struct, frozen=True):
-    """What is to be done. ``kind`` is a :class:`~nacre.values.context.HookEvent`, or what follows from one; ``session``
-    is ``<tool>:<the host's own id>``, ``transcript`` the file that it writes, ``folder`` where it works, ``occasion``
-    why it began. ``at`` is when it was left, ``after`` when it is due (epoch seconds); ``tries`` counts how often it
-    was begun, ``note`` says why it failed."""
+    """A pending task.
+
+    ``kind`` is a :class:`~nacre.values.context.HookEvent` or a task that follows from one; ``session`` is ``<tool>:<the
+    host's own id>``, ``transcript`` its file, ``folder`` its working folder, ``occasion`` the reason why it began.
+    ``at``
+    is when the chore was left and ``after`` when it is due (epoch seconds); ``tries`` counts attempts, and ``note`` is
+    the
+    reason of the last failure.
+    """
 
     kind: str
     session: str | None = None
@@ -168,7 +175,7 @@ class Chore(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> tuple[str, str, str]:
-        """Chores of one subject are done together."""
+        """Return the key by which chores are combined."""
         return (
             self.kind,
             self.session or "",
@@ -177,9 +184,9 @@ class Chore(msgspec.Struct, frozen=True):
 
 
 class NotYetError(Exception):
-    """What a chore waits for has not happened: it is left for later, and dropped without a word in the end.
+    """The condition of a chore is not met yet: retry it later, and finally drop it without a report.
 
-    ``following`` are chores that follow from what it did so far.
+    ``following`` are chores that follow from the work done so far.
     """
 
     def __init__(self, following: Sequence[Chore] = ()) -> None:
@@ -189,50 +196,50 @@ class NotYetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How chores of a kind are done. ``is_slow``: it may ask a model, or load one."""
+    """The function of a kind of chores. ``is_slow``: it may call or load a model."""
 
     do: Callable[[Home, Chore], Sequence[Chore]]
     is_slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
-    """Chores of one subject: the last one left, and the files of all."""
+class _Pending:
+    """Chores of one subject: the latest, and the files of all."""
 
     chore: Chore
     paths: tuple[Path, ...]
 
 
 def is_due(home: Path, now: float) -> bool:
-    """Whether a chore of a home is due (``now``: epoch seconds)."""
-    return any(_is_due(one.chore, now) for one in _listed(home))
+    """Return True if a chore of a home is due (``now``: epoch seconds)."""
+    return any(_is_due(pending.chore, now) for pending in _listed(home))
 
 
 def drop(home: Path, is_needless: Callable[[Chore], bool]) -> None:
-    """Take chores away that need not be done."""
-    for one in _listed(home):
-        if is_needless(one.chore):
-            _remove(one.paths)
+    """Remove unnecessary chores."""
+    for pending in _listed(home):
+        if is_needless(pending.chore):
+            _remove(pending.paths)
 
 
 def waiting(home: Path) -> list[Chore]:
-    """The chores of a home, the oldest first."""
-    return [one.chore for one in _listed(home)]
+    """Return the chores of a home, the oldest first."""
+    return [pending.chore for pending in _listed(home)]
 
 
 def given_up(home: Path) -> list[Chore]:
-    """Those that failed too often, the oldest first."""
+    """Return the chores that failed too often, the oldest first."""
     folder = folder_of(home) / _GIVEN_UP
     return [chore for path in _files(folder) if (chore := _read(path))]
 
 
 def put(home: Path, chore: Chore) -> None:
-    """Leave a chore. Raises OSError."""
+    """Store a chore. Raises OSError."""
     files.write_file(_own_name(home), msgspec.json.encode(chore))
 
 
 class Worklist:
-    """One process doing chores."""
+    """A process that works on chores."""
 
     def __init__(self, home: Home, kinds: Mapping[str, Kind]) -> None:
         self.home = home
@@ -241,35 +248,36 @@ class Worklist:
         self.report = ChoresReport()
 
     def step(self, *, is_slow: bool) -> bool:
-        """Do the first chore that is due; returns whether there may be more."""
+        """Do the first due chore and return True if there may be more."""
         if self.next(is_slow=is_slow) is None:
             return False
         lock = FileLock(self.home_path / (_SLOW_LOCK if is_slow else CHORES_LOCK))
         if not lock.acquire():
             return False
         try:
-            found = self.next(is_slow=is_slow)
-            taken = self.take(found) if found else None
-            if taken:
-                self.do(taken)
+            pending = self.next(is_slow=is_slow)
+            claimed = self.take(pending) if pending else None
+            if claimed:
+                self.do(claimed)
         finally:
             lock.release()
-        # Whoever left one while the lock was held went away again: it is looked for once more.
-        return self.next(is_slow=is_slow) is not None or found is not None
+        # A process that left a chore while the lock was held did not wait: look again.
+        return self.next(is_slow=is_slow) is not None or pending is not None
 
-    def next(self, *, is_slow: bool) -> _Waiting | None:
+    def next(self, *, is_slow: bool) -> _Pending | None:
         now = self.home.clock().timestamp()
-        due = (one for one in _listed(self.home_path) if _is_due(one.chore, now))
-        return next((one for one in due if self.is_slow(one.chore) == is_slow), None)
+        due = (pending for pending in _listed(self.home_path) if _is_due(pending.chore, now))
+        return next((pending for pending in due if self.is_slow(pending.chore) == is_slow), None)
 
     def is_slow(self, chore: Chore) -> bool:
         kind = self.kinds.get(chore.kind)
         return kind is not None and kind.is_slow
 
-    def do(self, waits: _Waiting) -> None:
-        """Do a chore. That it was begun is noted before: one that ends its process is given up, too.
+    def do(self, waits: _Pending) -> None:
+        """Do a chore. The attempt is recorded first, so that a chore that kills its process is given up in the end.
 
-        Raises OSError where that cannot be noted, as on a full disk: it would be due again at once, and for ever.
+        Raises OSError if the attempt cannot be recorded, as on a full disk: the chore would be due again at once,
+        forever.
         """
         chore, kind = waits.chore, self.kinds.get(waits.chore.kind)
         now = self.home.clock().timestamp()
@@ -283,87 +291,87 @@ class Worklist:
             self.give_up(waits, replace_note(chore, "it is too old to be of use"))
         else:
             begun = msgspec.structs.replace(
-                chore, tries=chore.tries + 1, after=now + _PAUSE_SECONDS * 3**chore.tries, note=""
+                chore, tries=chore.tries + 1, after=now + _RETRY_SECONDS * 3**chore.tries, note=""
             )
             files.write_file(waits.paths[-1], msgspec.json.encode(begun))
             _remove(waits.paths[:-1])
-            self.run(kind, _Waiting(begun, waits.paths[-1:]))
+            self.run(kind, _Pending(begun, waits.paths[-1:]))
 
-    def take(self, waits: _Waiting) -> _Waiting | None:
-        """A chore under names of its own: hooks write to theirs again while it is done. Raises OSError."""
+    def take(self, waits: _Pending) -> _Pending | None:
+        """Move a chore to new file names, because hooks write to theirs again meanwhile. Raises OSError."""
         paths = []
         for path in waits.paths:
             own = _own_name(self.home_path)
             with suppress(FileNotFoundError):  # another process was faster
                 path.rename(own)
                 paths.append(own)
-        found = [(chore, path) for path in paths if (chore := _read(path))]
-        if not found:
+        claimed = [(chore, path) for path in paths if (chore := _read(path))]
+        if not claimed:
             return None
-        latest = max((chore for chore, _ in found), key=lambda one: one.at)
-        return _Waiting(latest, tuple(path for _, path in found))
+        latest = max((chore for chore, _ in claimed), key=lambda item: item.at)
+        return _Pending(latest, tuple(path for _, path in claimed))
 
-    def run(self, kind: Kind, begun: _Waiting) -> None:
+    def run(self, kind: Kind, begun: _Pending) -> None:
         chore = begun.chore
         try:
             following = kind.do(self.home, chore)
         except NotYetError as error:
-            for one in error.following:
-                put(self.home_path, one)
+            for following_chore in error.following:
+                put(self.home_path, following_chore)
             if chore.tries >= MOST_TRIES:
                 _remove(begun.paths)
             return
         except (
             StoreUnusable,
             StoreBusy,
-        ):  # it is the home that is not well: the chore is as good as before
+        ):  # the home has a problem, not the chore
             _write(begun.paths[0], msgspec.structs.replace(chore, tries=chore.tries - 1))
             raise
-        except Exception as error:  # noqa: BLE001 - a chore that fails, however it does, is in nobody's way
-            told = (
+        except Exception as error:  # noqa: BLE001 - a failing chore must not stop the others
+            message = (
                 error.message
                 if isinstance(error, NacreError)
                 else f"{type(error).__name__}: {error}"
             )
-            failed = replace_note(chore, self.home.redactor.clean(told)[:500])
+            failed = replace_note(chore, self.home.redactor.clean(message)[:500])
             if chore.tries >= MOST_TRIES:
                 self.give_up(begun, failed)
             else:
                 _write(begun.paths[0], failed)
                 self.report = replace(self.report, failed=self.report.failed + 1)
             return
-        for one in following:
-            put(self.home_path, one)
+        for following_chore in following:
+            put(self.home_path, following_chore)
         _remove(begun.paths)
         self.report = replace(self.report, done=self.report.done + 1)
 
-    def give_up(self, waits: _Waiting, chore: Chore) -> None:
-        """Put a chore where it is told of. Raises OSError: then it waits still."""
+    def give_up(self, waits: _Pending, chore: Chore) -> None:
+        """Move a chore to the given-up folder. Raises OSError, and then it stays pending."""
         folder = folder_of(self.home_path) / _GIVEN_UP
         files.make_folder(folder)
-        _remove(_files(folder)[: -_MOST_GIVEN_UP + 1])
+        _remove(_files(folder)[: -_MAX_GIVEN_UP + 1])
         files.write_file(folder / waits.paths[-1].name, msgspec.json.encode(chore))
         _remove(waits.paths)
         self.report = replace(self.report, given_up=self.report.given_up + 1)
 
 
 def replace_note(chore: Chore, note: str) -> Chore:
-    """A chore with why it failed."""
+    """Return a chore with the reason of its failure."""
     return msgspec.structs.replace(chore, note=note)
 
 
 def _is_due(chore: Chore, now: float) -> bool:
-    """Whether it may be done now. One that is to wait longer than any does was left before the clock was put back."""
-    return not now < chore.after <= now + _PAUSE_SECONDS * 3**MOST_TRIES
+    """Return True if a chore may be done now, or its delay is longer than any: the clock was set back since."""
+    return not now < chore.after <= now + _RETRY_SECONDS * 3**MOST_TRIES
 
 
 def folder_of(home: Path) -> Path:
-    """Where the chores of a home wait, one file each."""
+    """Return the folder of a home's chores, one file each."""
     return Path(chores_folder(str(home)))
 
 
 def _own_name(home: Path) -> Path:
-    """A name for a chore that no hook writes to; sorted by name is sorted by time."""
+    """Return a file name that no hook writes to; names sort by time."""
     return folder_of(home) / f"{time.time_ns():020d}-{os.getpid()}-{next(_NUMBERS)}.json"
 
 
@@ -372,32 +380,32 @@ def _files(folder: Path) -> list[Path]:
         names = sorted(
             path.name for path in folder.iterdir() if path.suffix == ".json" and path.name[0] != "."
         )
-        return [folder / name for name in names[:_MOST_FILES]]
+        return [folder / name for name in names[:_MAX_FILES]]
     return []
 
 
-def _listed(home: Path) -> list[_Waiting]:
-    """What waits, the oldest first, by subject."""
-    found: dict[tuple[str, str, str], _Waiting] = {}
+def _listed(home: Path) -> list[_Pending]:
+    """Return pending chores by subject, the oldest first."""
+    pending: dict[tuple[str, str, str], _Pending] = {}
     for path in _files(folder_of(home)):
         if chore := _read(path):
-            before = found.get(chore.subject)
-            found[chore.subject] = (
-                _joined(before, chore, path) if before else _Waiting(chore, (path,))
+            before = pending.get(chore.subject)
+            pending[chore.subject] = (
+                _joined(before, chore, path) if before else _Pending(chore, (path,))
             )
-    return list(found.values())
+    return list(pending.values())
 
 
-def _joined(before: _Waiting, chore: Chore, path: Path) -> _Waiting:
-    """A chore that was left again is a new one: what failed before is tried at once."""
-    return _Waiting(chore if chore.at > before.chore.at else before.chore, (*before.paths, path))
+def _joined(before: _Pending, chore: Chore, path: Path) -> _Pending:
+    """Join chores of a subject. A later one is new: it is tried without the delay of earlier failures."""
+    return _Pending(chore if chore.at > before.chore.at else before.chore, (*before.paths, path))
 
 
 def _read(path: Path) -> Chore | None:
-    """A chore. What is none is taken away: nobody could do it. What cannot be read now may be later."""
+    """Read a chore. An invalid file is removed; an unreadable one is left for later."""
     try:
         with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
-            data = file.read(_MOST_BYTES)
+            data = file.read(_MAX_BYTES)
     except OSError:
         return None
     with suppress(msgspec.MsgspecError):
@@ -408,7 +416,7 @@ def _read(path: Path) -> Chore | None:
 
 
 def _write(path: Path, chore: Chore) -> None:
-    with suppress(OSError):  # that it was begun is noted
+    with suppress(OSError):  # the attempt is recorded already
         files.write_file(path, msgspec.json.encode(chore))
 
 
@@ -419,19 +427,18 @@ def _remove(paths: Sequence[Path]) -> None:
 
 
 # ----------------------------------------------------------------------------
-# What is done for each kind of chore. All of it may be done twice: what is known is known, what is
-# done is done.
+# Work on each kind of chore
+# All of it may be repeated without effect.
 
 
 LEARN, IMPROVE, CAPTURE, HEAR, STALE = "learn", "improve", "capture", "hear", "stale"
 
-_GOES_ON = frozenset({"gemini-cli"})
-"""Tools that say before each turn that they may compact, and begin no session anew when they do."""
+_COMPACTS_EACH_TURN = frozenset({"gemini-cli"})
+"""Tools that announce a possible compaction before each turn, and start no new session after it."""
 
 
 def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
-    """What was given is put away, and noted which share is held out; what the last session did not hand over, as it
-    ended unseen, is handed over late."""
+    """Store the given context, record the holdout share, and hand over the last session if it ended unnoticed."""
     catch_up(home)
     prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
@@ -441,11 +448,9 @@ def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
         if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear")
         else []
     )
-    following += _to_capture(home, chore)
+    following += _capture_chores(home, chore)
     if chore.session and delivery.has_claim(home, chore.session):
-        raise NotYetError(
-            following
-        )  # its host has not been told yet, or we have not been told that it was
+        raise NotYetError(following)  # its host, or nacre, has not received the handoff yet
     return following
 
 
@@ -455,18 +460,18 @@ def _late(home: Home, chore: Chore) -> list[Chore]:
     if not project:
         return []
     before = datetime.fromtimestamp(chore.at, UTC) if chore.at else home.now()
-    made = hand_over_late(home, project, before=before, but=chore.session or "")
-    return [Chore(IMPROVE, made.session, at=chore.at)] if made else []
+    handoff = hand_over_late(home, project, before=before, but=chore.session or "")
+    return [Chore(IMPROVE, handoff.session, at=chore.at)] if handoff else []
 
 
 def _session_end(home: Home, chore: Chore) -> Sequence[Chore]:
-    """It is read to its end, and handed over; learning and the model follow."""
-    return [*_ended(home, chore, learns_all=True), *_to_capture(home, chore)]
+    """Read the session to its end and hand it over; learning and the model follow."""
+    return [*_ended(home, chore, learns_all=True), *_capture_chores(home, chore)]
 
 
 def _pre_compact(home: Home, chore: Chore) -> Sequence[Chore]:
-    """What will be forgotten is read, handed over and learned from, as far as it is new."""
-    if (chore.session or "").partition(":")[0] in _GOES_ON:
+    """Read, hand over and learn from the new part, which will be forgotten."""
+    if (chore.session or "").partition(":")[0] in _COMPACTS_EACH_TURN:
         return _turn_end(home, chore)
     return _ended(home, chore, learns_all=False)
 
@@ -477,9 +482,9 @@ def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
     session = read_session(home, chore.session or "", chore.transcript)
     if session is None or session.session.kind is not SessionKind.MAIN:
         return []
-    made = hand_over(home, session)
-    following = [Chore(IMPROVE, session.session.id, at=chore.at)] if made else []
-    if any(one.row == session.row for one in home.sessions.to_extract()):
+    handoff = hand_over(home, session)
+    following = [Chore(IMPROVE, session.session.id, at=chore.at)] if handoff else []
+    if any(stored.row == session.row for stored in home.sessions.to_extract()):
         occasion = "end" if learns_all else ""
         following.append(Chore(LEARN, session.session.id, occasion=occasion, at=chore.at))
     following.append(Chore(STALE, at=chore.at))
@@ -489,14 +494,14 @@ def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
 
 
 def _turn_end(home: Home, chore: Chore) -> Sequence[Chore]:
-    """It is read, no more; what it was given late is put away."""
+    """Only read the session, and store context that was given late."""
     put_away(home)
     read_session(home, chore.session or "", chore.transcript)
     return []
 
 
-def _to_capture(home: Home, chore: Chore) -> list[Chore]:
-    """Where a host's own memory is turned off, what was written there even so is imported."""
+def _capture_chores(home: Home, chore: Chore) -> list[Chore]:
+    """Return a chore that imports new notes of hosts whose own memory is turned off."""
     return [Chore(CAPTURE, at=chore.at)] if host.load(home.settings.home).hosts else []
 
 
@@ -509,7 +514,7 @@ def _learn(home: Home, chore: Chore) -> Sequence[Chore]:
     session = find_session(home, chore.session or "")
     lessons = learn_now(home, session, is_over=chore.occasion == "end") if session else None
     if lessons and lessons.by_model and lessons.by_model.elsewhere:
-        raise NotYetError  # another process asks the writer, and may not have this session among what it asks about
+        raise NotYetError  # another process is asking the writer, perhaps without this session
     return []
 
 
@@ -528,7 +533,7 @@ def _stale(home: Home, _: Chore) -> Sequence[Chore]:
 def _improve(home: Home, chore: Chore) -> Sequence[Chore]:
     session = find_session(home, chore.session or "")
     if session:
-        with suppress(BudgetSpent, ModelRefused):  # what the rules stored is good enough then
+        with suppress(BudgetSpent, ModelRefused):  # the result of the rules is good enough then
             improve(home, session)
     return []
 
@@ -550,9 +555,9 @@ KINDS: Mapping[str, Kind] = {
 def do_waiting(
     home: Home, *, seconds: float = MOST_SECONDS, kinds: Mapping[str, Kind] = KINDS
 ) -> ChoresReport:
-    """Do what waits and is due, quick chores first, for so long at most; what another process is at is left to it.
+    """Do due chores, quick ones first, within a time limit; chores of other processes are left to them.
 
-    Raises StoreUnusable, StoreBusy where the home cannot be written to: nothing is tried in vain then.
+    Raises StoreUnusable, StoreBusy if the home is not writable.
     """
     if home.database.unwritable:
         raise home.database.unwritable
@@ -571,7 +576,7 @@ def do_waiting(
 
 
 # ----------------------------------------------------------------------------
-# Requests to do what waits.
+# Requests
 
 
 class ChoresRequest(Request, frozen=True, kw_only=True):
@@ -589,7 +594,7 @@ class FlushRequest(Request, frozen=True, kw_only=True):
 
 
 # ----------------------------------------------------------------------------
-# What is answered to requests about chores; :mod:`nacre.serve.catalogue` lists them.
+# Operations; :mod:`nacre.serve.catalogue` lists them
 
 
 def do_waiting_answers(home: Home, request: ChoresRequest) -> ChoresReport:
@@ -598,25 +603,29 @@ def do_waiting_answers(home: Home, request: ChoresRequest) -> ChoresReport:
 
 
 # ----------------------------------------------------------------------------
-# Flush: what a session said until now is read and learned at once, and what hooks left to be done is
-# done.
+# Flush
+# Reads and learns from sessions so far, and does pending chores.
 
 
 def flush(home: Home, request: FlushRequest, on_progress: OnProgress | None = None) -> FlushReport:
-    """Read and learn from what was said until now, then do what waits. What waits for its place in the vault is placed.
+    """Read and learn from sessions so far, then do pending chores and place pending memories in the vault.
 
-    A language model reads only where one may in the background. Raises what writing raises.
+    A language model is used only if it may run in the background. Raises the errors of writing.
     """
     notify = on_progress or (lambda _: None)
     catch_up(home)
-    found: StoredSession | None = None
+    session: StoredSession | None = None
     if request.session:
-        found = read_session(home, request.session, request.transcript)
+        session = read_session(home, request.session, request.transcript)
     else:
         read_recent(home)
-    rows = [one.row for one in home.sessions.to_extract() if found is None or one.row == found.row]
-    is_asked_for_nothing = request.session and found is None
-    lessons = None if is_asked_for_nothing else learn_now(home, found, notify)
+    rows = [
+        stored.row
+        for stored in home.sessions.to_extract()
+        if session is None or stored.row == session.row
+    ]
+    is_asked_for_nothing = request.session and session is None
+    lessons = None if is_asked_for_nothing else learn_now(home, session, notify)
     chores = do_waiting(home, seconds=request.seconds)
     return FlushReport(
         lessons.memories if lessons else (),

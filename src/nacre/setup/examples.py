@@ -1,4 +1,4 @@
-"""Six short sessions about two invented projects, in the formats of three tools, for a first look at nacre."""
+"""Six short example sessions about two invented projects, in the formats of three tools."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _ID_CHARACTERS = 36
 
 @dataclass(frozen=True, slots=True)
 class ExampleFile:
-    """One transcript: ``name`` is ``<tool>/<file name as the tool writes it>``."""
+    """A transcript; ``name`` is ``<tool>/<file name as the tool writes it>``."""
 
     name: str
     data: bytes
 
     @property
     def session(self) -> str:
-        """The session in it, as ``<tool>:<id>``: all three tools end the file's name with the id."""
+        """Return the session's name, ``<tool>:<id>``: in all three tools the file's name ends with the id."""
         tool, _, file = self.name.partition("/")
         return f"{tool}:{file.removesuffix('.jsonl')[-_ID_CHARACTERS:]}"
 
 
 def example_files() -> Iterator[ExampleFile]:
-    """The example transcripts, read from the package wherever it is installed, a zip file included."""
+    """Yield the example transcripts from the package, which may be a zip file."""
     root = resources.files(__package__) / "example_sessions"
     for tool in _TOOLS:
         for entry in sorted(root.joinpath(tool).iterdir(), key=lambda entry: entry.name):
@@ -45,8 +45,7 @@ def example_files() -> Iterator[ExampleFile]:
 
 
 # ----------------------------------------------------------------------------
-# The example sessions in a home: laid there for a first look, told apart from a person's own, taken
-# out again.
+# Example sessions in a home
 
 
 _FOLDER = "examples"
@@ -54,9 +53,9 @@ _LOOKED_AT = 50
 
 
 def lay_out(home: Home) -> list[Path]:
-    """Put the example transcripts into the home, where they stay: a memory names the transcript it comes from.
+    """Write the example transcripts into the home, where they stay, because memories refer to them.
 
-    Where they were taken out before, they may be read again.
+    Examples that were forgotten may be read again.
     """
     ours = {example.session for example in example_files()}
     for run in forgetting.forgotten(home):
@@ -73,26 +72,26 @@ def lay_out(home: Home) -> list[Path]:
 
 
 def present(home: Home) -> tuple[str, ...]:
-    """The ids of those that were read into this memory, and not forgotten."""
+    """Return the ids of the examples in this memory."""
     return tuple(
         example.session for example in example_files() if home.sessions.find(example.session)
     )
 
 
 def plan_to_forget(home: Home) -> ForgetPlan:
-    """What goes with them. Raises NotFound where they are not in this memory."""
+    """Return the plan for forgetting the examples. Raises NotFound if they are not in this memory."""
     if not (sessions := present(home)):
         raise NotFound("the example sessions are not in this memory")
     return forgetting.plan(home, ForgetRequest(sessions=sessions))
 
 
 def forget(home: Home, plan: ForgetPlan) -> ForgetReport:
-    """Remove them from the memory for good, with their transcripts and their projects unless others use those."""
+    """Forget the examples for good, with their transcripts and the projects that no other session uses."""
     projects = {
-        found.project
+        stored.project
         for session in plan.sessions
-        for found in home.sessions.find(session)
-        if found.project
+        for stored in home.sessions.find(session)
+        if stored.project
     }
     shutil.rmtree(home.settings.home / _FOLDER, ignore_errors=True)
     report = forgetting.forget(home, plan)
@@ -102,15 +101,15 @@ def forget(home: Home, plan: ForgetPlan) -> ForgetReport:
 
 
 def has_others(home: Home) -> bool:
-    """Whether any session of the owner's own was read."""
-    return any(not is_one(home, found) for found in home.sessions.newest(limit=_LOOKED_AT))
+    """Return True if any session of the user's own was read."""
+    return any(not is_one(home, session) for session in home.sessions.newest(limit=_LOOKED_AT))
 
 
 def is_one(home: Home, session: StoredSession) -> bool:
-    """Whether a session is an example, and none of the owner's."""
+    """Return True if a session is an example."""
     return is_from_one(home, session.file)
 
 
 def is_from_one(home: Home, transcript: str | None) -> bool:
-    """Whether a transcript is that of an example."""
+    """Return True if a transcript is an example's."""
     return (transcript or "").startswith(str(home.settings.home / _FOLDER))

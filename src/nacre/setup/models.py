@@ -1,4 +1,4 @@
-"""Requests about settings, models and keys."""
+"""Settings, models, keys and the writer: requests, status and changes."""
 
 from __future__ import annotations
 
@@ -141,14 +141,14 @@ class WriterRequest(Request, frozen=True, kw_only=True):
 
 
 # ----------------------------------------------------------------------------
-# What nacre can sign in with: what is found where, what it was given, and taking that back.
+# Sign-in: where credentials are, and storing or removing keys
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to sign in to a provider, and every place where its credential may be.
+    """A way to sign in to a provider, and every place that may hold its credential.
 
-    ``method`` is one of ``models.auth``, empty for a provider that has a key and nothing else.
+    ``method`` is one of ``models.auth``; empty for a provider that has only API keys.
     """
 
     method: str
@@ -156,17 +156,17 @@ class Way:
     label: str
     places: tuple[Place, ...]
     is_used: bool
-    """Whether a model that is set signs in so."""
+    """True if a configured model signs in this way."""
 
     @property
     def best(self) -> Place | None:
-        """Where the credential is that nacre takes; else one that it cannot use; ``None`` where there is none."""
+        """Return the place of the credential in use, or else of one that is not usable, or ``None``."""
         usable = [place for place in self.places if place.is_usable]
         return next(iter([*usable, *(place for place in self.places if place.problem)]), None)
 
     @property
     def state(self) -> str:
-        """``found``, ``expired``, ``unreadable`` or ``missing``."""
+        """Return ``found``, ``expired``, ``unreadable`` or ``missing``."""
         best = self.best
         if best is None:
             return "missing"
@@ -175,7 +175,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A command of an agent tool that can be a model, and where it is installed; ``path`` is empty where it is not."""
+    """An agent's command that can be a model; ``path`` is empty if it is not installed."""
 
     provider: str
     name: str
@@ -184,19 +184,19 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class SigningIn:
-    """The model that is set, every way, the commands of agent tools, and where nacre keeps what it is given."""
+    """The configured model, all ways to sign in, agents' commands, and the storage of keys."""
 
     model: str
     ways: tuple[Way, ...]
     programs: tuple[Program, ...]
     keyring: str
-    """Its name; empty where none works."""
+    """The name of the keyring; empty if none works."""
     why_no_keyring: str
     key_file: str
 
 
 def status(settings: Settings, *, clock: Clock = utc_now) -> SigningIn:
-    """Look everywhere. Raises ModelRefused where ``models.providers`` is written wrongly."""
+    """Search all places for credentials. Raises ModelRefused if ``models.providers`` is invalid."""
     why = credentials.why_not()
     return SigningIn(
         settings.text("models.default"),
@@ -209,7 +209,7 @@ def status(settings: Settings, *, clock: Clock = utc_now) -> SigningIn:
 
 
 def programs(settings: Settings) -> tuple[Program, ...]:
-    """The agent tools' commands."""
+    """Return the agent tools' commands."""
     path = settings.environ.get("PATH")
     return tuple(
         Program(provider, name, (shutil.which(name, path=path) or "") if path else "")
@@ -218,7 +218,7 @@ def programs(settings: Settings) -> tuple[Program, ...]:
 
 
 def in_use(settings: Settings) -> set[str]:
-    """The providers of the models that are set."""
+    """Return the providers of the configured models."""
     names = [
         settings.text("models.default"),
         *(settings[f"models.{task}"] for task in Task if task is not Task.TEST),
@@ -227,9 +227,9 @@ def in_use(settings: Settings) -> set[str]:
 
 
 def keep(settings: Settings, provider: str, secret: str) -> str:
-    """Keep a provider's key: in the keyring, or where none works in ``credentials.toml``. Returns where.
+    """Store a provider's key in the keyring, or in ``credentials.toml`` if none works. Return the place.
 
-    Raises Unavailable, CredentialsUnusable where neither can be written.
+    Raises Unavailable, CredentialsUnusable if neither is writable.
     """
     try:
         credentials.keep_keyrings(provider, secret)
@@ -241,24 +241,25 @@ def keep(settings: Settings, provider: str, secret: str) -> str:
 
 
 def replace_key(settings: Settings, provider: str, secret: str) -> str:
-    """Keep another key of a provider; one in the config goes. Returns where it is kept.
+    """Replace a provider's key, and remove one in the config. Return the place.
 
-    Raises ModelRefused for a provider that is unknown or has no keys, CredentialsUnusable for a key of another method
-    than the one that is set, and what :func:`keep` raises.
+    Raises ModelRefused for a provider that is unknown or needs no key, CredentialsUnusable for a key of another method
+    than
+    the configured one, and the errors of :func:`keep`.
     """
     if not provider_of(settings, provider).needs_key:
         raise ModelRefused(
             f"{provider_of(settings, provider).label} needs no key", hint="nacre models test"
         )
-    own, wanted = method_of(provider, secret), methods().get(settings.text("models.auth"))
-    if own and wanted and wanted.provider == provider and own != wanted:
+    own, chosen = method_of(provider, secret), methods().get(settings.text("models.auth"))
+    if own and chosen and chosen.provider == provider and own != chosen:
         raise CredentialsUnusable(
-            f"that is no credential for {wanted.name}, which is set",
+            f"that is no credential for {chosen.name}, which is set",
             hint=f"for another way to sign in: nacre setup --auth {own.name}",
         )
-    kept = keep(settings, provider, secret)
+    place = keep(settings, provider, secret)
     _drop_from_config(settings, provider)
-    return kept
+    return place
 
 
 def _drop_from_config(settings: Settings, provider: str) -> bool:
@@ -266,17 +267,21 @@ def _drop_from_config(settings: Settings, provider: str) -> bool:
     if "api_key" not in own:
         return False
     rest = {name: value for name, value in own.items() if name != "api_key"}
-    others = {name: one for name, one in settings["models.providers"].items() if name != provider}
+    other_tables = {
+        name: table for name, table in settings["models.providers"].items() if name != provider
+    }
     write_setting(
-        settings.config, "models.providers", {**others, provider: rest} if rest else others
+        settings.config,
+        "models.providers",
+        {**other_tables, provider: rest} if rest else other_tables,
     )
     return True
 
 
 def remove(settings: Settings, provider: str) -> list[str]:
-    """Delete a provider's key wherever nacre keeps it; returns from where.
+    """Delete a provider's key from all of nacre's places, and return those.
 
-    Raises NotFound where there is none, ModelRefused for an unknown provider, Unavailable, CredentialsUnusable.
+    Raises NotFound if there is none, ModelRefused for an unknown provider, Unavailable, CredentialsUnusable.
     """
     variables = variables_for(settings, provider)
     removed = []
@@ -300,7 +305,7 @@ def remove(settings: Settings, provider: str) -> list[str]:
 
 
 def left(settings: Settings, provider: str) -> list[str]:
-    """Where a credential of a provider still is after :func:`remove`: places that are not nacre's."""
+    """Return the places, not nacre's, that hold a provider's credential after :func:`remove`."""
     after = load_settings(settings.home, settings.environ)
     if provider not in providers(after):
         return []
@@ -315,16 +320,18 @@ def _ways(settings: Settings, clock: Clock) -> Iterator[Way]:
             of_methods[method.provider] = list(look(settings, method.provider, clock=clock))
         names = (name,) if method.kind == BEARER and method.login else (name, "")
         places = tuple(place for place in of_methods[method.provider] if place.method in names)
-        taken = next(
+        used_place = next(
             (
-                one
-                for one in of_methods[method.provider]
-                if _is_taken(settings, one, method.provider)
+                candidate
+                for candidate in of_methods[method.provider]
+                if _is_taken(settings, candidate, method.provider)
             ),
             None,
         )
         by_program = method.through in used and settings.text("models.auth") == name
-        is_used = by_program or (method.provider in used and taken is not None and taken in places)
+        is_used = by_program or (
+            method.provider in used and used_place is not None and used_place in places
+        )
         yield Way(name, method.provider, method.label, places, is_used)
     for name, provider in providers(settings).items():
         if name in of_methods or not (provider.needs_key or provider.api_key):
@@ -344,27 +351,26 @@ def _is_taken(settings: Settings, place: Place, provider: str) -> bool:
 
 
 def expects_key(settings: Settings, provider: str) -> bool:
-    """Whether a provider answers nobody without a key. Raises ModelRefused for an unknown one."""
+    """Return True if a provider requires a key. Raises ModelRefused for an unknown provider."""
     return provider_of(settings, provider).needs_key
 
 
 def elsewhere(settings: Settings, method: str) -> str:
-    """Where else a login may be, in which nacre does not look; empty where nowhere."""
+    """Return a note on where else a login may be, unread by nacre; empty if nowhere."""
     tool = methods()[method].login if method in methods() else ""
     return credentials.elsewhere(settings, tool) if tool else ""
 
 
 # ----------------------------------------------------------------------------
-# The writer: who puts what sessions taught into words, who said so, and what it has taken today.
+# The writer: its model, state and use today
 
 
 TOKENS_A_DAY = 100_000
-"""What is proposed for a writer that a subscription pays."""
+"""The suggested daily limit for a writer paid by a subscription."""
 
 MODEL = f"models.{Task.EXTRACTION}"
-_MOST_A_CALL = 31_000
-"""Tokens of the largest session that is read as a whole, twice, and of what goes with it: with fewer left, one that was
-refused goes on waiting."""
+_MAX_CALL_TOKENS = 31_000
+"""Tokens for reading the largest session twice, with the prompts. With fewer left, a refused session keeps waiting."""
 
 STATES: Mapping[str, str] = {
     "ready": "writes when a session is over",
@@ -376,24 +382,26 @@ STATES: Mapping[str, str] = {
     "unavailable": "cannot be reached",
     "off": "off",
 }
-"""How a writer fares, in words."""
+"""Descriptions of a writer's states."""
 
 _SPENT = frozenset({"tokens", "calls", "budget", "task budget"})
-"""Why a call was refused that waits for another day."""
+"""Reasons for refusal that end with the day."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterStatus:
-    """Who writes (``none``), how it fares, and what it took today.
+    """The writer (or ``none``), its state and its use today.
 
-    ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (has taken what it may today), ``short``
-    (may take too little a day to write), ``off``, ``failing`` (when it was asked last) or ``unavailable``; ``problem``
-    and ``hint`` say why and what changes it; of a ready one that was not asked today, that nobody seems to be signed
-    in.
-    ``limit`` is tokens a day where a subscription pays, and ``most_calls`` calls, if they are bounded, else ``None``:
-    then dollars bound it. ``waiting`` sessions are to be shown to it.
-    ``kept_here``: the models of the last week's sessions that it is not shown, as they may run on the owner's machine,
-    one a session; only :func:`status` tells.
+    ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (today's limit is reached), ``short`` (the
+    daily
+    limit is too small for a session), ``off``, ``failing`` (at the last call) or ``unavailable``. ``problem`` and
+    ``hint``
+    give the reason and the remedy, or, for a writer not called today, note that nobody seems to be signed in.
+    ``limit`` is tokens a day under a subscription, and ``most_calls`` calls; ``None`` if unlimited: then dollars are
+    the
+    limit. ``waiting`` counts sessions still to be shown to it.
+    ``kept_here`` has the model of each of last week's sessions that the writer is not shown, because it may run on the
+    user's machine; only :func:`status` sets it.
     """
 
     writer: str = NONE
@@ -410,18 +418,21 @@ class WriterStatus:
 
 
 def status_writer(home: Home) -> WriterStatus:
-    """Who writes, and how it fares. Raises StoreBusy."""
+    """Return the writer and its state. Raises StoreBusy."""
     home = begun(home)
     if is_set(home):
         fold_notes(home)
-    found = status_as_it_is(home)
+    writer_status = status_as_it_is(home)
     return replace(
-        found, kept_here=tuple(kept_here(home, found.writer)) if found.state != "off" else ()
+        writer_status,
+        kept_here=tuple(kept_here(home, writer_status.writer))
+        if writer_status.state != "off"
+        else (),
     )
 
 
 def status_as_it_is(home: Home) -> WriterStatus:
-    """The same, as the database has it: nothing is written, and no lock is waited for."""
+    """Return the state of the writer from the database, without writing or waiting for a lock."""
     settings = home.settings
     name = name_for(home, Task.EXTRACTION)
     if not is_set(home):
@@ -430,7 +441,7 @@ def status_as_it_is(home: Home) -> WriterStatus:
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
     waiting = awaiting(home)
     state, problem, hint = _faring(home, name, (tokens, calls), limit)
-    if state == "ready" and not calls:  # else it answers, however it is signed in
+    if state == "ready" and not calls:  # otherwise it has answered, however it is signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
     most_calls = settings.whole(CALLS) or None if limit is not None else None
     return WriterStatus(
@@ -439,11 +450,9 @@ def status_as_it_is(home: Home) -> WriterStatus:
 
 
 def _faring(
-    home: Home, name: str, taken: tuple[int, int], limit: int | None
+    home: Home, name: str, usage: tuple[int, int], limit: int | None
 ) -> tuple[str, str | None, str | None]:
-    """How a writer fares that took so many tokens and calls today: in a word, what keeps it from writing, and what
-    changes that.
-    """
+    """Return a writer's state after today's tokens and calls, its problem, and the remedy."""
     if home.settings.flag("writer.paused"):
         return "paused", None, "nacre writer resume"
     problem = obstacle_to(home.settings, name)
@@ -460,8 +469,8 @@ def _faring(
             f"it is asked again by itself; at once by nacre models test {name}",
         )
     most = home.settings.whole(CALLS)
-    has_called = limit is not None and 0 < most <= taken[1]
-    if has_called or _is_spent(home, name, taken[0], limit):
+    has_called = limit is not None and 0 < most <= usage[1]
+    if has_called or _is_spent(home, name, usage[0], limit):
         key = CALLS if has_called else DAILY if limit is None else TOKENS
         return (
             "spent",
@@ -478,69 +487,74 @@ def _faring(
 
 
 def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
-    """Whether a writer has taken what it may today, or was refused a session that what is left does not hold."""
+    """Return True if a writer has reached today's limit, or was refused a session that exceeds the rest."""
     is_refused = any(
-        one.model == name for one in home.spending.refusals(home.today()) if one.reason in _SPENT
+        refusal.model == name
+        for refusal in home.spending.refusals(home.today())
+        if refusal.reason in _SPENT
     )
     if limit is not None:
-        return tokens >= limit or (is_refused and limit - tokens < _MOST_A_CALL)
+        return tokens >= limit or (is_refused and limit - tokens < _MAX_CALL_TOKENS)
     return is_refused and left_today(home, Task.EXTRACTION) < DOLLAR // 100
 
 
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:
-    """What keeps a model from writing, as far as that is seen without asking it."""
+    """Return the error that keeps a model from writing, as far as it shows without a call."""
     try:
-        asked, able = describe(settings, name)
+        target, able = describe(settings, name)
     except ModelRefused as error:
         return error
-    problem = obstacle(settings, asked)
+    problem = obstacle(settings, target)
     if problem or able.price is not None or is_by_subscription(settings, name):
         return problem
-    key = key_of_billing(settings, asked.provider)
+    key = key_of_billing(settings, target.provider)
     if not key:
         return unpriced(name)
-    told = f"{asked.provider.label} would be billed to the key in {key}, and nobody knows what {name} costs"
+    message = f"{target.provider.label} would be billed to the key in {key}, and nobody knows what {name} costs"
     return ModelRefused(
-        told, hint=f"sign in to {asked.provider.label}, or take another writer: nacre writer set"
+        message,
+        hint=f"sign in to {target.provider.label}, or take another writer: nacre writer set",
     )
 
 
 def is_without_bound(settings: Settings, request: WriterRequest) -> bool:
-    """Whether it is left open what a writer may take a day that a subscription pays."""
+    """Return True if a writer is paid by a subscription and has no daily limit."""
     return is_by_subscription(settings, request.writer) and not request.tokens_per_day
 
 
 def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
-    """Let a model write from the sessions that end from now on, within what it may take a day. What waits for the
-    writer before it waits for this one.
+    """Set the model that writes from sessions that end from now on.
 
-    Raises ModelRefused for one that cannot be opened, InvalidInput where no bound is given, Unavailable.
+    It also takes over the previous writer's pending sessions.
+
+    Raises ModelRefused if it cannot be opened, InvalidInput without a limit, Unavailable.
     """
     settings, name = home.settings, request.writer
     refuse(settings, request)
     if not name.partition(":")[2]:
         name = f"{name.rstrip(':')}:default"
-    wanted: dict[str, Any] = {
+    new_values: dict[str, Any] = {
         MODEL: name,
         "models.background": True,
         "writer.paused": False,
         SINCE: since_of(home) if has_writer(settings) else beginning(home.now()),
     }
     if request.tokens_per_day is not None:
-        wanted[TOKENS] = request.tokens_per_day
+        new_values[TOKENS] = request.tokens_per_day
     if request.dollars_per_day is not None:
-        wanted[DAILY] = request.dollars_per_day
-    return _written(home, wanted)
+        new_values[DAILY] = request.dollars_per_day
+    return _written(home, new_values)
 
 
 def refuse(settings: Settings, request: WriterRequest) -> None:
-    """Raises ModelRefused for a model that cannot be opened, InvalidInput where nothing is left for it to take, or it
-    is not said what it may, Unavailable.
+    """Check a writer.
+
+    Raises ModelRefused if the model cannot be opened, InvalidInput without a usable limit, Unavailable.
     """
     check_obstacle(settings, request.writer)
     if is_without_bound(settings, request):
-        told = f"{request.writer} is paid by subscription: say what it may take"
-        raise InvalidInput(told, hint="--tokens-per-day 100000")
+        message = f"{request.writer} is paid by subscription: say what it may take"
+        raise InvalidInput(message, hint="--tokens-per-day 100000")
     dollars = settings.number(DAILY) if request.dollars_per_day is None else request.dollars_per_day
     if not dollars and not is_by_subscription(settings, request.writer):
         raise InvalidInput(
@@ -555,58 +569,58 @@ def refuse(settings: Settings, request: WriterRequest) -> None:
 
 
 def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
-    """What is wrong with tokens a day with which a writer writes nothing; ``None`` where a small session fits."""
+    """Return the problem with a daily limit that is too small for a small session, or ``None``."""
     if tokens is None or name == NONE or not is_by_subscription(settings, name):
         return None
     least = least_day(settings, name, describe(settings, name)[1])
-    told = f"{tokens:,} tokens a day hold not one small session for {name}: that takes {least:,} at least"
-    return told if tokens < least else None
+    message = f"{tokens:,} tokens a day hold not one small session for {name}: that takes {least:,} at least"
+    return message if tokens < least else None
 
 
 def check_obstacle(settings: Settings, name: str) -> None:
-    """Raises what keeps a model from writing, if anything does."""
+    """Raise the error that keeps a model from writing, if any."""
     problem = obstacle_to(settings, name)
     if problem:
         raise problem
 
 
 def named(settings: Settings) -> str:
-    """The writer, as the settings name it; empty where none is to work."""
+    """Return the configured writer; empty if none may work."""
     name = settings.text(MODEL) or settings.text("models.default")
     return name if name != NONE and settings.flag("models.background") else ""
 
 
 def pause(home: Home) -> WriterStatus:
-    """Show no session to the writer for now, where there is one. Raises Unavailable."""
+    """Pause the writer, if there is one. Raises Unavailable."""
     return _written(home, {"writer.paused": True}) if is_set(home) else status_writer(home)
 
 
 def resume(home: Home) -> WriterStatus:
-    """Show it sessions again: those that ended meanwhile, too. Raises Unavailable."""
+    """Resume the writer, also for the sessions that ended meanwhile. Raises Unavailable."""
     return _written(home, {"writer.paused": False}) if is_set(home) else status_writer(home)
 
 
 def end(home: Home) -> WriterStatus:
-    """Have no writer any more. Raises Unavailable."""
+    """Remove the writer. Raises Unavailable."""
     return _written(home, {MODEL: NONE, "writer.paused": False, SINCE: ""})
 
 
-def _written(home: Home, wanted: dict[str, Any]) -> WriterStatus:
+def _written(home: Home, new_values: dict[str, Any]) -> WriterStatus:
     try:
-        for key, value in wanted.items():
+        for key, value in new_values.items():
             write_setting(home.settings.config, key, check(key, value))
     except OSError as error:
         raise Unavailable(
             f"cannot write {home.settings.config}: {error.strerror}", hint="make it writable"
         ) from error
     settings = home.settings
-    for key, value in wanted.items():
+    for key, value in new_values.items():
         settings = settings.having(key, value)
     return status_writer(replace(home, settings=settings))
 
 
 # ----------------------------------------------------------------------------
-# Which models are set, what they can do, and whether they answer.
+# Configured models
 
 
 _OUTPUT_TOKENS = 200
@@ -629,10 +643,11 @@ _PROMPT = Prompt(
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A model that is set, for some tasks.
+    """A configured model, for some tasks.
 
-    ``aliases`` are the short names by which the settings name it. ``credential`` says where its key comes from, empty
-    where there is none; ``problem`` what keeps it from answering.
+    ``aliases`` are its short names in the settings. ``credential`` is the origin of its key, empty without one;
+    ``problem``
+    keeps it from answering.
     """
 
     name: str
@@ -647,8 +662,9 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One short call: what answered and in which time, in seconds. ``cost`` is US dollars, if that is known; none where
-    it ``is_by_subscription``.
+    """A test call: the answer, its duration in seconds, and its tokens.
+
+    ``cost`` is in US dollars; ``None`` if unknown or ``is_by_subscription``.
     """
 
     name: str
@@ -661,12 +677,12 @@ class Trial:
 
 
 def uses(home: Home) -> dict[Task, str]:
-    """The model of each task, as ``provider:model`` or ``none``."""
+    """Return the model of each task, as ``provider:model`` or ``none``."""
     return {task: name_for(home, task) for task in Task if task is not Task.TEST}
 
 
 def offers(home: Home) -> Sequence[Offer]:
-    """The models that are set, each once, in the order of their tasks."""
+    """Return the configured models without duplicates, in the order of their tasks."""
     tasks: dict[str, list[Task]] = {}
     for task, name in uses(home).items():
         if name != NONE:
@@ -677,20 +693,20 @@ def offers(home: Home) -> Sequence[Offer]:
     written = dict.fromkeys((default, *(set_for(home, task) for task in Task)))
     return [
         replace(
-            _offer(home.settings, name, tuple(found)),
+            _offer(home.settings, name, tuple(model_tasks)),
             aliases=tuple(
-                one for one in written if one != name and providers_full_name(one) == name
+                alias for alias in written if alias != name and providers_full_name(alias) == name
             ),
         )
-        for name, found in tasks.items()
+        for name, model_tasks in tasks.items()
     ]
 
 
 def try_model(home: Home, name: str = "") -> Trial:
-    """Ask a model one short question: that of ``models.default``, or the one that is named.
+    """Ask a model one short question: by default that of ``models.default``.
 
-    Raises InvalidInput where none is set, ModelUnavailable, ModelRefused, and AnswerUnusable where it does not keep to
-    a schema.
+    Raises InvalidInput without a model, ModelUnavailable, ModelRefused, and AnswerUnusable if it does not follow the
+    schema.
     """
     model = model_for(_naming(home, name), Task.TEST, background=False)
     if model is None:
@@ -717,7 +733,7 @@ def try_model(home: Home, name: str = "") -> Trial:
 
 
 def _naming(home: Home, name: str) -> Home:
-    """The same home, where the default model is the one named."""
+    """Return the home with another default model."""
     if not name:
         return home
     values = {**home.settings.values, "models.default": Value(name, "command line")}
@@ -726,25 +742,24 @@ def _naming(home: Home, name: str) -> Home:
 
 def _offer(settings: Settings, name: str, tasks: tuple[Task, ...]) -> Offer:
     try:
-        asked, able = describe(settings, name)
+        target, able = describe(settings, name)
     except ModelRefused as error:
         return Offer(name, name.partition(":")[0], tasks, Capabilities(), problem=error)
-    credential = asked.credential
+    credential = target.credential
     return Offer(
         name,
-        asked.provider.label,
+        target.provider.label,
         tasks,
         able,
         f"{credential.origin} ({credential.masked})" if credential else "",
-        asked.provider.needs_key,
-        obstacle(settings, asked),
+        target.provider.needs_key,
+        obstacle(settings, target),
     )
 
 
 # ----------------------------------------------------------------------------
-# Set up a language model: what is to change, whether the model answers, and writing it down.
-#
-# Nothing is written before the model was tried: it is tried with settings as they would be.
+# Setting up a language model
+# The model is tested with the new settings before they are written.
 
 
 ANSWERED, UNUSABLE, UNREACHABLE, REFUSED, SKIPPED = (
@@ -759,11 +774,11 @@ _TEST_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to change; ``None`` stays as it is.
+    """The settings to change; ``None`` leaves one unchanged.
 
-    ``model`` is ``provider:model`` or ``none``, ``auth`` one of the methods, ``secret`` a key to be kept for the
-    model's provider, ``base_url`` where a provider answers that nacre does not know. ``tokens_per_day`` bounds what a
-    subscription pays in the background, ``daily_budget`` what has a price.
+    ``model`` is ``provider:model`` or ``none``, ``auth`` a sign-in method, ``secret`` a key to store for the model's
+    provider, ``base_url`` the address of a provider unknown to nacre. ``tokens_per_day`` limits background work under a
+    subscription, ``daily_budget`` other background work.
     """
 
     model: str | None = None
@@ -777,14 +792,16 @@ class Wish:
 
     @property
     def provider(self) -> str:
-        """The model's provider; empty without a model."""
+        """Return the model's provider; empty without a model."""
         return "" if self.model in (None, NONE) else str(self.model).partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """How a test call went: ``answered``, ``unusable`` (not in the shape that was asked for), ``unreachable``,
-    ``refused`` or ``skipped``; with the reason and the way out."""
+    """The outcome of a test call, with the reason and remedy.
+
+    It is ``answered``, ``unusable`` (not of the requested form), ``unreachable``, ``refused`` or ``skipped``.
+    """
 
     outcome: str
     seconds: float = 0.0
@@ -794,7 +811,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a setup changed, and what holds now. ``kept`` is where the key went, empty where none was given."""
+    """The changes of a setup, and the resulting settings. ``kept`` is the place of the key, empty without one."""
 
     settings: Settings
     changed: Mapping[str, Any]
@@ -804,7 +821,7 @@ class Done:
 
 
 def full_name(settings: Settings, model: str, provider: str) -> str:
-    """A model's name with its provider; one that is there already stays. Names may hold colons: ``qwen3:8b``."""
+    """Return a model's name with its provider, unless it has one. Names may contain colons: ``qwen3:8b``."""
     head, colon, _ = model.partition(":")
     if model == NONE or (colon and head in providers(settings)):
         return model
@@ -812,25 +829,26 @@ def full_name(settings: Settings, model: str, provider: str) -> str:
 
 
 def method_for(provider: str, auth: str | None, secret: str | None) -> Method | None:
-    """The method by which a key that is given signs in; ``None`` where the provider has one way only.
+    """Return the method for a key; ``None`` if the provider has only one.
 
-    Raises CredentialsUnusable where the key is not of the method that is asked for.
+    Raises CredentialsUnusable if the key does not belong to the requested method.
     """
     by_form = method_of(provider, secret) if secret else None
-    wanted = methods().get(auth or "")
-    if wanted is None or by_form is None or wanted == by_form:
-        return wanted or by_form
-    if not (wanted.begins or by_form.begins):
-        return wanted
+    chosen = methods().get(auth or "")
+    if chosen is None or by_form is None or chosen == by_form:
+        return chosen or by_form
+    if not (chosen.begins or by_form.begins):
+        return chosen
     hint = f"it looks like one for --auth {by_form.name}"
-    raise CredentialsUnusable(f"that is no credential for {wanted.name}", hint=hint)
+    raise CredentialsUnusable(f"that is no credential for {chosen.name}", hint=hint)
 
 
 def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
-    """The settings that a wish changes, with their new values; where that sets a writer, it is shown what ends from now
-    on. Raises SettingsInvalid.
+    """Return the settings that change, with their new values. A new writer is shown sessions that end from now on.
+
+    Raises SettingsInvalid.
     """
-    wanted: dict[str, Any] = {
+    new_values: dict[str, Any] = {
         "models.default": wish.model,
         "models.auth": wish.auth,
         "embedding.model": wish.embedding,
@@ -840,13 +858,13 @@ def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
         "models.providers": _providers(settings, wish),
     }
     if wish.model == NONE:
-        wanted |= {f"models.{task}": "" for task in Task if task is not Task.TEST} | {
+        new_values |= {f"models.{task}": "" for task in Task if task is not Task.TEST} | {
             "models.background": False,
             SINCE: "",
         }
     elif wish.model and wish.background and settings[f"models.{Task.EXTRACTION}"] == NONE:
-        wanted[f"models.{Task.EXTRACTION}"] = ""  # it was sent away as a writer
-    checked = {key: check(key, value) for key, value in wanted.items() if value is not None}
+        new_values[f"models.{Task.EXTRACTION}"] = ""  # it was removed as a writer
+    checked = {key: check(key, value) for key, value in new_values.items() if value is not None}
     after = settings
     for key, value in checked.items():
         after = after.having(key, value)
@@ -859,8 +877,9 @@ def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
 
 
 def check_bound(settings: Settings, wish: Wish) -> None:
-    """Raises InvalidInput where a model would work in the background that a subscription pays, and it is not said what
-    it may take, or what is said holds no call of the writer.
+    """Check the daily limit for background work under a subscription.
+
+    Raises InvalidInput if there is none, or if it is too small for a call of the writer.
     """
     after = wished(settings, wish)
     name = after.text("models.default")
@@ -876,7 +895,7 @@ def check_bound(settings: Settings, wish: Wish) -> None:
 
 
 def wished(settings: Settings, wish: Wish) -> Settings:
-    """The settings as they would be. Raises SettingsInvalid, ModelRefused."""
+    """Return the settings after the change. Raises SettingsInvalid, ModelRefused."""
     values = {
         key: Value(value, str(settings.config)) for key, value in changes(settings, wish).items()
     }
@@ -887,9 +906,9 @@ def wished(settings: Settings, wish: Wish) -> Settings:
 
 
 def try_model_models(home: Home, wish: Wish) -> Tried:
-    """Ask the model that is wished for one short question.
+    """Ask the requested model one short question.
 
-    Where something answers that is no such model, it is refused. Raises SettingsInvalid.
+    A response from something other than such a model counts as refused. Raises SettingsInvalid.
     """
     began = time.perf_counter()
     try:
@@ -905,7 +924,7 @@ def try_model_models(home: Home, wish: Wish) -> Tried:
 
 
 def _soon(settings: Settings) -> Settings:
-    """Settings with which a model has half a minute to answer: somebody waits."""
+    """Return settings with a timeout of at most 30 seconds, because a person waits."""
     seconds = min(_TEST_SECONDS, settings.number("models.timeout_seconds"))
     return replace(
         settings, values={**settings.values, "models.timeout_seconds": Value(seconds, "setup")}
@@ -913,29 +932,31 @@ def _soon(settings: Settings) -> Settings:
 
 
 def _as_given(wish: Wish, text: str) -> str:
-    """What is told of an address that is not set yet, and of a key that is not kept yet: it is tried from a variable of
-    nacre's own."""
+    """Adapt a message to an address and key that are not stored yet.
+
+    The key is tested from one of nacre's own variables.
+    """
     if wish.base_url:
         text = text.replace(f"models.providers.{wish.provider}.base_url", "--base-url")
     if not wish.secret:
         return text
     variable = _variable_of(wish)
-    another = "run it again with another key"
-    return text.replace(f"export {variable}=NEW_KEY", another).replace(
+    replacement = "run it again with another key"
+    return text.replace(f"export {variable}=NEW_KEY", replacement).replace(
         f"in ${variable}", "that was given"
     )
 
 
 def _variable_of(wish: Wish) -> str:
-    """The variable in which a key is tried that is not kept yet: one that goes before all others."""
+    """Return the variable for testing a key that is not stored yet; it takes precedence over all others."""
     method = methods().get(wish.auth or "")
     return method.variables[0] if method and method.variables else own_variable(wish.provider)
 
 
 def apply(settings: Settings, wish: Wish) -> Done:
-    """Keep the key, and write the settings that change. Raises SettingsInvalid, Unavailable, CredentialsUnusable."""
+    """Store the key and write the changed settings. Raises SettingsInvalid, Unavailable, CredentialsUnusable."""
     changed = changes(settings, wish)
-    kept = keep(settings, wish.provider, wish.secret) if wish.secret else ""
+    place = keep(settings, wish.provider, wish.secret) if wish.secret else ""
     try:
         for key, value in changed.items():
             write_setting(settings.config, key, value)
@@ -949,46 +970,46 @@ def apply(settings: Settings, wish: Wish) -> Done:
         if _is_overridden(settings, key)
     ]
     notes += [*_outdone(after, wish), *_idle(after), *_sent(after, changed)]
-    return Done(after, changed, kept, mask(wish.secret) if wish.secret else "", tuple(notes))
+    return Done(after, changed, place, mask(wish.secret) if wish.secret else "", tuple(notes))
 
 
 def _outdone(after: Settings, wish: Wish) -> list[str]:
-    """Whether something else goes before the key that was given."""
+    """Return a note if another key takes precedence over the stored one."""
     if not wish.secret:
         return []
-    taken = credential_for(after, wish.provider)
-    if taken is None or taken.secret == wish.secret:
+    credential = credential_for(after, wish.provider)
+    if credential is None or credential.secret == wish.secret:
         return []
-    return [f"{taken.origin} holds another key, and goes before the one that was kept"]
+    return [f"{credential.origin} holds another key, and goes before the one that was kept"]
 
 
 def _idle(after: Settings) -> list[str]:
-    """Whether the model may work in the background, and cannot, since nobody knows what it costs."""
+    """Return a note if the model may run in the background but cannot, because its price is unknown."""
     name = after["models.default"]
     if not after["models.background"] or name == NONE:
         return []
     try:
         if describe(after, name)[1].price is not None or is_by_subscription(after, name):
             return []
-    except ModelRefused:  # the trial tells
+    except ModelRefused:  # the test call reports it
         return []
     why = unpriced(name)
     return [f"not in the background yet: {why.message}; {why.hint}"]
 
 
 def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
-    """What becomes of texts with the embedding model that was set."""
+    """Return a note on where the embedding model sends texts."""
     if "embedding.model" not in changed:
         return []
     try:
-        told = told_of(after, after["embedding.model"])
+        notice = told_of(after, after["embedding.model"])
     except EmbedderUnavailable as error:
         return [f"{error.message}; {error.hint}"]
-    return [told] if told else []
+    return [notice] if notice else []
 
 
 def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | None:
-    """``models.providers`` with the address that is wished for, and without a key that is now kept elsewhere."""
+    """Return ``models.providers`` with the requested address, and without a key that is now stored elsewhere."""
     name = wish.provider
     own = dict(settings["models.providers"].get(name, {}))
     before = dict(own)
@@ -998,19 +1019,21 @@ def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | No
         if wish.secret and not is_built_in(name):
             own.setdefault(
                 "key", re.sub(r"\W", "_", name).upper() + "_API_KEY"
-            )  # which says that it needs one
+            )  # the key setting implies that it needs one
     if wish.secret:
         own.pop("api_key", None)
     if own == before:
         return None
-    others = {key: table for key, table in settings["models.providers"].items() if key != name}
-    return {**others, name: own} if own else others
+    other_tables = {
+        key: table for key, table in settings["models.providers"].items() if key != name
+    }
+    return {**other_tables, name: own} if own else other_tables
 
 
 def needs_key(settings: Settings, wish: Wish) -> bool:
-    """Whether the wished model's provider needs a key that is neither given nor found.
+    """Return True if the requested model's provider needs a key that is neither given nor stored.
 
-    Raises ModelRefused for an unknown provider, and where it is a login that is missing or has expired.
+    Raises ModelRefused for an unknown provider, and for a login that is missing or expired.
     """
     after = wished(settings, wish)
     if (
@@ -1021,10 +1044,10 @@ def needs_key(settings: Settings, wish: Wish) -> bool:
         return False
     method = methods().get(wish.auth or "")
     if method and method.login and method.kind == BEARER:
-        found = credentials.path_of_logins(settings, method.login)
+        path = credentials.path_of_logins(settings, method.login)
         more = credentials.elsewhere(settings, method.login)
         hint = f"run {method.login} and sign in{f' ({more})' if more else ''}, or choose another --auth"
-        raise ModelRefused(f"there is no login in {found}", hint=hint)
+        raise ModelRefused(f"there is no login in {path}", hint=hint)
     return True
 
 
@@ -1037,20 +1060,20 @@ def _variable(key: str) -> str:
 
 
 # ----------------------------------------------------------------------------
-# Settings as they may be shown: without what is a credential, or looks like one.
+# Displayed settings, with credentials masked
 
 
-_NAMES = re.compile(
+_SECRET_NAMES = re.compile(
     r"(?i)(?:^|[_-])(?:api[_-]?key|secret|token|password|credentials?|authorization)$"
 )
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 _FORMS = {str: "text", int: "whole", float: "number", bool: "switch"}
-_OF_TOOLS = ("ingest.exclude_tools", "writer.exclude_tools")
+_TOOL_SETTINGS = ("ingest.exclude_tools", "writer.exclude_tools")
 _MARKER = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 
 
 def hidden(settings: Settings, value: Any) -> Any:
-    """A setting's value with every credential in it as ``sk-…abcd``."""
+    """Return a setting's value with each credential as ``sk-…abcd``."""
     redactor = Redactor(*settings.redaction)
     return _hidden(redactor, "", value)
 
@@ -1062,7 +1085,7 @@ def _hidden(redactor: Redactor, name: str, value: Any) -> Any:
         return [_hidden(redactor, name, item) for item in value]
     if not isinstance(value, str) or not value:
         return value
-    if _NAMES.search(name) or (name == "key" and not _VARIABLE.fullmatch(value)):
+    if _SECRET_NAMES.search(name) or (name == "key" and not _VARIABLE.fullmatch(value)):
         return mask(value)
     clean = redactor.clean(value)
     return mask(value) if _MARKER.fullmatch(clean) else clean
@@ -1070,11 +1093,12 @@ def _hidden(redactor: Redactor, name: str, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SettingView:
-    """A setting's value, as ``sk-…abcd`` where it is a key, where the value comes from, and what can be set.
+    """A setting's value, with keys as ``sk-…abcd``, its origin, and the possible values.
 
-    ``origin``: ``default``, the config file, or the variable of the environment that goes before it. ``form``:
-    ``text``, ``number``, ``whole`` (a whole number), ``switch``, ``list`` or ``table``; ``choices`` are all values of a
-    text that has no others.
+    ``origin``: ``default``, the config file, or the environment variable that overrides it. ``form``: ``text``,
+    ``number``,
+    ``whole`` (a whole number), ``switch``, ``list`` or ``table``. ``choices`` lists all values of a text, if
+    restricted.
     """
 
     key: str
@@ -1088,12 +1112,12 @@ class SettingView:
 
 
 def list_settings(settings: Settings) -> list[SettingView]:
-    """Every setting, its value, and where the value comes from."""
+    """Return every setting with its value and origin."""
     return [_view(settings, setting.key) for setting in SETTINGS]
 
 
 def get_setting(settings: Settings, request: SettingRequest) -> SettingView:
-    """One setting. Raises SettingsInvalid."""
+    """Return one setting. Raises SettingsInvalid."""
     return _view(settings, request.key)
 
 
@@ -1104,15 +1128,18 @@ def set_setting(settings: Settings, request: SetRequest) -> SettingView:
 
 
 def unset_setting(settings: Settings, request: SettingRequest) -> SettingView:
-    """Remove one setting from the config file, so that its default holds. Raises SettingsInvalid, StoreUnusable."""
+    """Remove one setting from the config file, so that its default applies. Raises SettingsInvalid, StoreUnusable."""
     before = _before(settings, request.key)
     unwrite_setting(settings.config, request.key)
     return _view(_written_visible_settings(before), request.key)
 
 
 def write(settings: Settings, key: str, value: Any) -> Any:
-    """Write a setting, and note what follows from it; returns what holds now. Raises SettingsInvalid, StoreUnusable."""
-    if key in _OF_TOOLS:
+    """Write a setting, record its consequences, and return the effective value.
+
+    Raises SettingsInvalid, StoreUnusable.
+    """
+    if key in _TOOL_SETTINGS:
         _refuse_unknown(check(key, value))
     before = _before(settings, key)
     written = write_setting(settings.config, key, value)
@@ -1121,7 +1148,7 @@ def write(settings: Settings, key: str, value: Any) -> Any:
 
 
 def _before(settings: Settings, key: str) -> Settings:
-    """The settings as the file has them; without a key of which it says what cannot be."""
+    """Return the settings of the file, without an invalid value of the key."""
     try:
         return load_settings(settings.home, settings.environ)
     except SettingsInvalid:
@@ -1129,13 +1156,13 @@ def _before(settings: Settings, key: str) -> Settings:
 
 
 def unmatched(home: Home, patterns: Sequence[str]) -> list[str]:
-    """Those of some patterns that no project of a home matches."""
+    """Return the patterns that match no project of a home."""
     names = projects.known_slugs(home)
-    return [one for one in patterns if not any(fnmatch(name, one) for name in names)]
+    return [pattern for pattern in patterns if not any(fnmatch(name, pattern) for name in names)]
 
 
 def _refuse_unknown(names: Sequence[str]) -> None:
-    """Raises SettingsInvalid for a tool that nobody knows: what it was to keep away would be shown."""
+    """Raise SettingsInvalid for an unknown tool: the setting would not exclude what it was meant to."""
     tools = list(registry.tools())
     for name in names:
         if name not in tools:
@@ -1145,7 +1172,7 @@ def _refuse_unknown(names: Sequence[str]) -> None:
 
 
 def _written_visible_settings(before: Settings) -> Settings:
-    """The settings as the file has them now, with what follows from them noted."""
+    """Load the settings after a change and record its consequences."""
     now = load_settings(before.home, before.environ)
     note_share(now, to_ms(utc_now()) or 0)
     for key, value in extract.begins(before, now, utc_now()).items():

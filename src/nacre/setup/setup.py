@@ -1,4 +1,4 @@
-"""Who could write on this machine: agents' commands, servers on it, and providers whose key is found."""
+"""The first setup: proposing a writer, estimating its use, first reading, and quickstart."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ from nacre.values.recall import Filter, RecallQuery, RecallResult
 from nacre.values.reports import IngestReport, OnProgress
 from nacre.values.session import Session, SessionKind, StoredSession, Turn
 
-_ELSEWHERE = "cloud"
-"""How names of models end that Ollama lists, and that answer elsewhere."""
+_CLOUD_SUFFIX = "cloud"
+"""The ending of models that Ollama lists but runs remotely."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundWriter:
-    """A model that could write, as ``provider:model``, and what it is called.
+    """A model that could write, as ``provider:model``, and its label.
 
-    ``payer`` is where the key is that pays its calls; empty where a subscription does, or nothing is to pay.
-    ``problem`` says what may keep it from answering; ``is_refused``: it cannot be set before that is mended.
-    ``is_here``: it answers on this machine itself.
+    ``payer`` is the source of the key that its calls are billed to; empty for a subscription or without cost.
+    ``problem`` may keep it from answering; ``is_refused``: it cannot be set until that is fixed.
+    ``is_here``: it runs on this machine.
     """
 
     name: str
@@ -86,20 +86,18 @@ class FoundWriter:
 
 
 def found_writers(settings: Settings) -> list[FoundWriter]:
-    """All that could write: commands to which somebody is signed in, servers on this machine, keys; then what has a
-    problem.
-    """
-    found = [writer_named(settings, name) for name in dict.fromkeys(_names(settings))]
-    return sorted(found, key=lambda one: (one.is_refused, bool(one.problem)))
+    """Return all possible writers: signed-in commands, local servers and keys; those with a problem last."""
+    writers = [writer_named(settings, name) for name in dict.fromkeys(_names(settings))]
+    return sorted(writers, key=lambda writer: (writer.is_refused, bool(writer.problem)))
 
 
 def best_writer(found: list[FoundWriter]) -> FoundWriter | None:
-    """The one to propose: the first that can be set."""
-    return next((one for one in found if not one.is_refused), None)
+    """Return the writer to propose: the first that can be set."""
+    return next((writer for writer in found if not writer.is_refused), None)
 
 
 def writer_named(settings: Settings, name: str) -> FoundWriter:
-    """What is known of a model by its name. Raises ModelRefused for a provider that is unknown."""
+    """Return a writer by its model's name. Raises ModelRefused for an unknown provider."""
     provider, model = provider_of(settings, name.partition(":")[0]), name.partition(":")[2]
     label = f"{provider.label}, {'its default model' if model in ('', 'default') else model}"
     problem, is_here = obstacle_to(settings, name), is_on_this_machine(provider)
@@ -108,9 +106,9 @@ def writer_named(settings: Settings, name: str) -> FoundWriter:
         return FoundWriter(
             name, label, problem=f"{problem.message}{hint}", is_refused=True, is_here=is_here
         )
-    asked, able = describe(settings, name)
+    target, able = describe(settings, name)
     payer = key_of_billing(settings, provider) or (
-        asked.credential.origin if asked.credential else ""
+        target.credential.origin if target.credential else ""
     )
     return FoundWriter(
         name, label, payer, able.price == Price(), absence(settings, provider), is_here=is_here
@@ -118,34 +116,34 @@ def writer_named(settings: Settings, name: str) -> FoundWriter:
 
 
 def _names(settings: Settings) -> Iterator[str]:
-    """A model of each that is here, in the order in which they are proposed."""
-    commands = [one.provider for one in programs(settings) if one.path]
+    """Yield a model of each available provider, in the order of proposal."""
+    commands = [item.provider for item in programs(settings) if item.path]
     yield from (f"{name}:{proposed(provider_of(settings, name))[0]}" for name in commands)
-    with suppress(ModelRefused):  # models.providers is written wrongly
+    with suppress(ModelRefused):  # models.providers is invalid
         for name, models in servers_here(settings).items():
-            yield from [f"{name}:{one}" for one in models if not one.endswith(_ELSEWHERE)][:1]
+            yield from [f"{name}:{item}" for item in models if not item.endswith(_CLOUD_SUFFIX)][:1]
         yield from (
-            f"{one.name}:{proposed(one)[0]}"
-            for one in providers(settings).values()
-            if _has_key(settings, one)
+            f"{item.name}:{proposed(item)[0]}"
+            for item in providers(settings).values()
+            if _has_key(settings, item)
         )
 
 
 def _has_key(settings: Settings, provider: Provider) -> bool:
-    """Whether an API key is found of a provider of which nacre knows a model to propose."""
+    """Return True if there is an API key of a provider with a model to propose."""
     if not provider.needs_key or not proposed(provider):
         return False
     with suppress(ModelRefused):
-        found = credential_for(settings, provider.name)
-        return found is not None and found.kind == API_KEY
+        credential = credential_for(settings, provider.name)
+        return credential is not None and credential.kind == API_KEY
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class WriterProposal:
-    """Who is proposed to write, within which bounds, with what it would take; and who else could.
+    """A proposed writer with limits and expected use, and the alternatives.
 
-    ``calls`` a day are the most of one that a subscription pays; 0: no bound.
+    ``calls`` is the maximum per day under a subscription; 0 is unlimited.
     """
 
     writer: FoundWriter
@@ -156,7 +154,7 @@ class WriterProposal:
 
     @property
     def bound(self) -> str:
-        """What it may take, as it ends a question; empty where nothing is to be paid."""
+        """Return the limit as the end of a question; empty if it is free."""
         if self.request.tokens_per_day is not None:
             return f", up to {self.request.tokens_per_day:,} tokens a day"
         if self.writer.is_free:
@@ -165,7 +163,7 @@ class WriterProposal:
 
     @property
     def command(self) -> str:
-        """The command that sets it so."""
+        """Return the command that sets this writer."""
         words = ["nacre writer set", self.writer.name]
         if self.request.tokens_per_day is not None:
             words.append(f"--tokens-per-day {self.request.tokens_per_day}")
@@ -175,16 +173,16 @@ class WriterProposal:
 
     @property
     def terms(self) -> str:
-        """The same as a clause, with who pays."""
+        """Return the limit and the payer as a clause."""
         if self.request.tokens_per_day is not None:
             calls = f" or {count(self.calls, 'call')}" if self.calls else ""
             most = f"{self.request.tokens_per_day:,} tokens{calls} a day"
             return f"stops at {most} (its last answer may go a little beyond)"
         if self.writer.is_free:
             return "costs nothing"
-        whose = f", billed to the key in {self.writer.payer}" if self.writer.payer else ""
+        billing = f", billed to the key in {self.writer.payer}" if self.writer.payer else ""
         return (
-            f"never costs more than US$ {self.request.dollars_per_day:,.2f} a day{whose}, with all that models do in "
+            f"never costs more than US$ {self.request.dollars_per_day:,.2f} a day{billing}, with all that models do in "
             "the background"
         )
 
@@ -195,8 +193,8 @@ def proposal_of(
     foreseen: Foreseen,
     others: list[FoundWriter] | None = None,
 ) -> WriterProposal:
-    """A writer within bounds that are proposed for it."""
-    able = tuple(one for one in others or () if one != writer and not one.is_refused)
+    """Return a writer with proposed limits."""
+    able = tuple(other for other in others or () if other != writer and not other.is_refused)
     return WriterProposal(
         writer, _bounded(settings, writer, foreseen), foreseen, able, settings.whole(CALLS)
     )
@@ -205,7 +203,7 @@ def proposal_of(
 def proposal_as_named(
     settings: Settings, request: WriterRequest, foreseen: Foreseen
 ) -> WriterProposal:
-    """A writer that the owner named, within the bounds that hold for it."""
+    """Return the writer that the user named, with the limits that apply to it."""
     if not is_by_subscription(settings, request.writer):
         request = WriterRequest(writer=request.writer, dollars_per_day=settings.number(DAILY))
     return WriterProposal(
@@ -221,20 +219,21 @@ def _bounded(settings: Settings, writer: FoundWriter, foreseen: Foreseen) -> Wri
 
 
 # ----------------------------------------------------------------------------
-# What a writer would take, foreseen from the sessions of the owner's own last week.
+# Expected use, from the sessions of the user's last week
 
 
 _WEEK = timedelta(days=7)
-_SAMPLE = 60
-_LOOKED_AT = 50
+_SAMPLE_SESSIONS = 60
+_MAX_SESSIONS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """What a writer would take: sessions a day, and tokens a day, by the owner's own last week.
+    """The expected use of a writer: sessions and tokens per day, from the user's last week.
 
-    ``until`` is the end of the week that tells it, where the last seven days had no session. ``tools`` and ``projects``
-    are those of that week's sessions.
+    ``until`` is the end of an earlier week, if the last seven days had no session. ``tools`` and ``projects`` are those
+    of
+    its sessions.
     """
 
     sessions: float
@@ -245,12 +244,12 @@ class Foreseen:
 
     @property
     def most(self) -> int:
-        """Tokens a day that are proposed as a bound."""
+        """Return the proposed daily limit in tokens."""
         return max(TOKENS_A_DAY, int(round(self.tokens * 1.5, -4)))
 
     @property
     def in_words(self) -> str:
-        """As a clause: how much that is, and by which week; empty where no session tells."""
+        """Return the use and its week as a clause; empty without sessions."""
         if not self.tokens:
             return ""
         week = f"the week to {shown_day(self.until)}" if self.until else "your last week"
@@ -262,34 +261,39 @@ class Foreseen:
 
 
 def foreseen(home: Home, writer: str = "") -> Foreseen:
-    """What a writer, by its name or the one that would be proposed, would take a day, going by the sessions of the last
-    seven days that it would be shown.
+    """Estimate the daily use of a writer, by default the proposed one, from the sessions of the last seven days.
 
-    Where these had none, by the seven days to the end of the last session.
+    Only sessions that it would be shown count. Without any, the seven days before the end of the last session are used.
     """
     writer = writer or _best(home)
     until, sessions = None, _week(home, writer, home.now())
-    if not sessions and (last := _own(home, SessionFilter(kind=SessionKind.MAIN), most=_LOOKED_AT)):
+    if not sessions and (
+        last := _own(home, SessionFilter(kind=SessionKind.MAIN), most=_MAX_SESSIONS)
+    ):
         until = last[0].ended
         sessions = _week(home, writer, until) if until else []
     able = _able(home, writer)
-    taken = [
-        _taken(home.settings, one.session, home.sessions.whole(one.row), able)
-        for one in sessions[:_SAMPLE]
+    tokens = [
+        _taken(home.settings, session.session, home.sessions.whole(session.row), able)
+        for session in sessions[:_SAMPLE_SESSIONS]
     ]
-    return _foreseen(sessions, taken, len(sessions), until)
+    return _foreseen(sessions, tokens, len(sessions), until)
 
 
-def _own(home: Home, wanted: SessionFilter, most: int) -> list[StoredSession]:
-    """The owner's own sessions, the newest first."""
-    return [one for one in home.sessions.newest(wanted, limit=most) if not is_one(home, one)]
+def _own(home: Home, selection: SessionFilter, most: int) -> list[StoredSession]:
+    """Return the user's own sessions, the newest first."""
+    return [
+        session
+        for session in home.sessions.newest(selection, limit=most)
+        if not is_one(home, session)
+    ]
 
 
 def foreseen_of(home: Home, paths: Sequence[Path], writer: str = "") -> Foreseen:
-    """The same by transcripts that are not read yet, the newest first: a sample of them is parsed."""
+    """Estimate the daily use from transcripts that are not read yet, the newest first: a sample is parsed."""
     writer = writer or _best(home)
     found, able = [], _able(home, writer)
-    for session, turns in sessions_in(home, paths[:_SAMPLE]):
+    for session, turns in sessions_in(home, paths[:_SAMPLE_SESSIONS]):
         ended = max((turn.time for turn in turns if turn.time), default=session.started)
         stored = StoredSession(0, session, likely_project(home, session), ended, None, len(turns))
         if ended and session.kind is SessionKind.MAIN and is_covered(home.settings, stored, writer):
@@ -299,54 +303,60 @@ def foreseen_of(home: Home, paths: Sequence[Path], writer: str = "") -> Foreseen
     week = [
         (stored, tokens) for ended, stored, tokens in found if ended > (until or home.now()) - _WEEK
     ]
-    is_more = len(week) == len(found)  # the sample is too small to hold all of the week
-    number = len(week) * (len(paths) / max(1, min(len(paths), _SAMPLE)) if is_more else 1)
+    is_more = len(week) == len(found)  # the sample is too small to contain the whole week
+    number = len(week) * (len(paths) / max(1, min(len(paths), _SAMPLE_SESSIONS)) if is_more else 1)
     return _foreseen([stored for stored, _ in week], [tokens for _, tokens in week], number, until)
 
 
 def _foreseen(
     sessions: Sequence[StoredSession], tokens: Sequence[int], number: float, until: datetime | None
 ) -> Foreseen:
-    """By some sessions of a week, the tokens that a sample of them takes, and how many the week had."""
-    shown = [one for one in tokens if one]
-    a_day = number / _WEEK.days * len(shown) / max(1, len(tokens))
-    days = len({day_of(one.ended) for one in sessions if one.ended}) / _WEEK.days
-    tools = dict.fromkeys(one.session.tool for one in sessions)
-    projects = dict.fromkeys(one.project for one in sessions if one.project)
-    taken = sum(shown) / max(1, len(shown)) * a_day + (prompts.TOKENS_A_DAY * days if shown else 0)
-    return Foreseen(a_day, int(taken), until, tuple(tools), tuple(projects))
+    """Extrapolate from the tokens of a sample of a week's sessions to their number."""
+    nonzero = [session for session in tokens if session]
+    a_day = number / _WEEK.days * len(nonzero) / max(1, len(tokens))
+    days = len({day_of(session.ended) for session in sessions if session.ended}) / _WEEK.days
+    tools = dict.fromkeys(session.session.tool for session in sessions)
+    projects = dict.fromkeys(session.project for session in sessions if session.project)
+    tokens_per_day = sum(nonzero) / max(1, len(nonzero)) * a_day + (
+        prompts.TOKENS_A_DAY * days if nonzero else 0
+    )
+    return Foreseen(a_day, int(tokens_per_day), until, tuple(tools), tuple(projects))
 
 
 def _week(home: Home, writer: str, until: datetime) -> list[StoredSession]:
-    """The sessions of the seven days before a time that may be shown to a writer, the newest first."""
-    wanted = SessionFilter(since=until - _WEEK, kind=SessionKind.MAIN)
-    return [one for one in _own(home, wanted, most=1000) if is_covered(home.settings, one, writer)]
+    """Return the sessions of the seven days before a time that a writer may see, the newest first."""
+    selection = SessionFilter(since=until - _WEEK, kind=SessionKind.MAIN)
+    return [
+        session
+        for session in _own(home, selection, most=1000)
+        if is_covered(home.settings, session, writer)
+    ]
 
 
 def _best(home: Home) -> str:
-    """The writer that would be proposed; empty where there is none."""
+    """Return the name of the writer to propose; empty if there is none."""
     best = best_writer(found_writers(home.settings))
     return best.name if best else ""
 
 
 def _able(home: Home, writer: str) -> Capabilities:
-    """What a writer can do."""
+    """Return a writer's capabilities."""
     return capabilities_of(home, writer) if writer else Capabilities()
 
 
 def _taken(settings: Settings, session: Session, turns: Sequence[Turn], able: Capabilities) -> int:
-    """Tokens that a writer takes for a session; 0 where it is not asked."""
+    """Return the tokens that a writer uses for a session; 0 if it would not be called."""
     if not is_worth_asking(session, turns, settings):
         return 0
     return of_session(sum(count_tokens(turn.text) for turn in turns), able)
 
 
 # ----------------------------------------------------------------------------
-# What is answered to requests about settings, models and keys; :mod:`nacre.serve.catalogue` lists them.
+# Operations; :mod:`nacre.serve.catalogue` lists them
 
 
 def list_models(home: Home) -> list[Offer]:
-    """The language models that are set."""
+    """Return the configured language models."""
     return list(credentials.offers(home))
 
 
@@ -356,22 +366,22 @@ def test_model(home: Home, request: TryModelRequest) -> Trial:
 
 
 def set_key(settings: Settings, request: SetKeyRequest) -> str:
-    """Keep another key of a provider; returns where. Raises CredentialsUnusable, ModelRefused."""
+    """Replace a provider's key and return its place. Raises CredentialsUnusable, ModelRefused."""
     return credentials.replace_key(settings, request.provider, request.secret)
 
 
 def remove_key(settings: Settings, request: ProviderRequest) -> list[str]:
-    """Remove a provider's key; returns the places. Raises NotFound."""
+    """Remove a provider's key and return the places. Raises NotFound."""
     return credentials.remove(settings, request.provider)
 
 
 def writer_status(home: Home) -> WriterStatus:
-    """Who writes, and how it fares."""
+    """Return the writer and its state."""
     return credentials.status_writer(home)
 
 
 def writer_foreseen(home: Home) -> Foreseen:
-    """What a writer would take a day, going by the last week."""
+    """Estimate a writer's daily use from the last week."""
     return foreseen(home)
 
 
@@ -381,34 +391,35 @@ def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
 
 
 def pause_writer(home: Home) -> WriterStatus:
-    """Show the writer no session for now. Raises Unavailable."""
+    """Pause the writer. Raises Unavailable."""
     return credentials.pause(home)
 
 
 def resume_writer(home: Home) -> WriterStatus:
-    """Show it sessions again. Raises Unavailable."""
+    """Resume the writer. Raises Unavailable."""
     return credentials.resume(home)
 
 
 def end_writer(home: Home) -> WriterStatus:
-    """Have no writer any more. Raises Unavailable."""
+    """Remove the writer. Raises Unavailable."""
     return credentials.end(home)
 
 
 # ----------------------------------------------------------------------------
-# What there is to read on a machine where nacre is new, and what reading it takes.
+# The first reading: available transcripts and the cost
 
 
 RECENT = timedelta(days=7)
-"""What of it is offered to be read alone."""
+"""Newer transcripts may be read alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstReading:
-    """Transcripts that wait: ``files`` of them with so many ``bytes``; ``recent`` changed in the last seven days.
+    """Pending transcripts: ``files`` with ``bytes`` in total; ``recent`` ones changed in the last seven days.
 
-    ``estimate`` is what a language model would cost; ``None`` where none is set. ``foreseen`` is what a writer would
-    take a day, by the last week of them.
+    ``estimate`` is the cost of a language model, ``None`` without one. ``foreseen`` is a writer's daily use, from the
+    last
+    week of the transcripts.
     """
 
     files: int
@@ -419,17 +430,20 @@ class FirstReading:
 
     @property
     def has_older(self) -> bool:
-        """Whether reading what is recent alone is less than all, and anything."""
+        """Return True if the recent transcripts are some, but not all."""
         return 0 < len(self.recent) < self.files
 
 
 def look(home: Home, writer: str = "") -> FirstReading:
-    """What can be read, and what a writer would take, by its name or the one that would be proposed; stores nothing."""
+    """Return the available transcripts and the expected use of a writer, by default the proposed one.
+
+    Nothing is stored.
+    """
     options = IngestOptions()
     plan = planning.plan(home, options)
     since = (home.clock() - RECENT).timestamp() * 1e9
-    found = discovery.find(home, (), with_discovery=True).files
-    newest = sorted(found, key=lambda one: -one.mtime_ns)
+    files = discovery.find(home, (), with_discovery=True).files
+    newest = sorted(files, key=lambda item: -item.mtime_ns)
     recent = [file.path for file in newest if file.mtime_ns >= since]
     has_model = home.settings.text("models.default") != NONE and plan.files > 0
     return FirstReading(
@@ -443,7 +457,7 @@ def look(home: Home, writer: str = "") -> FirstReading:
 
 @contextmanager
 def home_to_look(settings: Settings) -> Iterator[Home]:
-    """The home; where there is none yet, one in a temporary folder: who only looks has nothing made."""
+    """Open the home, or a temporary one if there is none yet, so that a look creates nothing."""
     with ExitStack() as stack:
         if not (settings.server or settings.database.is_file()):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="nacre-")))
@@ -452,8 +466,7 @@ def home_to_look(settings: Settings) -> Iterator[Home]:
 
 
 # ----------------------------------------------------------------------------
-# Questions that a person would ask about what is there: after a memory, or after what came up again
-# and again.
+# Sample questions about memories and frequent subjects
 
 
 _QUESTIONS = {
@@ -464,17 +477,17 @@ _QUESTIONS = {
     Kind.EVENT: ("What happened with {}?", "关于{}，发生了什么？"),
 }
 _ANY_KIND = ("What do we know about {}?", "关于{}，我们知道什么？")
-_SAID = "What did we say about the {}?"
+_SESSION_QUESTION = "What did we say about the {}?"
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
-_MOST_HAN = 12
+_MAX_HAN_CHARACTERS = 12
 _PHRASE = re.compile(r"[\w./-]{2,}(?: [\w./'-]+){0,4}")
 _CAPITALISED = re.compile(r"[A-Z][a-z]+(?:-[a-z]+)*")
 _NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z]\w*[a-z]\w*|\w+[a-z][A-Z]\w*)(?: [A-Z]\w+)?")
-"""A word that is written like a name within a sentence."""
+"""A word within a sentence that is written like a name."""
 
 _NOUNS = re.compile(r"\b(?:the|our|my) ([A-Za-z][\w-]+\w [A-Za-z][\w-]+\w)(?=[\s,.;:!?)]|$)")
-"""Two words after an article, which are a thing more often than not."""
+"""Two words after an article, most often a thing."""
 
 _VAGUE = frozenset(
     """active actual best better current different existing first following full good last latest main new
@@ -484,26 +497,31 @@ _PREPOSITIONS = frozenset(
     """across against along among around behind beneath beside beyond despite except inside near onto outside past per
     since throughout toward upon versus via vs within without""".split()
 )
-"""Those that are no stop words: what an article and a word stand before ends there."""
+"""Prepositions that are no stop words: a phrase ends before them."""
 _SESSIONS = 200
-_ENOUGH = 2
-"""Sessions in which the owner speaks of a thing, before a question asks for it."""
+_MIN_SESSIONS = 2
+"""Sessions in which the user must mention a thing before a question is asked about it."""
 
 
 def about(memory: Memory) -> str | None:
-    """A question in plain words that a memory answers; ``None`` where its words give none that a person would ask."""
+    """Return a question that a memory answers, or ``None`` if its words give no natural question."""
     spaced, unspaced = _QUESTIONS.get(memory.kind, _ANY_KIND)
     subject = memory.subject
     if _HAN.search(subject):
         return (
             unspaced.format(subject)
-            if len(subject) <= _MOST_HAN and not subject.endswith("…")
+            if len(subject) <= _MAX_HAN_CHARACTERS and not subject.endswith("…")
             else None
         )
     if subject != subject_of(memory.content) and _PHRASE.fullmatch(subject):
-        return spaced.format(_within_a_sentence(memory))
+        return spaced.format(_in_sentence_case(memory))
     name = next(
-        (one for one in _NAME.findall(memory.content) if not _is_time(one, memory.created)), None
+        (
+            found_name
+            for found_name in _NAME.findall(memory.content)
+            if not _is_date(found_name, memory.created)
+        ),
+        None,
     )
     if name:
         return spaced.format(name)
@@ -512,26 +530,31 @@ def about(memory: Memory) -> str | None:
 
 
 def about_sessions(home: Home) -> list[tuple[str, str]]:
-    """Questions after what the owner spoke of in several sessions, the most first, each with the words it is about."""
+    """Return questions about things that the user mentioned in several sessions, the most frequent first.
+
+    Each comes with the thing.
+    """
     spoken: defaultdict[str, set[int]] = defaultdict(set)
-    for one in home.sessions.newest(limit=_SESSIONS):
-        if is_one(home, one):
+    for stored in home.sessions.newest(limit=_SESSIONS):
+        if is_one(home, stored):
             continue
-        said = (
+        texts = (
             part.text
-            for spoken_by in utterances(home.sessions.whole(one.row))
+            for spoken_by in utterances(home.sessions.whole(stored.row))
             for part in spoken_by.statements
         )
-        for thing in {thing for text in said for thing in _things(text)}:
-            spoken[thing].add(one.row)
+        for thing in {thing for text in texts for thing in _things(text)}:
+            spoken[thing].add(stored.row)
     often = sorted(
-        (-len(sessions), thing) for thing, sessions in spoken.items() if len(sessions) >= _ENOUGH
+        (-len(sessions), thing)
+        for thing, sessions in spoken.items()
+        if len(sessions) >= _MIN_SESSIONS
     )
-    return [(_SAID.format(thing), thing) for _, thing in often]
+    return [(_SESSION_QUESTION.format(thing), thing) for _, thing in often]
 
 
 def says(texts: Iterable[str], thing: str) -> bool:
-    """Whether any of the texts speaks of a thing."""
+    """Return True if any text mentions a thing."""
     return any(thing in text.lower() for text in texts)
 
 
@@ -542,13 +565,13 @@ def _things(text: str) -> Iterator[str]:
             yield thing
 
 
-def _is_time(name: str, now: datetime) -> bool:
-    """Whether a name is that of a month or a day, about which nobody asks."""
+def _is_date(name: str, now: datetime) -> bool:
+    """Return True if a name is a month or day, which make poor questions."""
     return any(find_window(f"{at} {name}", now) for at in ("in", "on"))
 
 
-def _within_a_sentence(memory: Memory) -> str:
-    """The subject without the capital of its first word, unless the memory uses that word as a name."""
+def _in_sentence_case(memory: Memory) -> str:
+    """Return the subject with a lower-case first letter, unless the memory uses its first word as a name."""
     first = memory.subject.split(" ", 1)[0]
     is_name = re.search(rf"[^\s.!?:]\s+{re.escape(first)}(?!\w)", memory.content)
     if is_name or not _CAPITALISED.fullmatch(first):
@@ -557,21 +580,19 @@ def _within_a_sentence(memory: Memory) -> str:
 
 
 # ----------------------------------------------------------------------------
-# What is in reach of a home, in numbers: what is remembered, what waits, and what a writer would
-# take.
+# Totals of a home
 
 
-_LIKELIEST = 2
-_SHOWN = 90
-"""Of so many candidates so many characters are told."""
+_SHOWN_CANDIDATES = 2
+_SHOWN_CHARACTERS = 90
+"""Characters shown of each candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Memories that hold, how many a later one ``replaced``, candidates that wait for the owner with the ``likeliest``
-    of them, and what can be searched.
+    """Counts of current memories, memories ``replaced`` by later ones, candidates with the ``likeliest``, and sessions.
 
-    Where nobody writes, ``found`` is the best one on this machine that could, and ``foreseen`` what it would take.
+    Without a writer, ``found`` is the best available one, and ``foreseen`` its expected use.
     """
 
     memories: int
@@ -586,43 +607,43 @@ class Reach:
 
 
 def reach(home: Home) -> Reach:
-    """What is in reach of a home."""
+    """Return the totals of a home."""
     counts, sessions, writer = home.memories.counts(), home.sessions.counts(), status_writer(home)
-    found = best_writer(found_writers(home.settings)) if writer.state == "off" else None
+    best = best_writer(found_writers(home.settings)) if writer.state == "off" else None
     return Reach(
         sum(counts.values()) - counts["superseded"] - counts["retired"],
         counts["superseded"],
         home.candidates.count(),
         tuple(
-            shorten(" ".join(one.memory.content.split()), _SHOWN)
-            for one in home.candidates.waiting()[:_LIKELIEST]
+            shorten(" ".join(candidate.memory.content.split()), _SHOWN_CHARACTERS)
+            for candidate in home.candidates.waiting()[:_SHOWN_CANDIDATES]
         ),
         sum(int(row[1]) for row in sessions),
         sum(int(row[2] or 0) for row in sessions),
         writer,
-        found,
-        foreseen(home) if found else None,
+        best,
+        foreseen(home) if best else None,
     )
 
 
 # ----------------------------------------------------------------------------
-# A first look at nacre: read what the agents of this machine wrote, show what was learned, answer a
-# few questions.
+# Quickstart
+# Reads the transcripts on this machine, shows what was learned, and answers some questions.
 
 
 SECONDS_FOR_VECTORS = 20.0
-"""How long a first look may take over vectors before it answers; its face goes on with the rest afterwards."""
+"""Time limit for vectors before the first answers; the caller makes the others afterwards."""
 
 MAX_BEST = 12
 MAX_ANSWERS = 3
 
 _HITS = 3
 _TURNS = 2
-_POOL = 24
-"""Memories of each kind that are weighed for the best; some may be those of examples."""
+_POOL_PER_KIND = 24
+"""Memories of each kind that are compared; some may come from examples."""
 
 _KIND_DISCOUNT = 0.5
-"""What each memory of a kind takes from the importance of the next one: a table of twelve rules teaches little."""
+"""The reduction of importance for each earlier memory of the same kind, so that kinds are mixed."""
 
 _EXAMPLE_QUESTIONS = (
     "Why did hivelog move away from SQLite?",
@@ -634,7 +655,7 @@ Origin = Literal["discovered", "examples"]
 
 @dataclass(frozen=True, slots=True)
 class SampleAnswer:
-    """A question to the memories just made, and what recall answered."""
+    """A question and its result from the new memories."""
 
     question: str
     result: RecallResult
@@ -642,13 +663,13 @@ class SampleAnswer:
 
 @dataclass(frozen=True, slots=True)
 class QuickstartResult:
-    """What a first look found.
+    """The result of a quickstart.
 
-    ``source`` says whether transcripts were found on this machine, or the example sessions stood in for them.
-    ``tools`` counts the transcripts by the label of the tool that wrote them. ``best`` are the memories to show,
-    the best first; ``answers`` were all found, each with evidence. ``changed`` is the name of the file that most
-    sessions changed, and how many did, where more than one did. ``has_examples``: example sessions are in the home,
-    also of an earlier look.
+    ``source``: transcripts were found on this machine, or the example sessions were used.
+    ``tools`` counts transcripts by the label of their tool. ``best`` are the memories to show, the best first;
+    ``answers``
+    all have evidence. ``changed`` is the file that most sessions changed and their number, if more than one.
+    ``has_examples``: example sessions are in the home, perhaps from an earlier run.
     """
 
     source: Origin
@@ -667,11 +688,11 @@ def run_quickstart(
     *,
     seconds_for_vectors: float = SECONDS_FOR_VECTORS,
 ) -> QuickstartResult:
-    """Read what discovery finds under the home, else the example sessions; a second run doubles nothing."""
+    """Read the transcripts that discovery finds, or else the example sessions; a second run duplicates nothing."""
     source: Origin = "discovered"
     files = [file.path for file in discovery.find(home, (), with_discovery=True).files]
     report = ingest(home, IngestOptions(discover=True, vectors=False), on_progress)
-    if not _were_heard(home, files):
+    if not _have_sessions(home, files):
         source = "examples"
         files = examples.lay_out(home)
         found, report = (
@@ -696,27 +717,31 @@ def run_quickstart(
 
 
 def _changed(home: Home) -> tuple[str, int] | None:
-    found = home.deeds.most_changed()
-    return (re.split(r"[\\/]", found[0])[-1], found[1]) if found and found[1] > 1 else None
+    most_changed = home.deeds.most_changed()
+    return (
+        (re.split(r"[\\/]", most_changed[0])[-1], most_changed[1])
+        if most_changed and most_changed[1] > 1
+        else None
+    )
 
 
 def _best_memories(home: Home, *, own: bool) -> tuple[Memory, ...]:
-    """Up to twelve memories to show: by importance, with a preference for kinds not shown yet, then the newest.
+    """Return up to twelve memories to show, by importance, with a preference for other kinds, then the newest.
 
-    ``own``: none that examples taught.
+    ``own``: without those from examples.
     """
     rows = [
         row
         for kind in Kind
         for row in home.selection.browse_memories(
-            Filter(kinds=(kind,)), limit=_POOL, today=home.today()
+            Filter(kinds=(kind,)), limit=_POOL_PER_KIND, today=home.today()
         )
     ]
     every = home.memories.by_rows(rows).values()
-    found = [
+    memories = [
         memory for memory in every if not (own and examples.is_from_one(home, memory.source.file))
     ]
-    waiting = sorted(found, key=lambda memory: (memory.created, memory.id), reverse=True)
+    waiting = sorted(memories, key=lambda memory: (memory.created, memory.id), reverse=True)
     chosen: list[Memory] = []
     kinds: Counter[Kind] = Counter()
     while waiting and len(chosen) < MAX_BEST:
@@ -729,10 +754,10 @@ def _best_memories(home: Home, *, own: bool) -> tuple[Memory, ...]:
     return tuple(chosen)
 
 
-def _were_heard(home: Home, files: Iterable[Path]) -> bool:
-    """Whether anything was said in these transcripts: a tool that was only ever started leaves files, too."""
+def _have_sessions(home: Home, files: Iterable[Path]) -> bool:
+    """Return True if any transcript has a session: a tool that was only started leaves files, too."""
     paths = {str(path) for path in files}
-    return any(session.file in paths for session in home.sessions.newest(limit=_LOOKED_AT))
+    return any(session.file in paths for session in home.sessions.newest(limit=_MAX_SESSIONS))
 
 
 def _tools(home: Home, files: Iterable[Path]) -> dict[str, int]:
@@ -749,32 +774,30 @@ def _examples_answered(home: Home) -> Iterator[SampleAnswer]:
 
 
 def _best_answered(home: Home, best: Sequence[Memory]) -> Iterator[SampleAnswer]:
-    """Questions after the best memories, one a kind as far as kinds go, then after what came up in several sessions;
-    only those whose answer is found.
-    """
-    asked: set[str] = set()
+    """Yield answered questions about the best memories, of different kinds first, then about frequent subjects."""
+    questions: set[str] = set()
     for memory in _by_turns(best):
         question = about(memory)
-        if question is None or question in asked:
+        if question is None or question in questions:
             continue
-        asked.add(question)
+        questions.add(question)
         result = _ask(home, question)
         if any(hit.memory.id == memory.id and hit.evidence for hit in result.hits):
             yield SampleAnswer(question, result)
     for question, thing in about_sessions(home):
         result = _ask(home, question)
-        found = (hit.turn.text for hit in result.turns[:1]) if not result.hits else ()
-        if says(found, thing):
+        texts = (hit.turn.text for hit in result.turns[:1]) if not result.hits else ()
+        if says(texts, thing):
             yield SampleAnswer(question, result)
 
 
 def _by_turns(best: Sequence[Memory]) -> list[Memory]:
-    """The best of each kind, then the second best of each, and so on."""
-    seen: Counter[Kind] = Counter()
+    """Return the best of each kind, then the second best of each, and so on."""
+    counts: Counter[Kind] = Counter()
     ranked = []
     for at, memory in enumerate(best):
-        ranked.append((seen[memory.kind], at, memory))
-        seen[memory.kind] += 1
+        ranked.append((counts[memory.kind], at, memory))
+        counts[memory.kind] += 1
     return [memory for *_, memory in sorted(ranked, key=lambda item: item[:2])]
 
 
